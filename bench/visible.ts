@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, Fiber, Stream } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { isPrintedEvent } from "#schema/OperatorApi.ts"
+import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import type { InstallationOptions } from "../test/support/installation.ts"
 import { startAgent } from "./agent.ts"
 import { onPostgres } from "./postgres.ts"

@@ -4,8 +4,9 @@
  * the offline model, which says so.
  */
 import { Console, Effect, Fiber, Schedule, Schema } from "effect"
-import { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
-import { ChatEvent, Verification } from "#schema/OperatorApi.ts"
+import { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
+import { ChatEvent } from "#schema/ChatApi.ts"
+import { Verification } from "#schema/SessionsApi.ts"
 import { AGENT, DemoFailed, makeDemoHome, must } from "./DemoHome.ts"
 import { agentBelow, choirctl, program, ready } from "#tools/Programs.ts"
 import { runOwner } from "#tools/runOwner.ts"

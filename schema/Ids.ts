@@ -90,3 +90,6 @@ export const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
 
 /** An instant as the agent's ISO text in milliseconds, kept verbatim because the chain covers it. */
 export const IsoInstant = Schema.String.check(Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u))
+
+/** The idempotency key of a client: any text of 1 to 80 of these characters, usually a UUID. */
+export const ClientId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._:-]{1,80}$/u))

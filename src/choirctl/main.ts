@@ -1,6 +1,6 @@
 /** choirctl, the operator's command line. Node keeps what it compiled for the next call, which then starts in half the time. */
 import * as nodeModule from "node:module"
-import { nodeTooOld } from "#src/shared/program/nodeVersion.ts"
+import { nodeTooOld } from "#src/shared/program/version.ts"
 
 // Before anything else is loaded: an older Node would stop at the first thing that it lacks, without a word on why.
 const tooOld = nodeTooOld(process.versions.node)

@@ -1,6 +1,6 @@
 /** One choird per home. */
 import { Effect, Runtime, Schema } from "effect"
-import { earlierChoirdRuns, homeLockPath } from "#src/shared/files/homeHolder.ts"
+import { earlierChoirdRuns, homeLockPath } from "#src/shared/files/homeLocks.ts"
 import { type HeldLock, holdLockFile } from "#src/shared/files/lockFile.ts"
 
 /** Another choird uses this home. */

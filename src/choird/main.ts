@@ -5,12 +5,11 @@ import { Cause, Effect, Exit, Fiber, Layer, Logger, References, Result, Runtime,
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { homeFolder } from "#src/shared/files/homeFolder.ts"
 import type { Move } from "#src/shared/files/movedPaths.ts"
-import { nodeTooOld } from "#src/shared/program/nodeVersion.ts"
+import { nodeTooOld, VERSION } from "#src/shared/program/version.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { TRANSPORT_OPTIONS, transportFlags, type TransportFlags } from "./config/AgentTransport.ts"
 import { maintain, type Outside, OutputRefused, type Report, type Task } from "./maintenance.ts"
 import { startup } from "./Startup.ts"
-import { VERSION } from "#src/shared/program/version.ts"
 
 const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SIGTERM stops it
 

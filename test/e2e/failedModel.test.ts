@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import type { ChatEvent } from "#schema/OperatorApi.ts"
+import type { ChatEvent } from "#schema/ChatApi.ts"
 import { choirctl, documents } from "../support/choirctl.ts"
 import { makeInstallation } from "../support/installation.ts"
 import {

@@ -1,7 +1,7 @@
 /** `/stop` in an installation: a model that does not come to an end, and the person who waits for it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
-import type { ApprovalSummary } from "#schema/ApprovalApi.ts"
+import type { ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { makeInstallation } from "../support/installation.ts"

@@ -381,7 +381,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "goodbye-before-everything-is-sent",
-    file: agent("session/farewell.ts"),
+    file: agent("session/shutdownNotice.ts"),
     find: "    yield* replication.flush\n",
     replace: "",
     also: [

@@ -1,7 +1,7 @@
 /** A conversation with an agent of a whole installation, whose parts may die meanwhile; for the chaos tests. */
 import { Effect, Schedule, Stream } from "effect"
 import type { InboxId, SessionId } from "#schema/Ids.ts"
-import { isPrintedEvent, type PrintedEvent } from "#schema/OperatorApi.ts"
+import { isPrintedEvent, type PrintedEvent } from "#schema/SessionsApi.ts"
 import { makeInstallation } from "./installation.ts"
 import { startPostgres } from "./postgres.ts"
 import { makeProvider, offlineModel } from "./testing/Provider.ts"

@@ -1,6 +1,6 @@
 /** An agent of a whole installation that proposes changes to itself, and a person with choirctl who decides. */
 import { Effect, Schedule, type Schema } from "effect"
-import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
+import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { choirctl, document } from "./choirctl.ts"
 import { AGENT, type InstallationOptions, makeInstallation } from "./installation.ts"

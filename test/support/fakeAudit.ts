@@ -1,5 +1,5 @@
 /** A row of the audit as the fake choird answers it. */
-import type { AuditRow } from "#schema/AuditApi.ts"
+import type { AuditRow } from "#schema/SystemApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 
 export const auditRow: AuditRow = {

@@ -6,30 +6,28 @@ import { Effect, Layer, Queue, Stream } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
-import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
-import type { AuditRow } from "#schema/AuditApi.ts"
+import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
+import type { AuditRow, SystemStatus, WorkspaceReset, WorkspaceSummary } from "#schema/SystemApi.ts"
+import type {
+  AgentDetail,
+  AgentModels,
+  AgentSummary,
+  BuildProgress,
+  ModelSummary,
+  UpdateProgress
+} from "#schema/AgentsApi.ts"
+import type { ChatAnswer, ChatEvent } from "#schema/ChatApi.ts"
+import type {
+  CoreSummary,
+  PrintedEvent,
+  ResumedSession,
+  SessionDetail,
+  SessionSummary,
+  SignalSummary,
+  Verification
+} from "#schema/SessionsApi.ts"
+import { OperatorApi } from "#schema/OperatorApi.ts"
 import { AgentId, ApprovalId, CallId, EDGE, InboxId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
-import {
-  type AgentDetail,
-  type AgentModels,
-  type AgentSummary,
-  type BuildProgress,
-  type ChatAnswer,
-  type ChatEvent,
-  type CoreSummary,
-  type ModelSummary,
-  OperatorApi,
-  type PrintedEvent,
-  type SessionSummary,
-  type SignalSummary,
-  type SystemStatus,
-  type Verification,
-  type WorkspaceSummary
-} from "#schema/OperatorApi.ts"
-import type { UpdateProgress } from "#schema/UpdateApi.ts"
-import type { ResumedSession } from "#schema/ResumeApi.ts"
-import type { SessionDetail } from "#schema/SessionDetailApi.ts"
-import type { WorkspaceReset } from "#schema/WorkspaceApi.ts"
 import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/listeners/sse.ts"
 import { listen } from "#src/shared/wire/http.ts"

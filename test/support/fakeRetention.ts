@@ -4,7 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { NotFound } from "#schema/ApiError.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import type { PruneReport } from "#schema/RetentionApi.ts"
+import type { PruneReport } from "#schema/SystemApi.ts"
 
 const HEAD = "ab".repeat(32)
 

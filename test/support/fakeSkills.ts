@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/SkillApi.ts"
+import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/AgentsApi.ts"
 import { skillSpec } from "./skills.ts"
 
 const spec = skillSpec()

@@ -4,7 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import type { UpdateProgress } from "#schema/UpdateApi.ts"
+import type { UpdateProgress } from "#schema/AgentsApi.ts"
 
 type Steps = Effect.Effect<ReadonlyArray<UpdateProgress>, ApiError>
 

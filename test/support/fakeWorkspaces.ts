@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import type { WorkspaceReset } from "#schema/WorkspaceApi.ts"
+import type { WorkspaceReset } from "#schema/SystemApi.ts"
 
 export const fakeWorkspaces = (
   calls: Array<{ readonly name: string; readonly id?: string; readonly input?: unknown }>,

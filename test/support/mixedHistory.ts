@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
-import type { PrintedEvent } from "#schema/OperatorApi.ts"
+import type { PrintedEvent } from "#schema/SessionsApi.ts"
 import { CallId, EDGE, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { reductionOf } from "#src/choird/sessions/forgetPayloads.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"

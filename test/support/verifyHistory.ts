@@ -1,6 +1,6 @@
 /** An independent check of a printed history: from the canonical form alone, with none of Choir's own code (docs/log.md, The chain). */
 import { createHash } from "node:crypto"
-import type { PrintedEvent } from "#schema/OperatorApi.ts"
+import type { PrintedEvent } from "#schema/SessionsApi.ts"
 
 /** RFC 8785 for what JSON.parse gives: keys sorted by UTF-16 units, numbers and strings as JSON.stringify writes them. */
 const canonical = (value: unknown): string => {

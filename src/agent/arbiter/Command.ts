@@ -1,4 +1,4 @@
-/** What a lane, a tool or a signal wants to happen, and what may be known when it is decided on. */
+/** Commands of lanes, tools and signals to the arbiter, and what a decision on them may know. */
 import { Result } from "effect"
 import type { CoreJobStart } from "#schema/Core.ts"
 import type {

@@ -12,7 +12,10 @@ import type { Command } from "#src/agent/arbiter/Command.ts"
 import { edgeWrites } from "#src/agent/arbiter/decideCores.ts"
 import { toldRules, isSkillTurn, SKILL_TRANSITION, skillRefusal, skillRules } from "#src/agent/arbiter/decideSkills.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { Replication } from "#src/agent/control/Replication.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import type { Exhausted } from "#src/agent/model/Budget.ts"
 import { type ControlTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
 import { closeInDoubt, closeOpen, closeWaiting, finishCall, openCalls, rejected } from "./callOutcomes.ts"
@@ -45,7 +48,19 @@ export class ToolRunner extends Context.Service<
   static readonly layer = Layer.effect(
     ToolRunner,
     Effect.gen(function* () {
-      const context = yield* Effect.context<Effect.Services<ReturnType<typeof runCall>>>()
+      // Only these: a caller's loggers and spans stay as they are.
+      const context = Context.pick(
+        AgentSettings,
+        Arbiter,
+        Confirmations,
+        EventLog,
+        LockManager,
+        Replication,
+        SecretStore,
+        SkillRegistry,
+        ToolRegistry,
+        ToolSlots
+      )(yield* Effect.context<Effect.Services<ReturnType<typeof runCall>>>())
       const arbiter = Context.get(context, Arbiter)
       return ToolRunner.of({
         runOpen: Effect.fn("ToolRunner.runOpen")(

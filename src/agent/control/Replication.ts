@@ -168,7 +168,11 @@ const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
   const settings = yield* AgentSettings
-  const context = yield* Effect.context<AgentSettings | ControlPlane | SecretStore>()
+  const context = Context.pick(
+    AgentSettings,
+    ControlPlane,
+    SecretStore
+  )(yield* Effect.context<AgentSettings | ControlPlane | SecretStore>())
   const due = yield* makeDue
   const acknowledged = makeAcknowledged(log)
   const send = yield* makeHeartbeats

@@ -3,8 +3,7 @@ import { Context, Effect, FileSystem, Layer, Result, Schema } from "effect"
 import type { ToolManifest } from "#schema/Tool.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { IMAGE_TOOLS_MAX } from "#src/shared/limits.ts"
-import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
-import { MANIFEST_BYTES_MAX, readToolManifest } from "#src/shared/image/toolManifest.ts"
+import { MANIFEST_BYTES_MAX, readToolManifest, type ToolScope } from "#src/shared/image/toolManifest.ts"
 import { requireTools, SkillRegistry } from "./SkillRegistry.ts"
 
 /** A tool of the image that cannot be offered. The agent does not start without it. */

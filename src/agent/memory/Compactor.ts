@@ -122,7 +122,15 @@ const compaction = (lane: LaneId, deltas: ReturnType<typeof deltasOf>, boundary_
 const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
   const settings = yield* AgentSettings
-  const context = yield* Effect.context<Effect.Services<ReturnType<typeof plan | typeof ask>>>()
+  // Only these: the loggers and spans of who runs it stay as they are.
+  const context = Context.pick(
+    AgentSettings,
+    EventLog,
+    ImageTexts,
+    ModelCalls,
+    SkillRegistry,
+    Tokens
+  )(yield* Effect.context<AgentSettings | EventLog | ImageTexts | ModelCalls | Tokens>())
   const wake = yield* Queue.sliding<void>(1)
   const grown = new Set<LaneId>()
   const orders = new Map<LaneId, ReadonlyArray<string | undefined>>()

@@ -7,8 +7,7 @@ import { HttpClient } from "effect/http"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { withoutRefused } from "#src/shared/model/refusedParameter.ts"
-import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
+import { type ParameterChanges, requestParameters, withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
 import {
   CHARS_A_TOKEN,
@@ -82,8 +81,12 @@ export class Llm extends Context.Service<
   static readonly layer = Layer.effect(
     Llm,
     Effect.gen(function* () {
-      const context = yield* Effect.context<HttpClient.HttpClient | SecretStore>()
-      const known = Context.add(context, RefusedParameters, new Map())
+      // Only these: a caller's loggers and spans stay as they are.
+      const services = Context.pick(
+        HttpClient.HttpClient,
+        SecretStore
+      )(yield* Effect.context<HttpClient.HttpClient | SecretStore>())
+      const known = Context.add(services, RefusedParameters, new Map())
       return Llm.of({ complete: (...asked) => Effect.provide(complete(...asked), known) })
     })
   )

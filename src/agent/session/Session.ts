@@ -17,7 +17,7 @@ import { Confirmations } from "#src/agent/calls/Confirmations.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { isRunning, runCore } from "./CoreJob.ts"
 import { runEdge } from "./EdgeLane.ts"
-import { type Parting, safePointMs, sayGoodbye, summarize } from "./farewell.ts"
+import { type ShutdownNotice, safePointMs, sayGoodbye, summarize } from "./shutdownNotice.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Replication, Severed } from "#src/agent/control/Replication.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
@@ -189,7 +189,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     // Edge may have started one more before it saw that it stops.
     yield* endJobs("cancelled", "the agent was stopped")
     yield* runner.closeOpen(EDGE, "the agent was stopped")
-    return { reason: "stopped", deadline_at_ms } satisfies Parting
+    return { reason: "stopped", deadline_at_ms } satisfies ShutdownNotice
   }
   // An answer that the model gave already goes out as it is, unless it is to be corrected and edge ended at the limit itself. Edge stands
   // still first, so that it starts no job behind those that end.
@@ -200,7 +200,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   yield* runner.closeOpen(EDGE, how.limit)
   const text = `I have to stop: ${how.limit}. Your next message starts a fresh session; the limit is in config.json.`
   yield* commitEnd(arbiter, { type: "End", by: "budget", reason: how.limit, text }, ({ ended }) => ended === undefined)
-  return { reason: "budget" } satisfies Parting
+  return { reason: "budget" } satisfies ShutdownNotice
 })
 
 /** Runs the session until it is stopped, exhausted or severed, and says goodbye once choird has everything. */
@@ -223,11 +223,11 @@ export const runSession = Effect.gen(function* () {
   const living = Effect.gen(function* () {
     const { ended } = arbiter.state()
     // A session that ended before a crash kept it from saying goodbye only does that.
-    const parting: Parting =
+    const notice: ShutdownNotice =
       ended === undefined ? yield* Effect.scoped(lanes(ending)) : { reason: ended, deadline_at_ms: 0 }
     yield* Deferred.succeed(parted, undefined)
-    yield* sayGoodbye(parting.reason, yield* summarize(parting))
-    return parting.reason
+    yield* sayGoodbye(notice.reason, yield* summarize(notice))
+    return notice.reason
   })
   return yield* Effect.raceAllFirst([living, listening, replication.run]).pipe(
     Effect.tapCause((cause) =>

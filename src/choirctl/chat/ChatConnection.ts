@@ -5,9 +5,9 @@
 import { randomUUID } from "node:crypto"
 import { Clock, Effect, Schedule, Stream } from "effect"
 import type { AgentId, InboxId } from "#schema/Ids.ts"
-import type { ChatAnswer, ChatEvent } from "#schema/OperatorApi.ts"
-import { connect, requestFailure } from "#src/choirctl/client/OperatorClient.ts"
+import type { ChatAnswer, ChatEvent } from "#schema/ChatApi.ts"
 import { type CommandFailed, EXIT } from "#src/choirctl/terminal/failure.ts"
+import { connect, requestFailure } from "#src/choirctl/client/OperatorClient.ts"
 
 /** Messages that `choirctl chat` remembers to have shown, so that none is shown twice. */
 const CHAT_SHOWN_MAX = 10_000

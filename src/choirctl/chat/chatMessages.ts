@@ -1,10 +1,11 @@
 /** `choirctl chat` without a person: sends texts one after the other, each when the turn of the one before has ended. */
 import { Deferred, Effect, Option, Stream, SubscriptionRef } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
-import type { AgentStatus } from "#schema/OperatorApi.ts"
+import type { AgentStatus } from "#schema/AgentsApi.ts"
+import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
 import { endsTurn } from "#src/choirctl/render/chat.ts"
 import { CommandFailed, EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
-import { type ChatConnection, type ChatNews, makeNewest } from "./ChatConnection.ts"
+import { makeNewest } from "./ChatConnection.ts"
 
 /** How long `choirctl chat` waits for the first sign of the agent before it sends. */
 const CHAT_GREETING_MS_MAX = 5000

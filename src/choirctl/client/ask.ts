@@ -62,6 +62,6 @@ export const followProgress = Effect.fnUntraced(function* <A, E, R>(
 /** Whether a program accepts connections on choird's socket. */
 export const choirdAnswers = (home: string) =>
   Effect.flatMap(
-    Effect.promise(() => import("#src/shared/files/socketAnswers.ts")),
+    Effect.promise(() => import("#src/shared/files/homeLocks.ts")),
     ({ socketAnswers }) => socketAnswers(operatorSocket(home))
   )

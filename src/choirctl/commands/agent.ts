@@ -2,9 +2,12 @@
 import { Effect, Option, Schema, type Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
-import type { AgentSummary } from "#schema/OperatorApi.ts"
-import type { UpdateProgress } from "#schema/UpdateApi.ts"
+import type { AgentSummary } from "#schema/AgentsApi.ts"
+import type { UpdateProgress } from "#schema/AgentsApi.ts"
 import { ask, askStream, followProgress } from "#src/choirctl/client/ask.ts"
+import { EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/print.ts"
 import {
   agentDetail,
   agentLine,
@@ -15,9 +18,7 @@ import {
   updateLines
 } from "#src/choirctl/render/agents.ts"
 import { initAgentText, initBaseText } from "#src/choirctl/render/setup.ts"
-import { EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
-import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"

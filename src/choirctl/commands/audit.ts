@@ -1,7 +1,7 @@
 /** choirctl audit: what was refused, and what changed who may do what (R77). */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import type { AuditRow } from "#schema/AuditApi.ts"
+import type { AuditRow } from "#schema/SystemApi.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print } from "#src/choirctl/terminal/print.ts"

@@ -2,16 +2,17 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
-import type { AgentModels, ModelSummary } from "#schema/OperatorApi.ts"
+import type { AgentModels, ModelSummary } from "#schema/AgentsApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { type Tried, triedWords } from "#src/choirctl/doctor/modelTrial.ts"
-import { unpricedLines } from "#src/choirctl/render/agents.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
-import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
+import { unpricedLines } from "#src/choirctl/render/agents.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { agentId } from "./arguments.ts"
+import { type Tried, triedWords } from "#src/choirctl/doctor/modelTrial.ts"
+import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
 
 /** Models for people. */
 const modelTable = (rows: ReadonlyArray<ModelSummary>, color: boolean): string =>

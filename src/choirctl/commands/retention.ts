@@ -1,7 +1,7 @@
 /** choirctl prune, and choirctl session export, archive and delete: how long data is kept. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { ArchivedSession, DeletedSession, PruneReport } from "#schema/RetentionApi.ts"
+import type { ArchivedSession, DeletedSession, PruneReport } from "#schema/SystemApi.ts"
 import { ask, askStream, followProgress } from "#src/choirctl/client/ask.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"

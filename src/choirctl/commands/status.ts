@@ -1,19 +1,20 @@
 /** choirctl status and doctor: the state of choird and its agents, and of the host. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import type { SystemStatus } from "#schema/OperatorApi.ts"
-import type { DiskStatus } from "#schema/RetentionApi.ts"
+import type { SystemStatus } from "#schema/SystemApi.ts"
+import type { DiskStatus } from "#schema/SystemApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import type { Check } from "#src/choirctl/doctor/doctorTrials.ts"
+import { printAdvice } from "#src/choirctl/terminal/print.ts"
+import { tokenText } from "#src/shared/wire/metricsPage.ts"
 import { agentTable } from "#src/choirctl/render/agents.ts"
 import { approvalsWaiting } from "#src/choirctl/render/approvals.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
-import { printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { fields, paint, type Paint, safeLine, span } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
-import { tokenText } from "#src/shared/wire/metricsPage.ts"
 
 const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
 

@@ -2,7 +2,7 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { JobName, LaneId } from "#schema/Ids.ts"
-import type { SignalSummary } from "#schema/OperatorApi.ts"
+import type { SignalSummary } from "#schema/SessionsApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { cancelLine, compactLine, injectLine, stopLine } from "#src/choirctl/render/sessions.ts"
 import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"

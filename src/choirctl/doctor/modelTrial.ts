@@ -2,7 +2,7 @@
 import { Clock, Effect, Redacted, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
-import { withoutRefused } from "#src/shared/model/refusedParameter.ts"
+import { withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
 import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"

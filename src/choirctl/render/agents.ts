@@ -1,6 +1,6 @@
 /** Agents for people. */
-import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress, RestartedAgent } from "#schema/OperatorApi.ts"
-import type { UpdateOutcome } from "#schema/UpdateApi.ts"
+import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress, RestartedAgent } from "#schema/AgentsApi.ts"
+import type { UpdateOutcome } from "#schema/AgentsApi.ts"
 import { fields, paint, type Paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
 import { approvalsWaiting } from "./approvals.ts"
 import { bindingEntries } from "./sessions.ts"

@@ -1,6 +1,6 @@
 /** Approvals for people. */
 import type { ApprovalStatus } from "#schema/Approval.ts"
-import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
+import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import { ago, fields, paint, type Paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
 import { DEFAULT_HOME, onHome } from "#src/shared/files/homeFolder.ts"
 

@@ -1,6 +1,6 @@
 /** A conversation for people. */
 import type { CoreReport } from "#schema/Core.ts"
-import type { ChatEvent } from "#schema/OperatorApi.ts"
+import type { ChatEvent } from "#schema/ChatApi.ts"
 import { paint, safeLine, safeText } from "#src/choirctl/terminal/text.ts"
 
 type Message = Pick<Extract<ChatEvent, { readonly type: "message" }>, "kind" | "text">

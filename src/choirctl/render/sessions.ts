@@ -1,15 +1,9 @@
 /** Sessions, their events and their proof for people. */
 import { type ChoirEvent, isKnownEvent, type OpaqueEvent } from "#schema/Event.ts"
-import {
-  type CoreSummary,
-  isPrintedEvent,
-  type LogLine,
-  type SessionSummary,
-  type SignalSummary,
-  type Verification
-} from "#schema/OperatorApi.ts"
+import type { LogLine } from "#schema/SessionsApi.ts"
+import { type CoreSummary, isPrintedEvent, type SessionSummary, type SignalSummary, type Verification } from "#schema/SessionsApi.ts"
 import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
-import type { SessionDetail } from "#schema/SessionDetailApi.ts"
+import type { SessionDetail } from "#schema/SessionsApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { ago, paint, type Paint, safeLine, safeText, table } from "#src/choirctl/terminal/text.ts"
 import { reportLine } from "#src/shared/session/reported.ts"

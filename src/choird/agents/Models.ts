@@ -3,7 +3,7 @@
  * the agent is started again, across crashes of it, and is never written into config.json.
  */
 import { Context, Effect, Layer, Result } from "effect"
-import type { AgentModels } from "#schema/OperatorApi.ts"
+import type { AgentModels } from "#schema/AgentsApi.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"

@@ -10,7 +10,7 @@ import {
   type RunBindings
 } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
-import type { RestartAgent, RestartedAgent, StartAgent } from "#schema/OperatorApi.ts"
+import type { RestartAgent, RestartedAgent, StartAgent } from "#schema/AgentsApi.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 

@@ -13,7 +13,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { approvalSeen } from "#src/choird/logs/metrics.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
-import { makeWakes } from "#src/shared/wakes.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
 import { type ApprovalRefused, refusalOf, refused, unknownApproval } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { type Refusal, resolutionOf } from "./approvalStatus.ts"
@@ -215,7 +215,7 @@ const make = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
   // A token: an approval was asked for, which may be due before all others.
   const asked = yield* Queue.sliding<void>(1)
-  const approvedWakes = yield* makeWakes
+  const approvedWakes = yield* makeNotifier
   const { expire, settle } = yield* makeSettle(approvedWakes.wake(APPROVED))
   yield* Effect.forkScoped(yield* makeExpiry(expire, Queue.take(asked)))
 

@@ -1,7 +1,7 @@
 /** The files that a proposed tool or skill would be in the agent's repository, or everything that is wrong with them. Pure. */
 import { Result } from "effect"
 import type { HeldFile, RepoFile } from "#src/choird/repos/Tree.ts"
-import { toolExecutable } from "#src/shared/image/toolExecutable.ts"
+import { toolExecutable } from "#src/shared/image/toolManifest.ts"
 import type { Proposal } from "./Proposal.ts"
 
 /** One file that a proposal of a tool brings along. */

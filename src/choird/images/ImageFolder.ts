@@ -9,9 +9,9 @@ import { decodeFile } from "#src/shared/config/decode.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { effectOf, ToolManifest } from "#schema/Tool.ts"
-import type { ToolSummary } from "#schema/SkillApi.ts"
+import type { ToolSummary } from "#schema/AgentsApi.ts"
 import { readSkill } from "#src/shared/image/skillProblems.ts"
-import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
+import type { ToolScope } from "#src/shared/image/toolManifest.ts"
 
 const decodeManifest = Schema.decodeUnknownResult(Schema.fromJsonString(ToolManifest))
 

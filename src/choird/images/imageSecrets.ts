@@ -9,8 +9,7 @@ import type { SecretsFile } from "#schema/Secrets.ts"
 import { agentConfig, boundSecrets } from "#src/choird/config/agentShare.ts"
 import { hasValue } from "#src/shared/config/configFiles.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
-import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
-import { readToolManifest } from "#src/shared/image/toolManifest.ts"
+import { readToolManifest, type ToolScope } from "#src/shared/image/toolManifest.ts"
 import { toolSecret } from "#src/shared/image/toolSecret.ts"
 
 /** The bindings that decide about secrets. */

@@ -5,7 +5,7 @@ import { isIP } from "node:net"
 import { createSecureContext } from "node:tls"
 import { Clock, Effect, Redacted } from "effect"
 import { TransportRefused } from "#src/choird/config/AgentTransport.ts"
-import type { TlsFiles } from "#src/shared/wire/tcp.ts"
+import type { TlsFiles } from "./tcp.ts"
 import { TLS_FILE_BYTES_MAX } from "#src/shared/wire/endpoints.ts"
 
 export interface TlsIdentity extends TlsFiles {

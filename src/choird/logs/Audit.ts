@@ -1,7 +1,7 @@
 /** The audit table: a row for each refused action, and for each change of permissions (R77). Equal refusals are counted in one row. */
 import { type Cause, Clock, Context, Effect, Layer, Result, Schedule, type Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import type { AuditRow } from "#schema/AuditApi.ts"
+import type { AuditRow } from "#schema/SystemApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"

@@ -5,7 +5,7 @@ import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { rowId } from "#src/shared/rowId.ts"
-import { makeWakes } from "#src/shared/wakes.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
 import type { Config } from "#schema/Config.ts"
 
 /** Outbox rows of one read. */
@@ -66,7 +66,7 @@ export class Outbox extends Context.Service<
     failed(outbox_id: string): Effect.Effect<void, DatabaseAway>
     /** Emits at once and then whenever a DM may have new rows. */
     wakes(dm: ResourceName): Stream.Stream<void>
-    /** Wakes the readers of a DM; called after a commit that added rows. */
+    /** Notifier the readers of a DM; called after a commit that added rows. */
     wake(dm: ResourceName): Effect.Effect<void>
   }
 >()("choir/choird/Outbox") {
@@ -76,7 +76,7 @@ export class Outbox extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const onDatabase = yield* useDatabase
       const store = yield* ConfigStore
-      const { wake, wakes } = yield* makeWakes
+      const { wake, wakes } = yield* makeNotifier
 
       return Outbox.of({
         wake,

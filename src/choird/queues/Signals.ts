@@ -7,7 +7,7 @@ import { Signal, type SignalOf } from "#schema/Signal.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { rowId } from "#src/shared/rowId.ts"
-import { makeWakes } from "#src/shared/wakes.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
 
 /** Requests to one session that no event carries yet; the next is refused politely. */
 export const SIGNALS_PENDING_MAX = 100
@@ -68,7 +68,7 @@ export class Signals extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const onDatabase = yield* useDatabase
-      const { wake, wakes } = yield* makeWakes
+      const { wake, wakes } = yield* makeNotifier
       const stops = new Map<SessionId, { readonly at_ms: number }>()
 
       const page = Effect.fnUntraced(function* (session_id: SessionId, after: bigint) {

@@ -8,12 +8,12 @@ import type { SecretName } from "#schema/Ids.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { IMAGE_SKILLS_MAX, IMAGE_TOOLS_MAX } from "#src/shared/limits.ts"
 import { readSkill } from "#src/shared/image/skillProblems.ts"
-import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
 import {
   idleManifestKeys,
   MANIFEST_BYTES_MAX,
   manifestParts,
-  readToolManifest
+  readToolManifest,
+  type ToolScope
 } from "#src/shared/image/toolManifest.ts"
 import { DOCKERFILE_BYTES_MAX, dockerfileProblems, type DockerfileRole, DOCKERFILES } from "./dockerfile.ts"
 import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"

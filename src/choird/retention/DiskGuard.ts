@@ -4,7 +4,7 @@
  */
 import { Cause, Clock, Context, Effect, Layer, Result, Schedule, Semaphore } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
-import type { DiskStatus } from "#schema/RetentionApi.ts"
+import type { DiskStatus } from "#schema/SystemApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"

@@ -8,7 +8,7 @@ import { Clock, Context, Effect, Layer, Schedule, Schema, type Scope, Semaphore 
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
-import type { Pruned, PruneReport } from "#schema/RetentionApi.ts"
+import type { Pruned, PruneReport } from "#schema/SystemApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"

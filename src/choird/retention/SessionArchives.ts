@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer, Option, Schema, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
-import type { ArchivedSession, DeletedSession } from "#schema/RetentionApi.ts"
+import type { ArchivedSession, DeletedSession } from "#schema/SystemApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"

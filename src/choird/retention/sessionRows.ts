@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { archivePath } from "#src/choird/sessions/archivedLog.ts"
-import { homeBackupRuns } from "#src/shared/files/homeBackupLock.ts"
+import { homeBackupRuns } from "#src/shared/files/homeLocks.ts"
 import { removeArchive } from "./archiveFile.ts"
 import { PRUNE_PAUSE_MS, PRUNE_ROWS_MAX } from "./rules.ts"
 

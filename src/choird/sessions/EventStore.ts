@@ -8,33 +8,25 @@ import type { Caller, Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
 import type { CoreReport } from "#schema/Core.ts"
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { type AgentId, type JobName, ResourceName, Rev, type SessionId } from "#schema/Ids.ts"
-import type { LogLine, Verification } from "#schema/OperatorApi.ts"
+import type { LogLine } from "#schema/SessionsApi.ts"
+import type { Verification } from "#schema/SessionsApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
-import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { makeWakes, type Wakes } from "#src/shared/wakes.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
-import type { ArchiveUnreadable } from "./archivedLog.ts"
+import { type ArchiveUnreadable } from "./archivedLog.ts"
 import { type ForgetRefused, forgetPayloads, type Reduction } from "./forgetPayloads.ts"
-import type { NewerEvents } from "./newerEvents.ts"
-import {
-  firstTail,
-  proveState,
-  readEvents,
-  readHead,
-  readReports,
-  readState,
-  type SessionUnknown,
-  type Tail,
-  tailPage,
-  verifySession
-} from "./readLog.ts"
-import { SessionStates } from "./SessionStates.ts"
+import { readHead } from "./readLog.ts"
+import { type NewerEvents } from "./newerEvents.ts"
 import { makeSnapshots, SESSION_STATES_MAX } from "./snapshots.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
+import { type Notifier } from "#src/shared/Notifier.ts"
+import { firstTail, proveState, readEvents, readReports, readState, type SessionUnknown, type Tail, tailPage, verifySession } from "./readLog.ts"
+import { SessionStates } from "./SessionStates.ts"
 
 /** Appends that a slow reader of the EventStore may be behind before it loses the oldest. */
 const APPENDS_BUFFERED_MAX = 256
@@ -116,7 +108,7 @@ export class EventStore extends Context.Service<
 const make = Effect.gen(function* () {
   const onDatabase = yield* useDatabase
   const context = yield* Effect.context<ConfigStore | SessionStates | SqlClient.SqlClient>()
-  const readers = yield* makeWakes
+  const readers = yield* makeNotifier
   const appends = yield* PubSub.sliding<Appended>({ capacity: APPENDS_BUFFERED_MAX })
   const append = yield* makeAppend(readers, appends)
   const read = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.provideContext(onDatabase(work), context)
@@ -148,7 +140,7 @@ const make = Effect.gen(function* () {
 })
 
 /** Appends the patches of heartbeats, and announces stored events to the readers of a session, its DMs and `appends`. */
-const makeAppend = Effect.fnUntraced(function* (readers: Wakes, appends: PubSub.PubSub<Appended>) {
+const makeAppend = Effect.fnUntraced(function* (readers: Notifier, appends: PubSub.PubSub<Appended>) {
   const store = yield* ConfigStore
   const outbox = yield* Outbox
   const snapshots = yield* makeSnapshots

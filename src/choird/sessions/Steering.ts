@@ -6,7 +6,7 @@
 import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type InboxId, jobOf, type JobName, type LaneId, type Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
-import { isPrintedEvent } from "#schema/OperatorApi.ts"
+import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/text/chatText.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"

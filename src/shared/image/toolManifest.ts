@@ -5,13 +5,27 @@
 import { Option, Result, Schema } from "effect"
 import { SecretName } from "#schema/Ids.ts"
 import { ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
-import { BUILT_IN_TOOLS } from "./builtInTools.ts"
 import { type Problem, problemsOf, problemText } from "#src/shared/config/configProblems.ts"
-import { lockKey, LOCKSET_LOCKS_MAX } from "./lockKey.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
-import { toolExecutable, type ToolScope } from "./toolExecutable.ts"
+import { BUILT_IN_TOOLS } from "./builtInTools.ts"
+import { lockKey, LOCKSET_LOCKS_MAX } from "./lockKey.ts"
 import { toolSchemaProblems } from "./toolSchema.ts"
+
+/** The folders below `tools/` of an image; an agent's own tool overrides a global one of its name. */
+export type ToolScope = "global" | "agent"
+
+/**
+ * The path of a tool's executable inside its folder `tools/<scope>`, or `undefined` when `exec_path` leaves that folder. It may be
+ * written as in the image (`/choir/tools/<scope>/x`) or relative to the folder (`x`). One rule for choird, which bakes it, and for the agent,
+ * which runs it.
+ */
+export const toolExecutable = (scope: ToolScope, exec_path: string): string | undefined => {
+  const root = `/choir/tools/${scope}/`
+  const path = exec_path.startsWith(root) ? exec_path.slice(root.length) : exec_path
+  const clean = path.split("/").every((part) => part !== "" && part !== "." && part !== "..")
+  return clean && !/\p{C}/u.test(path) ? path : undefined
+}
 
 /** A tool manifest or a skill file. */
 export const MANIFEST_BYTES_MAX = 256 * 1024

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { homeBackupLockPath } from "#src/shared/files/homeBackupLock.ts"
+import { homeBackupLockPath } from "#src/shared/files/homeLocks.ts"
 import { holdLockFile } from "#src/shared/files/lockFile.ts"
 import { requireSpace } from "#src/choirctl/backup/freshFiles.ts"
 import { choirctl } from "../../support/choirctl.ts"

@@ -14,7 +14,7 @@ import type { AuditEntry } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type Order, type Request, Steering } from "#src/choird/sessions/Steering.ts"
 import { initialState } from "#src/shared/session/fold.ts"
-import { makeWakes } from "#src/shared/wakes.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
 import { makeJournal } from "../../support/testing/Journal.ts"
 import { CONFIG, PHONE } from "../../support/stores.ts"
 import {
@@ -46,7 +46,7 @@ const makeMemory = Effect.gen(function* () {
   const outcomes = makeJournal<string>()
   const refusals: Array<AuditEntry> = []
   const world = { full: false }
-  const { wake, wakes } = yield* makeWakes
+  const { wake, wakes } = yield* makeNotifier
   const put = (text: string, extra: Partial<Outgoing> = {}) =>
     Effect.suspend(() => {
       const outbox_id = String(rows.length + 1)

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { listenOnChosen } from "#src/choird/listeners/AgentTcp.ts"
-import { listenTcp } from "#src/shared/wire/tcp.ts"
+import { listenTcp } from "#src/choird/listeners/tcp.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
 const listen = (port: number) =>

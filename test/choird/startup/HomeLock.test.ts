@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { lockHome } from "#src/choird/HomeLock.ts"
-import { homeHolder } from "#src/shared/files/homeHolder.ts"
+import { homeHolder } from "#src/shared/files/homeLocks.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
 const serve = (path: string) =>

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { toolExecutable } from "#src/shared/image/toolExecutable.ts"
+import { toolExecutable } from "#src/shared/image/toolManifest.ts"
 
 describe("toolExecutable", () => {
   it.each([

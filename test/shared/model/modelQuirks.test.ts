@@ -1,7 +1,6 @@
 /** What is known of models before they are asked, and what is learned from a 400 (D47). */
 import { assert, describe, it } from "@effect/vitest"
-import { limitKey, takesTemperature } from "#src/shared/model/requestParameters.ts"
-import { withoutRefused } from "#src/shared/model/refusedParameter.ts"
+import { limitKey, takesTemperature, withoutRefused } from "#src/shared/model/requestParameters.ts"
 
 const LIKES_TEMPERATURE = [
   "gpt-4o",

@@ -3,7 +3,8 @@ import { Effect, Option, Queue, Result, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Budgets } from "#schema/Config.ts"
 import { type AgentId, EDGE, type ResourceName } from "#schema/Ids.ts"
-import { type AgentDetail, type BuildProgress, OperatorApi } from "#schema/OperatorApi.ts"
+import type { AgentDetail, BuildProgress, UpdateOutcome, UpdateProgress } from "#schema/AgentsApi.ts"
+import { OperatorApi } from "#schema/OperatorApi.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { imageSources } from "#src/choird/agents/imageSources.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
@@ -19,7 +20,6 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSummaries, unpricedOf } from "./AgentSummaries.ts"
 import { fromAgentRefused, refusedBuild } from "#src/choird/api/refusals.ts"
-import type { UpdateOutcome, UpdateProgress } from "#schema/UpdateApi.ts"
 
 /** Steps of a build that wait for a slow reader. */
 const BUILD_STEPS_MAX = 16

@@ -1,7 +1,7 @@
 /** The operator's endpoints about approvals. */
 import { Effect, Result, type Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
+import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Queue, Stream } from "effect"
 import { coreLane, EDGE, InboxId, JobName } from "#schema/Ids.ts"
-import type { ChatEvent } from "#schema/OperatorApi.ts"
+import type { ChatEvent } from "#schema/ChatApi.ts"
 import { AGENT, append, DM, SESSION, type World } from "../../../support/control.ts"
 import { answered, openOperator, output, reporting, said, started, stopped } from "../../../support/operatorSocket.ts"
 import { CHAT_TEXT_CHARS_MAX } from "#src/shared/text/chatText.ts"

@@ -2,8 +2,8 @@
 import { createServer, type Server } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import { Effect, Redacted, Runtime, Schema } from "effect"
-import { HTTP_HEADERS_MS_MAX, type HttpApp, serve, type ServeOptions, serverLimits } from "./http.ts"
-import { formatPlace } from "./hostPort.ts"
+import { HTTP_HEADERS_MS_MAX, type HttpApp, serve, type ServeOptions, serverLimits } from "#src/shared/wire/http.ts"
+import { formatPlace } from "#src/shared/wire/hostPort.ts"
 
 /** An address that cannot be listened on. */
 export class ListenRefused extends Schema.TaggedError<ListenRefused>()("ListenRefused", {

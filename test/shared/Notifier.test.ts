@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Queue, Stream } from "effect"
-import { makeWakes } from "#src/shared/wakes.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
 
 const start = Effect.forkChild({ startImmediately: true })
 
 describe("wakes", () => {
   it.effect("emits at once, and then for the own key only", () =>
     Effect.gen(function* () {
-      const { wake, wakes } = yield* makeWakes
+      const { wake, wakes } = yield* makeNotifier
       const seen = yield* Queue.bounded<string>(8)
       yield* wakes("a").pipe(
         Stream.runForEach(() => Queue.offer(seen, "a")),
@@ -28,7 +28,7 @@ describe("wakes", () => {
 
   it.effect("tells a busy reader once of all that it missed", () =>
     Effect.gen(function* () {
-      const { wake, wakes } = yield* makeWakes
+      const { wake, wakes } = yield* makeNotifier
       const [busy, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       let looks = 0
       const reader = yield* wakes("a").pipe(

@@ -1,4 +1,4 @@
-/** How an epoch ends in good order: the session's summary by its model, the last flush, the goodbye (D18). */
+/** The orderly end of an epoch: the session's summary by its model, the last flush, the goodbye (D18). */
 import { Effect, Option, Schedule } from "effect"
 import { EDGE } from "#schema/Ids.ts"
 import type { Summary } from "#schema/Summary.ts"
@@ -17,10 +17,10 @@ import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
 /** Of the time that a graceful stop has, what is kept back for the last flush. */
 export const STOP_RESERVE_MS = 5000
 /** The last flush and the goodbye of an agent that ends by itself. */
-const FAREWELL_MS_MAX = 30_000
+const GOODBYE_MS_MAX = 30_000
 
 /** Why an epoch ends, and until when it may take, in ms since 1970; a session at its limit has no such time. */
-export interface Parting {
+export interface ShutdownNotice {
   readonly reason: string
   readonly deadline_at_ms?: number
 }
@@ -40,7 +40,7 @@ const skipped = (why: string) => Effect.as(Effect.logWarning(`the session gets n
  * The session's summary. One that the log ends with, because a crash came between it and the goodbye, is taken as it is; where nothing
  * happened since the last one none is made. A model that fails, is late, or may cost nothing more is skipped.
  */
-export const summarize = Effect.fn("Farewell.summarize")(function* ({ deadline_at_ms }: Parting) {
+export const summarize = Effect.fn("ShutdownNotice.summarize")(function* ({ deadline_at_ms }: ShutdownNotice) {
   const arbiter = yield* Arbiter
   const calls = yield* ModelCalls
   const log = yield* EventLog
@@ -73,19 +73,19 @@ export const summarize = Effect.fn("Farewell.summarize")(function* ({ deadline_a
 })
 
 /** Sends what is left and says goodbye; again when something was committed in between (NOT_FLUSHED). */
-export const sayGoodbye = Effect.fn("Farewell.sayGoodbye")(
+export const sayGoodbye = Effect.fn("ShutdownNotice.sayGoodbye")(
   function* (reason: string, summary: Summary | undefined) {
     const log = yield* EventLog
     const plane = yield* ControlPlane
     const replication = yield* Replication
     yield* replication.flush
     const final_rev = log.head()
-    const farewell = { reason, final_rev, final_hash: log.hashAt(final_rev) }
-    yield* plane.terminate(summary === undefined ? farewell : { ...farewell, summary })
+    const goodbye = { reason, final_rev, final_hash: log.hashAt(final_rev) }
+    yield* plane.terminate(summary === undefined ? goodbye : { ...goodbye, summary })
   },
   Effect.retry({
     while: (error) => error._tag === "Denied" && error.type === "NOT_FLUSHED",
     schedule: Schedule.spaced(RPC_RETRY_MS)
   }),
-  Effect.timeout(FAREWELL_MS_MAX)
+  Effect.timeout(GOODBYE_MS_MAX)
 )

@@ -3,7 +3,7 @@ import { Clock, Deferred, Effect, Fiber, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
 import type { ChatMessage, ChatTool } from "#src/agent/model/chatCompletion.ts"
-import { safePointMs, STOP_RESERVE_MS } from "#src/agent/session/farewell.ts"
+import { safePointMs, STOP_RESERVE_MS } from "#src/agent/session/shutdownNotice.ts"
 import { summaryOf, summaryPrompt, summaryTool } from "#src/agent/memory/summary.ts"
 import { emptySummary } from "#src/shared/session/memory.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
@@ -18,14 +18,14 @@ const SUMMARY = {
   facts: []
 }
 
-const isFarewell = (tools: ReadonlyArray<ChatTool>) =>
+const isSummaryCall = (tools: ReadonlyArray<ChatTool>) =>
   tools.some((tool) => tool.function.name === summaryTool.function.name)
 
 /** Answers every message, and the end of a session as `end` says. */
 const script =
   (end: (messages: ReadonlyArray<ChatMessage>) => Effect.Effect<Said>): Script =>
   (messages, tools) =>
-    isFarewell(tools) ? end(messages) : Effect.succeed(says("hello yourself"))
+    isSummaryCall(tools) ? end(messages) : Effect.succeed(says("hello yourself"))
 
 const sumUp = (input: Schema.Json = SUMMARY) => calls(["choir.session.summary", input])
 const summaries = (events: ReadonlyArray<ChoirEvent>) =>
@@ -137,7 +137,7 @@ describe("the end of a session", () => {
       const plane = yield* makeMemoryControlPlane
       const asked = yield* Deferred.make<string>()
       const model: Script = (messages, tools) => {
-        if (isFarewell(tools))
+        if (isSummaryCall(tools))
           return Effect.as(Deferred.succeed(asked, messages.map(({ content }) => content).join()), sumUp())
         if (isCore(messages)) return Effect.never
         return Effect.succeed(
@@ -163,7 +163,7 @@ describe("the end of a session", () => {
       const read = testTool("mem.read", () => Effect.succeed({ status: "success", summary: "read" }))
       let step = 0
       const model: Script = (_, tools) =>
-        Effect.sync(() => (isFarewell(tools) ? sumUp() : calls(["mem.read", { step: step++ }])))
+        Effect.sync(() => (isSummaryCall(tools) ? sumUp() : calls(["mem.read", { step: step++ }])))
       for (const [budgets, expected] of [
         [{ total_session_tokens: 60 }, [undefined]],
         [{ max_tool_calls_per_session: 2 }, [SUMMARY]]

@@ -1,14 +1,14 @@
-/** Wakes whoever reads a table, by key. A wake says "look again", never what is there, so that none is ever worth keeping twice. */
+/** Notifier the readers of a table, by key. A wake says "look again", not what is there, so several of them are worth no more than one. */
 import { Effect, Queue, Stream } from "effect"
 
-export interface Wakes {
+export interface Notifier {
   /** Emits at once and then whenever the key was woken since the reader last looked; several wakes may be told as one. */
   readonly wakes: (key: string) => Stream.Stream<void>
   readonly wake: (key: string) => Effect.Effect<void>
 }
 
 /** Holds an entry per reader, for as long as its stream runs. */
-export const makeWakes = Effect.sync((): Wakes => {
+export const makeNotifier = Effect.sync((): Notifier => {
   const readers = new Map<string, Set<Queue.Queue<void>>>()
   const enter = (key: string) =>
     Effect.map(Queue.sliding<void>(1), (reader) => {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { nodeTooOld } from "#src/shared/program/nodeVersion.ts"
+import { nodeTooOld } from "#src/shared/program/version.ts"
 
 describe("nodeTooOld", () => {
   it("lets Node 22.19 and later pass, and tells the others what helps", () => {

@@ -1,0 +1,260 @@
+/** Agents as an operator starts, stops, builds and updates them, and their models, skills and tools. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { ApiErrors, ErrorDetail } from "./ApiError.ts"
+import { AgentId, LaneId, ResourceName, Rev, SessionId } from "./Ids.ts"
+import { Progress } from "./Progress.ts"
+import { DmNames, NAMED_BINDINGS, ResourceBindings } from "./ResourceBindings.ts"
+import { SkillName, SkillSpec } from "./Skill.ts"
+
+/** A `paused` agent is stopped until choird starts it again by itself; messages are taken meanwhile. */
+export const AgentStatus = Schema.Literals([
+  "stopped",
+  "building",
+  "starting",
+  "running",
+  "stopping",
+  "paused",
+  "crashed"
+])
+export type AgentStatus = typeof AgentStatus.Type
+
+/** What is spent and what the limit is; `limit: null` is no limit. */
+const Spent = Schema.Struct({ used: Schema.Finite, limit: Schema.NullOr(Schema.Finite) })
+
+/** Money spent. `unpriced` names the models of the agent whose calls cost an unknown amount on top. */
+const SpentUsd = Schema.Struct({
+  ...Spent.fields,
+  unpriced: Schema.optionalKey(Schema.Array(ResourceName))
+})
+
+/** How a running agent is doing (R78). */
+const AgentHealth = Schema.Struct({
+  epoch: Schema.Natural,
+  /** Revisions that the agent spoke of in its last heartbeat and choird has not acknowledged; null before the first. */
+  lag_revs: Schema.NullOr(Schema.Natural),
+  /** Since its last sign of life. */
+  heartbeat_age_ms: Schema.NullOr(Schema.Natural),
+  /** Its crashes in the breaker's window, and how many stop it (R9). */
+  crashes: Schema.Natural,
+  crashes_max: Schema.Natural,
+  tokens: Spent,
+  cost_usd: SpentUsd
+})
+export type AgentHealth = typeof AgentHealth.Type
+
+/** A row of `agent list`. */
+export const AgentSummary = Schema.Struct({
+  agent_id: AgentId,
+  status: AgentStatus,
+  session_id: Schema.NullOr(SessionId),
+  image_version: Schema.NullOr(Schema.String),
+  uptime_ms: Schema.Natural,
+  config_version: Schema.Natural,
+  /** The newest version, there only while a running agent has an older one (R58). */
+  config_version_latest: Schema.optionalKey(Schema.Natural),
+  /** There while the agent runs and the database answers. */
+  health: Schema.optionalKey(AgentHealth)
+})
+export type AgentSummary = typeof AgentSummary.Type
+
+export const AgentDetail = Schema.Struct({
+  agent_id: AgentId,
+  status: AgentStatus,
+  session_id: Schema.NullOr(SessionId),
+  lanes: Schema.Array(
+    Schema.Struct({
+      lane: LaneId,
+      state: Schema.String,
+      skill: Schema.NullOr(Schema.String),
+      skill_state: Schema.NullOr(Schema.String),
+      step: Schema.Natural
+    })
+  ),
+  budgets: Schema.Struct({ tokens: Spent, tool_calls: Spent, cost_usd: SpentUsd, core_jobs: Spent }),
+  resource_bindings: Schema.NullOr(ResourceBindings),
+  /** Resources that it keeps from other agents, from its start to its stop. */
+  leases: Schema.Array(Schema.Struct({ kind: Schema.String, name: Schema.String })),
+  uptime_ms: Schema.Natural,
+  config_version: Schema.Natural,
+  /** As in {@link AgentSummary}. */
+  config_version_latest: Schema.optionalKey(Schema.Natural),
+  last_rev: Rev,
+  acked_rev: Rev,
+  health: Schema.optionalKey(AgentHealth),
+  /** How many approvals wait for a person. */
+  approvals_pending: Schema.Natural,
+  /** Why the agent is where it is when that needs saying: the last crash, the breaker, a frozen session. */
+  reason: Schema.NullOr(Schema.String)
+})
+export type AgentDetail = typeof AgentDetail.Type
+
+/** A named model or voice provider of config.json. */
+export const ModelSummary = Schema.Struct({
+  name: ResourceName,
+  type: Schema.Literals(["llm", "tts"]),
+  provider: Schema.String,
+  model: Schema.String
+})
+export type ModelSummary = typeof ModelSummary.Type
+
+/** What an agent uses, or would at its next start, and the defaults of config.json that it goes back to (E14). */
+export const AgentModels = Schema.Struct({
+  agent_id: AgentId,
+  llm: ResourceName,
+  core_llm: ResourceName,
+  default_llm: ResourceName,
+  default_core_llm: ResourceName,
+  voice_profile: Schema.NullOr(ResourceName),
+  /** Whether the running agent has the newest configuration; it has after its next heartbeat. */
+  in_use: Schema.Boolean
+})
+export type AgentModels = typeof AgentModels.Type
+
+/** Overrides of an agent's defaults for one run. `fresh` leaves the earlier session behind (D19). */
+export const StartAgent = Schema.Struct({
+  workspace: Schema.optionalKey(ResourceName),
+  llm: Schema.optionalKey(ResourceName),
+  core_llm: Schema.optionalKey(ResourceName),
+  voice_profile: Schema.optionalKey(ResourceName),
+  git_identity: Schema.optionalKey(ResourceName),
+  notion: Schema.optionalKey(ResourceName),
+  email: Schema.optionalKey(ResourceName),
+  dm: Schema.optionalKey(DmNames),
+  fresh: Schema.optionalKey(Schema.Boolean)
+})
+export type StartAgent = typeof StartAgent.Type
+
+const { fresh: _, ...overrides } = StartAgent.fields
+/** What a restart names anew. What an earlier start named stays, and everything else comes from the agent's defaults. */
+export const RestartAgent = Schema.Struct(overrides)
+export type RestartAgent = typeof RestartAgent.Type
+
+/** A restarted agent. `keeps` are bindings that its start named and whose default is another one; null is no default. */
+export const RestartedAgent = Schema.Struct({
+  ...AgentSummary.fields,
+  keeps: Schema.Array(
+    Schema.Struct({
+      binding: Schema.Literals(NAMED_BINDINGS),
+      name: Schema.String,
+      default: Schema.NullOr(Schema.String)
+    })
+  )
+})
+export type RestartedAgent = typeof RestartedAgent.Type
+
+export const BuildReport = Schema.Struct({
+  agent_id: AgentId,
+  image_version: Schema.String,
+  path: Schema.String,
+  built: Schema.Boolean,
+  warnings: Schema.Array(Schema.String)
+})
+
+export const BuildProgress = Progress(BuildReport)
+export type BuildProgress = typeof BuildProgress.Type
+
+const error = ApiErrors
+const ndjson = <S extends Schema.Constraint>(schema: S) => HttpApiSchema.StreamNdjson({ schema })
+
+const agent = { id: AgentId } as const
+
+export const AgentsApi = HttpApiGroup.make("agents").add(
+  HttpApiEndpoint.get("list", "/agents", { success: Schema.Array(AgentSummary), error }),
+  HttpApiEndpoint.get("status", "/agents/:id", { params: agent, success: AgentDetail, error }),
+  HttpApiEndpoint.post("build", "/agents/:id/build", {
+    params: agent,
+    payload: Schema.Struct({ force: Schema.optionalKey(Schema.Boolean) }),
+    success: ndjson(BuildProgress),
+    error
+  }),
+  HttpApiEndpoint.post("start", "/agents/:id/start", {
+    params: agent,
+    payload: StartAgent,
+    success: AgentSummary,
+    error
+  }),
+  HttpApiEndpoint.post("stop", "/agents/:id/stop", { params: agent, success: AgentSummary, error }),
+  HttpApiEndpoint.post("restart", "/agents/:id/restart", {
+    params: agent,
+    payload: RestartAgent,
+    success: RestartedAgent,
+    error
+  }),
+  HttpApiEndpoint.get("models", "/agents/:id/models", { params: agent, success: AgentModels, error }),
+  HttpApiEndpoint.post("setModels", "/agents/:id/models", {
+    params: agent,
+    payload: Schema.Struct({ llm: Schema.optionalKey(ResourceName), core_llm: Schema.optionalKey(ResourceName) }),
+    success: AgentModels,
+    error
+  })
+)
+
+/**
+ * What became of one agent. `redeployed`: it runs on the newest image now. `built`: it has a new image and does not run. `skipped`: it
+ * was up to date. `failed`: `error` says why; the agent is as it was, and one that did not come up from its new image
+ * runs on the last one that worked.
+ */
+export const UpdateOutcome = Schema.Struct({
+  agent_id: AgentId,
+  outcome: Schema.Literals(["built", "redeployed", "skipped", "failed"]),
+  image_version: Schema.NullOr(Schema.String),
+  warnings: Schema.Array(Schema.String),
+  error: Schema.optionalKey(ErrorDetail)
+})
+export type UpdateOutcome = typeof UpdateOutcome.Type
+
+/** Steps as they happen; the last line has a row for each agent that was asked for. */
+export const UpdateProgress = Progress(Schema.Array(UpdateOutcome))
+export type UpdateProgress = typeof UpdateProgress.Type
+
+const success = HttpApiSchema.StreamNdjson({ schema: UpdateProgress })
+
+export const UpdateApi = HttpApiGroup.make("updates").add(
+  HttpApiEndpoint.post("one", "/agents/:id/update", { params: { id: AgentId }, success, error: ApiErrors }),
+  HttpApiEndpoint.post("all", "/update-all", { success, error: ApiErrors })
+)
+
+/** Whether it comes with every agent or with the agent's image. */
+const SkillSource = Schema.Literals(["built-in", "image"])
+
+/** A row of `skill list`. */
+export const SkillSummary = Schema.Struct({
+  name: SkillName,
+  source: SkillSource,
+  description: Schema.String,
+  states: Schema.Natural,
+  max_steps: Schema.Natural
+})
+export type SkillSummary = typeof SkillSummary.Type
+
+export const SkillDetail = Schema.Struct({ source: SkillSource, spec: SkillSpec })
+export type SkillDetail = typeof SkillDetail.Type
+
+/** A row of `tool list`. Of a built-in tool choird knows the name; the rest is in the agent's program (docs/tools.md). */
+export const ToolSummary = Schema.Struct({
+  name: Schema.String,
+  source: Schema.Literals(["built-in", "global", "agent"]),
+  effect: Schema.NullOr(Schema.String),
+  exposure: Schema.NullOr(Schema.String),
+  description: Schema.NullOr(Schema.String)
+})
+export type ToolSummary = typeof ToolSummary.Type
+
+export const SkillApi = HttpApiGroup.make("skills").add(
+  HttpApiEndpoint.get("list", "/agents/:id/skills", {
+    params: agent,
+    success: Schema.Array(SkillSummary),
+    error: ApiErrors
+  }),
+  HttpApiEndpoint.get("show", "/agents/:id/skills/:name", {
+    params: { ...agent, name: SkillName },
+    success: SkillDetail,
+    error: ApiErrors
+  }),
+  HttpApiEndpoint.get("tools", "/agents/:id/tools", {
+    params: agent,
+    success: Schema.Array(ToolSummary),
+    error: ApiErrors
+  })
+)
