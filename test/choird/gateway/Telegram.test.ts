@@ -45,7 +45,7 @@ const makeMemory = Effect.gen(function* () {
   const delivered: Array<string> = []
   const outcomes = makeJournal<string>()
   const refusals: Array<AuditEntry> = []
-  const world = { full: false }
+  const world = { full: false, away: false }
   const { wake, wakes } = yield* makeWakes
   const put = (text: string, extra: Partial<Outgoing> = {}) =>
     Effect.suspend(() => {
@@ -60,13 +60,14 @@ const makeMemory = Effect.gen(function* () {
     Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
     Layer.mock(Inbox, {
       receiveAll: (messages) =>
-        Effect.sync(() =>
-          messages.map((message) => {
+        Effect.sync(() => {
+          if (world.away) throw new Error("the database is away")
+          return messages.map((message) => {
             if (world.full) return { type: "full" as const, pending: 500 }
             stored.record(message)
             return { type: "queued" as const, inbox_id: InboxId.make("1"), position: 0 }
           })
-        )
+        })
     }),
     Layer.mock(Outbox, {
       tell: (message) => put(message.text, { ...message, source: "choird" }),
@@ -128,6 +129,22 @@ const setUp = Effect.gen(function* () {
 })
 
 describe("Telegram inbound", () => {
+  it.effect("confirms nothing that the database did not take, and stores it when the database is back (R42)", () =>
+    Effect.gen(function* () {
+      const { bot, health, run, stored, world } = yield* setUp
+      world.away = true
+      yield* start(run)
+      yield* nthPoll(bot, 1)
+      const id = yield* bot.text(USER, "hello")
+      yield* health.first((line) => line.startsWith("false"))
+      world.away = false
+      yield* TestClock.adjust("1 second")
+      assert.isUndefined((yield* nthPoll(bot, 2)).parameters["offset"])
+      assert.propertyVal(yield* stored.at(0), "text", "hello")
+      assert.strictEqual((yield* nthPoll(bot, 3)).parameters["offset"], id + 1)
+    })
+  )
+
   it.effect("stores a text of a configured person, and confirms it with the next poll (E6)", () =>
     Effect.gen(function* () {
       const { bot, run, stored } = yield* setUp
@@ -363,6 +380,19 @@ describe("Telegram outbound", () => {
       const [cut, again, after, told] = yield* texts(bot)
       assert.deepStrictEqual([cut, again, after], ["cut", "cut", "after"])
       assert.match(told ?? "", /^◆ A message of helper to the DM phone could not be delivered: Bad Request/u)
+    })
+  )
+
+  it.effect("keeps what a person gets who has not written to the bot yet", () =>
+    Effect.gen(function* () {
+      const { bot, outcomes, put, run } = yield* setUp
+      yield* bot.fail("sendMessage", fault.unknownChat)
+      yield* put("welcome")
+      yield* start(run)
+      assert.strictEqual(yield* outcomes.at(0), "failed 1")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* outcomes.at(1), "delivered 1")
+      assert.deepStrictEqual(yield* texts(bot), ["welcome"])
     })
   )
 

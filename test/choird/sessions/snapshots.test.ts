@@ -154,13 +154,22 @@ describeStores("snapshots", (it) => {
       const sql = yield* SqlClient.SqlClient
       const { before, session_id, talk } = yield* endedLife
       const table = sql("choir_control.session_snapshots")
+      const kept = yield* sql<{ rev: number; hash: Uint8Array; fold_version: number; snapshot: object }>`
+        SELECT rev, hash, fold_version, snapshot FROM ${table} WHERE session_id = ${session_id}`
+      const whole = Effect.gen(function* () {
+        yield* sql`DELETE FROM ${table} WHERE session_id = ${session_id}`
+        for (const { fold_version, hash, rev, snapshot } of kept)
+          yield* sql`INSERT INTO ${table} (session_id, rev, hash, fold_version, snapshot)
+            VALUES (${session_id}, ${rev}, ${hash}, ${fold_version}, ${JSON.stringify(snapshot)}::jsonb)`
+      })
       const damages = {
         "of a newer fold": sql`UPDATE ${table} SET fold_version = ${FOLD_VERSION + 1} WHERE session_id = ${session_id}`,
-        "no state": sql`UPDATE ${table} SET fold_version = ${FOLD_VERSION}, snapshot = '{"rev":500}' WHERE session_id = ${session_id}`,
+        "no state": sql`UPDATE ${table} SET snapshot = '{"rev":500}' WHERE session_id = ${session_id}`,
         "another event": sql`UPDATE ${table} SET hash = ${Buffer.alloc(32)} WHERE session_id = ${session_id}`,
         "beyond the end": sql`UPDATE ${table} SET rev = 100000 WHERE session_id = ${session_id}`
       }
       for (const [what, damage] of Object.entries(damages)) {
+        yield* whole
         yield* damage
         assert.strictEqual(yield* Effect.provide(stateOf(talk), stores), before, what)
       }
