@@ -1,7 +1,6 @@
 /** In-memory doubles of choird's stores and lifecycle, for tests of its APIs: one world, one agent, one session. */
-import { Effect, Layer, Option, PubSub, Redacted, Result, Schema, Stream } from "effect"
+import { Effect, Layer, Option, PubSub, Redacted, Result, Stream } from "effect"
 import type { Caller, Snapshot } from "#schema/AgentApi.ts"
-import { Config } from "#schema/Config.ts"
 import type { PrintedEvent } from "#schema/SessionsApi.ts"
 import type { StartAgent } from "#schema/AgentsApi.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
@@ -28,6 +27,7 @@ import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
 import { agentView } from "./agentView.ts"
+import { controlConfig as config } from "./controlConfig.ts"
 import { reconfiguration } from "./reconfiguration.ts"
 import { memoryAudit } from "./audited.ts"
 import { stored } from "./awayDatabase.ts"
@@ -39,17 +39,6 @@ export const SESSION = SessionId.make("0123456789abcdef")
 export const OTHER_SESSION = SessionId.make("fedcba9876543210")
 export const DM = ResourceName.make("terminal")
 const BOUND = SecretName.make("model-key")
-
-const model = { provider: "p", model: "m", endpoint: "http://127.0.0.1:1/v1", secret: "model-key" }
-
-const config = Schema.decodeSync(Config)({
-  global_repo: { url: "/repos/global" },
-  workspaces: { desk: { path: "/srv/desk" }, shed: { path: "/srv/shed" } },
-  models: { small: model },
-  gateways: { screen: { type: "console" }, bot: { type: "telegram", secret: "bot-token" } },
-  dms: { terminal: { gateway: "screen", user_id: "local" }, phone: { gateway: "bot", user_id: "1" } },
-  agents: { ada: { repo: { url: "/repos/ada" }, defaults: { workspace: "desk", llm: "small", dm: "terminal" } } }
-})
 
 const name = ResourceName.make
 const bindings: ResourceBindings = {

@@ -1,7 +1,13 @@
 /** Sessions, their events and their proof for people. */
 import { type ChoirEvent, isKnownEvent, type OpaqueEvent } from "#schema/Event.ts"
 import type { LogLine } from "#schema/SessionsApi.ts"
-import { type CoreSummary, isPrintedEvent, type SessionSummary, type SignalSummary, type Verification } from "#schema/SessionsApi.ts"
+import {
+  type CoreSummary,
+  isPrintedEvent,
+  type SessionSummary,
+  type SignalSummary,
+  type Verification
+} from "#schema/SessionsApi.ts"
 import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionDetail } from "#schema/SessionsApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"

@@ -25,7 +25,17 @@ import { type NewerEvents } from "./newerEvents.ts"
 import { makeSnapshots, SESSION_STATES_MAX } from "./snapshots.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 import { type Notifier } from "#src/shared/Notifier.ts"
-import { firstTail, proveState, readEvents, readReports, readState, type SessionUnknown, type Tail, tailPage, verifySession } from "./readLog.ts"
+import {
+  firstTail,
+  proveState,
+  readEvents,
+  readReports,
+  readState,
+  type SessionUnknown,
+  type Tail,
+  tailPage,
+  verifySession
+} from "./readLog.ts"
 import { SessionStates } from "./SessionStates.ts"
 
 /** Appends that a slow reader of the EventStore may be behind before it loses the oldest. */

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { CallId, EDGE, InboxId, JobName, type LaneId, LaneId as Lane } from "#schema/Ids.ts"
+import { CallId, EDGE, InboxId, JobName, type LaneId, LaneId as Lane, SignalId } from "#schema/Ids.ts"
 import type { TurnName } from "#schema/Signal.ts"
 import { decide } from "#src/agent/arbiter/decide.ts"
 import { exhaustedLimit } from "#src/agent/arbiter/decideCalls.ts"
@@ -323,6 +323,45 @@ describe("decide", () => {
     if (Result.isFailure(decided)) assert.fail(decided.failure.reason)
     const folded = foldAll(ended, placed(ended, decided.success))
     assert.deepStrictEqual(Result.isSuccess(folded) && folded.success.signals, ["1"])
+  })
+
+  it("ends an order to compact once, however many deltas there are", () => {
+    const signal_id = "7"
+    const deltas = [{ mode: "append" }, { mode: "append" }] as const
+    const compacted: Command = { type: "Compact", lane: EDGE, deltas, boundary_rev: 0, signal_id }
+    const log: Array<ChoirEvent> = []
+    after([userMessage("1"), compacted], {}, log)
+    const ended = log.flatMap((event) => (event.event_type === "CompactionCommitted" ? [event.payload.signal_id] : []))
+    assert.deepStrictEqual(ended, [SignalId.make(signal_id), undefined])
+  })
+
+  it("says in the log what a call saw of files that a job writes (D26, R17)", () => {
+    const log: Array<ChoirEvent> = []
+    const dirty = { ...(grant(EDGE, c(2)) as Extract<Command, { type: "Grant" }>), dirty: true }
+    const seen = result(EDGE, c(2)) as Extract<Command, { type: "Result" }>
+    after([...asking, request(EDGE, c(2)), dirty, { ...seen, result: { ...seen.result, dirty: true } }], {}, log)
+    const said = log.flatMap((event) =>
+      event.event_type === "ToolCallCommitted" || event.event_type === "ToolResultCommitted"
+        ? [event.payload.dirty]
+        : []
+    )
+    assert.deepStrictEqual(said, [true, true])
+  })
+
+  it("tells the user of a call in doubt that may have left the machine, and of no other (R6)", () => {
+    for (const [effect, told] of [
+      ["external", 1],
+      ["workspace", 0]
+    ] as const) {
+      const log: Array<ChoirEvent> = []
+      const ended = { ...(result(EDGE, c(2)) as Extract<Command, { type: "Result" }>), in_doubt: true }
+      after([...asking, request(EDGE, c(2), { effect }), grant(EDGE, c(2)), ended], { confirm_external: "never" }, log)
+      assert.lengthOf(
+        log.filter(({ event_type }) => event_type === "AgentMessage"),
+        told,
+        effect
+      )
+    }
   })
 
   it("ends a session with the open turn's one reply, or with a notice", () => {

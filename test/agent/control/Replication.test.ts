@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, Option, Redacted } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, Layer, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { HeartbeatReply } from "#schema/AgentApi.ts"
 import { CallId, EDGE, SecretName } from "#schema/Ids.ts"
@@ -255,6 +255,22 @@ describe("Replication", () => {
         assert.strictEqual(choird.beats.length, 1)
       }).pipe(Effect.provide(replicating(choird)))
     })
+
+  it.effect("ends where choird lost what it had acknowledged, and says so", () => {
+    const choird = makeHeartbeats()
+    return Effect.gen(function* () {
+      // A recovery begins after a snapshot: the events before it are choird's alone.
+      const place = { rev: 3, hash: "0".repeat(64) }
+      yield* Effect.flatMap(Arbiter, ({ begin }) =>
+        begin({ state: { ...initialState, rev: 3 }, at: place, after: place })
+      )
+      choird.answer(() => Effect.succeed(reply(0, { action: "RESEND_FROM", resend_from: 1 })))
+      const exit = yield* Effect.flatMap(Replication, ({ run }) => Effect.exit(run)).pipe(
+        Effect.provide(Layer.fresh(Replication.layer))
+      )
+      assert.match(severedBy(exit) ?? "", /choird lost events before 4, which it had acknowledged/u)
+    }).pipe(Effect.provide(replicating(choird)))
+  })
 
   it.effect("fetches a newer configuration, and replicates on when it does not come (R58)", () => {
     const choird = makeHeartbeats()

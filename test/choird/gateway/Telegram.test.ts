@@ -11,6 +11,7 @@ import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { pauseAfter, runTelegram } from "#src/choird/gateway/Telegram.ts"
 import { readUpdates, TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
 import type { AuditEntry } from "#src/choird/logs/Audit.ts"
+import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type Order, type Request, Steering } from "#src/choird/sessions/Steering.ts"
 import { initialState } from "#src/shared/session/fold.ts"
@@ -45,7 +46,7 @@ const makeMemory = Effect.gen(function* () {
   const delivered: Array<string> = []
   const outcomes = makeJournal<string>()
   const refusals: Array<AuditEntry> = []
-  const world = { full: false }
+  const world = { full: false, away: false }
   const { wake, wakes } = yield* makeNotifier
   const put = (text: string, extra: Partial<Outgoing> = {}) =>
     Effect.suspend(() => {
@@ -60,13 +61,15 @@ const makeMemory = Effect.gen(function* () {
     Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
     Layer.mock(Inbox, {
       receiveAll: (messages) =>
-        Effect.sync(() =>
-          messages.map((message) => {
-            if (world.full) return { type: "full" as const, pending: 500 }
-            stored.record(message)
-            return { type: "queued" as const, inbox_id: InboxId.make("1"), position: 0 }
-          })
-        )
+        world.away
+          ? Effect.fail(new DatabaseAway({ problem: "the server is gone" }))
+          : Effect.sync(() =>
+              messages.map((message) => {
+                if (world.full) return { type: "full" as const, pending: 500 }
+                stored.record(message)
+                return { type: "queued" as const, inbox_id: InboxId.make("1"), position: 0 }
+              })
+            )
     }),
     Layer.mock(Outbox, {
       tell: (message) => put(message.text, { ...message, source: "choird" }),
@@ -128,6 +131,22 @@ const setUp = Effect.gen(function* () {
 })
 
 describe("Telegram inbound", () => {
+  it.effect("confirms nothing that the database did not take, and stores it when the database is back (R42)", () =>
+    Effect.gen(function* () {
+      const { bot, health, run, stored, world } = yield* setUp
+      world.away = true
+      yield* start(run)
+      yield* nthPoll(bot, 1)
+      const id = yield* bot.text(USER, "hello")
+      yield* health.first((line) => line.startsWith("false"))
+      world.away = false
+      yield* TestClock.adjust("1 second")
+      assert.isUndefined((yield* nthPoll(bot, 2)).parameters["offset"])
+      assert.propertyVal(yield* stored.at(0), "text", "hello")
+      assert.strictEqual((yield* nthPoll(bot, 3)).parameters["offset"], id + 1)
+    })
+  )
+
   it.effect("stores a text of a configured person, and confirms it with the next poll (E6)", () =>
     Effect.gen(function* () {
       const { bot, run, stored } = yield* setUp
@@ -363,6 +382,19 @@ describe("Telegram outbound", () => {
       const [cut, again, after, told] = yield* texts(bot)
       assert.deepStrictEqual([cut, again, after], ["cut", "cut", "after"])
       assert.match(told ?? "", /^◆ A message of helper to the DM phone could not be delivered: Bad Request/u)
+    })
+  )
+
+  it.effect("keeps what a person gets who has not written to the bot yet", () =>
+    Effect.gen(function* () {
+      const { bot, outcomes, put, run } = yield* setUp
+      yield* bot.fail("sendMessage", fault.unknownChat)
+      yield* put("welcome")
+      yield* start(run)
+      assert.strictEqual(yield* outcomes.at(0), "failed 1")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* outcomes.at(1), "delivered 1")
+      assert.deepStrictEqual(yield* texts(bot), ["welcome"])
     })
   )
 

@@ -20,6 +20,12 @@ describe("take", () => {
     assert.strictEqual(at(10), 10)
   })
 
+  it("takes nothing away for a clock that was set back", () => {
+    const [later] = take({ tokens: rate.burst, at_ms: 0 }, rate, 3_600_000)
+    const [back, wait_ms] = take(later, rate, 0)
+    assert.deepStrictEqual([back, wait_ms], [{ tokens: rate.burst - 2, at_ms: 0 }, 0])
+  })
+
   it.prop("never grants more than burst plus rate times time, whatever the clock does", [Steps], ([steps]) => {
     let bucket: TokenBucket = { tokens: rate.burst, at_ms: 0 }
     let now_ms = 0

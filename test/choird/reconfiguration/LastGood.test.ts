@@ -1,9 +1,10 @@
 import { execFileSync } from "node:child_process"
-import { readFileSync, statSync } from "node:fs"
+import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { LAST_GOOD_FILE } from "#src/shared/config/configFiles.ts"
+import { orLastGood } from "#src/choird/reconfiguration/LastGood.ts"
+import { CONFIG_FILE, ConfigRefused, LAST_GOOD_FILE } from "#src/shared/config/configFiles.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
 const PROGRAM = new URL("../../../src/choird/reconfiguration/LastGood.ts", import.meta.url).pathname
@@ -30,6 +31,18 @@ describe("the last good configuration", () => {
       assert.strictEqual(statSync(place).mode & 0o777, 0o600)
       assert.match(keep(home, 20_000, 8), /could not be kept as the last good one.*EFBIG/su)
       assert.strictEqual(readFileSync(place, "utf8"), before)
+    })
+  )
+
+  it.effect("is offered for a broken config.json alone, and only where there is one", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const refused = (file: string) =>
+        orLastGood(home)(new ConfigRefused({ file: join(home, file), problems: [], hint: "edit it" }))
+      assert.strictEqual(refused(CONFIG_FILE).hint, "edit it")
+      writeFileSync(join(home, LAST_GOOD_FILE), "{}")
+      assert.include(refused(CONFIG_FILE).hint, "--last-good")
+      assert.strictEqual(refused("secrets.json").hint, "edit it")
     })
   )
 })

@@ -1,13 +1,25 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawn, spawnSync } from "node:child_process"
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { emptyWorkspace, mountedBelow } from "#src/choird/runtime/emptyWorkspace.ts"
 import { makeOutside, setLayers, setTraps } from "../../support/traps.ts"
 
 const isRoot = process.getuid?.() === 0
 const PERSON = 12_345
+/** Swaps during the race, so that it is one. */
+const SWAPS_MIN = 50
 
 const place = Effect.acquireRelease(
   Effect.sync(() => {
@@ -66,16 +78,23 @@ describe("emptyWorkspace", () => {
 
   it.live("deletes nothing outside while folders are swapped for links under it (R41)", () =>
     Effect.gen(function* () {
-      const { look, outside, workspace } = yield* place
+      const { look, outside, root, workspace } = yield* place
       const before = look()
-      const swap = `cd ${workspace}; while :; do mkdir -p a/folder; touch a/file a/folder/file; ln -s ${outside} b; mv -T a c; mv -T b a; rm -f a; rm -rf c; done`
+      const swaps = join(root, "swaps")
+      writeFileSync(swaps, "")
+      writeFileSync(join(workspace, "mine"), "")
+      const swap = `cd ${workspace}; while :; do mkdir -p a/folder; touch a/file a/folder/file; ln -s ${outside} b; mv -T a c; mv -T b a; rm -f a; rm -rf c; printf . >> ${swaps}; done`
       const swapper = yield* Effect.acquireRelease(
         Effect.sync(() => spawn("sh", ["-c", swap], { stdio: "ignore", detached: true })),
         ({ pid = 0 }) => Effect.sync(() => process.kill(-pid, "SIGKILL"))
       )
       assert.isAbove(swapper.pid ?? 0, 1)
-      // Whether it ends empty is the swapper's luck.
-      for (let round = 0; round < 10; round++) yield* Effect.ignore(emptyWorkspace(workspace, []))
+      // Whether it ends empty is the swapper's luck. What the swapper leaves alone goes.
+      for (let round = 0; round < 10 || statSync(swaps).size < SWAPS_MIN; round++) {
+        yield* Effect.ignore(emptyWorkspace(workspace, []))
+        yield* Effect.yieldNow
+      }
+      assert.isFalse(existsSync(join(workspace, "mine")))
       assert.deepStrictEqual(look(), before)
     })
   )

@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { isDue, SNAPSHOT_EVENTS, SNAPSHOT_MS } from "#src/choird/sessions/snapshots.ts"
-import { FOLD_VERSION } from "#src/shared/session/snapshot.ts"
+import { isDue, SNAPSHOT_EVENTS, SNAPSHOT_MS, usable } from "#src/choird/sessions/snapshots.ts"
+import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
+import { initialState } from "#src/shared/session/fold.ts"
 import { fingerprint } from "../../simulation/fingerprint.ts"
 import { describeStores } from "../../support/engines.ts"
 import { newTalk, notice, stores, type Talk } from "../../support/stores.ts"
@@ -44,6 +45,14 @@ const stateOf = ({ caller }: Talk) =>
   Effect.flatMap(EventStore, ({ state }) => Effect.map(state(caller.session_id), fingerprint))
 
 describe("a snapshot", () => {
+  it("is used only where the log has the same event", () => {
+    const hash = Buffer.alloc(32, 1)
+    const snapshot = JSON.parse(Result.getOrThrow(encodeState(initialState)))
+    const row = { rev: initialState.rev, hash, fold_version: FOLD_VERSION, snapshot, chained: hash }
+    assert.isTrue(Result.isSuccess(usable(row)))
+    for (const chained of [Buffer.alloc(32, 2), null]) assert.isTrue(Result.isFailure(usable({ ...row, chained })))
+  })
+
   it("is due after 500 events, or a minute with any (R5)", () => {
     const mark = { rev: 100, at_ms: 5000 }
     assert.deepStrictEqual([SNAPSHOT_EVENTS, SNAPSHOT_MS], [500, 60_000])
@@ -154,13 +163,22 @@ describeStores("snapshots", (it) => {
       const sql = yield* SqlClient.SqlClient
       const { before, session_id, talk } = yield* endedLife
       const table = sql("choir_control.session_snapshots")
+      const kept = yield* sql<{ rev: number; hash: Uint8Array; fold_version: number; snapshot: object }>`
+        SELECT rev, hash, fold_version, snapshot FROM ${table} WHERE session_id = ${session_id}`
+      const whole = Effect.gen(function* () {
+        yield* sql`DELETE FROM ${table} WHERE session_id = ${session_id}`
+        for (const { fold_version, hash, rev, snapshot } of kept)
+          yield* sql`INSERT INTO ${table} (session_id, rev, hash, fold_version, snapshot)
+            VALUES (${session_id}, ${rev}, ${hash}, ${fold_version}, ${JSON.stringify(snapshot)}::jsonb)`
+      })
       const damages = {
         "of a newer fold": sql`UPDATE ${table} SET fold_version = ${FOLD_VERSION + 1} WHERE session_id = ${session_id}`,
-        "no state": sql`UPDATE ${table} SET fold_version = ${FOLD_VERSION}, snapshot = '{"rev":500}' WHERE session_id = ${session_id}`,
+        "no state": sql`UPDATE ${table} SET snapshot = '{"rev":500}' WHERE session_id = ${session_id}`,
         "another event": sql`UPDATE ${table} SET hash = ${Buffer.alloc(32)} WHERE session_id = ${session_id}`,
         "beyond the end": sql`UPDATE ${table} SET rev = 100000 WHERE session_id = ${session_id}`
       }
       for (const [what, damage] of Object.entries(damages)) {
+        yield* whole
         yield* damage
         assert.strictEqual(yield* Effect.provide(stateOf(talk), stores), before, what)
       }

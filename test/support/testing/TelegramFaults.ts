@@ -28,6 +28,9 @@ export const tooManyRequests = (retry_after: number): Fault =>
 /** 403: the user has blocked the bot. */
 export const blocked: Fault = replying(refuse(403, "Forbidden: bot was blocked by the user"))
 
+/** 400: the person has never written to the bot. */
+export const unknownChat: Fault = replying(refuse(400, "Bad Request: chat not found"))
+
 /** 409: someone else polls with the same token. */
 export const conflict: Fault = replying(refuse(409, "Conflict: terminated by other getUpdates request"))
 
