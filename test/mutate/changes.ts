@@ -19,7 +19,6 @@ const SWAPS: ReadonlyArray<readonly [from: RegExp, to: string]> = [
   [/ \|\| /u, " && "],
   [/ \+ 1\b/u, ""],
   [/ - 1\b/u, ""],
-  [/ \? (.+) : (.+)$/u, " ? $2 : $1"],
   [/\btrue\b/u, "false"],
   [/\bfalse\b/u, "true"],
   [/\bMath\.max\(/u, "Math.min("],

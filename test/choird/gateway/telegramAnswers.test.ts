@@ -1,0 +1,28 @@
+import { assert, describe, it } from "@effect/vitest"
+import { pauseAfter } from "#src/choird/gateway/Telegram.ts"
+import { readUpdates } from "#src/choird/gateway/TelegramApi.ts"
+
+describe("what Telegram answers", () => {
+  it("reads only what is a message of a person in a private chat", () => {
+    const message = { chat: { id: 7, type: "private" }, from: { id: 7, is_bot: false }, text: "hi" }
+    const updates = [{ update_id: 3, message }, { update_id: 4 }]
+    assert.deepStrictEqual(readUpdates("9", updates), {
+      update_id: 4,
+      arrivals: [{ id: "9:3", user_id: "7", text: "hi" }]
+    })
+    for (const bad of [undefined, {}, "x", [{ update_id: -1 }], [{ update_id: 1.5 }], [{ message }], [null]])
+      assert.isUndefined(readUpdates("9", bad))
+  })
+
+  it("doubles its pauses up to a minute, unless it is told how long", () => {
+    const none = { retry_after_ms: null }
+    assert.deepStrictEqual(
+      [0, 1, 5, 6, 50].map((failures) => pauseAfter(none, failures)),
+      [1000, 2000, 32_000, 60_000, 60_000]
+    )
+    assert.deepStrictEqual(
+      [0, 5000, 1e9].map((ms) => pauseAfter({ retry_after_ms: ms }, 3)),
+      [1000, 5000, 600_000]
+    )
+  })
+})
