@@ -56,6 +56,11 @@ const makeMemory = Effect.gen(function* () {
       rows.push({ ...row, ...place, text, ...extra })
       return wake(PHONE)
     })
+  const received = (message: Incoming) => {
+    if (world.full) return { type: "full" as const, pending: 500 }
+    stored.record(message)
+    return { type: "queued" as const, inbox_id: InboxId.make("1"), position: 0 }
+  }
   const services = Layer.mergeAll(
     Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
     Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
@@ -63,13 +68,7 @@ const makeMemory = Effect.gen(function* () {
       receiveAll: (messages) =>
         world.away
           ? Effect.fail(new DatabaseAway({ problem: "the server is gone" }))
-          : Effect.sync(() =>
-              messages.map((message) => {
-                if (world.full) return { type: "full" as const, pending: 500 }
-                stored.record(message)
-                return { type: "queued" as const, inbox_id: InboxId.make("1"), position: 0 }
-              })
-            )
+          : Effect.sync(() => messages.map(received))
     }),
     Layer.mock(Outbox, {
       tell: (message) => put(message.text, { ...message, source: "choird" }),
