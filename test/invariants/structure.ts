@@ -18,6 +18,7 @@ const DEPENDENCIES = [
   "effect",
   "gpt-tokenizer",
   "grammy",
+  "jsonc-parser",
   "tar-stream"
 ]
 

@@ -187,7 +187,7 @@ describe("the packed package", () => {
     writeFileSync(
       join(project, "parts.mjs"),
       `import { Effect } from "effect"
-import { agentPrograms } from "choir/choird/runtime/AgentPrograms"
+import { agentPrograms } from "choir/choird/runtime/AgentCommand"
 import { openEmbedded } from "choir/choird/database/EmbeddedPostgres"
 await Effect.runPromise(Effect.scoped(openEmbedded({ folder: "data" })))
 console.log((await Effect.runPromise(agentPrograms)).program)

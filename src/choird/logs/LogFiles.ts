@@ -84,7 +84,7 @@ export class LogFiles extends Context.Service<
 }
 
 /** The limits of all logs of a home. */
-interface KeptLogs {
+export interface KeptLogs {
   readonly bytes_max: number
   readonly days_max: number | null
 }
