@@ -10,6 +10,8 @@ import { SIZE } from "../support/size.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const HUNT_MS_MAX = 1_800_000
+/** Each bug has a process of its own, and almost all of its sources are those of the process before. */
+const COMPILED = join(ROOT, "node_modules/.cache/compiled-simulation")
 
 /** Other seeds for each commit, the same for all who test it. */
 const freshFrom = (): number => {
@@ -24,7 +26,9 @@ const freshFrom = (): number => {
 const hunt = (name: string, from: number) =>
   Effect.callback<string | undefined>((resume) => {
     const args = ["--mutant", name, "--fresh", String(SIZE.freshSeeds), "--from", String(from)]
-    const child = execFile(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], (error, stdout, stderr) =>
+    const program = join(import.meta.dirname, "main.ts")
+    const env = { ...process.env, NODE_COMPILE_CACHE: COMPILED }
+    const child = execFile(process.execPath, [program, ...args], { env }, (error, stdout, stderr) =>
       resume(Effect.succeed(error === null ? undefined : `${name}: ${stdout}${stderr}${error.signal ?? error.code}`))
     )
     return Effect.sync(() => child.kill())
