@@ -145,7 +145,7 @@ describe("choirctl config apply", () => {
         rmSync(join(home, "images/demo"), { recursive: true })
         const down = yield* ctl("config", "apply", "--yes", "--restart")
         assert.strictEqual(down.code, 1)
-        assert.include(down.out, "demo did not come up again: ")
+        assert.include(down.out, "demo did not start again: ")
         assert.include(down.out, " agent build demo")
         assert.include(down.out, " agent start demo")
         assert.strictEqual((yield* status).status, "stopped")
