@@ -1,6 +1,7 @@
 /**
- * Chat completions of an OpenAI-compatible endpoint. What comes back is hostile input: sizes, counts and times are
- * capped, tool calls are structured or nothing, redirects are not followed. A failure is data: it becomes an event.
+ * Chat completions of an OpenAI-compatible endpoint: one call with its retry after a rate limit and its fallback models. The response is
+ * hostile input: sizes, counts and times are capped, tool calls are structured or nothing, redirects are not followed. A failure is data:
+ * it becomes an event.
  */
 import { Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"
 import { HttpClient } from "effect/http"
