@@ -1,4 +1,4 @@
-/** What the agent was told at INIT_HELLO and is told again when the configuration changes. */
+/** The settings that the agent gets at INIT_HELLO and again when the configuration changes. */
 import { Context, Effect, Layer } from "effect"
 import type { AgentConfig, Budgets, Model } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
@@ -12,7 +12,7 @@ export interface Settings {
   readonly config: AgentConfig
 }
 
-/** What decisions are made by besides the state, the skills and the log. */
+/** The facts that decisions use besides the state, the skills and the log. */
 export interface Standing {
   readonly session_id: SessionId
   readonly epoch: number

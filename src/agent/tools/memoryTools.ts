@@ -31,7 +31,7 @@ const LOG_SEARCH_SLICE_BYTES = 256 * 1024
 export const LOG_SEARCH_REQUESTS_MAX = 20
 const LOG_SEARCH_MS_MAX = 3000
 
-/** What a search needs to know of the session. */
+/** The parts of the session that a search needs. */
 interface Sources {
   readonly log: EventLog["Service"]
   readonly ask: AskHost
@@ -47,7 +47,7 @@ interface Search {
   readonly before: number
 }
 
-/** What was found, and the revision before which nothing was looked at yet. */
+/** The hits, and the revision before which nothing was searched yet. */
 interface Found {
   readonly hits: ReadonlyArray<LogHit>
   readonly next: number

@@ -1,4 +1,4 @@
-/** What a Docker engine says of itself (`GET /info`), as far as Choir decides on it. */
+/** A Docker engine's description of itself (`GET /info`), as far as Choir decides on it. */
 import { Schema } from "effect"
 
 const Text = Schema.String
@@ -19,7 +19,7 @@ export const EngineInfo = Schema.Struct({
 })
 type EngineInfo = typeof EngineInfo.Type
 
-/** Who root of a container is on the host. */
+/** The user that root of a container is on the host. */
 export type RootMapping =
   /** The engine runs as an ordinary user, who is root of its containers. */
   | { readonly type: "rootless" }
@@ -66,7 +66,7 @@ export const engineFacts = (info: EngineInfo): EngineFacts => {
   }
 }
 
-/** What keeps agents out of an engine that answers, and what an operator can do. */
+/** A reason why agents cannot use an engine that answers, and what an operator can do. */
 export interface EngineProblem {
   readonly problem: string
   readonly fix: string
