@@ -81,7 +81,7 @@ export const DatabaseApi = HttpApiGroup.make("database").add(
   HttpApiEndpoint.get("backup", "/database/backup", { success: HttpApiSchema.StreamUint8Array(), error: ApiErrors })
 )
 
-/** A row of `choirctl audit`: who asked for what and what became of it. Names and reasons, never a secret's value. */
+/** A row of `choirctl audit`: who asked for what, and the outcome. Names and reasons, never a secret's value. */
 export const AuditRow = Schema.Struct({
   audit_id: Schema.String,
   /** When the row was written; `since` is when the first of its `count` equal refusals came. */

@@ -100,7 +100,7 @@ export type Command =
       readonly refused?: string
     }
   | { readonly type: "SignalCancel"; readonly signal_id: string; readonly job_name: JobName }
-  /** Ends a turn of edge; `report` is what its report would have told, in the runtime's words. */
+  /** Ends a turn of edge; `report` is what its report would have said, in the runtime's words. */
   | {
       readonly type: "StopTurn"
       readonly signal_id: string
@@ -129,7 +129,7 @@ export type Command =
   /** Answers the open turn, or reports on the oldest stopped job. */
   | { readonly type: "Answer"; readonly text: string; readonly failed?: "again" | "final" }
   | { readonly type: "Notice"; readonly text: string }
-  /** Ends the session at one of its limits; the text says how to go on. */
+  /** Ends the session at one of its limits; the text says how to continue. */
   | { readonly type: "End"; readonly by: "budget"; readonly reason: string; readonly text: string }
 
 /** The event of a revision, or `undefined` when it left this process (D9). */

@@ -17,7 +17,7 @@ import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 export const SKILL_START = ToolName.make("choir.skill.start")
 export const SKILL_TRANSITION = ToolName.make("choir.skill.transition")
 
-/** The moves of a lane's model in the state that its skill is in. */
+/** The tools and transitions that a lane's model may use in its skill's present state. */
 export interface SkillRules {
   /** Names of tools beside the transition. */
   readonly tools: ReadonlyArray<ToolName>
@@ -74,7 +74,7 @@ export const isSkillTurn = (state: SessionState, lane: LaneId, call: OpenCall): 
   return !calls.some((other, index) => (isSkillCall(other) ? index < own : true))
 }
 
-/** Why a lane's skill cannot go on; `goes` says whether the state may still send it elsewhere. */
+/** Why a lane's skill cannot continue; `goes` says whether the state may still send it elsewhere. */
 const failure = (
   { skill }: LaneMemory,
   skills: SkillBook,

@@ -35,7 +35,7 @@ export class Confirmations extends Context.Service<
      * the latest APPROVAL_GRACE_MS after the time that a person has (`approvals.timeout_ms`).
      */
     ask(call_id: CallId, call: ConfirmTool): Effect.Effect<Confirmation>
-    /** An approval was decided: who waits for it asks again. */
+    /** An approval was decided: the call that waits for it asks again. */
     resolved(approval_id: ApprovalId): Effect.Effect<void>
     /** Ends every wait, those that begin later included. */
     readonly stop: Effect.Effect<void>

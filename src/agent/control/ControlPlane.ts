@@ -81,7 +81,7 @@ export class ControlPlane extends Context.Service<
      * others wait in order: quick calls, heartbeats and the push stream always find a connection (R62).
      */
     execute(call: HostCall, job?: CallId): Asked<HostReply>
-    /** How a person decided, asking for it at the first time. Once, without patience: who waits asks again anyway. */
+    /** A person's decision, requested by the first call. One attempt without patience: a call that waits asks again anyway. */
     approval(wish: ApprovalWish): Asked<AskedApproval>
     /** Says goodbye; Denied NOT_FLUSHED when choird lacks events. */
     terminate(request: {

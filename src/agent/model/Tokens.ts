@@ -11,9 +11,9 @@ import { type ChatMessage, jsonOf } from "./chatCompletion.ts"
 
 /** Characters of a prompt that are taken for one token where no provider counted yet; low, so that prompts rather come out short. */
 export const PROMPT_CHARS_PER_TOKEN = 3
-/** UTF-16 units that are counted into tokens before other lanes may go on; a few milliseconds of work. */
+/** UTF-16 units that are counted into tokens before other lanes may run; a few milliseconds of work. */
 export const TOKEN_SLICE_CHARS = 4096
-/** Tokens of the vocabulary that are read before other lanes may go on. */
+/** Tokens of the vocabulary that are read before other lanes may run. */
 const TOKEN_VOCABULARY_SLICE = 20_000
 /** Texts whose count is remembered, and the UTF-16 units from which that is worth it; the longest unused go first. */
 const TOKEN_COUNTS_MAX = 4096

@@ -14,7 +14,7 @@ export const EXEC_OUTPUT_BYTES_MAX = 1024 * 1024
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /** The kernel takes a tool's memory before the agent's (D13). */
 const OOM_SCORE = "1000"
-/** A folder that anything of the agent may write into; who gets secrets reads no configuration from it. */
+/** A folder that anything of the agent may write into; a program with secrets reads no configuration from it. */
 const HOME = "/tmp"
 const NO_HOME = "/nonexistent"
 const SECRETS_FD = 3

@@ -170,7 +170,7 @@ export const isRunning =
   ({ cores }: SessionState): boolean =>
     cores.get(job_name)?.job_id === job_id
 
-/** Whether there is a reason to go on: the answer, a cancel, or the end of the job. */
+/** Whether there is a reason to continue: the answer, a cancel, or the end of the job. */
 const isAnswered =
   ({ job_id, job_name }: CoreLane) =>
   (state: SessionState): boolean => {

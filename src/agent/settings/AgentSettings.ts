@@ -24,7 +24,7 @@ export interface Standing {
 export const boundModel = ({ models }: AgentConfig, name: string): Model | undefined =>
   Object.hasOwn(models, name) ? (models as Readonly<Record<string, Model>>)[name] : undefined
 
-/** Holds one snapshot, replaced whole: who takes it once at the start of a call never sees half a change (R58). */
+/** Holds one snapshot, replaced whole: a call that takes it once at its start never sees half a change (R58). */
 export class AgentSettings extends Context.Service<
   AgentSettings,
   {

@@ -54,7 +54,7 @@ const formsOf = (value: string): ReadonlyArray<string> => {
   ]
 }
 
-/** The lines of a key file that a program may print one by one, without the first and the last, which are the same in all of them. */
+/** The lines of a key file that a program may print alone; the first and the last are the same in all of them. */
 const linesOf = (text: string): ReadonlyArray<string> =>
   text.split(/\r?\n/u).filter((line) => line.length >= SECRET_LINE_CHARS_MIN && !line.startsWith("-----"))
 

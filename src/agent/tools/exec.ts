@@ -58,7 +58,7 @@ const outcomeOf = (result: ProcessResult, timeout_ms: number, scrub: (text: stri
   return { status: exit_code === 0 ? "success" : "error", summary, output }
 }
 
-/** The output of a command that had the network may come from there. */
+/** The outcome of a command: what it printed may come from the network, if it was to have that. */
 const fromNetwork = (outcome: ToolOutcome, online: boolean): ToolOutcome =>
   online ? { ...outcome, untrusted: true } : outcome
 

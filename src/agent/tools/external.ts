@@ -35,7 +35,7 @@ export class InputSchemaRefused extends Schema.TaggedError<InputSchemaRefused>()
 }
 
 /**
- * The check of a manifest's inputs. Its patterns are left to the tool: one of them could take for ever on an input of a model, and the
+ * The check of a manifest's inputs. Its patterns are left to the tool: one of them could take forever on an input of a model, and the
  * whole agent with it.
  */
 const inputSchemaOf = ({ llm }: ToolManifest): Effect.Effect<Schema.Codec<unknown>, InputSchemaRefused> =>

@@ -33,7 +33,7 @@ export interface EngineFacts {
   readonly storage_driver: string
   readonly root: RootMapping
   readonly limits: { readonly cpus: boolean; readonly memory_mb: boolean; readonly pids: boolean }
-  /** Containers go on while the engine restarts. */
+  /** Containers keep running while the engine restarts. */
   readonly live_restore: boolean
   readonly seccomp: boolean
 }
@@ -78,7 +78,7 @@ const UNMAPPED = "the Docker engine has no user namespaces, so that root of a co
 const REMAP =
   'add "userns-remap": "default" to /etc/docker/daemon.json and run: systemctl restart docker. Or set runtime.allow_unmapped_root to true in config.json'
 
-/** Root of a container that is root of the host, which an operator may allow and is then told of for ever (R38). */
+/** Root of a container that is root of the host, which an operator may allow and is then always warned of (R38). */
 export const unmappedRoot = ({ root }: EngineFacts): EngineProblem | undefined =>
   root.type === "none" ? { problem: UNMAPPED, fix: REMAP } : undefined
 

@@ -28,7 +28,7 @@ export interface OpenCall {
   readonly digest: string
   readonly stage: "proposed" | "requested" | "committed"
   readonly effect: ToolEffect | undefined
-  /** Why it may only go on once a person has approved it; absent where it may go on by itself (D31). */
+  /** Why it may only run once a person has approved it; absent where it may run by itself (D31). */
   readonly confirm?: ConfirmReason
   /** The revision of the ModelOutput that proposed it. */
   readonly output_rev: number
@@ -184,7 +184,7 @@ export interface SessionState {
   readonly signals: ReadonlyArray<string>
   /** At most REPORTS_OWED_MAX. */
   readonly reports: ReadonlyArray<PendingReport>
-  /** Steps that were taken for each message of which something is open, and for some of which nothing is any more. */
+  /** Steps taken for each message that has something open, and for some that no longer do. */
   readonly message_steps: ReadonlyMap<InboxId, number>
   /** A tainted lane may have written the workspace, so that a lane that reads it is tainted (D31). */
   readonly workspace_tainted: boolean

@@ -63,7 +63,7 @@ const toward = (bridge: string) => bridge.toUpperCase()
 /** The chain of what leaves for elsewhere, and of what is meant for the host itself. */
 export const egressChains = (bridge: string) => ({ out: toward(bridge), host: `${toward(bridge)}-HOST` })
 
-/** For `iptables-restore --noflush`: both chains, rebuilt at once. */
+/** For `iptables-restore --noflush`: both chains from scratch, in one step. */
 export const egressRules = ({ allowed, bridge, choird_port, nameservers }: EgressPlan): string => {
   const { host, out } = egressChains(bridge)
   const known = (chain: string) => `-A ${chain} -m conntrack --ctstate ESTABLISHED,RELATED -j RETURN`

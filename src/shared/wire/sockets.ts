@@ -70,7 +70,7 @@ export const claimSocketPath = Effect.fn("claimSocketPath")(function* (path: str
 
 /**
  * An HTTP client whose every request goes to this socket, whatever host it names. A caller bounds the time until an answer begins.
- * @param idle_ms how long an answer that has begun may bring nothing; 0 is for ever.
+ * @param idle_ms how long an answer that has begun may bring nothing; 0 means no limit.
  */
 export const layerSocketClient = (path: string, idle_ms = 0) =>
   layerUndiciClient({ connect: { socketPath: path }, connections: CLIENT_CONNECTIONS_MAX, idle_ms })

@@ -56,7 +56,7 @@ const edgeProjection = (
   return [note(`Open now:\n${lines.map((line) => `- ${line}`).join("\n")}`)]
 }
 
-/** The state of its own that a job has to know beyond its events. */
+/** A job's own state beyond its events, which it has to know. */
 const coreProjection = ({ question }: CoreLane): ReadonlyArray<ChatMessage> =>
   question === undefined
     ? []

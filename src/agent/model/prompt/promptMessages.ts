@@ -70,7 +70,7 @@ export const userMessage = ({ payload: { attachments, text } }: EventOf<"UserMsg
 const said = (text: string | undefined): Rendered =>
   text === undefined || text.trim() === "" ? [] : [{ role: "assistant", content: text }]
 
-/** A model knows the moves that it asked for from their results; a note reports those that the control plane made. */
+/** A note on a move that the control plane made; a model knows its own moves from their results. */
 const skillMoved = ({ payload }: EventOf<"SkillTransitionCommitted">): Rendered => {
   const { ended, reason, skill, to } = payload
   if (reason === undefined) return []
