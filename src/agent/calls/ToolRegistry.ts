@@ -34,7 +34,7 @@ export class ToolRegistry extends Context.Service<
   {
     /** The tool behind the name that a model used, if the lane may see it. */
     find(lane: LaneId, wireName: string): AnyTool | undefined
-    /** The tools that a lane's model is offered; a job's constraints and the state of a skill narrow it. */
+    /** The tools that a lane's model is offered; a job's constraints and the state of a skill narrow them. */
     offered(lane: LaneId, narrowing?: Narrowing): ReadonlyArray<ChatTool>
     /** The wire names a lane may use, for the answer to a call that was refused. */
     names(lane: LaneId): ReadonlyArray<string>
