@@ -1,5 +1,5 @@
 /**
- * What an agent may ask of choird: the eight verbs and the push stream (docs/protocol.md), over HTTP on the session's own Unix
+ * The API of choird for agents: the eight verbs and the push stream (docs/protocol.md), over HTTP on the session's own Unix
  * socket or on TCP (E4). Names are snake_case, as on the wire. No verb can act on the host, and none can name another session.
  */
 import { Context, Schema } from "effect"
@@ -23,7 +23,7 @@ import { SchemaErrors } from "./SchemaErrors.ts"
 import { Signal } from "./Signal.ts"
 import { Summary } from "./Summary.ts"
 
-/** Who calls, as its token proves. `superseded` is a token of an older epoch: it may learn that it is fenced, nothing more. */
+/** The caller, as its token proves. `superseded` is a token of an older epoch: it may learn that it is fenced, nothing more. */
 export interface Caller {
   readonly session_id: SessionId
   readonly agent_id: AgentId
@@ -109,7 +109,7 @@ export const HeartbeatReply = Schema.Struct({
 })
 export type HeartbeatReply = typeof HeartbeatReply.Type
 
-/** What a lane has left; `tokens` is the session's. */
+/** The budget that a lane has left; `tokens` is the session's. */
 export const BudgetRemaining = Schema.Struct({
   tokens: Schema.Int,
   tool_calls: Schema.Int,
@@ -200,7 +200,7 @@ const Rpc = HttpApiGroup.make("rpc")
   .middleware(SchemaErrors)
   .middleware(LeaseAuth)
 
-/** Strict: an unknown key is an error. Only a body's first problem is told: to look for all of those in a hostile one takes seconds. */
+/** Strict: an unknown key is an error. Only a body's first problem is reported: finding all of them in a hostile body takes seconds. */
 export class AgentApi extends HttpApi.make("choir-agent")
   .add(Rpc)
   .annotate(HttpApi.PayloadParseOptions, { errors: "first", onExcessProperty: "error" }) {}

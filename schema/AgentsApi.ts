@@ -19,7 +19,7 @@ export const AgentStatus = Schema.Literals([
 ])
 export type AgentStatus = typeof AgentStatus.Type
 
-/** What is spent and what the limit is; `limit: null` is no limit. */
+/** An amount used and its limit; `limit: null` means unlimited. */
 const Spent = Schema.Struct({ used: Schema.Finite, limit: Schema.NullOr(Schema.Finite) })
 
 /** Money spent. `unpriced` names the models of the agent whose calls cost an unknown amount on top. */
@@ -98,7 +98,7 @@ export const ModelSummary = Schema.Struct({
 })
 export type ModelSummary = typeof ModelSummary.Type
 
-/** What an agent uses, or would at its next start, and the defaults of config.json that it goes back to (E14). */
+/** The models that an agent uses, or would use at its next start, and the defaults of config.json that it returns to (E14). */
 export const AgentModels = Schema.Struct({
   agent_id: AgentId,
   llm: ResourceName,
@@ -126,11 +126,11 @@ export const StartAgent = Schema.Struct({
 export type StartAgent = typeof StartAgent.Type
 
 const { fresh: _, ...overrides } = StartAgent.fields
-/** What a restart names anew. What an earlier start named stays, and everything else comes from the agent's defaults. */
+/** The overrides of a restart. Those of an earlier start stay, and everything else comes from the agent's defaults. */
 export const RestartAgent = Schema.Struct(overrides)
 export type RestartAgent = typeof RestartAgent.Type
 
-/** A restarted agent. `keeps` are bindings that its start named and whose default is another one; null is no default. */
+/** A restarted agent. `keeps` lists bindings that its start named and whose default differs; null means no default. */
 export const RestartedAgent = Schema.Struct({
   ...AgentSummary.fields,
   keeps: Schema.Array(
@@ -191,7 +191,7 @@ export const AgentsApi = HttpApiGroup.make("agents").add(
 )
 
 /**
- * What became of one agent. `redeployed`: it runs on the newest image now. `built`: it has a new image and does not run. `skipped`: it
+ * The outcome of an update for one agent. `redeployed`: it runs on the newest image now. `built`: it has a new image and does not run. `skipped`: it
  * was up to date. `failed`: `error` says why; the agent is as it was, and one that did not come up from its new image
  * runs on the last one that worked.
  */

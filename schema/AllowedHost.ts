@@ -1,7 +1,7 @@
 /** A place that agents in containers may connect to (D22), as `runtime.allow` names it. */
 import { Schema } from "effect"
 
-/** What an entry says: a name or an IPv4 address, and the one port of it. */
+/** The host of an entry, by name or IPv4 address, and its one port. */
 export interface AllowedPlace {
   readonly host: string
   /** Whether `host` is an address, which is taken as it is written. */
@@ -41,9 +41,9 @@ export const allowedPlace = (entry: string): AllowedPlace | string => {
   if (more.length > 0 || port === undefined)
     return "must be a name or an IPv4 address, and a port after a colon where it is not 443"
   if (isAddress(host))
-    return isNowhere(host) ? `${host} is no address of another host` : { host, is_address: true, port }
+    return isNowhere(host) ? `${host} is not an address of another host` : { host, is_address: true, port }
   const labels = host.split(".")
-  if (host.includes("*")) return "must be a whole name: what a wildcard stands for is not known before it is asked for"
+  if (host.includes("*")) return "must be a whole name: what a wildcard matches is not known before it is requested"
   if (host.length > NAME_CHARS_MAX || !labels.every((label) => LABEL.test(label)) || NUMBER.test(labels.at(-1) ?? ""))
     return "must be a name in small letters, or an IPv4 address in decimal"
   return { host, is_address: false, port }

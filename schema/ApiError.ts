@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 import { Rev } from "./Ids.ts"
 
-/** What a refusal says of itself. `type` is for programs, `message` for people. */
+/** The details of a refusal: `type` is for programs, `message` for people. */
 export const ErrorDetail = Schema.Struct({
   type: Schema.String,
   message: Schema.String,
@@ -55,6 +55,6 @@ export class Internal extends Schema.Error<Internal>("choir/schema/Internal")(fi
   }
 }
 
-/** What any endpoint of either API may answer instead of its success. */
+/** The errors that any endpoint of either API may answer. */
 export const ApiErrors = [BadRequest, NotFound, Conflict, TooLarge, TooMany, Internal] as const
 export type ApiError = BadRequest | NotFound | Conflict | TooLarge | TooMany | Internal

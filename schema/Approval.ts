@@ -1,4 +1,4 @@
-/** What a person is asked to decide, and how the decision stands (D16). */
+/** A question for a person to decide, and the status of the decision (D16). */
 import { Schema } from "effect"
 import { ApprovalId, LaneId } from "./Ids.ts"
 import { ToolName } from "./Tool.ts"
@@ -27,7 +27,7 @@ export type ConfirmReason = typeof ConfirmReason.Type
 export const ConfirmTool = Schema.Struct({ tool: ToolName, input: Schema.Json, lane: LaneId, why: ConfirmReason })
 export type ConfirmTool = typeof ConfirmTool.Type
 
-/** What an agent learns of its request. What happens after the approval is its own to know. */
+/** The status of a request, as its agent sees it. The agent itself keeps track of what follows an approval. */
 export const AskedApproval = Schema.Struct({
   approval_id: ApprovalId,
   status: Schema.Literals(["pending", ...Resolution.literals])

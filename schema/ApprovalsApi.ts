@@ -30,7 +30,7 @@ export const ApprovalDetail = Schema.Struct({
   resolved_by: Schema.NullOr(Schema.String),
   reason: Schema.NullOr(Schema.String),
   outcome: Schema.NullOr(Schema.String),
-  /** What choird does next of an approved proposal, or did last; null before it began, and for calls. */
+  /** The next step of choird for an approved proposal, or its last one; null before it began, and for calls. */
   step: Schema.NullOr(Schema.String)
 })
 export type ApprovalDetail = typeof ApprovalDetail.Type

@@ -7,7 +7,7 @@ import { ApiErrors } from "./ApiError.ts"
 import { CoreReport } from "./Core.ts"
 import { AgentId, ClientId, InboxId, JobName } from "./Ids.ts"
 
-/** What a console client sees. `outbox_id` is acknowledged once it is on the screen. */
+/** An event that a console client receives. `outbox_id` is acknowledged once it is on the screen. */
 export const ChatEvent = Schema.Union([
   Schema.Struct({
     type: Schema.Literal("message"),
@@ -15,8 +15,8 @@ export const ChatEvent = Schema.Union([
     source: Schema.String,
     part: Schema.Natural,
     /**
-     * `error`, `outage` and `stopped` stand in the place of a reply: what failed needs somebody to change something, or may work at the
-     * next try, or was stopped by the person.
+     * `error`, `outage` and `stopped` replace a reply: the turn failed until somebody changes something, may work at the next try, or
+     * was stopped by the person.
      */
     kind: Schema.Literals(["reply", "notice", "report", "refusal", "error", "outage", "stopped"]),
     text: Schema.String,
@@ -24,14 +24,14 @@ export const ChatEvent = Schema.Union([
     /** The beginning of the message that it answers, which may have been sent in another terminal. */
     question: Schema.optionalKey(Schema.NullOr(Schema.String))
   }),
-  /** What edge and the cores are doing, for a person who waits. */
+  /** The activity of edge and the cores, for a person who waits. */
   Schema.Struct({
     type: Schema.Literal("activity"),
     edge: Schema.String,
     /** Whether edge does nothing until a person has decided about its calls. */
     waits: Schema.optionalKey(Schema.Boolean),
     cores: Schema.Array(JobName),
-    /** What these jobs said of themselves last; some have said nothing. */
+    /** The last report of each of these jobs; some have none. */
     reports: Schema.optionalKey(Schema.Array(Schema.Struct({ job_name: JobName, report: CoreReport })))
   }),
   /** Edge is idle, and no core job or report of this message's turn is left. */
@@ -40,7 +40,7 @@ export const ChatEvent = Schema.Union([
 ])
 export type ChatEvent = typeof ChatEvent.Type
 
-/** What choird itself answers to a command. */
+/** An answer of choird itself to a command. */
 const ChatAnswer = Schema.Struct({ kind: Schema.Literals(["notice", "refusal"]), text: Schema.String })
 export type ChatAnswer = typeof ChatAnswer.Type
 

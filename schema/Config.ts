@@ -164,7 +164,7 @@ export const ApprovalsConfig = Schema.Struct({
 const Days = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 36_500 }))
 const Mebibytes = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_073_741_824 }))
 
-/** How long what grows stays, and how much room it may take (docs/retention.md). `null` is no limit. */
+/** How long growing data is kept, and how much room it may take (docs/retention.md). `null` means unlimited. */
 export const RetentionConfig = Schema.Struct({
   session_mb: withDefault(Mebibytes, 4096),
   sessions_days: withDefault(Schema.NullOr(Days), 90),
@@ -264,7 +264,7 @@ const names = (table: Readonly<Record<string, unknown>>) => {
   return known.length === 0 ? "none is defined" : `known: ${known.join(", ")}`
 }
 
-/** The problem of a name that its table lacks, worded for the person who has to mend config.json. */
+/** The problem of a name that its table lacks, worded for the person who has to fix config.json. */
 const missing = (
   kind: string,
   table: Readonly<Record<string, unknown>>,
@@ -347,7 +347,7 @@ const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
 export const Config = ConfigShape.check(Schema.makeFilter((config) => configProblems(config)))
 export type Config = typeof Config.Type
 
-/** What an agent is told of the configuration: its own share, never another agent's, never a secret's value. */
+/** The part of the configuration that an agent receives: its own, never another agent's, never a secret's value. */
 export const AgentConfig = Schema.Struct({
   llm: ResourceName,
   core_llm: ResourceName,

@@ -52,7 +52,7 @@ export const LoadedRepo = Schema.Struct({
 })
 export type LoadedRepo = typeof LoadedRepo.Type
 
-/** What `config load` has staged. */
+/** The changes that `config load` has staged. */
 export const LoadReport = Schema.Struct({
   changes: Schema.Array(ConfigChange),
   repos: Schema.Array(LoadedRepo),
@@ -63,7 +63,7 @@ export type LoadReport = typeof LoadReport.Type
 export const LoadProgress = Progress(LoadReport)
 export type LoadProgress = typeof LoadProgress.Type
 
-/** What became of an apply or a rollback: what counts now, and what still waits for a restart. */
+/** The result of an apply or a rollback: what is in force now, and what still waits for a restart. */
 export const ApplyReport = Schema.Struct({
   version: Schema.Natural,
   previous: Schema.Natural,
@@ -82,7 +82,7 @@ export const VersionSummary = Schema.Struct({
 })
 export type VersionSummary = typeof VersionSummary.Type
 
-/** What became of `secret apply`: names, never values. */
+/** The result of `secret apply`: names, never values. */
 export const SecretReport = Schema.Struct({
   version: Schema.Natural,
   changed: Schema.Array(Schema.Struct({ name: Schema.String, change: Schema.String })),

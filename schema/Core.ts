@@ -9,7 +9,7 @@ export const CORE_JOBS_MAX = 64
 
 const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
 
-/** What edge found relevant; a core job never sees the user's messages. */
+/** The facts that edge found relevant; a core job never sees the user's messages. */
 export const ContextBundle = Schema.Struct({
   facts: Schema.Array(Schema.String)
     .annotate({ description: "What the job should know" })
@@ -91,7 +91,7 @@ const progress = {
   )
 }
 
-/** What a job says of itself with `choir.core.report`. */
+/** A job's report by `choir.core.report`. */
 export const CoreReport = Schema.Struct({
   kind: CoreEventKind.pick(["progress", "plan", "thought_summary", "tool_proposal", "need_info", "partial_result"]),
   text: Schema.NonEmptyString.check(Schema.isMaxLength(8192)),

@@ -93,7 +93,7 @@ export const ToolCallRequested = Schema.Struct({
   effect: ToolEffect,
   locks: Schema.Array(LockRequest),
   skill: Schema.optionalKey(Schema.String),
-  /** It goes on only when a person approved it, and why that is so (D31). */
+  /** The reason why it runs only after a person approved it (D31). */
   confirm: Schema.optionalKey(ConfirmReason)
 })
 
@@ -197,8 +197,8 @@ export const Cancelled = Schema.Struct({
 })
 
 /**
- * A lane's skill begins (`from` is empty), goes on to another state, or ends (`ended`; `to` is empty where it ends in no state of its
- * own). It says whatever follows from it, so that nobody needs the skill's text to fold it. `step` counts its model calls.
+ * A lane's skill begins (`from` is empty), moves to another state, or ends (`ended`; `to` is empty where it ends in no state of its
+ * own). It holds everything that follows from it, so that the fold needs no skill text. `step` counts its model calls.
  */
 export const SkillTransitionCommitted = Schema.Struct({
   skill: Schema.String,
@@ -209,20 +209,20 @@ export const SkillTransitionCommitted = Schema.Struct({
   /** Why the control plane moved it, where no model asked for it. */
   reason: Schema.optionalKey(Schema.String),
   ended: Schema.optionalKey(Schema.Literals(["completed", "failed", "cancelled"])),
-  /** What it begins with. */
+  /** The input at its start. */
   input: Schema.optionalKey(Schema.Json),
-  /** What the state that is left came to; at its end what the skill came to. */
+  /** The result of the state that is left; at the end, of the skill. */
   output: Schema.optionalKey(Schema.Json)
 })
 
-/** What the user is shown. Exactly one `reply` belongs to each UserMsg. */
+/** A message to the user. Exactly one `reply` belongs to each UserMsg. */
 export const AgentMessage = Schema.Struct({
   kind: Schema.Literals(["reply", "notice", "report"]),
   text: Schema.optionalKey(Schema.String),
   file: Schema.optionalKey(Schema.Struct({ path: Schema.String, as: Schema.String })),
   in_reply_to: Schema.optionalKey(InboxId),
   /**
-   * The runtime's own words in the place of an answer: `again` may work later, `final` needs somebody to change something, and `stopped`
+   * The runtime's own words instead of an answer: `again` may work later, `final` needs somebody to change something, and `stopped`
    * is a turn that the user ended.
    */
   failed: Schema.optionalKey(Schema.Literals(["again", "final", "stopped"]))

@@ -1,4 +1,4 @@
-/** Who an agent is towards git remotes, and where its credentials may go (D14). */
+/** An agent's identity for git remotes, and where its credentials may go (D14). */
 import { Schema } from "effect"
 import { SecretName } from "./Ids.ts"
 

@@ -1,4 +1,4 @@
-/** What an image says of itself: the file `/choir/version.json`. choird writes it and an agent reports it. */
+/** An image's description of itself: the file `/choir/version.json`. choird writes it and an agent reports it. */
 import { Schema } from "effect"
 import { AgentId, Sha256 } from "./Ids.ts"
 
@@ -25,5 +25,5 @@ export const ImageVersionFile = Schema.Struct({
 })
 export type ImageVersionFile = typeof ImageVersionFile.Type
 
-/** What an image says of its tools and skills. */
+/** The hashes of an image's tools and skills. */
 export type ManifestHashes = Pick<ImageVersionFile, "tool_manifest_hash" | "skill_manifest_hash">

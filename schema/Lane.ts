@@ -23,7 +23,7 @@ export type CoreState = typeof CoreState.Type
 
 export type LaneState = EdgeState | CoreState
 
-/** What happens to a lane, named after the event that tells of it and, where one event can mean several things, its case. */
+/** A transition of a lane, named after the event that reports it and, where one event can mean several things, its case. */
 export type LaneMove =
   | "UserMsg"
   | "ModelOutput.tool_calls"

@@ -1,6 +1,6 @@
 /**
- * What an agent may propose and a person decides on. A proposal is data: nothing of it runs, is written or counts before it
- * was approved, and then choird alone carries it out. Each kind is the input of the tool `choir.propose.<kind>` as well as the payload of
+ * The changes that an agent may propose and a person decides on. A proposal is data: nothing of it runs, is written or takes effect
+ * before it is approved, and then choird alone carries it out. Each kind is the input of the tool `choir.propose.<kind>` as well as the payload of
  * its approval.
  */
 import { Schema } from "effect"

@@ -1,4 +1,4 @@
-/** What config.json adds to each request of a model, beyond what Choir has keys of its own for. */
+/** Parameters that config.json adds to each request of a model, beyond those with keys of their own in Choir. */
 import { Schema } from "effect"
 
 /** They say what is asked and in which form the answer comes; a template that set them would change what Choir does. */

@@ -1,4 +1,4 @@
-/** What a session holds of the configuration. It stands by itself, so that who only reads states needs not load all of Config. */
+/** The names of the configuration that a session holds. They have a file of their own, so that code that only reads states need not load all of Config. */
 import { Schema } from "effect"
 import { ResourceName } from "./Ids.ts"
 
@@ -21,7 +21,7 @@ export const dmList = (names: DmNames | undefined): ReadonlyArray<ResourceName> 
   typeof names === "string" ? [names] : (names ?? [])
 
 /**
- * What an agent's session is bound to; names of config.json. `dms` has all its DMs and `dm` is the first of them; sessions
+ * The bindings of an agent's session, names of config.json. `dms` has all its DMs and `dm` is the first of them; sessions
  * that were stored before there could be several have `dm` alone.
  */
 export const ResourceBindings = Schema.Struct({

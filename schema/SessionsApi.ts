@@ -33,7 +33,7 @@ export const CoreSummary = Schema.Struct({
   state: Schema.String,
   step: Schema.Natural,
   started_at: Schema.String,
-  /** What it said of itself last. */
+  /** Its last report. */
   report: Schema.optionalKey(CoreReport)
 })
 export type CoreSummary = typeof CoreSummary.Type
@@ -134,7 +134,7 @@ export const SessionDetail = Schema.Struct({
       choird_version: Schema.NullOr(Schema.String)
     })
   ),
-  /** What its agent summed up at its last graceful stop; null where there was none, or the model gave none. */
+  /** The summary that its agent made at its last graceful stop; null where there was none, or the model gave none. */
   summary: Schema.NullOr(Summary)
 })
 export type SessionDetail = typeof SessionDetail.Type

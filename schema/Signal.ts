@@ -1,4 +1,4 @@
-/** What choird pushes to an agent. Rows of the `signals` table end in an event; the other two are computed at connect. */
+/** The signals that choird pushes to an agent. Rows of the `signals` table end in an event; the other two are computed at connect. */
 import { Schema } from "effect"
 import { Resolution } from "./Approval.ts"
 import { Attachment } from "./Event.ts"

@@ -20,10 +20,10 @@ const word = (what: string) =>
 
 /** The name of a state. */
 export const SkillStateName = word("the name of a state")
-/** What a model says to leave a state. */
+/** The word with which a model leaves a state. */
 export const SkillEvent = word("the event of a transition")
 
-/** What a model may say in every state of an interruptible skill to end it; no skill can give the word another meaning. */
+/** The word with which a model may end an interruptible skill in any state; no skill can give it another meaning. */
 export const CANCEL_EVENT = "cancel"
 /** Where a skill goes when its rules were broken too often in a state, if the state has such a transition. */
 export const ERROR_EVENT = "error"
@@ -34,7 +34,7 @@ export const SkillTransition = Schema.Struct({ on: SkillEvent, to: SkillStateNam
 export type SkillTransition = typeof SkillTransition.Type
 
 export const SkillState = Schema.Struct({
-  /** What the model is to do here; every state needs one that is not terminal. */
+  /** The model's task here; every state that is not terminal needs one. */
   objective: Schema.optionalKey(Schema.NonEmptyString.check(Schema.isMaxLength(4096))),
   allowed_tools: Schema.Array(ToolName)
     .check(Schema.isMaxLength(64))

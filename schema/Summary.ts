@@ -1,4 +1,4 @@
-/** What is kept of a session when it ends: its model makes it at a graceful stop, and choird stores it with the session. */
+/** The summary of a session that ends: its model makes it at a graceful stop, and choird stores it with the session. */
 import { Schema } from "effect"
 
 /** How long its parts may be, in UTF-16 units, and how many entries a list may have. A longer one is cut by the agent, refused by choird. */

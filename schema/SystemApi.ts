@@ -12,7 +12,7 @@ export const WorkspaceSummary = Schema.Struct({
   leased_by: Schema.NullOr(AgentId),
   /** The room that it took on the disk when it was last counted, at least; absent before the first count. */
   used_bytes: Schema.optionalKey(Schema.Natural),
-  /** `retention.workspace_mb`; null is no quota. */
+  /** `retention.workspace_mb`; null means no quota. */
   quota_bytes: Schema.optionalKey(Schema.NullOr(Schema.Natural))
 })
 export type WorkspaceSummary = typeof WorkspaceSummary.Type
@@ -81,7 +81,7 @@ export const DatabaseApi = HttpApiGroup.make("database").add(
   HttpApiEndpoint.get("backup", "/database/backup", { success: HttpApiSchema.StreamUint8Array(), error: ApiErrors })
 )
 
-/** A row of `choirctl audit`: who asked for what and what became of it. Names and reasons, never a secret's value. */
+/** A row of `choirctl audit`: who asked for what, and the outcome. Names and reasons, never a secret's value. */
 export const AuditRow = Schema.Struct({
   audit_id: Schema.String,
   /** When the row was written; `since` is when the first of its `count` equal refusals came. */
@@ -153,7 +153,7 @@ export const ArchivedSession = Schema.Struct({
 })
 export type ArchivedSession = typeof ArchivedSession.Type
 
-/** What is left of a session that was deleted. */
+/** The remains of a deleted session. */
 export const DeletedSession = Schema.Struct({
   session_id: SessionId,
   agent_id: AgentId,

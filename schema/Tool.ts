@@ -41,7 +41,7 @@ export const LockRequest = Schema.Struct({
 export type LockRequest = typeof LockRequest.Type
 
 /**
- * What a tool does to the world, which decides how a crash is survived (D3): `none` may run again, `workspace` is local,
+ * The effect of a tool on the world, which decides how a crash is survived (D3): `none` may run again, `workspace` is local,
  * `external` leaves the machine and runs at most once.
  */
 export const ToolEffect = Schema.Literals(["none", "workspace", "external"])

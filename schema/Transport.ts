@@ -8,7 +8,7 @@ import { Schema } from "effect"
 export interface ListenPlace {
   /** A name or an address without brackets; empty for every address of the host. */
   readonly host: string
-  /** 0 is a free port that the kernel chooses, and choird takes again when it starts anew. */
+  /** 0 is a free port that the kernel chooses, and that choird takes again after a restart. */
   readonly port: number
 }
 

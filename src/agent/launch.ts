@@ -1,4 +1,4 @@
-/** What Node is given to start an agent: it loads no more than the way to the program's compiled form. */
+/** The entry that Node runs to start an agent: it loads only the loader of the program's compiled form. */
 import { fileURLToPath } from "node:url"
 import { loadProgram } from "#src/shared/program/compiledProgram.ts"
 

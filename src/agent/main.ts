@@ -114,7 +114,7 @@ const wayToChoird = (options: Effect.Success<typeof flags>) => {
 const layerImage = (choir: string) =>
   Layer.merge(ImageTools.layer(choir), ImageTexts.layer(choir)).pipe(Layer.provideMerge(layerSkills(choir)))
 
-/** What lies beside the agent's own program under its name. */
+/** The path of a file beside the agent's program, under the program's name. */
 const besideProgram = (suffix: string): string => (process.argv[1] ?? "").replace(/\.js$/u, suffix)
 
 const program = Effect.gen(function* () {
@@ -154,8 +154,8 @@ const program = Effect.gen(function* () {
 const jsonLines = Logger.layer([Logger.withConsoleLog(Logger.formatJson)])
 
 /**
- * What the agent dies of, as its last line: choird makes the message of level FATAL the reason that people read. A failure names what is
- * to be done, so that its stack is of no use; a defect is a fault of Choir, whose stack somebody has to see.
+ * The cause of the agent's death, as its last line: choird makes the message of level FATAL the reason that people read. A failure names
+ * its fix, so its stack is of no use; a defect is a fault of Choir, whose stack somebody has to see.
  */
 const sayWhy = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const failure = Cause.findErrorOption(cause)

@@ -2,7 +2,7 @@
 import { Effect, Queue, Stream } from "effect"
 
 export interface Notifier {
-  /** Emits at once and then whenever the key was woken since the reader last looked; several wakes may be told as one. */
+  /** Emits at once and then whenever the key was woken since the reader last looked; several wakes may arrive as one. */
   readonly wakes: (key: string) => Stream.Stream<void>
   readonly wake: (key: string) => Effect.Effect<void>
 }

@@ -6,7 +6,7 @@
 const KIB = 1024
 const MIB = 1024 * KIB
 
-/** What a sandbox's /tmp, /run and /dev/shm may hold, in bytes. */
+/** The limits of a sandbox's /tmp, /run and /dev/shm, in bytes. */
 export const SANDBOX_TMP_BYTES_MAX = 256 * MIB
 export const SANDBOX_RUN_BYTES_MAX = 16 * MIB
 export const SANDBOX_SHM_BYTES_MAX = 64 * MIB
@@ -30,7 +30,7 @@ export const AUDIT_LISTED_MAX = 10_000
 export const IMAGE_TOOLS_MAX = 128
 /** From the wish that choird stops until it has; afterwards it ends as it is. */
 export const CHOIRD_STOP_MS_MAX = 20_000
-/** What is kept of a child program's output for a message about its failure, in characters. */
+/** The part of a child program's output that is kept for a message about its failure, in characters. */
 export const PROGRAM_OUTPUT_CHARS_MAX = 20_000
-/** What `choirctl logs` reads at once. */
+/** The amount that `choirctl logs` reads at once. */
 export const LOG_CHUNK_BYTES = 256 * KIB

@@ -170,7 +170,7 @@ const NAMED: ReadonlyArray<Row> = [
   ["runtime.type", "podman", /auto.*docker.*sandbox.*process/u],
   ["runtime.network", "none", /public.*open.*allowlist/u],
   ["runtime.allow", ["*.example.org"], /wildcard/u],
-  ["runtime.allow", ["ok.example", "169.254.169.254:80"], /no address of another host/u],
+  ["runtime.allow", ["ok.example", "169.254.169.254:80"], /not an address of another host/u],
   ["runtime.network", "allowlist", /at least one host/u, "runtime.allow"],
   ["runtime.cpus", 0, /greater than 0/u],
   ["runtime.memory_mb", 64, /between|greater/iu],

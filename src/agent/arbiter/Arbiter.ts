@@ -34,7 +34,7 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   }
 }
 
-/** What choird sent to recover from does not hold together; nothing is known but that the whole log would tell. */
+/** The history that choird sent for recovery is inconsistent; only the whole log can tell more. */
 export class Unfit extends Schema.TaggedError<Unfit>()("Unfit", { rev: Schema.Natural, reason: Schema.String }) {
   override get message() {
     return `the history does not fit at revision ${this.rev}: ${this.reason}`
@@ -54,7 +54,7 @@ export class Arbiter extends Context.Service<
   {
     /** Commits the events of a command as one batch, or refuses it. */
     commit(command: Command): Effect.Effect<ReadonlyArray<ChoirEvent>, Refused>
-    /** Goes on from a state, or from nothing, whatever was restored before; nothing is committed yet. */
+    /** Continues from a state, or from nothing, whatever was restored before; nothing is committed yet. */
     begin(beginning: Beginning): Effect.Effect<void, Unfit>
     /**
      * Takes over events that choird acknowledged in an earlier epoch, before anything is committed in this one. Those that the state

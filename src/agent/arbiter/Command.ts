@@ -23,9 +23,9 @@ type ResultPayload = Omit<typeof ToolResultCommitted.Type, "call_id">
 
 export type Command =
   | { readonly type: "UserMessage"; readonly message: UserMessage }
-  /** A message that no event can hold: its sender is told why it was not read. */
+  /** A message that no event can hold: its sender learns why it was not read. */
   | { readonly type: "RefuseMessage"; readonly message: UserMessage; readonly reason: string }
-  /** A message waits behind others; its sender is told its place, once. */
+  /** A message waits behind others; its sender learns its place, once. */
   | { readonly type: "Queued"; readonly inbox_id: InboxId; readonly position: number }
   | { readonly type: "Output"; readonly lane: LaneId; readonly output: Output }
   /** A known tool with a valid input asks for its turn. */
@@ -47,7 +47,7 @@ export type Command =
       readonly locks: ReadonlyArray<LockRequest>
       readonly dirty: boolean
       readonly readOnly: boolean
-      /** What a person approved, of a call that needs it. */
+      /** The approval of a call that needs one. */
       readonly approval_id?: ApprovalId | undefined
     }
   | {
@@ -100,7 +100,7 @@ export type Command =
       readonly refused?: string
     }
   | { readonly type: "SignalCancel"; readonly signal_id: string; readonly job_name: JobName }
-  /** Ends a turn of edge; `report` is what its report would have told, in the runtime's words. */
+  /** Ends a turn of edge; `report` is what its report would have said, in the runtime's words. */
   | {
       readonly type: "StopTurn"
       readonly signal_id: string
@@ -129,13 +129,13 @@ export type Command =
   /** Answers the open turn, or reports on the oldest stopped job. */
   | { readonly type: "Answer"; readonly text: string; readonly failed?: "again" | "final" }
   | { readonly type: "Notice"; readonly text: string }
-  /** Ends the session at one of its limits; the text says how to go on. */
+  /** Ends the session at one of its limits; the text says how to continue. */
   | { readonly type: "End"; readonly by: "budget"; readonly reason: string; readonly text: string }
 
 /** The event of a revision, or `undefined` when it left this process (D9). */
 export type Find = (rev: number) => ChoirEvent | undefined
 
-/** What a decision may know besides the state. */
+/** The facts that a decision may use besides the state. */
 export interface Situation extends Standing {
   readonly skills: SkillBook
   /** Looks up an event that is in memory. */
@@ -158,7 +158,7 @@ export type Decision = Result.Result<ReadonlyArray<EventDraft>, Rejected>
 export const accept = (...events: ReadonlyArray<EventDraft>): Decision => Result.succeed(events)
 export const reject = (reason: string, exhausted?: string): Decision =>
   Result.fail(exhausted === undefined ? { reason } : { reason, exhausted })
-/** What breaks the rules of a lane's skill. */
+/** A refusal for breaking the rules of a lane's skill. */
 export const refuse = (reason: string, allowed: NonNullable<Rejected["allowed"]>): Decision =>
   Result.fail({ reason, allowed })
 

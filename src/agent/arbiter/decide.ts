@@ -1,5 +1,5 @@
 /**
- * What may happen: a pure function from a state and a command to events or a refusal. The arbiter commits what it accepts; no
+ * The decision on a command: a pure function from a state and a command to events or a refusal. The arbiter commits what it accepts; no
  * other code makes an event (invariant 9). Rules that depend on what else runs are checked here, at the last moment (D30).
  */
 import { Result } from "effect"
@@ -13,7 +13,7 @@ import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.
 import { stopTurn } from "./decideStop.ts"
 import { accept, type Decision, type Command, reject, type Situation } from "./Command.ts"
 
-/** What stands in the place of a message that no event can hold. */
+/** The text that replaces a message that no event can hold. */
 const LEFT_OUT = "[a message that was too large to be read]"
 
 const signalInject = (state: SessionState, command: Extract<Command, { type: "SignalInject" }>): Decision => {

@@ -62,11 +62,11 @@ export const callLimit = (core: CoreLane): string | undefined =>
 
 const isQuestion = ({ report }: OpenCall): boolean => report?.isQuestion === true
 
-/** Why nothing more may come to be told to the user. What runs has its place among the reports already, and so has what is being asked. */
+/** Why no further report to the user can be taken. Running jobs have their place among the reports already, and so have open questions. */
 export const reportsFull = ({ cores, reports }: SessionState): string | undefined => {
   const asked = [...cores.values()].reduce((total, { calls }) => total + calls.filter(isQuestion).length, 0)
   return reports.length + cores.size + asked >= REPORTS_OWED_MAX
-    ? `${reports.length} reports wait to be told to the user; wait until they are`
+    ? `${reports.length} reports wait for the user; wait until they are delivered`
     : undefined
 }
 
@@ -117,7 +117,7 @@ const askedBy = (memory: EdgeLane | CoreLane): InboxId | undefined => {
 }
 
 /**
- * A call's end. What may have left the machine without anybody knowing is told to the user in the same batch, whatever the model makes of it:
+ * A call's end. If it may have left the machine without anybody knowing, the same batch notifies the user, whatever the model makes of it:
  * once, since a call ends once (R6).
  */
 export const endOfCall = (
@@ -136,7 +136,7 @@ export const endOfCall = (
   return [ended, { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } }]
 }
 
-/** What closes a call that does not go on, with the reason. */
+/** The result that closes a call that does not continue, with the reason. */
 export const closingCall = (lane: LaneId, call: OpenCall, why: string) => {
   // What leaves the machine may have left it before the interrupt came.
   const in_doubt = call.stage === "committed" && call.effect === "external"

@@ -1,4 +1,4 @@
-/** What starts, instructs, cancels and ends core jobs. Each has its effect and its result in one batch. */
+/** The decisions that start, instruct, cancel and end core jobs. Each has its effect and its result in one batch. */
 import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"

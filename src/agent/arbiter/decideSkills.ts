@@ -1,5 +1,5 @@
 /**
- * What starts, moves and ends the skill of a lane: one at a time, along the transitions of its states, within its steps.
+ * The decisions that start, move and end the skill of a lane: one at a time, along the transitions of its states, within its steps.
  * The image's texts say what is allowed; the events say what happened.
  */
 import type { Schema } from "effect"
@@ -17,14 +17,14 @@ import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 export const SKILL_START = ToolName.make("choir.skill.start")
 export const SKILL_TRANSITION = ToolName.make("choir.skill.transition")
 
-/** What a lane's model may do in the state that its skill is in. */
+/** The tools and transitions that a lane's model may use in its skill's present state. */
 export interface SkillRules {
   /** Names of tools beside the transition. */
   readonly tools: ReadonlyArray<ToolName>
   readonly transitions: ReadonlyArray<string>
 }
 
-/** What a model may say to leave a state. */
+/** The events with which a model may leave a state. */
 export const skillEvents = ({ interruptible }: SkillSpec, { transitions }: SkillState): ReadonlyArray<string> => [
   ...transitions.map(({ on }) => on),
   ...(interruptible ? [CANCEL_EVENT] : [])
@@ -42,7 +42,7 @@ export const skillRules = ({ skill }: LaneMemory, skills: SkillBook): SkillRules
 
 type Allowed = NonNullable<PayloadOf<"ToolResultCommitted">["allowed"]>
 
-/** The same as a model is told it. */
+/** The same by the names that a model knows. */
 export const toldRules = ({ tools, transitions }: SkillRules): Allowed => ({
   tools: [...tools, SKILL_TRANSITION].map(toWireName),
   transitions
@@ -74,7 +74,7 @@ export const isSkillTurn = (state: SessionState, lane: LaneId, call: OpenCall): 
   return !calls.some((other, index) => (isSkillCall(other) ? index < own : true))
 }
 
-/** Why a lane's skill cannot go on; `goes` says whether the state may still send it elsewhere. */
+/** Why a lane's skill cannot continue; `goes` says whether the state may still send it elsewhere. */
 const failure = (
   { skill }: LaneMemory,
   skills: SkillBook,
@@ -182,7 +182,7 @@ export const moveSkill = (
   return done(taken.to, ended, `${skill.name}: ${skill.state} to ${taken.to}`)
 }
 
-/** What went wrong sends the skill along its state's own error transition, or ends it as failed. */
+/** A failure sends the skill along its state's own error transition, or ends it as failed. */
 export const failSkill = (
   state: SessionState,
   { lane }: Extract<Command, { type: "FailSkill" }>,

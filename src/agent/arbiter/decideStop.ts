@@ -13,13 +13,13 @@ export const TURN_STOPPED = "the user stopped the turn"
 
 const SKILL_STOPPED = "the user ended the skill"
 
-/** Jobs are not part of the turn that started them, so the person who stops the turn is told of them. */
+/** Jobs are not part of the turn that started them, so the person who stops the turn learns that they run. */
 const jobsGoOn = ({ cores }: SessionState): string => {
   const [first, ...others] = cores.keys()
   if (first === undefined) return ""
   return others.length === 0
-    ? ` The job ${first} goes on; /cancel ${first} ends it.`
-    : ` These jobs go on: ${[first, ...others].join(", ")}. /cancel NAME ends one.`
+    ? ` The job ${first} keeps running; /cancel ${first} ends it.`
+    : ` These jobs keep running: ${[first, ...others].join(", ")}. /cancel NAME ends one.`
 }
 
 const stoppedText = (state: SessionState, report: string | undefined): string => {
@@ -45,8 +45,8 @@ const lastWord = (state: SessionState, report: string | undefined): EventDraft =
 }
 
 /**
- * The end of a turn that was set aside: who stops the agent's work is not to see a call of it run once it is approved. The answer to the
- * open turn, which stands before it, takes it up again.
+ * The end of a turn that was set aside: once the user stops the agent's work, none of its calls may run on a later approval. The answer
+ * to the open turn, which stands before it, takes it up again.
  */
 const asideStopped = ({ edge: { parked } }: SessionState, report: string | undefined): ReadonlyArray<EventDraft> => {
   if (parked === undefined) return []

@@ -1,6 +1,6 @@
 /**
- * What a lane makes of a model output without tool calls: the words that it ends with, or one correction where the output is empty or was cut
- * off at the model's limit. It follows from the log alone, so that a lane goes on after a crash as it would have without one.
+ * The meaning of a model output without tool calls: the words that the lane ends with, or one correction where the output is empty or was
+ * cut off at the model's limit. It follows from the log alone, so that a lane continues after a crash as it would have without one.
  */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
@@ -21,7 +21,7 @@ export const isCut = ({ finish_reason }: Pick<Output, "finish_reason">): boolean
 
 const limit = ({ usage }: Output): string => `${usage.output_tokens} tokens`
 
-/** What to say of a lane that repeats itself because each of its calls is cut; nothing where the last output was not. */
+/** The words on a lane that repeats itself because each of its calls is cut; nothing where the last output was not. */
 export const cutCalls = (output: Output | undefined): string | undefined =>
   output !== undefined && isCut(output) && output.tool_calls.length > 0
     ? `the model's answers are cut at ${limit(output)}, inside a tool call, which therefore never runs. Raise the model's max_tokens in config.json, or ask for smaller parts`
@@ -47,7 +47,7 @@ const flawOf = (output: Output): { readonly correction: string; readonly problem
     : undefined
 }
 
-/** What a final output comes to. `before` is the final output that it corrects or continues. */
+/** The outcome of a final output. `before` is the final output that it corrects or continues. */
 export const finalWords = (output: Output, before: Output | undefined): FinalWords => {
   const flaw = flawOf(output)
   if (flaw !== undefined && before === undefined) return { type: "correct", correction: flaw.correction }

@@ -12,7 +12,7 @@ import { Replication } from "#src/agent/control/Replication.ts"
 import type { Denied } from "#src/agent/control/verbAnswer.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
 
-/** How often a call that waits for a person asks choird without being told of a decision. */
+/** How often a call that waits for a person asks choird while no decision arrives. */
 const APPROVAL_POLL_MS = 10_000
 /** How long such a call waits beyond the time that a person has, for choird to come back and say so. */
 export const APPROVAL_GRACE_MS = 60_000
@@ -35,7 +35,7 @@ export class Confirmations extends Context.Service<
      * the latest APPROVAL_GRACE_MS after the time that a person has (`approvals.timeout_ms`).
      */
     ask(call_id: CallId, call: ConfirmTool): Effect.Effect<Confirmation>
-    /** An approval was decided: who waits for it asks again. */
+    /** An approval was decided: the call that waits for it asks again. */
     resolved(approval_id: ApprovalId): Effect.Effect<void>
     /** Ends every wait, those that begin later included. */
     readonly stop: Effect.Effect<void>
@@ -62,7 +62,7 @@ const make = Effect.fnUntraced(function* () {
   const settings = yield* AgentSettings
   const stopped = yield* Deferred.make<void>()
   const waiting = new Map<ApprovalId, Deferred.Deferred<void>>()
-  // A decision may be told before the answer that it is awaited has arrived.
+  // A decision may arrive before the answer that the call has to wait for it.
   const told = new Set<ApprovalId>()
 
   const change = (approval_id: ApprovalId) =>

@@ -23,7 +23,7 @@ export const LOCK_WAIT_MS_MAX = 3_600_000
 
 /** The locks did not come free in time. Nothing was taken and nothing ran. */
 export class LockBusy extends Schema.TaggedError<LockBusy>()("LockBusy", {
-  /** What was asked for and is taken. */
+  /** The requested resources that are taken. */
   resources: Schema.Array(Schema.String),
   /** The lanes that hold it or wait ahead for it. */
   holders: Schema.Array(LaneId),
@@ -69,8 +69,8 @@ export class LockManager extends Context.Service<
   {
     /**
      * Runs `use` under the locks, waiting at most `wait_ms` milliseconds for them (cut to an hour; 0 does not wait).
-     * However `use` ends (success, failure, defect, interruption), all its locks are free, and whoever waited holds
-     * them, before anything else runs. An interruption or a timeout while it waits leaves no trace.
+     * However `use` ends (success, failure, defect, interruption), all its locks are free, and the next claims in
+     * the queue hold them, before anything else runs. An interruption or a timeout while it waits leaves no trace.
      *
      * Fails with `LockBusy` when the time is up or too many wait already, with `InvalidLock` when a key means nothing.
      */
@@ -116,7 +116,7 @@ export class LockManager extends Context.Service<
       return new LockBusy({ resources, holders: lanes, waited_ms })
     }
 
-    // Whoever waits takes its own claim back. A grant that came in the very turn in which the time was up counts.
+    // A claim that waits is withdrawn. A grant that came in the very turn in which the time was up counts.
     const expire = (ticket: Ticket, wait_ms: number) => {
       if (table.waiting.includes(ticket)) Deferred.doneUnsafe(ticket.granted, Effect.fail(busy(ticket, wait_ms)))
     }

@@ -34,7 +34,7 @@ export class ToolRegistry extends Context.Service<
   {
     /** The tool behind the name that a model used, if the lane may see it. */
     find(lane: LaneId, wireName: string): AnyTool | undefined
-    /** What a lane's model is offered; a job's constraints and the state of a skill narrow it. */
+    /** The tools that a lane's model is offered; a job's constraints and the state of a skill narrow them. */
     offered(lane: LaneId, narrowing?: Narrowing): ReadonlyArray<ChatTool>
     /** The wire names a lane may use, for the answer to a call that was refused. */
     names(lane: LaneId): ReadonlyArray<string>
@@ -87,7 +87,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   return ToolRegistry.of({ find, offered, names, masked: isMasked })
 })
 
-/** Of arguments that are no JSON, the end is told: it shows where they broke off, and the call is replayed without them. */
+/** Arguments that are not JSON are shown by their end: it tells where they broke off, and the call is replayed without them. */
 const SHOWN_CHARS = 200
 
 const parseProblem = (text: string): string => {
@@ -95,7 +95,7 @@ const parseProblem = (text: string): string => {
     const value: unknown = JSON.parse(text)
     return typeof value === "object" && value !== null ? "they are nested too deep" : "they are another kind of value"
   } catch (error) {
-    return error instanceof Error ? error.message.slice(0, SHOWN_CHARS) : "they are no JSON"
+    return error instanceof Error ? error.message.slice(0, SHOWN_CHARS) : "they are not JSON"
   }
 }
 
@@ -117,7 +117,7 @@ export const argumentsProblem = (
     : `the arguments of ${name} are not a JSON object: ${parseProblem(input)}. Nothing was run. ${shown}`
 }
 
-/** What narrows a lane's tools at a moment. */
+/** The limits on a lane's tools at a moment. */
 export interface Narrowing {
   /** A job's own constraint; empty allows all. */
   readonly allowed?: ReadonlyArray<string>

@@ -181,7 +181,7 @@ const runTool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool:
   yield* attempt
 })
 
-/** What the lane's skill allows in its present state, for the answer to a refused call. */
+/** The tools and transitions that the lane's skill allows in its present state, for the answer to a refused call. */
 const skillAllows = (lane: LaneId) =>
   Effect.gen(function* () {
     const arbiter = yield* Arbiter

@@ -3,7 +3,7 @@
  * exclude each other, and the one queue that decides who goes next. {@link LockManager} is the only place that acts on
  * it.
  *
- * Two claims exclude each other for as long as both live, whoever holds and whoever waits. So an answer, once given,
+ * Two claims exclude each other for as long as both live, whether they hold or wait. So an answer, once given,
  * stays: a claim that waits has only fewer claims ahead of it as time goes by, and none can overtake it.
  */
 import { Result } from "effect"

@@ -1,4 +1,4 @@
-/** What this agent asks of choird: the verbs of the agent API with the envelope filled in, and the push stream. */
+/** The agent's requests to choird: the verbs of the agent API with the envelope filled in, and the push stream. */
 import { Context, Effect, Layer, Redacted, Ref, Schedule, type Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
@@ -42,7 +42,7 @@ export interface HostCall {
   readonly timeout_ms: number
 }
 
-/** What a person is to decide on; `payload` is what `request_type` demands. */
+/** A request for a person's decision; `payload` is what `request_type` demands. */
 export interface ApprovalWish {
   readonly request_type: "confirm_tool" | ProposalKind
   readonly call_id: CallId
@@ -81,14 +81,14 @@ export class ControlPlane extends Context.Service<
      * others wait in order: quick calls, heartbeats and the push stream always find a connection (R62).
      */
     execute(call: HostCall, job?: CallId): Asked<HostReply>
-    /** How a person decided, asking for it at the first time. Once, without patience: who waits asks again anyway. */
+    /** A person's decision, requested by the first call. One attempt without patience: a call that waits asks again anyway. */
     approval(wish: ApprovalWish): Asked<AskedApproval>
     /** Says goodbye; Denied NOT_FLUSHED when choird lacks events. */
     terminate(request: {
       readonly reason: string
       readonly final_rev: number
       readonly final_hash: string
-      /** What choird keeps of the session. */
+      /** The summary that choird keeps of the session. */
       readonly summary?: Summary
     }): Asked<void>
     /** The newest configuration, if it is newer. */
@@ -144,7 +144,7 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       Stream.fromEffectDrain(Effect.sleep(Math.max(0, wait_ms - RPC_RETRY_MS)))
     )
   )
-  // A stream that ends or breaks is opened again: choird sends anew what no event acknowledged.
+  // A stream that ends or breaks is opened again: choird sends again what no event acknowledged.
   const signals = Stream.repeat(connection, Schedule.spaced(RPC_RETRY_MS))
 
   return ControlPlane.of({

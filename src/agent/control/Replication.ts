@@ -60,7 +60,7 @@ export class Replication extends Context.Service<
   )
 }
 
-/** What choird has acknowledged of the log, and those who wait for it. */
+/** The part of the log that choird has acknowledged, and the fibers that wait for it. */
 const makeAcknowledged = (log: EventLog["Service"]) => {
   const waiters = new Set<{ readonly rev: number; readonly done: Deferred.Deferred<void> }>()
   let acked = log.head()
@@ -132,13 +132,13 @@ const replaceSettings = Effect.gen(function* () {
   const settings = yield* AgentSettings
   const { config, config_version } = yield* plane.config(settings.current().config_version)
   if (config === undefined) return false
-  // The secrets come first: whoever sees the new configuration finds what it names.
+  // The secrets come first: a reader of the new configuration finds what it names.
   yield* secrets.replaceAll(yield* fetchSecrets(config, secrets.named()))
   yield* settings.replace(config_version, config)
   return true
 })
 
-/** Moments at which heartbeats are due. Tokens only: whoever takes one sends all there is, so that a lost race loses nothing. */
+/** Moments at which heartbeats are due. Tokens only: each taker sends all there is, so that a lost race loses nothing. */
 const makeDue = Effect.gen(function* () {
   const settings = yield* AgentSettings
   const now = yield* Queue.sliding<void>(1)

@@ -40,7 +40,7 @@ const NONE: GivenSecrets = { secrets: new Map(), unbound: new Set(), unset: new 
 
 /**
  * Fetches all of them at once. A secret that choird no longer gives is left out, since it may have been revoked: its next user reports it, and
- * the agent goes on without the old value (R35).
+ * the agent continues without the old value (R35).
  */
 export const fetchSecrets = Effect.fnUntraced(function* (config: AgentConfig, named: ReadonlySet<SecretName>) {
   const plane = yield* ControlPlane

@@ -1,4 +1,4 @@
-/** What an answer of choird to a verb means: an answer, a refusal that stays one, or that it may be asked again. */
+/** The meaning of choird's answer to a verb: a success, a final refusal, or a reason to ask again. */
 import { Effect, Schedule, Schema } from "effect"
 import { type ApiError, ApiErrors, Unauthorized } from "#schema/ApiError.ts"
 
@@ -43,7 +43,7 @@ export type Asked<A> = Effect.Effect<A, Unreachable | Denied>
 const isRefusal = (error: unknown): error is ApiError | Unauthorized =>
   [Unauthorized, ...ApiErrors].some((refusal) => error instanceof refusal)
 
-/** What choird could not do right now may be asked again; what it refused may not. */
+/** The errors after which a verb may be asked again: choird could not answer right now. A refusal is final. */
 const RETRYABLE = new Set(["INTERNAL", "RATE_LIMITED"])
 
 export const failure = (verb: string, error: unknown): Unreachable | Denied => {

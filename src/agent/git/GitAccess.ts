@@ -16,7 +16,7 @@ import { serveCredentials } from "./credentials.ts"
 import { makeSshAgent } from "./SshAgent.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 
-/** What one call is given. */
+/** The git access of one call. */
 export interface CallGit {
   readonly env: Readonly<Record<string, string>>
   /** Takes the credentials out of what the call printed: it can ask git for them. */
@@ -95,7 +95,7 @@ const make = Effect.fnUntraced(function* (options: { readonly helper: ReadonlyAr
   const settings = yield* AgentSettings
   const scope = yield* Effect.scope
   const context = yield* Effect.context<AgentSettings | SecretStore | ProcessRunner>()
-  // Whoever has no identity pays nothing for it.
+  // An agent without an identity pays nothing for it.
   const opened = yield* Effect.cached(
     open(options.helper).pipe(Effect.provideService(Scope.Scope, scope), Effect.provide(context))
   )

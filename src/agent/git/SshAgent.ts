@@ -8,7 +8,7 @@ import type { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 /** How long ssh-agent and ssh-add may take for a key (E12). */
 const GIT_KEY_MS_MAX = 10_000
 
-/** The key cannot be used; git over ssh will be refused, everything else goes on. */
+/** The key cannot be used; git over ssh will be refused, everything else works. */
 export class SshKeyRefused extends Schema.TaggedError<SshKeyRefused>()("SshKeyRefused", { reason: Schema.String }) {
   override get message() {
     return `the SSH key of the git identity cannot be used: ${this.reason}`

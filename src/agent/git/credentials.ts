@@ -54,7 +54,7 @@ export const readRequest = (text: string): Result.Result<CredentialRequest, stri
 const mayGo = (remotes: GitIdentity["remotes"], { protocol, host, path }: CredentialRequest) =>
   protocol === "https" && coversHttps(remotes, { host, path: `/${path}` })
 
-/** The answer to git, or a sentence for whoever reads git's stderr. The secret is a token or `user:token`. */
+/** The answer to git, or a sentence for the reader of git's stderr. The secret is a token or `user:token`. */
 export const answerRequest = (text: string, identity: GitIdentity, secret: string): Result.Result<string, string> =>
   Result.flatMap(readRequest(text), (request) => {
     if (!mayGo(identity.remotes, request)) {
@@ -65,14 +65,14 @@ export const answerRequest = (text: string, identity: GitIdentity, secret: strin
     }
     const [, user = request.username ?? USER, password = secret] = /^([^:]+):(.+)$/su.exec(secret) ?? []
     return /[\r\n\0]/u.test(secret)
-      ? Result.fail("the identity's secret is no token of one line")
+      ? Result.fail("the identity's secret is not a token of one line")
       : Result.succeed(`username=${user}\npassword=${password}\n`)
   })
 
 /** Helpers that ask the agent at once (D14). */
 const CREDENTIAL_CONNECTIONS_MAX = 8
 
-/** What the helper sends: its own pid, and git's request as it came. */
+/** A call of the helper: its own pid, and git's request as it came. */
 export const CredentialCall = Schema.Struct({
   pid: Schema.Int.check(Schema.isGreaterThan(1)),
   request: Schema.String.check(Schema.isMaxLength(CREDENTIAL_REQUEST_BYTES_MAX))
@@ -108,7 +108,7 @@ export const serveCredentials = (path: string, parts: Parts) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const call = Schema.decodeUnknownOption(CredentialCall)(yield* request.json)
-      if (Option.isNone(call)) return HttpServerResponse.text("that is no request of the helper", { status: 400 })
+      if (Option.isNone(call)) return HttpServerResponse.text("that is not a request of the helper", { status: 400 })
       const answer = yield* decide(parts, call.value)
       return Result.match(answer, {
         onSuccess: (text) => HttpServerResponse.text(text),
@@ -118,7 +118,7 @@ export const serveCredentials = (path: string, parts: Parts) =>
     { path, connectionsMax: CREDENTIAL_CONNECTIONS_MAX }
   )
 
-/** What starts it: the program of an image, where the agent is in one, else this program by its first argument. */
+/** The command that starts the helper: the program of an image, where the agent is in one, else this program by its first argument. */
 export const gitHelper = (choir: string): ReadonlyArray<string> => {
   const baked = join(choir, "bin", GIT_CRED_HELPER)
   return existsSync(baked) ? [baked] : [...process.argv.slice(0, 2), GIT_CRED_HELPER]

@@ -24,7 +24,7 @@ export interface ImageTool {
   readonly executable: string
 }
 
-/** The image's tools, the global ones first; an agent's own tool may have the name of a global one, and stands for it. */
+/** The image's tools, the global ones first; an agent's own tool may have the name of a global one, and replaces it. */
 export class ImageTools extends Context.Service<ImageTools, ReadonlyArray<ImageTool>>()(
   "choir/agent/image/ImageTools"
 ) {
@@ -37,7 +37,7 @@ type Broken = (reason: string) => ToolBroken
 const readText = Effect.fnUntraced(function* (file: string, broken: Broken) {
   const fs = yield* FileSystem.FileSystem
   const { size, type } = yield* Effect.mapError(fs.lstat(file), ({ message }) => broken(message))
-  if (type !== "File") return yield* broken("it is no regular file")
+  if (type !== "File") return yield* broken("it is not a regular file")
   if (size > BigInt(MANIFEST_BYTES_MAX)) return yield* broken(`it is larger than ${MANIFEST_BYTES_MAX} bytes`)
   return yield* Effect.mapError(fs.readFileString(file), ({ message }) => broken(message))
 })
@@ -53,7 +53,7 @@ const findExecutable = Effect.fnUntraced(function* (folder: string, relative: st
     return yield* broken(
       `its executable ${relative} is a symbolic link, or reached through one. Put the file itself there`
     )
-  if (type !== "File") return yield* broken(`its executable ${relative} is no regular file`)
+  if (type !== "File") return yield* broken(`its executable ${relative} is not a regular file`)
   if ((mode & 0o111) === 0) return yield* broken(`its executable ${relative} is not executable: chmod +x`)
   return path
 })

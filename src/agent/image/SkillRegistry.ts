@@ -16,7 +16,7 @@ export class SkillBroken extends Schema.TaggedError<SkillBroken>()("SkillBroken"
   problems: Schema.Array(Schema.String)
 }) {
   override get message() {
-    return `the skill ${this.file} cannot be used: ${this.problems.join("; ")}. Mend it, then build and restart the agent`
+    return `the skill ${this.file} cannot be used: ${this.problems.join("; ")}. Fix it, then build and restart the agent`
   }
 }
 
@@ -29,7 +29,7 @@ const readFile = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const broken = (reason: string) => new SkillBroken({ file, problems: [reason] })
   const { size, type } = yield* Effect.mapError(fs.lstat(file), ({ message }) => broken(message))
-  if (type !== "File") return yield* broken("it is no regular file")
+  if (type !== "File") return yield* broken("it is not a regular file")
   if (size > BigInt(MANIFEST_BYTES_MAX)) return yield* broken(`it is larger than ${MANIFEST_BYTES_MAX} bytes`)
   return yield* Effect.mapError(fs.readFileString(file), ({ message }) => broken(message))
 })

@@ -1,6 +1,6 @@
 /**
- * Keeps the windows of lanes small: when one is full, or when it is told to, a model says what to remember of the oldest
- * events, and one commit swaps them for that. The lane goes on meanwhile; a call that fails leaves its window as it is.
+ * Keeps the windows of lanes small: when one is full, or on request, a model says what to remember of the oldest
+ * events, and one commit swaps them for that. The lane keeps running meanwhile; a call that fails leaves its window as it is.
  */
 import { Context, Effect, FiberSet, Layer, Queue } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"

@@ -38,7 +38,7 @@ export interface Stay {
   readonly chars: number
 }
 
-/** What a lane's window holds, as a model is shown it. */
+/** The content of a lane's window, as a model sees it. */
 export const foldingOf = (
   log: EventLog["Service"],
   memory: EdgeLane | CoreLane,
@@ -88,7 +88,7 @@ export const foldedCount = (
   return count
 }
 
-/** What the deltas of one answer may have together, far below what a commit may (COMMIT_BYTES_MAX). */
+/** The limit of all deltas of one answer together, far below that of a commit (COMMIT_BYTES_MAX). */
 const COMPACTION_BYTES_MAX = 256 * 1024
 
 const factText = (text: string): string => text.slice(0, SUMMARY_FACT_CHARS_MAX).toWellFormed()
@@ -160,7 +160,7 @@ const affordable = (deltas: ReadonlyArray<MemoryDelta>): ReadonlyArray<MemoryDel
   })
 }
 
-/** What of an answer can be applied; nothing when the model called no delta that fits. */
+/** The deltas of an answer that can be applied; nothing when the model called no delta that fits. */
 export const deltasOf = (
   { payload }: EventOf<"ModelOutput">,
   summary: ReferenceSummary,

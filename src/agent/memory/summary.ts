@@ -1,4 +1,4 @@
-/** What the model is asked for when a session ends, and what of its answer counts. */
+/** The request for a summary when a session ends, and the part of the model's answer that counts. */
 import { Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
@@ -53,7 +53,7 @@ const cut = (text: string, chars: number): string => text.slice(0, chars).toWell
 const cutList = (entries: ReadonlyArray<string>): ReadonlyArray<string> =>
   entries.slice(0, SUMMARY_LIMITS.entries).map((entry) => cut(entry, SUMMARY_LIMITS.entry_chars))
 
-/** The summary that an event holds, cut to its limits; nothing when it is no summary, or not one that can be read. */
+/** The summary that an event holds, cut to its limits; nothing when it is not a summary, or not one that can be read. */
 export const summaryOf = (event: ChoirEvent | undefined): Summary | undefined => {
   if (event?.event_type !== "ModelOutput" || event.payload.purpose !== "summary") return undefined
   const [answer] = ANSWER.answers(event.payload.tool_calls)

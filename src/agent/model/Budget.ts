@@ -46,7 +46,7 @@ export class Budget extends Context.Service<
       const running = new Set<Reservation>()
       let waiting: ReadonlyArray<Deferred.Deferred<void>> = []
 
-      // Summed anew each time, since fractions that are added and taken away again leave a rest.
+      // Summed again each time, since adding and subtracting fractions leaves a remainder.
       const mayStart = (): boolean => {
         const { max_cost_usd, total_session_tokens } = settings.current().config.budgets
         const { cost_usd, tokens } = [...running].reduce(sum, sum(NOTHING, arbiter.state().spent))

@@ -48,10 +48,10 @@ export interface Completion {
   readonly error?: ModelError
 }
 
-/** What a call may have cost that was interrupted before its end. */
+/** The possible cost of a call that was interrupted before its end. */
 export type Unanswered = Pick<Completion, "latency_ms" | "model" | "usage">
 
-/** What an attempt needs besides the prompt, taken once for a whole call: a switch meanwhile counts for the next one (R35, R58). */
+/** The model and key of an attempt, taken once for a whole call: a switch meanwhile counts for the next one (R35, R58). */
 interface Candidate {
   readonly name: string
   readonly model: Model
@@ -138,7 +138,7 @@ type Attempt = Omit<Completion, "usage">
 
 const tooLate = problem("timeout", `no whole answer in ${MODEL_TOTAL_MS_MAX / 60_000} minutes`)
 
-/** What the providers of this agent's models refused, by endpoint and model, of which a configuration has few. */
+/** The parameters that the providers of this agent's models refused, by endpoint and model, of which a configuration has few. */
 class RefusedParameters extends Context.Service<RefusedParameters, Map<string, ParameterChanges>>()(
   "choir/agent/model/RefusedParameters"
 ) {}
@@ -181,7 +181,7 @@ const negotiated = Effect.fnUntraced(function* (
   }
 })
 
-/** One attempt of one model; its failure is part of the answer, and what it may cost goes on the bill. */
+/** One attempt of one model; its failure is part of the answer, and its possible cost is added to the bill. */
 const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Prompt, bill: Bill) {
   const secrets = yield* SecretStore
   const { model, name } = candidate

@@ -78,7 +78,7 @@ const isThere = (state: SessionState, lane: LaneId): boolean =>
 /** At the end of a session nobody waits for the model. */
 const unannounced = () => Effect.void
 
-/** What nobody has an answer for still counts: with its lane, or with edge once the lane is gone. */
+/** Commits a call without an answer, which counts as well: with its lane, or with edge once the lane is gone. */
 const commitUnanswered =
   (arbiter: Arbiter["Service"], lane: LaneId) =>
   ({ latency_ms, model, usage }: Unanswered) =>

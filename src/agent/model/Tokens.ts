@@ -11,9 +11,9 @@ import { type ChatMessage, jsonOf } from "./chatCompletion.ts"
 
 /** Characters of a prompt that are taken for one token where no provider counted yet; low, so that prompts rather come out short. */
 export const PROMPT_CHARS_PER_TOKEN = 3
-/** UTF-16 units that are counted into tokens before other lanes may go on; a few milliseconds of work. */
+/** UTF-16 units that are counted into tokens before other lanes may run; a few milliseconds of work. */
 export const TOKEN_SLICE_CHARS = 4096
-/** Tokens of the vocabulary that are read before other lanes may go on. */
+/** Tokens of the vocabulary that are read before other lanes may run. */
 const TOKEN_VOCABULARY_SLICE = 20_000
 /** Texts whose count is remembered, and the UTF-16 units from which that is worth it; the longest unused go first. */
 const TOKEN_COUNTS_MAX = 4096
@@ -28,11 +28,11 @@ const TOKEN_FACTORS_MAX = 64
 export class Tokens extends Context.Service<
   Tokens,
   {
-    /** The tokens of texts by o200k_base; other fibers go on between slices of a long one. */
+    /** The tokens of texts by o200k_base; other fibers run between slices of a long one. */
     count(texts: ReadonlyArray<string>): Effect.Effect<number>
     /** Whether texts surely have fewer tokens than this: no token is less than a byte. Needs no vocabulary. */
     certainlyBelow(texts: ReadonlyArray<string>, tokens: number): boolean
-    /** What a provider's count of a prompt was where this service counted so many; nonsense is passed over. */
+    /** Takes note of a provider's count of a prompt beside this service's own; nonsense is ignored. */
     observe(model: string, counted: number, reported: number): void
     /** By how much a model's own count is greater, from what was observed; 1 before. */
     factor(model: string): number
@@ -46,7 +46,7 @@ export class Tokens extends Context.Service<
 
 /** Beside the agent's bundle, made by the build; a sandbox gets it along with the program. */
 const FILE = new URL("./choir-agent.o200k", import.meta.url)
-/** What of a model's factor each observation decides. */
+/** The share of each observation in a model's factor. */
 const WEIGHT = 0.3
 /** A piece that ends this close before the end of a slice might be longer with what follows: "don" with "'t" behind it. */
 const MARGIN_CHARS = 4
@@ -60,7 +60,7 @@ const packed = Effect.tryPromise(() => readFile(FILE)).pipe(
   )
 )
 
-/** Whoever waits for it may be interrupted, while the others still need it. */
+/** One waiter may be interrupted while others still need it. */
 const load = Effect.gen(function* () {
   const vocabulary = new Vocabulary(yield* packed)
   while (vocabulary.addSome(TOKEN_VOCABULARY_SLICE)) yield* Effect.yieldNow
@@ -101,7 +101,7 @@ const makeSlice = (vocabulary: Vocabulary) => {
     let next = 0
     pattern.lastIndex = 0
     for (let match = pattern.exec(slice); match !== null; match = pattern.exec(slice)) {
-      // What reaches the end may go on in the next slice, unless it fills this one, where it is cut.
+      // A match that reaches the end may continue in the next slice, unless it fills this one, where it is cut.
       if (pattern.lastIndex > end && next > 0) break
       tokens += vocabulary.count(bytes, encoder.encodeInto(match[0], bytes).written)
       next = pattern.lastIndex

@@ -70,7 +70,7 @@ export const CHARS_A_TOKEN = 4
 /** A rough count from characters; the provider's own count wins when it is higher. */
 export const estimateTokens = (chars: number): number => Math.ceil(chars / CHARS_A_TOKEN)
 
-/** What of messages takes tokens, in the pieces that stay the same from prompt to prompt. */
+/** The texts of messages that take tokens, in pieces that stay the same from prompt to prompt. */
 export const textsOf = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<string> =>
   messages.flatMap((message) => [
     message.content ?? "",
@@ -98,7 +98,7 @@ const withoutThoughts = (content: string): string => {
   return end < 0 ? "" : content.slice(end + closing.length).trimStart()
 }
 
-/** What a provider says in the place of an answer that it, or its model, does not want to give. */
+/** A provider's words instead of an answer that it, or its model, does not want to give. */
 const refusalIn = (
   finish_reason: string | null | undefined,
   { content, refusal }: (typeof Reply.Type)["choices"][0]["message"]
@@ -113,7 +113,7 @@ const refusalIn = (
 /** Reads an answer; `redact` takes secrets out of what an error quotes of it. */
 export const interpret = Effect.fnUntraced(function* (text: string, redact: (text: string) => string) {
   const reply = yield* decodeReply(text).pipe(
-    Effect.mapError(() => problem("malformed", `the answer is no chat completion: ${excerpt(redact(text))}`))
+    Effect.mapError(() => problem("malformed", `the answer is not a chat completion: ${excerpt(redact(text))}`))
   )
   const { finish_reason, message } = reply.choices[0]
   const calls = message.tool_calls ?? []

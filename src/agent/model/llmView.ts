@@ -24,7 +24,7 @@ export const llmView = (name: string, description: string, input: Schema.Top): T
 
 export interface AnswerTool<A> {
   readonly tool: ChatTool
-  /** What the model answered, once for each call of the tool whose arguments fit. */
+  /** The model's answers, one for each call of the tool whose arguments fit. */
   answers(calls: ReadonlyArray<Pick<ModelToolCall, "input" | "name">>): ReadonlyArray<A>
 }
 

@@ -8,7 +8,7 @@ import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import { excerpt, interpret, problem } from "./chatCompletion.ts"
 
-/** What a request needs besides its body. */
+/** The parts of a request besides its body. */
 export interface Endpoint {
   readonly model: Model
   readonly key: Redacted.Redacted | undefined
@@ -143,7 +143,7 @@ const retryAfter = (header: string | undefined, now: number): number | undefined
   return Math.min(wait, Number.MAX_SAFE_INTEGER)
 }
 
-/** What an answer that is no success says; `redact` takes secrets out of it. */
+/** The problem in an answer that is not a success; `redact` takes secrets out of it. */
 export const statusProblem = Effect.fnUntraced(function* (
   response: HttpClientResponse.HttpClientResponse,
   redact: (text: string) => string

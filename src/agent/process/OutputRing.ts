@@ -1,4 +1,4 @@
-/** What is kept of an output stream: its beginning and its end, in memory that never grows beyond a limit (R48). */
+/** The kept part of an output stream: its beginning and its end, in memory that never grows beyond a limit (R48). */
 
 /** A stream's output as text. */
 export interface CapturedOutput {

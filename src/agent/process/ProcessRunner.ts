@@ -181,7 +181,7 @@ const PROCESS_FREEZES_MAX = 20
 /** Looks in a row that must find nothing where forks of others leave room for doubt. */
 const PROCESS_CLEAN_LOOKS = 10
 
-/** What is left of a call, and whether nothing of it can have been overlooked. */
+/** The processes left of a call, and whether none can have been overlooked. */
 interface Remains {
   readonly processes: ReadonlyArray<ProcessEntry>
   readonly complete: boolean

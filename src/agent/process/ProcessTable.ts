@@ -78,7 +78,7 @@ export const readMarker = (pid: number): string | undefined =>
     .find((entry) => entry.startsWith(`${CALL_MARKER}=`))
     ?.slice(CALL_MARKER.length + 1)
 
-/** What the agent knows about processes without looking. */
+/** The processes that the agent knows without looking. */
 export interface KnownProcesses {
   readonly agent: number
   /** The direct child of each call in flight, leader of its own session. */
@@ -92,7 +92,7 @@ export interface KnownProcesses {
 export const identityOf = (entry: ProcessEntry): string => `${entry.pid}:${entry.start}`
 
 /**
- * What is left of a call: its own processes and, in a pid namespace of the agent's own, orphans that are no other call's.
+ * The processes left of a call: its own and, in a pid namespace of the agent's own, orphans that belong to no other call.
  * Such an orphan wiped its traces, so whichever call ends first takes it along.
  */
 export const processesOf = (

@@ -8,13 +8,13 @@ import { codeOf } from "#src/shared/files/nofollow.ts"
 import { OutputRing } from "./OutputRing.ts"
 import { CALL_MARKER } from "./ProcessTable.ts"
 
-/** What is kept of one output stream of a process while it runs (R48). */
+/** The kept part of one output stream of a process while it runs (R48). */
 export const EXEC_OUTPUT_BYTES_MAX = 1024 * 1024
 
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /** The kernel takes a tool's memory before the agent's (D13). */
 const OOM_SCORE = "1000"
-/** A folder that anything of the agent may write into; who gets secrets reads no configuration from it. */
+/** A folder that anything of the agent may write into; a program with secrets reads no configuration from it. */
 const HOME = "/tmp"
 const NO_HOME = "/nonexistent"
 const SECRETS_FD = 3
@@ -80,7 +80,7 @@ const launch = (
   return spawn(program, rest, {
     cwd,
     env: { PATH, LANG: "C.UTF-8", TERM: "dumb", ...home, ...env, [CALL_MARKER]: call_id },
-    // A session of its own, so that the whole group can be told from the agent's.
+    // A session of its own, to tell the whole group from the agent's.
     detached: true,
     stdio: [
       stdin === undefined ? "ignore" : "pipe",

@@ -34,7 +34,7 @@ export const ageSince = Effect.fnUntraced(function* (created_at: string) {
 export const REPETITIONS_STUCK_MIN = 8
 /** A core job's summary, shown to edge and the user. */
 export const CORE_SUMMARY_CHARS_MAX = 4000
-/** How long a job waits for the answer to what it asked the user; then it goes on without (E12). */
+/** How long a job waits for the answer to what it asked the user; then it continues without (E12). */
 export const QUESTION_WAIT_MS_MAX = 600_000
 
 type Stop = Omit<Extract<Command, { type: "StopCore" }>, "type" | "job_name">
@@ -46,7 +46,7 @@ export type CoreStep =
   /** The user was asked something; milliseconds to wait for the answer. */
   | { readonly type: "await"; readonly wait_ms: number }
 
-/** What a job said last and what it was started with. */
+/** A job's last output and its start. */
 export interface CoreRecord {
   readonly output: EventOf<"ModelOutput"> | undefined
   /** The final output before it, which it corrects or continues. */
@@ -170,7 +170,7 @@ export const isRunning =
   ({ cores }: SessionState): boolean =>
     cores.get(job_name)?.job_id === job_id
 
-/** Whether there is a reason to go on: the answer, a cancel, or the end of the job. */
+/** Whether there is a reason to continue: the answer, a cancel, or the end of the job. */
 const isAnswered =
   ({ job_id, job_name }: CoreLane) =>
   (state: SessionState): boolean => {
@@ -236,7 +236,7 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
   const started = arbiter.state().cores.get(job_name)
   if (started === undefined) return
   const agesOf = yield* makeAges(started)
-  /** The job as it goes on, once a skill that cannot go on has been ended. */
+  /** The job as it continues, once a skill that cannot continue has been ended. */
   const current = Effect.suspend(() => {
     const core = arbiter.state().cores.get(job_name)
     const failing =

@@ -1,6 +1,6 @@
 /**
  * Edge: the lane that talks. What it does next follows from the state alone, so a lane that comes back after a
- * crash goes on like one that never stopped.
+ * crash continues like one that never stopped.
  */
 import { Deferred, Effect } from "effect"
 import type { Budgets } from "#schema/Config.ts"
@@ -30,10 +30,10 @@ import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { TurnStops } from "./TurnStops.ts"
 import { REPETITIONS_STUCK_MIN } from "./CoreJob.ts"
 
-/** Of an answer that no event can hold, what the user is told; its characters may take six bytes each. */
+/** The part that the user gets of an answer that no event can hold; its characters may take six bytes each. */
 const ANSWER_CHARS_MAX = 64_000
 
-/** What edge does next. */
+/** Edge's next step. */
 export type EdgeStep =
   | { readonly type: "wait" }
   | { readonly type: "ask"; readonly purpose: "turn" | "report" }
@@ -100,7 +100,7 @@ const plainReport = ({ job_name }: PendingReport, event: ChoirEvent | undefined)
   return `The job ${job_name} asks: ${reported(event)?.text ?? "it did not say what"}`
 }
 
-/** What edge says to the user in the runtime's name: answers, reports where the model gives none, and failures. */
+/** Edge's messages to the user in the runtime's name: answers, reports where the model gives none, and failures. */
 const makeReplies = Effect.gen(function* () {
   const arbiter = yield* Arbiter
   const log = yield* EventLog

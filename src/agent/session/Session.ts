@@ -30,7 +30,7 @@ type Ending =
   | { readonly type: "stopped"; readonly deadline_at_ms: number }
   | { readonly type: "exhausted"; readonly limit: string }
 
-/** Queues a message; who has to wait is told so, once. */
+/** Queues a message; a sender who has to wait gets one notice. */
 const take = Effect.fnUntraced(function* (message: UserMessage) {
   const arbiter = yield* Arbiter
   const mailbox = yield* Mailbox

@@ -1,4 +1,4 @@
-/** What a session is made of, the same for the agent's program, the simulation and tests; the parts around it differ. */
+/** The layers of a session, the same for the agent's program, the simulation and tests; the parts around it differ. */
 import { Effect, Layer, type Redacted, Result } from "effect"
 import type { InitHello, InitHelloReply, Snapshot } from "#schema/AgentApi.ts"
 import type { SecretName } from "#schema/Ids.ts"
@@ -36,7 +36,7 @@ const pages = Effect.fnUntraced(function* (
   }
 })
 
-/** Goes on from choird's fold; the tail has to lead to where it was made. */
+/** Continues from choird's fold; the tail has to lead to where it was made. */
 const fromSnapshot = Effect.fnUntraced(function* (
   { fold_version, hash, rev, state, tail_after }: Snapshot,
   introduced: InitHello,

@@ -26,7 +26,7 @@ export interface ShutdownNotice {
 }
 
 /**
- * What edge may take of a stop's time for the step that it is in: all but the summary's part and the reserve, and a third of it
+ * The part of a stop's time that edge may take for the step that it is in: all but the summary's part and the reserve, and a third of it
  * at least, so that a long `memory.summary_timeout_ms` leaves no answer cut off.
  */
 export const safePointMs = (deadline_ms: number, summary_timeout_ms: number): number => {

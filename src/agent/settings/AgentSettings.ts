@@ -1,4 +1,4 @@
-/** What the agent was told at INIT_HELLO and is told again when the configuration changes. */
+/** The settings that the agent gets at INIT_HELLO and again when the configuration changes. */
 import { Context, Effect, Layer } from "effect"
 import type { AgentConfig, Budgets, Model } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
@@ -12,7 +12,7 @@ export interface Settings {
   readonly config: AgentConfig
 }
 
-/** What decisions are made by besides the state, the skills and the log. */
+/** The facts that decisions use besides the state, the skills and the log. */
 export interface Standing {
   readonly session_id: SessionId
   readonly epoch: number
@@ -24,7 +24,7 @@ export interface Standing {
 export const boundModel = ({ models }: AgentConfig, name: string): Model | undefined =>
   Object.hasOwn(models, name) ? (models as Readonly<Record<string, Model>>)[name] : undefined
 
-/** Holds one snapshot, replaced whole: who takes it once at the start of a call never sees half a change (R58). */
+/** Holds one snapshot, replaced whole: a call that takes it once at its start never sees half a change (R58). */
 export class AgentSettings extends Context.Service<
   AgentSettings,
   {

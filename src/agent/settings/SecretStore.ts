@@ -10,7 +10,7 @@ export const SECRETS_REMEMBERED_MAX = 32
 
 type Secrets = ReadonlyMap<SecretName, Redacted.Redacted>
 
-/** Keeps secrets. Each change is one swap: who took a value keeps it, whoever asks afterwards gets the new one (R35). */
+/** Keeps secrets. Each change is one swap: a reader that took a value keeps it, later readers get the new one (R35). */
 export class SecretStore extends Context.Service<
   SecretStore,
   {
@@ -23,7 +23,7 @@ export class SecretStore extends Context.Service<
     replaceAll(secrets: Secrets): Effect.Effect<void>
     /**
      * Takes out of a text every value of at least {@link SECRET_ANYWHERE_CHARS_MIN} characters that is held, or was among the last
-     * {@link SECRETS_REMEMBERED_MAX}: for what a model says and what tools find, whoever let it out (R32).
+     * {@link SECRETS_REMEMBERED_MAX}: for what a model says and what tools find, however the value got out (R32).
      */
     scrub(text: string): string
     /** The same for every text, key and number of a JSON value. */

@@ -4,7 +4,7 @@
  */
 import type { Schema } from "effect"
 
-/** A secret, or a form of one, that is shorter cannot be told from other text and is not scrubbed. */
+/** A secret, or a form of one, that is shorter cannot be told apart from other text and is not scrubbed. */
 const SECRET_FORM_CHARS_MIN = 4
 /** A line of a secret of several lines is scrubbed by itself from this length on. */
 const SECRET_LINE_CHARS_MIN = 16
@@ -54,7 +54,7 @@ const formsOf = (value: string): ReadonlyArray<string> => {
   ]
 }
 
-/** What a program may print by itself of a key file; its first and last line are the same in all of them. */
+/** The lines of a key file that a program may print alone; the first and the last are the same in all of them. */
 const linesOf = (text: string): ReadonlyArray<string> =>
   text.split(/\r?\n/u).filter((line) => line.length >= SECRET_LINE_CHARS_MIN && !line.startsWith("-----"))
 

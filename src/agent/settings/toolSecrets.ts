@@ -20,7 +20,7 @@ export class SecretUnavailable extends Schema.TaggedError<SecretUnavailable>()("
   }
 }
 
-/** What one call holds. It is a snapshot: a refresh meanwhile is the next call's (R35). */
+/** The secrets that one call holds. They are a snapshot: a refresh meanwhile counts for the next call (R35). */
 export interface CallSecrets {
   /** The values by the manifest's names, as one JSON object. */
   readonly document: Redacted.Redacted
@@ -35,7 +35,7 @@ export const secretBehind = (name: SecretName, config: AgentConfig): Effect.Effe
     Result.mapError(toolSecret(name, config), (reason) => new SecretUnavailable({ secret: name, reason }))
   )
 
-/** How a tool takes its secrets anew for each call; `undefined` for a tool that names none. */
+/** How a tool takes its secrets for each call; `undefined` for a tool that names none. */
 export const makeToolSecrets = Effect.fnUntraced(function* (names: ReadonlyArray<SecretName>) {
   const store = yield* SecretStore
   const settings = yield* AgentSettings

@@ -24,7 +24,7 @@ export interface FileVersion {
   readonly sha256: string
 }
 
-/** What a run may know of its caller. Everything else it needs, a tool takes when it is made. */
+/** The facts that a run may know of its caller. Everything else it needs, a tool takes when it is made. */
 export interface ToolContext {
   readonly lane: LaneId
   readonly call_id: CallId
@@ -38,8 +38,8 @@ export interface ToolContext {
 }
 
 /**
- * A finished run. `error` and `timeout` are outcomes that the model is told of, not failures of Choir; `unknown_after_crash` is what
- * choird says of a run that its own death cut off.
+ * A finished run. `error` and `timeout` are outcomes for the model, not failures of Choir; `unknown_after_crash` is
+ * choird's status of a run that its own death cut off.
  */
 export interface ToolOutcome {
   readonly status: "success" | "error" | "timeout" | "unknown_after_crash"

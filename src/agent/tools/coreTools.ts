@@ -56,7 +56,7 @@ const SpawnInput = Schema.Struct({
   )
 })
 
-/** What a resumed job keeps as it was started. */
+/** The parts of its start that a resumed job keeps. */
 const KEPT = ["context_bundle", "tool_constraints", "output_schema", "skill", "verbosity"] as const
 
 /** choir.core.spawn: starts a core job with the task that edge curated. */

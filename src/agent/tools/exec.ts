@@ -58,7 +58,7 @@ const outcomeOf = (result: ProcessResult, timeout_ms: number, scrub: (text: stri
   return { status: exit_code === 0 ? "success" : "error", summary, output }
 }
 
-/** What a command that was to have the network printed may be from there. */
+/** The outcome of a command: what it printed may come from the network, if it was to have that. */
 const fromNetwork = (outcome: ToolOutcome, online: boolean): ToolOutcome =>
   online ? { ...outcome, untrusted: true } : outcome
 

@@ -16,7 +16,7 @@ import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { decodeInput, refusal, type Tool, type ToolOutcome, withoutSecrets } from "./Tool.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
 
-/** What a tool with a process gets beyond the process's own time, to kill what is left and to hand over its output. */
+/** The time of a tool with a process beyond the process's own, to kill what is left and to hand over its output. */
 export const PROCESS_GRACE_MS = 2000
 /** Characters of a failed tool's standard error that the model is shown. */
 export const TOOL_STDERR_CHARS_MAX = 4000
@@ -35,7 +35,7 @@ export class InputSchemaRefused extends Schema.TaggedError<InputSchemaRefused>()
 }
 
 /**
- * The check of a manifest's inputs. Its patterns are left to the tool: one of them could take for ever on an input of a model, and the
+ * The check of a manifest's inputs. Its patterns are left to the tool: one of them could take forever on an input of a model, and the
  * whole agent with it.
  */
 const inputSchemaOf = ({ llm }: ToolManifest): Effect.Effect<Schema.Codec<unknown>, InputSchemaRefused> =>
@@ -64,7 +64,7 @@ const replyOf = (value: Schema.Json): typeof Reply.Type => {
   return reply.output === undefined && rest.length > 0 ? { ...reply, output: Object.fromEntries(rest) } : reply
 }
 
-/** What programs print that could not reach a network. */
+/** The messages of programs that could not reach a network. */
 const UNREACHED = /network is unreachable|ENETUNREACH|EAI_AGAIN|could(?: not|n't) resolve|name resolution/iu
 const NO_NETWORK = ". It has no network: its manifest does not say runtime.network"
 
@@ -105,8 +105,8 @@ const outcomeOf = (
 const lanesOf = ({ runtime }: ToolManifest): Tool["lanes"] => (runtime.exposure === "none" ? "both" : runtime.exposure)
 
 /**
- * Who gets secrets runs beside no command of choir.exec: it has the same user, and could look into the memory of what runs
- * (D13).
+ * The locks of a tool. One that gets secrets runs beside no command of choir.exec: a command has the same user, and could look
+ * into its memory (D13).
  */
 const locksOf = ({ runtime }: ToolManifest): ReadonlyArray<LockRequest> =>
   runtime.secret_resources.length === 0

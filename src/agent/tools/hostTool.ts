@@ -13,7 +13,7 @@ import { Denied, type Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 
-/** What a host tool gets beyond its own time, so that its own words on a late answer reach the model. */
+/** The time of a host tool beyond its own limit, so that its own words on a late answer reach the model. */
 export const HOST_CALL_GRACE_MS = 1000
 
 /** Asks choird to run a host tool for a lane. A job proves that it runs, once choird knows that it does (D35). */

@@ -25,13 +25,13 @@ import type { AskHost } from "./hostTool.ts"
 import { decodeInput, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import { CONTROL_TIMEOUT_MS } from "./coreTools.ts"
 
-/** Canonical bytes of events that an agent looks through before it lets its other lanes go on; a few milliseconds of work. */
+/** Canonical bytes of events that an agent looks through before it lets its other lanes run; a few milliseconds of work. */
 const LOG_SEARCH_SLICE_BYTES = 256 * 1024
 /** Requests that one call of choir.memory.query makes to choird, and the time after which it makes no further one. */
 export const LOG_SEARCH_REQUESTS_MAX = 20
 const LOG_SEARCH_MS_MAX = 3000
 
-/** What a search needs to know of the session. */
+/** The parts of the session that a search needs. */
 interface Sources {
   readonly log: EventLog["Service"]
   readonly ask: AskHost
@@ -47,7 +47,7 @@ interface Search {
   readonly before: number
 }
 
-/** What was found, and the revision before which nothing was looked at yet. */
+/** The hits, and the revision before which nothing was searched yet. */
 interface Found {
   readonly hits: ReadonlyArray<LogHit>
   readonly next: number
@@ -74,7 +74,7 @@ const toolOf = (log: EventLog["Service"], event: ChoirEvent): string | undefined
 const isShown = ({ isMasked }: Sources, { event_type, tool }: LogHit): boolean =>
   event_type !== "ToolResultCommitted" || (tool !== undefined && !isMasked(tool))
 
-/** Looks through what is here, in slices, so that other lanes go on meanwhile. */
+/** Looks through what is here, in slices, so that other lanes run meanwhile. */
 const searchHere = Effect.fnUntraced(function* (sources: Sources, { before, query, view }: Search) {
   const { log } = sources
   const search = logSearch(query)
@@ -184,7 +184,7 @@ export const memoryQuery = (
 export const memoryCompact = (request: (lane: LaneId) => Effect.Effect<void>): Tool => ({
   llm: llmView(
     "choir.memory.compact",
-    "Fold the oldest events of your context into your reference summary. It happens in the background; go on meanwhile.",
+    "Fold the oldest events of your context into your reference summary. It happens in the background; continue meanwhile.",
     Schema.Struct({})
   ),
   effect: "none",

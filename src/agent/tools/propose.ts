@@ -45,7 +45,7 @@ export const makeSubmit = Effect.gen(function* () {
 })
 
 const WORDS: Readonly<Record<AskedApproval["status"], string>> = {
-  pending: "a person decides, and you are told when it is decided. Nothing has changed yet; do not wait for it",
+  pending: "a person decides, and you get a notice of the decision. Nothing has changed yet; do not wait for it",
   approved: "a person has approved it and it is being carried out",
   rejected: "a person has rejected it; nothing was changed",
   expired: "nobody decided in time; nothing was changed"
@@ -123,7 +123,7 @@ const whereTo = ({ repo, session_id }: ProposalPlace): string => {
     : ` Your repository is ${url}, its configured ref ${ref}. Clone it with git, commit on a branch proposal/${session_id}/<description>, and push that branch.`
 }
 
-/** What of the agent's settings its proposals depend on. */
+/** The settings of the agent that its proposals depend on. */
 export interface ProposalPlace {
   readonly session_id: SessionId
   readonly repo?: Repo | undefined

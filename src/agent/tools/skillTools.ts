@@ -18,13 +18,13 @@ const membersOf = (schema: Schema.Json): string => {
   const properties =
     typeof schema === "object" && schema !== null && "properties" in schema ? schema["properties"] : null
   const names = typeof properties === "object" && properties !== null ? Object.keys(properties).join(", ") : ""
-  return `an object with ${names === "" ? "members" : names}; what does not fit is told when it begins`.slice(
+  return `an object with ${names === "" ? "members" : names}; what does not fit is reported when it begins`.slice(
     0,
     SCHEMA_CHARS_MAX
   )
 }
 
-/** What each skill is to be given; models see no more of a skill before it begins. */
+/** The inputs of the skills; models see no more of a skill before it begins. */
 const inputs = (skills: SkillBook): string => {
   let room = SCHEMAS_CHARS_MAX
   const shown = [...skills.values()].map(({ input_schema, name }) => {
@@ -56,7 +56,7 @@ export const skillStart = (skills: SkillBook): ControlTool => {
   return {
     llm: llmView(
       SKILL_START,
-      "Begin a skill: from then on you are told one step at a time, with the tools of that step. One skill at a time.",
+      "Begin a skill: from then on you get one step at a time, with the tools of that step. One skill at a time.",
       Input
     ),
     lanes: "both",

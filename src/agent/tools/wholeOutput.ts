@@ -8,7 +8,7 @@ import type { ToolOutcome } from "./Tool.ts"
 
 /** Long results that are kept in files of the workspace; the oldest go first (R48). */
 export const RESULT_FILES_MAX = 64
-/** What these files may hold together, in bytes. */
+/** The limit of these files together, in bytes. */
 const RESULT_FILES_BYTES_MAX = 64 * 1024 * 1024
 
 const FOLDER = ".choirtmp/results"

@@ -123,7 +123,7 @@ const attempt = <A>(
     )
   })
 
-/** What still goes on in an open folder, whose number must not become another one's meanwhile. */
+/** The work still under way in an open folder, whose number must not be reused meanwhile. */
 const working = new Map<number, Set<Promise<unknown>>>()
 
 /** Does something in an open folder, which stays open until it is done, even if nobody waits for it any more. */

@@ -4,7 +4,7 @@
  *
  * A workspace may lie on a file system that does not answer, so that nothing here waits on the agent's own thread. What takes a signal
  * changes nothing any more once that is aborted. Errors have the codes of the kernel, and `ELOOP` for any symbolic link, `EISDIR` for a
- * folder, `EMLINK` for a file with a second name, `ENODEV` for what is no regular file, `EFBIG`.
+ * folder, `EMLINK` for a file with a second name, `ENODEV` for anything else but a regular file, `EFBIG`.
  */
 import * as fs from "node:fs"
 import { lstat, mkdir, opendir, rename, rm } from "node:fs/promises"
@@ -113,7 +113,7 @@ export const readFile = async (
   }
 }
 
-/** What a file becomes; `temporary` is a free name in the same folder (`EEXIST` when it is taken). */
+/** The new content of a file; `temporary` is a free name in the same folder (`EEXIST` when it is taken). */
 interface NewContent {
   readonly bytes: Uint8Array
   readonly mode: number
@@ -160,7 +160,7 @@ export const listFolder = async (folder: number, entries_max: number) => {
   return { entries: entries.sort(), truncated: false }
 }
 
-/** Removes the oldest of these files of an open folder beyond the limits; the one called `newest` stays, and what is no file. */
+/** Removes the oldest of these files of an open folder beyond the limits; the one called `newest` stays, and so does everything but files. */
 export const removeOldest = async (
   folder: number,
   names: ReadonlyArray<string>,

@@ -28,7 +28,7 @@ export class ConfigRefused extends Schema.TaggedError<ConfigRefused>()("ConfigRe
 }) {
   override readonly [Runtime.errorExitCode] = 78
   override get message() {
-    return `${this.file} cannot be used:\n${this.problems.join("\n")}\nTo mend it: ${this.hint}`
+    return `${this.file} cannot be used:\n${this.problems.join("\n")}\nTo fix it: ${this.hint}`
   }
 }
 
@@ -65,7 +65,7 @@ const unreadable = (file: string, home: string) => (cause: unknown) => {
 
 const me = () => process.getuid?.() ?? 0
 
-/** The home must be the owner's alone, since whoever may write there decides what choird runs (R34). */
+/** The home must be the owner's alone, since anyone who may write there decides what choird runs (R34). */
 const openHome = (home: string) =>
   Effect.try({
     try: () => {
@@ -112,7 +112,7 @@ const decoderText = ({ path, reason }: PlacedProblem) =>
 const repeatedProblem = (path: ReadonlyArray<string>) =>
   decoderText({ path, reason: "a key that stands here twice: only the last of them would count" })
 
-/** What the parser says of a text that is no JSON, without the piece of text that it quotes: that may be a secret. */
+/** The parser's message on a text that is not JSON, without the piece of text that it quotes: that may be a secret. */
 const syntaxProblem = (text: string, cause: unknown): string => {
   if (text.startsWith(BYTE_ORDER_MARK)) return "it begins with a byte order mark: save it as UTF-8 without one"
   const place = /line \d+ column \d+/u.exec(String(cause))?.[0]
@@ -233,7 +233,7 @@ export const loadSecrets = Effect.fn("configFiles.loadSecrets")(function* (
   return yield* readSecrets(yield* openHome(home))
 })
 
-/** Reads both files of a home, once; `name` is that of the configuration. Fails with what is wrong and the command or change that mends it (R34, R57). */
+/** Reads both files of a home, once; `name` is that of the configuration. Fails with the problem and the command or change that fixes it (R34, R57). */
 export const loadFiles = Effect.fn("configFiles.load")(function* (
   home: string,
   name: string = CONFIG_FILE

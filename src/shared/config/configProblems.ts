@@ -1,4 +1,4 @@
-/** What is wrong with a configuration, for people and programs. */
+/** The problems of a configuration, for people and programs. */
 
 /** `path` is dotted, from the root of the file; empty where the file as a whole is meant. */
 export interface Problem {

@@ -1,4 +1,4 @@
-/** Strict decoding of files: unknown keys are errors, and all problems are told at once, by path and never by value. */
+/** Strict decoding of files: unknown keys are errors, and all problems are reported at once, by path and never by value. */
 import { Effect, Schema } from "effect"
 
 export class InvalidFile extends Schema.TaggedError<InvalidFile>()("InvalidFile", {

@@ -8,5 +8,5 @@ export const diskLimit = (
   total_bytes: number
 ): number => Math.ceil(Math.max(disk_free_mb * MIB, (total_bytes * disk_free_percent) / 100))
 
-/** What helps against a disk that is almost full. */
-export const DISK_FIX = "choirctl prune, or delete other files on this disk; paused agents then go on by themselves"
+/** The fix for a disk that is almost full. */
+export const DISK_FIX = "choirctl prune, or delete other files on this disk; paused agents then resume by themselves"

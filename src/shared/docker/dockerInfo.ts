@@ -1,4 +1,4 @@
-/** What a Docker engine says of itself (`GET /info`), as far as Choir decides on it. */
+/** A Docker engine's description of itself (`GET /info`), as far as Choir decides on it. */
 import { Schema } from "effect"
 
 const Text = Schema.String
@@ -19,7 +19,7 @@ export const EngineInfo = Schema.Struct({
 })
 type EngineInfo = typeof EngineInfo.Type
 
-/** Who root of a container is on the host. */
+/** The user that root of a container is on the host. */
 export type RootMapping =
   /** The engine runs as an ordinary user, who is root of its containers. */
   | { readonly type: "rootless" }
@@ -33,7 +33,7 @@ export interface EngineFacts {
   readonly storage_driver: string
   readonly root: RootMapping
   readonly limits: { readonly cpus: boolean; readonly memory_mb: boolean; readonly pids: boolean }
-  /** Containers go on while the engine restarts. */
+  /** Containers keep running while the engine restarts. */
   readonly live_restore: boolean
   readonly seccomp: boolean
 }
@@ -66,7 +66,7 @@ export const engineFacts = (info: EngineInfo): EngineFacts => {
   }
 }
 
-/** What keeps agents out of an engine that answers, and what an operator can do. */
+/** A reason why agents cannot use an engine that answers, and what an operator can do. */
 export interface EngineProblem {
   readonly problem: string
   readonly fix: string
@@ -78,7 +78,7 @@ const UNMAPPED = "the Docker engine has no user namespaces, so that root of a co
 const REMAP =
   'add "userns-remap": "default" to /etc/docker/daemon.json and run: systemctl restart docker. Or set runtime.allow_unmapped_root to true in config.json'
 
-/** Root of a container that is root of the host, which an operator may allow and is then told of for ever (R38). */
+/** Root of a container that is root of the host, which an operator may allow and is then always warned of (R38). */
 export const unmappedRoot = ({ root }: EngineFacts): EngineProblem | undefined =>
   root.type === "none" ? { problem: UNMAPPED, fix: REMAP } : undefined
 

@@ -1,4 +1,4 @@
-/** What an installation calls its things in an engine, so that those of several homes do not get into each other's way. */
+/** The names of an installation's things in an engine, so that those of several homes do not get into each other's way. */
 import { createHash } from "node:crypto"
 import type { AgentId } from "#schema/Ids.ts"
 

@@ -19,10 +19,10 @@ import { genesis, hex, link } from "./hashChain.ts"
 
 /** One line of a backup: a row, or a record of the file. */
 export const BACKUP_LINE_BYTES_MAX = 12 * 1024 * 1024
-/** What a backup is read and compressed by at a time. */
+/** The size of the pieces in which a backup is read and compressed. */
 const BACKUP_READ_BYTES = 256 * 1024
 
-/** The file is no whole backup. Nothing was changed because of it. */
+/** The file is not a whole backup. Nothing was changed because of it. */
 export class BackupUnusable extends Schema.TaggedError<BackupUnusable>()("BackupUnusable", {
   file: Schema.String,
   line: Schema.Natural,
@@ -35,7 +35,7 @@ export class BackupUnusable extends Schema.TaggedError<BackupUnusable>()("Backup
   }
 }
 
-/** What a backup holds. */
+/** The content of a backup. */
 export interface BackupSummary {
   readonly header: BackupHeader
   readonly rows: number
@@ -47,7 +47,7 @@ export interface BackupSummary {
   readonly sha256: string
 }
 
-/** What a reader finds: the part of a table that begins, and rows of it as they are written. */
+/** An item of a backup: the part of a table that begins, or rows of it as they are written. */
 export type BackupItem =
   | { readonly type: "header"; readonly header: BackupHeader }
   | { readonly type: "table"; readonly table: BackupTable }
@@ -149,10 +149,10 @@ const makeChecker = () => {
     return schema === EVENTS.schema && table === EVENTS.table ? takeEvent(chains, value) : undefined
   }
 
-  /** What is wrong with a record, or the item that it is. */
+  /** The problem of a record, or the item that it is. */
   const takeRecord = (text: string): BackupItem | string | undefined => {
     const record = Option.getOrUndefined(decodeRecord(text))
-    if (record === undefined) return "the line is no record of a backup"
+    if (record === undefined) return "the line is not a record of a backup"
     if ((header === undefined) !== (record.type === "header")) return "the file does not begin with one header"
     if ((part === undefined) === (record.type === "table_end")) return "the tables do not end where they should"
     switch (record.type) {

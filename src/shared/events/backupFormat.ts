@@ -9,7 +9,7 @@ import { AgentId, Rev, SessionId, Sha256 } from "#schema/Ids.ts"
 /** Raised when an older Choir could not read a file any more. */
 export const BACKUP_FORMAT = 2
 
-/** What begins a record. A row begins with a brace. */
+/** The first character of a record. A row begins with a brace. */
 export const RECORD_MARK = "#"
 
 const Name = Schema.String.check(Schema.isPattern(/^[a-z][a-z0-9_-]{0,62}$/u))

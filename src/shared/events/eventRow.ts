@@ -43,9 +43,9 @@ export const rowOf = ({ event, hash, payload }: Link<SentEvent>): EventRow => ({
   hash
 })
 
-/** What a row says before it is taken for an event. */
+/** The texts of a row before it is taken for an event. */
 export interface RowText {
-  /** What the chain covers. */
+  /** The text that the chain covers. */
   readonly chained: string
   /** Absent in a row of before migration 0009, whose payload is in the chained text. */
   readonly payload?: string
@@ -75,7 +75,7 @@ export interface NewerEvent {
   readonly event_type: string
 }
 
-/** Why a row is no event: its text is wrong, or a later Choir wrote it. */
+/** Why a row is not an event: its text is wrong, or a later Choir wrote it. */
 export interface NoEvent {
   readonly reason: string
   readonly newer?: NewerEvent
@@ -90,7 +90,7 @@ export const opaqueOf = (text: RowText): OpaqueEvent | undefined =>
 /** Strict, so that what the log holds is what an agent may send. */
 const decodeEvent = Schema.decodeUnknownResult(ChoirEvent, { onExcessProperty: "error" })
 
-/** What every Choir writes around a payload of version 2. */
+/** The envelope that every Choir writes around a payload of version 2. */
 const isEnveloped = Schema.is(
   Schema.Struct({
     ...OpaqueEvent.fields,
@@ -102,8 +102,8 @@ const isEnveloped = Schema.is(
 )
 
 /**
- * What a later Choir may have written, of a value that is no event here. A payload of a known type is of one too, since a version only
- * gets fields and literals added; choird takes none from an agent that it cannot decode. Version 1 has got all that it ever gets.
+ * The event of a later Choir, for a value that is not an event here. A payload of a known type may be one too, since a version only
+ * gains fields and literals; choird takes none from an agent that it cannot decode. Version 1 gains nothing more.
  */
 const newerIn = (value: unknown): NewerEvent | undefined => {
   const { event_type, rev, v } = Object(value) as { readonly [Key in keyof NewerEvent]: unknown }
@@ -117,7 +117,7 @@ const parse = (text: string): Result.Result<unknown, NoEvent> =>
 const textOf = (salt: string | Uint8Array): string =>
   typeof salt === "string" ? salt : Buffer.from(salt.buffer, salt.byteOffset, salt.byteLength).toString("hex")
 
-/** The value that a row's texts stand for, as it is sent and printed. */
+/** The value of a row's texts, as it is sent and printed. */
 export const valueOf = (text: RowText): Result.Result<unknown, NoEvent> => {
   const { chained, envelope } = text
   if (envelope === undefined || text.payload === undefined) return parse(chained)
@@ -154,7 +154,7 @@ const decodeInPart = Schema.decodeUnknownOption(ChoirEvent)
 export const knownPartOf = (text: RowText): ChoirEvent | undefined =>
   Option.getOrUndefined(Option.flatMap(Result.getSuccess(valueOf(text)), decodeInPart))
 
-/** What is wrong with a payload that is not the one that was committed, and that no event lists. */
+/** The problem of a payload that is not the one that was committed, and that no event lists. */
 export const UNLISTED = "its payload was changed, and no later event lists the change"
 
 /**

@@ -1,6 +1,6 @@
 /**
  * The chain over a session's events (D5): `h0 = SHA-256("choir/1" ‖ session_id)`, `hn = SHA-256(h(n-1) ‖ u64be(rev) ‖ JCS(n))`. Of an
- * event of version 1, `JCS(n)` is the event; of version 2 it is the header, in which a salted digest stands for the payload, so that
+ * event of version 1, `JCS(n)` is the event; of version 2 it is the header, in which a salted digest replaces the payload, so that
  * a payload can be reduced later (D52). It proves order and integrity against faults and later edits, not the honesty of an agent
  * that lies from the start. Synchronous, because the arbiter's commit is.
  */
@@ -44,7 +44,7 @@ export interface Envelope {
   readonly created_at: string
   /** Its bytes, or their hex; absent in version 1. */
   readonly salt?: string | Uint8Array | undefined
-  /** What the chain has of a payload that was reduced since. */
+  /** The chain's digest of a payload that was reduced since. */
   readonly payload_digest?: string | undefined
 }
 

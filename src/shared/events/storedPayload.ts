@@ -5,7 +5,7 @@
 import { Result } from "effect"
 
 /**
- * What payloads have in common, as canonical text: a stored block refers to it (`storedPayload.ts`). It is never changed, since every
+ * The common parts of payloads, as canonical text: a stored block refers to it (`storedPayload.ts`). It is never changed, since every
  * block that was written with it is read with it; another one takes another first byte.
  */
 export const PAYLOAD_DICTIONARY = [

@@ -44,6 +44,6 @@ const COMMAND = new RegExp(String.raw`\bchoirctl (?=(?:${COMMAND_NAMES.join("|")
 export const onHome = (home: string, text: string): string =>
   home === DEFAULT_HOME ? text : text.replaceAll(COMMAND, () => `choirctl --home ${shellQuoted(home)} `)
 
-/** What to do where a home is missing: the command that makes it, and how to name another. */
+/** The hint where a home is missing: the command that makes it, and how to name another. */
 export const initHint = (home: string): string =>
   onHome(home, "choirctl init makes it; --home or CHOIR_HOME names another home")

@@ -65,10 +65,10 @@ export interface HeldLock {
   readonly lost: Effect.Effect<never, LockLost>
 }
 
-/** Who holds a lock. */
+/** The holder of a lock. */
 export interface LockHolder {
   readonly held: boolean
-  /** What the holder wrote of itself. It may be reused by the time that it is read. */
+  /** The pid that the holder wrote. It may be reused by the time that it is read. */
   readonly pid: number | null
 }
 
@@ -163,7 +163,7 @@ export const holdLockFile = (path: string, wait_ms: number = LOCK_ASKED_MS_MAX) 
   }))
 }
 
-/** Who holds a lock now. One that cannot be asked counts as held. */
+/** The present holder of a lock. One that cannot be asked counts as held. */
 export const lockHolder = (path: string): Effect.Effect<LockHolder> =>
   Effect.acquireUseRelease(
     open(path, constants.O_RDONLY),

@@ -8,9 +8,9 @@ import { type GitCredential, handedOver, SSH_OPTIONS } from "./gitCredential.ts"
 
 /** One call of the program git, after which its process group is ended (D42). */
 export const GIT_TIMEOUT_MS = 30_000
-/** What a call of git may print when it does not say otherwise. */
+/** The output limit of a call of git that sets none. */
 const GIT_OUTPUT_BYTES_MAX = 64 * 1024
-/** What an error repeats of git's own words. */
+/** The part of git's own words that an error repeats. */
 const GIT_REASON_CHARS_MAX = 400
 /** From this size on git streams a blob instead of holding it in memory. */
 const GIT_BIG_FILE_BYTES = 8 * 1024 * 1024
@@ -42,11 +42,11 @@ export interface GitCall {
   readonly gitDir?: string
   /** The only transport the call may use, and with it every process it starts. Without it, none. */
   readonly transport?: "https" | "ssh" | "file"
-  /** A file in the place of the user's configuration. The one way to tell `git-upload-pack` which folder is safe. */
+  /** A file instead of the user's configuration. The one way to tell `git-upload-pack` which folder is safe. */
   readonly globalConfig?: string
   readonly env?: Readonly<Record<string, string>>
   readonly stdin?: Uint8Array
-  /** Who git is at the other side, where that asks. */
+  /** The credential for the other side, where that asks. */
   readonly credential?: GitCredential
   /** A file with the `known_hosts` of that credential. */
   readonly knownHosts?: string
@@ -74,7 +74,7 @@ const SETTINGS = Object.entries({
   "maintenance.auto": "false"
 }).flatMap(([key, value]) => ["-c", `${key}=${value}`])
 
-/** What an operator's host needs for keys, proxies and certificates; nothing else of the environment reaches git. */
+/** The variables that an operator's host needs for keys, proxies and certificates; nothing else of the environment reaches git. */
 const PASSED_ON = [
   "PATH",
   "SSH_AUTH_SOCK",
@@ -134,7 +134,7 @@ const failed = (call: GitCall, kind: GitFailed["kind"], reason: string, exit_cod
  */
 const LIMITED = ["-c", 'ulimit -f "$0" && exec git "$@"'] as const
 const BLOCK_BYTES = 512
-/** What a shell says of a program that it does not find. */
+/** A shell's exit code for a program that it does not find. */
 const NOT_FOUND = 127
 
 const commandOf = ({ transport, writtenBytesMax = GIT_WRITTEN_BYTES_MAX }: GitCall, args: ReadonlyArray<string>) =>

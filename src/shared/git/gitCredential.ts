@@ -26,7 +26,7 @@ export interface GitKey {
 
 export type GitCredential = GitPassword | GitKey
 
-/** What a call of git is started with; `pipe` is its descriptor 3. */
+/** The parts that a call of git is started with; `pipe` is its descriptor 3. */
 export interface HandedOver {
   readonly settings: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
@@ -40,7 +40,7 @@ const credentialHelper = ({ host }: GitPassword) => {
   return `!f() { [ "$1" = get ] || exit 0; ${read}; [ "$host$protocol" = yesyes ] && cat <&3; }; f`
 }
 
-/** What every connection by ssh is bound by: nobody is asked and nothing is forwarded. */
+/** The options of every connection by ssh: nobody is asked and nothing is forwarded. */
 export const SSH_OPTIONS =
   "-o BatchMode=yes -o ConnectTimeout=10 -o ForwardAgent=no -o PermitLocalCommand=no -o ClearAllForwardings=yes"
 

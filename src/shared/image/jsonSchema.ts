@@ -4,8 +4,8 @@ import { JsonSchema, Result, Schema, SchemaRepresentation } from "effect"
 type JsonSchemaObject = Readonly<Record<string, Schema.Json>>
 
 /**
- * What reads the values of a schema, or why nothing can: draft 07 when `$schema` says so, otherwise 2020-12. Patterns of a model's own
- * are ignored, since one could take for ever on an answer of its own.
+ * The decoder of a schema's values, or why there is none: draft 07 when `$schema` says so, otherwise 2020-12. Patterns of a model's own
+ * are ignored, since one could take forever on an answer of its own.
  */
 export const inputDecoder = (
   schema: JsonSchemaObject,
@@ -18,7 +18,7 @@ export const inputDecoder = (
       const document = (isDraft07 ? JsonSchema.fromSchemaDraft07 : JsonSchema.fromSchemaDraft2020_12)(schema)
       return Schema.make<Schema.Codec<unknown>>(SchemaRepresentation.fromJsonSchemaDocument(document, { patterns }).ast)
     }),
-    (error) => (error instanceof Error ? error.message : "it is no JSON Schema")
+    (error) => (error instanceof Error ? error.message : "it is not a JSON Schema")
   )
 
 /** Why values cannot be checked against a schema; `undefined` when they can. */
@@ -27,10 +27,10 @@ export const schemaProblem = (schema: JsonSchemaObject): string | undefined => {
   return Result.isSuccess(checked) ? undefined : checked.failure
 }
 
-/** What of a value does not fit, in words for the model; `undefined` when all does. A schema that is none is told, too. */
+/** The misfits of a value, in words for the model; `undefined` when it fits. An invalid schema is a problem, too. */
 export const valueProblem = (schema: JsonSchemaObject, value: Schema.Json): string | undefined => {
   const checked = inputDecoder(schema, "ignore")
-  if (Result.isFailure(checked)) return "the schema is no JSON Schema that can be checked"
+  if (Result.isFailure(checked)) return "the schema is not a JSON Schema that can be checked"
   const decoded = Schema.decodeResult(checked.success, { errors: "all" })(value)
   return Result.isFailure(decoded) ? decoded.failure.message : undefined
 }

@@ -6,7 +6,7 @@ import { pathInside } from "./workspacePath.ts"
 export const WORKSPACE_PATH_BYTES_MAX = 4095
 /** Locks that one tool call may ask for. */
 export const LOCKSET_LOCKS_MAX = 64
-/** What an error quotes of a resource key that cannot be locked. */
+/** The part that an error quotes of a resource key that cannot be locked. */
 export const INVALID_LOCK_CHARS_MAX = 200
 
 const PROBLEMS = {
@@ -35,7 +35,7 @@ export const invalidLock = (resource: string, problem: LockProblem) =>
 
 /** The key that covers every file but those of the staging area. */
 export const WORKSPACE_KEY = "workspace"
-/** What the key of a single file or folder begins with. */
+/** The beginning of the key of a single file or folder. */
 export const FILE_KEY = "file:"
 const STAGING = ".choirtmp"
 const OTHER = /^(browser_tab|choirtmp|(mem|repo|net|ext):[!-~]{1,128})$/u

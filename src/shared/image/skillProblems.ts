@@ -1,6 +1,6 @@
 /**
- * What is wrong with a skill, told all at once by path and with what to do. One rule for the agent, which refuses to start
- * with such a skill, for the build of an image, the look at a configuration, a proposal and `choirctl skill check`.
+ * The problems of a skill, reported all at once by path and with what to do. One rule for the agent, which refuses to start
+ * with such a skill, for the build of an image, the check of a configuration, a proposal and `choirctl skill check`.
  */
 import { Result, Schema } from "effect"
 import { CANCEL_EVENT, SkillSpec, skillState, type SkillState } from "#schema/Skill.ts"
@@ -84,7 +84,7 @@ const wayProblems = (spec: SkillSpec): ReadonlyArray<string> => {
 /** `tools` are the names of all tools that there are, where they are known. */
 export const skillProblems = (spec: SkillSpec, tools?: ReadonlySet<string>): ReadonlyArray<string> => {
   const found = stepProblems(spec, tools)
-  // Which states can be reached is told once each transition leads somewhere.
+  // Whether states can be reached is checked once each transition leads somewhere.
   return found.length === 0 ? wayProblems(spec) : found
 }
 

@@ -1,6 +1,6 @@
 /**
- * What is wrong with a tool's manifest, told all at once by path and with what to do. One rule for the agent, which refuses
- * to start with such a tool, and for the build of an image, the look at a configuration and a proposal.
+ * The problems of a tool's manifest, reported all at once by path and with what to do. One rule for the agent, which refuses
+ * to start with such a tool, and for the build of an image, the check of a configuration and a proposal.
  */
 import { Option, Result, Schema } from "effect"
 import { SecretName } from "#schema/Ids.ts"
@@ -122,7 +122,7 @@ const lockProblems = (locks: unknown): ReadonlyArray<Problem> => {
   })
 }
 
-/** What no decoder knows, of whatever of a manifest is there: a mistake elsewhere in the file hides none of these. */
+/** The problems that no decoder finds, in the parts of a manifest that are there: a mistake elsewhere in the file hides none of these. */
 const meaningProblems = (scope: ToolScope, value: unknown): ReadonlyArray<Problem> => {
   const { input_schema, name } = objectAt(value, "llm")
   const { exec_path, locks } = objectAt(value, "runtime")
@@ -146,7 +146,7 @@ const meaningProblems = (scope: ToolScope, value: unknown): ReadonlyArray<Proble
   ]
 }
 
-/** What other files have to fit, as far as it can be read: a mistake elsewhere in the manifest hides none of it. */
+/** The parts that other files have to fit, as far as they can be read: a mistake elsewhere in the manifest hides none of them. */
 export interface ManifestParts {
   readonly name: string | undefined
   readonly executable: string | undefined

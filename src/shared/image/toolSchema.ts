@@ -9,7 +9,7 @@ import { nearestWord } from "#src/shared/text/nearestWord.ts"
 
 type JsonSchemaObject = Readonly<Record<string, unknown>>
 
-/** Deeper than any schema that a person writes; a check that goes on for ever checks nothing. */
+/** Deeper than any schema that a person writes; a check that never ends checks nothing. */
 const SCHEMA_DEPTH_MAX = 32
 
 type Kind =
@@ -93,7 +93,7 @@ const typeProblem = (value: unknown): string | undefined => {
   return meant === undefined ? known : `${JSON.stringify(wrong)} is not a type; did you mean ${meant}?`
 }
 
-/** What is wrong with a keyword's value itself, without the schemas in it. */
+/** The problem of a keyword's value itself, without the schemas in it. */
 const valueProblem = (kind: Kind, value: unknown): string | undefined => {
   const must = (fits: boolean, what: string) => (fits ? undefined : `it must be ${what}`)
   const isSchema = isObject(value) || typeof value === "boolean"

@@ -1,4 +1,4 @@
-/** What a name of a manifest's `secret_resources` means: one rule for the agent and for the build of its image. */
+/** The meaning of a name in a manifest's `secret_resources`: one rule for the agent and for the build of its image. */
 import { Result } from "effect"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"

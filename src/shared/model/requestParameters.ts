@@ -18,7 +18,7 @@ export const limitKey = ({ endpoint }: Pick<Model, "endpoint">): "max_tokens" | 
 
 export const takesTemperature = ({ model }: Pick<Model, "model">): boolean => !REFUSES_TEMPERATURE.test(model)
 
-/** What a model's provider refused: the keys that are left out, or sent under another name. */
+/** The parameters that a model's provider refused: the keys that are left out, or sent under another name. */
 export type ParameterChanges = ReadonlyMap<string, string | undefined>
 
 const NO_CHANGES: ParameterChanges = new Map()

@@ -1,5 +1,5 @@
 /**
- * A program with the form that V8 compiled it to before: neither read nor compiled anew at each start. It is only taken by the V8 that
+ * A program with the form that V8 compiled it to before: neither read nor compiled again at each start. It is only taken by the V8 that
  * made it, with the same flags; any other compiles the program as ever.
  */
 import { hash } from "node:crypto"
@@ -7,10 +7,10 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { constants, Script } from "node:vm"
 
-/** What lies beside a program `<name>.js` that is started so. */
+/** The suffixes of the files beside a program `<name>.js` that is started so. */
 export const CODE = ".code.js"
 export const CACHE = ".cache"
-/** What runs commands without a network, beside an agent's program. */
+/** The suffix of the program that runs commands without a network, beside an agent's program. */
 export const OFFLINE = ".offline"
 
 export interface CompiledProgram {

@@ -1,6 +1,6 @@
 /**
- * What a session is at a revision: the result of the fold. It names revisions, not payloads (docs/protocol.md, Snapshots); only the
- * reference summaries, which stand for what rolled off, are held themselves.
+ * The state of a session at a revision: the result of the fold. It names revisions, not payloads (docs/protocol.md, Snapshots); only the
+ * reference summaries, which replace what rolled off, are held themselves.
  */
 import type { ConfirmReason } from "#schema/Approval.ts"
 import type { CoreBudgets } from "#schema/Core.ts"
@@ -9,7 +9,7 @@ import type { CallId, InboxId, JobName, LaneId, ResourceName } from "#schema/Ids
 import type { CoreState, EdgeState } from "#schema/Lane.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 
-/** Reports and questions of jobs that the user is still to be told. No job starts or asks where there may be no room for its end. */
+/** Reports and questions of jobs that the user has not seen yet. No job starts or asks where there may be no room for its end. */
 export const REPORTS_OWED_MAX = 1000
 
 /** Tokens, money and calls that a session has used up; shared by edge and all cores (D28). */
@@ -28,13 +28,13 @@ export interface OpenCall {
   readonly digest: string
   readonly stage: "proposed" | "requested" | "committed"
   readonly effect: ToolEffect | undefined
-  /** Why it may only go on once a person has approved it; absent where it may go on by itself (D31). */
+  /** Why it may only run once a person has approved it; absent where it may run by itself (D31). */
   readonly confirm?: ConfirmReason
   /** The revision of the ModelOutput that proposed it. */
   readonly output_rev: number
   /** The revision of its newest ToolCallCommitted; 0 before. */
   readonly committed_rev: number
-  /** What a `choir.core.report` tells: the revision of its request, and whether it is a question to the user. */
+  /** The report of a `choir.core.report`: the revision of its request, and whether it is a question to the user. */
   readonly report: { readonly rev: number; readonly isQuestion: boolean } | undefined
 }
 
@@ -45,7 +45,7 @@ export interface Repetition {
   readonly times: number
 }
 
-/** What is known of events that left a lane's window, within the limits of `memory.ts`. */
+/** The memory of events that left a lane's window, within the limits of `memory.ts`. */
 export interface ReferenceSummary {
   readonly summary: string
   readonly facts: ReadonlyArray<MemoryFact>
@@ -70,7 +70,7 @@ export interface ActiveSkill {
   readonly results: ReadonlyArray<{ readonly state: string; readonly rev: number }>
 }
 
-/** What both kinds of lanes have. */
+/** The parts that both kinds of lanes have. */
 export interface LaneMemory {
   /** The calls that the newest model output proposed and that are open, in its order. */
   readonly calls: ReadonlyArray<OpenCall>
@@ -78,7 +78,7 @@ export interface LaneMemory {
   readonly step: number
   /** The revisions of the lane's window, oldest first, at most WINDOW_REVS_MAX. */
   readonly window: ReadonlyArray<number>
-  /** The newest revision that the summary stands for; the window begins after it. */
+  /** The newest revision that the summary covers; the window begins after it. */
   readonly boundary: number
   readonly summary: ReferenceSummary
   /** The newest versions of files that the lane has read or written, the longest unused first, within the limits of `seenFiles.ts` (E10). */
@@ -104,7 +104,7 @@ export interface ParkedTurn extends Pick<LaneMemory, "calls" | "step"> {
 export interface EdgeLane extends LaneMemory {
   readonly state: EdgeState
   readonly turn: Turn | undefined
-  /** It goes on as soon as the open turn has its reply. */
+  /** It resumes as soon as the open turn has its reply. */
   readonly parked: ParkedTurn | undefined
   /** The newest turn or report ModelOutput of the open turn; 0 when there is none yet. */
   readonly output_rev: number
@@ -140,7 +140,7 @@ export interface CoreLane extends LaneMemory {
   readonly output: CoreOutput
   /** The newest report of the job, which edge is shown while the job runs; 0 when there is none. */
   readonly report_rev: number
-  /** What the job asked the user and waits for, until an instruction comes. */
+  /** The question to the user whose answer the job waits for, until an instruction comes. */
   readonly question: { readonly rev: number; readonly asked_at: string } | undefined
   readonly spent: { readonly input_tokens: number; readonly output_tokens: number; readonly cost_usd: number }
   readonly cancelled: string | undefined
@@ -158,7 +158,7 @@ export interface ResumableJob {
   readonly stopped_rev: number
 }
 
-/** What edge still has to tell the user of a job: how it ended, or the question that it asks. */
+/** A report on a job that edge still owes the user: how it ended, or the question that it asks. */
 export interface PendingReport {
   readonly kind: "stopped" | "question"
   readonly job_id: CallId
@@ -178,15 +178,15 @@ export interface SessionState {
   readonly spent: Spent
   /** The message last committed; later ones have greater ids. */
   readonly last_inbox_id: bigint
-  /** The newest message whose sender was told that it waits. */
+  /** The newest message whose sender got the notice that it waits. */
   readonly queued_inbox_id: bigint
   /** Signals that ended in an event, the newest SIGNALS_REMEMBERED_MAX. */
   readonly signals: ReadonlyArray<string>
   /** At most REPORTS_OWED_MAX. */
   readonly reports: ReadonlyArray<PendingReport>
-  /** Steps that were taken for each message of which something is open, and for some of which nothing is any more. */
+  /** Steps taken for each message that has something open, and for some that no longer do. */
   readonly message_steps: ReadonlyMap<InboxId, number>
-  /** A tainted lane may have written the workspace, so that who reads it is tainted (D31). */
+  /** A tainted lane may have written the workspace, so that a lane that reads it is tainted (D31). */
   readonly workspace_tainted: boolean
   /** Why the session ended for good, once a limit of it was reached or it was stopped. */
   readonly ended: string | undefined

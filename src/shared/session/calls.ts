@@ -1,4 +1,4 @@
-/** What model outputs and tool calls do to a state. */
+/** The effects of model outputs and tool calls on a state. */
 import { Result, type Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
@@ -183,7 +183,7 @@ export const toolCallCommitted = (
   return Result.succeed(withWriteOf(committed, call, laneOf(state, lane)?.tainted === true))
 }
 
-/** What a call may end as that was never committed: it was refused, its lane ended, or its deadline passed. */
+/** The outcomes of a call that was never committed: it was refused, its lane ended, or its deadline passed. */
 const NEVER_RAN: ReadonlySet<string> = new Set(["rejected", "cancelled", "timeout"])
 
 export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolResultCommitted">): Folded => {
@@ -220,7 +220,7 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
 /** Why a job cannot end or ask just now. */
 export const REPORTS_FULL = `${REPORTS_OWED_MAX} reports are owed already`
 
-/** What a job said of itself, and what it asked, which edge owes the user from now on. Edge is shown it, and takes over its taint. */
+/** A job's report or question, which edge owes the user from now on. Edge sees it, and takes over its taint. */
 const withReport = (state: SessionState, { report }: OpenCall, event: EventOf<"ToolResultCommitted">): SessionState => {
   const core = coreOf(state, event.lane)
   if (core === undefined) return state

@@ -1,4 +1,4 @@
-/** What a compaction does to a state: the oldest of a lane's window gives way to the summary that stands for it. */
+/** The effect of a compaction on a state: the oldest part of a lane's window gives way to the summary that replaces it. */
 import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
@@ -7,8 +7,8 @@ import { applyDelta } from "./memory.ts"
 import type { SessionState } from "./State.ts"
 
 /**
- * The newest revision that a compaction of a lane may reach. What is open stays: the newest output with its calls, which the lane
- * goes on from. The open turn's message and a job's task are shown from their own revisions, whatever the window holds.
+ * The newest revision that a compaction of a lane may reach. What is open stays: the newest output with its calls, from which the
+ * lane continues. The open turn's message and a job's task are shown from their own revisions, whatever the window holds.
  */
 export const compactionLimit = (state: SessionState, lane: LaneId): number => {
   const memory = laneOf(state, lane)

@@ -73,7 +73,7 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
           step: 0,
           output_rev: 0,
           tainted: ready.edge.tainted || payload.forwarded === true,
-          // What the user asks for again is no loop of the model's.
+          // A request that the user repeats is not a loop of the model's.
           repetitions: freshLane.repetitions
         }),
         last_inbox_id: id
@@ -142,7 +142,7 @@ const coreStopped = (state: SessionState, event: EventOf<"CoreStopped">): Folded
       {
         ...withEdge(moved, { tainted: moved.edge.tainted || tainted }),
         cores,
-        // A question that nobody was told yet is answered by the end of the job.
+        // A question that the user has not seen yet is answered by the end of the job.
         reports: [
           ...moved.reports.filter((report) => report.job_id !== job_id || report.rev === openReportOf(moved)?.rev),
           { kind: "stopped", job_id, job_name, rev, inbox_id }

@@ -21,7 +21,7 @@ export const isEmpty = ({ facts, referenced_events, referenced_sessions, summary
 
 const isSession = Schema.is(SessionId)
 
-/** The newest part: what happened last is what the lane goes on from. */
+/** The newest part: the lane continues from what happened last. */
 const lastChars = (text: string, chars: number): string =>
   text.length <= chars ? text : text.slice(-chars).toWellFormed()
 

@@ -1,4 +1,4 @@
-/** What edge did for each message of the user's: its own turn, the reports on the jobs that it led to, and the start of each of them. */
+/** Edge's steps for each message of the user's: its own turn, the reports on the jobs that it led to, and the start of each of them. */
 import type { InboxId } from "#schema/Ids.ts"
 import type { SessionState, Turn } from "./State.ts"
 

@@ -1,4 +1,4 @@
-/** What a job said of itself, as the event of its call holds it. */
+/** A job's report, as the event of its call holds it. */
 import { Option, Schema } from "effect"
 import { CoreReport } from "#schema/Core.ts"
 import type { ChoirEvent } from "#schema/Event.ts"

@@ -33,7 +33,7 @@ const problemOf = ({ mode, query }: { readonly mode: "keyword" | "hash"; readonl
   return words >= 1 && words <= LOG_SEARCH_WORDS_MAX ? undefined : `give 1 to ${LOG_SEARCH_WORDS_MAX} words`
 }
 
-/** What is asked; the descriptions are for models. */
+/** The query; the descriptions are for models. */
 export const LogQuery = Schema.Struct({
   store: Schema.Literals(["working"]).annotate({
     description: "working: what happened in this session, as far back as it goes",
@@ -50,7 +50,7 @@ export const LogQuery = Schema.Struct({
     .pipe(Schema.withDecodingDefaultKey(Effect.succeed(LOG_SEARCH_HITS))),
   before_rev: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: REV_MAX })).annotate({
-      description: "Only events before this revision; next_before_rev of a result goes on where it ended"
+      description: "Only events before this revision; next_before_rev of a result continues where it ended"
     })
   )
 }).check(
@@ -76,7 +76,7 @@ export const LogHit = Schema.Struct({
 })
 export type LogHit = typeof LogHit.Type
 
-/** The newest hits first. `next_before_rev` is where a further search goes on when older events were not looked at. */
+/** The newest hits first. `next_before_rev` is where a further search continues when older events were not searched. */
 export const LogAnswer = Schema.Struct({ hits: Schema.Array(LogHit), next_before_rev: Schema.optionalKey(Rev) })
 export type LogAnswer = typeof LogAnswer.Type
 

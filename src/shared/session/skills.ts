@@ -1,4 +1,4 @@
-/** What events do to the skill that a lane runs. Nothing here knows the text of a skill: each event says what follows from it. */
+/** The effects of events on the skill that a lane runs. Nothing here knows the text of a skill: each event holds what follows from it. */
 import { Result } from "effect"
 import type { EventOf, PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
@@ -52,7 +52,7 @@ export const skillTransition = (state: SessionState, event: EventOf<"SkillTransi
   if (skill.name !== payload.skill || skill.state !== payload.from)
     return Result.fail(`${skill.name} is in ${skill.state}, not ${payload.skill} in ${payload.from}`)
   if (skill.step !== payload.step) return Result.fail(`${skill.name} took ${skill.step} steps, not ${payload.step}`)
-  if (payload.ended === undefined && payload.to === "") return Result.fail(`${skill.name} goes on in no state`)
+  if (payload.ended === undefined && payload.to === "") return Result.fail(`${skill.name} continues in no state`)
   const next = payload.ended === undefined ? moved(skill, event) : undefined
   const seen = inWindow(withLane(state, lane, { skill: next }), lane, rev)
   return Result.succeed(next === undefined ? ended(seen, lane, rev) : seen)

@@ -23,7 +23,7 @@ export const SKILL_RESULTS_MAX = 32
 
 /**
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
- * no state of another fold is ever gone on from. The golden histories of the tests turn red when it should have grown.
+ * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
 export const FOLD_VERSION = 5
 
@@ -123,7 +123,7 @@ const Core = Schema.Struct({
   in_skill: Schema.UndefinedOr(Schema.String)
 })
 
-/** What is undefined is written as null, a bigint as its digits, a map as its entries. */
+/** The written form of a state: undefined is null, a bigint its digits, a map its entries. */
 const State: Schema.Codec<SessionState, unknown> = Schema.toCodecJson(
   Schema.Struct({
     rev: Rev,

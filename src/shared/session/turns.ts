@@ -44,7 +44,7 @@ const openRev = (state: SessionState): number | undefined => {
 
 /**
  * The place of the turn that an order names: it is open, it has not begun or was set aside, or it is over. A turn whose answer stands in
- * the log is over, since that answer goes out as it is. `isCorrecting` says that the words in the log are no answer: the model is asked
+ * the log is over, since that answer goes out as it is. `isCorrecting` says that the words in the log are not an answer: the model is asked
  * for them again.
  */
 export const findTurn = (

@@ -12,7 +12,7 @@ export const canonicalJson = (value: unknown): string => {
   return text
 }
 
-/** What JSON.stringify would not write as RFC 8785 does: it is left to the library, which takes longer. */
+/** A value that JSON.stringify would not write as RFC 8785 does: it is left to the library, which takes longer. */
 const ODD = Symbol()
 /** How JSON.stringify writes a lone surrogate, which the library refuses, and some texts with a backslash. */
 const ESCAPED_SURROGATE = String.raw`\ud`

@@ -27,7 +27,7 @@ const bounded = (value: unknown): unknown => {
   return value
 }
 
-/** What a line keeps when its other fields are too long, or are no JSON: enough to find what it is about. */
+/** The fields that a line keeps when the others are too long, or cannot be written as JSON: enough to find what it is about. */
 const KEPT = ["timestamp", "level", "source", "session_id", "agent_id", "lane", "ref"] as const
 const KEPT_CHARS_MAX = 100
 
@@ -68,7 +68,7 @@ const causeOf = (cause: Cause.Cause<unknown>, parts: ReadonlyArray<unknown>): st
   return parts.find((part) => part instanceof Error)?.stack
 }
 
-/** What Effect's logger is told, as a line of this program: texts make the message, objects and annotations are fields. */
+/** A message to Effect's logger, as a line of this program: texts make the message, objects and annotations are fields. */
 export const logLine = (source: string, options: Logger.Options<unknown>): LogLine => {
   const { date, fiber, logLevel, message } = options
   const parts: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message]

@@ -26,7 +26,7 @@ export const nearestWord = (written: string, words: Iterable<string>): string | 
   const near = [...words]
     .filter((word) => Math.abs(word.length - written.length) <= LETTERS_APART_MAX)
     .map((word) => ({ word, apart: distance(written.toLowerCase(), word.toLowerCase()) }))
-    // A short word of which every letter differs is no misspelling.
+    // A short word of which every letter differs is not a misspelling.
     .filter(({ apart, word }) => apart <= LETTERS_APART_MAX && apart * 2 <= word.length)
     .toSorted((one, other) => one.apart - other.apart)
   return near[0]?.word

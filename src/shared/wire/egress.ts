@@ -49,7 +49,7 @@ export interface EgressPlan {
   readonly allowed?: ReadonlyArray<AllowedAddress>
 }
 
-/** The servers of a resolv.conf(5) that a container could be told to ask: those of the host's loopback are asked by the engine. */
+/** The servers of a resolv.conf(5) that a container could ask: those of the host's loopback are asked by the engine. */
 export const nameserversIn = (text: string): ReadonlyArray<string> =>
   text
     .split("\n")
@@ -63,7 +63,7 @@ const toward = (bridge: string) => bridge.toUpperCase()
 /** The chain of what leaves for elsewhere, and of what is meant for the host itself. */
 export const egressChains = (bridge: string) => ({ out: toward(bridge), host: `${toward(bridge)}-HOST` })
 
-/** For `iptables-restore --noflush`: both chains, anew and at once. */
+/** For `iptables-restore --noflush`: both chains from scratch, in one step. */
 export const egressRules = ({ allowed, bridge, choird_port, nameservers }: EgressPlan): string => {
   const { host, out } = egressChains(bridge)
   const known = (chain: string) => `-A ${chain} -m conntrack --ctstate ESTABLISHED,RELATED -j RETURN`

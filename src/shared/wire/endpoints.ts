@@ -24,7 +24,7 @@ export interface Endpoint {
   readonly url: string
   /** A file with the certificate, or the authority, that is trusted; https needs one. */
   readonly ca?: string | undefined
-  /** How long an answer that has begun may bring nothing, in ms; 0, the default, is for ever. */
+  /** How long an answer that has begun may bring nothing, in ms; 0, the default, means no limit. */
   readonly idle_ms?: number
 }
 

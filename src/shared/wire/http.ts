@@ -58,7 +58,7 @@ const UNREADABLE: Refusal = { status: 400, type: "BAD_REQUEST", message: "the re
 const MEDIA_TYPE: Refusal = { status: 415, type: "BAD_REQUEST", message: "a body is application/json" }
 const INTERNAL: Refusal = { status: 500, type: "INTERNAL", message: "the request failed" }
 
-/** What the server itself found wrong with a request; everything else is a defect of ours. */
+/** The server's own objection to a request; everything else is a defect of ours. */
 const refusalOf = (problem: unknown): Refusal => {
   if (!HttpServerError.isHttpServerError(problem)) return INTERNAL
   switch (problem.reason._tag) {
@@ -102,7 +102,7 @@ const PARSER_REFUSALS: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout"
 }
 
-/** Answers bytes that are no request, which no handler ever sees. A connection that broke, or never got through TLS, gets none. */
+/** Answers bytes that are not a request, which no handler ever sees. A connection that broke, or never got through TLS, gets none. */
 const onClientError = (error: NodeJS.ErrnoException, socket: Duplex) => {
   if (!socket.writable || !/^(HPE|ERR_HTTP)_/u.test(error.code ?? "")) return socket.destroy()
   const body = JSON.stringify({ error: { type: "BAD_REQUEST", message: UNREADABLE.message } })

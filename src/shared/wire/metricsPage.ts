@@ -7,7 +7,7 @@ const METRICS_TOKEN_FILE = "metrics.token"
 
 export interface MetricsPage {
   readonly url: string
-  /** What holds the bearer token: the path of a file, or a secret of secrets.json. */
+  /** The place of the bearer token: the path of a file, or a secret of secrets.json. */
   readonly token: { readonly file: string } | { readonly secret: string }
 }
 

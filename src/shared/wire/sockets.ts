@@ -23,7 +23,7 @@ export class SocketRefused extends Schema.TaggedError<SocketRefused>()("SocketRe
       case "answered":
         return `another process answers on ${this.path}: stop it first`
       case "not_a_socket":
-        return `${this.path} is there and is no socket: move it away`
+        return `${this.path} is there and is not a socket: move it away`
       case "failed":
         return `cannot open a socket at ${this.path}: ${this.detail}`
     }
@@ -59,7 +59,7 @@ export const claimSocketPath = Effect.fn("claimSocketPath")(function* (path: str
   const folder = dirname(path)
   yield* attempt(path, () => mkdirSync(folder, { recursive: true, mode: 0o700 }))
   const place: Stats = yield* attempt(path, () => lstatSync(folder))
-  if (!place.isDirectory()) return yield* refused(path, "failed", `${folder} is no folder`)
+  if (!place.isDirectory()) return yield* refused(path, "failed", `${folder} is not a folder`)
   yield* attempt(path, () => chmodSync(folder, 0o700))
   const found = yield* attempt(path, () => lstatSync(path, { throwIfNoEntry: false }))
   if (found === undefined) return
@@ -70,7 +70,7 @@ export const claimSocketPath = Effect.fn("claimSocketPath")(function* (path: str
 
 /**
  * An HTTP client whose every request goes to this socket, whatever host it names. A caller bounds the time until an answer begins.
- * @param idle_ms how long an answer that has begun may bring nothing; 0 is for ever.
+ * @param idle_ms how long an answer that has begun may bring nothing; 0 means no limit.
  */
 export const layerSocketClient = (path: string, idle_ms = 0) =>
   layerUndiciClient({ connect: { socketPath: path }, connections: CLIENT_CONNECTIONS_MAX, idle_ms })

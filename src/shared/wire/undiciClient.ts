@@ -6,7 +6,7 @@ import { Effect, Layer } from "effect"
 interface UndiciClientOptions extends Agent.Options {
   /** Where every request goes, whatever host it names. */
   readonly origin?: string
-  /** How long an answer that has begun may bring nothing, in ms; 0, the default, is for ever. */
+  /** How long an answer that has begun may bring nothing, in ms; 0, the default, means no limit. */
   readonly idle_ms?: number
 }
 

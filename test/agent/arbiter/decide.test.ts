@@ -265,7 +265,7 @@ describe("decide", () => {
       "whose jobs go on",
       spawned,
       stopping(first),
-      ["Cancelled 1", "reply 1: Stopped. The job a goes on; /cancel a ends it."]
+      ["Cancelled 1", "reply 1: Stopped. The job a keeps running; /cancel a ends it."]
     ],
     ["whose answer is ready", [userMessage("1"), saying("hello")], stopping(first), ["Cancelled 0"]],
     [

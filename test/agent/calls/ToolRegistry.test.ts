@@ -124,7 +124,7 @@ const BROKEN: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, 
     "agent/a.json",
     /file is not executable: chmod \+x/u
   ],
-  ["names a folder", { "agent/a.json": manifest("a"), "agent/run": "folder" }, "agent/a.json", /no regular file/u],
+  ["names a folder", { "agent/a.json": manifest("a"), "agent/run": "folder" }, "agent/a.json", /not a regular file/u],
   [
     "names its own folder",
     { "agent/a.json": manifest("a", { exec_path: "/choir/tools/agent" }) },
@@ -155,8 +155,8 @@ const BROKEN: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, 
     "agent/a.json",
     /reached through one/u
   ],
-  ["is a link itself", { "agent/a.json": "-> /etc/hostname" }, "agent/a.json", /no regular file/u],
-  ["is a folder", { "agent/a.json": "folder" }, "agent/a.json", /no regular file/u],
+  ["is a link itself", { "agent/a.json": "-> /etc/hostname" }, "agent/a.json", /not a regular file/u],
+  ["is a folder", { "agent/a.json": "folder" }, "agent/a.json", /not a regular file/u],
   ["takes a built-in tool's name", { ...RUN, "agent/a.json": manifest("choir.exec") }, "agent/a.json", /built-in/u],
   [
     "takes a control tool's name",

@@ -66,8 +66,8 @@ describe("loadSkills", () => {
     ["has another name than its file", { "x.json": skillText("y") }, /name the file y\.json/u],
     ["has the name of a built-in one", { "tool-builder.json": skillText("tool-builder") }, /choose another/u],
     ["is too large", { "x.json": large }, /larger than/u],
-    ["is no file", { "x.json": "-> /dev" }, /no regular file/u],
-    ["is a link to a file", { "x.json": "-> /etc/hostname" }, /no regular file/u],
+    ["is no file", { "x.json": "-> /dev" }, /not a regular file/u],
+    ["is a link to a file", { "x.json": "-> /etc/hostname" }, /not a regular file/u],
     ["is one too many", many, /more than 64 skills/u],
     ["allows a tool that is not there", { "tidy.json": JSON.stringify(skillDraft()) }, /no tool mem\.read.*ws\.write/u]
   ]

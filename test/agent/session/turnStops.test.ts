@@ -213,7 +213,7 @@ describe("an order to stop a turn", () => {
       yield* Deferred.succeed(finish, undefined)
       yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))
       assert.deepStrictEqual(said(plane), [
-        ["reply", "1", "Stopped. The job work goes on; /cancel work ends it."],
+        ["reply", "1", "Stopped. The job work keeps running; /cancel work ends it."],
         ["report", "1", "it came to 42"]
       ])
     })

@@ -166,7 +166,7 @@ describe("choird", LIVE, () => {
       assert.strictEqual(yield* nowhere.code, 78)
       assert.match(
         (yield* nowhere.lines.all).join("\n"),
-        /does not exist\nTo mend it: choirctl --home \S+ init makes it/u
+        /does not exist\nTo fix it: choirctl --home \S+ init makes it/u
       )
       assert.isFalse(existsSync(join(home, "nowhere")))
     })

@@ -1,6 +1,6 @@
 /**
- * What a model is shown: a pure function of the state, the log and the image's texts. The fixed part stands first and
- * never changes within a session, so that providers can cache it; whatever moves comes after it.
+ * The messages that a model sees: a pure function of the state, the log and the image's texts. The fixed part stands first and
+ * never changes within a session, so that providers can cache it; everything that changes comes after it.
  */
 import type { EventOf } from "#schema/Event.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
@@ -40,7 +40,7 @@ const edgeProjection = (
     ...(parked === undefined
       ? []
       : [
-          `an earlier request of the user waits for a person's approval (${parked.calls.map(({ name }) => name).join(", ")}); it goes on by itself once that is decided`
+          `an earlier request of the user waits for a person's approval (${parked.calls.map(({ name }) => name).join(", ")}); it resumes by itself once that is decided`
         ]),
     ...[...state.cores.values()].map((core) => jobLine(core, find)),
     ...state.reports
@@ -48,7 +48,7 @@ const edgeProjection = (
       .map(({ job_name, kind }) =>
         kind === "stopped"
           ? `job ${job_name} ended; its report to the user is still to come`
-          : `job ${job_name} asks something; the user is still to be told`
+          : `job ${job_name} asks something; the user has not seen the question yet`
       ),
     ...(state.queued_inbox_id > state.last_inbox_id ? ["a further message of the user waits"] : [])
   ]
@@ -56,13 +56,13 @@ const edgeProjection = (
   return [note(`Open now:\n${lines.map((line) => `- ${line}`).join("\n")}`)]
 }
 
-/** What a job has to know of its own state beyond its events. */
+/** A job's own state beyond its events, which it has to know. */
 const coreProjection = ({ question }: CoreLane): ReadonlyArray<ChatMessage> =>
   question === undefined
     ? []
     : [note("Nobody has answered your question yet. Continue with what you can, or end and say what is missing.")]
 
-/** What prompts are made from besides the state. */
+/** The sources of prompts besides the state. */
 export interface Sources {
   readonly find: Find
   readonly identity: Identity
@@ -94,7 +94,7 @@ const remembered = (summary: ReferenceSummary): ReadonlyArray<ChatMessage> =>
         )
       ]
 
-/** What came before a turn gives way to what belongs to it. */
+/** Messages from before a turn give way to those that belong to it. */
 const around = (
   fixed: ReadonlyArray<ChatMessage>,
   before: ReadonlyArray<ChatMessage>,
@@ -135,7 +135,7 @@ const edgeTurn = (
   )
 }
 
-/** What a report turn is about, in the control plane's words. */
+/** The subject of a report turn, in the control plane's words. */
 const matter = ({ job_name, kind, rev }: PendingReport, find: Find, room: Room): string => {
   const event = find(rev)
   if (kind === "stopped") return event?.event_type === "CoreStopped" ? stopped(event, Math.floor(chars(room) / 2)) : ""

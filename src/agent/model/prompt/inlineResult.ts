@@ -1,4 +1,4 @@
-/** What of a tool's output stands in its event (R48): all of it when it fits, else the beginning and the end of each long text. */
+/** The part of a tool's output that its event holds (R48): all of it when it fits, else the beginning and the end of each long text. */
 import type { Schema } from "effect"
 
 /** A tool's result as it stands in an event; of a longer one each text keeps its beginning and its end (R48). */

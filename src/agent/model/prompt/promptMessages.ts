@@ -20,7 +20,7 @@ const wire = (name: string): string =>
     .replaceAll(/[^a-zA-Z0-9_-]/gu, "_")
     .slice(0, TOOL_NAME_CHARS_MAX) || "unknown"
 
-/** The arguments as providers take them back: those that are no JSON object are shown in the call's result instead. */
+/** The arguments as providers take them back: those that are not a JSON object are shown in the call's result instead. */
 const replayed = (input: Schema.Json): string =>
   typeof input === "object" && input !== null && !Array.isArray(input) ? JSON.stringify(input) : "{}"
 
@@ -47,7 +47,7 @@ const withCalls = ({ payload }: EventOf<"ModelOutput">): ChatMessage => ({
   }))
 })
 
-/** A job's end as the model is told of it, its result in no more than these bytes. */
+/** A job's end as the model sees it, its result in no more than these bytes. */
 export const stopped = ({ payload }: EventOf<"CoreStopped">, bytes_max = TOOL_RESULT_BYTES_MAX): string =>
   JSON.stringify({
     job_name: payload.job_name,
@@ -70,7 +70,7 @@ export const userMessage = ({ payload: { attachments, text } }: EventOf<"UserMsg
 const said = (text: string | undefined): Rendered =>
   text === undefined || text.trim() === "" ? [] : [{ role: "assistant", content: text }]
 
-/** What a model asked for it knows from the result; of what the control plane did with its skill it is told. */
+/** A note on a move that the control plane made; a model knows its own moves from their results. */
 const skillMoved = ({ payload }: EventOf<"SkillTransitionCommitted">): Rendered => {
   const { ended, reason, skill, to } = payload
   if (reason === undefined) return []

@@ -80,7 +80,7 @@ export const settled = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<ChoirE
   return [...ordered, ...(block?.events ?? []), ...held]
 }
 
-/** What belongs to an open turn, and the turns between, which are over and stand before it. */
+/** The events of an open turn, and the turns between, which are over and stand before it. */
 export const ofTurn = (
   events: ReadonlyArray<ChoirEvent>
 ): { readonly own: ReadonlyArray<ChoirEvent>; readonly between: ReadonlyArray<ChoirEvent> } => {
@@ -96,7 +96,7 @@ export const ofTurn = (
   return { own, between }
 }
 
-/** What is left of a tool's result where a prompt has no room for it. */
+/** The length that is left of a tool's result where a prompt has no room for it. */
 const PROMPT_RESULT_CHARS_MIN = 500
 
 /** A model's calls with their results, which providers want together, or a message that stands alone. */
@@ -127,7 +127,7 @@ const CUT = " [cut: the context is full]"
 
 const CUT_BEFORE = "[cut: the context is full] "
 
-/** The beginning of a result or a note, the end of what the model itself wrote, where it goes on; the words of people stay whole. */
+/** The beginning of a result or a note, the end of what the model itself wrote, where it continues; the words of people stay whole. */
 const part = (message: ChatMessage, chars: number): ChatMessage => {
   if (message.role === "tool") return { ...message, content: `${message.content.slice(0, chars).toWellFormed()}${CUT}` }
   if (message.role === "user") return { ...message, content: cutNote(message.content, chars, CUT) }
@@ -142,7 +142,7 @@ export const shortened = (group: ReadonlyArray<ChatMessage>, chars: number): Rea
   return group.map((message) => ((message.content?.length ?? 0) > share ? part(message, share) : message))
 }
 
-/** The same, but the newest are never left out: what a model just asked for is what it goes on from. */
+/** The same, but the newest are never left out: a model continues from what it just asked for. */
 export const fitNewest = (messages: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
   const newest = shortened(grouped(messages).at(-1) ?? [], chars)
   return [...fit(messages.slice(0, messages.length - newest.length), chars - size(newest)), ...newest]

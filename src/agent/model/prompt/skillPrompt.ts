@@ -1,4 +1,4 @@
-/** What models are told of skills: which there are, and of the one at work its present step alone. */
+/** The text on skills for models: which there are, and of the running one its present step alone. */
 import type { Schema } from "effect"
 import { skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
 import { toWireName } from "#schema/Tool.ts"
@@ -37,11 +37,11 @@ const shown = (value: Schema.Json, rev: number) => {
   return { whole: text.length <= VALUE_CHARS_MAX ? text : undefined, cut: JSON.stringify({ begins, note }) }
 }
 
-/** What the step goes on from, as data: the skill's input and what its earlier steps came to. */
+/** The basis of the step, as data: the skill's input and the results of its earlier steps. */
 const context = (skill: ActiveSkill, find: Find): string => {
   const input = shown(transition(skill.started_rev, find)?.input ?? {}, skill.started_rev)
   let room = STEPS_CHARS_MAX
-  // The newest first: the present step goes on from it.
+  // The newest first: the present step builds on it.
   const steps = skill.results.toReversed().map(({ rev, state }) => {
     const { cut, whole } = shown(transition(rev, find)?.output ?? null, rev)
     const told = whole !== undefined && whole.length <= room ? whole : cut
