@@ -87,7 +87,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   readonly version: string
   /** The command line's options of the agents' API. */
   readonly transport: TransportFlags
-  /** Starts with the configuration that worked last, in the place of config.json (R59). */
+  /** Starts with the last configuration that worked instead of config.json (R59). */
   readonly last_good: boolean
 }) {
   const began_ms = yield* monotonicMs

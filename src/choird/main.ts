@@ -1,4 +1,4 @@
-/** The program choird: in the foreground, until it is told to stop. */
+/** The program choird: runs in the foreground until it receives a signal to stop. */
 import { resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { Cause, Effect, Exit, Fiber, Layer, Logger, References, Result, Runtime, Schema } from "effect"
@@ -17,7 +17,7 @@ const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SI
   choird [--home FOLDER] migrate | backup | restore FILE [--force] [--moved-from FOLDER]... [--moved-to FOLDER]
 
   --home FOLDER     the home; else CHOIR_HOME, else ~/.choir.d. choirctl init makes one
-  --last-good       starts with the configuration that worked last, in the place of config.json
+  --last-good       starts with the last configuration that worked instead of config.json
   --transport WAYS  uds: agents use their Unix sockets. both: the agents' API listens on TCP as well. http: likewise, and
                     agents use that. These four win over transport.http of config.json
   --listen PLACE    HOST:PORT, [IPv6]:PORT or :PORT; 127.0.0.1:9400 by default. Beyond loopback it needs TLS
@@ -27,7 +27,7 @@ const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SI
                     what choirctl db does while no choird runs; a backup goes to standard output, reports to standard error
   --moved-from, --moved-to
                     with restore: rewrite paths below the home that the backup was taken from, to this home or another
-  CHOIR_LOG=stderr prints the log where standard error is no terminal, too
+  CHOIR_LOG=stderr prints the log even if standard error is not a terminal
 `
 
 const INTERRUPTED = 130
@@ -44,7 +44,7 @@ const print = (text: string) => process.stderr.write(`${text}\n`)
 /** Lines for people go to a terminal, or wherever they are asked for; the log files have all of it. */
 const printed = process.stderr.isTTY || process.env["CHOIR_LOG"] === "stderr" ? print : undefined
 
-/** Failures that no second try mends. */
+/** Failures that a retry cannot fix. */
 const LASTING = new Set(["DatabaseRefused", "DatabaseUrlInvalid", "HomeLockFailed", "HomeNotWritable", "SchemaTooNew"])
 
 /** The code that an error asks for. Without one the failure may pass, so that a supervisor tries again. */

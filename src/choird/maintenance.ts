@@ -1,6 +1,6 @@
 /**
- * What is done to a home's database while no choird runs on it: `choirctl db` starts this program for it, since only choird opens
- * databases (docs/operating.md). Each task holds the home, so that no choird starts meanwhile.
+ * Maintenance of a home's database while no choird runs on it: `choirctl db` starts this program, since only choird opens databases
+ * (docs/operating.md). Each task locks the home, so that no choird starts meanwhile.
  */
 import { Context, Effect, Layer, Runtime, Schema, Stream } from "effect"
 import { ConfigStore } from "./config/ConfigStore.ts"
@@ -23,7 +23,7 @@ export type Task =
   | { readonly name: "backup" }
   | ({ readonly name: "restore" } & Restoration)
 
-/** Whoever takes the bytes of a backup does not, as on a full disk. What was written of it is worth nothing. */
+/** The bytes of a backup cannot be written, as on a full disk. The part that was written is worthless. */
 export class OutputRefused extends Schema.TaggedError<OutputRefused>()("OutputRefused", { problem: Schema.String }) {
   override readonly [Runtime.errorExitCode] = 1
   override get message() {

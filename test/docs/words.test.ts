@@ -51,7 +51,22 @@ const ROOMS = [
 ]
 
 /** Rooms whose words are not plain yet. Empty this list; nothing is added to it. */
-const EXEMPT: ReadonlyArray<string> = ["schema/", "src/agent/", "src/choird/", "src/shared/", "docs/testing.md"]
+const EXEMPT: ReadonlyArray<string> = [
+  "schema/",
+  "src/agent/",
+  "src/choird/database/",
+  "src/choird/hosttools/",
+  "src/choird/images/",
+  "src/choird/listeners/",
+  "src/choird/logs/",
+  "src/choird/queues/",
+  "src/choird/repos/",
+  "src/choird/retention/",
+  "src/choird/runtime/",
+  "src/choird/sessions/",
+  "src/shared/",
+  "docs/testing.md"
+]
 
 /** Pages whose tables repeat texts of tests. */
 const QUOTED_TABLES: ReadonlySet<string> = new Set(["docs/invariants.md"])

@@ -112,7 +112,7 @@ const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan
   return container
 })
 
-/** Why the session's row wants the agent gone. An agent that is told of a frozen session exits by itself; one that does not is found here. */
+/** The reason in the session's row to end the agent. This catches one that ignores the news of its frozen session. */
 const awaitRow = Effect.fnUntraced(function* (
   { sessions }: EpochServices,
   { fullAt, row: { session_id } }: EpochPlan
@@ -164,7 +164,7 @@ const silentCrash = Effect.fnUntraced(function* ({ exit }: Container, condition:
   }
 })
 
-/** An agent that misses a heartbeat may be dead without its container's exit having been told; it is not waited for (E8). */
+/** An agent that misses a heartbeat may be dead although its container's exit was never reported; this does not wait for the report (E8). */
 const awaitGone = Effect.fnUntraced(function* (
   container: Container,
   last_heartbeat_ms: (now_ms: number) => number,
@@ -251,7 +251,7 @@ const revoke = ({ tokens }: EpochServices, session_id: SessionId) =>
     Effect.logWarning("the token's row stayed", { problem })
   )
 
-/** The next epoch's token supersedes this one's, so that whoever still holds that is told that it is fenced (D8, E13). */
+/** The next epoch's token supersedes this one's: a process that still uses the old one learns that it is fenced (D8, E13). */
 const fence = (services: EpochServices, { agent_id, epoch, session_id }: SessionRow) =>
   Effect.catchTag(services.tokens.bootstrap(session_id, agent_id, epoch + 1), "DatabaseAway", () =>
     Effect.as(revoke(services, session_id), undefined)

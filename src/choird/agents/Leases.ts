@@ -33,7 +33,7 @@ export class ResourceHeld extends Schema.TaggedError<ResourceHeld>()("ResourceHe
   }
 }
 
-/** What these bindings need exclusively; a shared e-mail account needs no lease. */
+/** The resources that these bindings need exclusively; a shared e-mail account needs no lease. */
 export const exclusive = (
   config: Config,
   agent_id: AgentId,
@@ -78,7 +78,7 @@ export class Leases extends Context.Service<
       /** Not in the table: what choird withholds ends with choird. */
       const withheld = new Set<string>()
 
-      /** Fails when somebody has one of them. Whoever looks next waits for the end of this transaction. */
+      /** Fails if any of them is leased. The next caller waits for the end of this transaction. */
       const requireFree = Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>, agent_id: AgentId | null) {
         const kinds = wanted.map(({ kind }) => kind)
         const names = wanted.map(({ name }) => name)

@@ -102,7 +102,7 @@ export class Lifecycle extends Context.Service<
     lastHeartbeat(agent_id: AgentId): Effect.Effect<LastHeartbeat>
     /** A heartbeat brought events that are not known here: they are kept, and the agent is to send the rest and go (D53). */
     newer(session_id: SessionId): Effect.Effect<void>
-    /** TERMINATE_SELF was accepted: the exit that follows is no crash. `closed` is a session at its budget. */
+    /** TERMINATE_SELF was accepted: the exit that follows is not a crash. `closed` is a session at its budget. */
     terminating(session_id: SessionId, reason: string): Effect.Effect<void>
     /** Views as they change. */
     readonly changes: Stream.Stream<AgentView>

@@ -148,8 +148,8 @@ export const look = (before: Look, arrived_ms: number, now_ms: number, threshold
 }
 
 /**
- * Returns once nothing was heard for longer than `threshold_ms` says at that moment, with the silence in ms. `last_heartbeat_ms` tells the
- * newest arrival, by the monotonic clock, to whoever looks at `now_ms`.
+ * Returns the silence in ms once it exceeds the current `threshold_ms`. `last_heartbeat_ms` is the newest arrival as of `now_ms`, by the
+ * monotonic clock.
  */
 export const awaitSilence = Effect.fnUntraced(function* (
   last_heartbeat_ms: (now_ms: number) => number,

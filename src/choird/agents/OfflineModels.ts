@@ -20,7 +20,7 @@ const RESTART_MS_MAX = 30_000
 const LOOK_MS = 5000
 /** How long the question whether a model answers may take. */
 const LOOK_MS_MAX = 2000
-/** How long choird waits at its start for the models to answer before it goes on without them. */
+/** How long a starting choird waits for the models to answer before it continues without them. */
 const READY_MS_MAX = 10_000
 /** How long a model that was asked to end may take. */
 const STOP_MS_MAX = 2000

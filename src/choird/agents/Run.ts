@@ -219,7 +219,7 @@ const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunR
 /** A broken run says so; what it held is cleared by the next start. */
 const broken = Effect.fnUntraced(function* ({ views }: RunServices, { agent_id }: RunRequest, defect: unknown) {
   const ref = yield* logDefect("the run broke", defect)
-  const reason = defectWords("choird could not go on with it", ref)
+  const reason = defectWords("choird could not continue it", ref)
   yield* views.end(agent_id, "crashed", reason)
   return { kind: "START_FAILED", reason, hint: "choirctl logs choird" } satisfies Refusal
 })

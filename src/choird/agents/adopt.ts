@@ -1,6 +1,6 @@
 /**
- * What a container that outlived an earlier choird did meanwhile is taken before the container is removed (D15): its socket is opened
- * where it has it mounted, its stored lease counts, and it gets ADOPTED_FLUSH_MS_MAX to send what choird lacks.
+ * Takes the events of a container that outlived an earlier choird, before the container is removed (D15): its socket is opened where
+ * the container has it mounted, its stored lease is valid, and it gets ADOPTED_FLUSH_MS_MAX to send what choird lacks.
  */
 import { Effect, Option, Schema } from "effect"
 import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"

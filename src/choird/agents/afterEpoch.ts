@@ -1,14 +1,14 @@
-/** What becomes of a run when one of its epochs has ended, decided without touching anything (R9, D19). */
+/** The decision about a run when one of its epochs has ended (R9, D19). Pure. */
 import { Effect, type Redacted } from "effect"
 import { type Breaker, crash } from "./Breaker.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { type RunContext, tell } from "./RunContext.ts"
 
-/** An outage of at least this length is told; a restart of the server is not. */
+/** The shortest outage to report; a restart of the server is shorter. */
 const TOLD_MS = 60_000
 const MINUTE_MS = 60_000
 
-/** Reads the facts for the next step of a run, however long the database is away. After a long outage the person at the DM is told. */
+/** Reads the facts for the next step of a run, however long the database is away. After a long outage the person at the DM gets a message. */
 export const afterOutage = Effect.fnUntraced(function* <A>(
   context: Pick<RunContext, "agent_id" | "bindings" | "services">,
   read: Effect.Effect<A>
@@ -44,7 +44,7 @@ export type EpochEnd =
       readonly last_words?: string | undefined
     }
 
-/** What the session's row and the run know when an epoch has ended. */
+/** The facts of the session's row and the run when an epoch has ended. */
 export interface EpochFacts {
   readonly now_ms: number
   readonly breaker: Breaker
@@ -103,7 +103,7 @@ export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
     case "crashed":
       if (facts.newer !== undefined) return notRun(facts)
       if (facts.full !== undefined) return logFull(facts.full)
-      // Whoever started it is there to read why it does not start; trying again is for an agent that did start once.
+      // The operator who started it is there to read why it failed; only an agent that came up once is tried again.
       return end.ready || facts.proven
         ? crashed(end.reason, facts)
         : { type: "end", status: "crashed", kind: "START_FAILED", reason: end.reason }

@@ -58,7 +58,7 @@ export const unknownBinding = (config: Config, bindings: ResourceBindings): Bind
 type Optional = "voice_profile" | "git_identity" | "notion" | "email"
 const OPTIONAL: ReadonlyArray<Optional> = ["voice_profile", "git_identity", "notion", "email"]
 
-/** What a start is told. `explicit` says which of the names an operator chose, where others are only carried over; absent: all. */
+/** The options of a start. `explicit` lists the names that an operator chose rather than carried over; absent: all. */
 export interface StartOptions extends StartAgent {
   readonly explicit?: ReadonlyArray<NamedBinding>
 }
@@ -95,7 +95,7 @@ export const bindingsOf = (
   return Result.succeed({ ...bindings, explicit })
 }
 
-/** What a run is bound to, or an agent's defaults name, for one binding; DMs as a list, however they are written. */
+/** The value of one binding in a run or in an agent's defaults; DMs always as a list. */
 const bound = (bindings: RunBindings, key: NamedBinding) => (key === "dm" ? boundDms(bindings) : bindings[key])
 const usualOf = (defaults: Agent["defaults"], key: NamedBinding) => {
   if (key === "core_llm") return defaults.core_llm ?? defaults.llm
@@ -105,8 +105,8 @@ const usualOf = (defaults: Agent["defaults"], key: NamedBinding) => {
 const isSame = (one: unknown, other: unknown) => canonicalJson({ one }) === canonicalJson({ one: other })
 
 /**
- * What a start named. A run of an earlier version does not say it: what differs from these defaults, those that it began with, except for
- * `core_llm`, which no such start could name.
+ * The bindings that a start named. A run of an earlier version does not record them: they are those that differ from `defaults`, with
+ * which it began, except for `core_llm`, which no such start could name.
  */
 export const explicitOf = (bindings: RunBindings, defaults: Agent["defaults"]): ReadonlyArray<NamedBinding> =>
   bindings.explicit ??
@@ -132,7 +132,7 @@ export const restartBindings = (
 
 const text = (value: string | ReadonlyArray<string>) => [value].flat().join(", ")
 
-/** What a run keeps of its start although its agent's default says something else. */
+/** The bindings that a run keeps from its start although its agent's defaults differ. */
 export const keptOf = (bindings: RunBindings, { defaults }: Agent): RestartedAgent["keeps"] =>
   (bindings.explicit ?? []).flatMap((binding) => {
     const name = bound(bindings, binding)

@@ -1,4 +1,4 @@
-/** What an agent's image is built from, as the running configuration and the agent's bindings have it. */
+/** The sources of an agent's image, from the running configuration and the agent's bindings. */
 import { Effect } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"

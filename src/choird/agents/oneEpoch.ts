@@ -41,8 +41,8 @@ const cameUp = ({ agent_id, prepared, remark, services, started }: RunContext) =
   })
 
 /**
- * How long the agent may be silent: what the running configuration says, or what it said before while the agent still beats as it
- * was told then. A shorter time counts once the agent has taken it over.
+ * How long the agent may be silent, by the running configuration. A shorter time counts only once the agent has adopted it, since
+ * until then the agent's heartbeats follow the previous configuration.
  */
 const patienceOf = ({ agent_id, prepared, services }: RunContext) => {
   let agreed_ms = prepared.config.crash_detection_threshold_ms

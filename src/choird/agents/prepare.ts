@@ -1,4 +1,4 @@
-/** What has to be there before an agent can be started: resources, secrets, an image, leases, and a session to run in. */
+/** The prerequisites of an agent's start: resources, secrets, an image, leases, and a session to run in. */
 import { statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { Clock, Effect, Option, Result, Schema } from "effect"
@@ -21,7 +21,7 @@ export interface PrepareServices extends ImageServices {
   readonly sessions: SessionStore["Service"]
 }
 
-/** What is to be started. */
+/** The request to start an agent. */
 export interface StartRequest {
   readonly agent_id: AgentId
   readonly bindings: RunBindings
@@ -110,8 +110,8 @@ export const checkResources = Effect.fnUntraced(function* (
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 
 /**
- * Ends what is left of the container that a session's row remembers. Whoever it belongs to, no new epoch begins before it is gone
- * (R8). Nothing is left of one whose scope has closed as it should.
+ * Removes what is left of the container in a session's row. No new epoch begins before it is gone, no matter whose it is (R8).
+ * Nothing is left if its scope closed properly.
  */
 export const reapContainer = ({ runtime }: Pick<PrepareServices, "runtime">, { container }: SessionRow) =>
   Option.match(decodeContainer(container), { onNone: () => Effect.void, onSome: runtime.reap })

@@ -1,6 +1,6 @@
 /**
- * What a starting choird does about the agents of an earlier one: ends their containers by identity, frees what nobody uses any
- * more, and resumes what was active (docs/protocol.md, Recovery).
+ * Recovers the agents of an earlier choird at start: ends their containers by identity, frees what nobody uses any more, and resumes
+ * what was active (docs/protocol.md, Recovery).
  */
 import { Effect, Option, Result, Schema } from "effect"
 import { AgentId } from "#schema/Ids.ts"

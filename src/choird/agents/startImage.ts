@@ -30,7 +30,7 @@ export const fallBack = Effect.fn("Run.fallBack")(function* (
   yield* Effect.logError(remark)
   const detail = { refused: "START_FAILED", image_version: failed, reason: ending.reason, back_to: image_version }
   yield* services.audit.record({ who: "choird", action: "agent.image", agent_id, detail })
-  yield* tell(context, `My new version did not start, so I go on with the one before: ${ending.reason}.`)
+  yield* tell(context, `My new version did not start, so I am back on the previous one: ${ending.reason}.`)
   return { ...context, remark, prepared: { ...prepared, image: earlier } }
 })
 

@@ -1,4 +1,4 @@
-/** The rows of `pending_approvals`. Whoever changes one holds the lock of its session's row, so that signals commit in order. */
+/** The rows of `pending_approvals`. A change to one holds the lock of its session's row, so that signals commit in order. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"

@@ -20,7 +20,7 @@ export const unseenEscaped = (character: string): string =>
     .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)
     .join("")
 
-/** Canonical JSON in which every character can be seen: the escapes stand for the same value. */
+/** Canonical JSON in which every character is visible: invisible ones are escaped, which leaves the value the same. */
 export const visibleJson = (value: unknown): string => canonicalJson(value).replaceAll(UNSEEN, unseenEscaped)
 
 /** A text on one line in which every character can be seen. */

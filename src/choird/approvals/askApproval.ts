@@ -93,9 +93,9 @@ export const makeAsk = Effect.gen(function* () {
   const lookBudget = makeLookBudget()
 
   /**
-   * What a proposal would change; nothing for a call, for what was looked at before, and where no further row may wait, since to look at a
-   * repository takes programs and time. A refused proposal leaves no row, so that the looks themselves have a budget. No transaction is
-   * open meanwhile.
+   * The preview of what a proposal would change. Reading a repository runs programs and takes time, so there is none for a call, for what was
+   * previewed before, or if no further row may wait. A refused proposal leaves no row, so previews have a budget of their own. No
+   * transaction is open meanwhile.
    */
   const look = Effect.fnUntraced(function* (
     { agent_id, session_id }: Caller,

@@ -40,7 +40,7 @@ const placeOf = Effect.fnUntraced(function* (
   return { gateway: bound.gateway, dm: dm as ResourceName, in_reply_to: null } satisfies Place
 })
 
-/** Asks once; answers the DM that has something new. */
+/** Asks once; returns the DM that has something new. */
 export const tellAsked = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   config: Config,
@@ -49,7 +49,7 @@ export const tellAsked = Effect.fnUntraced(function* (
 ) {
   const place = yield* placeOf(sql, config, row, askedIn(facts.state, row), facts.dm)
   if (place === undefined) {
-    yield* Effect.logWarning(`nobody is told of approval ${row.approval_id}: there is no DM ${facts.dm}`)
+    yield* Effect.logWarning(`nobody was asked about approval ${row.approval_id}: there is no DM ${facts.dm}`)
     return undefined
   }
   const { agent_id, session_id } = row

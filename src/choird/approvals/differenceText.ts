@@ -8,10 +8,10 @@ import { UNSEEN, unseenEscaped } from "./approvalText.ts"
 import { digestOf, type HeldFile, isHeld, type RepoFile, sizeOf } from "#src/choird/repos/Tree.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 
-/** All that a person is shown of a proposal; a longer one is refused, since nobody would read it. */
+/** The longest proposal that a person is shown; a longer one is refused, since nobody would read it. */
 export const PROPOSAL_SHOWN_CHARS_MAX = 64_000
 /**
- * What choird reads to find the difference that is shown: all changed files, before and after. The multiple leaves room for a small edit
+ * The bytes that choird reads to find the difference: all changed files, before and after. The multiple leaves room for a small edit
  * in a large file, and keeps the work on choird's one thread below a second.
  */
 const PROPOSAL_READ_BYTES_MAX = 8 * PROPOSAL_SHOWN_CHARS_MAX

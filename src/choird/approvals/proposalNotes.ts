@@ -52,7 +52,7 @@ const PROPOSAL_OUTCOME_CHARS_MAX = 2000
 type Told = Pick<ApprovalRow, "approval_id" | "summary">
 
 const DECIDED: Readonly<Record<Resolution, string>> = {
-  approved: "was approved by a person and is being carried out now. You are told how it ends",
+  approved: "was approved by a person and is being carried out now. You will get a note with the result",
   rejected: "was rejected by a person; nothing was changed. Do not propose it again unless the user asks",
   expired: "was not decided in time; nothing was changed. Propose it again only when the user asks"
 }
@@ -87,9 +87,9 @@ export const outcomeText = (ending: Ending): string =>
 export const endedNote = ({ approval_id, summary }: Told, ending: Ending): string =>
   ending.status === "done"
     ? `Your proposal ${approval_id} (${summary}) is done: ${ending.outcome}.`
-    : `Your proposal ${approval_id} (${summary}) was approved and could not be carried out (${ending.kind}); you go on as before. The operator sees why with choirctl approval show ${approval_id}.`
+    : `Your proposal ${approval_id} (${summary}) was approved and could not be carried out (${ending.kind}); you run as before. The operator sees why with choirctl approval show ${approval_id}.`
 
 export const endedText = ({ approval_id, summary }: Told, ending: Ending): string =>
   ending.status === "done"
     ? `Done: ${summary} (approval ${approval_id}): ${ending.outcome}.`
-    : `Failed: ${summary} (approval ${approval_id}): ${outcomeText(ending)}. The agent goes on as before.`
+    : `Failed: ${summary} (approval ${approval_id}): ${outcomeText(ending)}. The agent runs as before.`

@@ -77,8 +77,8 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
   }, sql.withTransaction)
 
   /**
-   * What a person wants, with the row as it stands then. A refused decision may have resolved the row all the same, as `expired`; one
-   * that came before has nothing left to resolve.
+   * A person's decision, with the row after it. A refused decision may still have resolved the row, as `expired`; a repeated one has
+   * nothing left to resolve.
    */
   const settle = Effect.fnUntraced(function* (
     found: ApprovalRow,

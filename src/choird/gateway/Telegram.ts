@@ -124,7 +124,7 @@ const deliver = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, pac
   yield* Effect.logError("a message is given up", { dm: row.dm, outbox_id: row.outbox_id, reason: refused.message })
   const isNew = yield* outbox.giveUp(row.outbox_id, refused.message)
   if (!isNew || row.source_id.startsWith(GIVEN_UP)) return undefined
-  // A person who cannot be reached in this chat is told in another one, where the agent has one.
+  // A person who cannot be reached in this chat gets the notice in another one, if the agent has one.
   const place = isUnreachable(refused) ? yield* gateways.otherPlace(row) : row
   if (place === undefined) return undefined
   return yield* outbox.tell({

@@ -31,7 +31,7 @@ export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("Telegr
   }
 }
 
-/** Updates up to an id. Those that are no message of a person in a private chat have no arrival. */
+/** Updates up to an id. Only messages of a person in a private chat become arrivals. */
 export interface Batch {
   readonly update_id: number
   readonly arrivals: ReadonlyArray<Arrival>
@@ -65,7 +65,7 @@ const decodeMessage = Schema.decodeUnknownOption(PrivateMessage)
 /** The id of a bot is the public part of its token; with it the ids of two bots behind one gateway never mix. */
 const botId = (token: Redacted.Redacted) => /^\d{1,20}/u.exec(Redacted.value(token))?.[0] ?? "bot"
 
-/** What a batch says, or `undefined` when it is none. Only private chats count, and a forwarded identity does not (E6). */
+/** The batch in a list of updates; `undefined` if it cannot be decoded. Only private chats count, and a forwarded identity does not (E6). */
 export const readUpdates = (bot_id: string, updates: unknown): Batch | undefined => {
   const decoded = decodeUpdates(updates)
   if (decoded._tag === "None") return undefined

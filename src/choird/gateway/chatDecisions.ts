@@ -59,13 +59,11 @@ const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolut
 const DONE = { approved: "Approved", rejected: "Rejected" } as const
 
 const decidedAnswer = (row: ApprovalRow, resolution: "approved" | "rejected", before: string): Answer => {
-  const more = resolution === "approved" && !isConfirmation(row) ? " You will be told the result." : before
+  const more = resolution === "approved" && !isConfirmation(row) ? " You will get a message with the result." : before
   return notice(`${DONE[resolution]} ${row.approval_id}: ${row.summary}.${more}`)
 }
 
-/**
- * What has to be decided before an approved call runs: its turn was set aside, and the turn that stands before it waits for a person too.
- */
+/** The requests to decide before an approved call runs: its turn was set aside, and the turn ahead of it waits for a person too. */
 const decidedBefore = ({ edge }: SessionState, row: ApprovalRow, waiting: ReadonlyArray<ApprovalRow>): string => {
   const isAside = edge.parked?.calls.some(({ call_id }) => call_id === row.call_id) === true
   if (!isAside || !waitsForPerson(edge)) return ""

@@ -67,7 +67,7 @@ export const route = (
   const place = { dm, agent_id: bound.agent_id }
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text messages." }
   if (isTooLong(text)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
-  // A stranger's words give no orders, whoever hands them on.
+  // A stranger's words are never commands, even if forwarded by a person whom the agent knows.
   if (forwarded) return { type: "message", ...place, text: `${FORWARDED}\n${text}`, forwarded }
   const read = readCommand(text)
   if (read === undefined) return { type: "message", ...place, text }

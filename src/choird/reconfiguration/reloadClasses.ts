@@ -149,7 +149,7 @@ const classify = (running: Config, target: Config, uses: ReadonlyArray<AgentUse>
   }
 }
 
-/** What the agents were started with and `target` says otherwise, whatever choird itself has taken over by now. */
+/** The differences between `target` and what an agent was started with, whatever choird itself has adopted by now. */
 export const sinceStart = (
   target: Config,
   { agent_id, bindings, started_with }: AgentUse

@@ -17,7 +17,7 @@ const isRecord = (value: unknown): value is Json => typeof value === "object" &&
 
 const text = (value: unknown) => (value === undefined ? undefined : canonicalJson(value))
 
-/** What is there on one side alone is one difference, however much it holds; lists are compared as a whole. */
+/** A value on one side only is one difference, however large; lists are compared as a whole. */
 export const differences = (
   before: unknown,
   after: unknown,

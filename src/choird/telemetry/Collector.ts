@@ -88,7 +88,7 @@ export const layerCollector = ({ endpoint, interval_ms, secret, version }: Colle
       Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, bounded)).pipe(
         Layer.provide(NodeHttpClient.layerUndici)
       ),
-      // What it is called follows from config.json, and not from the environment of whoever started choird.
+      // Its name comes from config.json, not from the environment in which choird was started.
       ConfigProvider.layer(ConfigProvider.fromUnknown({}))
     ])
   )

@@ -129,7 +129,7 @@ const make = Effect.gen(function* () {
     if (status === "running") yield* count("epochs", { agent: agent_id, kind: epoch > 1 ? "restart" : "first" })
   })
 
-  /** What cannot be told is skipped: the next event may be told again. */
+  /** A failure is logged and skipped: the next event may be exported again. */
   const spared = <E>(work: Effect.Effect<void, E>) =>
     Effect.catchCause(work, (cause) => Effect.logWarning("telemetry skipped something", cause))
   const listen = <A, E>(stream: Stream.Stream<A>, tell: (value: A) => Effect.Effect<void, E>) =>
@@ -139,7 +139,7 @@ const make = Effect.gen(function* () {
   yield* listen(lifecycle.changes, changed)
   let version = 0
   yield* listen(store.changes, (running) => {
-    // Secrets may change without the number, and a number is told once.
+    // Secrets may change without the number, and each number is reported once.
     if (running.version === version) return Effect.void
     version = running.version
     return configurationRuns(version)

@@ -170,7 +170,7 @@ export const layerAgentHandlers = HttpApiBuilder.group(
         const { session_id } = yield* Lease
         const head = yield* Effect.mapError(databaseDefect(events.head(session_id)), fromSessionUnknown)
         if (head.rev !== payload.final_rev || head.hash !== payload.final_hash) return yield* notFlushed(head.rev)
-        // Before the goodbye is told of, since the run ends the session then.
+        // Before the run learns of the goodbye, since it then ends the session.
         if (payload.summary !== undefined) yield* databaseDefect(all.sessions.summarize(session_id, payload.summary))
         yield* lifecycle.terminating(session_id, words(payload.reason))
         return { ack: true as const }

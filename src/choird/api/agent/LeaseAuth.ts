@@ -1,6 +1,6 @@
 /**
- * Who may ask, before any of the body is decoded: the token, the listener's knowledge of whose request it is, and the session that
- * is named must agree on one session.
+ * Authorization of an agent's request, before any of its body is decoded: the token, the listener and the session named in the request
+ * must all agree on one session.
  */
 import { Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
@@ -30,7 +30,7 @@ const refusal = (caller: Caller | undefined, { endpoint, named, socket }: Claim)
   return caller.standing === "superseded" && endpoint !== "HEARTBEAT" ? "token of an older epoch" : undefined
 }
 
-/** The bearer token is compared by Tokens in constant time; the refusal tells nothing, the audit row tells which check failed. */
+/** Tokens compares the bearer token in constant time; the refusal reveals nothing, the audit row names the failed check. */
 export const layerLeaseAuth = Layer.effect(
   LeaseAuth,
   Effect.gen(function* () {

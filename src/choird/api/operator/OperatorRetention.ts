@@ -29,7 +29,7 @@ const find = Effect.fnUntraced(function* (sessions: SessionStore["Service"], nam
   if (one === undefined)
     return yield* notFound(
       "UNKNOWN_SESSION",
-      `${name} is no session, no beginning of one and no agent that has one`,
+      `${name} is not a session, the beginning of one, or an agent that has one`,
       LIST
     )
   if (other !== undefined)

@@ -32,7 +32,7 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
   if (latest.session_id !== session_id)
     return conflict(
       "NOT_LATEST",
-      `${agent_id} has run in ${latest.session_id} since, and only an agent's newest session goes on`,
+      `${agent_id} has run in ${latest.session_id} since, and only an agent's newest session can be resumed`,
       `choirctl session resume ${latest.session_id}`
     )
   return status === "closed"
