@@ -97,7 +97,7 @@ export class Leases extends Context.Service<
         return yield* new ResourceHeld({ kind: found.kind, resource: ResourceName.make(found.name), holder: null })
       })
 
-      /** Starts are rare, so that one at a time is quick enough and leaves nothing to wait for in a circle. */
+      /** Starts are rare, so one at a time is fast enough, and rules out deadlocks. */
       const take = Effect.fnUntraced(function* (
         agent_id: AgentId,
         session_id: SessionId,
@@ -120,7 +120,7 @@ export class Leases extends Context.Service<
         }),
         withhold: Effect.fn("Leases.withhold")(function* (wanted) {
           yield* requireNotWithheld(wanted)
-          // Withheld before it is looked at: an agent that comes later sees this, one that came earlier is seen.
+          // Withheld before the check: an agent that comes later sees it, and the check sees one that came earlier.
           yield* Effect.acquireRelease(
             Effect.sync(() => wanted.forEach((resource) => withheld.add(keyOf(resource)))),
             () => Effect.sync(() => wanted.forEach((resource) => withheld.delete(keyOf(resource))))

@@ -57,7 +57,7 @@ const reasonOf = (output: string, { port }: OfflinePlace, code: number | null) =
 }
 
 /**
- * Runs the program until it ends, and answers with what it printed last. It ends with the scope, and by itself when choird is
+ * Runs the program until it ends, and returns what it printed last. It ends with the scope, and by itself when choird is
  * killed: its standard input closes then.
  */
 const serve = (place: OfflinePlace, onReady: () => void) =>
@@ -123,7 +123,7 @@ const make = Effect.fnUntraced(function* () {
     }
   })
 
-  /** Starts what a configuration has more and stops what it has no longer; answers when the new ones are ready. */
+  /** Starts the models that a configuration adds and stops those that it drops; returns when the new ones are ready. */
   const follow = Effect.fnUntraced(function* (places: ReadonlyArray<OfflinePlace>) {
     const wanted = new Map(places.map((place) => [place.endpoint, place]))
     for (const endpoint of Array.from(running, ([endpoint]) => endpoint).filter((name) => !wanted.has(name))) {
@@ -136,7 +136,7 @@ const make = Effect.fnUntraced(function* () {
         if (yield* FiberMap.has(running, place.endpoint)) return Effect.void
         const supervised = keep(place, ready).pipe(
           Effect.tapCause((cause) =>
-            Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("the offline model is left alone", cause)
+            Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("gave up on the offline model", cause)
           )
         )
         yield* FiberMap.run(running, place.endpoint, supervised, { onlyIfMissing: true })

@@ -52,7 +52,7 @@ export class Updates extends Context.Service<
         if (Result.isFailure(built)) return failed(agent_id, built.failure)
         const { image_version, warnings } = built.success
         const about = { agent_id, image_version, warnings }
-        // Looked at again: the agent may have been started or stopped while its image was built.
+        // Checked again: the agent may have been started or stopped while its image was built.
         const now = yield* lifecycle.view(agent_id)
         const isStale = built.success.built || now.image_version !== image_version
         if (now.status !== "running" || !isStale)

@@ -40,7 +40,7 @@ export type EpochEnd =
       readonly reason: string
       readonly ready: boolean
       readonly token?: Redacted.Redacted | undefined
-      /** In which the agent itself says why it died; nobody has looked at them yet. */
+      /** The agent's own words on why it died; unchecked. */
       readonly last_words?: string | undefined
     }
 
@@ -96,7 +96,7 @@ export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
   switch (end.type) {
     case "goodbye":
       if (end.reason !== BUDGET) return { type: "end", status: "stopped" }
-      // A session that took no message and is at its budget would have a successor that does the same, for ever.
+      // A session at its budget before its first message would have a successor that does the same, forever.
       return facts.last_rev === 0 ? crashed("it ended before its first event", facts) : { type: "await message" }
     case "stopped":
       return { type: "end", status: "stopped" }

@@ -1,4 +1,4 @@
-/** Which resources a run is bound to: an agent's defaults, and what its start overrides of them. */
+/** The resources that a run is bound to: an agent's defaults, and what its start overrides. */
 import { Effect, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
 import {
@@ -14,7 +14,7 @@ import type { RestartAgent, RestartedAgent, StartAgent } from "#schema/AgentsApi
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 
-/** False as well for a file that is not valid: then `config validate` says what is wrong with it. */
+/** False for an invalid file, too: `config validate` then says what is wrong with it. */
 export const isInFile = (home: string, agent_id: AgentId) =>
   loadFiles(home).pipe(
     Effect.match({
@@ -23,7 +23,7 @@ export const isInFile = (home: string, agent_id: AgentId) =>
     })
   )
 
-/** Why there are none, and what helps. */
+/** The reason why there are none, and a hint. */
 export interface BindingProblem {
   readonly reason: string
   readonly hint: string
@@ -40,7 +40,7 @@ const TABLES = {
   email: "email_accounts"
 } as const satisfies Record<Exclude<keyof ResourceBindings, "dms">, keyof Config>
 
-/** The first binding whose name config.json does not hold; also of bindings that an older configuration gave. */
+/** The first binding whose name is not in config.json; bindings may come from an older configuration. */
 export const unknownBinding = (config: Config, bindings: ResourceBindings): BindingProblem | undefined => {
   for (const [key, table] of Object.entries(TABLES)) {
     const names = key === "dm" ? boundDms(bindings) : [bindings[key as keyof typeof TABLES]]

@@ -6,7 +6,7 @@ import { buildSecretProblem, defaultBindings } from "#src/choird/images/imageSec
 import type { ImageSources } from "#src/choird/images/Images.ts"
 import type { AgentView } from "./Lifecycle.ts"
 
-/** The tools' secrets are held against the bindings of the agent while it runs, else against those of its next start. */
+/** The tools' secrets are checked against the bindings of the running agent, else against those of its next start. */
 export const imageSources = Effect.fnUntraced(function* (
   store: ConfigStore["Service"],
   agent_id: AgentId,
