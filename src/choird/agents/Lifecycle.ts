@@ -76,8 +76,8 @@ export class Lifecycle extends Context.Service<
     ): Effect.Effect<AgentView, AgentRefused>
     /**
      * Stops and starts the agent, to the end even if nobody waits for it any longer. Bindings that the start named are kept, those of
-     * `options` replace them, and the rest comes from the current defaults. Refused before the stop if the new bindings cannot be used. The session
-     * stays active between the two, so that a choird that dies there starts the agent when it is back.
+     * `options` replace them, and the rest comes from the current defaults. Refused before the stop if the new bindings cannot be used.
+     * The session stays active between the two, so that a choird that dies there starts the agent when it is back.
      */
     restart(agent_id: AgentId, options?: RestartAgent): Effect.Effect<AgentView, AgentRefused>
     /**

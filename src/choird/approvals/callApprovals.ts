@@ -70,7 +70,7 @@ export const decideSteps = (
   return Result.succeed(steps)
 }
 
-/** {@link decideSteps} by the stored rows. Asks nothing of the database while no call of the events waits for a person or was approved. */
+/** {@link decideSteps} by the stored rows. No query if none of the calls waits for a person or was approved. */
 const stepsOfCalls = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   session_id: SessionId,
@@ -84,7 +84,7 @@ const stepsOfCalls = Effect.fnUntraced(function* (
     session_id,
     ofCalls.map(({ payload }) => payload.call_id)
   )
-  // What is proposed lives on after the call that proposed it.
+  // A proposal outlives the call that made it.
   return decideSteps(ofCalls, new Map(rows.filter(isConfirmation).map((row) => [row.call_id, row])))
 })
 
@@ -115,7 +115,7 @@ const take = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, step: CallSt
   return yield* acknowledgeResolution(sql, row, rev)
 })
 
-/** The rule of confirmed calls, which every append keeps. */
+/** The rule of confirmed calls for every append. */
 export const layerAppendRules = Layer.effect(
   AppendRules,
   Effect.map(SqlClient.SqlClient, (sql) =>

@@ -53,7 +53,7 @@ const layerOncePerRequest = Layer.succeed(
                 session.requests.finish(id, running, reply, now_ms)
               })
             ),
-            // A caller that hangs up does not stop what others wait for.
+            // A caller that disconnects does not stop what others wait for.
             Effect.uninterruptible
           )
         }

@@ -38,7 +38,7 @@ export const layerLeaseAuth = Layer.effect(
     const audit = yield* Audit
     const events = yield* EventStore
 
-    /** The job of a token, which counts while the job runs, by what is acknowledged (R21). */
+    /** The job of a token, which is valid while the job runs by the acknowledged events (R21). */
     const runningJob = Effect.fnUntraced(function* (caller: Caller, lease: Redacted.Redacted, token: string) {
       const job_id = jobOfToken(Redacted.value(lease), token)
       if (job_id === undefined) return undefined
@@ -57,7 +57,7 @@ export const layerLeaseAuth = Layer.effect(
           named: request.headers["x-choir-session-id"],
           socket: session?.session_id
         }
-        // Only on TCP is there an address.
+        // Only TCP has an address.
         const from = Option.match(request.remoteAddress, { onNone: () => ({}), onSome: (address) => ({ address }) })
         const token = request.headers["x-choir-job"]
         const early = refusal(caller, claim)

@@ -1,4 +1,4 @@
-/** Pruning at once, and sessions that an operator archives, deletes or names in short. */
+/** The operator's endpoints about retention: prune now, archive or delete a session, and find one by a short name. */
 import { Effect, Option, Queue, Schema, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentId, SessionId } from "#schema/Ids.ts"
