@@ -15,7 +15,7 @@ import { layer as layerProcess } from "#src/choird/runtime/process/ProcessRuntim
 import { layer as layerSandbox, probe } from "#src/choird/runtime/sandbox/SandboxRuntime.ts"
 import { DOCKER_RECONNECT_MS } from "#src/choird/runtime/docker/ContainerWatch.ts"
 
-/** How long a starting choird waits for the Docker engine that config.json asks for. */
+/** The longest wait of a starting choird for the Docker engine that config.json asks for. */
 const DOCKER_START_MS_MAX = 20_000
 
 /** No runtime of this host can do what config.json asks for. */

@@ -3,10 +3,10 @@ import { Effect, PubSub, Stream } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { AgentView } from "./Lifecycle.ts"
 
-/** How many changes a slow listener may be behind before it loses the oldest. */
+/** Changes that a slow listener may be behind before it loses the oldest. */
 const AGENT_CHANGES_BUFFERED_MAX = 256
 
-/** An agent of which nothing is known but its name. */
+/** The view of an agent of which only the name is known. */
 const unknownOf = (agent_id: AgentId): AgentView => ({
   agent_id,
   status: "stopped",

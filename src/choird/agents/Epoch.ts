@@ -29,11 +29,11 @@ import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 
 /** The time that a container may take to go before the agent's status says so, in ms. */
 const CONTAINER_LINGERS_MS = 1000
-/** From starting an agent's container until it says hello. */
+/** The time from the start of an agent's container to its hello. */
 const AGENT_START_MS_MAX = 30_000
 /** A graceful stop, from the signal to the goodbye, beside `memory.summary_timeout_ms` for the session's summary (D18). */
 const AGENT_STOP_MS_MAX = 30_000
-/** From an agent's accepted goodbye to its exit; afterwards it is killed. */
+/** The time from an agent's accepted goodbye to its exit; then it is killed. */
 const AGENT_EXIT_MS_MAX = 5000
 /** The longest wait for the last lines of an ended agent to reach its log. */
 const AGENT_OUTPUT_MS_MAX = 500
@@ -54,7 +54,7 @@ export interface EpochPlan {
   readonly row: SessionRow
   readonly bindings: ResourceBindings
   readonly config: Config
-  /** How long the agent may be silent, at this moment. */
+  /** The silence that the agent is currently allowed. */
   readonly silence_ms_max: Effect.Effect<number>
   /** The reason to end a session with this many bytes of events; undefined for one that may continue. */
   readonly fullAt: (log_bytes: number) => Effect.Effect<string | undefined>

@@ -51,7 +51,7 @@ export interface AgentView {
   readonly manifests: ManifestHashes | null
   readonly since_ms: number
   readonly config_version: number
-  /** The configuration that its run began with; what only a start takes over is in force as it says. */
+  /** The configuration that its run began with; settings that only a start adopts apply as they are in it. */
   readonly started_with: Config | null
   readonly reason: string | null
 }

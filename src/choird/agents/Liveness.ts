@@ -127,7 +127,7 @@ export const LIVENESS_LOOK_MS = 500
 /** A check that is this late means that choird itself stood still, so every clock starts again (D8). */
 const CHOIRD_PAUSE_MS = 2000
 
-/** When the agent was last heard, when choird last checked, and how many checks in a row found silence beyond the threshold. */
+/** The times of the last heartbeat and the last check, and the number of checks in a row that found silence beyond the threshold. */
 export interface Look {
   readonly last_heartbeat_ms: number
   readonly looked_ms: number

@@ -1,6 +1,6 @@
 /**
- * Which models an agent speaks with, and the switch to others while it runs. A switch is transient: it lasts until
- * the agent is started again, across crashes of it, and is never written into config.json.
+ * The models of an agent, and the switch to others while it runs. A switch is transient: it survives crashes, but not another
+ * start, and is never written to config.json.
  */
 import { Context, Effect, Layer, Result } from "effect"
 import type { AgentModels } from "#schema/AgentsApi.ts"

@@ -7,7 +7,7 @@ import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
 import { type OfflinePlace, offlinePlaces } from "#src/shared/config/offlineEndpoint.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 
-/** From source it runs from source, else as the bundle beside choird's. */
+/** The program: its source if choird runs from source, else the bundle beside choird's. */
 const PROGRAM = join(
   packageFolder,
   extname(import.meta.url) === ".ts" ? "demo/offline-model/main.ts" : "dist/offline-model.js"
@@ -16,13 +16,13 @@ const PROGRAM = join(
 /** The pause before a model that ended is started again; it doubles with each failure, up to the maximum. */
 const RESTART_MS = 500
 const RESTART_MS_MAX = 30_000
-/** How often to look whether a model that another program serves is still there. */
+/** The interval between checks whether a model of another program still answers. */
 const LOOK_MS = 5000
-/** How long the question whether a model answers may take. */
+/** The longest check whether a model answers. */
 const LOOK_MS_MAX = 2000
-/** How long a starting choird waits for the models to answer before it continues without them. */
+/** The longest wait of a starting choird for the models to answer before it continues without them. */
 const READY_MS_MAX = 10_000
-/** How long a model that was asked to end may take. */
+/** The longest wait for a model to end. */
 const STOP_MS_MAX = 2000
 
 /** Keeps the offline models of the running configuration answering. */
@@ -49,7 +49,7 @@ const answers = ({ endpoint }: OfflinePlace) =>
     Effect.orElseSucceed(() => false)
   )
 
-/** Why the program ended, from what it printed last. */
+/** The reason why the program ended, from its last output. */
 const reasonOf = (output: string, { port }: OfflinePlace, code: number | null) => {
   if (output.includes("EADDRINUSE"))
     return `another program uses port ${port}; stop it, or change the model's endpoint in config.json`

@@ -46,7 +46,7 @@ export const runServices = Effect.fnUntraced(function* (programs: RunServices["p
 
 export interface RunServices extends EpochServices, PrepareServices {
   readonly audit: Audit["Service"]
-  /** When each agent crashed since its start, by the monotonic clock, as far as the breaker looks back. */
+  /** The crash times of each agent since its start, by the monotonic clock, as far as the breaker looks back. */
   readonly crashes: Map<AgentId, ReadonlyArray<number>>
   readonly inbox: Inbox["Service"]
   readonly outbox: Outbox["Service"]

@@ -36,7 +36,7 @@ export class Workspaces extends Context.Service<
   {
     /**
      * Stops the agent that holds a workspace, its folder, or one around or below it; then deletes all that is in it and keeps its folder
-     * (D43, R41). No agent can take it meanwhile; refused where a second one works in these folders.
+     * (D43, R41). No agent can take it meanwhile; refused if a second one works in these folders.
      */
     reset(name: ResourceName): Effect.Effect<ResetWorkspace, WorkspaceRefused>
   }

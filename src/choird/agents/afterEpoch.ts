@@ -23,7 +23,7 @@ export const afterOutage = Effect.fnUntraced(function* <A>(
   return answer
 })
 
-/** How an epoch ended. Its container is gone and its socket closed when this is known. */
+/** The end of an epoch, known once its container is gone and its socket closed. */
 export type EpochEnd =
   /** TERMINATE_SELF was accepted: choird has every event. */
   | { readonly type: "goodbye"; readonly reason: string }
@@ -49,9 +49,9 @@ export interface EpochFacts {
   readonly now_ms: number
   readonly breaker: Breaker
   readonly frozen_reason: string | null
-  /** Why this choird cannot run the session, if it holds events that are not known here. */
+  /** The reason why this choird cannot run the session, if it holds events that are not known here. */
   readonly newer: string | undefined
-  /** Why the session takes no further events, if its log is at its limit. */
+  /** The reason why the session takes no further events, if its log is at its limit. */
   readonly full: string | undefined
   readonly last_rev: number
   /** Whether an epoch of this run was ready before. */

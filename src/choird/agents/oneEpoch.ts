@@ -41,7 +41,7 @@ const cameUp = ({ agent_id, prepared, remark, services, started }: RunContext) =
   })
 
 /**
- * How long the agent may be silent, by the running configuration. A shorter time counts only once the agent has adopted it, since
+ * The silence that the running configuration allows the agent. A shorter one counts only once the agent has adopted it, since
  * until then the agent's heartbeats follow the previous configuration.
  */
 const patienceOf = ({ agent_id, prepared, services }: RunContext) => {

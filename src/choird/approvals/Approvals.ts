@@ -25,7 +25,7 @@ import { APPROVALS_LISTED_MAX } from "./approvalRows.ts"
 
 /** Characters of the reason that a person gives for a rejection. */
 const APPROVAL_REASON_CHARS_MAX = 500
-/** How many approvals expire, one transaction each, before choird checks again. */
+/** Approvals that expire, one transaction each, before choird checks again. */
 const APPROVALS_EXPIRED_MAX = 100
 /** The longest sleep before choird checks again for approvals whose time is up, so that it notices a clock that jumps. */
 const APPROVAL_LOOK_MS_MAX = 60_000

@@ -82,7 +82,7 @@ export type Opened = Effect.Success<ReturnType<Effect.Success<typeof makeOpen>>>
 const movedTo = ({ base, head, source }: Opened) =>
   changed(`${source.ref} is at ${head}, and the person saw the change of ${base}`)
 
-/** Where the change is: in the repository, and in an image if one was built. */
+/** The place of the change: the repository, and an image if one was built. */
 const inRepo = ({ commit, image_version }: Job) =>
   `it is in the repository as commit ${(commit ?? "").slice(0, 12)}${image_version === undefined ? "" : `, image ${image_version} was built`}`
 

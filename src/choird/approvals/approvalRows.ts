@@ -124,7 +124,7 @@ export const overdue = (sql: SqlClient.SqlClient, now_ms: number, limit: number)
     (rows) => rows.map(approvalRow)
   )
 
-/** When the next one is due, in milliseconds since 1970. */
+/** The time when the next one is due, in milliseconds since 1970. */
 export const nextExpiry = (sql: SqlClient.SqlClient) =>
   Effect.map(
     sql<{ readonly expires_at: Date | null }>`SELECT min(expires_at) AS expires_at

@@ -71,7 +71,7 @@ export const hash8 = (hash: string): string => hash.slice(0, 8)
 /** Whether a message can show all of it. A person who saw only a part cannot approve in a chat. */
 export const fitsChat = (text: string): boolean => text.length <= APPROVAL_SHOWN_CHARS_MAX
 
-/** How to decide. A chat that has shown everything needs only the number, whose meaning never changes. */
+/** The instructions to decide. A chat that has shown everything needs only the number, whose meaning never changes. */
 const howToDecide = ({ approval_id, hash, may_decide, text }: Asking): string => {
   const approve = `choirctl approval approve ${approval_id} --hash ${hash8(hash)}`
   if (!may_decide) return `An operator decides: ${approve}, or choirctl approval reject ${approval_id}`

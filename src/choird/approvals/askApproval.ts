@@ -49,7 +49,7 @@ export const isAsked = (state: SessionState, call_id: CallId, { input, lane, too
   )
 }
 
-/** The lane that has this very proposal as an open, running call. */
+/** The lane that has this very proposal as an open call that has begun. */
 export const proposedOn = (
   state: SessionState,
   call_id: CallId,

@@ -10,7 +10,7 @@ import type { Origin } from "#src/choird/images/ImageOrigin.ts"
 import { contentsOf } from "#src/choird/repos/Tree.ts"
 import type { Snapshot } from "#src/choird/repos/Repos.ts"
 
-/** How many paths a proposal's text names of those that the agent's image lacks. */
+/** Paths that a proposal's text names of those that the agent's image lacks. */
 const PENDING_PATHS_SHOWN_MAX = 10
 
 /** The paths that say most about a change come first. */

@@ -60,7 +60,7 @@ const LISTEN_DEFAULT = "127.0.0.1:9400"
 
 const decode = Schema.decodeUnknownResult(HttpTransport, { errors: "all" })
 
-/** The listener, or `undefined` for sockets alone. A certificate on the command line needs a key on the command line. */
+/** The listener, or `undefined` for sockets alone. Certificate and key come from the same source. */
 export const transportPlan = (
   configured: HttpTransport | undefined,
   flags: TransportFlags

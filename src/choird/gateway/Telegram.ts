@@ -30,7 +30,7 @@ const isUnreachable = ({ code, description }: TelegramFailed) =>
 /** Telegram will never accept this text, and everything behind it would wait forever. */
 const isHopeless = (failure: TelegramFailed) => failure.code === 400 && !isUnreachable(failure)
 
-/** How long a message waits for a person who has blocked the bot or never wrote to it. */
+/** The longest wait of a message for a person who has blocked the bot or never wrote to it. */
 const UNREACHABLE_MS_MAX = 24 * 60 * 60 * 1000
 
 /** The source of notices about undeliverable messages; an undeliverable notice causes no further one. */

@@ -31,11 +31,11 @@ const oldestFirst = (rows: ReadonlyArray<ApprovalRow>) => rows.toReversed()
 /** True if a summary is cut, so that nobody should approve after reading only that. */
 const isCut = ({ summary }: ApprovalRow): boolean => summary.length >= APPROVAL_SUMMARY_CHARS_MAX
 
-/** Where to read all of a request that is cut here. */
+/** The pointer to all of a request that is cut here. */
 const seeAll = ({ approval_id }: ApprovalRow): string =>
   `see the request above, or choirctl approval show ${approval_id}`
 
-/** How to decide the only waiting request. */
+/** The instructions to decide the only waiting request. */
 const toDecide = (row: ApprovalRow): string =>
   `To decide${isCut(row) ? `, ${seeAll(row)}` : `: /approve ${row.approval_id} or /reject ${row.approval_id}`}`
 
@@ -114,7 +114,7 @@ const makeFinder = Effect.gen(function* () {
     return found._tag === "Success" && found.success.agent_id === agent_id ? found.success : undefined
   })
 
-  /** When an approved call runs, for the person who approved it. */
+  /** The time when an approved call runs, for the person who approved it. */
   const whenItRuns = Effect.fnUntraced(function* (row: ApprovalRow) {
     if (row.status !== "approved" || row.lane !== EDGE || !isConfirmation(row)) return ""
     const state = yield* Effect.option(databaseDefect(events.state(row.session_id)))

@@ -6,7 +6,7 @@ import type { Config } from "#schema/Config.ts"
 import { CONFIG_FILE, ConfigRefused, LAST_GOOD_FILE } from "#src/shared/config/configFiles.ts"
 import { writeWhole } from "#src/shared/files/writeWhole.ts"
 
-/** For its owner alone, and written atomically. A full disk stops nobody from working. */
+/** Writes it atomically, readable only for its owner. A full disk stops nobody from working. */
 export const keepLastGood = Effect.fn("LastGood.keep")(function* (home: string, config: Config) {
   yield* Effect.try(() => writeWhole(join(home, LAST_GOOD_FILE), `${JSON.stringify(config, undefined, 2)}\n`)).pipe(
     Effect.catch(({ cause }) =>

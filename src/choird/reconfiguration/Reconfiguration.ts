@@ -37,7 +37,7 @@ export class Reconfiguration extends Context.Service<
   {
     /** Reads the home and stages it. If anything is wrong nothing is staged, and an earlier staged configuration stays. */
     load(who: string, progress: (step: string) => Effect.Effect<void>): Doing<LoadReport>
-    /** The changes that are staged and do not run yet, and those that running agents have not taken over since their start. */
+    /** The changes that are staged and do not run yet, and those that running agents have not adopted since their start. */
     readonly diff: Effect.Effect<ReadonlyArray<ConfigChange>>
     /** Puts into effect what needs no restart: one row, one swap. The rest stays staged. */
     apply(who: string): Doing<ApplyReport>

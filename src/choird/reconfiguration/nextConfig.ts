@@ -77,8 +77,8 @@ export const makeNextConfig = Effect.gen(function* () {
   })
 
   /**
-   * Has the database ready for new agents as well. Undefined when it runs already, unless `always`. `secrets` are those of the target
-   * where they are taken over with it.
+   * Prepares the database for new agents, too. Undefined if it runs already, unless `always`. `secrets` are those of the target if it
+   * brings its own.
    */
   return Effect.fnUntraced(function* (
     target: Config,

@@ -5,7 +5,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
-/** Where two JSON values differ, by path. */
+/** A difference between two JSON values, by path. */
 export interface Difference {
   readonly path: ReadonlyArray<string>
   readonly change: "added" | "changed" | "removed"

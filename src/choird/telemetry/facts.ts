@@ -5,7 +5,7 @@ import type { LaneState } from "#schema/Lane.ts"
 import { fromWireName } from "#schema/Tool.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
-/** How many open tool calls of a session telemetry remembers; it drops the oldest. */
+/** Open tool calls of a session that telemetry remembers; it drops the oldest. */
 const TELEMETRY_CALLS_MAX = 1024
 
 /** A number or a name in a line or a span besides its session and lane. */
