@@ -93,7 +93,11 @@ const makeReadBranch = Effect.gen(function* () {
     })
     const { base, commits, tip } = yield* Effect.mapError(fetched, unreachable)
     if (tip !== commit)
-      return yield* refused("CHANGED", `the newest commit of ${branch} is ${tip}`, "propose that one if it is what you mean")
+      return yield* refused(
+        "CHANGED",
+        `the newest commit of ${branch} is ${tip}`,
+        "propose that one if it is what you mean"
+      )
     if (Option.isNone(commits))
       return yield* badProposal(
         `${branch} does not contain the commit ${base} of ${own.ref}, or is more than ${PROPOSAL_COMMITS_MAX} commits ahead: rebase it, push it, and propose it again`

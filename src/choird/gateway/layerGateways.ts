@@ -79,7 +79,8 @@ const make = Effect.gen(function* () {
     const names = new Set([...running.keys(), ...Object.keys(config.gateways).map((key) => ResourceName.make(key))])
     // Nobody reads the outbox of a removed DM, so its rows would wait forever.
     const ended = yield* databaseDefect(outbox.abandon(Object.keys(config.dms)))
-    if (ended > 0) yield* Effect.logWarning(`gave up on ${ended} messages, since their DMs are no longer in config.json`)
+    if (ended > 0)
+      yield* Effect.logWarning(`gave up on ${ended} messages, since their DMs are no longer in config.json`)
     for (const name of names) yield* follow(config, name)
   })
   yield* followAll((yield* config.current).config)
