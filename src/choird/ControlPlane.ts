@@ -1,4 +1,4 @@
-/** choird's own services over a configuration, a database, a runtime and log files; what opens doors to the outside is not among them. */
+/** choird's own services over a configuration, a database, a runtime and log files, without those that listen to the outside. */
 import { Effect, Layer } from "effect"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
 import { Images } from "#src/choird/images/Images.ts"
@@ -73,7 +73,7 @@ const layerProposals = Proposals.layer.pipe(
   Layer.provide(AgentSteps.layer)
 )
 
-/** The agents' own API is part of it, since an agent is started by what its API needs. */
+/** Includes the agents' API, since starting an agent and serving its API need the same services. */
 export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
   Layer.mergeAll(
     Layer.provide(layerAgentRoutes, layerHostTools),

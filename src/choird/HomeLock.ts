@@ -32,7 +32,7 @@ export class HomeLost extends Schema.TaggedError<HomeLost>()("HomeLost", { home:
   }
 }
 
-/** Holds the home until the scope closes. Its holder ends when the lock is lost. @param home its real path. */
+/** Holds the home until the scope closes. The holder must end when the lock is lost. @param home its real path. */
 export const lockHome = Effect.fn("HomeLock.lock")(function* (home: string) {
   const { lost }: HeldLock = yield* holdLockFile(homeLockPath(home)).pipe(
     Effect.catchTags({

@@ -30,7 +30,7 @@ import { layerExporters } from "./telemetry/Exporters.ts"
 
 const STEPS = 10
 
-/** Says what was done once it is done, and how long it took. */
+/** Logs a finished step and how long it took. */
 const step =
   (number: number, done: string) =>
   <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -41,7 +41,7 @@ const step =
       return result
     })
 
-/** The folders of docs/operating.md that a home may lack, for its owner alone. */
+/** Makes the folders of docs/operating.md that a home lacks, for its owner alone. */
 const FOLDERS = ["socks", "socks/agents", "repos", "logs", "logs/archive", "data", "images", "archive"]
 
 class HomeNotWritable extends Schema.TaggedError<HomeNotWritable>()("HomeNotWritable", {
@@ -87,7 +87,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   readonly version: string
   /** The command line's options of the agents' API. */
   readonly transport: TransportFlags
-  /** Starts with the configuration that worked last, in the place of config.json (R59). */
+  /** Starts with the last configuration that worked instead of config.json (R59). */
   readonly last_good: boolean
 }) {
   const began_ms = yield* monotonicMs
@@ -102,9 +102,9 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* Effect.forEach(unsupportedConfig(config), (text) => Effect.logWarning(text), { discard: true })
   const lock = yield* lockHome(home).pipe(
     Effect.tap(() => makeFolders(home)),
-    step(2, "the home is this choird's alone")
+    step(2, "the home is locked")
   )
-  // Not before the home is taken: another choird may still write to the same files.
+  // Only once the home is locked: until then another choird may write to the same files.
   yield* Stream.runForEach(
     Context.get(files, ConfigStore).changes,
     ({ config: { log_archive_threshold_lines, retention } }) =>
@@ -126,13 +126,13 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   const [database, runtime] = yield* Effect.all(
     [Layer.build(configuredDatabase(config.postgres, home)), Layer.build(chosenRuntime(config.runtime, home))],
     { concurrency: 2 }
-  ).pipe(Effect.provideContext(base), step(3, "Postgres is connected and the runtime tried"))
+  ).pipe(Effect.provideContext(base), step(3, "Postgres is connected and the runtime checked"))
   const grounds = Context.mergeAll(base, database, runtime)
 
   yield* makeSchemas.pipe(
     Effect.provide(AgentSchemas.layer),
     Effect.provideContext(grounds),
-    step(4, "the agents' schemas are there")
+    step(4, "the agents' schemas exist")
   )
   const plane = yield* Layer.build(layerControlPlane(agentPrograms)).pipe(
     Effect.provideContext(grounds),
@@ -143,9 +143,9 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* Context.get(services, Lifecycle).recover.pipe(
     step(6, "what an earlier choird left running has ended, and its sessions resume")
   )
-  // Not before the agents come up that were running: an execution may restart one.
+  // Only once the agents that were running come up: an execution may restart one.
   yield* Context.get(services, Executions).run.pipe(step(7, "approved changes are being executed"))
-  // Not before the agents come up, which wait for the database as well.
+  // Only once the agents come up, which wait for the database as well.
   yield* Context.get(services, Retention).run
   yield* Layer.build(layerGateways).pipe(Effect.provideContext(services), step(8, "the gateways are started"))
   yield* keepLastGood(home, config)

@@ -1,6 +1,6 @@
 /**
- * Which runtime config.json asks for. `auto` takes Docker where an engine answers in which agents may run, else the sandbox with a word
- * why. It never takes the process runtime: what isolates nothing has to be asked for by name.
+ * The runtime that config.json asks for. `auto` chooses Docker if an engine answers that may run agents, else the sandbox, and says why.
+ * It never chooses the process runtime, which isolates nothing and has to be requested by name.
  */
 import { Effect, type FileSystem, Layer, Result, Runtime, Schedule, Schema } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
@@ -15,7 +15,7 @@ import { layer as layerProcess } from "#src/choird/runtime/process/ProcessRuntim
 import { layer as layerSandbox, probe } from "#src/choird/runtime/sandbox/SandboxRuntime.ts"
 import { DOCKER_RECONNECT_MS } from "#src/choird/runtime/docker/ContainerWatch.ts"
 
-/** The wait of a starting choird for the Docker engine that config.json asks for. */
+/** The longest wait of a starting choird for the Docker engine that config.json asks for. */
 const DOCKER_START_MS_MAX = 20_000
 
 /** No runtime of this host can do what config.json asks for. */
@@ -58,13 +58,13 @@ const usable = Effect.fnUntraced(function* ({ allow_unmapped_root, network }: Ru
   if (problem !== undefined) return yield* new RuntimeUnavailable(problem)
   if (network === "allowlist" && process.getuid?.() !== 0)
     return yield* new RuntimeUnavailable({
-      problem: "runtime.network allowlist needs a choird that is root, to set the rules of the agents' network",
+      problem: "runtime.network allowlist needs choird to be root, to set the rules of the agents' network",
       fix: "run choird as root, or set runtime.network to public"
     })
   return undefined
 })
 
-/** The same runtime, with more to say in `status`. */
+/** The same runtime with further warnings in `status`. */
 const explained = (runtime: RuntimeLayer, why: ReadonlyArray<string>): RuntimeLayer => {
   if (why.length === 0) return runtime
   const service = Effect.map(ContainerRuntime, (service) => ({
@@ -74,9 +74,9 @@ const explained = (runtime: RuntimeLayer, why: ReadonlyArray<string>): RuntimeLa
   return Layer.provide(Layer.effect(ContainerRuntime, service), runtime)
 }
 
-/** A list of places that nothing keeps agents to. */
+/** The warning about a list of allowed places that nothing enforces. */
 const unlisted = ({ network }: RuntimeConfig): ReadonlyArray<string> =>
-  network === "allowlist" ? ["runtime.network allowlist does not hold: only Docker keeps agents to it."] : []
+  network === "allowlist" ? ["runtime.network allowlist has no effect: only Docker enforces it."] : []
 
 const sandbox = (config: RuntimeConfig, home: string, why: ReadonlyArray<string> = []): RuntimeLayer => {
   const chosen = Layer.unwrap(
@@ -98,7 +98,7 @@ const sandbox = (config: RuntimeConfig, home: string, why: ReadonlyArray<string>
 const docker = (config: RuntimeConfig, home: string): RuntimeLayer =>
   Layer.provide(layerDocker({ home, config }), DockerImages.layer({ home, programs: agentPrograms, runtime: config }))
 
-/** An engine may come up beside choird, when the machine boots. */
+/** Waits for an engine that comes up at the same time as choird, when the machine boots. */
 const demanded = (config: RuntimeConfig, home: string): RuntimeLayer =>
   usable(config).pipe(
     Effect.retry({
@@ -115,7 +115,7 @@ const demanded = (config: RuntimeConfig, home: string): RuntimeLayer =>
 const automatic = (config: RuntimeConfig, home: string): RuntimeLayer =>
   Effect.result(usable(config)).pipe(
     Effect.tap((found) =>
-      Result.isFailure(found) ? Effect.logInfo(`the sandbox is taken: ${found.failure.message}`) : Effect.void
+      Result.isFailure(found) ? Effect.logInfo(`using the sandbox: ${found.failure.message}`) : Effect.void
     ),
     Effect.map((found) => {
       if (Result.isSuccess(found)) return docker(config, home)

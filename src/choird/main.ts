@@ -1,4 +1,4 @@
-/** The program choird: in the foreground, until it is told to stop. */
+/** The program choird: runs in the foreground until it receives a signal to stop. */
 import { resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { Cause, Effect, Exit, Fiber, Layer, Logger, References, Result, Runtime, Schema } from "effect"
@@ -17,7 +17,7 @@ const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SI
   choird [--home FOLDER] migrate | backup | restore FILE [--force] [--moved-from FOLDER]... [--moved-to FOLDER]
 
   --home FOLDER     the home; else CHOIR_HOME, else ~/.choir.d. choirctl init makes one
-  --last-good       starts with the configuration that worked last, in the place of config.json
+  --last-good       starts with the last configuration that worked instead of config.json
   --transport WAYS  uds: agents use their Unix sockets. both: the agents' API listens on TCP as well. http: likewise, and
                     agents use that. These four win over transport.http of config.json
   --listen PLACE    HOST:PORT, [IPv6]:PORT or :PORT; 127.0.0.1:9400 by default. Beyond loopback it needs TLS
@@ -27,7 +27,7 @@ const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SI
                     what choirctl db does while no choird runs; a backup goes to standard output, reports to standard error
   --moved-from, --moved-to
                     with restore: rewrite paths below the home that the backup was taken from, to this home or another
-  CHOIR_LOG=stderr prints the log where standard error is no terminal, too
+  CHOIR_LOG=stderr prints the log even if standard error is not a terminal
 `
 
 const INTERRUPTED = 130
@@ -41,13 +41,13 @@ class BadUsage extends Schema.TaggedError<BadUsage>()("BadUsage", { problem: Sch
 
 const print = (text: string) => process.stderr.write(`${text}\n`)
 
-/** Lines for people go to a terminal, or wherever they are asked for; the log files have all of it. */
+/** Lines for people go to a terminal, or on request; the log files have everything. */
 const printed = process.stderr.isTTY || process.env["CHOIR_LOG"] === "stderr" ? print : undefined
 
-/** Failures that no second try mends. */
+/** Failures that a retry cannot fix. */
 const LASTING = new Set(["DatabaseRefused", "DatabaseUrlInvalid", "HomeLockFailed", "HomeNotWritable", "SchemaTooNew"])
 
-/** The code that an error asks for. Without one the failure may pass, so that a supervisor tries again. */
+/** The exit code of an error. Without one of its own the failure may be temporary, so a supervisor tries again. */
 const codeOf = (error: unknown): number => {
   const code: unknown = Reflect.get(Object(error), Runtime.errorExitCode)
   if (typeof code === "number") return code
@@ -100,9 +100,9 @@ const outside: Outside = {
     })
 }
 
-/** Standard error takes the reports of a task and nothing else. */
+/** Standard error carries only the reports of a task. */
 const doTask = (home: string, task: Task) => {
-  // Each write tells its own failure; without a listener the process would die of it all the same.
+  // Each write reports its own failure; without a listener the process would still die of it.
   process.stdout.on("error", () => undefined)
   return maintain(home, task, outside).pipe(
     Effect.scoped,
@@ -126,7 +126,7 @@ const choird = ({ home, last_good, task, transport }: Chosen) =>
 
 const badUsage = (problem: string) => ({ usage: new BadUsage({ problem }).message, code: 2 })
 
-/** Nothing for a choird that is to run; null for words that mean nothing. */
+/** Undefined to run choird; null for unknown words. */
 const taskOf = (
   [name, file, ...more]: ReadonlyArray<string>,
   force: boolean,
@@ -138,7 +138,7 @@ const taskOf = (
   return (name === "migrate" || name === "backup") && file === undefined && !flagged ? { name } : null
 }
 
-/** A home is where it was unless the flags say otherwise. */
+/** The home has not moved unless the flags say so. */
 const moveOf = (from: ReadonlyArray<string>, to: string | undefined, home: string): Move | undefined =>
   from.length === 0 && to === undefined
     ? undefined
@@ -151,7 +151,7 @@ interface Chosen {
   readonly transport: TransportFlags
 }
 
-/** The task that choird is given, or the reason why it has none. */
+/** The task on the command line, or the reason why there is none. */
 const options = (): Chosen | { readonly home?: never; readonly usage: string; readonly code: number } => {
   const tooOld = nodeTooOld(process.versions.node)
   if (tooOld !== undefined) return { usage: `choird: ${tooOld}`, code: 78 }
@@ -180,7 +180,7 @@ const options = (): Chosen | { readonly home?: never; readonly usage: string; re
   const task = taskOf(positionals, values.force === true, move)
   if (task === null) return badUsage(`there is no task "${positionals.join(" ")}"`)
   const transport = transportFlags(values)
-  if (transport === undefined) return badUsage("--transport is uds, http or both")
+  if (transport === undefined) return badUsage("--transport must be uds, http or both")
   return { home: folder, task, transport, last_good: values["last-good"] }
 }
 
@@ -192,12 +192,12 @@ const main = () => {
     return
   }
   const fiber = Effect.runFork(choird(chosen))
-  // A stopped choird has done what it was there for; a stopped task has not.
+  // A stopped choird has done its work; a stopped task has not.
   const interrupted = chosen.task === undefined ? 0 : INTERRUPTED
   fiber.addObserver((exit) => process.exit(Exit.isSuccess(exit) ? exit.value : interrupted))
   let asked = false
   const stop = () => {
-    // Who asks twice does not want to wait, and what is not finished is taken up by the next start.
+    // A second signal means not to wait; the next start resumes what is unfinished.
     if (asked) process.exit(INTERRUPTED)
     asked = true
     setTimeout(() => process.exit(75), CHOIRD_STOP_MS_MAX).unref()

@@ -1,6 +1,6 @@
 /**
- * What is done to a home's database while no choird runs on it: `choirctl db` starts this program for it, since only choird opens
- * databases (docs/operating.md). Each task holds the home, so that no choird starts meanwhile.
+ * Maintenance of a home's database while no choird runs on it: `choirctl db` starts this program, since only choird opens databases
+ * (docs/operating.md). Each task locks the home, so that no choird starts meanwhile.
  */
 import { Context, Effect, Layer, Runtime, Schema, Stream } from "effect"
 import { ConfigStore } from "./config/ConfigStore.ts"
@@ -23,11 +23,11 @@ export type Task =
   | { readonly name: "backup" }
   | ({ readonly name: "restore" } & Restoration)
 
-/** Whoever takes the bytes of a backup does not, as on a full disk. What was written of it is worth nothing. */
+/** The bytes of a backup cannot be written, as on a full disk. The part that was written is worthless. */
 export class OutputRefused extends Schema.TaggedError<OutputRefused>()("OutputRefused", { problem: Schema.String }) {
   override readonly [Runtime.errorExitCode] = 1
   override get message() {
-    return `the backup cannot be written: ${this.problem}. Make room where it is to lie, or choose another place`
+    return `the backup cannot be written: ${this.problem}. Free some space there, or choose another place`
   }
 }
 
@@ -39,7 +39,7 @@ export interface Outside {
   readonly write: (bytes: Uint8Array) => Effect.Effect<void, OutputRefused>
 }
 
-/** The home's own database, as it is: not migrated. */
+/** The home's own database as it is, not migrated. */
 const openDatabase = Effect.fnUntraced(function* (home: string) {
   const files = yield* Layer.build(ConfigStore.layer({ home }))
   const store = Context.get(files, ConfigStore)
@@ -57,7 +57,7 @@ const migrated = Effect.gen(function* () {
   return { kind, applied, migration: NEWEST }
 })
 
-/** A database without tables has nothing to back up, so that it is migrated first, as a start of choird would. */
+/** A database without tables has nothing to back up, so it is migrated first, as by a start of choird. */
 const backedUp = ({ version, write }: Outside) =>
   Effect.gen(function* () {
     const { kind } = yield* Database
@@ -80,7 +80,7 @@ const doTask = Effect.fnUntraced(function* (task: Task, outside: Outside) {
   }
 })
 
-/** Does a task in the caller's scope and answers its result. A task ends when another program may use its home or its database. */
+/** Runs a task in the caller's scope and returns its result. It ends if another program may use its home or its database. */
 export const maintain = Effect.fn("maintenance.run")(function* (home: string, task: Task, outside: Outside) {
   const { database, lost } = yield* openDatabase(home)
   const done = Effect.provideContext(doTask(task, outside), database)

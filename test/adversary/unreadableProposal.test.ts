@@ -56,7 +56,7 @@ describeStores("a stored proposal that cannot be read", (it) => {
         const damage = BROKEN[0]?.[1] ?? (() => Effect.void)
         yield* life.within(Effect.flatMap(SqlClient.SqlClient, (sql) => damage(sql, BigInt(approval_id))))
         const row = yield* life.get(approval_id)
-        assert.match(shownText(row), /unreadable for this version of Choir.*stored payload: \{"old":1\}/su)
+        assert.match(shownText(row), /This version of Choir cannot read or carry out.*stored payload: \{"old":1\}/su)
         yield* life.decide(approval_id, "rejected")
         assert.strictEqual((yield* life.get(approval_id)).status, "rejected")
       }),

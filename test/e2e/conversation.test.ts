@@ -179,7 +179,7 @@ const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
       assert.deepStrictEqual(conversationProblems([inbox_id], history), [])
       assert.isTrue(existsSync(join(installation.workspace, "late.txt")))
       // A container outlives choird, and is heard before it is removed: on its socket, or on the port that it was told.
-      const flushed = /its container of before flushed up to revision \d+/u
+      const flushed = /its earlier container flushed up to revision \d+/u
       assert.strictEqual(flushed.test(yield* installation.logged), installation.outlives)
     })
   )

@@ -3,10 +3,10 @@ import { Effect, PubSub, Stream } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { AgentView } from "./Lifecycle.ts"
 
-/** Changes of agents that a slow listener may be behind before it loses the oldest. */
+/** Changes that a slow listener may be behind before it loses the oldest. */
 const AGENT_CHANGES_BUFFERED_MAX = 256
 
-/** An agent of which nothing is known but its name. */
+/** The view of an agent of which only the name is known. */
 const unknownOf = (agent_id: AgentId): AgentView => ({
   agent_id,
   status: "stopped",
@@ -23,10 +23,10 @@ const unknownOf = (agent_id: AgentId): AgentView => ({
 
 export interface AgentViews {
   readonly of: (agent_id: AgentId) => AgentView
-  /** Agents that something became of, whether config.json still knows them or not. */
+  /** Agents that have a view, whether config.json still has them or not. */
   readonly known: () => ReadonlyArray<AgentId>
   readonly change: (agent_id: AgentId, change: Partial<AgentView>) => Effect.Effect<AgentView>
-  /** Nothing of its last run is left in the view but why it ended. */
+  /** Clears the last run from the view, except why it ended. */
   readonly end: (agent_id: AgentId, status: "stopped" | "crashed", reason: string | null) => Effect.Effect<AgentView>
   readonly changes: Stream.Stream<AgentView>
   /** The view of an agent, and then each change of it. */

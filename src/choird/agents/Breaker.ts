@@ -4,7 +4,7 @@ export const BREAKER_WINDOW_MS = 300_000
 /** Crashes within an hour that stop an agent, so that it never starts more than twelve times (R9). */
 export const BREAKER_HOURLY_CRASHES_MAX = 12
 const BREAKER_HOUR_MS = 3_600_000
-/** Stops an agent that crashes again and again (R9), decided from the times of its crashes since it was started by hand. */
+/** The breaker of an agent that crashes repeatedly (R9), from the times of its crashes since it was started by hand. */
 
 export interface Breaker {
   /** The crashes of the last hour, the oldest first. */

@@ -29,15 +29,15 @@ import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 
 /** The time that a container may take to go before the agent's status says so, in ms. */
 const CONTAINER_LINGERS_MS = 1000
-/** From starting an agent's container until it says hello. */
+/** The time from the start of an agent's container to its hello. */
 const AGENT_START_MS_MAX = 30_000
 /** A graceful stop, from the signal to the goodbye, beside `memory.summary_timeout_ms` for the session's summary (D18). */
 const AGENT_STOP_MS_MAX = 30_000
-/** From an agent's accepted goodbye to its exit; afterwards it is killed. */
+/** The time from an agent's accepted goodbye to its exit; then it is killed. */
 const AGENT_EXIT_MS_MAX = 5000
 /** The longest wait for the last lines of an ended agent to reach its log. */
 const AGENT_OUTPUT_MS_MAX = 500
-/** Between two looks whether a session was frozen while its agent runs. */
+/** The interval between checks for a frozen session while its agent runs. */
 const FROZEN_LOOK_MS = 5000
 
 export interface EpochServices {
@@ -54,9 +54,9 @@ export interface EpochPlan {
   readonly row: SessionRow
   readonly bindings: ResourceBindings
   readonly config: Config
-  /** The silence that the agent may keep, at this moment. */
+  /** The silence that the agent is currently allowed. */
   readonly silence_ms_max: Effect.Effect<number>
-  /** Why a session with so many bytes of events is to end, as things stand; undefined for one that may go on. */
+  /** The reason to end a session with this many bytes of events; undefined for one that may continue. */
   readonly fullAt: (log_bytes: number) => Effect.Effect<string | undefined>
   /** The time that its model may take to summarize the session, at this moment. */
   readonly summary_ms_max: Effect.Effect<number>
@@ -67,11 +67,11 @@ export interface EpochPlan {
   readonly stop: Deferred.Deferred<void>
   /** Runs when the agent has said hello. */
   readonly onReady: Effect.Effect<void>
-  /** Runs when the start has to wait for what is away. */
+  /** Runs when the start has to wait for something unavailable. */
   readonly onWait: (why: string) => Effect.Effect<void>
   /** Runs when the agent is about to be stopped. */
   readonly onStopping: Effect.Effect<void>
-  /** Runs when the epoch is over and its container is not gone after CONTAINER_LINGERS_MS; `crash` says why it is to go, if it crashed. */
+  /** Runs when the container of an ended epoch is not gone after CONTAINER_LINGERS_MS; `crash` is the reason of a crash. */
   readonly onLingering: (crash: string | undefined) => Effect.Effect<void>
 }
 
@@ -112,7 +112,7 @@ const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan
   return container
 })
 
-/** Why the session's row wants the agent gone. An agent that is told of a frozen session exits by itself; one that does not is found here. */
+/** The reason in the session's row to end the agent. This catches one that ignores the news of its frozen session. */
 const awaitRow = Effect.fnUntraced(function* (
   { sessions }: EpochServices,
   { fullAt, row: { session_id } }: EpochPlan
@@ -133,21 +133,21 @@ const awaitRow = Effect.fnUntraced(function* (
 type Cause =
   | { readonly type: "goodbye"; readonly reason: string }
   | { readonly type: "stop" }
-  /** The agent sent events that are not known here; it is to send the rest and go (D53). */
+  /** The agent sent events that are not known here; it must send the rest and exit (D53). */
   | { readonly type: "newer" }
   | { readonly type: "frozen"; readonly reason: string }
-  /** The session's log is at its limit; the agent is to send the rest and go. */
+  /** The session's log is at its limit; the agent must send the rest and exit. */
   | { readonly type: "full"; readonly reason: string }
   | { readonly type: "crash"; readonly reason: string }
 
-/** The agent hears of these, and has its time to say goodbye. */
+/** The causes that the agent hears of, with time to say goodbye. */
 const ENDED_GRACEFULLY: ReadonlySet<Cause["type"]> = new Set(["stop", "newer", "full"])
 
 const crash = (reason: string): Cause => ({ type: "crash", reason })
 
 /**
- * The crash of an agent of which nothing is heard, after a look at its container: one that is gone says what the agent died of, and
- * one that runs says that the agent hangs (E8).
+ * The crash of a silent agent, by the state of its container: if it is gone, its exit says what the agent died of; if it runs, the
+ * agent hangs (E8).
  */
 const silentCrash = Effect.fnUntraced(function* ({ exit }: Container, condition: Condition, silence: string) {
   switch (condition) {
@@ -164,7 +164,7 @@ const silentCrash = Effect.fnUntraced(function* ({ exit }: Container, condition:
   }
 })
 
-/** An agent that misses a heartbeat may be dead without its container's exit having been told; it is not waited for (E8). */
+/** An agent that misses a heartbeat may be dead although its container's exit was never reported; this does not wait for the report (E8). */
 const awaitGone = Effect.fnUntraced(function* (
   container: Container,
   last_heartbeat_ms: (now_ms: number) => number,
@@ -178,7 +178,7 @@ const awaitGone = Effect.fnUntraced(function* (
   }
 })
 
-/** An agent that is heard while its container is looked at does not hang. */
+/** An agent that is heard while its container is inspected does not hang. */
 const awaitHung = Effect.fnUntraced(function* (
   container: Container,
   last_heartbeat_ms: (now_ms: number) => number,
@@ -204,7 +204,7 @@ const watch = Effect.fnUntraced(function* (
   const { onReady, onStopping, row, silence_ms_max, stop, summary_ms_max } = plan
   const { session_id } = row
   const goodbye = Effect.map(Deferred.await(liveness.goodbye), (reason): Cause => ({ type: "goodbye", reason }))
-  // The handler tells of the goodbye before the agent can know that it was accepted.
+  // The handler reports the goodbye before the agent can know that it was accepted.
   const exited = Effect.flatMap(container.exit, (exit) =>
     Deferred.isDoneUnsafe(liveness.goodbye) ? goodbye : Effect.succeed(crash(exitText(exit)))
   )
@@ -232,7 +232,7 @@ const watch = Effect.fnUntraced(function* (
   yield* onStopping
   // The session's summary has its own time beside that of the stop itself.
   const limit_ms = AGENT_STOP_MS_MAX + (yield* summary_ms_max)
-  // A database that is away keeps the agent from hearing of it; it is stopped when its time is over all the same.
+  // If the database is away, the agent does not hear of it, but is still stopped when its time is up.
   const asked = Effect.andThen(services.signals.stop(session_id, limit_ms), Effect.never)
   const tooLate = Effect.as(Effect.sleep(limit_ms), running)
   const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate, asked])
@@ -245,13 +245,13 @@ const watch = Effect.fnUntraced(function* (
   return { cause: running, ready: true }
 })
 
-/** Makes the agent's token worthless: at once in memory, and the row follows when the database lets it. */
+/** Revokes the agent's token: at once in memory, and in its row when the database allows it. */
 const revoke = ({ tokens }: EpochServices, session_id: SessionId) =>
   Effect.catchTag(tokens.revoke(session_id), "DatabaseAway", ({ problem }) =>
-    Effect.logWarning("the token's row stayed", { problem })
+    Effect.logWarning("cannot revoke the token in the database", { problem })
   )
 
-/** The next epoch's token supersedes this one's, so that whoever still holds that is told that it is fenced (D8, E13). */
+/** The next epoch's token supersedes this one's: a process that still uses the old one learns that it is fenced (D8, E13). */
 const fence = (services: EpochServices, { agent_id, epoch, session_id }: SessionRow) =>
   Effect.catchTag(services.tokens.bootstrap(session_id, agent_id, epoch + 1), "DatabaseAway", () =>
     Effect.as(revoke(services, session_id), undefined)
@@ -274,7 +274,7 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
     yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
   const token =
     cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
-  yield* Effect.logInfo("the agent's token is worthless")
+  yield* Effect.logInfo("the agent's token is no longer valid")
   yield* Effect.logInfo(`epoch ${row.epoch} ends: ${cause.type}; its container is killed unless it is gone`)
   const told = Effect.delay(plan.onLingering(cause.type === "crash" ? cause.reason : undefined), CONTAINER_LINGERS_MS)
   yield* Effect.raceFirst(container.kill, Effect.andThen(told, Effect.never))

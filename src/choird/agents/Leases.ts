@@ -33,7 +33,7 @@ export class ResourceHeld extends Schema.TaggedError<ResourceHeld>()("ResourceHe
   }
 }
 
-/** What these bindings need exclusively; a shared e-mail account needs no lease. */
+/** The resources that these bindings need exclusively; a shared e-mail account needs no lease. */
 export const exclusive = (
   config: Config,
   agent_id: AgentId,
@@ -78,7 +78,7 @@ export class Leases extends Context.Service<
       /** Not in the table: what choird withholds ends with choird. */
       const withheld = new Set<string>()
 
-      /** Fails when somebody has one of them. Whoever looks next waits for the end of this transaction. */
+      /** Fails if any of them is leased. The next caller waits for the end of this transaction. */
       const requireFree = Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>, agent_id: AgentId | null) {
         const kinds = wanted.map(({ kind }) => kind)
         const names = wanted.map(({ name }) => name)
@@ -97,7 +97,7 @@ export class Leases extends Context.Service<
         return yield* new ResourceHeld({ kind: found.kind, resource: ResourceName.make(found.name), holder: null })
       })
 
-      /** Starts are rare, so that one at a time is quick enough and leaves nothing to wait for in a circle. */
+      /** Starts are rare, so one at a time is fast enough, and rules out deadlocks. */
       const take = Effect.fnUntraced(function* (
         agent_id: AgentId,
         session_id: SessionId,
@@ -120,7 +120,7 @@ export class Leases extends Context.Service<
         }),
         withhold: Effect.fn("Leases.withhold")(function* (wanted) {
           yield* requireNotWithheld(wanted)
-          // Withheld before it is looked at: an agent that comes later sees this, one that came earlier is seen.
+          // Withheld before the check: an agent that comes later sees it, and the check sees one that came earlier.
           yield* Effect.acquireRelease(
             Effect.sync(() => wanted.forEach((resource) => withheld.add(keyOf(resource)))),
             () => Effect.sync(() => wanted.forEach((resource) => withheld.delete(keyOf(resource))))

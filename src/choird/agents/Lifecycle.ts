@@ -51,7 +51,7 @@ export interface AgentView {
   readonly manifests: ManifestHashes | null
   readonly since_ms: number
   readonly config_version: number
-  /** The configuration that its run began with; what only a start takes over is in force as it says. */
+  /** The configuration that its run began with; settings that only a start adopts apply as they are in it. */
   readonly started_with: Config | null
   readonly reason: string | null
 }
@@ -65,8 +65,8 @@ export class Lifecycle extends Context.Service<
     /** Leases, builds nothing, starts the container and waits for INIT_HELLO, at most AGENT_START_MS_MAX. Resumes unless `fresh`. */
     start(agent_id: AgentId, options: StartOptions): Effect.Effect<AgentView, AgentRefused>
     /**
-     * Graceful: safe point, summary, flush, TERMINATE_SELF. Who says no goodbye within AGENT_STOP_MS_MAX and the time of
-     * the summary is killed, and the log names the revision after which everything is lost.
+     * Graceful: safe point, summary, flush, TERMINATE_SELF. An agent that says no goodbye within AGENT_STOP_MS_MAX and the
+     * time for the summary is killed, and the log names the revision after which everything is lost.
      */
     stop(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
     /** Binds a running agent to other models until it is started again; crashes keep them. */
@@ -75,9 +75,9 @@ export class Lifecycle extends Context.Service<
       models: Pick<ResourceBindings, "llm" | "core_llm">
     ): Effect.Effect<AgentView, AgentRefused>
     /**
-     * Stop and start, to its end even if nobody waits for it any longer. Bindings that the start named are kept, those of `options` replace
-     * them, and the rest comes from the defaults as they are. Refused before the stop if the new bindings cannot be used. The session
-     * stays active between the two, so that a choird that dies there starts the agent when it is back.
+     * Stops and starts the agent, to the end even if nobody waits for it any longer. Bindings that the start named are kept, those of
+     * `options` replace them, and the rest comes from the current defaults. Refused before the stop if the new bindings cannot be used.
+     * The session stays active between the two, so that a choird that dies there starts the agent when it is back.
      */
     restart(agent_id: AgentId, options?: RestartAgent): Effect.Effect<AgentView, AgentRefused>
     /**
@@ -100,9 +100,9 @@ export class Lifecycle extends Context.Service<
     whileAnswering<A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
     /** The age of an agent's last heartbeat, the revision that it named, and the crashes in the breaker's window (R78). */
     lastHeartbeat(agent_id: AgentId): Effect.Effect<LastHeartbeat>
-    /** A heartbeat brought events that are not known here: they are kept, and the agent is to send the rest and go (D53). */
+    /** A heartbeat brought events that are not known here: they are kept, and the agent must send the rest and exit (D53). */
     newer(session_id: SessionId): Effect.Effect<void>
-    /** TERMINATE_SELF was accepted: the exit that follows is no crash. `closed` is a session at its budget. */
+    /** TERMINATE_SELF was accepted: the exit that follows is not a crash. `closed` is a session at its budget. */
     terminating(session_id: SessionId, reason: string): Effect.Effect<void>
     /** Views as they change. */
     readonly changes: Stream.Stream<AgentView>
@@ -110,7 +110,7 @@ export class Lifecycle extends Context.Service<
     follow(agent_id: AgentId): Stream.Stream<AgentView>
   }
 >()("choir/choird/Lifecycle") {
-  /** @param programs what every container is given of this installation. */
+  /** @param programs the programs of this installation that every container gets. */
   static readonly layer = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
     Layer.effect(Lifecycle, make(programs))
 }
@@ -181,7 +181,7 @@ const makeRuns = Effect.fnUntraced(function* (all: RunServices) {
   const fibers = yield* FiberSet.make<void>()
   const runs = new Map<AgentId, Running>()
 
-  /** The only place where a run begins: nothing can come between the look and the entry. */
+  /** The only place where a run begins: nothing can come between the check and the entry. */
   const launch = Effect.fnUntraced(function* (request: RunRequest) {
     const { agent_id } = request
     if (runs.has(agent_id)) return yield* alreadyThere(views.of(agent_id))
@@ -305,7 +305,7 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     )
   })
 
-  /** The bindings of a restart. They are checked while the agent still runs, so that one that cannot come up is not taken down. */
+  /** The bindings of a restart. They are checked while the agent still runs, so that an agent that could not come up again is not stopped. */
   const bindingsAfter = Effect.fnUntraced(function* (agent_id: AgentId, options: RestartAgent) {
     const { agent, config } = yield* known(agent_id)
     const running = runs.of(agent_id)
@@ -335,7 +335,7 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
         ? yield* notRunning(agent_id)
         : yield* views.change(agent_id, { bindings: { ...bindings, ...models } })
     }),
-    // An agent that was stopped for it is started, also when the caller has left meanwhile; choird's own end stops it.
+    // Starts the agent that it stopped even if the caller has left; only choird's own end prevents that.
     restart: Effect.fn("Lifecycle.restart")(function* (agent_id, options = {}) {
       const bindings = yield* bindingsAfter(agent_id, options)
       const restarted = yield* Deferred.make<AgentView, AgentRefused>()

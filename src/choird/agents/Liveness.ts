@@ -16,7 +16,7 @@ export interface Liveness {
   readonly newer: Deferred.Deferred<void>
   /** By the monotonic clock; 0 before the first one. */
   last_heartbeat_ms: number
-  /** Its heartbeats that choird has not answered yet: who waits for choird is not silent, however late the database is (D8). */
+  /** Its heartbeats that choird has not answered yet: an agent that waits for choird is not silent, however slow the database is (D8). */
   unanswered: number
   /** The newest revision that it named. */
   head_rev: number | null
@@ -66,7 +66,7 @@ interface Heard {
   readonly views: AgentViews
 }
 
-/** The part of the lifecycle that handlers speak to. */
+/** The part of the lifecycle that handlers call. */
 export const makeHeartbeats = ({ crashes, livenessBySession, views }: Heard) => ({
   hello: (session_id: SessionId, epoch: number) =>
     Effect.sync(() => {
@@ -122,24 +122,24 @@ export const makeHeartbeats = ({ crashes, livenessBySession, views }: Heard) => 
     })
 })
 
-/** Between two looks at an agent's heartbeats. */
+/** The interval between checks of an agent's heartbeats. */
 export const LIVENESS_LOOK_MS = 500
-/** A look that comes this much too late means that choird itself stood still, so that every clock starts again (D8). */
+/** A check that is this late means that choird itself stood still, so every clock starts again (D8). */
 const CHOIRD_PAUSE_MS = 2000
 
-/** When the agent was last heard, when choird last looked, and how often in a row it found silence beyond the threshold. */
+/** The times of the last heartbeat and the last check, and the number of checks in a row that found silence beyond the threshold. */
 export interface Look {
   readonly last_heartbeat_ms: number
   readonly looked_ms: number
   readonly silent: number
 }
 
-/** Heartbeats that arrived while choird itself was held up are read before the second look. */
+/** Heartbeats that arrived while choird itself was held up are read before the second check. */
 const SILENT_LOOKS = 2
 
 export const isSilent = ({ silent }: Look): boolean => silent >= SILENT_LOOKS
 
-/** A look that comes too late says that choird slept, and what it slept through proves nothing about the agent. */
+/** A late check means that choird slept, and that time proves nothing about the agent. */
 export const look = (before: Look, arrived_ms: number, now_ms: number, threshold_ms: number): Look => {
   const slept = now_ms - before.looked_ms > LIVENESS_LOOK_MS + CHOIRD_PAUSE_MS
   const last_heartbeat_ms = slept ? now_ms : Math.max(before.last_heartbeat_ms, arrived_ms)
@@ -148,8 +148,8 @@ export const look = (before: Look, arrived_ms: number, now_ms: number, threshold
 }
 
 /**
- * Returns once nothing was heard for longer than `threshold_ms` says at that moment, with the silence in ms. `last_heartbeat_ms` tells the
- * newest arrival, by the monotonic clock, to whoever looks at `now_ms`.
+ * Returns the silence in ms once it exceeds the current `threshold_ms`. `last_heartbeat_ms` is the newest arrival as of `now_ms`, by the
+ * monotonic clock.
  */
 export const awaitSilence = Effect.fnUntraced(function* (
   last_heartbeat_ms: (now_ms: number) => number,

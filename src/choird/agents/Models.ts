@@ -1,6 +1,6 @@
 /**
- * Which models an agent speaks with, and the switch to others while it runs. A switch is transient: it lasts until
- * the agent is started again, across crashes of it, and is never written into config.json.
+ * The models of an agent, and the switch to others while it runs. A switch is transient: it survives crashes, but not another
+ * start, and is never written to config.json.
  */
 import { Context, Effect, Layer, Result } from "effect"
 import type { AgentModels } from "#schema/AgentsApi.ts"
@@ -11,13 +11,13 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { unknownBinding } from "./bindings.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 
-/** The models to switch to; what is absent stays, and a core model that was edge's goes with it (E14). */
+/** The models to switch to; an absent one stays, and a core model that was edge's switches with it (E14). */
 export interface ModelChoice {
   readonly llm?: ResourceName
   readonly core_llm?: ResourceName
 }
 
-/** Tells and switches agents' models. */
+/** Reports and switches agents' models. */
 export class Models extends Context.Service<
   Models,
   {
@@ -42,7 +42,7 @@ const make = Effect.fnUntraced(function* () {
   const modelsOf = Effect.fnUntraced(function* (view: AgentView) {
     const { config: running, version } = yield* config.current
     const defaults = running.agents[view.agent_id]?.defaults
-    if (defaults === undefined) return yield* Effect.die(new Error(`${view.agent_id} is in no configuration`))
+    if (defaults === undefined) return yield* Effect.die(new Error(`${view.agent_id} is not in the configuration`))
     const start = { llm: defaults.llm, core_llm: defaults.core_llm ?? defaults.llm }
     return {
       agent_id: view.agent_id,
@@ -62,7 +62,7 @@ const make = Effect.fnUntraced(function* () {
     if (bindings === null || status !== "running")
       return yield* refuse(
         "NOT_RUNNING",
-        `${agent_id} is ${status}, and a switch of models does not outlast a start`,
+        `${agent_id} is ${status}, and a switch of models does not survive a start`,
         `choirctl agent start ${agent_id} --llm <name>, or change its defaults in config.json`
       )
     const llm = choice.llm ?? bindings.llm

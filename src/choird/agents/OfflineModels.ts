@@ -7,7 +7,7 @@ import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
 import { type OfflinePlace, offlinePlaces } from "#src/shared/config/offlineEndpoint.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 
-/** From source it runs from source, else as the bundle beside choird's. */
+/** The program: its source if choird runs from source, else the bundle beside choird's. */
 const PROGRAM = join(
   packageFolder,
   extname(import.meta.url) === ".ts" ? "demo/offline-model/main.ts" : "dist/offline-model.js"
@@ -16,13 +16,13 @@ const PROGRAM = join(
 /** The pause before a model that ended is started again; it doubles with each failure, up to the maximum. */
 const RESTART_MS = 500
 const RESTART_MS_MAX = 30_000
-/** How often to look whether a model that another program serves is still there. */
+/** The interval between checks whether a model of another program still answers. */
 const LOOK_MS = 5000
-/** How long the question whether a model answers may take. */
+/** The longest check whether a model answers. */
 const LOOK_MS_MAX = 2000
-/** How long choird waits at its start for the models to answer before it goes on without them. */
+/** The longest wait of a starting choird for the models to answer before it continues without them. */
 const READY_MS_MAX = 10_000
-/** How long a model that was asked to end may take. */
+/** The longest wait for a model to end. */
 const STOP_MS_MAX = 2000
 
 /** Keeps the offline models of the running configuration answering. */
@@ -49,7 +49,7 @@ const answers = ({ endpoint }: OfflinePlace) =>
     Effect.orElseSucceed(() => false)
   )
 
-/** Why the program ended, from what it printed last. */
+/** The reason why the program ended, from its last output. */
 const reasonOf = (output: string, { port }: OfflinePlace, code: number | null) => {
   if (output.includes("EADDRINUSE"))
     return `another program uses port ${port}; stop it, or change the model's endpoint in config.json`
@@ -57,7 +57,7 @@ const reasonOf = (output: string, { port }: OfflinePlace, code: number | null) =
 }
 
 /**
- * Runs the program until it ends, and answers with what it printed last. It ends with the scope, and by itself when choird is
+ * Runs the program until it ends, and returns what it printed last. It ends with the scope, and by itself when choird is
  * killed: its standard input closes then.
  */
 const serve = (place: OfflinePlace, onReady: () => void) =>
@@ -123,7 +123,7 @@ const make = Effect.fnUntraced(function* () {
     }
   })
 
-  /** Starts what a configuration has more and stops what it has no longer; answers when the new ones are ready. */
+  /** Starts the models that a configuration adds and stops those that it drops; returns when the new ones are ready. */
   const follow = Effect.fnUntraced(function* (places: ReadonlyArray<OfflinePlace>) {
     const wanted = new Map(places.map((place) => [place.endpoint, place]))
     for (const endpoint of Array.from(running, ([endpoint]) => endpoint).filter((name) => !wanted.has(name))) {
@@ -136,7 +136,7 @@ const make = Effect.fnUntraced(function* () {
         if (yield* FiberMap.has(running, place.endpoint)) return Effect.void
         const supervised = keep(place, ready).pipe(
           Effect.tapCause((cause) =>
-            Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("the offline model is left alone", cause)
+            Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("gave up on the offline model", cause)
           )
         )
         yield* FiberMap.run(running, place.endpoint, supervised, { onlyIfMissing: true })

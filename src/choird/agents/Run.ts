@@ -48,7 +48,7 @@ const factsOf = Effect.fnUntraced(function* (
   return { now_ms: yield* monotonicMs, breaker, frozen_reason, newer, full, last_rev, proven } satisfies EpochFacts
 })
 
-/** Between two looks for the message that starts the session after one at its budget. */
+/** The interval between checks for the message that starts the session after one at its budget. */
 export const SUCCESSOR_LOOK_MS = 500
 
 /** Waits for a message without a session; `undefined` when the operator stops the agent first. */
@@ -94,7 +94,7 @@ const leave = Effect.fnUntraced(function* ({ again, services }: RunContext, row:
   return ending
 })
 
-/** An image that the engine lost is built again before the next epoch; one that cannot be ends the run with what to do. */
+/** An image that the engine lost is built again before the next epoch; one that cannot be ends the run with a hint. */
 const withImage = ({ agent_id, prepared, services, stop }: RunContext): Effect.Effect<Ending | undefined> =>
   Effect.raceFirst(
     Effect.match(requireInRuntime(services, agent_id, prepared.image), {
@@ -203,7 +203,7 @@ const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunR
     return
   }
   if (why.unbuilt === true) {
-    // The operator of a home that was restored is about to build it; the people in its chats are not to be alarmed.
+    // The operator of a restored home is about to build it; do not alarm the people in its chats.
     yield* Effect.logWarning(`the agent is not started again: ${why.reason}`)
     yield* retryDatabase(leases.release(agent_id))
     yield* views.end(agent_id, "stopped", why.reason)
@@ -216,10 +216,10 @@ const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunR
   yield* views.end(agent_id, "crashed", why.reason)
 })
 
-/** A broken run says so; what it held is cleared by the next start. */
+/** Reports a defect of a run; the next start clears what the run held. */
 const broken = Effect.fnUntraced(function* ({ views }: RunServices, { agent_id }: RunRequest, defect: unknown) {
   const ref = yield* logDefect("the run broke", defect)
-  const reason = defectWords("choird could not go on with it", ref)
+  const reason = defectWords("choird could not continue it", ref)
   yield* views.end(agent_id, "crashed", reason)
   return { kind: "START_FAILED", reason, hint: "choirctl logs choird" } satisfies Refusal
 })

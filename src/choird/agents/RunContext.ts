@@ -22,7 +22,7 @@ import type { Liveness } from "./Liveness.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { Leases } from "./Leases.ts"
 
-/** Takes what every run is given, once, when the lifecycle is built. */
+/** Collects the services of every run, once, when the lifecycle is built. */
 export const runServices = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
   return {
     audit: yield* Audit,
@@ -46,7 +46,7 @@ export const runServices = Effect.fnUntraced(function* (programs: RunServices["p
 
 export interface RunServices extends EpochServices, PrepareServices {
   readonly audit: Audit["Service"]
-  /** When each agent crashed since its start, by the monotonic clock, as far as the breaker looks back. */
+  /** The crash times of each agent since its start, by the monotonic clock, as far as the breaker looks back. */
   readonly crashes: Map<AgentId, ReadonlyArray<number>>
   readonly inbox: Inbox["Service"]
   readonly outbox: Outbox["Service"]
@@ -64,7 +64,7 @@ export interface RunRequest extends StartRequest {
 export interface RunHandle {
   /** Completed to end the run. */
   readonly stop: Deferred.Deferred<void>
-  /** Completed before `stop` if the agent is started again at once: its session stays active, so that a next choird does it. */
+  /** Completed before `stop` if the agent is started again at once: its session stays active, so that the next choird starts it. */
   readonly again: Deferred.Deferred<void>
   /** The view once the agent runs, or why it does not. */
   readonly started: Deferred.Deferred<AgentView, Refusal>

@@ -7,7 +7,7 @@ import { imageSources } from "./imageSources.ts"
 import { type BuildError, Images } from "#src/choird/images/Images.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 
-/** What became of an agent; see UpdateOutcome of the operator's API. */
+/** The result for one agent; see UpdateOutcome of the operator's API. */
 export interface Updated {
   readonly agent_id: AgentId
   readonly outcome: "built" | "redeployed" | "skipped" | "failed"
@@ -18,7 +18,7 @@ export interface Updated {
 
 type Progress = (line: string) => Effect.Effect<void>
 
-/** What an agent that runs, or is about to, has mounted. */
+/** The image that a running or starting agent has mounted. */
 export const mounted = (view: AgentView): ReadonlyArray<ImageVersion> =>
   view.image_version === null || view.status === "stopped" || view.status === "crashed"
     ? []
@@ -28,12 +28,12 @@ export class Updates extends Context.Service<
   Updates,
   {
     /**
-     * Builds where the commits differ from the image's, and restarts an agent that runs on another image; its session goes on. One
+     * Builds if the commits differ from the image's, and restarts an agent that runs on another image; its session resumes. An agent
      * that does not come up from its new image is started from the last one that worked, and counts as failed. An agent that does not
-     * run is not started. To be asked again after an end half way: what is done is passed over.
+     * run is not started. Call it again after an interruption: finished work is skipped.
      */
     one(agent_id: AgentId, progress: Progress): Effect.Effect<Updated, AgentRefused>
-    /** All agents of config.json, one after the other. One that fails does not keep the others from it. */
+    /** All agents of config.json, one after the other. One that fails does not stop the others. */
     all(progress: Progress): Effect.Effect<ReadonlyArray<Updated>>
   }
 >()("choir/choird/agents/Updates") {
@@ -52,7 +52,7 @@ export class Updates extends Context.Service<
         if (Result.isFailure(built)) return failed(agent_id, built.failure)
         const { image_version, warnings } = built.success
         const about = { agent_id, image_version, warnings }
-        // Looked at again: the agent may have been started or stopped while its image was built.
+        // Checked again: the agent may have been started or stopped while its image was built.
         const now = yield* lifecycle.view(agent_id)
         const isStale = built.success.built || now.image_version !== image_version
         if (now.status !== "running" || !isStale)

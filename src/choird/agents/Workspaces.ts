@@ -12,7 +12,7 @@ import { Leases, type ResourceHeld } from "./Leases.ts"
 import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 import { reapContainer } from "./prepare.ts"
 
-/** The refusal to reset a workspace, which is as it was; `FAILED` may have deleted a part of it. */
+/** The refusal to reset a workspace, which is unchanged; `FAILED` may have deleted part of it. */
 export class WorkspaceRefused extends Schema.TaggedError<WorkspaceRefused>()("WorkspaceRefused", {
   kind: Schema.Literals(["UNKNOWN_WORKSPACE", "WORKSPACE_HELD", "WORKSPACE_REFUSED", "FAILED"]),
   workspace: ResourceName,
@@ -36,7 +36,7 @@ export class Workspaces extends Context.Service<
   {
     /**
      * Stops the agent that holds a workspace, its folder, or one around or below it; then deletes all that is in it and keeps its folder
-     * (D43, R41). No agent can take it meanwhile; refused where a second one works in these folders.
+     * (D43, R41). No agent can take it meanwhile; refused if a second one works in these folders.
      */
     reset(name: ResourceName): Effect.Effect<ResetWorkspace, WorkspaceRefused>
   }
@@ -57,7 +57,7 @@ const userOf = (views: ReadonlyArray<AgentView>, folder: string) =>
     return path !== undefined && overlaps(realOf(path), folder)
   })?.agent_id
 
-/** All names that config.json has for this folder or one that it shares files with. */
+/** All names in config.json of this folder, or of one that shares files with it. */
 const namesOf = ({ workspaces }: Config, folder: string) =>
   Object.entries(workspaces).flatMap(([name, { path }]) => (overlaps(realOf(path), folder) ? [name] : []))
 
@@ -97,7 +97,7 @@ const make = Effect.gen(function* () {
     return lease?.agent_id ?? userOf(yield* lifecycle.list, folder)
   })
 
-  /** Somebody else may have stopped it meanwhile; whether it still holds the workspace is looked at anyway. */
+  /** Somebody else may have stopped it meanwhile; whether it still holds the workspace is checked anyway. */
   const stop = (agent_id: AgentId) =>
     Effect.catch(Effect.asVoid(lifecycle.stop(agent_id)), (error: AgentRefused) =>
       Effect.logDebug(`${agent_id} was not stopped: ${error.message}`)

@@ -1,6 +1,6 @@
 /**
- * What a container that outlived an earlier choird did meanwhile is taken before the container is removed (D15): its socket is opened
- * where it has it mounted, its stored lease counts, and it gets ADOPTED_FLUSH_MS_MAX to send what choird lacks.
+ * Takes the events of a container that outlived an earlier choird, before the container is removed (D15): its socket is opened where
+ * the container has it mounted, its stored lease is valid, and it gets ADOPTED_FLUSH_MS_MAX to send what choird lacks.
  */
 import { Effect, Option, Schema } from "effect"
 import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -11,14 +11,14 @@ import type { RunServices } from "./RunContext.ts"
 
 /** The longest wait for a container that outlived choird to send the events that choird lacks (D15). */
 const ADOPTED_FLUSH_MS_MAX = 10_000
-/** Between two looks at what it sent. */
+/** The interval between checks of what it sent. */
 const ADOPTED_LOOK_MS = 100
-/** Looks without news after which it has sent all. */
+/** Checks without news after which it has sent everything. */
 const ADOPTED_QUIET_LOOKS = 3
 
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 
-/** Returns once choird has all that the agent spoke of, and that did not change for some looks. */
+/** Returns once choird has every event that the agent reported, unchanged for several checks. */
 const flushed = Effect.fnUntraced(function* (
   { sessions }: RunServices,
   { session_id }: SessionRow,
@@ -45,31 +45,31 @@ const heard = Effect.fnUntraced(function* (services: RunServices, row: SessionRo
   const rev = yield* Effect.timeoutOption(flushed(services, row, liveness), ADOPTED_FLUSH_MS_MAX)
   yield* Effect.logInfo(
     Option.match(rev, {
-      onNone: () => `its container of before did not flush within ${ADOPTED_FLUSH_MS_MAX / 1000} s`,
-      onSome: (rev) => `its container of before flushed up to revision ${rev}`
+      onNone: () => `its earlier container did not flush within ${ADOPTED_FLUSH_MS_MAX / 1000} s`,
+      onSome: (rev) => `its earlier container flushed up to revision ${rev}`
     })
   )
 }, Effect.scoped)
 
-/** The agent of an active session, as an earlier choird left it. Whatever goes wrong here only costs what was not acknowledged. */
+/** The agent of an active session, as an earlier choird left it. A failure here costs only what was not acknowledged. */
 export const adopt = Effect.fn("Run.adopt")(function* (services: RunServices, row: SessionRow) {
   const id = Option.getOrUndefined(decodeContainer(row.container))
   if (id?.type !== "docker") return
   const { agent_id, epoch, image_version, session_id } = row
   const { version } = yield* services.config.current
-  // Before anything of it is heard: who the caller is, is asked of the view.
+  // Set before the agent is heard: the view says who the caller is.
   yield* services.views.change(agent_id, {
     session_id,
     epoch,
     image_version,
     config_version: version,
-    reason: "what it did while choird was away is taken over"
+    reason: "choird receives what it did while choird was away"
   })
   const reason = yield* heard(services, row, id).pipe(
     Effect.as(null),
     Effect.catch((error) =>
       Effect.as(
-        Effect.logWarning(`its container of before cannot flush: ${error.message}`),
+        Effect.logWarning(`its earlier container cannot flush: ${error.message}`),
         error._tag === "ContainerError" && error.reason === "unavailable" ? `it waits: ${error.message}` : null
       )
     )

@@ -1,14 +1,14 @@
-/** What becomes of a run when one of its epochs has ended, decided without touching anything (R9, D19). */
+/** The decision about a run when one of its epochs has ended (R9, D19). Pure. */
 import { Effect, type Redacted } from "effect"
 import { type Breaker, crash } from "./Breaker.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { type RunContext, tell } from "./RunContext.ts"
 
-/** An outage of at least this length is told; a restart of the server is not. */
+/** The shortest outage to report; a restart of the server is shorter. */
 const TOLD_MS = 60_000
 const MINUTE_MS = 60_000
 
-/** Reads the facts for the next step of a run, however long the database is away. After a long outage the person at the DM is told. */
+/** Reads the facts for the next step of a run, however long the database is away. After a long outage the person at the DM gets a message. */
 export const afterOutage = Effect.fnUntraced(function* <A>(
   context: Pick<RunContext, "agent_id" | "bindings" | "services">,
   read: Effect.Effect<A>
@@ -23,7 +23,7 @@ export const afterOutage = Effect.fnUntraced(function* <A>(
   return answer
 })
 
-/** How an epoch ended. Its container is gone and its socket closed when this is known. */
+/** The end of an epoch, known once its container is gone and its socket closed. */
 export type EpochEnd =
   /** TERMINATE_SELF was accepted: choird has every event. */
   | { readonly type: "goodbye"; readonly reason: string }
@@ -40,18 +40,18 @@ export type EpochEnd =
       readonly reason: string
       readonly ready: boolean
       readonly token?: Redacted.Redacted | undefined
-      /** In which the agent itself says why it died; nobody has looked at them yet. */
+      /** The agent's own words on why it died; unchecked. */
       readonly last_words?: string | undefined
     }
 
-/** What the session's row and the run know when an epoch has ended. */
+/** The facts of the session's row and the run when an epoch has ended. */
 export interface EpochFacts {
   readonly now_ms: number
   readonly breaker: Breaker
   readonly frozen_reason: string | null
-  /** Why this choird cannot run the session, if it holds events that are not known here. */
+  /** The reason why this choird cannot run the session, if it holds events that are not known here. */
   readonly newer: string | undefined
-  /** Why the session takes no further events, if its log is at its limit. */
+  /** The reason why the session takes no further events, if its log is at its limit. */
   readonly full: string | undefined
   readonly last_rev: number
   /** Whether an epoch of this run was ready before. */
@@ -96,14 +96,14 @@ export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
   switch (end.type) {
     case "goodbye":
       if (end.reason !== BUDGET) return { type: "end", status: "stopped" }
-      // A session that took no message and is at its budget would have a successor that does the same, for ever.
+      // A session at its budget before its first message would have a successor that does the same, forever.
       return facts.last_rev === 0 ? crashed("it ended before its first event", facts) : { type: "await message" }
     case "stopped":
       return { type: "end", status: "stopped" }
     case "crashed":
       if (facts.newer !== undefined) return notRun(facts)
       if (facts.full !== undefined) return logFull(facts.full)
-      // Whoever started it is there to read why it does not start; trying again is for an agent that did start once.
+      // The operator who started it is there to read why it failed; only an agent that came up once is tried again.
       return end.ready || facts.proven
         ? crashed(end.reason, facts)
         : { type: "end", status: "crashed", kind: "START_FAILED", reason: end.reason }

@@ -1,4 +1,4 @@
-/** Which resources a run is bound to: an agent's defaults, and what its start overrides of them. */
+/** The resources that a run is bound to: an agent's defaults, and what its start overrides. */
 import { Effect, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
 import {
@@ -14,7 +14,7 @@ import type { RestartAgent, RestartedAgent, StartAgent } from "#schema/AgentsApi
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 
-/** False as well for a file that is not valid: then `config validate` says what is wrong with it. */
+/** False for an invalid file, too: `config validate` then says what is wrong with it. */
 export const isInFile = (home: string, agent_id: AgentId) =>
   loadFiles(home).pipe(
     Effect.match({
@@ -23,7 +23,7 @@ export const isInFile = (home: string, agent_id: AgentId) =>
     })
   )
 
-/** Why there are none, and what helps. */
+/** The reason why there are none, and a hint. */
 export interface BindingProblem {
   readonly reason: string
   readonly hint: string
@@ -40,7 +40,7 @@ const TABLES = {
   email: "email_accounts"
 } as const satisfies Record<Exclude<keyof ResourceBindings, "dms">, keyof Config>
 
-/** The first binding whose name config.json does not hold; also of bindings that an older configuration gave. */
+/** The first binding whose name is not in config.json; bindings may come from an older configuration. */
 export const unknownBinding = (config: Config, bindings: ResourceBindings): BindingProblem | undefined => {
   for (const [key, table] of Object.entries(TABLES)) {
     const names = key === "dm" ? boundDms(bindings) : [bindings[key as keyof typeof TABLES]]
@@ -58,7 +58,7 @@ export const unknownBinding = (config: Config, bindings: ResourceBindings): Bind
 type Optional = "voice_profile" | "git_identity" | "notion" | "email"
 const OPTIONAL: ReadonlyArray<Optional> = ["voice_profile", "git_identity", "notion", "email"]
 
-/** What a start is told. `explicit` says which of the names an operator chose, where others are only carried over; absent: all. */
+/** The options of a start. `explicit` lists the names that an operator chose rather than carried over; absent: all. */
 export interface StartOptions extends StartAgent {
   readonly explicit?: ReadonlyArray<NamedBinding>
 }
@@ -95,7 +95,7 @@ export const bindingsOf = (
   return Result.succeed({ ...bindings, explicit })
 }
 
-/** What a run is bound to, or an agent's defaults name, for one binding; DMs as a list, however they are written. */
+/** The value of one binding in a run or in an agent's defaults; DMs always as a list. */
 const bound = (bindings: RunBindings, key: NamedBinding) => (key === "dm" ? boundDms(bindings) : bindings[key])
 const usualOf = (defaults: Agent["defaults"], key: NamedBinding) => {
   if (key === "core_llm") return defaults.core_llm ?? defaults.llm
@@ -105,8 +105,8 @@ const usualOf = (defaults: Agent["defaults"], key: NamedBinding) => {
 const isSame = (one: unknown, other: unknown) => canonicalJson({ one }) === canonicalJson({ one: other })
 
 /**
- * What a start named. A run of an earlier version does not say it: what differs from these defaults, those that it began with, except for
- * `core_llm`, which no such start could name.
+ * The bindings that a start named. A run of an earlier version does not record them: they are those that differ from `defaults`, with
+ * which it began, except for `core_llm`, which no such start could name.
  */
 export const explicitOf = (bindings: RunBindings, defaults: Agent["defaults"]): ReadonlyArray<NamedBinding> =>
   bindings.explicit ??
@@ -132,7 +132,7 @@ export const restartBindings = (
 
 const text = (value: string | ReadonlyArray<string>) => [value].flat().join(", ")
 
-/** What a run keeps of its start although its agent's default says something else. */
+/** The bindings that a run keeps from its start although its agent's defaults differ. */
 export const keptOf = (bindings: RunBindings, { defaults }: Agent): RestartedAgent["keeps"] =>
   (bindings.explicit ?? []).flatMap((binding) => {
     const name = bound(bindings, binding)

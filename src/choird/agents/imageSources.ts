@@ -1,4 +1,4 @@
-/** What an agent's image is built from, as the running configuration and the agent's bindings have it. */
+/** The sources of an agent's image, from the running configuration and the agent's bindings. */
 import { Effect } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -6,7 +6,7 @@ import { buildSecretProblem, defaultBindings } from "#src/choird/images/imageSec
 import type { ImageSources } from "#src/choird/images/Images.ts"
 import type { AgentView } from "./Lifecycle.ts"
 
-/** The tools' secrets are held against the bindings of the agent while it runs, else against those of its next start. */
+/** The tools' secrets are checked against the bindings of the running agent, else against those of its next start. */
 export const imageSources = Effect.fnUntraced(function* (
   store: ConfigStore["Service"],
   agent_id: AgentId,

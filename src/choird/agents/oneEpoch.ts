@@ -1,4 +1,4 @@
-/** One epoch as its run sees it: what it begins with, and what it means when it does not come up. */
+/** One epoch as its run sees it: its start, and the consequences if it does not come up. */
 import { Clock, Deferred, Effect, Redacted, Result } from "effect"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
 import { logFull } from "#src/choird/sessions/logLimit.ts"
@@ -10,7 +10,7 @@ import type { RunContext } from "./RunContext.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 
 const LAST_WORDS_CHARS_MAX = 400
-/** A shorter value is hardly a secret, and would match ordinary words. */
+/** Shorter values are hardly secrets, and would match ordinary words. */
 const SECRET_CHARS_MIN = 8
 
 /** One line that is safe to print. Secrets go first, since what is left out of the line could hide half of one. */
@@ -41,8 +41,8 @@ const cameUp = ({ agent_id, prepared, remark, services, started }: RunContext) =
   })
 
 /**
- * How long the agent may be silent: what the running configuration says, or what it said before while the agent still beats as it
- * was told then. A shorter time counts once the agent has taken it over.
+ * The silence that the running configuration allows the agent. A shorter one counts only once the agent has adopted it, since
+ * until then the agent's heartbeats follow the previous configuration.
  */
 const patienceOf = ({ agent_id, prepared, services }: RunContext) => {
   let agreed_ms = prepared.config.crash_detection_threshold_ms
@@ -53,7 +53,7 @@ const patienceOf = ({ agent_id, prepared, services }: RunContext) => {
   })
 }
 
-const LINGERS = "its token is worthless, but its container is not gone yet"
+const LINGERS = "its token is no longer valid, but its container is not gone yet"
 
 /** One epoch from its token to its end; whatever keeps a container from starting is a crash of the agent. */
 export const oneEpoch = Effect.fnUntraced(function* (
@@ -113,7 +113,7 @@ export const oneEpoch = Effect.fnUntraced(function* (
     return { type: "ended", end, ready, tried: true } as const
   }
   const { failure } = ended
-  // What cannot be ended still holds the agent's resources, and nothing new may begin beside it.
+  // A container that cannot be ended still holds the agent's resources, so nothing new may start beside it.
   if (failure instanceof ContainerError && failure.reason === "stuck")
     return { type: "stuck", row, reason: failure.message } as const
   const end: EpochEnd = { type: "crashed", reason: failure.message, ready }

@@ -1,4 +1,4 @@
-/** What has to be there before an agent can be started: resources, secrets, an image, leases, and a session to run in. */
+/** The prerequisites of an agent's start: resources, secrets, an image, leases, and a session to run in. */
 import { statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { Clock, Effect, Option, Result, Schema } from "effect"
@@ -21,7 +21,7 @@ export interface PrepareServices extends ImageServices {
   readonly sessions: SessionStore["Service"]
 }
 
-/** What is to be started. */
+/** The request to start an agent. */
 export interface StartRequest {
   readonly agent_id: AgentId
   readonly bindings: RunBindings
@@ -60,7 +60,7 @@ const foldersAround = (path: string): ReadonlyArray<string> => {
   return parent === path ? [] : [parent, ...foldersAround(parent)]
 }
 
-/** The workspace in which a folder lies, by its name or by where links lead: an agent there may put a link to anything in its place. */
+/** The workspace in which a folder lies, by its path or through links: an agent there could replace the folder with a link to anything. */
 const workspaceAround = ({ workspaces }: Config, path: string) => {
   const around = foldersAround(resolve(path)).map(realOf)
   return Object.entries(workspaces).find(([, other]) => {
@@ -69,7 +69,7 @@ const workspaceAround = ({ workspaces }: Config, path: string) => {
   })?.[0]
 }
 
-/** The resources are configured, their secrets have values, and the workspace is there. */
+/** Checks that the resources are configured, their secrets have values, and the workspace exists. */
 export const checkResources = Effect.fnUntraced(function* (
   services: PrepareServices,
   config: Config,
@@ -110,8 +110,8 @@ export const checkResources = Effect.fnUntraced(function* (
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 
 /**
- * Ends what is left of the container that a session's row remembers. Whoever it belongs to, no new epoch begins before it is gone
- * (R8). Nothing is left of one whose scope has closed as it should.
+ * Removes what is left of the container in a session's row. No new epoch begins before it is gone, no matter whose it is (R8).
+ * Nothing is left if its scope closed properly.
  */
 export const reapContainer = ({ runtime }: Pick<PrepareServices, "runtime">, { container }: SessionRow) =>
   Option.match(decodeContainer(container), { onNone: () => Effect.void, onSome: runtime.reap })
@@ -170,9 +170,9 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
       hint: fix
     }))
   }
-  // The agent does not run, so that whatever it holds is left over from a run that a death cut short.
+  // The agent does not run, so anything that it holds is left over from a run that was cut short.
   yield* leases.release(agent_id)
-  // A session that does not exist yet is leased to under an id that no other has; the leases move when it does.
+  // The leases go to an unused id while the session does not exist yet, and move to it when it does.
   const leased_to = latest?.session_id ?? sessionId(yield* Clock.currentTimeMillis, randomBytes(4))
   yield* Effect.catchTag(
     leases.acquire(agent_id, leased_to, exclusive(config, agent_id, bindings)),

@@ -1,6 +1,6 @@
 /**
- * What a starting choird does about the agents of an earlier one: ends their containers by identity, frees what nobody uses any
- * more, and resumes what was active (docs/protocol.md, Recovery).
+ * Recovers the agents of an earlier choird at start: ends their containers by identity, frees what nobody uses any more, and resumes
+ * what was active (docs/protocol.md, Recovery).
  */
 import { Effect, Option, Result, Schema } from "effect"
 import { AgentId } from "#schema/Ids.ts"
@@ -12,7 +12,7 @@ import { REAPS_IN_FLIGHT_MAX } from "#src/choird/runtime/docker/removeContainer.
 
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 
-/** Ends what a session's container left, and says whether it is gone. One that does not die is tried again when its agent is prepared, and keeps it from starting. */
+/** Removes what is left of a session's container, and says whether it is gone. Until it is, its agent cannot start; each start tries again. */
 const reap = Effect.fnUntraced(function* (services: RunServices, row: SessionRow) {
   const reaped = yield* Effect.result(reapContainer(services, row))
   if (Result.isFailure(reaped))
@@ -20,7 +20,7 @@ const reap = Effect.fnUntraced(function* (services: RunServices, row: SessionRow
   return Result.isSuccess(reaped)
 })
 
-/** An active session's container of the engine may have to say something; its run hears it and ends it. */
+/** An active session's container of the engine may still have events; its run takes them and ends it. */
 const isHeard = ({ container }: SessionRow) =>
   Option.exists(decodeContainer(container), ({ type }) => type === "docker")
 
@@ -41,7 +41,7 @@ const awaitingRuns = Effect.fnUntraced(function* (services: RunServices, active:
   return awaiting
 })
 
-/** Every container of the host's own runtimes is gone when this returns; the agents themselves come up afterwards, and none of them holds up another. */
+/** Every container of the host's own runtimes is gone when this returns; the agents come up afterwards, independently of each other. */
 export const recoverRuns = Effect.fn("Lifecycle.recover")(function* (
   services: RunServices,
   launch: (request: RunRequest) => Effect.Effect<void>

@@ -10,10 +10,10 @@ import type { AgentRefused } from "./Lifecycle.ts"
 import type { Next } from "./afterEpoch.ts"
 import { type RunContext, tell } from "./RunContext.ts"
 
-/** Ends for which no image is to blame. */
+/** Kinds of ends that are not an image's fault. */
 const OF_THE_SESSION: ReadonlySet<string> = new Set(["FROZEN", "LOG_FULL", "NEWER_EVENTS"])
 
-/** The run with the image to go back to; nothing where there is none, or the image is not to blame. */
+/** The run with the image to go back to; undefined if there is none, or if the image is not at fault. */
 export const fallBack = Effect.fn("Run.fallBack")(function* (
   context: RunContext,
   ending: Extract<Next, { readonly type: "end" }>
@@ -30,7 +30,7 @@ export const fallBack = Effect.fn("Run.fallBack")(function* (
   yield* Effect.logError(remark)
   const detail = { refused: "START_FAILED", image_version: failed, reason: ending.reason, back_to: image_version }
   yield* services.audit.record({ who: "choird", action: "agent.image", agent_id, detail })
-  yield* tell(context, `My new version did not start, so I go on with the one before: ${ending.reason}.`)
+  yield* tell(context, `My new version did not start, so I am back on the previous one: ${ending.reason}.`)
   return { ...context, remark, prepared: { ...prepared, image: earlier } }
 })
 
@@ -47,7 +47,7 @@ export interface ImageServices {
   readonly views: AgentViews
 }
 
-/** An image that was compared with what was built, and what it says of its tools and skills. */
+/** An image that was verified against its build, with its tools and skills. */
 export interface StartImage extends Image {
   readonly manifests: ManifestHashes
 }
@@ -61,8 +61,8 @@ const verified = ({ images }: ImageServices, image: Image) =>
   }))
 
 /**
- * Builds the image again if the runtime lost it, from the commits that it was built of; otherwise it says what to run. An engine that
- * is away says nothing about its images: the start itself waits for it.
+ * Builds the image again if the runtime lost it, from the commits that it was built from; otherwise returns what to run. An engine
+ * that is away says nothing about its images: the start itself waits for it.
  */
 export const requireInRuntime = Effect.fn("requireInRuntime")(function* (
   { config, images, runtime, views }: ImageServices,
@@ -104,7 +104,7 @@ export const newestImage = Effect.fnUntraced(function* (services: ImageServices,
   return image
 })
 
-/** The image that the agent came up from last, where none ever came up from this one. */
+/** The image from which the agent last came up, if it never came up from this one. */
 export const earlierImage = Effect.fnUntraced(function* (services: ImageServices, agent_id: AgentId, image: Image) {
   const earlier = yield* services.images.lastWorking(agent_id, image.image_version)
   if (Option.isNone(earlier)) return Option.none<StartImage>()

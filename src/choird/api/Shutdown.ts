@@ -1,11 +1,11 @@
-/** The operator's wish that choird ends; main waits for it. */
+/** The operator's request that choird ends; main waits for it. */
 import { Context, Deferred, Effect, Layer } from "effect"
 
 export class Shutdown extends Context.Service<
   Shutdown,
   {
     readonly request: Effect.Effect<void>
-    /** Returns once somebody asked. */
+    /** Returns once it was requested. */
     readonly requested: Effect.Effect<void>
   }
 >()("choir/choird/Shutdown") {

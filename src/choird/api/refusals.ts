@@ -67,7 +67,7 @@ export const fromAgentRefused = ({ hint, kind, reason }: AgentRefused): ApiError
 
 export const fromSessionUnknown = ({ hint, message }: SessionUnknown) => notFound("UNKNOWN_SESSION", message, hint)
 
-/** A session that is not there, or whose events only a later choird knows. */
+/** A session that does not exist, or whose events only a later choird knows. */
 export const fromSessionUnreadable = (error: SessionUnknown | NewerEvents) =>
   error._tag === "SessionUnknown" ? fromSessionUnknown(error) : conflict("NEWER_EVENTS", error.message, error.hint)
 
@@ -135,7 +135,7 @@ export const fromHostToolRefused = ({ kind, reason }: HostToolRefused): ApiError
 export const fromWorkspaceRefused = ({ hint, kind, reason }: WorkspaceRefused): ApiError =>
   kind === "UNKNOWN_WORKSPACE" ? notFound(kind, reason, hint) : conflict(kind, reason, hint)
 
-/** Every problem with its path is part of the message, since one refusal is all that a client gets. */
+/** The message holds every problem with its path, since a client gets only one refusal. */
 export const fromConfigurationRefused = ({ hint, kind, problems, reason }: ConfigurationRefused): ApiError => {
   const message = problems.length === 0 ? reason : `${reason}:\n${problems.map(problemText).join("\n")}`
   return kind === "NO_SUCH_VERSION" ? notFound(kind, message, hint) : conflict(kind, message, hint)

@@ -1,4 +1,4 @@
-/** The steps that let an agent take over an approved change: its image is built, and it is restarted with its session resumed. */
+/** The steps that put an approved change to work: build the agent's image, then restart the agent with its session resumed. */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
@@ -23,11 +23,11 @@ export type Rebound = ReadonlySet<string>
 export class AgentSteps extends Context.Service<
   AgentSteps,
   {
-    /** Builds the image of the commit that was approved; `CHANGED` where the agent's ref has moved on to another (R54). */
+    /** Builds the image of the commit that was approved; `CHANGED` if the agent's ref has moved on since (R54). */
     build(approved: Approved, job: Pick<Job, "commit">): Effect.Effect<ImageVersion, ExecutionFailed>
     /**
-     * The step after a change that the agent has to be restarted for: the update of an agent that runs, or would run if choird had not died
-     * under it. Otherwise the execution is done with this outcome, since the agent takes the change over with its next start.
+     * The step after a change that needs a restart of the agent: an update if the agent runs, or would run if choird had not died.
+     * Otherwise the execution is done with this outcome, since the agent picks up the change at its next start.
      */
     afterChange(approved: Approved, job: Job, outcome: string): Effect.Effect<Next>
     /** Restarts it with these bindings, unless it runs with the image and the defaults of `rebound` already. */
@@ -46,7 +46,7 @@ const agent = failedAs("AGENT")
 const notBuilt = (error: BuildError) =>
   error._tag === "OtherCommit" && error.warning === null ? changed(error.message) : failedAs("BUILD")(error)
 
-/** The options of a start that binds the same again. */
+/** The options of a start with the same bindings. */
 const optionsOf = (bindings: RunBindings, rebound: Rebound): StartOptions =>
   // A core_llm that the start did not name is the default's.
   Object.fromEntries(
@@ -67,7 +67,7 @@ const make = Effect.fnUntraced(function* () {
     return known ?? (yield* changed(`config.json no longer has an agent ${agent_id}`))
   })
 
-  /** Waits for an agent that is starting or stopping; one that hangs is taken as it is. */
+  /** Waits for an agent that is starting or stopping, but not for one that hangs. */
   const atRest = Effect.fnUntraced(function* (agent_id: AgentId) {
     const ready = Stream.takeUntil(lifecycle.follow(agent_id), isAtRest)
     yield* Effect.timeoutOption(Stream.runDrain(ready), PROPOSAL_AGENT_MS_MAX)
@@ -86,7 +86,7 @@ const make = Effect.fnUntraced(function* () {
     })
   })
 
-  /** The bindings of an agent that runs, or would run if choird had not died under it. */
+  /** The bindings of an agent that runs, or would run if choird had not died. */
   const boundTo = Effect.fnUntraced(function* (agent_id: AgentId): Effect.fn.Return<RunBindings | undefined> {
     const view = Option.getOrUndefined(yield* Effect.option(lifecycle.view(agent_id)))
     if (view !== undefined && !isDown(view) && view.bindings !== null) return view.bindings
@@ -111,7 +111,7 @@ const make = Effect.fnUntraced(function* () {
     afterChange: Effect.fn("AgentSteps.afterChange")(function* ({ row }, job, outcome) {
       const bindings = yield* boundTo(row.agent_id)
       return bindings === undefined
-        ? done(`${outcome}; the agent takes it over with its next start`)
+        ? done(`${outcome}; the agent picks it up at its next start`)
         : next("update", { ...job, bindings })
     }),
     update: Effect.fn("AgentSteps.update")(function* ({ row }, job, rebound) {

@@ -25,9 +25,9 @@ import { APPROVALS_LISTED_MAX } from "./approvalRows.ts"
 
 /** Characters of the reason that a person gives for a rejection. */
 const APPROVAL_REASON_CHARS_MAX = 500
-/** Approvals that expire in one transaction after the other before choird looks again. */
+/** Approvals that expire, one transaction each, before choird checks again. */
 const APPROVALS_EXPIRED_MAX = 100
-/** The longest sleep before choird looks again for approvals whose time is up, so that a clock that jumps is noticed. */
+/** The longest sleep before choird checks again for approvals whose time is up, so that it notices a clock that jumps. */
 const APPROVAL_LOOK_MS_MAX = 60_000
 /** The pause after a failed read of the database. */
 const APPROVAL_RETRY_MS = 1000
@@ -39,7 +39,7 @@ export class Approvals extends Context.Service<
   Approvals,
   {
     /**
-     * Asks once for each call: the same call and payload, in a later epoch too, is the same approval and its present status. Refused:
+     * Asks once for each call: the same call and payload, even in a later epoch, is the same approval with its current status. Refused:
      * a payload that is not understood, another payload for the call, a call that does not wait for a person in the stored log, and
      * the one above APPROVALS_PENDING_MAX.
      */
@@ -49,7 +49,7 @@ export class Approvals extends Context.Service<
     get(approval_id: string): Effect.Effect<ApprovalRow, ApprovalRefused>
     /** The approval that the request with this identity decided, if it did. */
     decidedBy(request_id: string): Effect.Effect<ApprovalRow | undefined>
-    /** Newest first, at most APPROVALS_LISTED_MAX; without `all` those that wait. */
+    /** Newest first, at most APPROVALS_LISTED_MAX; without `all` only those that wait. */
     list(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<ApprovalRow>>
     /** Those of an agent that wait and whose message reached a person, oldest first. */
     delivered(agent_id: AgentId): Effect.Effect<ReadonlyArray<ApprovalId>>
@@ -59,7 +59,7 @@ export class Approvals extends Context.Service<
     readonly pending: Effect.Effect<ReadonlyMap<AgentId, number>>
   }
 >()("choir/choird/Approvals") {
-  /** Ends what nobody decides in time for as long as the layer lives, beginning with what came due before (R53). */
+  /** Expires undecided approvals for as long as the layer lives, beginning with those already due (R53). */
   static readonly layer = Layer.effect(
     Approvals,
     Effect.suspend(() => make())
@@ -100,8 +100,8 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
   const record = yield* makeRecord
 
   /**
-   * A request that comes again has heard of a decision, if there is one. Its first one may have been committed without choird hearing
-   * of that, and then neither the timer nor the person was woken.
+   * Answers a repeated request, which has thereby heard of the decision, if there is one. The first request may have been committed
+   * without choird hearing of it; then neither the timer nor the person was woken.
    */
   const again = Effect.fnUntraced(function* (found: ApprovalRow, rev: number) {
     const now_ms = yield* Clock.currentTimeMillis
@@ -177,14 +177,14 @@ const makeDecide = Effect.fnUntraced(function* (settle: Settle["settle"]) {
       return row
     }
     if (resolution === "expired") yield* record("choird", "expire", row)
-    // The decision may be this very one, committed without anybody hearing of it.
+    // This very decision may have been committed without anybody hearing of it.
     if (refusal === "ALREADY_DECIDED") yield* signals.wake(row.session_id)
     yield* record(who, action, row, { refused: refusal })
     return yield* refusalOf(row, refusal)
   })
 })
 
-/** Ends approvals that nobody decides in time. @param woken waits until an approval may be due earlier. */
+/** Expires approvals that nobody decides in time. @param woken waits until an approval may be due earlier. */
 const makeExpiry = Effect.fnUntraced(function* (expire: Settle["expire"], woken: Effect.Effect<void>) {
   const sql = yield* SqlClient.SqlClient
   const record = yield* makeRecord
@@ -213,7 +213,7 @@ const makeExpiry = Effect.fnUntraced(function* (expire: Settle["expire"], woken:
 
 const make = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
-  // A token: an approval was asked for, which may be due before all others.
+  // A token: a new approval was requested, which may be due before all others.
   const asked = yield* Queue.sliding<void>(1)
   const approvedWakes = yield* makeNotifier
   const { expire, settle } = yield* makeSettle(approvedWakes.wake(APPROVED))

@@ -29,7 +29,7 @@ export class Approved {
   }
 }
 
-/** Begins the one execution of what was approved; fails as a defect where it was begun before. */
+/** Begins the one execution of what was approved; fails as a defect if it was begun before. */
 export const beginExecution = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { row }: Approved) {
   const begun = yield* sql`UPDATE choir_control.pending_approvals SET status = 'executing'
     WHERE id = ${rowId(row.approval_id) ?? 0n} AND status = 'approved' RETURNING id`

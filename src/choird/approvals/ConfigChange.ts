@@ -34,7 +34,7 @@ const config = failedAs("CONFIG")
 const isThere = (value: unknown, edits: ReadonlyArray<ConfigEdit>) =>
   edits.every((edit) => isDeepStrictEqual(valueAt(value, pathOf(edit)), edit.value))
 
-/** The bindings of the agent that its next start takes over from the new defaults. */
+/** The agent's bindings that its next start takes from the new defaults. */
 const rebound = ({ edits }: Edits): ReadonlySet<string> =>
   new Set(edits.filter(isBinding).map((edit) => pathOf(edit).at(-1) ?? ""))
 
@@ -50,13 +50,13 @@ const onlyThese = Effect.fnUntraced(function* (running: Config, written: Config,
     )
 })
 
-/** Writes the edits to config.json, and takes them back. */
+/** Writes the edits to config.json, and reverts them. */
 const makeEditFile = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const store = yield* ConfigStore
   const file = join(store.home, CONFIG_FILE)
 
-  /** Whole or not at all, also after a crash. */
+  /** All or nothing, even after a crash. */
   const replace = Effect.fnUntraced(function* (text: string) {
     const place = yield* fs.realPath(file)
     const fresh = join(dirname(place), `.${basename(place)}.approved`)
@@ -101,8 +101,8 @@ const makeEditFile = Effect.gen(function* () {
 })
 
 /**
- * Loads config.json and applies it; answers the version that runs then. If that fails the edits are taken back, so that no later start or
- * apply takes over a change that was reported as failed.
+ * Loads config.json and applies it; returns the version that then runs. If that fails, the edits are reverted, so that no later start or
+ * apply picks up a change that was reported as failed.
  */
 const makeApply = Effect.fnUntraced(function* (
   takeBack: (execution: Execution<Edits>) => Effect.Effect<void, unknown>
@@ -115,7 +115,7 @@ const makeApply = Effect.fnUntraced(function* (
     const load = reconfiguration.load(who, () => Effect.void)
     const applied = Effect.gen(function* () {
       yield* load
-      // Somebody may have edited the file since the edits were written into it, and what is staged would take that along.
+      // Somebody may have edited the file since the edits were written, and staging would include that.
       const { config: written } = yield* Effect.mapError(loadFiles(store.home), config)
       yield* onlyThese((yield* store.current).config, written, edits)
       yield* Effect.catchIf(

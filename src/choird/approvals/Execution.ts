@@ -1,4 +1,4 @@
-/** The execution of an approved proposal, as its row describes it: what was proposed and seen, and which step is next. Pure. */
+/** The execution of an approved proposal by its row: what was proposed and seen, and which step is next. Pure. */
 import { Result, Schema } from "effect"
 import { CommitId } from "#schema/Image.ts"
 import { RunBindings } from "#schema/ResourceBindings.ts"
@@ -8,11 +8,11 @@ import { type ExecutionFailed, unreadable } from "./ExecutionFailed.ts"
 import type { Proposal } from "./Proposal.ts"
 import { readStored } from "./requestTypes.ts"
 
-/** Attempts of a step that a busy configuration or an unreachable remote delays, and the pause between two. */
+/** Attempts at a step while the configuration is busy or the remote unreachable, and the pause between them. */
 export const PROPOSAL_TRIES_MAX = 5
 export const PROPOSAL_RETRY_MS = 1000
 
-/** The state that the person saw the change of. The execution fails as `CHANGED` if it is another one by then (R54). */
+/** The state whose change the person saw. The execution fails as `CHANGED` if it is different by then (R54). */
 export const Facts = Schema.Struct({
   repo: Schema.optionalKey(Schema.Struct({ url: Schema.String, ref: Schema.String, base: CommitId })),
   /** A tool that a person has to finish: it is committed and not built. */
@@ -25,7 +25,7 @@ export type Facts = typeof Facts.Type
 export const Step = Schema.Literals(["commit", "push", "build", "write", "apply", "update"])
 export type Step = typeof Step.Type
 
-/** The results of earlier steps, so that a later life of choird takes the next one as this one would have. */
+/** The results of earlier steps, so that a later choird takes the next step as this one would have. */
 export const Job = Schema.Struct({
   commit: Schema.optionalKey(CommitId),
   identity: Schema.optionalKey(Schema.Struct({ name: Schema.String, email: Schema.String })),

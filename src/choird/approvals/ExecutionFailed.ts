@@ -1,4 +1,4 @@
-/** The failure of an execution. Everything that it would have changed is as it was, unless `reason` says otherwise. */
+/** The failure of an execution, which changed nothing unless `reason` says otherwise. */
 import { Schema } from "effect"
 
 export class ExecutionFailed extends Schema.TaggedError<ExecutionFailed>()("ExecutionFailed", {

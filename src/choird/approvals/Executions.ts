@@ -1,6 +1,6 @@
 /**
- * The executions of approved proposals, as durable jobs (D17). Each step is stored before it is taken and may be taken again, so that choird
- * may die at any point and the result is the same, once (R53). A failed step ends the job with a reason and leaves the agent as it was.
+ * The executions of approved proposals, as durable jobs (D17). Each step is stored before it is taken and may be repeated, so that choird
+ * may die at any point and the result still happens exactly once (R53). A failed step ends the job with a reason and leaves the agent as it was.
  */
 import { Cause, Context, Effect, FiberSet, FileSystem, Layer, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { SqlClient } from "effect/sql"
@@ -22,14 +22,14 @@ import { Proposals } from "./Proposals.ts"
 
 /** Agents whose approved proposals are executed at the same time; those of one agent follow each other. */
 const PROPOSALS_EXECUTED_MAX = 4
-/** The longest sleep before choird looks again for approved proposals. */
+/** The longest sleep before choird checks again for approved proposals. */
 const PROPOSAL_LOOK_MS_MAX = 30_000
 
 /** Executes approved proposals. */
 export class Executions extends Context.Service<
   Executions,
   {
-    /** Executes them for as long as the scope lives, beginning with those that an earlier life of choird did not finish. */
+    /** Executes them for as long as the scope lives, beginning with those that an earlier choird did not finish. */
     readonly run: Effect.Effect<void, never, Scope.Scope>
   }
 >()("choir/choird/Executions") {
@@ -48,7 +48,7 @@ const read = (approved: Approved) =>
     Result.map(standingOf(execution), (standing) => ({ execution, standing }))
   )
 
-/** Stores and tells how an execution ended. */
+/** Stores and reports how an execution ended. */
 const makeEnd = Effect.gen(function* () {
   const audit = yield* Audit
   const config = yield* ConfigStore
@@ -81,7 +81,7 @@ const auditEntry = (
   detail: { approval_id: row.approval_id, request_type: row.request_type, ...detail }
 })
 
-/** Takes all steps of an execution, from where it stands to its end. */
+/** Takes all remaining steps of an execution. */
 const makeExecute = Effect.gen(function* () {
   const audit = yield* Audit
   const proposals = yield* Proposals
@@ -123,7 +123,7 @@ const make = Effect.fnUntraced(function* () {
   const run = Effect.gen(function* () {
     const fibers = yield* FiberSet.make<void>()
     const busy = new Set<AgentId>()
-    // A token: something was approved, or the work for an agent has ended, whose next proposal may begin.
+    // A token: something was approved, or an agent's work has ended and its next proposal may begin.
     const woken = yield* Queue.sliding<void>(1)
     const ended = ({ row }: Approved) =>
       Effect.suspend(() => {
@@ -151,7 +151,7 @@ const make = Effect.fnUntraced(function* () {
       }
       yield* Effect.timeoutOption(Queue.take(woken), PROPOSAL_LOOK_MS_MAX)
     })
-    // Nobody needs the half-made repositories of an earlier life.
+    // Nobody needs the unfinished repositories of an earlier choird.
     yield* Effect.ignore(fs.remove(join(config.home, "repos", "work"), { recursive: true, force: true }))
     yield* Effect.forkScoped(Stream.runForEach(approvals.approved, () => Queue.offer(woken, undefined)))
     yield* look.pipe(

@@ -1,4 +1,4 @@
-/** All types of proposals behind one door: each is previewed and executed by the service of its type. */
+/** All types of proposals behind one interface: each is previewed and executed by the service of its type. */
 import { Context, Effect, Layer } from "effect"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import { AgentChange } from "./AgentChange.ts"
@@ -31,7 +31,7 @@ export class Proposals extends Context.Service<Proposals, ProposalType<Proposal>
 
       return Proposals.of({
         preview: Effect.fn("Proposals.preview")(function* (proposer, proposal) {
-          // An agent that proposes much keeps one git busy and no more.
+          // An agent that proposes a lot keeps only one git busy.
           const preview = yield* locked(proposer.agent_id)(previewOf(proposer, proposal))
           return preview.shown.length > PROPOSAL_SHOWN_CHARS_MAX ? yield* largeProposal(MUCH_TO_READ) : preview
         }),

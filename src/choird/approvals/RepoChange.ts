@@ -62,10 +62,10 @@ const asRefusal = <A>(read: Effect.Effect<A, GitMissing | GitFailed | BadReposit
 const makeReadChanges = Effect.gen(function* () {
   const git = yield* Git
   return Effect.fnUntraced(function* (place: string, label: string, base: CommitId, commit: CommitId) {
-    // The listings alone tell how much would have to be read: a few kilobytes that were pushed may unpack to hundreds of megabytes.
+    // The listings alone show how much there is to read: a few pushed kilobytes may unpack to hundreds of megabytes.
     const trees = [asRefusal(git.tree(place, base, label)), asRefusal(git.tree(place, commit, label))] as const
     const changes = changedEntries(...(yield* Effect.all(trees)))
-    // They name programs that git runs on a checkout, with the settings of the person who checks out.
+    // They name programs that git runs on a checkout, with the settings of the person who runs it.
     const attributes = [...changes.paths].find((path) => /(?:^|\/)\.gitattributes$/iu.test(path))
     if (attributes !== undefined)
       return yield* badProposal(`${visibleLine(attributes)} says which programs git runs on a checkout: leave it out`)
@@ -93,7 +93,11 @@ const makeReadBranch = Effect.gen(function* () {
     })
     const { base, commits, tip } = yield* Effect.mapError(fetched, unreachable)
     if (tip !== commit)
-      return yield* refused("CHANGED", `the newest commit of ${branch} is ${tip}`, "propose that one, if you mean it")
+      return yield* refused(
+        "CHANGED",
+        `the newest commit of ${branch} is ${tip}`,
+        "propose that one if it is what you mean"
+      )
     if (Option.isNone(commits))
       return yield* badProposal(
         `${branch} does not contain the commit ${base} of ${own.ref}, or is more than ${PROPOSAL_COMMITS_MAX} commits ahead: rebase it, push it, and propose it again`

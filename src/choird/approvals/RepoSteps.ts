@@ -1,6 +1,6 @@
 /**
- * The steps of a change to an agent's repository: commit, push, build, update. The commit is the same however often it is made, and is
- * pushed only onto the commit that the person saw it on. If anything moved since, the execution fails as `CHANGED` (R54).
+ * The steps of a change to an agent's repository: commit, push, build, update. The commit is the same each time it is made, and is pushed
+ * only onto the commit on which the person saw it. If anything moved since, the execution fails as `CHANGED` (R54).
  */
 import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, Result, Schedule } from "effect"
@@ -37,7 +37,7 @@ const NAMELESS = "choir.invalid"
 
 export const repository = failedAs("REPOSITORY")
 
-/** Tries again when a remote does not answer for a moment. */
+/** Retries while a remote briefly does not answer. */
 export const retryFetch = <A, E extends { readonly _tag: string; readonly message: string }>(
   call: Effect.Effect<A, E>
 ) =>
@@ -82,7 +82,7 @@ export type Opened = Effect.Success<ReturnType<Effect.Success<typeof makeOpen>>>
 const movedTo = ({ base, head, source }: Opened) =>
   changed(`${source.ref} is at ${head}, and the person saw the change of ${base}`)
 
-/** Where the change is: in the repository, and in an image if one was built. */
+/** The place of the change: the repository, and an image if one was built. */
 const inRepo = ({ commit, image_version }: Job) =>
   `it is in the repository as commit ${(commit ?? "").slice(0, 12)}${image_version === undefined ? "" : `, image ${image_version} was built`}`
 
@@ -91,7 +91,7 @@ const make = Effect.fnUntraced(function* () {
   const open = yield* makeOpen
   const work = yield* GitWork
 
-  /** Decides which commit it will be and by whom; nothing leaves this host. */
+  /** Decides the commit and its author; nothing leaves this host. */
   const commit = Effect.fn("RepoSteps.commit")(function* (execution: Execution, makeCommit: MakeCommit) {
     const { agent_id } = execution.approved.row
     const opened = yield* open(execution)
@@ -118,7 +118,7 @@ const make = Effect.fnUntraced(function* () {
     if (again !== commit) return yield* changed(`it would be the commit ${again}, and was ${commit}`)
     const pushed = yield* Effect.result(work.push(place, source, commit))
     if (Result.isSuccess(pushed)) return
-    // The answer may have been lost, or somebody else was quicker.
+    // The answer may have been lost, or somebody else was faster.
     const now = yield* retryFetch(work.head(place, source))
     if (now === commit) return
     return yield* now === base ? repository(pushed.failure) : movedTo({ ...opened, head: now })

@@ -1,4 +1,4 @@
-/** The rows of `pending_approvals`. Whoever changes one holds the lock of its session's row, so that signals commit in order. */
+/** The rows of `pending_approvals`. A change to one holds the lock of its session's row, so that signals commit in order. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
@@ -30,7 +30,7 @@ export interface ApprovalRow {
   readonly reason: string | null
   /** The outcome of the execution. */
   readonly outcome: string | null
-  /** Of a proposal: all that the person is shown, what choird found when it was asked, and how far its execution has come. */
+  /** Of a proposal: everything that the person is shown, what choird found when asked, and the progress of its execution. */
   readonly shown: string | null
   readonly facts: unknown
   readonly step: string | null
@@ -116,7 +116,7 @@ export const openExecutions = (sql: SqlClient.SqlClient) =>
     (rows) => rows.map(approvalRow)
   )
 
-/** Waiting ones whose time is up, oldest first. */
+/** Overdue ones, oldest first. */
 export const overdue = (sql: SqlClient.SqlClient, now_ms: number, limit: number) =>
   Effect.map(
     sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
@@ -124,7 +124,7 @@ export const overdue = (sql: SqlClient.SqlClient, now_ms: number, limit: number)
     (rows) => rows.map(approvalRow)
   )
 
-/** When the next one is up, in milliseconds since 1970. */
+/** The time when the next one is due, in milliseconds since 1970. */
 export const nextExpiry = (sql: SqlClient.SqlClient) =>
   Effect.map(
     sql<{ readonly expires_at: Date | null }>`SELECT min(expires_at) AS expires_at
@@ -140,8 +140,8 @@ export const countPending = (sql: SqlClient.SqlClient, session_id: SessionId) =>
   )
 
 /**
- * The approvals of an agent that wait and whose whole message reached a person, in whichever of its sessions, oldest first. What nobody has
- * seen is not what a decision without a number means.
+ * The waiting approvals of an agent, in any of its sessions, whose whole message reached a person, oldest first. A decision without a
+ * number cannot mean one that nobody has seen.
  */
 export const deliveredWaiting = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
   Effect.map(

@@ -31,7 +31,7 @@ export interface ApprovalFacts {
   readonly isOver: boolean
 }
 
-/** The decision that a person wants; the digits name the payload that the person saw (R54). */
+/** A person's decision; the digits identify the payload that the person saw (R54). */
 export interface Wanted {
   readonly resolution: "approved" | "rejected"
   readonly hash8: string

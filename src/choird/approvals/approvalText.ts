@@ -1,12 +1,12 @@
 /**
- * The text that a person reads before a decision. choird makes it from the stored payload alone: no word of a model replaces the facts, and
- * nothing invisible or reordered is left in it (R54).
+ * The text that a person reads before a decision. choird makes it from the stored payload alone: no words of a model replace the facts, and
+ * no invisible or reordered characters remain (R54).
  */
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { jobOf } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
-/** The one line that a list shows of an approval. */
+/** The length of an approval's one line in a list. */
 export const APPROVAL_SUMMARY_CHARS_MAX = 200
 /** Characters of a payload that the message to a person shows; `choirctl approval show` prints all of it. */
 export const APPROVAL_SHOWN_CHARS_MAX = 7500
@@ -20,7 +20,7 @@ export const unseenEscaped = (character: string): string =>
     .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)
     .join("")
 
-/** Canonical JSON in which every character can be seen: the escapes stand for the same value. */
+/** Canonical JSON in which every character is visible: invisible ones are escaped, which leaves the value the same. */
 export const visibleJson = (value: unknown): string => canonicalJson(value).replaceAll(UNSEEN, unseenEscaped)
 
 /** A text on one line in which every character can be seen. */
@@ -68,10 +68,10 @@ export interface Asking {
 /** The first digits of a payload's digest, which a decision names. */
 export const hash8 = (hash: string): string => hash.slice(0, 8)
 
-/** Whether a message can show all of it. A person who saw only a part does not say yes in a chat. */
+/** Whether a message can show all of it. A person who saw only a part cannot approve in a chat. */
 export const fitsChat = (text: string): boolean => text.length <= APPROVAL_SHOWN_CHARS_MAX
 
-/** The instruction how to decide. A chat that has shown everything needs the number alone, whose meaning never changes. */
+/** The instructions to decide. A chat that has shown everything needs only the number, whose meaning never changes. */
 const howToDecide = ({ approval_id, hash, may_decide, text }: Asking): string => {
   const approve = `choirctl approval approve ${approval_id} --hash ${hash8(hash)}`
   if (!may_decide) return `An operator decides: ${approve}, or choirctl approval reject ${approval_id}`

@@ -21,13 +21,13 @@ import { callDigest } from "#src/shared/session/calls.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { take, type TokenBucket } from "#src/choird/listeners/TokenBucket.ts"
 
-/** Proposals of one agent that choird looks at in a row, which starts programs of git; beyond it, one each PROPOSAL_LOOK_MS. */
+/** Proposals of one agent that choird previews in a row, which starts git; beyond that, one each PROPOSAL_LOOK_MS. */
 export const PROPOSAL_LOOKS_BURST = 10
 export const PROPOSAL_LOOK_MS = 10_000
 
 const RATE = { perSecond: 1000 / PROPOSAL_LOOK_MS, burst: PROPOSAL_LOOKS_BURST }
 
-/** Counts a look of an agent; the time in ms to wait when it is one too many, else 0. An entry an agent, for the life of choird. */
+/** Counts an agent's preview; returns the time to wait in ms if it is one too many, else 0. One entry for each agent, for choird's life. */
 export const makeLookBudget = () => {
   const buckets = new Map<AgentId, TokenBucket>()
   return (agent_id: AgentId, now_ms: number): number => {
@@ -49,7 +49,7 @@ export const isAsked = (state: SessionState, call_id: CallId, { input, lane, too
   )
 }
 
-/** The lane that has this very proposal as an open call, which began to run. */
+/** The lane that has this very proposal as an open call that has begun. */
 export const proposedOn = (
   state: SessionState,
   call_id: CallId,
@@ -78,7 +78,7 @@ export interface ApprovalRequest {
   readonly call_id: CallId
 }
 
-/** The lane that waits for a decision, or proposes, as the stored log has it; undefined where it does not. */
+/** The lane that waits for a decision, or proposes, by the stored log; undefined if there is none. */
 const askingLane = (state: SessionState, call_id: CallId, asked: Understood): LaneId | undefined => {
   if (asked.type === "proposal") return proposedOn(state, call_id, asked.proposal.kind, asked.payload)
   return isAsked(state, call_id, asked.call) ? asked.call.lane : undefined
@@ -93,9 +93,9 @@ export const makeAsk = Effect.gen(function* () {
   const lookBudget = makeLookBudget()
 
   /**
-   * What a proposal would change; nothing for a call, for what was looked at before, and where no further row may wait, since to look at a
-   * repository takes programs and time. A refused proposal leaves no row, so that the looks themselves have a budget. No transaction is
-   * open meanwhile.
+   * The preview of what a proposal would change. Reading a repository runs programs and takes time, so there is none for a call, for what was
+   * previewed before, or if no further row may wait. A refused proposal leaves no row, so previews have a budget of their own. No
+   * transaction is open meanwhile.
    */
   const look = Effect.fnUntraced(function* (
     { agent_id, session_id }: Caller,
@@ -113,7 +113,7 @@ export const makeAsk = Effect.gen(function* () {
     if (wait_ms > 0)
       return yield* new ApprovalRefused({
         kind: "RATE_LIMITED",
-        reason: `too many proposals in a row: the next one is looked at in ${Math.ceil(wait_ms / 1000)} s`,
+        reason: `too many proposals in a row: the next one is examined in ${Math.ceil(wait_ms / 1000)} s`,
         hint: "wait, then ask again",
         retry_after_ms: wait_ms
       })
@@ -159,7 +159,7 @@ export const makeAsk = Effect.gen(function* () {
     (effect) => Effect.orDie(sql.withTransaction(Effect.orDie(effect)))
   )
 
-  /** The result of a decoded request: a new row or an earlier one, no such call in the log, or too many rows that wait. */
+  /** The result of a decoded request: a new or an earlier row, no such call in the log, or too many waiting rows. */
   return Effect.fnUntraced(function* (caller: Caller, request: ApprovalRequest, asked: Understood) {
     // A long log is folded before its session is locked.
     yield* Effect.ignore(events.state(caller.session_id))

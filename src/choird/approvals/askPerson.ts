@@ -15,7 +15,7 @@ interface Place {
   readonly in_reply_to: InboxId | null
 }
 
-/** No gateway's name holds a slash, so that no other message of choird has this source. */
+/** No gateway's name contains a slash, so no other message of choird has this source. */
 const sourceOf = ({ approval_id }: ApprovalRow) => `approval/${approval_id}`
 
 /** The message that the lane of an approval works for. */
@@ -25,7 +25,7 @@ const askedIn = ({ cores, edge }: SessionState, { lane }: ApprovalRow): InboxId 
   return edge.turn?.kind === "turn" ? edge.turn.inbox_id : edge.turn?.report.inbox_id
 }
 
-/** As the inbox knows it; else the session's own DM. */
+/** The place of the inbox row; else the session's own DM. */
 const placeOf = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   config: Config,
@@ -40,7 +40,7 @@ const placeOf = Effect.fnUntraced(function* (
   return { gateway: bound.gateway, dm: dm as ResourceName, in_reply_to: null } satisfies Place
 })
 
-/** Asks once; answers the DM that has something new. */
+/** Asks once; returns the DM that has something new. */
 export const tellAsked = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   config: Config,
@@ -49,7 +49,7 @@ export const tellAsked = Effect.fnUntraced(function* (
 ) {
   const place = yield* placeOf(sql, config, row, askedIn(facts.state, row), facts.dm)
   if (place === undefined) {
-    yield* Effect.logWarning(`nobody is told of approval ${row.approval_id}: there is no DM ${facts.dm}`)
+    yield* Effect.logWarning(`nobody was asked about approval ${row.approval_id}: there is no DM ${facts.dm}`)
     return undefined
   }
   const { agent_id, session_id } = row
@@ -69,8 +69,8 @@ export const tellAsked = Effect.fnUntraced(function* (
 })
 
 /**
- * Says one thing more about an approval, once, where it was asked, unless that is the DM in which the person hears of it anyway; answers
- * the DM. `what` tells its messages apart.
+ * Sends one more message about an approval, once, where it was asked, unless the person hears of it in that DM anyway; returns the DM.
+ * `what` distinguishes the messages.
  */
 export const tellMore = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,

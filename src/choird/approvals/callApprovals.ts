@@ -1,7 +1,7 @@
 /**
- * What events do to the approvals of the calls that they speak of: a call that was committed executes what was approved, and a call
- * that ended needs no decision any more. The rows are read once, under the lock of their session, and both that the events may be stored
- * and what follows from them is decided by what was read.
+ * The effect of events on the approvals of their calls: a committed call executes what was approved, and an ended call needs no decision
+ * any more. The rows are read once, under the lock of their session; that reading decides both whether the events may be stored and what
+ * follows from them.
  */
 import { Clock, Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -47,8 +47,8 @@ const confirmed = (before: SessionState, events: ReadonlyArray<ChoirEvent>): Rea
 }
 
 /**
- * The steps of the rows, in the order of the events; or why these events cannot be: one of them names an approval that nobody gave. No
- * honest agent ever sends one, and the log is to say of no call that a person approved it who did not (D16, R54). Pure.
+ * The steps of the rows, in the order of the events; or the reason to refuse the events: one of them names an approval that nobody gave.
+ * No honest agent sends one, and the log must never claim an approval that no person gave (D16, R54). Pure.
  */
 export const decideSteps = (
   events: ReadonlyArray<OfCall>,
@@ -61,7 +61,7 @@ export const decideSteps = (
     if (event_type === "ToolCallCommitted") {
       const isIts = row !== undefined && row.approval_id === payload.approval_id
       const proof = isIts ? Approved.of(row) : undefined
-      if (proof === undefined) return Result.fail(`event ${rev} goes on with a call that no person approved`)
+      if (proof === undefined) return Result.fail(`event ${rev} commits a call that no person approved`)
       rows.set(payload.call_id, { ...proof.row, status: "executing" })
       steps.push({ type: "begin", proof })
     } else if (row?.status === "pending") steps.push({ type: "expire", row, rev })
@@ -70,7 +70,7 @@ export const decideSteps = (
   return Result.succeed(steps)
 }
 
-/** {@link decideSteps} by the stored rows. Asks nothing of the database while no call of the events waits for a person or was approved. */
+/** {@link decideSteps} by the stored rows. No query if none of the calls waits for a person or was approved. */
 const stepsOfCalls = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   session_id: SessionId,
@@ -84,7 +84,7 @@ const stepsOfCalls = Effect.fnUntraced(function* (
     session_id,
     ofCalls.map(({ payload }) => payload.call_id)
   )
-  // What is proposed lives on after the call that proposed it.
+  // A proposal outlives the call that made it.
   return decideSteps(ofCalls, new Map(rows.filter(isConfirmation).map((row) => [row.call_id, row])))
 })
 
@@ -115,7 +115,7 @@ const take = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, step: CallSt
   return yield* acknowledgeResolution(sql, row, rev)
 })
 
-/** The rule of confirmed calls, which every append keeps. */
+/** The rule of confirmed calls for every append. */
 export const layerAppendRules = Layer.effect(
   AppendRules,
   Effect.map(SqlClient.SqlClient, (sql) =>

@@ -7,11 +7,11 @@ import type { ConfigEdit } from "#schema/ProposedChange.ts"
 import { problemsOf, problemText } from "#src/shared/config/configProblems.ts"
 import { editJson, valueAt } from "./jsonText.ts"
 
-/** The defaults that name what an agent thinks and speaks with; who it speaks to and what it may use is the operator's alone. */
+/** The defaults that name an agent's models and voice; whom it speaks to and what it may use is for the operator alone. */
 const DEFAULTS: ReadonlySet<string> = new Set(["llm", "core_llm", "voice_profile"])
 const NEEDED = "llm"
 
-/** A place and what stood there when it was proposed; without `value` nothing did. */
+/** A path and its value at the time of the proposal; without `value` there was none. */
 export const Before = Schema.Struct({
   path: Schema.Array(Schema.String),
   value: Schema.optionalKey(Schema.Json)
@@ -30,7 +30,7 @@ const placeProblem = (agent_id: AgentId, edit: ConfigEdit): string | undefined =
   return edit.op === "remove" && key === NEEDED ? `${edit.path} cannot be removed` : undefined
 }
 
-/** Whether a change is of the agent's own bindings, which only its next start takes over. */
+/** Whether a change affects the agent's own bindings, which take effect at its next start. */
 export const isBinding = (edit: ConfigEdit): boolean => pathOf(edit)[0] === "agents"
 
 export interface EditedConfig {
@@ -40,7 +40,7 @@ export interface EditedConfig {
 
 const decode = Schema.decodeUnknownResult(Config, { errors: "all", onExcessProperty: "error" })
 
-/** The file with all edits, checked as `config load` does, and what stood in their places. */
+/** The file with all edits, checked as by `config load`, and the values that they replaced. */
 export const editConfig = (
   agent_id: AgentId,
   text: string,
@@ -62,7 +62,7 @@ export const editConfig = (
   })
 }
 
-/** The file with what stood in the places before; a section that is empty then goes with its last key. */
+/** The file with the earlier values restored; a section that becomes empty is removed. */
 export const withoutEdits = (text: string, before: ReadonlyArray<Before>): string =>
   before.reduce((file, { path, value }) => {
     const restored = editJson(file, path, value)

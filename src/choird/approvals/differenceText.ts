@@ -8,10 +8,10 @@ import { UNSEEN, unseenEscaped } from "./approvalText.ts"
 import { digestOf, type HeldFile, isHeld, type RepoFile, sizeOf } from "#src/choird/repos/Tree.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 
-/** All that a person is shown of a proposal; a longer one is refused, since nobody would read it. */
+/** The longest proposal that a person is shown; a longer one is refused, since nobody would read it. */
 export const PROPOSAL_SHOWN_CHARS_MAX = 64_000
 /**
- * What choird reads to find the difference that is shown: all changed files, before and after. The multiple leaves room for a small edit
+ * The bytes that choird reads to find the difference: all changed files, before and after. The multiple leaves room for a small edit
  * in a large file, and keeps the work on choird's one thread below a second.
  */
 const PROPOSAL_READ_BYTES_MAX = 8 * PROPOSAL_SHOWN_CHARS_MAX
@@ -61,7 +61,7 @@ const header = (before: HeldFile | undefined, after: HeldFile | undefined): stri
 const isSame = (a: RepoFile | undefined, b: RepoFile | undefined) =>
   a !== undefined && b !== undefined && a.executable === b.executable && digestOf(a) === digestOf(b)
 
-/** The reason why a change is not shown: a changed file is not text, or there is more of it than a person reads. */
+/** The reason not to show a change: a changed file is not text, or there is more than a person would read. */
 export type NotShown =
   | { readonly type: "binary"; readonly path: string }
   | { readonly type: "large"; readonly reason: string }
@@ -69,7 +69,7 @@ export type NotShown =
 const large = (reason: string) => Result.fail({ type: "large" as const, reason })
 export const MUCH_TO_READ = `the person would have to read more than the ${PROPOSAL_SHOWN_CHARS_MAX} characters that are shown at most`
 
-/** The refusal of changed files that are more than choird reads, of which `bytes` are before and after the change. */
+/** The refusal of changed files larger than choird reads; `bytes` counts them before and after the change. */
 export const muchChanged = (bytes: number): string | undefined =>
   bytes > PROPOSAL_READ_BYTES_MAX
     ? `the changed files have ${bytes} bytes, before and after, and at most ${PROPOSAL_READ_BYTES_MAX} are read for the ${PROPOSAL_SHOWN_CHARS_MAX} characters that a person is shown`
@@ -86,7 +86,7 @@ const visible = (text: string) => {
   return { text: shown, unseen }
 }
 
-/** The work is bounded by PROPOSAL_READ_BYTES_MAX, whatever the files hold; what is too large is refused before it is looked at. */
+/** PROPOSAL_READ_BYTES_MAX bounds the work for any files; larger ones are refused unread. */
 export const difference = (
   before: ReadonlyArray<RepoFile>,
   after: ReadonlyArray<RepoFile>
@@ -103,7 +103,7 @@ export const difference = (
   let chars = 0
   for (const path of paths) {
     const [was, is] = [old.get(path), fresh.get(path)]
-    // Contents that were not asked for are more than is read.
+    // Contents that were not requested exceed the limit.
     if ((was !== undefined && !isHeld(was)) || (is !== undefined && !isHeld(is))) return large(MUCH_TO_READ)
     if ([was, is].some((file) => file !== undefined && !isUtf8(file.bytes)))
       return Result.fail({ type: "binary", path })

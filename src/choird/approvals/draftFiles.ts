@@ -1,4 +1,4 @@
-/** The files that a proposed tool or skill would be in the agent's repository, or everything that is wrong with them. Pure. */
+/** The files of a proposed tool or skill in the agent's repository, or everything that is wrong with them. Pure. */
 import { Result } from "effect"
 import type { HeldFile, RepoFile } from "#src/choird/repos/Tree.ts"
 import { toolExecutable } from "#src/shared/image/toolManifest.ts"
@@ -7,13 +7,13 @@ import type { Proposal } from "./Proposal.ts"
 /** One file that a proposal of a tool brings along. */
 const PROPOSED_FILE_BYTES_MAX = 48 * 1024
 
-/** `isDraft`: a manifest without a program, which a person has to write; nothing is built of it. */
+/** `isDraft`: a manifest without a program, which a person has to write; nothing is built from it. */
 export interface Draft {
   readonly files: ReadonlyArray<HeldFile>
   readonly isDraft: boolean
 }
 
-/** Plain names alone, so that a path is what it looks like. */
+/** Plain names only, so that a path is what it looks like. */
 const PLAIN = /^[A-Za-z0-9_][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_][A-Za-z0-9._-]*)*$/u
 
 const file = (path: string, text: string, executable = false): HeldFile => ({
@@ -33,10 +33,10 @@ const clashes = (paths: Iterable<string>): ReadonlyArray<string> => {
 }
 
 const fileProblems = (name: string, { bytes, path }: HeldFile): ReadonlyArray<string> => [
-  ...(PLAIN.test(path) ? [] : ["a path is made of a-z, A-Z, 0-9, '.', '_', '-' and '/', and leads nowhere else"]),
+  ...(PLAIN.test(path) ? [] : ["a path may hold only a-z, A-Z, 0-9, '.', '_', '-' and '/', and leads nowhere else"]),
   ...(path === `tools/${name}` || path.startsWith(`tools/${name}/`)
     ? []
-    : [`${JSON.stringify(path)} is outside of tools/${name}, and a tool brings nothing else along`]),
+    : [`${JSON.stringify(path)} is outside tools/${name}, and a tool may not add other files`]),
   ...(bytes.length > PROPOSED_FILE_BYTES_MAX ? [`${path} is larger than ${PROPOSED_FILE_BYTES_MAX} bytes`] : [])
 ]
 
@@ -61,11 +61,11 @@ const toolDraft = (
   const twice = files.length - new Set(files.map(({ path }) => path.toLowerCase())).size
   const problems = [
     ...(name === "choir" || name.startsWith("choir.")
-      ? ["names that begin with choir. are those of built-in tools"]
+      ? ["names that begin with choir. are reserved for built-in tools"]
       : []),
     ...(program !== undefined && unit(program)
       ? []
-      : [`runtime.exec_path has to lie in the tool's own place: ${name}, or ${name}/...`]),
+      : [`runtime.exec_path must be the tool's own: ${name}, or ${name}/...`]),
     ...brought.flatMap((each) => fileProblems(name, each)),
     ...(twice > 0 ? ["two files have the same path"] : []),
     ...clashes([...existing, ...files].map(({ path }) => path)).map((path) => `${path} is below a file`)
@@ -73,7 +73,7 @@ const toolDraft = (
   return problems.length > 0 ? Result.fail([...new Set(problems)].join("; ")) : Result.succeed({ files, isDraft })
 }
 
-/** Every path that the draft may come to replace. */
+/** Every path that the draft may replace. */
 export const draftPaths = (proposal: Extract<Proposal, { kind: "tool" | "skill" }>): ReadonlySet<string> => {
   if (proposal.kind === "skill") return new Set([`skills/${proposal.name}.json`])
   const { files = [], manifest } = proposal.tool

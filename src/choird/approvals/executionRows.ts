@@ -10,7 +10,7 @@ import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import type { Standing } from "./Execution.ts"
 
-/** The proof for what is approved, or was begun and cut short; the oldest of each agent. */
+/** The proofs of what is approved, or was begun and interrupted; the oldest of each agent. */
 export const nextExecutions = (sql: SqlClient.SqlClient) =>
   Effect.map(openExecutions(sql), (rows) => {
     const first = new Map(rows.toReversed().map((row) => [row.agent_id, row]))
@@ -24,7 +24,7 @@ const store = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { row }: Ap
   if (stored.length === 0) return yield* Effect.die(new Error(`the approval ${row.approval_id} is not being executed`))
 })
 
-/** Stores the step that is taken next; a defect where the row is not being executed (R55). */
+/** Stores the next step; a defect if the row is not being executed (R55). */
 export const advance = (sql: SqlClient.SqlClient, approved: Approved, standing: Standing) =>
   Effect.orDie(store(sql, approved, standing))
 
@@ -32,11 +32,11 @@ export const advance = (sql: SqlClient.SqlClient, approved: Approved, standing: 
 export const begin = (sql: SqlClient.SqlClient, approved: Approved, standing: Standing) =>
   Effect.orDie(sql.withTransaction(Effect.andThen(beginExecution(sql, approved), store(sql, approved, standing))))
 
-/** Begins the one execution of what cannot be read, which takes no step. */
+/** Begins the one execution of an unreadable proposal, which takes no step. */
 export const beginUnread = (sql: SqlClient.SqlClient, approved: Approved) =>
   Effect.orDie(sql.withTransaction(beginExecution(sql, approved)))
 
-/** Ends it, tells the agent and the person, and answers the DM that has something new. */
+/** Ends it, notifies the agent and the person, and returns the DM that has something new. */
 export const finish = Effect.fnUntraced(
   function* (sql: SqlClient.SqlClient, config: Config, { row }: Approved, ending: Ending) {
     const session = yield* lockSession(sql, row.session_id)

@@ -23,8 +23,8 @@ export const valueAt = (value: unknown, path: Path): unknown =>
   path.reduce<unknown>((inner, key) => (isTable(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined), value)
 
 /**
- * Sets the value at `path` of a JSON object; `undefined` removes it. Where an edit of the text would not have exactly that effect, such as in
- * a file with equal keys, the whole file is written again.
+ * Sets the value at `path` of a JSON object; `undefined` removes it. If editing the text would not have exactly that effect, as in a
+ * file with duplicate keys, the whole file is rewritten.
  */
 export const editJson = (text: string, path: Path, value: unknown): string => {
   const wanted = edited(JSON.parse(text), path, value)

@@ -1,6 +1,6 @@
 /**
- * The notes about a proposal to the model and the person, in choird's own words: titles and reasons are made of characters that choird allows, so
- * that nothing in them is a stranger's text.
+ * The notes about a proposal to the model and the person, in choird's own words: titles and reasons hold only characters that choird
+ * allows, so that they carry no stranger's text.
  */
 import type { Resolution } from "#schema/Approval.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
@@ -10,26 +10,26 @@ import type { Origin } from "#src/choird/images/ImageOrigin.ts"
 import { contentsOf } from "#src/choird/repos/Tree.ts"
 import type { Snapshot } from "#src/choird/repos/Repos.ts"
 
-/** Paths that a proposal's text names of those in the repository that the agent's image lacks. */
+/** Paths that a proposal's text names of those that the agent's image lacks. */
 const PENDING_PATHS_SHOWN_MAX = 10
 
 /** The paths that say most about a change come first. */
 const weight = (path: string) => (path === "Dockerfile" ? 0 : path.startsWith("identity/") ? 1 : 2)
 
-/** Of one path, so that long ones leave room for what follows. */
+/** Characters of one path, so that long ones leave room for the rest. */
 const SHOWN_CHARS_MAX = 100
 
-/** A sentence for the person about files that the next build takes along; none if the image is up to date. */
+/** A sentence for the person about other files that the next build includes; none if the image is up to date. */
 export const pendingBuildText = (
   built: Option.Option<Origin>,
   { commit, files }: Pick<Snapshot, "commit" | "files">
 ): ReadonlyArray<string> => {
   const image = Option.getOrUndefined(built)?.agent
   if (image === undefined || image.commit === commit) return []
-  // An image of an earlier Choir does not say what it was made of.
+  // An image of an earlier Choir does not record what it was built from.
   if (image.contents === undefined)
     return [
-      `The agent's image is of commit ${image.commit}, and what came into the repository since is built along with it.`
+      `The agent's image was built from commit ${image.commit}; everything added to the repository since is built along with this.`
     ]
   const [old, now] = [image.contents, contentsOf(files)]
   const paths = [...new Set([...Object.keys(old), ...Object.keys(now)])]
@@ -42,7 +42,7 @@ export const pendingBuildText = (
     .map((path) => visibleLine(path).slice(0, SHOWN_CHARS_MAX))
     .join(", ")
   return [
-    `Built along with it, since the agent's image is of commit ${image.commit} and has them otherwise: ${shown}${more > 0 ? `, and ${more} more` : ""}`
+    `Built along with this, since the agent's image was built from commit ${image.commit} and differs in: ${shown}${more > 0 ? `, and ${more} more` : ""}`
   ]
 }
 
@@ -52,16 +52,16 @@ const PROPOSAL_OUTCOME_CHARS_MAX = 2000
 type Told = Pick<ApprovalRow, "approval_id" | "summary">
 
 const DECIDED: Readonly<Record<Resolution, string>> = {
-  approved: "was approved by a person and is being carried out now. You are told how it ends",
+  approved: "was approved by a person and is being carried out now. You will get a note with the result",
   rejected: "was rejected by a person; nothing was changed. Do not propose it again unless the user asks",
   expired: "was not decided in time; nothing was changed. Propose it again only when the user asks"
 }
 
-/** For the model, once it is decided. */
+/** The note to the model about a decision. */
 export const decidedNote = ({ approval_id, summary }: Told, resolution: Resolution): string =>
   `Your proposal ${approval_id} (${summary}) ${DECIDED[resolution]}.`
 
-/** For the person, at the DM where it was asked. */
+/** The message to the person, at the DM where it was asked. */
 export const decidedText = (
   { approval_id, summary }: Told,
   resolution: "approved" | "rejected",
@@ -76,20 +76,20 @@ export type Ending =
   | { readonly status: "done"; readonly outcome: string }
   | { readonly status: "failed"; readonly kind: string; readonly reason: string }
 
-/** As `approval show` has it. */
+/** The outcome as `approval show` prints it. */
 export const outcomeText = (ending: Ending): string =>
   (ending.status === "done" ? ending.outcome : `${ending.kind}: ${visibleLine(ending.reason)}`).slice(
     0,
     PROPOSAL_OUTCOME_CHARS_MAX
   )
 
-/** For the model. Why something failed may quote a repository or a program, which people are shown and models are not. */
+/** The note to the model. It omits the reason of a failure, which may quote a repository or a program. */
 export const endedNote = ({ approval_id, summary }: Told, ending: Ending): string =>
   ending.status === "done"
     ? `Your proposal ${approval_id} (${summary}) is done: ${ending.outcome}.`
-    : `Your proposal ${approval_id} (${summary}) was approved and could not be carried out (${ending.kind}); you go on as before. The operator sees why with choirctl approval show ${approval_id}.`
+    : `Your proposal ${approval_id} (${summary}) was approved and could not be carried out (${ending.kind}); you run as before. The operator sees why with choirctl approval show ${approval_id}.`
 
 export const endedText = ({ approval_id, summary }: Told, ending: Ending): string =>
   ending.status === "done"
     ? `Done: ${summary} (approval ${approval_id}): ${ending.outcome}.`
-    : `Failed: ${summary} (approval ${approval_id}): ${outcomeText(ending)}. The agent goes on as before.`
+    : `Failed: ${summary} (approval ${approval_id}): ${outcomeText(ending)}. The agent runs as before.`

@@ -16,7 +16,7 @@ const listed = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : 
 
 const title = (proposal: Proposal) => `proposal: ${proposalTitle(proposal)}`
 
-/** A message may show the beginning alone, so that whatever the agent worded stands behind what choird found. */
+/** A message may show only the beginning, so the agent's own words come after what choird found. */
 const words = (proposal: Proposal) => `the agent's own words for it: ${visibleLine(reasonOf(proposal))}`
 
 /** The limits on the calls of an approved tool: choird's own facts first, then the claims of the manifest. */

@@ -36,7 +36,7 @@ export const makeTarget = Effect.gen(function* () {
   })
 })
 
-/** The diff of two states of the repository, once an image of the second one is known to be sound. */
+/** The diff of two states of the repository, once an image of the second one is known to be valid. */
 export const compare = Effect.fnUntraced(function* (
   runtime: RuntimeStatus["type"],
   agent_id: AgentId,

@@ -19,7 +19,7 @@ interface Read {
   readonly summary: string
 }
 
-/** A payload that was understood. */
+/** A decoded payload. */
 export type Understood =
   | (Read & {
       readonly type: "confirm_tool"
@@ -27,7 +27,7 @@ export type Understood =
       readonly text: string
       readonly call: ConfirmTool
     })
-  /** The text for a person depends on what the proposal would change, which is previewed when it is asked for. */
+  /** The text for a person depends on what the proposal would change, which is previewed on request. */
   | (Read & { readonly type: "proposal"; readonly proposal: Proposal; readonly payload: Schema.Json })
 
 /** The reason why a request is refused; `kind` is also the API's error type. */
@@ -78,13 +78,13 @@ const REQUEST_TYPES: ReadonlyMap<string, Reader> = new Map([
 
 const refuse = (kind: NotUnderstood["kind"], reason: string) => Result.fail({ kind, reason })
 
-/** Reads a request as strictly as what follows from it demands. */
+/** Decodes a request as strictly as its consequences demand. */
 export const understand = (request_type: string, payload: Schema.Json): Result.Result<Understood, NotUnderstood> => {
   const read = REQUEST_TYPES.get(request_type)
   if (read === undefined)
-    return refuse("BAD_REQUEST", `request_type is one of: ${[...REQUEST_TYPES.keys()].join(", ")}`)
+    return refuse("BAD_REQUEST", `request_type must be one of: ${[...REQUEST_TYPES.keys()].join(", ")}`)
   if (isDeeperThan(payload, EVENT_DEPTH_MAX))
-    return refuse("TOO_LARGE", `a payload nests ${EVENT_DEPTH_MAX} levels at most`)
+    return refuse("TOO_LARGE", `a payload may nest at most ${EVENT_DEPTH_MAX} levels`)
   const storable = storableJson(payload)
   const canonical = canonicalJson(storable)
   const bytes = Buffer.byteLength(canonical)
@@ -96,7 +96,7 @@ export const understand = (request_type: string, payload: Schema.Json): Result.R
     : read(storable, canonical)
 }
 
-/** A stored payload, which a later Choir may be too strict to understand. */
+/** A stored payload, which a stricter later Choir may not decode. */
 export const readStored = (request_type: string, canonical: string): Result.Result<Understood, NotUnderstood> =>
   Result.flatMap(
     Result.try({
@@ -116,7 +116,7 @@ export const shownText = ({
     onSuccess: (asked) => (asked.type === "proposal" ? (shown ?? "") : asked.text),
     onFailure: ({ reason }) =>
       [
-        `This request is unreadable for this version of Choir and cannot be carried out: ${visibleLine(reason)}`,
+        `This version of Choir cannot read or carry out this request: ${visibleLine(reason)}`,
         "Reject it; the agent may ask again.",
         `stored payload: ${visibleLine(canonical)}`
       ].join("\n")

@@ -19,11 +19,11 @@ export interface ApprovalDecision extends Wanted {
   /** For the row and the audit: `operator`, `gateway:<name>/<dm>`. */
   readonly who: string
   readonly reason: string | null
-  /** The identity of the request: when it comes again, it is answered with what it decided. */
+  /** The identity of the request: a repetition is answered with what it decided. */
   readonly request_id?: string
   /** Counts only if this is the one request that waits and was delivered: the person named no approval. */
   readonly only?: boolean
-  /** The DM in which the person decides, and is answered. */
+  /** The DM in which the person decides and gets the answer. */
   readonly dm?: ResourceName
 }
 
@@ -69,7 +69,7 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     return resolved
   })
 
-  /** Ends what nobody decided in time; nothing where somebody did, or there is time left. */
+  /** Expires what nobody decided in time; does nothing if it was decided or there is time left. */
   const expire = Effect.fnUntraced(function* (found: ApprovalRow, now_ms: number) {
     const { row, session } = yield* lock(found)
     if (row.status !== "pending" || now_ms < Date.parse(row.expires_at)) return undefined
@@ -77,8 +77,8 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
   }, sql.withTransaction)
 
   /**
-   * What a person wants, with the row as it stands then. A refused decision may have resolved the row all the same, as `expired`; one
-   * that came before has nothing left to resolve.
+   * A person's decision, with the row after it. A refused decision may still have resolved the row, as `expired`; a repeated one has
+   * nothing left to resolve.
    */
   const settle = Effect.fnUntraced(function* (
     found: ApprovalRow,
@@ -93,7 +93,7 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
         return { row, refusal: "NOT_ALONE" as const, resolution: undefined }
     }
     const now_ms = yield* Clock.currentTimeMillis
-    // What is proposed needs no session: choird carries it out (D17).
+    // A proposal needs no session: choird carries it out (D17).
     const isOver = rows.isConfirmation(row) && session.status !== "active"
     const { refusal, resolution } = verdict({ ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver }, wanted)
     const isTheirs = resolution === wanted.resolution

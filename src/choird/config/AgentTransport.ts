@@ -1,4 +1,4 @@
-/** Which ways to choird agents have: config.json's `transport`, over which the command line wins. */
+/** The transports between agents and choird: config.json's `transport`, which the command line overrides. */
 import { resolve } from "node:path"
 import { Context, Result, Runtime, Schema } from "effect"
 import { HttpTransport, type ListenPlace, parseListen } from "#schema/Transport.ts"
@@ -12,7 +12,7 @@ export interface TransportFlags {
   readonly tls_key?: string
 }
 
-/** The flags, as `parseArgs` is to read them. */
+/** The flags for `parseArgs`. */
 export const TRANSPORT_OPTIONS = {
   transport: { type: "string" },
   listen: { type: "string" },
@@ -36,7 +36,7 @@ export const transportFlags = (values: Values): TransportFlags | undefined => {
   }
 }
 
-/** The flags of this choird; none unless its main program says so. */
+/** The flags of this choird; none unless its main program sets them. */
 export const CommandLine = Context.Reference<TransportFlags>("choir/choird/CommandLine", { defaultValue: () => ({}) })
 
 /** The transport of config.json or the command line cannot be served. */
@@ -60,7 +60,7 @@ const LISTEN_DEFAULT = "127.0.0.1:9400"
 
 const decode = Schema.decodeUnknownResult(HttpTransport, { errors: "all" })
 
-/** The listener, or `undefined` for sockets alone. A certificate of the command line goes with a key of the command line. */
+/** The listener, or `undefined` for sockets alone. Certificate and key come from the same source. */
 export const transportPlan = (
   configured: HttpTransport | undefined,
   flags: TransportFlags
@@ -84,7 +84,7 @@ export const transportPlan = (
       const { host, port } = parseListen(http.listen) ?? { host: "", port: 0 }
       const { tls_cert: cert, tls_key: key } = http
       const files = cert === undefined || key === undefined ? undefined : { cert, key }
-      // Of the addresses of `localhost` always the same one, whatever the host's file of names says.
+      // Always the same address for `localhost`, whatever the hosts file says.
       const address = host === "localhost" ? "127.0.0.1" : host
       return Result.succeed({ host: address, port, files, forAgents: mode === "http" })
     }

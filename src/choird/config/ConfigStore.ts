@@ -7,7 +7,7 @@ import type { SecretsFile } from "#schema/Secrets.ts"
 import { hasValue, loadFiles } from "#src/shared/config/configFiles.ts"
 import { boundSecrets } from "./agentShare.ts"
 
-/** A configured secret that choird holds no value of. */
+/** A configured secret without a value. */
 export class SecretMissing extends Schema.TaggedError<SecretMissing>()("SecretMissing", { secret: SecretName }) {
   override get message() {
     return `the secret "${this.secret}" has no value`
@@ -42,7 +42,7 @@ export class ConfigStore extends Context.Service<
     readonly changes: Stream.Stream<RunningConfig>
     /** A secret's value. */
     secret(name: SecretName): Effect.Effect<Redacted.Redacted, SecretMissing>
-    /** The values of several secrets, all of one moment (R35); a secret without a value is left out. */
+    /** The values of several secrets at one moment (R35); a secret without a value is left out. */
     secretValues(names: Iterable<SecretName>): Effect.Effect<ReadonlyMap<SecretName, Redacted.Redacted>>
     /** The secrets that the bound resources name, and no other: all that GET_SECRETS may hand out. */
     secretsOf(bindings: ResourceBindings): Effect.Effect<ReadonlySet<SecretName>>
@@ -53,8 +53,8 @@ export class ConfigStore extends Context.Service<
   }
 >()("choir/choird/ConfigStore") {
   /**
-   * Reads the files of a home, and logs a warning for each thing in them that will stop a part of choird. `file` is read in the
-   * place of config.json.
+   * Reads the files of a home, and logs a warning for everything in them that will stop a part of choird. `file` is read instead of
+   * config.json.
    */
   static readonly layer = (options: { readonly home: string; readonly file?: string }) =>
     Layer.effect(

@@ -1,5 +1,5 @@
 /**
- * The numbers of the configurations that ran, so that a version means the same across choird's lives (R56). Every change of the running
+ * The numbers of the configurations that ran, so that a version means the same across restarts of choird (R56). Every change of the running
  * configuration goes through here: first the row, then the one swap in memory.
  */
 import { Context, Effect, Layer, Option, Semaphore } from "effect"
@@ -20,11 +20,11 @@ export interface VersionEntry {
   readonly who: string
 }
 
-/** The configuration that is to run; absent parts stay. */
+/** The configuration to run; absent parts stay. */
 export interface NextConfig {
   readonly config?: Config
   readonly secrets?: SecretsFile
-  /** Runs between the row and the swap, so that it is done once the new number can be seen. */
+  /** Runs between the row and the swap, so that it is done before the new number is visible. */
   readonly before?: Effect.Effect<unknown>
 }
 
@@ -39,8 +39,8 @@ export class ConfigVersions extends Context.Service<
   {
     /**
      * Makes the configuration that `next` decides on the running one, under the next number; followers read the number from
-     * `ConfigStore.changes`. `next` is given the running configuration, which nothing else changes meanwhile; if it returns nothing, all
-     * stays as it is. Row and swap are not interrupted.
+     * `ConfigStore.changes`. `next` gets the running configuration, which nothing else changes meanwhile; if it returns nothing,
+     * everything stays. Row and swap are uninterruptible.
      */
     commit<E>(
       entry: VersionEntry,
@@ -59,7 +59,7 @@ export class ConfigVersions extends Context.Service<
   )
 }
 
-/** The content is config.json with its defaults; secrets have no part in it, since a digest of them could be guessed at. */
+/** The content is config.json with its defaults; secrets are left out, since their digest could be guessed at. */
 const contentOf = (config: Config) => {
   const text = canonicalJson(config)
   return { text, hash: Buffer.from(sha256(text), "hex") }

@@ -3,7 +3,7 @@ import type { AgentConfig, Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 
-/** A name such as `constructor` is legal, so that a plain index would find what config.json does not hold. */
+/** A name such as `constructor` is legal, so a plain index would find what config.json does not hold. */
 const own = <A>(table: Readonly<Record<string, A>>, name: string | undefined): A | undefined =>
   name !== undefined && Object.hasOwn(table, name) ? table[name] : undefined
 
@@ -20,7 +20,7 @@ const boundModels = (config: Config, bindings: Pick<ResourceBindings, "llm" | "c
   return Object.fromEntries(found)
 }
 
-/** @param agent_id whose own repository is part of it. */
+/** @param agent_id the agent whose repository is included. */
 export const agentConfig = (
   config: Config,
   bindings: Omit<ResourceBindings, "dm">,
@@ -43,7 +43,7 @@ export const agentConfig = (
   }
 }
 
-/** The secrets that the bound resources name: never a gateway's, the database's, or one of the host's own workers. */
+/** The secrets that the bound resources name: never those of a gateway, the database, or the host's own workers. */
 export const boundSecrets = (config: Config, bindings: Omit<ResourceBindings, "dm">): ReadonlySet<SecretName> => {
   const secrets = [
     ...Object.values(boundModels(config, bindings)).map((model) => model.secret),

@@ -2,12 +2,12 @@
 import { Schema } from "effect"
 import { type Config, MemoryConfig } from "#schema/Config.ts"
 
-/** The defaults, which say nothing of what an operator wants. */
+/** The defaults, which say nothing about what the operator wants. */
 const MEMORY = Schema.decodeSync(MemoryConfig)({})
 
 const filled = (table: Readonly<Record<string, unknown>>) => Object.keys(table).length > 0
 
-/** One sentence for each, with what happens instead. */
+/** One sentence for each setting, with what happens instead. */
 export const unsupportedConfig = (config: Config): ReadonlyArray<string> => {
   const features: ReadonlyArray<readonly [boolean, string]> = [
     [config.embedding !== undefined, "embedding: there is no memory search"],

@@ -1,4 +1,4 @@
-/** Does what a command of a chat asks for, and answers in words for a person. */
+/** The execution of a chat's commands, with answers in words for a person. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { Budgets } from "#schema/Config.ts"
 import type { CoreReport } from "#schema/Core.ts"
@@ -15,10 +15,10 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 import type { Command } from "./readCommand.ts"
 
-/** Of what a job said last, what the list of jobs shows in a chat. */
+/** Characters of a job's latest words that the list of jobs shows in a chat. */
 const CHAT_REPORT_CHARS_MAX = 300
 
-/** The person who typed it, and the identity that makes a repetition the same request. */
+/** The person who typed it, and the identity by which a repetition is the same request. */
 export interface Speaker {
   readonly agent_id: AgentId
   readonly gateway: ResourceName
@@ -35,7 +35,7 @@ export interface Answer {
 export class GatewayCommands extends Context.Service<
   GatewayCommands,
   {
-    /** Never fails: what is refused is said. A command that is repeated with its request_id takes effect once. */
+    /** Never fails: a refusal is an answer. A command repeated with its request_id takes effect once. */
     run(command: Command, speaker: Speaker): Effect.Effect<Answer>
   }
 >()("choir/choird/GatewayCommands") {
@@ -57,7 +57,7 @@ const stateWords = (state: string) =>
     .toLowerCase()
     .replaceAll("_", " ")
 
-/** The activity of edge. A call that waits for a person has a line of its own, unless another turn runs meanwhile. */
+/** The activity of edge. A call that waits for a person gets its own line, unless another turn runs meanwhile. */
 const activityText = (state: SessionState, edge_waits: boolean): ReadonlyArray<string> => {
   if (state.edge.state === "EDGE_IDLE") return ["Nothing is open."]
   return edge_waits && state.edge.parked === undefined ? [] : ["It is at work."]

@@ -1,4 +1,4 @@
-/** The way of messages from gateways to agents; choird itself answers where no agent can (R42, R45). */
+/** The path of messages from gateways to agents; choird itself answers if no agent can (R42, R45). */
 import { Context, Effect, Layer, Metric } from "effect"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
@@ -18,7 +18,7 @@ interface Place {
   readonly dm: ResourceName
 }
 
-/** Characters of a stranger's identity, which may be any text, in an audit row. */
+/** Characters of a stranger's identity, which can be any text, in an audit row. */
 const USER_ID_CHARS_MAX = 40
 
 /** The source of the answer to an arrival, among choird's own messages. */
@@ -34,7 +34,7 @@ export class Gateways extends Context.Service<
      * gateway may confirm the batch afterwards and ask for it again after a death in between (R42).
      */
     receive(gateway: ResourceName, arrivals: ReadonlyArray<Arrival>): Effect.Effect<void, DatabaseAway>
-    /** Another DM that the agent is bound to, for word of a message that its own DM did not get; none where it has one DM. */
+    /** Another DM of the agent, to report a message that was not delivered to its own DM; none if it has only one. */
     otherPlace(message: Pick<Outgoing, "agent_id" | "dm">): Effect.Effect<Place | undefined>
   }
 >()("choir/choird/Gateways") {
@@ -44,7 +44,7 @@ export class Gateways extends Context.Service<
   )
 }
 
-/** Tells the sender of something that arrived. */
+/** Answers the sender of a message. */
 const makeTell = Effect.map(
   Outbox,
   (outbox) =>
@@ -56,7 +56,7 @@ const makeTell = Effect.map(
       outbox.tell({ ...message, gateway, source_id: sourceOf(gateway, { id }), in_reply_to: null })
 )
 
-/** Audits a message that no agent gets, without a word of it (R77). */
+/** Audits a message that no agent gets, without its text (R77). */
 const makeRefused = Effect.map(
   Audit,
   (audit) => (gateway: ResourceName, kind: string, agent_id: AgentId | undefined, who: Record<string, string>) =>
@@ -126,7 +126,7 @@ const make = Effect.fnUntraced(function* () {
           yield* tell(gateway, arrival, { ...to, kind: "notice" })
           break
         case "command": {
-          // It was answered in an earlier life of choird: a change since then is not what the person meant.
+          // An earlier choird answered it: the person did not mean a change since then.
           if (yield* outbox.told(sourceOf(gateway, arrival))) break
           // The messages before the command come before it.
           yield* store(gateway, messages)

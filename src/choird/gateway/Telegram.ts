@@ -1,4 +1,4 @@
-/** One bot: its own long poll inwards, an ordered reader of the outbox per DM outwards (E6, R42-R44). */
+/** One bot: a long poll for incoming messages, and an ordered reader of each DM's outbox for outgoing ones (E6, R42-R44). */
 import { Clock, Effect, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
@@ -11,13 +11,13 @@ import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
 /** The first and the longest pause after a failed call (R44). */
 const TELEGRAM_RETRY_MS = 1000
 const TELEGRAM_RETRY_MS_MAX = 60_000
-/** The longest retry_after of Telegram that is obeyed in one piece. */
+/** The longest retry_after of Telegram that is waited out in one piece. */
 const TELEGRAM_RETRY_AFTER_MS_MAX = 600_000
-/** Between two messages to one chat, and between any two of one bot (R43). */
+/** The intervals between two messages to one chat, and between any two of one bot (R43). */
 const TELEGRAM_CHAT_INTERVAL_MS = 1000
 const TELEGRAM_BOT_INTERVAL_MS = 40
 
-/** The wait after the n-th failure in a row, from 0: doubling up to a minute, unless Telegram asks for another one. */
+/** The wait after the n-th failure in a row, from 0: doubling up to a minute, unless Telegram asks for a different one. */
 export const pauseAfter = ({ retry_after_ms }: Pick<TelegramFailed, "retry_after_ms">, failures: number): number =>
   retry_after_ms === null
     ? Math.min(TELEGRAM_RETRY_MS * 2 ** Math.min(failures, 10), TELEGRAM_RETRY_MS_MAX)
@@ -27,13 +27,13 @@ export const pauseAfter = ({ retry_after_ms }: Pick<TelegramFailed, "retry_after
 const isUnreachable = ({ code, description }: TelegramFailed) =>
   code === 403 || (code === 400 && /chat not found/iu.test(description))
 
-/** Telegram will never take this text, and whatever is behind it would wait for ever. */
+/** Telegram will never accept this text, and everything behind it would wait forever. */
 const isHopeless = (failure: TelegramFailed) => failure.code === 400 && !isUnreachable(failure)
 
-/** The time that a message waits for a person who has blocked the bot or never wrote to it. */
+/** The longest wait of a message for a person who has blocked the bot or never wrote to it. */
 const UNREACHABLE_MS_MAX = 24 * 60 * 60 * 1000
 
-/** Sources of the notices that a message was given up; one that is given up itself is not told of. */
+/** The source of notices about undeliverable messages; an undeliverable notice causes no further one. */
 const GIVEN_UP = "given-up/"
 
 const RETRY = Schedule.min([Schedule.exponential(TELEGRAM_RETRY_MS), Schedule.spaced(TELEGRAM_RETRY_MS_MAX)])
@@ -57,14 +57,14 @@ const tryLater = (cause: unknown) =>
     )
   )
 
-/** Makes an absent database, and a defect, one more reason to try again later. */
+/** Turns an absent database or a defect into one more reason to try again later. */
 const tolerant = <A, E, R>(work: Effect.Effect<A, E | DatabaseAway, R>) =>
   work.pipe(
     Effect.catchIf((error) => error instanceof DatabaseAway, tryLater),
     Effect.catchDefect(tryLater)
   )
 
-/** Polls for ever. An update is confirmed by the poll after the one whose messages were stored, and by nothing else. */
+/** Polls forever. Only the poll after the one whose messages were stored confirms an update. */
 const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
   const api = yield* TelegramApi
   const gateways = yield* Gateways
@@ -96,8 +96,8 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
 })
 
 /**
- * Sends a message, however long it takes; answers why it is given up, where it is. A person who has blocked the bot and lets it in again
- * within UNREACHABLE_MS_MAX gets everything in order.
+ * Sends a message, however long it takes; returns the failure if it gives up. A person who blocks the bot and unblocks it within
+ * UNREACHABLE_MS_MAX gets everything in order.
  */
 const send = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, paced: Effect.Effect<void>) {
   const api = yield* TelegramApi
@@ -115,16 +115,16 @@ const send = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, paced:
   }
 })
 
-/** A message ends as delivered, or as given up: then the log, `status` and the person hear of it. */
+/** Delivers a message or gives up on it, and then reports that in the log, in `status` and to the person. */
 const deliver = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, paced: Effect.Effect<void>) {
   const gateways = yield* Gateways
   const outbox = yield* Outbox
   const refused = yield* send(chat_id, row, paced)
   if (refused === undefined) return yield* outbox.delivered([row.outbox_id])
-  yield* Effect.logError("a message is given up", { dm: row.dm, outbox_id: row.outbox_id, reason: refused.message })
+  yield* Effect.logError("gave up on a message", { dm: row.dm, outbox_id: row.outbox_id, reason: refused.message })
   const isNew = yield* outbox.giveUp(row.outbox_id, refused.message)
   if (!isNew || row.source_id.startsWith(GIVEN_UP)) return undefined
-  // A person who cannot be reached in this chat is told in another one, where the agent has one.
+  // A person who cannot be reached in this chat gets the notice in another one, if the agent has one.
   const place = isUnreachable(refused) ? yield* gateways.otherPlace(row) : row
   if (place === undefined) return undefined
   return yield* outbox.tell({
@@ -142,7 +142,7 @@ const deliver = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, pac
 const isUnasked = ({ kind, source, source_id }: Outgoing) =>
   kind === "notice" && (source === "event" || source_id.startsWith("approval/"))
 
-/** Answers come first: an agent that asks for much does not keep its own replies back. */
+/** Answers come first: an agent that asks a lot does not delay its own replies. */
 const nextOf = (rows: ReadonlyArray<Outgoing>) => rows.find((row) => !isUnasked(row)) ?? rows[0]
 
 /** Reads a DM's outbox, answers and notices in order each. A death between sending and noting it sends one message twice, never none (R43). */
@@ -160,13 +160,13 @@ const speak = Effect.fnUntraced(function* (dm: ResourceName, chat_id: string, bo
   yield* Stream.runForEach(outbox.wakes(dm), () => patient)
 })
 
-/** Tells Telegram the menu once in a life of choird; nothing waits for it (E6). */
+/** Sends Telegram the menu once in choird's life; nothing waits for it (E6). */
 const announce = Effect.gen(function* () {
   const api = yield* TelegramApi
   yield* Effect.retry(api.menu(MENU), { schedule: RETRY })
 })
 
-/** Runs a bot until it is interrupted. Nothing that Telegram answers ends it. */
+/** Runs a bot until it is interrupted. No answer of Telegram ends it. */
 export const runTelegram = Effect.fn("Telegram.run")(function* (
   gateway: ResourceName,
   dms: ReadonlyArray<{ readonly name: ResourceName; readonly user_id: string }>

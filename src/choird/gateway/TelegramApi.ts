@@ -1,4 +1,4 @@
-/** The few methods of the Bot API that choird calls. What comes back is checked here, and no error ever holds the bot's token. */
+/** The few methods of the Bot API that choird calls. Answers are checked here, and no error ever holds the bot's token. */
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { MENU } from "./readCommand.ts"
 import type { Arrival } from "./route.ts"
@@ -7,15 +7,15 @@ import type { Arrival } from "./route.ts"
 const TELEGRAM_POLL_SECONDS = 30
 /** A poll without an answer for this long is given up and started again (R44). */
 const TELEGRAM_STALL_MS_MAX = 90_000
-/** A message or a menu sent to Telegram, answer included. */
+/** The longest call that sends a message or a menu, answer included. */
 const TELEGRAM_CALL_MS_MAX = 30_000
-/** An answer of the Bot API: a hundred updates of the longest messages are far below it. */
+/** The largest answer of the Bot API; a hundred updates of the longest messages are far smaller. */
 const TELEGRAM_REPLY_BYTES_MAX = 8 * 1024 * 1024
 
 /** A call that Telegram refused or that got no usable answer. */
 export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("TelegramFailed", {
   method: Schema.String,
-  /** The Bot API's error code, or 0 when there was no answer of it. */
+  /** The Bot API's error code, or 0 if it did not answer. */
   code: Schema.Int,
   description: Schema.String,
   retry_after_ms: Schema.NullOr(Schema.Natural)
@@ -31,7 +31,7 @@ export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("Telegr
   }
 }
 
-/** Updates up to an id. Those that are no message of a person in a private chat have no arrival. */
+/** Updates up to an id. Only messages of a person in a private chat become arrivals. */
 export interface Batch {
   readonly update_id: number
   readonly arrivals: ReadonlyArray<Arrival>
@@ -43,7 +43,7 @@ export class TelegramApi extends Context.Service<
     /** Waits up to TELEGRAM_POLL_SECONDS for updates from this id on; `undefined` means all that were never confirmed. */
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
     send(chat_id: string, text: string): Effect.Effect<void, TelegramFailed>
-    /** Sets the menu where Telegram shows another one (E6). */
+    /** Sets the menu if Telegram shows a different one (E6). */
     menu(commands: typeof MENU): Effect.Effect<void, TelegramFailed>
   }
 >()("choir/choird/TelegramApi") {
@@ -62,10 +62,10 @@ const PrivateMessage = Schema.Struct({
 })
 const decodeMessage = Schema.decodeUnknownOption(PrivateMessage)
 
-/** The id of a bot is the public part of its token; with it the ids of two bots behind one gateway never mix. */
+/** The id of a bot is the public part of its token; it keeps the ids of two bots behind one gateway apart. */
 const botId = (token: Redacted.Redacted) => /^\d{1,20}/u.exec(Redacted.value(token))?.[0] ?? "bot"
 
-/** What a batch says, or `undefined` when it is none. Only private chats count, and a forwarded identity does not (E6). */
+/** The batch in a list of updates; `undefined` if it cannot be decoded. Only private chats count, and a forwarded identity does not (E6). */
 export const readUpdates = (bot_id: string, updates: unknown): Batch | undefined => {
   const decoded = decodeUpdates(updates)
   if (decoded._tag === "None") return undefined
@@ -88,7 +88,7 @@ const Refusal = Schema.Struct({
 })
 const decodeRefusal = Schema.decodeUnknownOption(Refusal)
 
-/** An error of the client may hold the address of the call, and with it the token; nothing of it but the API's own words is kept. */
+/** A client error may hold the address of the call and with it the token; only the API's own words are kept. */
 const failureOf = (method: string, token: Redacted.Redacted, error: unknown) => {
   const refusal = decodeRefusal(error)
   if (refusal._tag === "None")
@@ -121,7 +121,7 @@ const isMenu = (shown: unknown, commands: typeof MENU): boolean => {
 }
 
 const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
-  // Loaded only where a bot is configured, since it is a large part of what choird would otherwise load.
+  // Loaded only if a bot is configured, since it would be a large part of choird.
   const { Api } = yield* Effect.promise(() => import("grammy"))
   const api = new Api(Redacted.value(token), {
     apiRoot: api_root.replace(/\/+$/u, ""),
@@ -138,7 +138,7 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
         }
       })
     )
-  // The client declares an AbortSignal of its own, which the platform's is.
+  // The client declares its own AbortSignal type, which the platform's satisfies.
   type Signal = Parameters<typeof api.getMe>[0]
   const foreign = (signal: AbortSignal) => signal as unknown as Signal
   return TelegramApi.of({
@@ -153,7 +153,7 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
       return yield* new TelegramFailed({
         method: "getUpdates",
         code: 0,
-        description: "the answer is not of the Bot API",
+        description: "the answer is not from the Bot API",
         retry_after_ms: null
       })
     }),

@@ -1,6 +1,6 @@
 /**
  * Decisions about approvals from a chat (D16, E7): whether this person may decide, which approval is meant, and the answer in
- * words. They are made at once, whatever the agent does meanwhile.
+ * words. They take effect at once, whatever the agent is doing.
  */
 import { Effect, Option } from "effect"
 import { EDGE, type AgentId, type ResourceName } from "#schema/Ids.ts"
@@ -28,18 +28,18 @@ const refusal = (text: string): Answer => ({ kind: "refusal", text })
 
 const oldestFirst = (rows: ReadonlyArray<ApprovalRow>) => rows.toReversed()
 
-/** True if a summary is cut, so that nobody approves after reading it alone. */
+/** True if a summary is cut, so that nobody should approve after reading only that. */
 const isCut = ({ summary }: ApprovalRow): boolean => summary.length >= APPROVAL_SUMMARY_CHARS_MAX
 
-/** Where all of a request stands that is cut here. */
+/** The pointer to all of a request that is cut here. */
 const seeAll = ({ approval_id }: ApprovalRow): string =>
   `see the request above, or choirctl approval show ${approval_id}`
 
-/** The instruction how to decide the only request that waits. */
+/** The instructions to decide the only waiting request. */
 const toDecide = (row: ApprovalRow): string =>
   `To decide${isCut(row) ? `, ${seeAll(row)}` : `: /approve ${row.approval_id} or /reject ${row.approval_id}`}`
 
-/** A line for each approval that waits. */
+/** A line for each waiting approval. */
 const listed = (rows: ReadonlyArray<ApprovalRow>): ReadonlyArray<string> => [
   ...rows
     .slice(0, LISTED_MAX)
@@ -59,13 +59,11 @@ const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolut
 const DONE = { approved: "Approved", rejected: "Rejected" } as const
 
 const decidedAnswer = (row: ApprovalRow, resolution: "approved" | "rejected", before: string): Answer => {
-  const more = resolution === "approved" && !isConfirmation(row) ? " You will be told the result." : before
+  const more = resolution === "approved" && !isConfirmation(row) ? " You will get a message with the result." : before
   return notice(`${DONE[resolution]} ${row.approval_id}: ${row.summary}.${more}`)
 }
 
-/**
- * What has to be decided before an approved call runs: its turn was set aside, and the turn that stands before it waits for a person too.
- */
+/** The requests to decide before an approved call runs: its turn was set aside, and the turn ahead of it waits for a person too. */
 const decidedBefore = ({ edge }: SessionState, row: ApprovalRow, waiting: ReadonlyArray<ApprovalRow>): string => {
   const isAside = edge.parked?.calls.some(({ call_id }) => call_id === row.call_id) === true
   if (!isAside || !waitsForPerson(edge)) return ""
@@ -88,7 +86,7 @@ const deciderWords = (resolved_by: string | null, { dm, gateway }: Speaker): str
 /** The decider, for the row and the audit. */
 const decider = ({ dm, gateway }: Pick<Speaker, "dm" | "gateway">) => `gateway:${gateway}/${dm}`
 
-/** The reason why a decision about a row did not count. */
+/** The reason why a decision did not count. */
 const refusedText = (row: ApprovalRow, { kind, reason }: ApprovalRefused, speaker: Speaker): string => {
   const { approval_id, resolved_by, status, summary } = row
   switch (kind) {
@@ -116,7 +114,7 @@ const makeFinder = Effect.gen(function* () {
     return found._tag === "Success" && found.success.agent_id === agent_id ? found.success : undefined
   })
 
-  /** When an approved call runs, for the person who approved it. */
+  /** The time when an approved call runs, for the person who approved it. */
   const whenItRuns = Effect.fnUntraced(function* (row: ApprovalRow) {
     if (row.status !== "approved" || row.lane !== EDGE || !isConfirmation(row)) return ""
     const state = yield* Effect.option(databaseDefect(events.state(row.session_id)))
@@ -155,7 +153,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     const { approval_id } = command
     const waiting = yield* waitingFor(speaker.agent_id)
     if (approval_id === undefined) {
-      // A person who gives no number means what they have seen, and not what is still on its way to them.
+      // A person who gives no number means what they have seen, not what is still on its way.
       const [seen, ...more] = yield* approvals.delivered(speaker.agent_id)
       const row = more.length === 0 ? waiting.find((one) => one.approval_id === seen) : undefined
       return row === undefined ? { answer: notice(whichText(waiting, command.resolution)) } : { row }

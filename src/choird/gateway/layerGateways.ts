@@ -1,6 +1,6 @@
 /**
- * Every gateway of config.json, each on its own: a bot with a wrong token delays nothing and nobody (D45). A bot whose token, server
- * or people change is reconnected; the others do not notice.
+ * Every gateway of config.json, independently: a bot with a wrong token delays nobody (D45). A bot whose token, server or people
+ * change is reconnected; the others do not notice.
  */
 import { Effect, Equal, FiberMap, Layer, type Redacted, Result, Stream } from "effect"
 import type { Config } from "#schema/Config.ts"
@@ -14,7 +14,7 @@ import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { runTelegram } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 
-/** All that a bot runs with. */
+/** Everything that a bot needs to run. */
 interface Bot {
   readonly token: Redacted.Redacted
   readonly api_root: string
@@ -32,7 +32,7 @@ const make = Effect.gen(function* () {
   const fibers = yield* FiberMap.make<ResourceName>()
   const running = new Map<ResourceName, Bot>()
 
-  /** The bot of a gateway as it is configured now; nothing for a console, or where the token has no value. */
+  /** The bot of a gateway as configured now; undefined for a console, or if the token has no value. */
   const wanted = Effect.fnUntraced(function* ({ dms, gateways }: Config, name: ResourceName) {
     const gateway = gateways[name]
     if (gateway === undefined) return undefined
@@ -61,7 +61,7 @@ const make = Effect.gen(function* () {
       Effect.provideContext(context)
     )
 
-  /** The old bot is gone before the new one asks, since Telegram lets one program poll at a time. */
+  /** Stops the old bot before the new one polls, since Telegram lets only one program poll at a time. */
   const follow = Effect.fnUntraced(function* (config: Config, name: ResourceName) {
     const before = running.get(name)
     const bot = yield* wanted(config, name)
@@ -77,9 +77,10 @@ const make = Effect.gen(function* () {
 
   const followAll = Effect.fnUntraced(function* (config: Config) {
     const names = new Set([...running.keys(), ...Object.keys(config.gateways).map((key) => ResourceName.make(key))])
-    // Nobody reads the outbox of a DM that is gone, and its rows would wait for ever.
+    // Nobody reads the outbox of a removed DM, so its rows would wait forever.
     const ended = yield* databaseDefect(outbox.abandon(Object.keys(config.dms)))
-    if (ended > 0) yield* Effect.logWarning(`${ended} messages are given up, since their DMs left config.json`)
+    if (ended > 0)
+      yield* Effect.logWarning(`gave up on ${ended} messages, since their DMs are no longer in config.json`)
     for (const name of names) yield* follow(config, name)
   })
   yield* followAll((yield* config.current).config)

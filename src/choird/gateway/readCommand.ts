@@ -21,7 +21,7 @@ export type Command =
   | { readonly type: "model" }
   | { readonly type: "set model"; readonly llm: ResourceName }
 
-/** `say` is a command that needs nothing but this answer: a greeting, how a command is used, which ones there are. */
+/** `say` is a command that needs only this answer: a greeting, the usage of a command, or the list of commands. */
 export type Read =
   | { readonly type: "command"; readonly command: Command }
   | { readonly type: "say"; readonly text: string }
@@ -50,7 +50,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   cores: { usage: "", description: "The jobs that run", read: () => ({ type: "cores" }) },
   stop: {
     usage: "",
-    description: "Stop what the agent does for you now; jobs go on",
+    description: "Stop what the agent is doing for you now; jobs continue",
     read: (rest) => (rest === "" ? { type: "stop" } : undefined)
   },
   cancel: {
@@ -114,7 +114,7 @@ const HELP = Object.entries(COMMANDS)
 /** `/name@bot rest`: Telegram adds the bot's name in its menus. */
 const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@[A-Za-z0-9_]{1,64})?(?:\s|$)/u
 
-/** Undefined for a text that is not a command and therefore for the agent. */
+/** Undefined for a text that is not a command, and thus meant for the agent. */
 export const readCommand = (text: string): Read | undefined => {
   const [matched, typed] = COMMAND.exec(text) ?? []
   if (matched === undefined || typed === undefined) return undefined

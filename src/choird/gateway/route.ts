@@ -1,4 +1,4 @@
-/** Where a message from outside goes, decided from the configuration and the agents' views alone (R46). */
+/** The route of a message from outside, from the configuration and the agents' views alone (R46). */
 import type { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
@@ -8,10 +8,10 @@ import { type Command, readCommand } from "./readCommand.ts"
 
 /** A message of a person, as far as it could be read. */
 export interface Arrival {
-  /** The gateway's identity of it, unique within the gateway. */
+  /** Its id, unique within the gateway. */
   readonly id: string
   readonly user_id: string
-  /** Absent for everything that is not text. */
+  /** Absent if it is not text. */
   readonly text: string | undefined
   /** True if somebody else wrote it: it was forwarded, or another bot made it. */
   readonly forwarded?: boolean
@@ -27,17 +27,17 @@ interface Place {
 }
 
 export type Route =
-  /** From somebody whom no DM is configured for: no reply, so that a bot tells strangers nothing. */
+  /** From a sender without a configured DM: no reply, so that a bot reveals nothing to strangers. */
   | { readonly type: "stranger" }
   | ({ readonly type: "refuse"; readonly kind: "NO_AGENT" | "NO_TEXT" | "TOO_LARGE"; readonly text: string } & Place)
   | ({ readonly type: "say"; readonly text: string } & Place)
   | ({ readonly type: "command"; readonly command: Command } & Place)
   | ({ readonly type: "message"; readonly text: string; readonly forwarded?: boolean } & Place)
 
-/** Speaks where a DM has no agent at all. */
+/** The speaker in a DM without an agent. */
 const NOBODY = AgentId.make("choird")
 
-/** A paused agent answers later, without anybody doing anything for it. */
+/** Counts a paused agent, which will answer later by itself. */
 const isThere = ({ status }: AgentView) => status === "starting" || status === "running" || status === "paused"
 
 /** The agent that would answer at a DM: one whose defaults name it. */
@@ -67,7 +67,7 @@ export const route = (
   const place = { dm, agent_id: bound.agent_id }
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text messages." }
   if (isTooLong(text)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
-  // A stranger's words give no orders, whoever hands them on.
+  // A stranger's words are never commands, even if forwarded by a person whom the agent knows.
   if (forwarded) return { type: "message", ...place, text: `${FORWARDED}\n${text}`, forwarded }
   const read = readCommand(text)
   if (read === undefined) return { type: "message", ...place, text }

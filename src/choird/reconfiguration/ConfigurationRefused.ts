@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { type ConfigRefused } from "#src/shared/config/configFiles.ts"
 import { problemsOf, problemText, type Problem } from "#src/shared/config/configProblems.ts"
 
-/** Problems that a refused `config load` tells; of more the first ones. */
+/** Problems that a refused `config load` reports, from the first. */
 const CONFIG_PROBLEMS_MAX = 200
 
 /** `problems` are paths of config.json, secrets.json or a repository, each with its reason and without a value. */

@@ -1,4 +1,4 @@
-/** The configuration that choird last worked with, kept in the home for the day when config.json is broken (R59). */
+/** The configuration that choird last worked with, kept in the home in case config.json breaks (R59). */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -6,7 +6,7 @@ import type { Config } from "#schema/Config.ts"
 import { CONFIG_FILE, ConfigRefused, LAST_GOOD_FILE } from "#src/shared/config/configFiles.ts"
 import { writeWhole } from "#src/shared/files/writeWhole.ts"
 
-/** For its owner alone, and whole or not at all. A disk that does not take it keeps nobody from working. */
+/** Writes it atomically, readable only for its owner. A full disk stops nobody from working. */
 export const keepLastGood = Effect.fn("LastGood.keep")(function* (home: string, config: Config) {
   yield* Effect.try(() => writeWhole(join(home, LAST_GOOD_FILE), `${JSON.stringify(config, undefined, 2)}\n`)).pipe(
     Effect.catch(({ cause }) =>
@@ -21,6 +21,6 @@ export const orLastGood = (home: string) => (error: ConfigRefused) =>
     ? new ConfigRefused({
         file: error.file,
         problems: error.problems,
-        hint: `${error.hint}. Until then, what worked last: choird --home ${home} --last-good`
+        hint: `${error.hint}. To start with the last working one until then: choird --home ${home} --last-good`
       })
     : error

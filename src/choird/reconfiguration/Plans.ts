@@ -1,4 +1,4 @@
-/** The plan that an operator was shown last, and the proof that it still says what applying it would do. */
+/** The plan that an operator saw last, and the check that applying it would still do the same. */
 import { randomUUID } from "node:crypto"
 import { Effect, Ref, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
@@ -15,7 +15,7 @@ import type { Staged } from "./stagedChanges.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { appliedConfig } from "./nextConfig.ts"
 
-/** A longer value is cut: the operator has the file, and the line is to be read at a glance. */
+/** Characters of a value on a line that is read at a glance; the operator has the file. */
 const VALUE_CHARS_MAX = 60
 
 const shown = (value: unknown): string | null => {
@@ -47,7 +47,7 @@ const valuesOf = (running: Config, target: Config, uses: ReadonlyArray<AgentUse>
 
 const NO_VALUES: Values = { before: null, after: null }
 
-/** @param rows every change, those of secrets and repositories included; of these no value is shown. */
+/** @param rows every change, including those of secrets and repositories, whose values are never shown. */
 const plannedChanges = (
   running: Config,
   target: Config,
@@ -104,7 +104,7 @@ export const makePlans = Effect.fnUntraced(function* (
     return { plan: id, version, changes } satisfies ConfigPlan
   })
 
-  /** The files are read again, although what is applied is what was staged: an operator who edits on believes that the edit counts. */
+  /** Reads the files again, although the staged state is applied: an operator who kept editing believes that the edits count. */
   const check = Effect.fnUntraced(function* (id: string) {
     const plan = yield* Ref.get(last)
     if (plan?.id !== id) return yield* changed("Another configuration was loaded or applied")
@@ -119,9 +119,9 @@ export const makePlans = Effect.fnUntraced(function* (
   })
 
   return {
-    /** Names what is staged, so that it can be applied as it is shown. */
+    /** Gives the staged state an id, so that it can be applied as shown. */
     make,
-    /** The target of the plan of this name; refused if anything is no longer as it was shown. */
+    /** The target of the plan with this id; refused if anything is no longer as shown. */
     check,
     /** Notes that the plan was applied, so that the same plan can be applied again after restarts. */
     applied: Effect.flatMap(running, (shown) => Ref.update(last, (plan) => plan && { ...plan, shown })),

@@ -1,6 +1,6 @@
 /**
- * Changes of the running configuration, in two phases: load reads, checks and stages everything; apply takes over what needs no restart.
- * The staged configuration is held in memory until nothing of it is left to be done.
+ * Changes of the running configuration, in two phases: load reads, checks and stages everything; apply puts into effect what needs no restart.
+ * The staged configuration stays in memory until all of it is done.
  */
 import { Context, Effect, Layer, Option, Ref, Result, Schema, Semaphore } from "effect"
 import { Config } from "#schema/Config.ts"
@@ -37,9 +37,9 @@ export class Reconfiguration extends Context.Service<
   {
     /** Reads the home and stages it. If anything is wrong nothing is staged, and an earlier staged configuration stays. */
     load(who: string, progress: (step: string) => Effect.Effect<void>): Doing<LoadReport>
-    /** The changes that are staged and do not run yet, and those that running agents have not taken over since their start. */
+    /** The changes that are staged and do not run yet, and those that running agents have not adopted since their start. */
     readonly diff: Effect.Effect<ReadonlyArray<ConfigChange>>
-    /** Takes over what needs no restart: one row, one swap. The rest stays staged. */
+    /** Puts into effect what needs no restart: one row, one swap. The rest stays staged. */
     apply(who: string): Doing<ApplyReport>
     /** The staged changes, for an operator to read before they are applied. A later load or rollback makes this plan invalid. */
     readonly plan: Doing<ConfigPlan>
@@ -65,14 +65,14 @@ export class Reconfiguration extends Context.Service<
 
 const decode = Schema.decodeUnknownResult(Config, { errors: "all", onExcessProperty: "error" })
 
-/** One at a time, so that nothing is applied while it is being loaded; a second one is refused at once. */
+/** One operation at a time, so that nothing is applied during a load; a second one is refused at once. */
 const makeAlone = Effect.map(
   Semaphore.make(1),
   (one) =>
     <A>(doing: Doing<A>): Doing<A> =>
       Effect.flatMap(one.withPermitsIfAvailable(1)(doing), (done) =>
         Effect.mapError(Effect.fromOption(done), () =>
-          refuse("BUSY", "another load, apply or rollback is under way", "try again when it has ended")
+          refuse("BUSY", "another load, apply or rollback is under way", "try again when it is done")
         )
       )
 )
@@ -106,7 +106,7 @@ const makeContent = Effect.map(ConfigVersions, (versions) =>
   })
 )
 
-/** The configuration that was loaded and does not run yet: in memory, until nothing of it is left to be done. */
+/** The configuration that is loaded and does not run yet: in memory, until all of it is done. */
 const makeStaging = Effect.gen(function* () {
   const store = yield* ConfigStore
   const versions = yield* ConfigVersions
@@ -121,7 +121,7 @@ const makeStaging = Effect.gen(function* () {
     return rows
   })
 
-  /** Lets run what needs no restart, under the next version. Agents learn of it by `ConfigStore.changes`. */
+  /** Puts into effect what needs no restart, under the next version. Agents hear of it from `ConfigStore.changes`. */
   const takeOver = Effect.fnUntraced(function* (
     entry: VersionEntry,
     target: Staged,
@@ -135,7 +135,7 @@ const makeStaging = Effect.gen(function* () {
     const after = yield* rest(target)
     const waiting = new Set(after.map(({ path }) => path))
     const gone = before.filter(({ path }) => !waiting.has(path))
-    // choird takes over where repositories are, which does nothing before a build.
+    // choird adopts new addresses of repositories, which have no effect before a build.
     const pending = [...after, ...gone.filter((row) => row.class === "restart-required")]
     const applied = gone.filter((row) => row.class === "hot-reload")
     return { version, previous, applied, pending } satisfies ApplyReport
@@ -201,7 +201,7 @@ const make = Effect.fnUntraced(function* () {
       audited(who, "config.load", alone(load(progress)), ({ changes, repos }) => ({ changes: changes.length, repos }))
     ),
     diff: Effect.flatMap(Ref.get(staged), (target) => changesOf(target)),
-    // What has a row is finished: kept as the last good one and audited, even if nobody waits for it any more.
+    // A version with a row is finished: kept as the last good one and audited, even if nobody waits any more.
     apply: Effect.fn("Reconfiguration.apply")((who) => {
       const doing = Effect.flatMap(target, (target) => takeOver({ action: "apply", who }, target))
       return Effect.uninterruptible(audited(who, "config.apply", alone(doing), numbers))

@@ -1,4 +1,4 @@
-/** All that a home says, as one snapshot in memory: both files, and the repositories that they name (D42). */
+/** A home's configuration as one snapshot in memory: both files, and the repositories that they name (D42). */
 import { Effect, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { LoadedRepo } from "#schema/ConfigApi.ts"
@@ -90,7 +90,7 @@ const loadedRepo = ({ name, snapshot }: Fetched): LoadedRepo => ({
   stale: snapshot?.stale ?? true
 })
 
-/** Two agents may have the same of the global repository to say. */
+/** Two agents may report the same about the global repository. */
 const once = <A>(all: ReadonlyArray<A>, key: (each: A) => string) => [
   ...new Map(all.map((each) => [key(each), each])).values()
 ]

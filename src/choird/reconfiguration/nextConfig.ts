@@ -1,4 +1,4 @@
-/** The configuration that runs after an apply: the staged one, less what only a restart can change, if everything that it needs is there. */
+/** The configuration that runs after an apply: the staged one without what only a restart can change, if it has everything it needs. */
 import { Effect, Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
@@ -16,7 +16,7 @@ import { changedSecrets } from "./secretChanges.ts"
 
 type Table = Readonly<Record<string, unknown>>
 
-/** The entries of `running` that are wanted and that `target` lacks, then all of `target`. */
+/** The wanted entries of `running` that `target` lacks, then all of `target`. */
 const keeping = (running: Table, target: Table, wanted: (name: string) => boolean): Table => ({
   ...Object.fromEntries(Object.entries(running).filter(([name]) => wanted(name) && !Object.hasOwn(target, name))),
   ...target
@@ -62,7 +62,7 @@ export const makeNextConfig = Effect.gen(function* () {
   const schemas = yield* AgentSchemas
   const store = yield* ConfigStore
 
-  /** Agents whose next refresh would find a secret without a value would never take the configuration over. */
+  /** An agent whose next refresh finds a secret without a value would never adopt the configuration. */
   const checkSecrets = Effect.fnUntraced(function* (
     config: Config,
     uses: ReadonlyArray<AgentUse>,
@@ -77,8 +77,8 @@ export const makeNextConfig = Effect.gen(function* () {
   })
 
   /**
-   * Has the database ready for new agents as well. Undefined when it runs already, unless `always`. `secrets` are those of the target
-   * where they are taken over with it.
+   * Prepares the database for new agents, too. Undefined if it runs already, unless `always`. `secrets` are those of the target if it
+   * brings its own.
    */
   return Effect.fnUntraced(function* (
     target: Config,
@@ -93,7 +93,7 @@ export const makeNextConfig = Effect.gen(function* () {
     if (Result.isFailure(mixed))
       return yield* refuse(
         "NOT_READY",
-        "what running agents hold on to does not go together with the staged configuration",
+        "what running agents use does not fit the staged configuration",
         `choirctl agent stop ${uses.map(({ agent_id }) => agent_id).join(" && choirctl agent stop ")} && choirctl config apply`,
         problemsOf([mixed.failure])
       )

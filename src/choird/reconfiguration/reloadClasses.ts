@@ -1,5 +1,5 @@
 /**
- * Which changes of config.json count at once and which need a restart, and of what. The table is
+ * The class of each change of config.json: whether it takes effect at once or needs a restart, and of what. The table is
  * docs/configuration.md's; a key of config.json without a row does not compile.
  */
 import type { Config } from "#schema/Config.ts"
@@ -9,7 +9,7 @@ import { type AgentUse, type Difference, differences, resourcesOf, SECTIONS } fr
 
 /**
  * How a key takes effect. `apply`: at once. `choird`: read at choird's start alone. `image`: by a build. `agents`, `workspaces`,
- * `email_accounts`: at once where no running agent is concerned, else with that agent's next start.
+ * `email_accounts`: at once if no running agent is affected, else at that agent's next start.
  */
 type Reach = "apply" | "choird" | "image" | "agents" | "workspaces" | "email_accounts"
 
@@ -42,7 +42,7 @@ export const REACH = {
   telemetry: "choird"
 } as const satisfies Record<keyof Config, Reach>
 
-/** The keys that choird reads at its start and never again. */
+/** The keys that choird reads only at its start. */
 export const STARTED_WITH = Object.keys(REACH)
   .map((key) => key as keyof typeof REACH)
   .filter((key) => REACH[key] === "choird")
@@ -63,7 +63,7 @@ const build = (uses: ReadonlyArray<AgentUse>) => (id: string) =>
     ? `choirctl agent build ${id} && ${restart(id)}`
     : `choirctl agent build ${id}`
 
-/** A change with the running agents that take it over by a restart, where nothing else has to be done for them. */
+/** A change with the running agents that adopt it by a restart alone. */
 export interface ClassifiedChange extends ConfigChange {
   readonly restarts: ReadonlyArray<AgentId>
 }
@@ -106,7 +106,7 @@ const startedWithAnother = (target: Config, uses: ReadonlyArray<AgentUse>, path:
       : []
   )
 
-/** The running agents that hold on to an entry which is to go. */
+/** The running agents that use an entry to be removed. */
 const holders = (running: Config, uses: ReadonlyArray<AgentUse>, [section = "", name = ""]: ReadonlyArray<string>) =>
   uses.flatMap(({ agent_id, bindings }) => (resourcesOf(running, bindings).has(`${section}.${name}`) ? [agent_id] : []))
 
@@ -149,7 +149,7 @@ const classify = (running: Config, target: Config, uses: ReadonlyArray<AgentUse>
   }
 }
 
-/** What the agents were started with and `target` says otherwise, whatever choird itself has taken over by now. */
+/** The differences between `target` and what an agent was started with, whatever choird itself has adopted by now. */
 export const sinceStart = (
   target: Config,
   { agent_id, bindings, started_with }: AgentUse
@@ -170,8 +170,8 @@ export const sinceStart = (
 }
 
 /**
- * All that `target` changes of what runs, each with its class and what puts it to work. What an agent has not taken over since its
- * start stays in the list until it is started again.
+ * Everything that `target` changes in what runs, each with its class and the command that puts it into effect. What an agent has not
+ * adopted since its start stays in the list until it is started again.
  */
 export const configChanges = (
   running: Config,

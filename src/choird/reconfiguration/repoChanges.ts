@@ -27,7 +27,7 @@ interface Row {
 
 const short = (commit: CommitId) => commit.slice(0, 7)
 
-/** The line of the commits, and one for each file that matters where the image still says which it was made of. */
+/** The line of the commits, and one for each relevant file if the image still records its files. */
 const scopeRows = (name: string, built: SourceState, staged: SourceState): ReadonlyArray<Omit<Row, "agents">> => {
   if (built.commit === staged.commit) return []
   const files =
@@ -43,7 +43,7 @@ const isCurrent = (origin: Origin | undefined, global: SourceState | undefined, 
   (global === undefined || origin.global.commit === global.commit) &&
   (own === undefined || origin.agent.commit === own.commit)
 
-/** One row for each path, with the commands of all the agents that it concerns. An agent without an image has nothing to compare. */
+/** One row for each path, with the commands of all affected agents. An agent without an image has nothing to compare. */
 export const repoChanges = (
   staged: StagedRepos,
   agents: ReadonlyArray<AgentImages>
@@ -79,7 +79,7 @@ export const repoChanges = (
     change,
     class: "restart-required",
     command: forAgents(agents, command),
-    // An agent whose image is to be built first would come up on the old one.
+    // Before its image is built, an agent would come up on the old one.
     restarts: agents.filter((id) => isIn(built, id) && isIn(running, id))
   }))
 }

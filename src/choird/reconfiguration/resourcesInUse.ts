@@ -5,7 +5,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
-/** Where two JSON values differ, by path. */
+/** A difference between two JSON values, by path. */
 export interface Difference {
   readonly path: ReadonlyArray<string>
   readonly change: "added" | "changed" | "removed"
@@ -17,7 +17,7 @@ const isRecord = (value: unknown): value is Json => typeof value === "object" &&
 
 const text = (value: unknown) => (value === undefined ? undefined : canonicalJson(value))
 
-/** What is there on one side alone is one difference, however much it holds; lists are compared as a whole. */
+/** A value on one side only is one difference, however large; lists are compared as a whole. */
 export const differences = (
   before: unknown,
   after: unknown,

@@ -1,4 +1,4 @@
-/** Which secrets differ between two readings of secrets.json: their names and never their values. */
+/** The secrets that differ between two readings of secrets.json: their names, never their values. */
 import { Equal } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"

@@ -10,7 +10,7 @@ import { repoChanges } from "./repoChanges.ts"
 import { isUp, usesOf } from "./resourcesInUse.ts"
 import { changedSecrets, secretRows } from "./secretChanges.ts"
 
-/** The configuration that is to run. After a rollback there are no repositories and secrets to compare with. */
+/** The configuration to run. After a rollback there are no repositories and secrets to compare with. */
 export type Staged = Pick<LoadedHome, "config"> & Partial<Pick<LoadedHome, "repos" | "secrets">>
 
 /** Everything that `staged` changes; without it, what the agents' starts left behind. */

@@ -1,17 +1,17 @@
-/** The client of an OTLP collector, which costs a few requests and no more even if it is slow, away or hostile. */
+/** The client of an OTLP collector, which costs only a few requests even if it is slow, away or hostile. */
 import { NodeHttpClient } from "@effect/platform-node"
 import { ConfigProvider, Effect, Layer, Logger, Redacted, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { SessionTracer } from "./Telemetry.ts"
 
-/** Requests to a telemetry collector that run at once; what comes beyond is dropped. */
+/** Requests to a telemetry collector that run at once; further ones are dropped. */
 export const OTLP_REQUESTS_MAX = 6
 /** One request to a telemetry collector, answer included. */
 const OTLP_MS_MAX = 5000
 /** Records of one request to a telemetry collector. */
 const OTLP_BATCH_MAX = 1000
-/** Pieces of a collector's answer that are read before it is thrown away. */
+/** Chunks of a collector's answer that are read before it is discarded. */
 const OTLP_ANSWER_CHUNKS_MAX = 16
 /** The longest wait of choird's stop for the last records of each kind to be sent. */
 const OTLP_STOP_MS_MAX = 1000
@@ -23,8 +23,8 @@ class CollectorAway extends Schema.TaggedError<CollectorAway>()("CollectorAway",
 }
 
 /**
- * The client of the exporters. They keep what they could not send for as long as they may try again, so every failure is made one that
- * they do not try again: they drop the batch and rest for a minute. An answer is read to a limit and thrown away.
+ * The client of the exporters. They keep unsent batches while they may retry, so every failure becomes one that they do not retry: they
+ * drop the batch and pause for a minute. An answer is read up to a limit and discarded.
  */
 const bounded = (client: HttpClient.HttpClient) => {
   let running = 0
@@ -88,7 +88,7 @@ export const layerCollector = ({ endpoint, interval_ms, secret, version }: Colle
       Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, bounded)).pipe(
         Layer.provide(NodeHttpClient.layerUndici)
       ),
-      // What it is called follows from config.json, and not from the environment of whoever started choird.
+      // Its name comes from config.json, not from the environment in which choird was started.
       ConfigProvider.layer(ConfigProvider.fromUnknown({}))
     ])
   )

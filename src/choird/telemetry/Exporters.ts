@@ -1,4 +1,4 @@
-/** Where telemetry goes beyond the log files, as config.json says; nowhere by default. */
+/** The exporters of telemetry beyond the log files, by config.json; none by default. */
 import { Effect, Layer, Redacted, Result, Schema } from "effect"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { metricsPage, type MetricsPage } from "#src/shared/wire/metricsPage.ts"
@@ -17,7 +17,7 @@ class TokenMissing extends Schema.TaggedError<TokenMissing>()("TokenMissing", { 
 
 const TOKEN = /^[0-9a-f]{64}\n?$/u
 
-/** The token of the file, which scrapers keep reading after a restart; one that is missing or damaged is made. */
+/** The token in the file, which stays valid for scrapers across restarts; a missing or damaged one is replaced. */
 const ownToken = (file: string) =>
   Effect.try({
     try: () => {

@@ -1,4 +1,4 @@
-/** The page that Prometheus reads: `GET /metrics` on a port of the loopback interface, with a bearer token. It holds numbers and no texts. */
+/** The page that Prometheus reads: `GET /metrics` on a port of the loopback interface, with a bearer token. It holds numbers, never texts. */
 import { createHash, timingSafeEqual } from "node:crypto"
 import { createServer, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
@@ -18,7 +18,7 @@ class PageRefused extends Schema.TaggedError<PageRefused>()("PageRefused", {
   }
 }
 
-/** A page of a browser may reach the port under a name of its own choice; it is answered only under the host's own names. */
+/** A web page can reach the port under any name that it chooses; only the host's own names are answered. */
 const LOCAL = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/u
 
 const answer = (response: ServerResponse, status: number, text: string) =>
@@ -26,11 +26,11 @@ const answer = (response: ServerResponse, status: number, text: string) =>
 
 const digest = (text: string) => createHash("sha256").update(text).digest()
 
-/** True if a header brings the token, compared in constant time. */
+/** True if a header carries the token, compared in constant time. */
 const brings = (header: string | undefined, expected: Buffer): boolean =>
   timingSafeEqual(digest(header ?? ""), expected)
 
-const NO_TOKEN = "the metrics ask for a bearer token: choirctl status says where it is\n"
+const NO_TOKEN = "the metrics need a bearer token: choirctl status says where it is\n"
 
 const makeServer = (page: () => string, token: Redacted.Redacted): Server => {
   const expected = digest(`Bearer ${Redacted.value(token)}`)
@@ -47,7 +47,7 @@ const makeServer = (page: () => string, token: Redacted.Redacted): Server => {
     }
   )
   const connections = new Set<Socket>()
-  // The oldest makes room: otherwise slow connections could keep the scraper out.
+  // The oldest connection is closed: otherwise slow ones could keep the scraper out.
   server.on("connection", (connection) => {
     connections.add(connection)
     connection.once("close", () => connections.delete(connection))
@@ -76,7 +76,7 @@ const bind = (server: Server, listen: string) =>
     })
   })
 
-/** Serves the page to requests with the token, until the scope closes. A port that is taken is a warning: choird works on without it. */
+/** Serves the page to requests with the token, until the scope closes. A port in use is only a warning. */
 export const layerPrometheus = (listen: string, token: Redacted.Redacted) =>
   Layer.effectDiscard(
     Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
- * The telemetry of agents, derived from what choird acknowledged and from what becomes of agents: lines in the agent's
- * log, metrics, and spans. It only listens, so that nothing it does or fails to do touches a session.
+ * The telemetry of agents, from acknowledged events and the agents' views: lines in the agent's log, metrics, and spans. It only
+ * listens, so that nothing it does or fails to do affects a session.
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Stream, Tracer } from "effect"
 import { type AgentId, jobOf, type SessionId } from "#schema/Ids.ts"
@@ -12,7 +12,7 @@ import { type Fact, factsOf, type Interval, laneFacts, newWatch, type Watch } fr
 import { AGENT_LINE, configurationRuns, count, makeLabels } from "#src/choird/logs/metrics.ts"
 import { SESSION_STATES_MAX } from "#src/choird/sessions/snapshots.ts"
 
-/** Where spans of sessions go; absent unless config.json names a collector. */
+/** The tracer of sessions; absent unless config.json names a collector. */
 export const SessionTracer = Context.Reference<Tracer.Tracer | undefined>("choir/choird/SessionTracer", {
   defaultValue: () => undefined
 })
@@ -30,7 +30,7 @@ const traceOf = (session_id: SessionId) => {
   return Tracer.externalSpan({ traceId: digest.slice(0, 32), spanId: digest.slice(32, 48) })
 }
 
-/** Hands a span over that is over already. */
+/** Exports a span that has already ended. */
 const trace = (tracer: Tracer.Tracer | undefined, { agent_id, session_id }: Origin, interval: Interval) =>
   Effect.sync(() => {
     const { end_ms, fields, lane, name, ok, start_ms } = interval
@@ -48,7 +48,7 @@ const trace = (tracer: Tracer.Tracer | undefined, { agent_id, session_id }: Orig
     span?.end(nanos(Math.max(start_ms, end_ms)), ok ? Exit.void : Exit.failCause(Cause.fail(name)))
   })
 
-/** A session's telemetry goes to its agent's log, with what makes it findable. */
+/** Logs a session's telemetry to its agent's log, with searchable fields. */
 const line = ({ agent_id, session_id }: Origin, { fields, kind, lane, message }: Fact) =>
   Effect.logInfo(message).pipe(
     Effect.annotateLogs({ ...fields, ...AGENT_LINE, topic: kind, agent_id, session_id, lane })
@@ -129,7 +129,7 @@ const make = Effect.gen(function* () {
     if (status === "running") yield* count("epochs", { agent: agent_id, kind: epoch > 1 ? "restart" : "first" })
   })
 
-  /** What cannot be told is skipped: the next event may be told again. */
+  /** A failure is logged and skipped: the next event may be exported again. */
   const spared = <E>(work: Effect.Effect<void, E>) =>
     Effect.catchCause(work, (cause) => Effect.logWarning("telemetry skipped something", cause))
   const listen = <A, E>(stream: Stream.Stream<A>, tell: (value: A) => Effect.Effect<void, E>) =>
@@ -139,7 +139,7 @@ const make = Effect.gen(function* () {
   yield* listen(lifecycle.changes, changed)
   let version = 0
   yield* listen(store.changes, (running) => {
-    // Secrets may change without the number, and a number is told once.
+    // Secrets may change without the number, and each number is reported once.
     if (running.version === version) return Effect.void
     version = running.version
     return configurationRuns(version)

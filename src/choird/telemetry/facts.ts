@@ -1,17 +1,17 @@
-/** The telemetry of acknowledged events: a session's lanes, model calls and tool calls, without a word of their texts. */
+/** The telemetry of acknowledged events: a session's lanes, model calls and tool calls, without their texts. */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { LaneState } from "#schema/Lane.ts"
 import { fromWireName } from "#schema/Tool.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
-/** Open tool calls of a session whose times telemetry remembers; of more the oldest are forgotten. */
+/** Open tool calls of a session that telemetry remembers; it drops the oldest. */
 const TELEMETRY_CALLS_MAX = 1024
 
-/** A number or a name that a line or a span has beside its session and lane. */
+/** A number or a name in a line or a span besides its session and lane. */
 export type Fields = Readonly<Record<string, string | number | boolean>>
 
-/** Something that took a time, as a span. */
+/** An interval, as a span. */
 export interface Interval {
   readonly name: string
   readonly lane: LaneId
@@ -54,7 +54,7 @@ export const newWatch = (rev: number): Watch => ({
   turn_ms: undefined
 })
 
-/** A name of an agent or a model, cut to what a line may hold of it. */
+/** A name from an agent or a model, cut to fit a line. */
 const named = (text: string) => text.slice(0, 80).toWellFormed()
 
 const msOf = ({ created_at }: ChoirEvent) => Date.parse(created_at)
@@ -92,7 +92,7 @@ const remember = (watch: Watch, call_id: string, call: Call) => {
   watch.calls.set(call_id, call)
 }
 
-/** A call that is refused is never requested: the model's answer alone names its tool. */
+/** A refused call is never requested: only the model's answer names its tool. */
 const rememberCalls = (watch: Watch, event: EventOf<"ModelOutput">) => {
   for (const { call_id, name } of event.payload.tool_calls)
     remember(watch, call_id, {
@@ -121,7 +121,7 @@ const granted = (watch: Watch, event: EventOf<"ToolCallCommitted">): Fact => {
   return { kind: "tool", lane: event.lane, message: `locks acquired: ${fields.tool}`, fields }
 }
 
-/** A result gives the locks of its call back. */
+/** A result releases the locks of its call. */
 const finished = (watch: Watch, event: EventOf<"ToolResultCommitted">): Fact => {
   const { call_id, duration_ms, status } = event.payload
   const call = watch.calls.get(call_id)
@@ -233,7 +233,7 @@ export const factsOf = (watch: Watch, event: ChoirEvent): ReadonlyArray<Fact> =>
   }
 }
 
-/** The lanes whose states are not what they were, by the fold; a lane that is gone has ended. */
+/** The lanes whose states changed, by the fold; a lane that is gone has ended. */
 export const laneFacts = (watch: Watch, { cores, edge }: SessionState): ReadonlyArray<Fact> => {
   const now = new Map<LaneId, LaneState>([[EDGE, edge.state]])
   for (const { lane, state } of cores.values()) now.set(lane, state)

@@ -50,7 +50,7 @@ const held = (life: Effect.Success<ReturnType<typeof setUp>>, agent_id: AgentId)
     .within(Effect.flatMap(Leases, ({ all }) => all))
     .pipe(Effect.map((all) => all.filter((lease) => lease.agent_id === agent_id).length))
 
-const FENCED = /^the agent's token is worthless$/u
+const FENCED = /^the agent's token is no longer valid$/u
 const GONE = /^its container is gone$/u
 
 describe("a crash", LIVE, () => {
@@ -72,7 +72,7 @@ describe("a crash", LIVE, () => {
             [
               "epoch 1 begins",
               "the agent runs",
-              "the agent's token is worthless",
+              "the agent's token is no longer valid",
               "epoch 1 ends: crash; its container is killed unless it is gone",
               "its container is gone",
               "the agent crashed: it was ended by SIGKILL",
@@ -95,7 +95,7 @@ describe("a crash", LIVE, () => {
         assert.isAtMost((freed?.at_ms ?? Infinity) - (seen?.at_ms ?? 0), 2000)
         const end = lines.slice(lines.indexOf(seen!), lines.indexOf(last) + 1).map(({ text }) => text)
         assert.deepStrictEqual(end.slice(0, 4), [
-          "the agent's token is worthless",
+          "the agent's token is no longer valid",
           "epoch 3 ends: crash; its container is killed unless it is gone",
           "its container is gone",
           "its resources are free"

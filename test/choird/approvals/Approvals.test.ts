@@ -269,7 +269,7 @@ describeStores("Approvals", (it) => {
           WHERE session_id = ${session_id}`
         assert.deepStrictEqual(row, {
           last_rev: at,
-          frozen_reason: `event ${at + 1} goes on with a call that no person approved`
+          frozen_reason: `event ${at + 1} commits a call that no person approved`
         })
         const statuses = [(yield* find(own.approval_id)).status, (yield* find(other.approval_id)).status]
         assert.deepStrictEqual(statuses, [

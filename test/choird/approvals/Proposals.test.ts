@@ -52,8 +52,8 @@ const ENDLESS = {
 
 /** Each with what the refusal says. `AGENT` stands for the agent's id. */
 const REFUSED: ReadonlyArray<readonly [string, ProposalKind, Schema.Json, RegExp]> = [
-  ["a file outside of tools/", "tool", withFile("identity/SOUL.md"), /outside of tools\/notes\.count/u],
-  ["another tool's file", "tool", withFile("tools/other", "#!/bin/sh\n"), /outside of tools\/notes\.count/u],
+  ["a file outside of tools/", "tool", withFile("identity/SOUL.md"), /outside tools\/notes\.count/u],
+  ["another tool's file", "tool", withFile("tools/other", "#!/bin/sh\n"), /outside tools\/notes\.count/u],
   ["a path with ..", "tool", withFile("tools/notes.count/../../Dockerfile"), /leads nowhere else/u],
   ["an absolute path", "tool", withFile("/etc/passwd"), /leads nowhere else/u],
   ["git's own folder", "tool", withFile("tools/notes.count/.git/config"), /leads nowhere else/u],
@@ -206,7 +206,7 @@ describe("a preview of a proposal", { timeout: 60_000 }, () => {
         "tools/x": "#!/bin/sh\n"
       })
       const text = yield* shown
-      const line = `Built along with it, since the agent's image is of commit ${home.base} and has them otherwise: Dockerfile, tools/x`
+      const line = `Built along with this, since the agent's image was built from commit ${home.base} and differs in: Dockerfile, tools/x`
       assert.include(text.split("\n"), line)
       assert.isBelow(text.indexOf(line), text.indexOf("the agent's own words"))
     })

@@ -33,7 +33,7 @@ const words = (decided: Result.Result<ReadonlyArray<CallStep>, string>) =>
 
 describe("the approvals of calls that events speak of (R54)", () => {
   it("lets a call go on by its own row in `approved`, and by nothing else", () => {
-    const refusal = "event 1 goes on with a call that no person approved"
+    const refusal = "event 1 commits a call that no person approved"
     for (const status of ApprovalStatus.literals)
       assert.deepStrictEqual(
         words(decide(status, committed("call", "7"))),
@@ -49,11 +49,11 @@ describe("the approvals of calls that events speak of (R54)", () => {
   it("lets it go on once, and refuses all events when one of them cannot be", () => {
     assert.strictEqual(
       words(decide("approved", committed("call", "7"), committed("call", "7"))),
-      "event 2 goes on with a call that no person approved"
+      "event 2 commits a call that no person approved"
     )
     assert.strictEqual(
       words(decide("pending", ended("call", "cancelled"), committed("call", "7"))),
-      "event 2 goes on with a call that no person approved"
+      "event 2 commits a call that no person approved"
     )
   })
 

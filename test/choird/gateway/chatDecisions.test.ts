@@ -312,7 +312,7 @@ describeStores("decisions in a chat", (it) => {
         WHERE id = ${BigInt(w)}`
       assert.strictEqual(
         (yield* say(agent_id, "approved")).text,
-        `Approved ${w}: ${SUMMARY}. You will be told the result.`
+        `Approved ${w}: ${SUMMARY}. You will get a message with the result.`
       )
     }).pipe(alive)
   )

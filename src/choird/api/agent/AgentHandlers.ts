@@ -32,14 +32,14 @@ const resumeAfter = (header: string | undefined) => {
   return Option.match(Schema.decodeOption(SignalId)(header), {
     onSome: (id) =>
       BigInt(id) <= BIGINT_MAX ? Effect.succeed(id) : Effect.fail(badRequest("last-event-id is too large")),
-    onNone: () => Effect.fail(badRequest("last-event-id is the id of a signal"))
+    onNone: () => Effect.fail(badRequest("last-event-id must be the id of a signal"))
   })
 }
 
 /** Names of unbound secrets that an audit row keeps. */
 const UNBOUND_AUDITED_MAX = 20
 
-/** The values of bound secrets; the others are named and not given. */
+/** The values of bound secrets; of the others only the names. */
 const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
   services: Services,
   caller: Caller,
@@ -71,7 +71,7 @@ const isOfAnother = ({ cores, edge }: SessionState, call_id: CallId, job_id: Cal
   return [...cores.values()].some((core) => core.job_id !== job_id && isHere(core.calls))
 }
 
-/** A run belongs to the epoch, not to the request: who asks again finds it. */
+/** A run belongs to the epoch, not to the request: a repeated request finds it. */
 const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   services: Services,
   caller: Caller,
@@ -79,7 +79,7 @@ const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
 ) {
   const verb = "EXECUTE_HOST_TOOL"
   const session = yield* CurrentOpenSession
-  if (session === undefined) return yield* denied(services, caller, verb, "it came by no session's socket")
+  if (session === undefined) return yield* denied(services, caller, verb, "it did not come through a session's socket")
   const { call_id, tool_name } = request
   const state = yield* Effect.mapError(databaseDefect(services.events.state(caller.session_id)), fromSessionUnreadable)
   if (isOfAnother(state, call_id, caller.job_id))
@@ -140,7 +140,7 @@ export const layerAgentHandlers = HttpApiBuilder.group(
           const { version } = yield* config.current
           return { ack_rev: rev, action: "FENCED" as const, config_version_latest: version }
         }
-        // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
+        // Its arrival alone proves liveness, so that a slow database never looks like a dead agent (D8).
         yield* lifecycle.heartbeat(caller.session_id, payload.config_version, payload.new_rev)
         const appended = lifecycle.whileAnswering(caller.session_id, events.append(caller, payload))
         const [took, reply] = yield* Effect.timed(Effect.mapError(appended, fromEventTooLarge))
@@ -164,13 +164,13 @@ export const layerAgentHandlers = HttpApiBuilder.group(
           Effect.mapError(fromApprovalRefused)
         )
       }),
-      // What a lane does is read from its acknowledged events; its own word for it is understood and not kept.
+      // Decoded and dropped: what a lane does is read from its acknowledged events.
       REPORT_STATUS: () => Effect.succeed({ ack: true as const }),
       TERMINATE_SELF: Effect.fn("AgentApi.TERMINATE_SELF")(function* ({ payload }) {
         const { session_id } = yield* Lease
         const head = yield* Effect.mapError(databaseDefect(events.head(session_id)), fromSessionUnknown)
         if (head.rev !== payload.final_rev || head.hash !== payload.final_hash) return yield* notFlushed(head.rev)
-        // Before the goodbye is told of, since the run ends the session then.
+        // Before the run learns of the goodbye, since it then ends the session.
         if (payload.summary !== undefined) yield* databaseDefect(all.sessions.summarize(session_id, payload.summary))
         yield* lifecycle.terminating(session_id, words(payload.reason))
         return { ack: true as const }

@@ -25,7 +25,7 @@ const layerOncePerRequest = Layer.succeed(
     const session = yield* CurrentOpenSession
     const request = yield* HttpServerRequest.HttpServerRequest
     const id = request.headers["x-choir-request-id"]
-    // A fenced epoch must not spend the ids of its successor, and an id that is none is refused when the headers are decoded.
+    // A fenced epoch must not spend the ids of its successor, and an invalid id is refused when the headers are decoded.
     if (session === undefined || caller.standing === "superseded" || !isRequestId(id)) return yield* httpEffect
     const digest = sha256(`${endpoint.identifier}\n${yield* Effect.orDie(request.text)}`)
     const remembered = REMEMBERED.has(endpoint.identifier)
@@ -53,7 +53,7 @@ const layerOncePerRequest = Layer.succeed(
                 session.requests.finish(id, running, reply, now_ms)
               })
             ),
-            // A caller that hangs up does not stop what others wait for.
+            // A caller that disconnects does not stop what others wait for.
             Effect.uninterruptible
           )
         }

@@ -1,6 +1,6 @@
 /**
- * Who may ask, before any of the body is decoded: the token, the listener's knowledge of whose request it is, and the session that
- * is named must agree on one session.
+ * Authorization of an agent's request, before any of its body is decoded: the token, the listener and the session named in the request
+ * must all agree on one session.
  */
 import { Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
@@ -30,7 +30,7 @@ const refusal = (caller: Caller | undefined, { endpoint, named, socket }: Claim)
   return caller.standing === "superseded" && endpoint !== "HEARTBEAT" ? "token of an older epoch" : undefined
 }
 
-/** The bearer token is compared by Tokens in constant time; the refusal tells nothing, the audit row tells which check failed. */
+/** Tokens compares the bearer token in constant time; the refusal reveals nothing, the audit row names the failed check. */
 export const layerLeaseAuth = Layer.effect(
   LeaseAuth,
   Effect.gen(function* () {
@@ -38,7 +38,7 @@ export const layerLeaseAuth = Layer.effect(
     const audit = yield* Audit
     const events = yield* EventStore
 
-    /** The job of a token, which counts while the job runs, by what is acknowledged (R21). */
+    /** The job of a token, which is valid while the job runs by the acknowledged events (R21). */
     const runningJob = Effect.fnUntraced(function* (caller: Caller, lease: Redacted.Redacted, token: string) {
       const job_id = jobOfToken(Redacted.value(lease), token)
       if (job_id === undefined) return undefined
@@ -57,7 +57,7 @@ export const layerLeaseAuth = Layer.effect(
           named: request.headers["x-choir-session-id"],
           socket: session?.session_id
         }
-        // Only on TCP is there an address.
+        // Only TCP has an address.
         const from = Option.match(request.remoteAddress, { onNone: () => ({}), onSome: (address) => ({ address }) })
         const token = request.headers["x-choir-job"]
         const early = refusal(caller, claim)

@@ -1,4 +1,4 @@
-/** The caller of a verb: the services that verbs ask, the run that the caller belongs to, and audited refusals. */
+/** The caller of a verb: the services that verbs use, the caller's run, and audited refusals. */
 import { Effect } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -30,10 +30,10 @@ export const services = Effect.gen(function* () {
 })
 export type Services = Effect.Success<typeof services>
 
-/** An agent's own words as they may be stored and printed. */
+/** An agent's own words, safe to store and print. */
 export const words = (text: string) => text.slice(0, AGENT_WORDS_CHARS_MAX).toWellFormed().replaceAll(/\p{C}/gu, "?")
 
-/** A refusal that R77 wants on record. */
+/** A refusal that R77 requires on record. */
 export const audited = ({ audit }: Services, caller: Caller, verb: string, detail: AuditEntry["detail"]) =>
   audit.record({
     who: `agent:${caller.agent_id}`,
@@ -46,7 +46,7 @@ export const audited = ({ audit }: Services, caller: Caller, verb: string, detai
 export const denied = (services: Services, caller: Caller, verb: string, reason: string) =>
   Effect.andThen(audited(services, caller, verb, { refused: "AUTH", reason }), Effect.fail(unauthorized()))
 
-/** The run that the caller belongs to; a caller of an earlier run gets 401 like anybody else. */
+/** The run that the caller belongs to; a caller of an earlier run gets 401. */
 export const runOf = Effect.fnUntraced(function* (services: Services, caller: Caller, verb: string) {
   const view = yield* Effect.catch(services.lifecycle.view(caller.agent_id), (error) =>
     denied(services, caller, verb, error.kind)

@@ -18,7 +18,7 @@ const imageDrift = ({ image_version, manifests }: AgentView, payload: InitHello)
   return { said: `${key} ${payload[key]}`, reason: `the image ${image_version} was built with another ${key}` }
 }
 
-/** The caller must be what it says, in the image that choird started; only then is the token swapped (D12). */
+/** Swaps the token only if the caller is what it claims, in the image that choird started (D12). */
 export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   services: Services,
   caller: Caller,
@@ -37,7 +37,7 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   const page = payload.tail_from
   if (page !== undefined && caller.standing !== "current")
     return yield* denied(services, caller, "INIT_HELLO", "asks for the tail with the bootstrap token")
-  // A long history takes the agent longer to read than it may be silent; so does a database that keeps choird from answering (D8).
+  // Reading a long history may take the agent longer than it may be silent, and so may a slow database (D8).
   yield* lifecycle.heartbeat(caller.session_id, view.config_version)
   const { session_id } = caller
   const tail = yield* Effect.mapError(
@@ -45,7 +45,7 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
     fromSessionUnreadable
   )
   const head = yield* Effect.mapError(databaseDefect(events.head(caller.session_id)), fromSessionUnknown)
-  // A further page is asked for with the lease token, and a token that is being used must stay valid.
+  // The next page is requested with the lease token, and a token in use must stay valid.
   const lease_token =
     page === undefined
       ? Redacted.value(yield* databaseDefect(tokens.lease(caller)))

@@ -11,7 +11,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { unpricedModels } from "#src/shared/config/unpricedModels.ts"
 import { BREAKER_CRASHES_MAX } from "#src/choird/agents/Breaker.ts"
 
-/** True if a running agent does not use choird's configuration yet: it asks with each heartbeat (R58). */
+/** True if a running agent does not use choird's configuration yet; it asks for it with each heartbeat (R58). */
 export const isBehind = ({ config_version, session_id, status }: AgentView, version: number): boolean =>
   status === "running" && session_id !== null && config_version !== version
 

@@ -13,10 +13,10 @@ import type { SessionState } from "#src/shared/session/State.ts"
 
 /** Messages that a console client is shown before it acknowledges one. */
 export const CHAT_UNACKED_MAX = 1000
-/** Messages whose end a console stream waits for; the oldest are forgotten. */
+/** Messages whose end a console stream waits for; it drops the oldest. */
 const CHAT_WATCHED_MAX = 1000
 
-/** A reason to look again. */
+/** A reason to check again. */
 type Tick =
   | { readonly type: "outbox" }
   | { readonly type: "appended"; readonly appended: Appended }
@@ -62,7 +62,7 @@ const makeUnread = Effect.map(Outbox, (outbox) => (dm: ResourceName) => {
 const makeNews = Effect.map(EventStore, (events) =>
   Effect.fnUntraced(function* (session_id: SessionId, after: number, { rev: head }: SessionState, tick: Tick) {
     if (head <= after) return []
-    // A slow reader loses the oldest ticks, so that the log has the last word.
+    // A slow reader loses the oldest ticks, so the log decides.
     const pushed = tick.type === "appended" && tick.appended.session_id === session_id ? tick.appended.events : []
     if (pushed[0]?.rev === after + 1 && pushed.at(-1)?.rev === head) return pushed
     return yield* events.events(session_id, { from: after + 1, follow: false }).pipe(
@@ -75,7 +75,7 @@ const makeNews = Effect.map(EventStore, (events) =>
   })
 )
 
-/** The state of the lanes, when it changed since the client was last told. */
+/** The state of the lanes, if it changed since the client last heard of it. */
 const makeActivity = Effect.map(EventStore, (events) => () => {
   let told = ""
   return Effect.fnUntraced(function* (session_id: SessionId, state: SessionState) {
@@ -99,7 +99,7 @@ const makeActivity = Effect.map(EventStore, (events) => () => {
   })
 })
 
-/** The status of the agent, when it changed since the client was last told. */
+/** The status of the agent, if it changed since the client last heard of it. */
 const makeStanding = () => {
   let told = ""
   return (view: AgentView): ReadonlyArray<ChatEvent> => {
@@ -130,7 +130,7 @@ const makeTicks = Effect.gen(function* () {
   }
 })
 
-/** One client's view. Ticks are handled one after the other, so that the cells of a client have one owner. */
+/** One client's view. Ticks are handled one by one, so that the client's cells have one owner. */
 const makeFollow = Effect.gen(function* () {
   const events = yield* EventStore
   const lifecycle = yield* Lifecycle
@@ -165,7 +165,7 @@ const makeFollow = Effect.gen(function* () {
         watched = new Set(ids.slice(-CHAT_WATCHED_MAX))
       }
       const settled = state === undefined ? [] : settledIn(state, watched)
-      // The rows of an event are there when the event is, so what is read now comes before what it settles.
+      // An event's rows are stored with it, so what is read now comes before what it settles.
       const wanted = tick.type === "outbox" || settled.length > 0 || arrived || speaks(news)
       const { all, messages } = wanted ? yield* unread : { all: true, messages: [] }
       const out: Array<ChatEvent> = [...messages, ...standing(view)]
@@ -180,7 +180,7 @@ const makeFollow = Effect.gen(function* () {
     return ticksOf(agent_id, dm).pipe(
       Stream.mapEffect(look),
       Stream.flattenIterable,
-      // The agent was there when the stream was asked for, and choird never forgets one while it runs.
+      // The agent existed when the stream was requested, and choird never forgets one while it runs.
       Stream.orDie
     )
   }
@@ -201,7 +201,7 @@ export class ChatStream extends Context.Service<
   )
 }
 
-/** The messages that something is still done for: the open turn, running jobs, and reports that are to be made. */
+/** The messages with work left: the open turn, running jobs, and reports to make. */
 const openMessages = ({ cores, edge, reports }: SessionState): ReadonlySet<InboxId> => {
   const turns = [edge.turn, edge.parked?.turn].map((turn) =>
     turn?.kind === "report" ? turn.report.inbox_id : turn?.inbox_id
@@ -210,13 +210,13 @@ const openMessages = ({ cores, edge, reports }: SessionState): ReadonlySet<Inbox
   return new Set(ids.filter((id) => id !== undefined))
 }
 
-/** The messages worth watching in a session that is met in this state: the open ones and the newest. */
+/** The messages to watch in a session that is found in this state: the open ones and the newest. */
 export const watchedAtFirst = (state: SessionState): ReadonlySet<InboxId> =>
   state.last_inbox_id === 0n
     ? openMessages(state)
     : new Set([...openMessages(state), state.last_inbox_id.toString() as InboxId])
 
-/** Of the watched messages, which were committed before, those that nothing more will be said about. */
+/** The watched messages, all committed before, that will get no further answer. */
 export const settledIn = (state: SessionState, watched: ReadonlySet<InboxId>): ReadonlyArray<InboxId> => {
   // A turn that waits for a person keeps nobody else's message open.
   const isBusy = state.edge.state !== "EDGE_IDLE" && state.edge.state !== "EDGE_TERMINATED"

@@ -1,4 +1,4 @@
-/** The console channel: what `choirctl chat` speaks through. */
+/** The console channel of `choirctl chat`. */
 import { Effect, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
@@ -65,7 +65,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
       return { view, dm, gateway: place.gateway }
     })
 
-    /** A console whose agent is there to hear this text. */
+    /** A console whose agent can receive this text. */
     const listening = Effect.fnUntraced(function* (agent_id: AgentId, text: string) {
       const { dm, gateway, view } = yield* console(agent_id)
       if (view.status !== "running" && view.status !== "starting" && view.status !== "paused")
@@ -86,7 +86,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
       send: Effect.fn("OperatorApi.send")(function* ({ params, payload }) {
         const agent_id = params.id
         const { dm, gateway } = yield* listening(agent_id, payload.text)
-        // Neither the database nor the chain can hold these (docs/protocol.md, Events).
+        // Neither the database nor the hash chain can hold these (docs/protocol.md, Events).
         const text = payload.text.toWellFormed().replaceAll("\0", "\u{FFFD}")
         const message = { gateway, client_id: payload.client_id, agent_id, dm, text, attachments: [] }
         const received = yield* databaseDefect(inbox.receive(message))
@@ -106,7 +106,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
         const { dm } = yield* console(params.id)
         const ids = payload.outbox_ids
         if (ids.length > CHAT_UNACKED_MAX || !ids.every((id) => OUTBOX_ID.test(id)))
-          return yield* badRequest(`outbox_ids are at most ${CHAT_UNACKED_MAX} ids of messages`)
+          return yield* badRequest(`outbox_ids may hold at most ${CHAT_UNACKED_MAX} ids of messages`)
         const acked = yield* databaseDefect(outbox.delivered(ids))
         yield* outbox.wake(dm)
         return { acked }

@@ -15,7 +15,7 @@ const OPERATOR = "operator"
 const numbered = (version: number) =>
   Number.isInteger(version) && version > 0 && version < 2 ** 31
     ? Effect.succeed(version)
-    : Effect.fail(badRequest("version is a whole number from 1"))
+    : Effect.fail(badRequest("version must be a whole number from 1"))
 
 /** The steps of a load as they happen. A load whose client has left is stopped, and stages nothing. */
 const makeLoad = Effect.map(Reconfiguration, (configuration) =>

@@ -1,4 +1,4 @@
-/** Pruning at once, and sessions that an operator archives, deletes or names in short. */
+/** The operator's endpoints about retention: prune now, archive or delete a session, and find one by a short name. */
 import { Effect, Option, Queue, Schema, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentId, SessionId } from "#schema/Ids.ts"
@@ -29,7 +29,7 @@ const find = Effect.fnUntraced(function* (sessions: SessionStore["Service"], nam
   if (one === undefined)
     return yield* notFound(
       "UNKNOWN_SESSION",
-      `${name} is no session, no beginning of one and no agent that has one`,
+      `${name} is not a session, the beginning of one, or an agent that has one`,
       LIST
     )
   if (other !== undefined)

@@ -30,19 +30,19 @@ import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
 import { awayIn } from "#src/choird/database/DatabaseAway.ts"
 import { DATABASE_RETRY_MS_MAX } from "#src/choird/database/DatabaseLock.ts"
 
-/** Names a database that is away, busy or full, with the time to ask again, where a defect would only have a reference into the log. */
+/** Reports a database that is away, busy or full, with a time to retry, instead of a defect with a reference into the log. */
 const tellingOfDatabase = (app: HttpApp): HttpApp =>
   Effect.catchCause(app, (cause) => {
     const away = awayIn(cause)
     if (away === undefined || Cause.hasInterrupts(cause)) return Effect.failCause(cause)
     const { problem } = away
     return Effect.as(
-      Effect.logWarning("a request failed for the database", { problem }),
+      Effect.logWarning("a request failed because of the database", { problem }),
       refusalResponse({
         status: 500,
         type: "DATABASE_AWAY",
         message: `the database cannot do it now: ${problem}`,
-        hint: "see that it runs and has space on its disk, then ask again; choirctl status says whether it answers",
+        hint: "check that it runs and has free disk space, then ask again; choirctl status says whether it answers",
         retry_after_ms: DATABASE_RETRY_MS_MAX
       })
     )

@@ -32,7 +32,7 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
   if (latest.session_id !== session_id)
     return conflict(
       "NOT_LATEST",
-      `${agent_id} has run in ${latest.session_id} since, and only an agent's newest session goes on`,
+      `${agent_id} has run in ${latest.session_id} since, and only an agent's newest session can be resumed`,
       `choirctl session resume ${latest.session_id}`
     )
   return status === "closed"
@@ -44,7 +44,7 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
     : undefined
 }
 
-/** On the resources that the session had. Which model core jobs use, the agent's defaults say where the start did not. */
+/** The options to start on the session's resources. If the start named no core model, the agent's defaults decide. */
 const asBefore = ({ resource_bindings }: SessionRow, agent: Config["agents"][AgentId] | undefined): StartOptions => {
   const { core_llm, dms: _, ...bindings } = resource_bindings
   const dm = boundDms(resource_bindings)
@@ -79,7 +79,7 @@ export const layerOperatorResume = HttpApiBuilder.group(
   })
 )
 
-/** One session as its operator sees it: where it stands, what it is bound to, what its agent summed up. */
+/** One session as its operator sees it: its position, its bindings, and its agent's summary. */
 export const layerOperatorSessionDetail = HttpApiBuilder.group(
   OperatorApi,
   "session",
@@ -131,7 +131,7 @@ const summary = ({ agent_id, ended_at, last_rev, session_id, started_at, status 
 const natural = (name: string, value: number | undefined) =>
   value === undefined || (Number.isInteger(value) && value >= 0 && value < 2 ** 31)
     ? Effect.succeed(value)
-    : Effect.fail(badRequest(`${name} is a whole number from 0`))
+    : Effect.fail(badRequest(`${name} must be a whole number from 0`))
 
 /** The order's request as the operator makes it. */
 const asked = (session_id: SessionId, { request_id, wait_ms = 0 }: { request_id?: string; wait_ms?: number }) => ({
@@ -165,7 +165,7 @@ export const layerOperatorSessions = HttpApiBuilder.group(
       events: Effect.fn("OperatorApi.events")(function* ({ params, query }) {
         const from = yield* natural("from", query.from)
         const last = yield* natural("last", query.last)
-        // Once the stream runs it can no longer say that there is no such session.
+        // Once the stream runs, it can no longer answer that there is no such session.
         yield* Effect.mapError(databaseDefect(events.head(params.id)), fromSessionUnknown)
         const options = {
           ...(from === undefined ? {} : { from }),

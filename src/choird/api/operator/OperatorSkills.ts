@@ -27,7 +27,7 @@ export const layerOperatorSkills = HttpApiBuilder.group(
     const lifecycle = yield* Lifecycle
 
     const build = (id: AgentId) => `choirctl agent build ${id}`
-    /** Reads the newest image, or says how to come by one. */
+    /** Reads the newest image, or says how to build one. */
     const fromImage = Effect.fnUntraced(function* <A, E extends { readonly message: string }>(
       id: AgentId,
       read: (path: string) => Effect.Effect<A, E, FileSystem.FileSystem>

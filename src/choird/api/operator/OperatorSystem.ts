@@ -72,7 +72,7 @@ export const layerOperatorAudit = HttpApiBuilder.group(
     return handlers.handleAll({
       list: Effect.fn("OperatorApi.audit")(function* ({ query: { agent_id, last = LISTED } }) {
         if (!Number.isInteger(last) || last < 0 || last > AUDIT_LISTED_MAX)
-          return yield* badRequest(`last is a whole number from 0 to ${AUDIT_LISTED_MAX}`)
+          return yield* badRequest(`last must be a whole number from 0 to ${AUDIT_LISTED_MAX}`)
         return yield* audit.last({ count: last, ...(agent_id === undefined ? {} : { agent_id }) })
       })
     })
@@ -90,7 +90,7 @@ export const layerOperatorDatabase = (version: string) =>
       return handlers.handleAll({
         backup: Effect.fn("OperatorApi.backup")(function* () {
           yield* audit.record({ who: "operator", action: "backup", detail: {} })
-          // A defect cuts the connection, which tells the reader that the file is not whole.
+          // A defect cuts the connection, so the reader knows that the file is incomplete.
           return Stream.orDie(Stream.tapError(backup.file(version), (error) => Effect.logError(error.message)))
         })
       })
