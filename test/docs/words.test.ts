@@ -51,7 +51,25 @@ const ROOMS = [
 ]
 
 /** Rooms whose words are not plain yet. Empty this list; nothing is added to it. */
-const EXEMPT: ReadonlyArray<string> = ["schema/", "src/agent/", "src/choird/", "src/shared/", "docs/testing.md"]
+const EXEMPT: ReadonlyArray<string> = [
+  "schema/",
+  "src/agent/",
+  "src/choird/ControlPlane.ts",
+  "src/choird/HomeLock.ts",
+  "src/choird/Startup.ts",
+  "src/choird/agents/",
+  "src/choird/api/",
+  "src/choird/approvals/",
+  "src/choird/chosenRuntime.ts",
+  "src/choird/config/",
+  "src/choird/gateway/",
+  "src/choird/main.ts",
+  "src/choird/maintenance.ts",
+  "src/choird/reconfiguration/",
+  "src/choird/telemetry/",
+  "src/shared/",
+  "docs/testing.md"
+]
 
 /** Pages whose tables repeat texts of tests. */
 const QUOTED_TABLES: ReadonlySet<string> = new Set(["docs/invariants.md"])
