@@ -64,7 +64,7 @@ interface CheckedTool {
   readonly executable: string
   /** Whether there are sources instead of it. */
   readonly unbuilt: boolean
-  /** Keys that the manifest has and nothing follows from. */
+  /** Keys of the manifest that have no effect. */
   readonly idle: ReadonlyArray<string>
   readonly reasons: ReadonlyArray<string>
 }

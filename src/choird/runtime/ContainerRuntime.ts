@@ -45,7 +45,7 @@ export interface ContainerSpec {
   /** Single use; it reaches the agent by its environment and no other way (D12). */
   readonly bootstrap_token: Redacted.Redacted
   readonly limits: ContainerLimits
-  /** Told why the start has to wait, when something outside of choird is away for a while. */
+  /** Receives the reason when the start has to wait for something outside of choird. */
   readonly onWait?: (why: string) => Effect.Effect<void>
 }
 
