@@ -50,9 +50,6 @@ const ROOMS = [
   "SECURITY.md"
 ]
 
-/** Rooms whose words are not plain yet. Empty this list; nothing is added to it. */
-const EXEMPT: ReadonlyArray<string> = ["src/choird/"]
-
 /** Pages whose tables repeat texts of tests. */
 const QUOTED_TABLES: ReadonlySet<string> = new Set(["docs/invariants.md"])
 
@@ -100,7 +97,6 @@ describe("the words of texts and comments", () => {
     const paths = texts()
     assert.isAbove(paths.length, 500)
     const problems = paths
-      .filter((path) => !EXEMPT.some((room) => path.startsWith(room)))
       .flatMap((path) => found(wordsOf(path)).map((problem) => `${path}:${problem}`))
     assert.deepStrictEqual(problems, [])
   })

@@ -30,7 +30,7 @@ export class Backup extends Context.Service<
   {
     /**
      * The file of a backup (`src/shared/events/backupFormat.ts`), compressed. It is one moment of the database: the one at which its last
-     * transaction begins, which reads everything but the events of before, since those never change. Only that transaction keeps the
+     * transaction begins, which reads everything but the earlier events, since those never change. Only that transaction keeps the
      * embedded database from others. One backup runs at a time; another waits.
      */
     file(version: string): Stream.Stream<Uint8Array, BackupFailed>

@@ -19,7 +19,7 @@ import { sqlProblem } from "./sqlState.ts"
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
 export const MIGRATION_MS_MAX = 60_000
 
-/** Every migration there is, by `<number>_<name>`. A released one is never changed: a later one corrects it. */
+/** Every migration, by `<number>_<name>`. A released one is never changed: a later one corrects it. */
 export const MIGRATIONS = {
   "0001_control_plane": controlPlane,
   "0002_signal_requests": signalRequests,

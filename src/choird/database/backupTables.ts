@@ -15,7 +15,7 @@ export interface StoredTable {
   readonly name: string
   readonly columns: ReadonlyArray<string>
   readonly keys: ReadonlyArray<{ readonly name: string; readonly type: string }>
-  /** The columns that count by themselves, with the sequences that count. */
+  /** The columns that count up by themselves, with their sequences. */
   readonly counters: ReadonlyArray<{ readonly column: string; readonly sequence: string }>
 }
 

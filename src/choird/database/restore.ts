@@ -40,7 +40,7 @@ const moveConfigVersions = Effect.fn("moveConfigVersions")(function* (move: Move
 /** One statement of a restore: the largest is the look at all tables at its end. */
 const RESTORE_STATEMENT_MS_MAX = 600_000
 
-/** A backup that is whole and is not restored. The database is as it was. */
+/** A complete backup that was not restored. The database is as it was. */
 export class RestoreRefused extends Schema.TaggedError<RestoreRefused>()("RestoreRefused", { problem: Schema.String }) {
   override readonly [Runtime.errorExitCode] = 1
   override get message() {

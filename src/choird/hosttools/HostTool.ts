@@ -18,7 +18,7 @@ export interface InputRefused {
 
 export interface HostTool {
   readonly name: string
-  /** Of a tool with an effect the outcome is kept by call_id, and it never runs twice for one (D3). */
+  /** The outcome of a tool with an effect is kept by call_id, and the tool never runs twice for one (D3). */
   readonly effect: ToolEffect
   readonly timeout_ms: number
   /** The run for an input that fits. It is interrupted at its timeout and when the epoch of its caller ends. */

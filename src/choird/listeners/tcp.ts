@@ -23,9 +23,9 @@ export class ListenRefused extends Schema.TaggedError<ListenRefused>()("ListenRe
   }
 }
 
-/** What a server proves itself by, as PEM. */
+/** The certificate chain and the private key of a server, as PEM. */
 export interface TlsFiles {
-  /** The certificate, followed by those that lead to its authority. */
+  /** The server's certificate, followed by the intermediate ones. */
   readonly cert: string
   readonly key: Redacted.Redacted
 }

@@ -5,7 +5,7 @@ import { humanText, type LogLine, logLine, logText } from "#src/shared/text/logs
 import { type LogArchive, makeLogArchive } from "./LogArchive.ts"
 import { type LogFile, type LogFileLimits, makeLogFile } from "./LogFile.ts"
 
-/** A log file that reaches this is archived, whatever its lines: choird's, and an agent's (R50). */
+/** The size at which a log file is archived, however many lines it has: choird's, and an agent's (R50). */
 const LOG_FILE_BYTES_MAX = 64 * 1024 * 1024
 const AGENT_LOG_BYTES_MAX = 4 * 1024 * 1024
 /** All logs of a home, the archived ones included, until config.json is read (`retention.logs_mb`), and the number of archives (R50). */
@@ -111,7 +111,7 @@ const makeRotatedFiles = Effect.fnUntraced(function* (home: string, archive: Log
     return found
   }
 
-  /** Takes no longer than a rename. A file that cannot be moved is written on. */
+  /** Takes no longer than a rename. A file that cannot be moved stays in use. */
   const rotate = (name: string) => {
     const moved = Result.try(() => archive.take(name, clock.currentTimeMillisUnsafe(), file(name).moveTo))
     if (Result.isFailure(moved)) file(name).later()

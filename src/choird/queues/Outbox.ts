@@ -66,7 +66,7 @@ export class Outbox extends Context.Service<
     failed(outbox_id: string): Effect.Effect<void, DatabaseAway>
     /** Emits at once and then whenever a DM may have new rows. */
     wakes(dm: ResourceName): Stream.Stream<void>
-    /** Notifier the readers of a DM; called after a commit that added rows. */
+    /** Wakes the readers of a DM; called after a commit that added rows. */
     wake(dm: ResourceName): Effect.Effect<void>
   }
 >()("choir/choird/Outbox") {

@@ -30,15 +30,15 @@ export interface LabelledFiles {
 /** The contents of an image. Paths are relative to `/choir`. */
 export interface ImagePlan {
   readonly files: ReadonlyArray<RepoFile>
-  /** Executables that the Dockerfiles have to make of sources; none where nothing is compiled. */
+  /** Executables that the Dockerfiles have to build from sources; empty when nothing is compiled. */
   readonly compiled: ReadonlyArray<string>
   readonly warnings: ReadonlyArray<string>
 }
 
 export interface MergeOptions {
-  /** Whether the Dockerfiles are built, so that a tool may have sources in the place of its executable. */
+  /** Whether the Dockerfiles are built, so that a tool may have sources instead of an executable. */
   readonly compiles?: boolean
-  /** Whether a tool is kept off the network whose manifest says that it does not need it. */
+  /** Whether a tool is cut off from the network when its manifest says that it does not need it. */
   readonly cutsNetwork?: boolean
   /** The reason why a tool could not be given a secret that its manifest names; `undefined` when it could, or when that is unknown. */
   readonly secretProblem?: (name: SecretName) => string | undefined
@@ -50,7 +50,7 @@ export const REQUEST_TOOLS_MAX = 128
 interface Part {
   readonly files: ReadonlyArray<RepoFile>
   readonly compiled?: ReadonlyArray<string>
-  /** The names of the tools that the image has of it, and why it has not the others. */
+  /** The names of the tools that the image takes from it; `leftOut` says why it lacks the others. */
   readonly tools?: ReadonlyArray<string>
   readonly leftOut?: ReadonlyArray<RepoProblem>
   readonly problems: ReadonlyArray<RepoProblem>
@@ -64,7 +64,7 @@ interface CheckedTool {
   readonly executable: string
   /** Whether there are sources instead of it. */
   readonly unbuilt: boolean
-  /** Keys that the manifest has and nothing follows from. */
+  /** Keys of the manifest that have no effect. */
   readonly idle: ReadonlyArray<string>
   readonly reasons: ReadonlyArray<string>
 }
@@ -248,7 +248,7 @@ const skillsOf = (
   }
 }
 
-/** The tools of both repositories as an image has them: the agent's own in the place of global ones. */
+/** The tools of both repositories as an image has them: the agent's own override global ones. */
 const toolParts = (global: LabelledFiles, agent: LabelledFiles, options: MergeOptions) => {
   const agentTools = new Set(within(agent.files, "tools").filter(isManifest).map(unitOf))
   return [toolsOf("global", global, agentTools, options), toolsOf("agent", agent, new Set(), options)]
@@ -257,7 +257,7 @@ const toolParts = (global: LabelledFiles, agent: LabelledFiles, options: MergeOp
 const namesOf = (parts: ReadonlyArray<Part>): ReadonlySet<string> =>
   new Set([...BUILT_IN_TOOLS, ...parts.flatMap(({ tools = [] }) => tools)])
 
-/** The names of all tools that an image of these repositories would have; none of a tool that is left out. */
+/** The names of all tools that an image of these repositories would have, without those that are left out. */
 export const toolNames = (
   global: LabelledFiles,
   agent: LabelledFiles,

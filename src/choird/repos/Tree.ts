@@ -48,7 +48,7 @@ export class BadRepository extends Schema.TaggedError<BadRepository>()("BadRepos
 export const badRepository = (problems: ReadonlyArray<RepoProblem>) =>
   new BadRepository({ problems: problems.slice(0, REPO_PROBLEMS_MAX) })
 
-/** A path as it may be printed: nothing in it moves a cursor, hides, or turns the writing around. */
+/** A path that is safe to print: nothing in it moves a cursor, hides, or reverses the text. */
 export const shownPath = (path: string): string =>
   path
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)

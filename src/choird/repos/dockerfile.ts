@@ -195,7 +195,7 @@ const ruleProblems = (role: DockerfileRole, instructions: ReadonlyArray<Instruct
   return problems
 }
 
-/** All reasons against building a Dockerfile, in the order of its lines; empty when it may be built. */
+/** All reasons not to build a Dockerfile, in the order of its lines; empty when it may be built. */
 export const dockerfileProblems = (role: DockerfileRole, bytes: Uint8Array): ReadonlyArray<DockerfileProblem> => {
   if (bytes.length > DOCKERFILE_BYTES_MAX)
     return [{ line: 0, reason: `it is larger than ${DOCKERFILE_BYTES_MAX} bytes` }]
@@ -209,7 +209,7 @@ export const dockerfileProblems = (role: DockerfileRole, bytes: Uint8Array): Rea
   return [...problems, ...ruleProblems(role, instructions)].toSorted((one, other) => one.line - other.line)
 }
 
-/** A checked agent's Dockerfile with `image` in the place of the base, every line where it was. */
+/** An agent's checked Dockerfile with `image` as its base. Line numbers stay the same. */
 export const onBase = (text: string, image: string): string => {
   const lines = text.split("\n")
   for (const { keyword, last, line, rest } of parse(text).instructions) {

@@ -14,7 +14,7 @@ export interface Holder {
   readonly over: boolean
 }
 
-/** Those above their quota; without any, and with no agent paused yet, the one that holds most. */
+/** The agents above their quota; if there are none and no agent is paused yet, the one that holds the most. */
 export const firstToPause = (holders: ReadonlyArray<Holder>, isSomeonePaused: boolean): ReadonlyArray<Holder> => {
   const over = holders.filter((holder) => holder.over)
   return over.length > 0 || isSomeonePaused ? over : holders.toSorted((a, b) => b.bytes - a.bytes).slice(0, 1)

@@ -1,6 +1,6 @@
 /**
  * Everything of a home and its database that grows, and its bound: the one table that the job, `choirctl prune`, docs/retention.md
- * and a test go by. A new table or folder without a row here fails that test.
+ * and a test use. A new table or folder without a row here fails that test.
  */
 import type { RetentionConfig } from "#schema/Config.ts"
 

@@ -8,8 +8,8 @@ import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { CACHE, CODE, OFFLINE } from "#src/shared/program/compiledProgram.ts"
 
 /**
- * `cache` is the code as V8 compiled it, `vocabulary` what tokens are counted by, and `offline` runs commands without a network; an agent
- * does without each of them.
+ * `cache` is the code as V8 compiled it, `vocabulary` what counts tokens, and `offline` runs commands without a network; an agent
+ * can run without any of them.
  */
 const SUFFIXES = { code: CODE, cache: CACHE, vocabulary: ".o200k", offline: OFFLINE } as const
 

@@ -45,7 +45,7 @@ export interface ContainerSpec {
   /** Single use; it reaches the agent by its environment and no other way (D12). */
   readonly bootstrap_token: Redacted.Redacted
   readonly limits: ContainerLimits
-  /** Told why the start has to wait, when something outside of choird is away for a while. */
+  /** Receives the reason when the start has to wait for something outside of choird. */
   readonly onWait?: (why: string) => Effect.Effect<void>
 }
 
@@ -206,11 +206,11 @@ export class ContainerRuntime extends Context.Service<
 
 type RuntimeType = RuntimeStatus["type"]
 
-/** The features of a runtime that images and tools may count on. */
+/** The features of a runtime that images and tools may rely on. */
 interface Capabilities {
-  /** Whether Dockerfiles are built, so that a tool may have sources in the place of its executable. */
+  /** Whether Dockerfiles are built, so that a tool may have sources instead of an executable. */
   readonly compiles: boolean
-  /** Whether a tool is kept off the network whose manifest says `network: false`. */
+  /** Whether a tool is cut off from the network when its manifest says `network: false`. */
   readonly cutsNetwork: boolean
 }
 

@@ -31,7 +31,7 @@ export interface ExitStatus {
 export interface HostProcess {
   readonly pid: number
   readonly exited: Effect.Effect<ExitStatus>
-  /** Whether its end is not noticed yet. Until then the kernel gives its pid to no other process. */
+  /** Whether its end has not been noticed yet. Until then the kernel gives its pid to no other process. */
   readonly isUnreaped: Effect.Effect<boolean>
   readonly output: Stream.Stream<string>
   /** The text that it has written on descriptor 3 so far. */

@@ -105,7 +105,7 @@ export const endTree = Effect.fn("ProcessTree.end")(function* (
     doom(yield* membersOf(id))
     return false
   })
-  /** Whether something may be left, which it is when that cannot be seen. */
+  /** Whether something may be left; assumed when that cannot be seen. */
   const leaves = <R>(work: Effect.Effect<boolean, CgroupError | ProcUnreadable, R>) =>
     Effect.catch(work, (error) => {
       unread = error

@@ -1,7 +1,7 @@
 /**
  * Requests of people to a running session, from the command line and from gateways alike: instructions to edge, the end of a job or of a turn,
- * compaction. Each is checked against the acknowledged events, stored once for its request id, and ends in an
- * event; each and each refusal is audited (R77).
+ * compaction. Each is checked against the acknowledged events, stored once for its request id, and ends in an event; each request and
+ * each refusal is audited (R77).
  */
 import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"

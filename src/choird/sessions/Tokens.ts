@@ -6,24 +6,24 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 
-/** How long a lost reply to INIT_HELLO may be asked for again with the bootstrap token (D12). */
+/** The grace in which an agent may ask again for a lost INIT_HELLO reply with its bootstrap token (D12). */
 export const HELLO_GRACE_MS_MAX = 60_000
-/** Tokens of older epochs that a session's agent is told about as fenced; older ones are unknown. */
+/** Tokens of older epochs that choird still recognizes and answers as fenced, per session; older ones are unknown. */
 export const SUPERSEDED_TOKENS_MAX = 16
 
 /** Issues, swaps and checks the tokens of agents. */
 export class Tokens extends Context.Service<
   Tokens,
   {
-    /** A single-use token for the environment of a new container; it makes every earlier token of the session superseded. */
+    /** A single-use token for the environment of a new container; it supersedes every earlier token of the session. */
     bootstrap(session_id: SessionId, agent_id: AgentId, epoch: number): Effect.Effect<Redacted.Redacted, DatabaseAway>
-    /** A lease token for a caller that proved a bootstrap or lease token; it voids the lease token before. */
+    /** A lease token for a caller with a valid bootstrap or lease token; it voids the previous lease token. */
     lease(caller: Caller): Effect.Effect<Redacted.Redacted, DatabaseAway>
-    /** Ends the 60 s grace in which a lost INIT_HELLO reply may be asked for again: called at the first other verb. */
+    /** Ends the 60 s grace for a lost INIT_HELLO reply: called at the first other verb. */
     settle(caller: Caller): Effect.Effect<void, DatabaseAway>
-    /** Who presents this token, compared in constant time; none for unknown, spent and revoked ones. */
+    /** The caller that holds this token, compared in constant time; none for unknown, spent and revoked tokens. */
     identify(token: Redacted.Redacted): Effect.Effect<Option.Option<Caller>>
-    /** Voids every token of a session, at once. */
+    /** Voids every token of a session at once. */
     revoke(session_id: SessionId): Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/Tokens") {

@@ -25,7 +25,7 @@ interface Committed {
   readonly events: ReadonlyArray<ChoirEvent>
   readonly state: SessionState
   readonly hash: Buffer
-  /** Whether the session holds events that are not known here; the state is of before them. */
+  /** Whether the session holds events that are not known here; the state is the one before them. */
   readonly isNewer: boolean
   readonly dms: ReadonlyArray<ResourceName>
 }

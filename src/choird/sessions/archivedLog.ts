@@ -80,7 +80,7 @@ export const readArchive = (path: string): Stream.Stream<EventRow, ArchiveUnread
   )
 }
 
-/** A session's log in a file, which has to come as far as the session's own row says. */
+/** A session's log in a file, which must reach the revision in the session's own row. */
 export const archivedLog = (path: string, last_rev: number): Log<ArchiveUnreadable> => ({
   until: last_rev,
   rows: (from) => Stream.filter(readArchive(path), ({ rev }) => rev >= from)

@@ -28,7 +28,7 @@ interface Origin {
   readonly dm: ResourceName
 }
 
-/** A row that an event carries the id of. */
+/** A row whose id an event carries. */
 interface Carried {
   readonly id: bigint
   readonly rev: number
@@ -80,7 +80,7 @@ interface Place {
   readonly dm: ResourceName
 }
 
-/** Where the messages came from that are answered, as the inbox knows it: an agent's own word could name anyone's DM. */
+/** The origins of the answered messages, as the inbox knows them: an agent's own word could name anyone's DM. */
 const placesOf = Effect.fnUntraced(function* (agent_id: AgentId, spoken: ReadonlyArray<Spoken>) {
   const ids = carried(spoken, (event) =>
     event.event_type === "AgentMessage" ? event.payload.in_reply_to : undefined

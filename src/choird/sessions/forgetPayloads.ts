@@ -15,7 +15,7 @@ import { EVENT_COLUMNS, lockSession } from "./storedEvents.ts"
 export const Reduction = Schema.Struct({ rev: Rev, salt: Salt })
 export type Reduction = typeof Reduction.Type
 
-/** A payload is not reduced, and nor are the others of the request. */
+/** A payload that is not reduced; nor are the others of the request. */
 export class ForgetRefused extends Schema.TaggedError<ForgetRefused>()("ForgetRefused", {
   rev: Rev,
   reason: Schema.String

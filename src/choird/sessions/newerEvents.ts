@@ -57,7 +57,7 @@ const newerPayload = Effect.fnUntraced(function* (session_id: SessionId, until: 
   return problem?.newer
 })
 
-/** The first stored event of a session that is not known here. A row of before migration 0009 has no version of its own, and is of version 1. */
+/** The first stored event of a session that is not known here. A row from before migration 0009 has no version; it is of version 1. */
 export const newerEvents = Effect.fnUntraced(function* (session_id: SessionId) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<NewerEvent>`SELECT rev, coalesce(v, 1) AS v, event_type

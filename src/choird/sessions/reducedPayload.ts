@@ -1,15 +1,15 @@
 /**
- * What is left of a payload when it is forgotten (D52): free text goes, and ids, names, states, counts, statuses and whatever else the
- * fold needs stay. A reduced event folds in the place of the whole one, so that a session goes on after it.
+ * The rest of a payload that is forgotten (D52): free text goes; ids, names, states, counts, statuses and everything else that the fold
+ * needs stay. A reduced event folds like the original, so that its session can continue.
  */
 import type { Schema } from "effect"
 import type { ChoirEvent, PayloadOf } from "#schema/Event.ts"
 import type { CallId } from "#schema/Ids.ts"
 
-/** Stands for a text, since models and people are shown something. */
+/** The replacement for a text, so that models and people see that there was one. */
 export const FORGOTTEN = "[forgotten]"
 
-/** Another value for each call: equal ones would look like a loop of the model's (E11). A question to the user stays one. */
+/** A different value for each call: equal ones would look like a loop of the model (E11). A question to the user stays one. */
 const inputOf = (call_id: CallId, input: Schema.Json): Schema.Json =>
   typeof input === "object" && input !== null && "kind" in input && input["kind"] === "need_info"
     ? { forgotten: call_id, kind: "need_info" }
@@ -60,7 +60,7 @@ const memoryWrite = (payload: PayloadOf<"MemoryWriteCommitted">): PayloadOf<"Mem
   return kept
 }
 
-/** The payload of the event without its free text. Of three types all of it is the fold's; what a compaction kept goes with the next one. */
+/** The payload of the event without its free text. The fold needs all of three types; what a compaction kept goes with the next one. */
 export const reducedPayload = (event: ChoirEvent): ChoirEvent["payload"] => {
   switch (event.event_type) {
     case "UserMsg":

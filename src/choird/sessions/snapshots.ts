@@ -19,11 +19,11 @@ export const TAIL_PAGE_BYTES_MAX = 896 * 1024
 /** Events and time of a live session after which choird writes its state down again (R5). */
 export const SNAPSHOT_EVENTS = 500
 export const SNAPSHOT_MS = 60_000
-/** A state as it is stored; a larger one is not, and a recovery folds from the last that was. */
+/** The largest state that is stored; a recovery of a session with a larger one folds from the last stored state. */
 const SNAPSHOT_BYTES_MAX = 1024 * 1024
 /** A state within INIT_HELLO's reply, so that the first page of the tail has room for the largest event beside it. */
 export const SNAPSHOT_REPLY_BYTES_MAX = TAIL_PAGE_BYTES_MAX - EVENT_BYTES_MAX
-/** States that wait to be written; of more the oldest are left out, since a newer one follows. */
+/** States that wait to be written; beyond this the oldest are dropped, since a newer one follows. */
 const SNAPSHOTS_QUEUED_MAX = 32
 /** Sessions whose folded state choird keeps in memory; more agents than that never run at once on one host. */
 export const SESSION_STATES_MAX = 128

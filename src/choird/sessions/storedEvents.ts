@@ -82,7 +82,7 @@ const linkStored = (
 
 /** The columns of an {@link EventRow}. */
 export const EVENT_COLUMNS = "rev, v, event_type, lane, created_at, salt, payload_digest, body, canonical, hash"
-/** A row's canonical bytes, nearly: those of a row of before migration 0009 are counted. */
+/** A row's canonical bytes, nearly: those of a row from before migration 0009 are counted. */
 export const EVENT_SIZE = "coalesce(bytes, octet_length(canonical))"
 
 /** Stored events from a revision on, at least one if there is one, within the limits of a page. */
@@ -99,7 +99,7 @@ export const readPage = Effect.fnUntraced(function* (
     ) AS page WHERE total <= ${bytes_max} OR rev = ${from} ORDER BY rev`
 })
 
-/** Single events, those that there are. */
+/** Single events, as far as they exist. */
 export const readNamed = Effect.fnUntraced(function* (session_id: SessionId, revs: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM choir_control.session_events
@@ -114,7 +114,7 @@ export interface Replay {
 
 /** A session's log as rows, wherever they are stored. */
 export interface Log<E, R = never> {
-  /** The revision as far as which there have to be rows. */
+  /** The revision up to which there must be rows. */
   readonly until: number
   /** The rows from a revision on, in their order. */
   readonly rows: (from: number) => Stream.Stream<EventRow, E, R>

@@ -1,4 +1,4 @@
-/** Which request a signal came from, so that a request that is repeated makes one signal (R28). */
+/** The request that a signal came from, so that a repeated request makes one signal (R28). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

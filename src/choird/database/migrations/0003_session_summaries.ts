@@ -1,4 +1,4 @@
-/** What an agent summed up of its session at a graceful stop. */
+/** The summary that an agent writes of its session at a graceful stop. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

@@ -1,4 +1,4 @@
-/** What a person sees of an approval, who asked for it, until when, and what came of it (D16). No earlier Choir wrote a row. */
+/** Columns for what an approval shows a person, who asked for it, when it expires and how it ended (D16). No earlier Choir wrote a row. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

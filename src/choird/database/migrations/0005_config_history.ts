@@ -1,4 +1,4 @@
-/** What made each version of the configuration, and who asked for it. */
+/** The action that made each version of the configuration, and who asked for it. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

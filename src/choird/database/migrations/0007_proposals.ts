@@ -1,4 +1,4 @@
-/** What choird found when something was proposed, what the person is shown of it, and how far its execution has come (D16, D17). */
+/** Columns for what choird found out about a proposal, what it shows a person, and how far its execution got (D16, D17). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

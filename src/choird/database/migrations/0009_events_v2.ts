@@ -1,5 +1,5 @@
 /**
- * A payload is stored once, as its canonical text or a block of it (`storedPayload.ts`), beside the salt of its digest. Rows of before
+ * A payload is stored once, as its canonical text or a block of it (`storedPayload.ts`), beside the salt of its digest. Earlier rows
  * keep `canonical` and `payload`: only the catalogue changes, however many events there are. `payload_digest` is the chained digest of a
  * payload that was reduced since (D52); `choird_version` is the choird that last began the session.
  */

@@ -103,7 +103,7 @@ export class DockerError extends Schema.TaggedError<DockerError>()("DockerError"
   }
 }
 
-/** Whether nothing is known of what the engine did. */
+/** Whether it is unknown what the engine did. */
 export const engineIsAway = ({ reason }: DockerError): boolean => AWAY.has(reason)
 
 const AWAY: ReadonlySet<Reason> = new Set(["unreachable", "denied", "late"])

@@ -60,7 +60,7 @@ const bind = (Source: string, Target: string, ReadOnly: boolean): Docker.MountSe
   BindOptions: { Propagation: "rprivate" }
 })
 
-/** Settings that make names be asked for at the container's own loopback, where nobody answers; else the engine would ask on its behalf. */
+/** Settings that send name queries to the container's own loopback, where nobody answers; otherwise the engine would ask on its behalf. */
 const NO_NAMES = { Dns: ["127.0.0.1"], DnsSearch: ["."], DnsOptions: ["timeout:1", "attempts:1"] }
 
 const tmpfs = (bytes: number, mode: string, options: string) => `rw,nosuid,nodev,${options},size=${bytes},mode=${mode}`

@@ -13,7 +13,7 @@ import type { RepoFile } from "#src/choird/repos/Tree.ts"
 /** Increased when this program builds the image of the same files differently. */
 const BUILDER_VERSION = 2
 
-/** Files of the agent's own, which none of a repository can be. */
+/** Files of the agent's own, which no repository can provide. */
 const OFFLINE_PROGRAM = basename(partOf(IMAGE_PROGRAMS.program, "offline"))
 const COMPILED = basename(partOf(IMAGE_PROGRAMS.program, "cache"))
 

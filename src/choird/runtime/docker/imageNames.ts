@@ -12,9 +12,9 @@ export const agentTag = (agent_id: AgentId, image_version: ImageVersion): string
 /** The tag of a base; its key covers all that the base is made of. */
 export const baseTag = (key: string): string => `choir-base:${key}`
 
-/** On everything in the engine that is Choir's. */
+/** The label of everything in the engine that is Choir's. */
 export const MANAGED_LABEL = "choir.managed"
-/** The agent that an image is of; a base has none. */
+/** The agent of an image; a base has none. */
 export const AGENT_LABEL = "choir.agent"
 /** The image's version, the same as in its tag. */
 export const VERSION_LABEL = "choir.image_version"
@@ -46,7 +46,7 @@ export interface TaggedImage {
 const baseOf = ({ labels }: TaggedImage): string | undefined => labels[BASE_LABEL]
 
 /**
- * Versions of this agent that its folder keeps no longer, and bases beyond the newest IMAGES_KEPT which neither this build (`key`) nor an
+ * Versions of this agent that its folder no longer keeps, and bases beyond the newest IMAGES_KEPT which neither this build (`key`) nor an
  * image that stays was made on.
  */
 export const unusedTags = (

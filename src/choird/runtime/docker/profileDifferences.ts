@@ -22,7 +22,7 @@ export type InspectedContainer = typeof InspectedContainer.Type
 
 type Check = (value: unknown) => boolean
 
-/** Whether an engine's value is that of a setting that nobody made. */
+/** Whether an engine's value is that of an unset setting. */
 const atRest: Check = (value) =>
   value === undefined ||
   value === null ||

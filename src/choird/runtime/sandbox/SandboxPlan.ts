@@ -54,7 +54,7 @@ export const INSIDE: AgentPaths = {
   choir: "/choir",
   rg: "/opt/choir/bin/rg"
 }
-/** Outside of PATH: what runs it cannot be looked into, and the agent must be able to look into what tools run (R22). */
+/** Outside of PATH: a process that runs it cannot be inspected, and the agent must be able to inspect what tools run (R22). */
 const INSIDE_INIT = "/opt/choir/init/sh"
 export const INSIDE_PATH = "/opt/choir/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -86,7 +86,7 @@ const inputsOf = (filter: Buffer | undefined, args: string) => [
   ...(filter === undefined ? [] : [filter])
 ]
 
-/** Runs a sandbox that holds nothing, once and really. Fails with the reason and the fix where sandboxes do not work. */
+/** Runs an empty sandbox once, as a trial. Fails with the reason and the fix where sandboxes do not work. */
 export const probe: Effect.Effect<void, ContainerError> = Effect.gen(function* () {
   const filter = yield* hostFilter
   const host = yield* hostFacts(filter !== undefined)
