@@ -96,8 +96,7 @@ describe("the words of texts and comments", () => {
   it("are plain", () => {
     const paths = texts()
     assert.isAbove(paths.length, 500)
-    const problems = paths
-      .flatMap((path) => found(wordsOf(path)).map((problem) => `${path}:${problem}`))
+    const problems = paths.flatMap((path) => found(wordsOf(path)).map((problem) => `${path}:${problem}`))
     assert.deepStrictEqual(problems, [])
   })
 })
