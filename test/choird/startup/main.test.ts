@@ -223,7 +223,7 @@ describe("choird", LIVE, () => {
       const [report, ...others] = (yield* lines.journal.all).map((line): unknown => JSON.parse(line))
       assert.deepStrictEqual([code, others], [1, []])
       assert.nestedPropertyVal(report, "error.type", "OutputRefused")
-      assert.match(JSON.stringify(report), /the backup cannot be written: ENOSPC.* Make room/u)
+      assert.match(JSON.stringify(report), /the backup cannot be written: ENOSPC.* Free some space/u)
     })
   )
 
