@@ -36,7 +36,7 @@ describe("one fault at the n-th input or output (R4)", () => {
     "finds a planted bug, and says how to see it again",
     () =>
       Effect.gen(function* () {
-        const lines = yield* ioFaults("--kind", "query-unheard", "--from", "380", "--mutant", "stored-twice")
+        const lines = yield* ioFaults("--kind", "query-unheard", "--from", "340", "--mutant", "stored-twice")
         assert.match(lines.at(-1) ?? "", /^\d+ passed, [1-9]\d* failed$/u)
         const again = lines.find((line) => line.startsWith("run it again: "))
         assert.match(again ?? "", /--io-faults --kind query-unheard --only \d+ --trace$/u)
