@@ -1,4 +1,4 @@
-/** Notifier the readers of a table, by key. A wake says "look again", not what is there, so several of them are worth no more than one. */
+/** Wakes for the readers of a table, by key. A wake says "look again", not what is there, so several of them are worth no more than one. */
 import { Effect, Queue, Stream } from "effect"
 
 export interface Notifier {

@@ -34,7 +34,7 @@ const numbers = (agent_id: AgentId) =>
     return rows.map(({ detail }) => (detail as { readonly n: number }).n)
   })
 
-/** Notifier what writes the rows that were kept, until the last of them is there. */
+/** Wakes the writer of the rows that were kept, until the last of them is there. */
 const retried = (agent_id: AgentId, last: number) =>
   Effect.repeat(Effect.andThen(TestClock.adjust(AUDIT_RETRY_MS), numbers(agent_id)), {
     until: (there) => there.includes(last)
