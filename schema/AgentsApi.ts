@@ -126,7 +126,7 @@ export const StartAgent = Schema.Struct({
 export type StartAgent = typeof StartAgent.Type
 
 const { fresh: _, ...overrides } = StartAgent.fields
-/** What a restart names anew. What an earlier start named stays, and everything else comes from the agent's defaults. */
+/** The choices of a restart. Those of an earlier start stay, and everything else comes from the agent's defaults. */
 export const RestartAgent = Schema.Struct(overrides)
 export type RestartAgent = typeof RestartAgent.Type
 

@@ -132,13 +132,13 @@ const replaceSettings = Effect.gen(function* () {
   const settings = yield* AgentSettings
   const { config, config_version } = yield* plane.config(settings.current().config_version)
   if (config === undefined) return false
-  // The secrets come first: whoever sees the new configuration finds what it names.
+  // The secrets come first, so that a reader of the new configuration finds those that it names.
   yield* secrets.replaceAll(yield* fetchSecrets(config, secrets.named()))
   yield* settings.replace(config_version, config)
   return true
 })
 
-/** Moments at which heartbeats are due. Tokens only: whoever takes one sends all there is, so that a lost race loses nothing. */
+/** Moments at which heartbeats are due. Tokens only: the fiber that takes one sends all there is, so that a lost race loses nothing. */
 const makeDue = Effect.gen(function* () {
   const settings = yield* AgentSettings
   const now = yield* Queue.sliding<void>(1)
