@@ -21,7 +21,9 @@ const EXEC_TIMEOUT_MS_MAX = 600_000
 const EXEC_COMMAND_BYTES_MAX = 128 * 1024 - 1
 
 const Input = Schema.Struct({
-  command: Schema.NonEmptyString.annotate({ description: "Run by the shell, in the workspace, without input" }).check(
+  command: Schema.NonEmptyString.annotate({
+    description: "Run by the shell in the workspace, without standard input"
+  }).check(
     Schema.makeFilter((command) => !command.includes("\0") || "a command holds no NUL byte"),
     Schema.makeFilter(
       (command) =>
@@ -30,14 +32,11 @@ const Input = Schema.Struct({
     )
   ),
   network: Schema.optionalKey(
-    Schema.Boolean.annotate({
-      description:
-        "Whether the command needs the network. In a lane that has read text from outside a person is asked first"
-    })
+    Schema.Boolean.annotate({ description: "Whether it needs the network; a person may be asked first" })
   ),
   timeout_ms: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: EXEC_TIMEOUT_MS_MAX })).annotate({
-      description: `Milliseconds after which the command is killed. Default ${EXEC_TIMEOUT_MS}`
+      description: `Milliseconds until it is killed. Default ${EXEC_TIMEOUT_MS}`
     })
   )
 })
@@ -76,7 +75,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
     return {
       llm: llmView(
         "choir.exec",
-        "Run a shell command in the workspace. Set network where it needs one; else it may have none. When the agent goes down meanwhile a command may run a second time: look before you repeat what must happen once. Every process it started is killed when it returns, background ones too. Long output is cut in its middle, and whole_output then names the file with all of it.",
+        "Run a shell command. Each call starts in the workspace, in a shell of its own; all its processes end with the call, background ones too, so start a server and use it in one command. It may have no network unless network is set. After a crash of the agent it may run twice: look before you repeat what must happen once. Of long output you see the beginning and the end; a file holds all of it.",
         Input
       ),
       effect: "workspace",
