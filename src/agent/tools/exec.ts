@@ -22,7 +22,7 @@ const EXEC_COMMAND_BYTES_MAX = 128 * 1024 - 1
 
 const Input = Schema.Struct({
   command: Schema.NonEmptyString.annotate({
-    description: "Run by the shell in the workspace, without standard input"
+    description: "For the shell, without standard input"
   }).check(
     Schema.makeFilter((command) => !command.includes("\0") || "a command holds no NUL byte"),
     Schema.makeFilter(
@@ -31,9 +31,7 @@ const Input = Schema.Struct({
         `a command has at most ${EXEC_COMMAND_BYTES_MAX} bytes; write a script to a file and run that`
     )
   ),
-  network: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "Whether it needs the network; a person may be asked first" })
-  ),
+  network: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it needs the network" })),
   timeout_ms: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: EXEC_TIMEOUT_MS_MAX })).annotate({
       description: `Milliseconds until it is killed. Default ${EXEC_TIMEOUT_MS}`
@@ -75,7 +73,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
     return {
       llm: llmView(
         "choir.exec",
-        "Run a shell command. Each call starts in the workspace, in a shell of its own; all its processes end with the call, background ones too, so start a server and use it in one command. It may have no network unless network is set. After a crash of the agent it may run twice: look before you repeat what must happen once. Of long output you see the beginning and the end; a file holds all of it.",
+        "Run a shell command in the workspace. Each call is a new shell, and all its processes end with it, background ones too. After a crash a command may run twice. Of long output you see both ends; a file holds all of it.",
         Input
       ),
       effect: "workspace",

@@ -14,11 +14,10 @@ const PLACES_MAX = 10
 const Input = Schema.Struct({
   path: Schema.String.annotate({ description: "Relative to the workspace" }),
   old_text: Schema.NonEmptyString.annotate({
-    description:
-      "The exact present text, whole lines as choir-fs-read shows them without the numbers; it must be unique"
+    description: "The exact present text without line numbers; it must be unique"
   }),
-  new_text: Schema.String.annotate({ description: "The text in its place; empty deletes it" }),
-  replace_all: Schema.optionalKey(Schema.Boolean.annotate({ description: "Replace every occurrence. Default false" }))
+  new_text: Schema.String.annotate({ description: "The text in its place" }),
+  replace_all: Schema.optionalKey(Schema.Boolean.annotate({ description: "Replace every occurrence" }))
 }).check(
   Schema.makeFilter(({ new_text, old_text }) =>
     old_text === new_text ? { path: ["new_text"], issue: "it is the same as old_text" } : undefined
@@ -61,7 +60,7 @@ export const fsEdit: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
   return {
     llm: llmView(
       "choir.fs.edit",
-      'Replace an exact text of a file; the result shows the new lines. The file must have been read in its newest version; your own writes count as read. Example: {"path":"src/a.ts","old_text":"let n = 1","new_text":"let n = 2"}',
+      'Replace a text of a file that you have read in its newest version; your own writes count. Example: {"path":"src/a.ts","old_text":"let n = 1","new_text":"let n = 2"}',
       Input
     ),
     effect: "workspace",

@@ -11,8 +11,8 @@ import { decodeInput, lockOn, refusal, type Tool, type ToolOutcome } from "./Too
 export const FIND_NAMES_MAX = 200
 
 const Input = Schema.Struct({
-  glob: argument("Which files, such as *.test.ts or src/**/*.ts"),
-  path: Schema.optionalKey(Schema.String.annotate({ description: "A folder to look in. Default: the whole workspace" }))
+  glob: argument("Such as *.test.ts or src/**/*.ts"),
+  path: Schema.optionalKey(Schema.String.annotate({ description: "A folder. Default: all" }))
 })
 
 const argvOf = (glob: string): ReadonlyArray<string> => [
@@ -43,7 +43,7 @@ export const fsFind = (rg: string): Effect.Effect<Tool, never, ProcessRunner | W
     return {
       llm: llmView(
         "choir.fs.find",
-        "Find files by name, the last changed first. Ignored files (.gitignore) and links are left out.",
+        "Find files by name, the last changed first, without those that git ignores.",
         Input
       ),
       effect: "none",

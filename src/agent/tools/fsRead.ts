@@ -19,12 +19,12 @@ const LineCount = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LINES
 const boundsOf = (lines: string | undefined): ReadonlyArray<number> => lines?.split("-").map(Number) ?? []
 
 const Offered = {
-  path: Schema.String.annotate({ description: "A file or folder, relative to the workspace" }),
+  path: Schema.String.annotate({ description: "Relative to the workspace" }),
   offset: Schema.optionalKey(
-    Schema.Int.check(
+    Schema.Int.annotate({ description: "First line, from 1; -20 is 20 lines before the end. Default 1" }).check(
       Schema.isBetween({ minimum: -LINES_MAX, maximum: LINES_MAX }),
       Schema.makeFilter((offset) => offset !== 0 || "lines count from 1, or from the end as -1")
-    ).annotate({ description: "The first line, from 1; -20 begins 20 lines before the end. Default 1" })
+    )
   ),
   limit: Schema.optionalKey(LineCount.annotate({ description: `Lines at most. Default ${READ_LINES_MAX}` }))
 }
@@ -109,7 +109,7 @@ export const fsRead: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
   return {
     llm: llmView(
       "choir.fs.read",
-      'Read a text file as numbered lines, or list a folder. A long file comes in parts; the last line says where to read on. Example: {"path":"src/a.ts","offset":120,"limit":60}',
+      'Read a text file with line numbers, or list a folder. A long file comes in parts. Example: {"path":"src/a.ts","offset":120,"limit":60}',
       Schema.Struct(Offered)
     ),
     effect: "none",

@@ -17,16 +17,16 @@ export const SEARCH_LINE_CHARS_MAX = 400
 const SEARCH_CONTEXT_MAX = 20
 
 const Input = Schema.Struct({
-  pattern: argument("A regular expression (Rust syntax), matched line by line"),
-  path: Schema.optionalKey(Schema.String.annotate({ description: "A file or folder. Default: the whole workspace" })),
-  glob: Schema.optionalKey(argument("Only files whose path matches, such as *.ts or !dist")),
+  pattern: argument("A regular expression, matched line by line"),
+  path: Schema.optionalKey(Schema.String.annotate({ description: "A file or folder. Default: all" })),
+  glob: Schema.optionalKey(argument("Only such files: *.ts or !dist")),
   context: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: SEARCH_CONTEXT_MAX })).annotate({
-      description: "Lines to show before and after each match. Default 0"
+      description: "Lines around each match. Default 0"
     })
   ),
-  ignore_case: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether case does not matter" })),
-  files_only: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only the names of files that match" }))
+  ignore_case: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether to ignore case" })),
+  files_only: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether to give only names of files" }))
 })
 type Input = typeof Input.Type
 
@@ -123,7 +123,7 @@ export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner |
     return {
       llm: llmView(
         "choir.fs.search",
-        'Search files for a pattern, grouped by file. Ignored files (.gitignore), binary files and links are left out. Example: {"pattern":"class \\\\w+Error","glob":"*.ts","context":2}',
+        'Search the text of files, without those that git ignores. Example: {"pattern":"class \\\\w+Error","glob":"*.ts"}',
         Input
       ),
       effect: "none",

@@ -15,22 +15,21 @@ const PLACES_MAX = 10
 const LineNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
 const Input = Schema.Struct({
-  path: Schema.String.annotate({ description: "Relative to the workspace; missing folders are made" }),
-  content: Schema.String.annotate({ description: "The text: of the whole file, or of the part that mode puts there" }),
+  path: Schema.String.annotate({ description: "Relative to the workspace" }),
+  content: Schema.String.annotate({ description: "The text to put there" }),
   mode: Schema.Literals(["overwrite", "append", "insert", "replace"]).annotate({
-    description:
-      "insert puts content before line; replace puts it in place of line to end_line. Both need line and expect"
+    description: "insert and replace need line and expect"
   }),
-  line: Schema.optionalKey(LineNumber.annotate({ description: "From 1; for insert and replace" })),
-  end_line: Schema.optionalKey(
-    LineNumber.annotate({ description: "Last line to replace, with expect_end. Default: line" })
+  line: Schema.optionalKey(
+    LineNumber.annotate({ description: "The line before which to insert, or the first to replace" })
   ),
+  end_line: Schema.optionalKey(LineNumber.annotate({ description: "The last to replace. Default: line" })),
   expect: Schema.optionalKey(
-    Schema.String.annotate({ description: "The present text of line, and of lines after it where it is not unique" })
+    Schema.String.annotate({ description: "Present text of line, and of lines after it until it is unique" })
   ),
   expect_end: Schema.optionalKey(
     Schema.String.annotate({
-      description: "The present text of end_line, and of lines before it where it is not unique"
+      description: "The same of end_line, and of lines before it"
     })
   )
 }).check(
@@ -131,7 +130,7 @@ export const fsWrite: Effect.Effect<Tool, never, Workspace> = Effect.gen(functio
   return {
     llm: llmView(
       "choir.fs.write",
-      "Create, overwrite or append to a text file, or change it by line numbers; choir-fs-edit is safer for a change. An existing file must have been read in its newest version; your own writes count as read.",
+      "Create, overwrite or append to a text file, or change its lines, for which choir-fs-edit is better. Read an existing file first.",
       Input
     ),
     effect: "workspace",

@@ -9,7 +9,6 @@ import { toolText } from "#src/agent/model/prompt/toolText.ts"
 import { fsEdit } from "#src/agent/tools/fsEdit.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
-import type { Tool } from "#src/agent/tools/Tool.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { laneThatSaw } from "../../support/workspace.ts"
 import { seeded } from "../../support/seeded.ts"
@@ -142,6 +141,7 @@ const memoryWorkspace = () => {
       bytes = Buffer.from(text)
     },
     layer: Layer.mock(Workspace, {
+      root: "/",
       read: () => Effect.sync(current),
       update: (path, change) =>
         Effect.suspend(() => {

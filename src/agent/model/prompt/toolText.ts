@@ -39,7 +39,7 @@ const plain = ({ output, summary }: ResultView): string => {
   const members = Object.entries(output).filter(([key, value]) => !isHidden(key, value, summary))
   const isText = (value: Schema.Json): value is string => typeof value === "string" && value.includes("\n")
   const short = members.filter(([, value]) => !isText(value))
-  const texts = members.filter(([, value]) => isText(value)).map(([key, value]) => `${key}:\n${String(value)}`)
+  const texts = members.flatMap(([key, value]) => (isText(value) ? [`${key}:\n${value}`] : []))
   return [...(short.length === 0 ? [] : [JSON.stringify(Object.fromEntries(short))]), ...texts].join("\n")
 }
 
