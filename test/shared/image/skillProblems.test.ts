@@ -106,6 +106,15 @@ describe("readSkill", () => {
       assert.match(Result.isFailure(read) ? read.failure.join("\n") : "it was taken", message)
     })
 
+  it("takes the names of tools as models see them, and keeps the canonical ones", () => {
+    const text = JSON.stringify(skillDraft({ name: "a" }))
+      .replaceAll("mem.read", "choir-fs-read")
+      .replaceAll("ws.write", "choir-fs-edit")
+    const spec = Result.getOrThrowWith(readSkill("a", text), (problems) => new Error(problems.join("; ")))
+    assert.deepStrictEqual(spec.states["look"]?.allowed_tools, ["choir.fs.read"])
+    assert.deepStrictEqual(skillProblems(spec, new Set(["choir.fs.read", "choir.fs.edit"])), [])
+  })
+
   it("takes the starter's skill and the built-in ones, with the tools that every agent has", () => {
     for (const spec of [carefulChange, ...BUILT_IN_SKILLS])
       assert.deepStrictEqual(skillProblems(spec, new Set(BUILT_IN_TOOLS)), [], spec.name)
