@@ -35,9 +35,7 @@ const Input = Schema.Struct({
 }).check(
   Schema.makeFilter(({ mode, line, end_line, expect, expect_end }) => {
     if (mode === "overwrite" || mode === "append") {
-      const [needless] = Object.entries({ line, end_line, expect, expect_end }).filter(
-        ([, value]) => value !== undefined
-      )
+      const needless = Object.entries({ line, end_line, expect, expect_end }).find(([, value]) => value !== undefined)
       return needless === undefined ? undefined : { path: [needless[0]], issue: `mode ${mode} takes no ${needless[0]}` }
     }
     if (line === undefined) return { path: ["line"], issue: `mode ${mode} needs a line` }
