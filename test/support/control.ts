@@ -21,6 +21,7 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { reportsOf, SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { type Asked, type Pushed, Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -398,6 +399,9 @@ const stores = (world: World) =>
       newer: () => Effect.succeedNone,
       summarize: (_, { title }) => effect(world, `summary ${title}`),
       summary: () => Effect.succeedNone
+    }),
+    Layer.mock(Drafts, {
+      put: (agent_id, { inbox_id, text }) => effect(world, `draft of ${agent_id} to ${inbox_id}: ${text}`)
     }),
     Layer.mock(Signals, {
       asked: (_, request_id) => Effect.sync(() => asked(world, request_id)),
