@@ -401,6 +401,7 @@ const stores = (world: World) =>
       summary: () => Effect.succeedNone
     }),
     Layer.mock(Drafts, {
+      changes: Stream.never,
       put: (agent_id, { inbox_id, text }) => effect(world, `draft of ${agent_id} to ${inbox_id}: ${text}`)
     }),
     Layer.mock(Signals, {

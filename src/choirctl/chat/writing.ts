@@ -17,7 +17,7 @@ export interface Writing {
   readonly printed: number
 }
 
-/** What is left of a draft, and the text to print for good, if any; an empty one is an empty line. */
+/** The rest of a draft, and the text to print for good, if any; an empty one is an empty line. */
 interface Shown {
   readonly writing: Writing | undefined
   readonly lines: string | undefined

@@ -1,6 +1,6 @@
 /**
- * What a person on Telegram sees while the agent works on their message: that it types, and the answer as it grows. Nothing of it is stored or
- * sent again; the answer itself comes by the outbox.
+ * Signs of life on Telegram while the agent works on a message: that it types, and the answer as it grows. Nothing of it is stored or sent
+ * again; the answer itself comes by the outbox.
  */
 import { Effect, Result, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
