@@ -8,7 +8,7 @@ import type { Entry } from "../../support/gitRepo.ts"
 import { skillDraft } from "../../support/skills.ts"
 import { previewer, makeProposalHome, TOOL } from "../../support/proposals.ts"
 import { PROPOSAL_COMMITS_MAX } from "#src/choird/repos/GitWork.ts"
-import { PROPOSAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/differenceText.ts"
+import { PROPOSAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/Difference.ts"
 import { APPROVAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
 
 const SESSION = SessionId.make("0123456789abcdef")
