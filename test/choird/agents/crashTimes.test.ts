@@ -9,6 +9,7 @@ import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.t
 import { makeJournal } from "../../support/testing/Journal.ts"
 import { isGone } from "../runtime/rig.ts"
 import { LIVENESS_LOOK_MS } from "#src/choird/agents/Liveness.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 interface Line {
   readonly text: string
@@ -54,7 +55,7 @@ const FENCED = /^the agent's token is no longer valid$/u
 const GONE = /^its container is gone$/u
 
 describe("a crash", LIVE, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect(
       "is seen within a second of the exit, and dealt with in order: token, container, next epoch (R7, R8, D8)",
       () =>

@@ -11,6 +11,7 @@ import { PHONE, stores } from "../../support/stores.ts"
 import { AGENT, BOT, DMS, gateways, lifecycle, nthPoll, SESSION, texts, USER } from "../../support/telegramBot.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const allDelivered = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -21,7 +22,7 @@ const allDelivered = Effect.gen(function* () {
 const start = Effect.forkChild({ startImmediately: true })
 
 describe("Telegram over the stores", () => {
-  layer(stores.pipe(Layer.provideMerge(database)), { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(stores.pipe(Layer.provideMerge(database)), { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     const real = Effect.gen(function* () {
       const telegram = yield* makeTelegram
       const bot = telegram.bot("1000:secret")

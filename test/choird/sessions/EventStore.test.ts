@@ -12,6 +12,7 @@ import { BINDINGS, modelOutput, newTalk, notice, reply, rowOf, stores, Talk, use
 import { TAIL_PAGE_BYTES_MAX } from "#src/choird/sessions/snapshots.ts"
 import { EVENT_DEPTH_MAX } from "#src/shared/text/canonicalJson.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const FLIPPED = "0".repeat(64)
 const deep = (levels: number): object => (levels === 0 ? {} : { inner: deep(levels - 1) })
@@ -312,7 +313,7 @@ const dropped = Effect.fnUntraced(function* (talk: Talk) {
 })
 
 describePostgres("EventStore on a server", () => {
-  layer(postgresEngine.layer, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(postgresEngine.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect(
       "asks the agent to come again when the server drops its connection, and then stores the same request",
       () =>
