@@ -11,7 +11,7 @@ import { describeStores } from "../../support/engines.ts"
 import { makeAgentWorld, openProposals, type ProposalHome, pushBranch, TOOL } from "../../support/proposals.ts"
 
 const EDIT = { change: [{ op: "set", path: "/budgets/turn_max_steps", value: 12 }], reason: "I need fewer" }
-const LIVE = { timeout: 120_000 }
+const LIVE = { timeout: 300_000 }
 
 const commitsOf = ({ agent }: ProposalHome) => Number(agent.git(["rev-list", "--count", "main"]))
 

@@ -111,7 +111,7 @@ const BRANCHES: ReadonlyArray<readonly [string, ReadonlyArray<Entry>, RegExp]> =
   ["nothing", [], /change nothing/u]
 ]
 
-describe("a preview of a proposal", { timeout: 60_000 }, () => {
+describe("a preview of a proposal", { timeout: 300_000 }, () => {
   it.effect(`refuses ${REFUSED.length} hostile or broken proposals, and names what is wrong`, () =>
     Effect.gen(function* () {
       const { agent_id, examine } = yield* open

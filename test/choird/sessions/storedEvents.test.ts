@@ -205,7 +205,7 @@ describeStores("session verify", (it, { kind }) => {
         }
         assert.isTrue((yield* verify(talk.caller.session_id)).ok)
       }).pipe(Effect.provide(stores)),
-    { timeout: 60_000 }
+    { timeout: 300_000 }
   )
 
   it.effect("sees what was added, cut off or changed beside the texts (R12)", () =>
