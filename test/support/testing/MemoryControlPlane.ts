@@ -12,7 +12,7 @@ import type { Summary } from "#schema/Summary.ts"
 import { type ApprovalWish, ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import type { Recovery } from "#src/agent/session/sessionLayers.ts"
 import { Denied, Unreachable } from "#src/agent/control/verbAnswer.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
@@ -111,7 +111,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
     const folded = foldAll(state, patches)
     if (Result.isFailure(folded)) throw new Error(`refused: ${folded.failure.reason}`)
     for (const event of patches) {
-      hash = chain(hash, event).hash
+      hash = chainEvent(hash, event).hash
       hashes.push(hex(hash))
     }
     events.push(...patches)
