@@ -171,6 +171,11 @@ export const deepseek = chatRules({
   ...OPENAI,
   parameters: with_(without(OPENAI_PARAMETERS, "store verbosity max_completion_tokens"), "thinking"),
   assistant_keys: ["reasoning_content", "prefix"],
+  // evalstate/fast-agent#621
+  overflow: (prompt, answer, window) => ({
+    message: `This model's maximum context length is ${window} tokens. However, you requested ${prompt + answer} tokens (${prompt} in the messages, ${answer} in the completion). Please reduce the length of the messages or completion.`,
+    code: "invalid_request_error"
+  }),
   more: [
     reasoningRule("calls come back with their reasoning_content", (index) => ({
       message: `Missing \`reasoning_content\` field in the assistant message at message index ${index}. For more information, please refer to https://api-docs.deepseek.com/guides/thinking_mode#tool-calls`

@@ -33,7 +33,7 @@ describe("a provider in a dialect", () => {
       assert.strictEqual(joined(events, ...delta, "content"), "I look around here.")
       const calls = events.flatMap((event) => listOf(at(event, ...delta, "tool_calls")))
       for (const index of [0, 1]) {
-        const own = calls.filter((call) => at(call, "index") === index) as ReadonlyArray<Keys>
+        const own = calls.filter((call, place) => (at(call, "index") ?? place) === index) as ReadonlyArray<Keys>
         assert.deepStrictEqual(
           [joined(own, "function", "name"), joined(own, "function", "arguments")],
           ["look", JSON.stringify(ANSWER.calls?.[index]?.input)]

@@ -221,7 +221,9 @@ const callEvents = (
 ): ReadonlyArray<ServerEvent> => {
   const target = isObject(call["function"]) ? call["function"] : {}
   const pieces = piecesOf(String(target["arguments"]))
-  if (dialect === "gemini" || dialect === "mistral") return [chunk({ tool_calls: [{ ...call, index }] }, pieces.length)]
+  // Google gives no place: noho/dayu-agent#45.
+  if (dialect === "gemini") return [chunk({ tool_calls: [call] }, pieces.length)]
+  if (dialect === "mistral") return [chunk({ tool_calls: [{ ...call, index }] }, pieces.length)]
   const first = { ...call, index, function: { ...target, arguments: "" } }
   return [
     chunk({ tool_calls: [first] }, 1),
