@@ -78,7 +78,7 @@ const diffOf = (path: string, before: Uint8Array, after: Uint8Array): string | u
   return cutToJsonBytes(TextDiff.unified(edits, { fromFile: path }), WRITE_DIFF_BYTES_MAX)
 }
 
-/** Nothing of a version that the lane has not seen is told, but for what the write would have changed in it. */
+/** A refusal shows nothing of a version that the lane has not seen, except what the write would have changed in it. */
 const guarded = (current: WorkspaceFile, seen: string | undefined, propose: Propose) => {
   const { bytes, path, sha256 } = current
   const after = propose(current)
