@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
+import { ToolName } from "#schema/Tool.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { readSkill, SKILL_STATES_MAX, skillProblems } from "#src/shared/image/skillProblems.ts"
@@ -111,7 +112,7 @@ describe("readSkill", () => {
       .replaceAll("mem.read", "choir-fs-read")
       .replaceAll("ws.write", "choir-fs-edit")
     const spec = Result.getOrThrowWith(readSkill("a", text), (problems) => new Error(problems.join("; ")))
-    assert.deepStrictEqual(spec.states["look"]?.allowed_tools, ["choir.fs.read"])
+    assert.deepStrictEqual(spec.states["look"]?.allowed_tools, [ToolName.make("choir.fs.read")])
     assert.deepStrictEqual(skillProblems(spec, new Set(["choir.fs.read", "choir.fs.edit"])), [])
   })
 
