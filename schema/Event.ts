@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { ConfirmReason } from "./Approval.ts"
+import { Continuation } from "./Continuation.ts"
 import { CoreBudgets, CoreJobStart } from "./Core.ts"
 import { ApprovalId, CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
@@ -51,10 +52,16 @@ export const UserMsg = Schema.Struct({
   forwarded: Schema.optionalKey(Schema.Boolean)
 })
 
-/** Tokens and money of one model call: the greater of what was reported and what was estimated. */
+/**
+ * Tokens and money of one model call: the greater of what was reported and what was estimated. `cache_read` and `cache_write` are the tokens
+ * of `input_tokens` that came out of the provider's cache and went into it; `reasoning` those of `output_tokens` that nobody reads.
+ */
 export const Usage = Schema.Struct({
   input_tokens: Schema.Natural,
   output_tokens: Schema.Natural,
+  cache_read: Schema.optionalKey(Schema.Natural),
+  cache_write: Schema.optionalKey(Schema.Natural),
+  reasoning: Schema.optionalKey(Schema.Natural),
   cost_usd: Schema.optionalKey(Schema.Finite)
 })
 export type Usage = typeof Usage.Type
@@ -80,6 +87,7 @@ export const ModelOutput = Schema.Struct({
   text: Schema.optionalKey(Schema.String),
   tool_calls: Schema.Array(ModelToolCall),
   finish_reason: Schema.String,
+  continuation: Schema.optionalKey(Continuation),
   usage: Usage,
   latency_ms: Schema.Natural,
   error: Schema.optionalKey(ModelError)

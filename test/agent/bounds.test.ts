@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Schema } from "effect"
 import { LockRequest } from "#schema/Tool.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { bookOf, skillSpec } from "../support/skills.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, isCore, says, type Said, type Script } from "../support/testing/ScriptedModel.ts"
@@ -214,8 +214,7 @@ describe("one message", () => {
         )
       ]
       const config = { ...agentConfig(), approvals: { timeout_ms: 1_800_000, confirm_external: "always" as const } }
-      const asks = (messages: ReadonlyArray<ChatMessage>) =>
-        messages.findLast(({ role }) => role === "user")?.content ?? ""
+      const asks = (messages: ReadonlyArray<Message>) => messages.findLast(({ role }) => role === "user")?.content ?? ""
       const core = inOrder(calls(["pause", {}]), says("done"))
       const script: Script = (messages, offered) => {
         if (isCore(messages)) return core(messages, offered)

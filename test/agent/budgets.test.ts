@@ -1,16 +1,16 @@
 /** What a session and its jobs may use up, with everything real but the model (R23–R25, D28). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, type Schema } from "effect"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { seeded } from "../support/seeded.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, says, type Script, isCore } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
 
-const asked = (messages: ReadonlyArray<ChatMessage>) => messages.findLast(({ role }) => role === "user")?.content ?? ""
+const asked = (messages: ReadonlyArray<Message>) => messages.findLast(({ role }) => role === "user")?.content ?? ""
 const job = (job_name: string, more: Readonly<Record<string, Schema.Json>> = {}) =>
   ["choir.core.spawn", { job_name, task_spec: "work", ...more }] as const
-const results = (messages: ReadonlyArray<ChatMessage>) => messages.filter(({ role }) => role === "tool")
+const results = (messages: ReadonlyArray<Message>) => messages.filter(({ role }) => role === "tool")
 const read = testTool("mem.read", () => Effect.succeed({ status: "success", summary: "read" }), {
   effect: "none",
   readOnly: true

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
@@ -87,7 +87,7 @@ describe("an external call of an agent that dies", () => {
     it.effect(`when ${when}: ${runs === 1 ? "ran once" : "never ran"}, ${status}`, () =>
       Effect.gen(function* () {
         yield* ticking
-        const seen: Array<ReadonlyArray<ChatMessage>> = []
+        const seen: Array<ReadonlyArray<Message>> = []
         const script: Script = (messages) => {
           seen.push(messages)
           return Effect.succeed(messages.at(-1)?.role === "tool" ? says("so be it") : calls(["out.send", {}]))

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { EDGE, LaneId } from "#schema/Ids.ts"
-import { type ChatTool } from "#src/agent/model/chatCompletion.ts"
+import type { Tool } from "#src/agent/model/Conversation.ts"
 import { deltaTool } from "#src/agent/memory/compaction.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import {
@@ -35,7 +35,7 @@ const offered = Effect.gen(function* () {
     deltaTool,
     summaryTool
   ]
-  return [...new Map(tools.map((tool) => [tool.function.name, tool])).values()]
+  return [...new Map(tools.map((tool) => [tool.name, tool])).values()]
 })
 
 type Node = Readonly<Record<string, unknown>>
@@ -61,15 +61,15 @@ describe("the tools as models see them", () => {
     Effect.gen(function* () {
       const tools = yield* offered
       assert.isAbove(tools.length, 15)
-      const names = tools.map((tool) => tool.function.name)
+      const names = tools.map((tool) => tool.name)
       assert.includeMembers(names, ["choir-skill-start", "choir-skill-transition"])
-      const schemaOf = ({ function: { parameters } }: ChatTool) => parameters
+      const schemaOf = ({ parameters }: Tool) => parameters
       assert.deepStrictEqual(
         tools.flatMap((tool) => schemaRefusal(schemaOf(tool)) ?? []),
         []
       )
       assert.deepStrictEqual(
-        tools.flatMap((tool) => bare(schemaOf(tool), tool.function.name)),
+        tools.flatMap((tool) => bare(schemaOf(tool), tool.name)),
         []
       )
     })

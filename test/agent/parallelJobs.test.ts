@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { LockRequest } from "#schema/Tool.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import type { Tool } from "#src/agent/tools/Tool.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
@@ -13,7 +13,7 @@ const STEPS = 10
 const MODEL_MS = 200
 const TOOL_MS = 2
 
-const jobOf = (messages: ReadonlyArray<ChatMessage>) => /^Job: (\S+)/u.exec(messages[1]?.content ?? "")?.[1] ?? ""
+const jobOf = (messages: ReadonlyArray<Message>) => /^Job: (\S+)/u.exec(messages[1]?.content ?? "")?.[1] ?? ""
 
 /** Each call writes the file that its input names, under that file's lock. */
 const write: Tool = {

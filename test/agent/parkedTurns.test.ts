@@ -2,26 +2,25 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { SignalId } from "#schema/Ids.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
 
 const config = { ...agentConfig(), approvals: { timeout_ms: 1_800_000, confirm_external: "always" as const } }
 
-const lastUser = (messages: ReadonlyArray<ChatMessage>) =>
-  messages.findLast(({ role }) => role === "user")?.content ?? ""
+const lastUser = (messages: ReadonlyArray<Message>) => messages.findLast(({ role }) => role === "user")?.content ?? ""
 
 /** Each tool message stands behind its call, and each call has its result: what providers insist on. */
-const checked = (messages: ReadonlyArray<ChatMessage>): void => {
+const checked = (messages: ReadonlyArray<Message>): void => {
   const open = new Set<string>()
   for (const message of messages) {
     if (message.role === "tool") {
-      assert.isTrue(open.delete(message.tool_call_id), "a result stands without its call")
+      assert.isTrue(open.delete(message.call_id), "a result stands without its call")
       continue
     }
     assert.strictEqual(open.size, 0, "something stands between a call and its result")
-    if (message.role === "assistant") for (const { id } of message.tool_calls ?? []) open.add(id)
+    if (message.role === "assistant") for (const { id } of message.calls ?? []) open.add(id)
   }
   assert.strictEqual(open.size, 0, "a call without its result is shown")
 }
@@ -30,7 +29,7 @@ const start = Effect.gen(function* () {
   yield* ticking
   const plane = yield* makeMemoryControlPlane
   const ledger: Array<string> = []
-  const prompts: Array<ReadonlyArray<ChatMessage>> = []
+  const prompts: Array<ReadonlyArray<Message>> = []
   const send = testTool(
     "out.send",
     ({ call_id }) => Effect.sync(() => (ledger.push(call_id), { status: "success", summary: "sent" })),

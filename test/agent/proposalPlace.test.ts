@@ -16,7 +16,7 @@ const described = Effect.fnUntraced(function* (url: string) {
   for (const scope of ["global", "agent"]) mkdirSync(join(outside, "tools", scope), { recursive: true })
   const layer = layerRegistry({ choir: outside, root, repo: { url, ref: "stable" } }, Layer.mock(ControlPlane, {}))
   const registry = yield* Effect.provide(ToolRegistry, layer)
-  const offered = registry.offered(EDGE).map((tool) => tool.function)
+  const offered = registry.offered(EDGE)
   return offered.find(({ name }) => name === "choir-propose-repo_change")?.description ?? ""
 })
 

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { JobName, SignalId } from "#schema/Ids.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
@@ -16,12 +16,11 @@ const report = testTool("choir.core.report", () => Effect.succeed({ status: "suc
   readOnly: true
 })
 
-const userText = (messages: ReadonlyArray<ChatMessage>) =>
-  messages.findLast(({ role }) => role === "user")?.content ?? ""
-const isAsked = (messages: ReadonlyArray<ChatMessage>) => messages.at(-1)?.role === "user"
+const userText = (messages: ReadonlyArray<Message>) => messages.findLast(({ role }) => role === "user")?.content ?? ""
+const isAsked = (messages: ReadonlyArray<Message>) => messages.at(-1)?.role === "user"
 
 /** Edge starts a job that asks, tells the user what it asks, and passes the answer on. */
-const edgeSays = (messages: ReadonlyArray<ChatMessage>) => {
+const edgeSays = (messages: ReadonlyArray<Message>) => {
   const text = userText(messages)
   if (text.startsWith("<choir-note>\nReport:")) return says(`relayed ${text.split("\n")[2]}`)
   if (!isAsked(messages)) return says("done")
@@ -30,7 +29,7 @@ const edgeSays = (messages: ReadonlyArray<ChatMessage>) => {
     : calls(["choir.core.inject", { job_name: "work", content: text }])
 }
 
-const coreSays = (messages: ReadonlyArray<ChatMessage>) => {
+const coreSays = (messages: ReadonlyArray<Message>) => {
   const told = messages.find(({ content }) => content?.startsWith("<choir-note>\nFurther instruction:") === true)
   if (told !== undefined) return says(`merged ${told.content}`)
   if (messages.some(({ content }) => content?.includes("Nobody has answered") === true)) return says("gave up")

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { LockRequest } from "#schema/Tool.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, says, type Script, isCore } from "../support/testing/ScriptedModel.ts"
@@ -18,13 +18,13 @@ const CRASHES_IN_A_ROW_SEEDS = 150
 const script: Script = (messages) =>
   Effect.as(Effect.sleep("20 millis"), isCore(messages) ? coreSays(messages) : edgeSays(messages))
 
-const coreSays = (messages: ReadonlyArray<ChatMessage>) => {
+const coreSays = (messages: ReadonlyArray<Message>) => {
   const results = messages.filter(({ role }) => role === "tool").length
   if (results === 0) return calls(["ws.write", {}], ["mem.read", {}])
   return results < 3 ? calls(["out.send", {}]) : says("done")
 }
 
-const edgeSays = (messages: ReadonlyArray<ChatMessage>) => {
+const edgeSays = (messages: ReadonlyArray<Message>) => {
   const asked = messages.findLastIndex(({ role }) => role === "user")
   const text = messages[asked]?.content ?? ""
   if (text.startsWith("<choir-note>\nReport:")) return says("a job ended")

@@ -1,7 +1,7 @@
 /** Jobs that a model's error ended, resumed by edge from their log, with everything real but choird and the model (D49). */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Result, type Schema } from "effect"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { fold, foldAll, initialState } from "#src/shared/session/fold.ts"
 import { RESUMABLE_EVENTS_MAX, RESUMABLE_JOBS_MAX } from "#src/shared/session/resumable.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
@@ -25,14 +25,14 @@ const read = testTool("mem.read", () => Effect.succeed({ status: "success", summ
 })
 
 /** Edge says what a message asks for, once; everything else is "fine". */
-const edgeSays = (messages: ReadonlyArray<ChatMessage>, by: Readonly<Record<string, Said>>): Said => {
+const edgeSays = (messages: ReadonlyArray<Message>, by: Readonly<Record<string, Said>>): Said => {
   const last = messages.at(-1)
   return (last?.role === "user" ? by[last.content] : undefined) ?? says("fine")
 }
 
 /** A job that reads, fails, and is done once it is told that the provider is back. `prompts` are those of the job. */
 const digging =
-  (by: Readonly<Record<string, Said>>, prompts: Array<ReadonlyArray<ChatMessage>> = []): Script =>
+  (by: Readonly<Record<string, Said>>, prompts: Array<ReadonlyArray<Message>> = []): Script =>
   (messages) =>
     Effect.delay(
       Effect.sync(() => {
@@ -68,7 +68,7 @@ describe("a job that a model's error ended", () => {
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
-      const prompts: Array<ReadonlyArray<ChatMessage>> = []
+      const prompts: Array<ReadonlyArray<Message>> = []
       const context_bundle = { facts: ["the ground is soft"], excerpts: [], constraints: ["no machines"] }
       const tool_constraints = { allowed_tools: ["mem.read"], time_budget_ms: 600_000 }
       const script = digging({ go: spawn({ context_bundle, tool_constraints }), again: resume() }, prompts)

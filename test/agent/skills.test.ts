@@ -4,7 +4,7 @@ import { Effect, Fiber, type Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { fromWireName } from "#schema/Tool.ts"
-import type { ChatMessage, ChatTool } from "#src/agent/model/chatCompletion.ts"
+import type { Message, Tool } from "#src/agent/model/Conversation.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Said, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
@@ -19,7 +19,7 @@ const TOOLS = ["choir.fs.read", "choir.fs.search", "choir.fs.write", "choir.exec
 )
 
 /** The step that a prompt tells of, and how many results of this step's calls it shows. */
-const stepOf = (messages: ReadonlyArray<ChatMessage>) => {
+const stepOf = (messages: ReadonlyArray<Message>) => {
   const text = messages.findLast(({ content }) => content?.includes("You are in the step") === true)?.content ?? ""
   const step = /You are in the step (\S+) of the skill/u.exec(text)?.[1]
   return { step, text }
@@ -27,11 +27,11 @@ const stepOf = (messages: ReadonlyArray<ChatMessage>) => {
 const move = (on: string, output?: Schema.Json): Said =>
   calls(["choir.skill.transition", output === undefined ? { on } : { on, output }])
 const begin = (skill: string, input: Schema.Json): Said => calls(["choir.skill.start", { skill, input }])
-const isReport = (messages: ReadonlyArray<ChatMessage>) =>
+const isReport = (messages: ReadonlyArray<Message>) =>
   messages.findLast(({ role }) => role === "user")?.content?.startsWith("<choir-note>\nReport:") === true
 
 /** Follows careful_change in each of its steps: one call of a tool, then on. */
-const careful = (messages: ReadonlyArray<ChatMessage>): Said => {
+const careful = (messages: ReadonlyArray<Message>): Said => {
   const { step } = stepOf(messages)
   const isDone = messages.some(({ content, role }) => role === "tool" && content?.includes(" done"))
   switch (step) {
@@ -49,7 +49,7 @@ const careful = (messages: ReadonlyArray<ChatMessage>): Said => {
 }
 
 const edgeRuns =
-  (first: Said, then: (messages: ReadonlyArray<ChatMessage>) => Said): Script =>
+  (first: Said, then: (messages: ReadonlyArray<Message>) => Said): Script =>
   (messages) =>
     Effect.sync(() => {
       if (isReport(messages)) return says("a job ended")
@@ -118,7 +118,7 @@ describe("a skill on edge", () => {
       const seen: Array<{ readonly step: string; readonly text: string; readonly tools: ReadonlyArray<string> }> = []
       const script: Script = (messages, tools) => {
         const { step, text } = stepOf(messages)
-        if (step !== undefined) seen.push({ step, text, tools: tools.map((tool) => tool.function.name) })
+        if (step !== undefined) seen.push({ step, text, tools: tools.map((tool) => tool.name) })
         return edgeRuns(begin("careful_change", { goal: "b" }), careful)(messages, tools)
       }
       const plane = yield* inSession(script, [carefulChange], answered)
@@ -325,7 +325,7 @@ describe("a skill on edge", () => {
 })
 
 const jobRuns =
-  (start: Schema.Json, core: (messages: ReadonlyArray<ChatMessage>, tools: ReadonlyArray<ChatTool>) => Said): Script =>
+  (start: Schema.Json, core: (messages: ReadonlyArray<Message>, tools: ReadonlyArray<Tool>) => Said): Script =>
   (messages, tools) =>
     Effect.sync(() => {
       if (isCore(messages)) return core(messages, tools)
@@ -342,7 +342,7 @@ describe("a job with a skill", () => {
       const offered: Array<ReadonlyArray<string | undefined>> = []
       const plane = yield* inSession(
         jobRuns(JOB, (messages, tools) => {
-          offered.push(tools.map((tool) => fromWireName(tool.function.name)))
+          offered.push(tools.map((tool) => fromWireName(tool.name)))
           return careful(messages)
         }),
         [carefulChange],

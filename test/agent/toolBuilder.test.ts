@@ -1,7 +1,7 @@
 /** The built-in skill that leads to a proposal. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { bookOf } from "../support/skills.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
@@ -14,7 +14,7 @@ const MANIFEST = {
 }
 const PROPOSAL = { manifest: MANIFEST, reason: "to count words" }
 
-const step = (messages: ReadonlyArray<ChatMessage>) =>
+const step = (messages: ReadonlyArray<Message>) =>
   messages
     .flatMap(({ content }) => /You are in the step (\S+) of the skill tool-builder/u.exec(content ?? "")?.[1] ?? [])
     .at(-1)

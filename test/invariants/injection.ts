@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
@@ -14,7 +14,7 @@ const INJECTIONS_MAX = 2
 
 /** The job steps without end. Edge passes each further message on to it. */
 const script =
-  (prompts: Array<ReadonlyArray<ChatMessage>>): Script =>
+  (prompts: Array<ReadonlyArray<Message>>): Script =>
   (messages) =>
     Effect.sync(() => {
       if (isCore(messages)) {
@@ -44,7 +44,7 @@ const spent = ({ spent }: SessionState, core: CoreLane | undefined) => ({
 export const injectionOnlyAppends = Effect.gen(function* () {
   yield* ticking
   const plane = yield* makeMemoryControlPlane
-  const prompts: Array<ReadonlyArray<ChatMessage>> = []
+  const prompts: Array<ReadonlyArray<Message>> = []
   const read = testTool(
     "mem.read",
     () => Effect.delay(Effect.succeed({ status: "success", summary: `read ${prompts.length}` } as const), "5 seconds"),

@@ -3,7 +3,8 @@ import { assert } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { coreLane, EDGE, InboxId, JobName } from "#schema/Ids.ts"
-import { type ChatMessage, interpret } from "#src/agent/model/chatCompletion.ts"
+import { interpret } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { fold, foldAll, initialState } from "#src/shared/session/fold.ts"
 import { sees, viewOf } from "#src/shared/session/search.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
@@ -16,7 +17,7 @@ const SUMMARY = "both halves agree"
 const EDGE_WORDS = "I looked into it, and the halves agree"
 
 /** The job thinks aloud at each step, reports its progress, and ends with a summary. */
-const coreSays = (messages: ReadonlyArray<ChatMessage>) => {
+const coreSays = (messages: ReadonlyArray<Message>) => {
   const results = messages.filter(({ role }) => role === "tool").length
   if (results === 0) return { ...calls(["mem.read", { note: THOUGHT }]), text: THOUGHT }
   return results === 1
@@ -24,7 +25,7 @@ const coreSays = (messages: ReadonlyArray<ChatMessage>) => {
     : says(SUMMARY)
 }
 
-const edgeSays = (messages: ReadonlyArray<ChatMessage>) => {
+const edgeSays = (messages: ReadonlyArray<Message>) => {
   const { content, role } = messages.at(-1) ?? {}
   if (content?.startsWith("<choir-note>\nReport:") === true) return says(EDGE_WORDS)
   return role === "user" && content === "compare the halves"
@@ -36,7 +37,7 @@ const edgeSays = (messages: ReadonlyArray<ChatMessage>) => {
 const conversation = Effect.gen(function* () {
   yield* ticking
   const plane = yield* makeMemoryControlPlane
-  const seenByEdge: Array<ReadonlyArray<ChatMessage>> = []
+  const seenByEdge: Array<ReadonlyArray<Message>> = []
   const script: Script = (messages) =>
     Effect.sync(() => {
       if (isCore(messages)) return coreSays(messages)

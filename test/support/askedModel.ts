@@ -3,7 +3,7 @@ import { NodeHttpClient } from "@effect/platform-node"
 import { Deferred, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { type AgentConfig, Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
-import { type ChatTool } from "#src/agent/model/chatCompletion.ts"
+import type { Tool } from "#src/agent/model/Conversation.ts"
 import { Llm, type Unanswered } from "#src/agent/model/Llm.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { agentConfig } from "./testing/TestAgent.ts"
@@ -29,7 +29,7 @@ export const asking = Effect.fnUntraced(function* (
   provider: double.Provider,
   more: object = {},
   models: object = {},
-  tools: ReadonlyArray<ChatTool> = [],
+  tools: ReadonlyArray<Tool> = [],
   announced: Deferred.Deferred<void> = Deferred.makeUnsafe(),
   interrupted?: (cost: Unanswered) => Effect.Effect<unknown>
 ) {

@@ -9,7 +9,7 @@ import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
-import type { ChatTool } from "#src/agent/model/chatCompletion.ts"
+import type { Tool } from "#src/agent/model/Conversation.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { requireSecrets } from "#src/agent/control/fetchSecrets.ts"
@@ -35,7 +35,7 @@ export class ToolRegistry extends Context.Service<
     /** The tool behind the name that a model used, if the lane may see it. */
     find(lane: LaneId, wireName: string): AnyTool | undefined
     /** The tools that a lane's model is offered; a job's constraints and the state of a skill narrow them. */
-    offered(lane: LaneId, narrowing?: Narrowing): ReadonlyArray<ChatTool>
+    offered(lane: LaneId, narrowing?: Narrowing): ReadonlyArray<Tool>
     /** The wire names a lane may use, for the answer to a call that was refused. */
     names(lane: LaneId): ReadonlyArray<string>
     /** Whether models see only status and summary of the tool's results (`prompt_mask`); by the name in either spelling. */
@@ -137,16 +137,17 @@ const fits = (name: string, { allowed = [], skill }: Narrowing): boolean => {
   return allowed.length === 0 || allowed.includes(name) || !isConstrainable(name)
 }
 
-const chatTool = ({ llm }: AnyTool): ChatTool => ({
-  type: "function",
-  function: { name: toWireName(llm.name), description: llm.description, parameters: llm.input_schema }
+const offeredTool = ({ llm }: AnyTool): Tool => ({
+  name: toWireName(llm.name),
+  description: llm.description,
+  parameters: llm.input_schema
 })
 
 /** Tools by their wire names, as lanes find them. */
 export const toolTable = (all: ReadonlyArray<AnyTool>) => {
   const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
   const tools = [...byName.values()]
-  const chatTools = new Map(tools.map((tool) => [tool, chatTool(tool)]))
+  const shown = new Map(tools.map((tool) => [tool, offeredTool(tool)]))
   const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool))
   return {
     named: (name: string) => byName.get(name.replaceAll(".", "-")),
@@ -154,10 +155,10 @@ export const toolTable = (all: ReadonlyArray<AnyTool>) => {
       const tool = byName.get(wireName.replaceAll(".", "-"))
       return tool !== undefined && isVisible(lane, tool) ? tool : undefined
     },
-    offered: (lane: LaneId, narrowing: Narrowing = {}): ReadonlyArray<ChatTool> =>
+    offered: (lane: LaneId, narrowing: Narrowing = {}): ReadonlyArray<Tool> =>
       seenBy(lane)
         .filter(({ llm }) => fits(llm.name, narrowing))
-        .flatMap((tool) => chatTools.get(tool) ?? []),
+        .flatMap((tool) => shown.get(tool) ?? []),
     names: (lane: LaneId) => seenBy(lane).map((tool) => toWireName(tool.llm.name))
   }
 }

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
 import { answerTool } from "#src/agent/model/llmView.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { jsonBytes } from "#src/agent/model/prompt/inlineResult.ts"
 import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
@@ -19,7 +19,7 @@ const MEMORY_HASH_CHARS = 12
 export interface Folding {
   readonly event: ChoirEvent
   readonly hash: string
-  readonly messages: ReadonlyArray<ChatMessage>
+  readonly messages: ReadonlyArray<Message>
 }
 
 /** The positions after which a window may be cut: no call stands on one side and its result on the other. */
@@ -128,7 +128,7 @@ export const deltaTool = DELTA.tool
 export const compactionPrompt = (
   summary: ReferenceSummary,
   folding: ReadonlyArray<Folding>
-): ReadonlyArray<ChatMessage> => [
+): ReadonlyArray<Message> => [
   { role: "system", content: COMPACTION_INSTRUCTIONS },
   {
     role: "user",

@@ -5,7 +5,7 @@ import { type Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { ReferenceSummary } from "#src/shared/session/State.ts"
 import { answerTool } from "#src/agent/model/llmView.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { type Folding, foldingLine } from "./compaction.ts"
 import { SUMMARY_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
 import { chars, type Room, size } from "#src/agent/model/Tokens.ts"
@@ -38,8 +38,8 @@ export const summaryPrompt = (
   reference: ReferenceSummary,
   window: ReadonlyArray<Folding>,
   room: Room
-): ReadonlyArray<ChatMessage> => {
-  const messages = (lines: ReadonlyArray<string>): ReadonlyArray<ChatMessage> => [
+): ReadonlyArray<Message> => {
+  const messages = (lines: ReadonlyArray<string>): ReadonlyArray<Message> => [
     { role: "system", content: SUMMARY_INSTRUCTIONS },
     {
       role: "user",

@@ -10,16 +10,8 @@ import type { ModelError, Usage } from "#schema/Event.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { type ParameterChanges, requestParameters, withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
-import {
-  CHARS_A_TOKEN,
-  type ChatMessage,
-  type ChatTool,
-  reported,
-  estimateTokens,
-  outputTokensMax,
-  problem,
-  requestBody
-} from "./chatCompletion.ts"
+import { CHARS_A_TOKEN, reported, estimateTokens, outputTokensMax, problem, requestBody } from "./chatCompletion.ts"
+import type { Message, Tool } from "./Conversation.ts"
 import { request, type RequestFailed } from "./modelRequest.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
@@ -71,8 +63,8 @@ export class Llm extends Context.Service<
      */
     complete(
       model: string,
-      messages: ReadonlyArray<ChatMessage>,
-      tools: ReadonlyArray<ChatTool>,
+      messages: ReadonlyArray<Message>,
+      tools: ReadonlyArray<Tool>,
       config: AgentConfig,
       announce: (wait: Duration.Duration) => Effect.Effect<void>,
       interrupted?: (cost: Unanswered) => Effect.Effect<void>
@@ -97,8 +89,8 @@ export class Llm extends Context.Service<
 const withoutKey = ({ key }: Candidate) => makeScrub(key === undefined ? [] : [Redacted.value(key)])
 
 interface Prompt {
-  readonly messages: ReadonlyArray<ChatMessage>
-  readonly tools: ReadonlyArray<ChatTool>
+  readonly messages: ReadonlyArray<Message>
+  readonly tools: ReadonlyArray<Tool>
 }
 
 /** Puts on a call's bill what one attempt cost, or may cost: the characters that were sent and that came back, and the provider's count. */
@@ -271,8 +263,8 @@ const attemptAll = Effect.fnUntraced(function* (
 
 const complete = Effect.fn("Llm.complete")(function* (
   name: string,
-  messages: ReadonlyArray<ChatMessage>,
-  tools: ReadonlyArray<ChatTool>,
+  messages: ReadonlyArray<Message>,
+  tools: ReadonlyArray<Tool>,
   config: AgentConfig,
   announce: (wait: Duration.Duration) => Effect.Effect<void>,
   interrupted: (cost: Unanswered) => Effect.Effect<void> = () => Effect.void

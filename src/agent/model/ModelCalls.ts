@@ -8,7 +8,8 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
-import { type ChatMessage, type ChatTool, estimateTokens, jsonOf, outputTokensMax, textsOf } from "./chatCompletion.ts"
+import { estimateTokens, outputTokensMax } from "./chatCompletion.ts"
+import { jsonOf, type Message, textsOf, type Tool } from "./Conversation.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
 import { type Room, size, Tokens } from "./Tokens.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
@@ -40,8 +41,8 @@ export class ModelCalls extends Context.Service<
       lane: LaneId,
       purpose: Purpose,
       model: string,
-      tools: ReadonlyArray<ChatTool>,
-      prompt: (room: Room) => ReadonlyArray<ChatMessage>
+      tools: ReadonlyArray<Tool>,
+      prompt: (room: Room) => ReadonlyArray<Message>
     ): Effect.Effect<EventOf<"ModelOutput"> | undefined, Exhausted>
     /** The prompt of the lane's newest turn or report call whose provider counted it. */
     lastPromptTokens(lane: LaneId): PromptTokens | undefined
@@ -150,8 +151,8 @@ const make = Effect.fnUntraced(function* () {
     lane: LaneId,
     purpose: Purpose,
     wanted: string,
-    tools: ReadonlyArray<ChatTool>,
-    prompt: (room: Room) => ReadonlyArray<ChatMessage>
+    tools: ReadonlyArray<Tool>,
+    prompt: (room: Room) => ReadonlyArray<Message>
   ) {
     yield* replication.room
     const { config } = settings.current()

@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises"
 import { Context, Effect, Layer } from "effect"
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants"
 import { packVocabulary, Vocabulary } from "./Vocabulary.ts"
-import { type ChatMessage, jsonOf } from "./chatCompletion.ts"
+import { jsonOf, type Message } from "./Conversation.ts"
 
 /** Characters of a prompt that are taken for one token where no provider counted yet; low, so that prompts rather come out short. */
 export const PROMPT_CHARS_PER_TOKEN = 3
@@ -172,5 +172,5 @@ export interface Room {
 export const chars = ({ tokens }: Room): number => tokens * PROMPT_CHARS_PER_TOKEN
 
 /** Characters as they are sent. */
-export const size = (messages: ReadonlyArray<ChatMessage>): number =>
+export const size = (messages: ReadonlyArray<Message>): number =>
   messages.reduce((total, message) => total + jsonOf(message).length, 0)

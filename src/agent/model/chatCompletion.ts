@@ -3,6 +3,7 @@ import { Effect, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
+import type { Message, Tool } from "./Conversation.ts"
 import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
 
 /** Tool calls in one answer of a model. */
@@ -13,25 +14,6 @@ export const MODEL_TOOL_ARGUMENT_BYTES_MAX = 64 * 1024
 const MODEL_TOOL_ARGUMENT_DEPTH_MAX = 100
 /** Tokens that a provider may report for one call; a higher count is taken for this one, so that sums stay exact. */
 export const MODEL_USAGE_TOKENS_MAX = 1_000_000_000
-
-/** A message of the chat completions API, as this client sends it. */
-export type ChatMessage =
-  | { readonly role: "system" | "user"; readonly content: string }
-  | {
-      readonly role: "assistant"
-      readonly content: string | null
-      readonly tool_calls?: ReadonlyArray<{
-        readonly id: string
-        readonly type: "function"
-        readonly function: { readonly name: string; readonly arguments: string }
-      }>
-    }
-  | { readonly role: "tool"; readonly tool_call_id: string; readonly content: string }
-
-export interface ChatTool {
-  readonly type: "function"
-  readonly function: { readonly name: string; readonly description: string; readonly parameters: unknown }
-}
 
 const Reply = Schema.Struct({
   choices: Schema.NonEmptyArray(
@@ -69,13 +51,6 @@ export const CHARS_A_TOKEN = 4
 
 /** A rough count from characters; the provider's own count wins when it is higher. */
 export const estimateTokens = (chars: number): number => Math.ceil(chars / CHARS_A_TOKEN)
-
-/** The texts of messages that take tokens, in pieces that stay the same from prompt to prompt. */
-export const textsOf = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<string> =>
-  messages.flatMap((message) => [
-    message.content ?? "",
-    ...(message.role === "assistant" ? (message.tool_calls ?? []).map((call) => call.function.arguments) : [])
-  ])
 
 export const problem = (kind: ModelError["kind"], message: string, more: Partial<ModelError> = {}): ModelError => ({
   kind,
@@ -151,30 +126,54 @@ export const outputTokensMax = ({ max_tokens, request_template }: Model): number
   return counts.length === 0 ? max_tokens : Math.min(Math.max(...counts), MODEL_USAGE_TOKENS_MAX)
 }
 
-const written = new WeakMap<ChatMessage | ChatTool, string>()
-
-/** A message or a tool as it is sent. Most are sent many times, so that each is written once. */
-export const jsonOf = (part: ChatMessage | ChatTool): string => {
-  const before = written.get(part)
-  if (before !== undefined) return before
-  const json = JSON.stringify(part)
-  written.set(part, json)
-  return json
+/** A message as chat completions write it. */
+const chatMessage = (message: Message): Schema.Json => {
+  if (message.role === "tool") return { role: "tool", tool_call_id: message.call_id, content: message.content }
+  if (message.role !== "assistant") return { role: message.role, content: message.content }
+  const { calls = [], content } = message
+  return {
+    role: "assistant",
+    content,
+    ...(calls.length === 0
+      ? {}
+      : {
+          tool_calls: calls.map(({ id, ...call }) => ({
+            id,
+            type: "function",
+            function: { name: call.name, arguments: call.arguments }
+          }))
+        })
+  }
 }
 
-const jsonList = (parts: ReadonlyArray<ChatMessage | ChatTool>): string => `[${parts.map(jsonOf).join(",")}]`
+const written = new WeakMap<Message | Tool, string>()
+
+/** A part of a request as it is sent. Most are sent many times, so that each is written once. */
+const jsonOnce =
+  <A extends Message | Tool>(write: (part: A) => unknown) =>
+  (parts: ReadonlyArray<A>): string =>
+    `[${parts
+      .map((part) => {
+        const json = written.get(part) ?? JSON.stringify(write(part))
+        written.set(part, json)
+        return json
+      })
+      .join(",")}]`
+
+const messageList = jsonOnce(chatMessage)
+const toolList = jsonOnce((tool: Tool) => ({ type: "function", function: tool }))
 
 /** A request as JSON. */
 export const requestBody = (
   config: Model,
-  messages: ReadonlyArray<ChatMessage>,
-  tools: ReadonlyArray<ChatTool>,
+  messages: ReadonlyArray<Message>,
+  tools: ReadonlyArray<Tool>,
   changes?: ParameterChanges
 ): string => {
   const plain = requestParameters(config, changes)
   return `{${[
     ...plain.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`),
-    `"messages":${jsonList(messages)}`,
-    ...(tools.length === 0 ? [] : [`"tools":${jsonList(tools)}`])
+    `"messages":${messageList(messages)}`,
+    ...(tools.length === 0 ? [] : [`"tools":${toolList(tools)}`])
   ].join(",")}}`
 }

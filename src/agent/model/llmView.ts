@@ -2,7 +2,7 @@
 import { JsonSchema, Result, Schema } from "effect"
 import { type ToolLlmView, ToolName } from "#schema/Tool.ts"
 import type { ModelToolCall } from "#schema/Event.ts"
-import type { ChatTool } from "./chatCompletion.ts"
+import type { Tool } from "./Conversation.ts"
 
 const NO_INPUT = { type: "object", properties: {}, additionalProperties: false }
 
@@ -23,7 +23,7 @@ export const llmView = (name: string, description: string, input: Schema.Top): T
 })
 
 export interface AnswerTool<A> {
-  readonly tool: ChatTool
+  readonly tool: Tool
   /** The model's answers, one for each call of the tool whose arguments fit. */
   answers(calls: ReadonlyArray<Pick<ModelToolCall, "input" | "name">>): ReadonlyArray<A>
 }
@@ -37,7 +37,7 @@ export const answerTool = <S extends Schema.Decoder<unknown>>(
   const wireName = canonical.replaceAll(".", "-")
   const decode = Schema.decodeUnknownResult(schema)
   return {
-    tool: { type: "function", function: { name: wireName, description, parameters: input_schema } },
+    tool: { name: wireName, description, parameters: input_schema },
     answers: (calls) =>
       calls.flatMap(({ input, name }) => {
         // A model says the wire name; a name that it made up is kept as it is.

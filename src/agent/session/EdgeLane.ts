@@ -20,7 +20,7 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { cutCalls, edgeWords } from "#src/agent/arbiter/finalWords.ts"
 import { askedAgain } from "#src/agent/model/prompt/instructions.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { edgePrompt } from "#src/agent/model/prompt/Prompt.ts"
@@ -194,7 +194,7 @@ const makeQuestions = Effect.gen(function* () {
   const texts = yield* ImageTexts
   const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
 
-  return Effect.fnUntraced(function* (purpose: "turn" | "report", last: ReadonlyArray<ChatMessage> = []) {
+  return Effect.fnUntraced(function* (purpose: "turn" | "report", last: ReadonlyArray<Message> = []) {
     const { llm } = settings.current().config
     if (arbiter.state().edge.skill !== undefined) yield* commitIfDue(arbiter, { type: "FailSkill", lane: EDGE })
     yield* calls.ask(

@@ -86,6 +86,28 @@ export const makeScrub = (
   return (text) => forms.reduce((left, form) => left.replaceAll(form, REDACTED), text)
 }
 
+/**
+ * The same for a text that is still being written: what may be the beginning of a secret at its end is left off, since nobody can tell yet
+ * how it continues.
+ */
+export const makeBeginningScrub = (
+  secrets: ReadonlyArray<string>,
+  chars_min = SECRET_FORM_CHARS_MIN
+): ((text: string) => string) => {
+  const forms = allForms(secrets, chars_min)
+  const scrub = makeScrub(secrets, chars_min)
+  const heldBack = (text: string, form: string): number => {
+    for (let chars = Math.min(form.length - 1, text.length); chars > 0; chars--)
+      if (text.endsWith(form.slice(0, chars))) return chars
+    return 0
+  }
+  return (text) => {
+    const clean = scrub(text)
+    const held = forms.reduce((most, form) => Math.max(most, heldBack(clean, form)), 0)
+    return held === 0 ? clean : clean.slice(0, -held)
+  }
+}
+
 const scrubJson = (scrub: (text: string) => string, value: Schema.Json): Schema.Json => {
   if (typeof value === "string") return scrub(value)
   if (typeof value === "number") {

@@ -277,7 +277,7 @@ describe("ToolRegistry", () => {
         "global/run": ""
       })
       const names = (lane: LaneId, allowed: ReadonlyArray<string> = []) =>
-        registry.offered(lane, { allowed }).map((tool) => tool.function.name)
+        registry.offered(lane, { allowed }).map((tool) => tool.name)
       const builtIn = yield* registryOf()
       const common = ["choir-fs-read", "choir-fs-write", "choir-fs-search", "choir-exec"]
       const control = ["choir-core-spawn", "choir-core-inject", "choir-core-cancel", "choir-core-list"]
@@ -288,7 +288,7 @@ describe("ToolRegistry", () => {
       assert.sameMembers([...registry.names(EDGE)], names(EDGE))
       assert.sameMembers(names(CORE, ["mem.core", "mem.edge"]), ["mem-core", "choir-core-report"])
       for (const lane of [EDGE, CORE])
-        for (const { function: tool } of registry.offered(lane))
+        for (const tool of registry.offered(lane))
           assert.doesNotHaveAnyKeys(tool, ["locks", "effect", "exec_path", "timeout_ms", "secret_resources"])
     })
   )

@@ -89,14 +89,14 @@ describe("the tools of an agent with skills", () => {
   it.live("are offered with the skill's start alone, and in a step as the step allows", () =>
     Effect.gen(function* () {
       const registry = yield* registryOf({ "tidy.json": skillText("tidy") })
-      const offered = (narrowing?: Narrowing) => registry.offered(CORE, narrowing).map((tool) => tool.function.name)
+      const offered = (narrowing?: Narrowing) => registry.offered(CORE, narrowing).map((tool) => tool.name)
       assert.include(offered(), "choir-skill-start")
       assert.notInclude(offered(), "choir-skill-transition")
       const tools = [ToolName.make("choir.fs.read"), ToolName.make("choir.core.spawn")]
       const skill = { tools, transitions: [] }
       assert.deepStrictEqual(offered({ skill }), ["choir-fs-read", "choir-skill-transition"], "spawn is edge's")
       assert.deepStrictEqual(offered({ skill, allowed: ["choir.exec"] }), ["choir-skill-transition"])
-      const start = registry.offered(EDGE).find((tool) => tool.function.name === "choir-skill-start")
+      const start = registry.offered(EDGE).find((tool) => tool.name === "choir-skill-start")
       assert.include(JSON.stringify(start), "tool-builder: none")
     })
   )

@@ -2,22 +2,22 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { foldedCount, type Folding } from "#src/agent/memory/compaction.ts"
 import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane, SESSION } from "../../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
 const config = { ...agentConfig(), memory: { ...agentConfig().memory, event_window: 8 } }
-const isCompaction = (messages: ReadonlyArray<ChatMessage>) => messages[0]?.content === COMPACTION_INSTRUCTIONS
-const summaryIn = (messages: ReadonlyArray<ChatMessage>) =>
+const isCompaction = (messages: ReadonlyArray<Message>) => messages[0]?.content === COMPACTION_INSTRUCTIONS
+const summaryIn = (messages: ReadonlyArray<Message>) =>
   messages.find(({ content }) => content?.startsWith("<choir-note>\nReference summary") === true)?.content
 
 /** A model that answers, and that keeps the memory by calling the delta tool. */
 const keeper =
-  (seen: Array<ReadonlyArray<ChatMessage>>, delta: (messages: ReadonlyArray<ChatMessage>) => Schema.Json): Script =>
+  (seen: Array<ReadonlyArray<Message>>, delta: (messages: ReadonlyArray<Message>) => Schema.Json): Script =>
   (messages) =>
     Effect.sync(() => {
       seen.push(messages)
@@ -27,7 +27,7 @@ const keeper =
 
 const hashesOf = (events: ReadonlyArray<ChoirEvent>) => {
   let hash: Uint8Array = genesis(SESSION)
-  return events.map((event) => hex((hash = chain(hash, event).hash)))
+  return events.map((event) => hex((hash = chainEvent(hash, event).hash)))
 }
 
 const talk = Effect.fnUntraced(function* (plane: MemoryControlPlane, times: number) {
@@ -43,7 +43,7 @@ describe("a full window", () => {
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
-      const seen: Array<ReadonlyArray<ChatMessage>> = []
+      const seen: Array<ReadonlyArray<Message>> = []
       const script = keeper(seen, (messages) => {
         const [hash] = /\b[0-9a-f]{12}\b/u.exec(messages[1]?.content ?? "") ?? []
         const fact = { key: "first", value: "message 0", source_event: hash ?? "" }
@@ -79,7 +79,7 @@ describe("a full window", () => {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
       const held = yield* Deferred.make<void>()
-      const seen: Array<ReadonlyArray<ChatMessage>> = []
+      const seen: Array<ReadonlyArray<Message>> = []
       const answer = keeper(seen, () => ({ mode: "append", summary_update: "Short." }))
       const script: Script = (messages, tools) =>
         isCompaction(messages) ? Effect.andThen(Deferred.await(held), answer(messages, tools)) : answer(messages, tools)
@@ -100,7 +100,7 @@ describe("a full window", () => {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
       let failures = 0
-      const seen: Array<ReadonlyArray<ChatMessage>> = []
+      const seen: Array<ReadonlyArray<Message>> = []
       const answer = keeper(seen, () => ({ mode: "append", summary_update: "At last." }))
       const script: Script = (messages, tools) => {
         if (!isCompaction(messages) || failures === 3) return answer(messages, tools)
@@ -129,7 +129,7 @@ describe("a full window", () => {
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
-      const prompts: Array<ReadonlyArray<ChatMessage>> = []
+      const prompts: Array<ReadonlyArray<Message>> = []
       let steps = 0
       const look = testTool("mem.look", () => Effect.succeed({ status: "success", summary: `look ${++steps}` }), {
         effect: "none",
@@ -169,7 +169,7 @@ describe("a full window", () => {
       const models = Object.fromEntries(
         Object.entries(small.models).map(([name, model]) => [name, { ...model, context_window: 3000, max_tokens: 500 }])
       )
-      const seen: Array<ReadonlyArray<ChatMessage>> = []
+      const seen: Array<ReadonlyArray<Message>> = []
       const script = keeper(seen, () => ({ mode: "append", summary_update: "Much was said." }))
       yield* Effect.forkScoped(runAgent({ plane, script, config: { ...small, models } }))
       yield* plane.say("hello")

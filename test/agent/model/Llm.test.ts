@@ -2,17 +2,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import type { ChatTool } from "#src/agent/model/chatCompletion.ts"
+import type { Tool } from "#src/agent/model/Conversation.ts"
 import type { Unanswered } from "#src/agent/model/Llm.ts"
 import { answering, asking, KEY, MESSAGES } from "../../support/askedModel.ts"
 import * as double from "../../support/testing/Provider.ts"
 import { MODEL_TOTAL_MS_MAX, OUTPUT_TOKENS_PER_SECOND_MAX } from "#src/agent/model/Llm.ts"
 import { MODEL_IDLE_MS_MAX } from "#src/agent/model/modelRequest.ts"
 
-const TOOL: ChatTool = {
-  type: "function",
-  function: { name: "choir-exec", description: "d", parameters: { type: "object" } }
-}
+const TOOL: Tool = { name: "choir-exec", description: "d", parameters: { type: "object" } }
 /** The default of config.json. */
 const MAX_TOKENS = 4096
 const start = Effect.forkChild({ startImmediately: true })
@@ -41,7 +38,7 @@ describe("Llm", () => {
         max_tokens: 77,
         temperature: 0.2,
         reasoning_effort: "low",
-        tools: [TOOL]
+        tools: [{ type: "function", function: TOOL }]
       })
       assert.strictEqual(asked?.path, "/v1/chat/completions")
       assert.strictEqual(asked?.headers["authorization"], `Bearer ${KEY}`)

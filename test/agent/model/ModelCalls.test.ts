@@ -8,7 +8,7 @@ import { EDGE, InboxId, LaneId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
-import type { ChatTool } from "#src/agent/model/chatCompletion.ts"
+import type { Tool } from "#src/agent/model/Conversation.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
@@ -43,7 +43,7 @@ const turns = (count: number) =>
     Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
     { times: count }
   )
-const TOOL: ChatTool = { type: "function", function: { name: "t", description: "d", parameters: { type: "object" } } }
+const TOOL: Tool = { name: "t", description: "d", parameters: { type: "object" } }
 
 /** An agent whose edge has an open turn. */
 const withCalls = <A, E>(

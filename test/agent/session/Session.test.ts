@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Queue } from "effect"
 import { LockRequest } from "#schema/Tool.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
 import { calls, says, type Script, isCore } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
-const last = (messages: ReadonlyArray<ChatMessage>) => messages.at(-1)
-const isReport = (messages: ReadonlyArray<ChatMessage>) =>
+const last = (messages: ReadonlyArray<Message>) => messages.at(-1)
+const isReport = (messages: ReadonlyArray<Message>) =>
   messages.some(({ content, role }) => role === "user" && content.startsWith("<choir-note>\nReport:"))
 
 const spawnThen =

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
-import type { ChatMessage, ChatTool } from "#src/agent/model/chatCompletion.ts"
+import type { Message, Tool } from "#src/agent/model/Conversation.ts"
 import { safePointMs, STOP_RESERVE_MS } from "#src/agent/session/shutdownNotice.ts"
 import { summaryOf, summaryPrompt, summaryTool } from "#src/agent/memory/summary.ts"
 import { emptySummary } from "#src/shared/session/memory.ts"
@@ -18,12 +18,11 @@ const SUMMARY = {
   facts: []
 }
 
-const isSummaryCall = (tools: ReadonlyArray<ChatTool>) =>
-  tools.some((tool) => tool.function.name === summaryTool.function.name)
+const isSummaryCall = (tools: ReadonlyArray<Tool>) => tools.some((tool) => tool.name === summaryTool.name)
 
 /** Answers every message, and the end of a session as `end` says. */
 const script =
-  (end: (messages: ReadonlyArray<ChatMessage>) => Effect.Effect<Said>): Script =>
+  (end: (messages: ReadonlyArray<Message>) => Effect.Effect<Said>): Script =>
   (messages, tools) =>
     isSummaryCall(tools) ? end(messages) : Effect.succeed(says("hello yourself"))
 
@@ -54,8 +53,8 @@ describe("the end of a session", () => {
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
-      const seen: Array<ChatMessage> = []
-      const end = (messages: ReadonlyArray<ChatMessage>) => Effect.sync(() => (seen.push(...messages), sumUp()))
+      const seen: Array<Message> = []
+      const end = (messages: ReadonlyArray<Message>) => Effect.sync(() => (seen.push(...messages), sumUp()))
       const { reason } = yield* liveAndStop(plane, { script: script(end), text: "good morning" })
       assert.strictEqual(reason, "stopped")
       assert.deepStrictEqual(plane.summaries, [SUMMARY])

@@ -3,7 +3,8 @@ import { Effect, Layer, type Schema } from "effect"
 import { ToolName, toWireName } from "#schema/Tool.ts"
 import type { Model } from "#schema/Config.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
-import { type ChatMessage, type ChatTool, requestBody } from "#src/agent/model/chatCompletion.ts"
+import { requestBody } from "#src/agent/model/chatCompletion.ts"
+import type { Message, Tool } from "#src/agent/model/Conversation.ts"
 import { parseJson } from "#demo/dialects/looseJson.ts"
 import { bodyRefusal } from "#demo/dialects/Dialect.ts"
 import { type Completion, Llm } from "#src/agent/model/Llm.ts"
@@ -13,7 +14,7 @@ import { TRAITS, RefusedRequests } from "./Provider.ts"
 export type Said = Partial<Completion>
 
 /** What a scripted model sees and says. It may wait, and it never fails: a provider's failure is `error` in what it says. */
-export type Script = (messages: ReadonlyArray<ChatMessage>, tools: ReadonlyArray<ChatTool>) => Effect.Effect<Said>
+export type Script = (messages: ReadonlyArray<Message>, tools: ReadonlyArray<Tool>) => Effect.Effect<Said>
 
 /** A model's answer in text. */
 export const says = (text: string): Said => ({ text })
@@ -37,13 +38,13 @@ export const inOrder = (...said: ReadonlyArray<Said>): Script => {
 }
 
 /** Whether a prompt is a core job's; edge's begin otherwise. */
-export const isCore = (messages: ReadonlyArray<ChatMessage>): boolean =>
+export const isCore = (messages: ReadonlyArray<Message>): boolean =>
   messages.some(({ content, role }) => role === "user" && content.includes("\nTask:\n"))
 
 const OWN_WORDS = /^<choir-note>\n(?!Report:|Further instruction:)/u
 
 /** The messages with Choir's own notes in a role of their own, so that a script tells them from what a lane is asked. */
-const sorted = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<ChatMessage> =>
+const sorted = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =>
   messages.map((message) =>
     message.role === "user" && OWN_WORDS.test(message.content) ? { role: "system", content: message.content } : message
   )
@@ -51,8 +52,8 @@ const sorted = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<ChatMessage
 /** A provider would refuse the request of this script's model: a defect of what made it. */
 const checked = (
   model: Model | undefined,
-  messages: ReadonlyArray<ChatMessage>,
-  tools: ReadonlyArray<ChatTool>
+  messages: ReadonlyArray<Message>,
+  tools: ReadonlyArray<Tool>
 ): Effect.Effect<void> => {
   if (model === undefined) return Effect.void
   const body = parseJson(requestBody(model, messages, tools))

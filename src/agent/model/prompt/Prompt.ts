@@ -7,7 +7,7 @@ import type { Find } from "#src/agent/arbiter/Command.ts"
 import { isEmpty } from "#src/shared/session/memory.ts"
 import { reported, reportLine } from "#src/shared/session/reported.ts"
 import type { CoreLane, PendingReport, ReferenceSummary, SessionState } from "#src/shared/session/State.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS, note, withoutNotes } from "./instructions.ts"
 import { type IsMasked, messagesOf, stopped, userMessage } from "./promptMessages.ts"
 import { chars, type Room, size } from "#src/agent/model/Tokens.ts"
@@ -30,11 +30,7 @@ const jobLine = ({ job_name, question, report_rev, started_at, step }: CoreLane,
 }
 
 /** Edge's open matters beside the one that it is asked about, or nothing when there are none. */
-const edgeProjection = (
-  state: SessionState,
-  find: Find,
-  asked: PendingReport | undefined
-): ReadonlyArray<ChatMessage> => {
+const edgeProjection = (state: SessionState, find: Find, asked: PendingReport | undefined): ReadonlyArray<Message> => {
   const { parked } = state.edge
   const lines = [
     ...(parked === undefined
@@ -57,7 +53,7 @@ const edgeProjection = (
 }
 
 /** A job's own state beyond its events, which it has to know. */
-const coreProjection = ({ question }: CoreLane): ReadonlyArray<ChatMessage> =>
+const coreProjection = ({ question }: CoreLane): ReadonlyArray<Message> =>
   question === undefined
     ? []
     : [note("Nobody has answered your question yet. Continue with what you can, or end and say what is missing.")]
@@ -73,19 +69,19 @@ export interface Sources {
 const section = (title: string, text: string): string => (text.trim() === "" ? "" : `\n\n# ${title}\n\n${text.trim()}`)
 
 /** The part of edge's prompt that is never compacted and never moves. */
-export const edgeSystem = ({ soul, user }: Identity, skills: SkillBook): ChatMessage => ({
+export const edgeSystem = ({ soul, user }: Identity, skills: SkillBook): Message => ({
   role: "system",
   content: `${EDGE_INSTRUCTIONS}${section("Skills", skillList(skills))}${section("The user", user)}${section("You", soul)}`
 })
 
 /** The same for a job; its task follows as the first `user` message. */
-export const coreSystem = ({ soulCore }: Identity, skills: SkillBook): ChatMessage => ({
+export const coreSystem = ({ soulCore }: Identity, skills: SkillBook): Message => ({
   role: "system",
   content: `${CORE_INSTRUCTIONS}${section("Skills", skillList(skills))}${section("You", soulCore)}`
 })
 
 /** The lane's memory of what left its window. Nothing is shown before the first compaction. */
-const remembered = (summary: ReferenceSummary): ReadonlyArray<ChatMessage> =>
+const remembered = (summary: ReferenceSummary): ReadonlyArray<Message> =>
   isEmpty(summary)
     ? []
     : [
@@ -96,13 +92,13 @@ const remembered = (summary: ReferenceSummary): ReadonlyArray<ChatMessage> =>
 
 /** Messages from before a turn give way to those that belong to it. */
 const around = (
-  fixed: ReadonlyArray<ChatMessage>,
-  before: ReadonlyArray<ChatMessage>,
-  request: ReadonlyArray<ChatMessage>,
-  during: ReadonlyArray<ChatMessage>,
-  last: ReadonlyArray<ChatMessage>,
+  fixed: ReadonlyArray<Message>,
+  before: ReadonlyArray<Message>,
+  request: ReadonlyArray<Message>,
+  during: ReadonlyArray<Message>,
+  last: ReadonlyArray<Message>,
   room: Room
-): ReadonlyArray<ChatMessage> => {
+): ReadonlyArray<Message> => {
   const end = shortened(last, Math.floor(chars(room) / 2))
   const shown = fitNewest(during, chars(room) - size([...fixed, ...request, ...end]))
   const turn = [...request, ...shown, ...end]
@@ -116,14 +112,14 @@ const edgeTurn = (
   rev: number,
   { find, identity, isMasked, skills }: Sources,
   room: Room,
-  last: ReadonlyArray<ChatMessage>
+  last: ReadonlyArray<Message>
 ) => {
   const { skill, summary, window } = state.edge
   const events = settled(ofStep(recent(window, room.event_window, find), skill))
   const before = events.filter((event) => event.rev < rev)
   const { between, own } = ofTurn(events.filter((event) => event.rev > rev))
   const event = find(rev)
-  const request: ChatMessage =
+  const request: Message =
     event?.event_type === "UserMsg" ? userMessage(event) : note("The message is gone; ask the user for it.")
   return around(
     [edgeSystem(identity, skills), ...remembered(summary)],
@@ -148,11 +144,11 @@ const edgeReport = (
   report: PendingReport,
   sources: Sources,
   room: Room,
-  last: ReadonlyArray<ChatMessage>
+  last: ReadonlyArray<Message>
 ) => {
   const { find, identity, isMasked, skills } = sources
   const { skill, summary, window } = state.edge
-  const request: ChatMessage = note(`Report:\n${matter(report, find, room)}`)
+  const request: Message = note(`Report:\n${matter(report, find, room)}`)
   const turn = state.edge.turn?.kind === "report" ? state.edge.turn : undefined
   const events = settled(ofStep(recent(window, room.event_window, find), skill))
   const before = events.filter((event) => event.rev !== report.rev && (turn === undefined || event.rev < turn.rev))
@@ -172,8 +168,8 @@ export const edgePrompt = (
   state: SessionState,
   sources: Sources,
   room: Room,
-  last: ReadonlyArray<ChatMessage> = []
-): ReadonlyArray<ChatMessage> | undefined => {
+  last: ReadonlyArray<Message> = []
+): ReadonlyArray<Message> | undefined => {
   const { turn } = state.edge
   if (turn?.kind === "turn") return edgeTurn(state, turn.rev, sources, room, last)
   const report = turn?.report ?? state.reports[0]
@@ -201,15 +197,15 @@ export const corePrompt = (
   { find, identity, isMasked, skills }: Sources,
   room: Room,
   correction: string | undefined
-): ReadonlyArray<ChatMessage> => {
+): ReadonlyArray<Message> => {
   const started = find(core.started_rev)
-  const head: ReadonlyArray<ChatMessage> = [
+  const head: ReadonlyArray<Message> = [
     coreSystem(identity, skills),
     { role: "user", content: started?.event_type === "CoreStarted" ? withoutNotes(briefing(started)) : "" },
     ...remembered(core.summary)
   ]
   const own = messagesOf("core", settled(ofStep(recent(core.window, room.event_window, find), core.skill)), isMasked)
-  const last: ReadonlyArray<ChatMessage> = [
+  const last: ReadonlyArray<Message> = [
     ...coreProjection(core),
     ...skillStep(core.skill, skills, find),
     ...(correction === undefined ? [] : [note(correction)])

@@ -2,7 +2,7 @@
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { size } from "#src/agent/model/Tokens.ts"
 import { cutNote } from "./instructions.ts"
 
@@ -100,8 +100,8 @@ export const ofTurn = (
 const PROMPT_RESULT_CHARS_MIN = 500
 
 /** A model's calls with their results, which providers want together, or a message that stands alone. */
-const grouped = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<ReadonlyArray<ChatMessage>> => {
-  const groups: Array<Array<ChatMessage>> = []
+const grouped = (messages: ReadonlyArray<Message>): ReadonlyArray<ReadonlyArray<Message>> => {
+  const groups: Array<Array<Message>> = []
   for (const message of messages) {
     const last = groups.at(-1)
     if (message.role === "tool" && last !== undefined) last.push(message)
@@ -111,7 +111,7 @@ const grouped = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<ReadonlyAr
 }
 
 /** The newest messages that fit. */
-export const fit = (messages: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
+export const fit = (messages: ReadonlyArray<Message>, chars: number): ReadonlyArray<Message> => {
   const groups = grouped(messages)
   let from = groups.length
   let left = chars
@@ -128,7 +128,7 @@ const CUT = " [cut: the context is full]"
 const CUT_BEFORE = "[cut: the context is full] "
 
 /** The beginning of a result or a note, the end of what the model itself wrote, where it continues; the words of people stay whole. */
-const part = (message: ChatMessage, chars: number): ChatMessage => {
+const part = (message: Message, chars: number): Message => {
   if (message.role === "tool") return { ...message, content: `${message.content.slice(0, chars).toWellFormed()}${CUT}` }
   if (message.role === "user") return { ...message, content: cutNote(message.content, chars, CUT) }
   if (message.role !== "assistant" || message.content === null) return message
@@ -136,14 +136,14 @@ const part = (message: ChatMessage, chars: number): ChatMessage => {
 }
 
 /** Cuts long messages, so that a model sees a part of each instead of none. */
-export const shortened = (group: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
+export const shortened = (group: ReadonlyArray<Message>, chars: number): ReadonlyArray<Message> => {
   if (size(group) <= chars) return group
   const share = Math.max(PROMPT_RESULT_CHARS_MIN, Math.floor(chars / group.length / 2))
   return group.map((message) => ((message.content?.length ?? 0) > share ? part(message, share) : message))
 }
 
 /** The same, but the newest are never left out: a model continues from what it just asked for. */
-export const fitNewest = (messages: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
+export const fitNewest = (messages: ReadonlyArray<Message>, chars: number): ReadonlyArray<Message> => {
   const newest = shortened(grouped(messages).at(-1) ?? [], chars)
   return [...fit(messages.slice(0, messages.length - newest.length), chars - size(newest)), ...newest]
 }

@@ -3,7 +3,7 @@ import type { Schema } from "effect"
 import { skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
 import { toWireName } from "#schema/Tool.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { SKILL_TRANSITION, skillEvents } from "#src/agent/arbiter/decideSkills.ts"
 import { note } from "./instructions.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
@@ -61,11 +61,7 @@ const outputRule = (spec: SkillSpec, { transitions }: SkillState): ReadonlyArray
 }
 
 /** The lane's present step, or nothing when no skill is at work. */
-export const skillStep = (
-  skill: ActiveSkill | undefined,
-  skills: SkillBook,
-  find: Find
-): ReadonlyArray<ChatMessage> => {
+export const skillStep = (skill: ActiveSkill | undefined, skills: SkillBook, find: Find): ReadonlyArray<Message> => {
   const spec = skill === undefined ? undefined : skills.get(skill.name)
   const state = spec === undefined || skill === undefined ? undefined : skillState(spec, skill.state)
   if (skill === undefined || spec === undefined || state === undefined) return []

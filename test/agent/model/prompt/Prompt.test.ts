@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { JobName } from "#schema/Ids.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { corePrompt, edgePrompt } from "#src/agent/model/prompt/Prompt.ts"
 import { askedAgain } from "#src/agent/model/prompt/instructions.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
@@ -84,13 +84,13 @@ const core = (drafts: ReadonlyArray<EventDraft>, room = ROOMY, correction?: stri
   return corePrompt(lane, sources, room, correction)
 }
 /** The messages after the system text, one line each. */
-const lines = (messages: ReadonlyArray<ChatMessage>) =>
+const lines = (messages: ReadonlyArray<Message>) =>
   messages
     .slice(1)
     .map((message) =>
-      message.role === "assistant" && message.tool_calls !== undefined
-        ? `assistant ${message.tool_calls.map(({ function: { arguments: args, name }, id }) => `${id}=${name}${args}`).join(" ")}`
-        : `${message.role}${message.role === "tool" ? ` ${message.tool_call_id}` : ""}: ${message.content}`
+      message.role === "assistant" && message.calls !== undefined
+        ? `assistant ${message.calls.map(({ arguments: args, id, name }) => `${id}=${name}${args}`).join(" ")}`
+        : `${message.role}${message.role === "tool" ? ` ${message.call_id}` : ""}: ${message.content}`
     )
 
 const OK = '{"status":"success","summary":"ok"}'
@@ -364,9 +364,9 @@ describe("every prompt", () => {
           const open: Array<string> = []
           for (const message of messages) {
             if (message.role === "tool")
-              assert.include(open.splice(open.indexOf(message.tool_call_id), 1), message.tool_call_id, `seed ${seed}`)
+              assert.include(open.splice(open.indexOf(message.call_id), 1), message.call_id, `seed ${seed}`)
             else assert.deepStrictEqual(open, [], `seed ${seed}`)
-            if (message.role === "assistant") for (const { id } of message.tool_calls ?? []) open.push(id)
+            if (message.role === "assistant") for (const { id } of message.calls ?? []) open.push(id)
           }
           assert.deepStrictEqual(open, [], `seed ${seed}`)
         }
