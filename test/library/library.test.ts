@@ -37,6 +37,7 @@ const PACKAGE_SOURCES = [
   "tools",
   "docs",
   "docker",
+  "test/support/providers",
   "test/support/testing",
   "dist/postgres-template.tar.gz"
 ]
