@@ -157,15 +157,22 @@ export class Meter {
     }
   }
 
+  /** The tokens of a text, which are remembered. */
+  count(text: string): number {
+    return this.#tokens[this.#numberOf(text)]?.length ?? 0
+  }
+
+  #numberOf(text: string): number {
+    const known = this.#texts.get(text)
+    if (known !== undefined) return known
+    this.#texts.set(text, this.#tokens.length)
+    return this.#tokens.push(encodeAll(text)) - 1
+  }
+
   #numbered(parts: ReadonlyArray<Part>): Prompt {
     let end = 0
     let prefix = -1
-    const numbers = parts.map(({ text }) => {
-      const known = this.#texts.get(text)
-      if (known !== undefined) return known
-      this.#texts.set(text, this.#tokens.length)
-      return this.#tokens.push(encodeAll(text)) - 1
-    })
+    const numbers = parts.map(({ text }) => this.#numberOf(text))
     return {
       parts: numbers,
       ends: numbers.map((part) => (end += this.#tokens[part]?.length ?? 0)),

@@ -160,9 +160,9 @@ export const makeProviderOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Provider, never, Scope.Scope> {
   const { counts = false, dialect: name = "openai", tokens_per_second, ...traits } = options
   const dialect = DIALECTS[name]
-  const rules = { ...TRAITS, ...traits }
   const { journal, record } = makeJournal<ProviderRequest>()
   const meter = new Meter()
+  const rules = { ...TRAITS, ...(counts ? { count: (text: string) => meter.count(text) } : {}), ...traits }
   const scripted: Array<Reply> = []
   let refusals: ReadonlyArray<Refusal> = []
   let refused = 0
