@@ -95,7 +95,7 @@ export interface KnownProcesses {
   readonly ownsPidNamespace: boolean
 }
 
-/** What a look at the processes finds of a call. */
+/** The findings of one look at the processes of a call. */
 export interface Remains {
   readonly processes: ReadonlyArray<ProcessEntry>
   /** Whether none can have been overlooked. */

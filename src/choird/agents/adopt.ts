@@ -1,6 +1,6 @@
 /**
  * Takes the events of a container that outlived an earlier choird, before the container is removed (D15): its socket is opened where
- * the container has it mounted, its stored lease is valid, and choird waits for as long as it goes on sending what choird lacks.
+ * the container has it mounted, its stored lease is valid, and choird waits while it sends what choird lacks.
  */
 import { Effect, Option, Schema } from "effect"
 import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -10,7 +10,7 @@ import { type Liveness, openLiveness } from "./Liveness.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import type { RunServices } from "./RunContext.ts"
 
-/** The longest silence of a container that outlived choird before it is given up: a slow machine is no silent agent (D15). */
+/** The longest silence of a container that outlived choird before choird gives it up; an agent on a slow machine is not silent (D15). */
 const ADOPTED_SILENCE_MS_MAX = 10_000
 /** The longest wait for such a container to send the events that choird lacks, however busy it is. */
 const ADOPTED_FLUSH_MS_MAX = 60_000

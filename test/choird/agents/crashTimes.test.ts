@@ -58,31 +58,29 @@ const GONE = /^its container is gone$/u
 
 describe("a crash", LIVE, () => {
   layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
-    it.effect(
-      "is seen at the exit, and dealt with in order: token, container, next epoch (R7, R8, D8)",
-      () =>
-        Effect.gen(function* () {
-          const life = yield* setUp()
-          const first = yield* life.pid
-          const killed_ms = yield* Clock.currentTimeMillis
-          process.kill(first, "SIGKILL")
-          assert.isBelow(yield* life.since(killed_ms, FENCED), SOON_MS_MAX)
-          yield* life.lines.first(({ text }) => text === "epoch 2 begins")
-          assert.isTrue(yield* isGone(first))
-          const order = (yield* life.lines.all).map(({ text }) => text)
-          assert.deepStrictEqual(
-            order.filter((text) => FENCED.test(text) || GONE.test(text) || /^(epoch|the agent)/u.test(text)),
-            [
-              "epoch 1 begins",
-              "the agent runs",
-              "the agent's token is no longer valid",
-              "epoch 1 ends: crash; its container is killed unless it is gone",
-              "its container is gone",
-              "the agent crashed: it was ended by SIGKILL",
-              "epoch 2 begins"
-            ]
-          )
-        })
+    it.effect("is seen at the exit, and dealt with in order: token, container, next epoch (R7, R8, D8)", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp()
+        const first = yield* life.pid
+        const killed_ms = yield* Clock.currentTimeMillis
+        process.kill(first, "SIGKILL")
+        assert.isBelow(yield* life.since(killed_ms, FENCED), SOON_MS_MAX)
+        yield* life.lines.first(({ text }) => text === "epoch 2 begins")
+        assert.isTrue(yield* isGone(first))
+        const order = (yield* life.lines.all).map(({ text }) => text)
+        assert.deepStrictEqual(
+          order.filter((text) => FENCED.test(text) || GONE.test(text) || /^(epoch|the agent)/u.test(text)),
+          [
+            "epoch 1 begins",
+            "the agent runs",
+            "the agent's token is no longer valid",
+            "epoch 1 ends: crash; its container is killed unless it is gone",
+            "its container is gone",
+            "the agent crashed: it was ended by SIGKILL",
+            "epoch 2 begins"
+          ]
+        )
+      })
     )
 
     it.effect("frees the resources at once where nothing begins any more, and not before the end (R7)", () =>
