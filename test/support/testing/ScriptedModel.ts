@@ -37,6 +37,11 @@ export const inOrder = (...said: ReadonlyArray<Said>): Script => {
     })
 }
 
+/** Whether a prompt asks for a compaction of its lane. */
+export const isCompaction = (messages: ReadonlyArray<Message>): boolean => messages.some(isOfCompaction)
+
+const isOfCompaction = ({ content }: Message): boolean => content?.startsWith("<choir-note>\nCompaction:") === true
+
 /** Whether a prompt is a core job's; edge's begin otherwise. */
 export const isCore = (messages: ReadonlyArray<Message>): boolean =>
   messages.some(({ content, role }) => role === "user" && content.includes("\nTask:\n"))

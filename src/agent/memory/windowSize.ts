@@ -1,0 +1,55 @@
+/** The size of a lane's window in tokens, and how much there may be: a share of what the model's context leaves beside the parts that never go. */
+import { Effect } from "effect"
+import type { LaneId } from "#schema/Ids.ts"
+import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
+import { outputTokensMax } from "#src/agent/model/chatCompletion.ts"
+import { jsonOf, type Message, textsOf } from "#src/agent/model/Conversation.ts"
+import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
+import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, Tokens } from "#src/agent/model/Tokens.ts"
+import type { LanePrefix } from "./Compactor.ts"
+
+/** The tools and the system text. */
+const fixedTexts = ({ messages: [system], tools }: LanePrefix): ReadonlyArray<string> => [
+  ...tools.map(jsonOf),
+  system?.content ?? ""
+]
+
+const fixedTokens = Effect.fnUntraced(function* (prefix: LanePrefix) {
+  const tokens = yield* Tokens
+  return (yield* tokens.count(fixedTexts(prefix))) * tokens.factor(prefix.model)
+})
+
+/** Tokens that a lane's window may take. */
+export const windowLimit = Effect.fnUntraced(function* (prefix: LanePrefix) {
+  const { config } = (yield* AgentSettings).current()
+  const { compact_at, window_tokens_max } = config.memory
+  const model = boundModel(config, prefix.model)
+  if (model === undefined) return 0
+  const room = model.context_window - outputTokensMax(model) - (yield* fixedTokens(prefix))
+  return Math.max(0, Math.min(compact_at * room, window_tokens_max ?? Infinity))
+})
+
+/** Whether one prompt begins with another, message by message. */
+const beginsWith = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Message>): boolean =>
+  before.length <= messages.length &&
+  before.every((message, index) => jsonOf(message) === jsonOf(messages[index] ?? message))
+
+/**
+ * The tokens of what a lane's next call shows beside the fixed parts: what the provider counted for the last one, and our count of what came
+ * since, or of everything where there is no last one. Below `near` bytes are proof enough, and nothing is counted.
+ */
+export const promptTokens = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix, near: number) {
+  const calls = yield* ModelCalls
+  const tokens = yield* Tokens
+  const shown = textsOf(prefix.messages.slice(1))
+  if (tokens.certainlyBelow(shown, near)) return 0
+  const factor = tokens.factor(prefix.model)
+  const last = calls.lastPrompt(lane)
+  const counted = (yield* tokens.count(shown)) * factor
+  if (last === undefined || last.model !== prefix.model || !beginsWith(prefix.messages, last.messages)) return counted
+  const before = (yield* tokens.count(textsOf(last.messages.slice(1)))) * factor
+  const fixed = yield* fixedTokens(prefix)
+  const share = last.reported / (before + fixed)
+  const isSense = share >= TOKEN_FACTOR_MIN && share <= TOKEN_FACTOR_MAX
+  return isSense ? last.reported - fixed + counted - before : counted
+})
