@@ -286,11 +286,7 @@ describe("ToolRegistry", () => {
       assert.sameMembers(names(EDGE), [...builtIn.names(EDGE), "mem-both", "mem-edge"])
       assert.sameMembers(names(CORE), [...builtIn.names(CORE), "mem-both", "mem-core"])
       assert.sameMembers([...registry.names(EDGE)], names(EDGE))
-      assert.sameMembers(names(CORE, ["mem.core", "mem.edge"]), [
-        "mem-core",
-        "choir-core-report",
-        "choir-memory-delta"
-      ])
+      assert.sameMembers(names(CORE, ["mem.core", "mem.edge"]), ["mem-core", "choir-core-report", "choir-memory-delta"])
       for (const lane of [EDGE, CORE])
         for (const tool of registry.offered(lane))
           assert.doesNotHaveAnyKeys(tool, ["locks", "effect", "exec_path", "timeout_ms", "secret_resources"])
