@@ -29,7 +29,7 @@ import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
 import type { IsMasked } from "#src/agent/model/prompt/promptMessages.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { withStubs } from "./stubs.ts"
-import { promptTokens, windowLimit } from "./windowSize.ts"
+import { isClearlySmall, promptTokens, windowLimit } from "./windowSize.ts"
 
 /** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */
 const COMPACTION_ORDERS_MAX = 100
@@ -218,16 +218,24 @@ const make = Effect.fnUntraced(function* () {
   const compacted = (lane: LaneId) =>
     Effect.flatMap(begin(lane), (done) => (isRunning ? Deferred.await(done) : Effect.void))
 
+  const windowOf = (lane: LaneId) => {
+    const memory = laneOf(arbiter.state(), lane)
+    return { boundary: memory?.boundary ?? 0, length: memory?.window.length ?? 0 }
+  }
+
   const before = Effect.fn("Compactor.before")(function* (lane: LaneId, prefix: LanePrefix) {
-    const length = laneOf(arbiter.state(), lane)?.window.length ?? 0
+    const { boundary, length } = windowOf(lane)
+    if (length <= WINDOW_BEGINS_AT && (yield* isClearlySmall(prefix, BEGINS_AT))) return
     const limit = yield* windowLimit(prefix)
-    const tokens = yield* promptTokens(lane, prefix, limit * BEGINS_AT)
+    const tokens = yield* promptTokens(lane, prefix)
+    // A compaction that ended while tokens were counted has made another prompt of it.
+    if (windowOf(lane).boundary !== boundary) return
     if (tokens <= limit * BEGINS_AT && length <= WINDOW_BEGINS_AT) return
     if (tokens < (backedOff.get(lane) ?? 0) + limit * BACK_OFF && backedOff.has(lane)) return
     yield* tokens > limit || length > WINDOW_WAITS_AT ? compacted(lane) : begin(lane)
     if (due.has(lane)) return
     for (const known of backedOff.keys()) if (laneOf(arbiter.state(), known) === undefined) backedOff.delete(known)
-    if ((laneOf(arbiter.state(), lane)?.window.length ?? 0) < length) backedOff.delete(lane)
+    if (windowOf(lane).boundary > boundary) backedOff.delete(lane)
     else backedOff.set(lane, tokens)
   })
 

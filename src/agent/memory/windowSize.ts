@@ -29,6 +29,21 @@ export const windowLimit = Effect.fnUntraced(function* (prefix: LanePrefix) {
   return Math.max(0, Math.min(compact_at * room, window_tokens_max ?? Infinity))
 })
 
+/** Whether a lane's next call is surely below a share of the limit: no token is less than a byte. Needs no vocabulary. */
+export const isClearlySmall = Effect.fnUntraced(function* (prefix: LanePrefix, share: number) {
+  const { config } = (yield* AgentSettings).current()
+  const tokens = yield* Tokens
+  const { compact_at, window_tokens_max } = config.memory
+  const model = boundModel(config, prefix.model)
+  if (model === undefined) return true
+  const fixed = fixedTexts(prefix).reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  const limit = Math.min(
+    compact_at * (model.context_window - outputTokensMax(model) - fixed),
+    window_tokens_max ?? Infinity
+  )
+  return tokens.certainlyBelow(textsOf(prefix.messages.slice(1)), share * limit)
+})
+
 /** Whether one prompt begins with another, message by message. */
 const beginsWith = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Message>): boolean =>
   before.length <= messages.length &&
@@ -36,13 +51,12 @@ const beginsWith = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Mess
 
 /**
  * The tokens of what a lane's next call shows beside the fixed parts: what the provider counted for the last one, and our count of what came
- * since, or of everything where there is no last one. Below `near` bytes are proof enough, and nothing is counted.
+ * since, or of everything where there is no last one.
  */
-export const promptTokens = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix, near: number) {
+export const promptTokens = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
   const calls = yield* ModelCalls
   const tokens = yield* Tokens
   const shown = textsOf(prefix.messages.slice(1))
-  if (tokens.certainlyBelow(shown, near)) return 0
   const factor = tokens.factor(prefix.model)
   const last = calls.lastPrompt(lane)
   const counted = (yield* tokens.count(shown)) * factor

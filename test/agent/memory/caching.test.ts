@@ -2,15 +2,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Message } from "#src/agent/model/Conversation.ts"
+import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { type Counted, layerCachingModel } from "../../support/testing/CachingModel.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { bookOf, carefulChange } from "../../support/skills.ts"
 import { calls, isCompaction, isCore, type Said, says, type Script } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
 const STEPS = 200
+const STEPS_BESIDE = 60
 const TURNS = 100
-/** Below this a prompt is mostly what just came, in any arrangement. */
-const SETTLED_TOKENS_MIN = 16_000
 const WORDS =
   "const value of the next request is read from its scope and returned when all other fibers end here".split(" ")
 
@@ -30,8 +31,8 @@ const look = testTool(
   }
 )
 let looked = 0
-/** From a line to a page: 150 to 2,000 tokens. */
-const sizes = (step: number): number => 150 + ((step * 379) % 1850)
+/** From a line to a page, and on the average what reads, searches and commands of a real job come to. */
+const sizes = (step: number): number => 100 + ((step * 379) % 1300)
 
 const config = {
   ...agentConfig({
@@ -55,39 +56,52 @@ const isReport = (messages: ReadonlyArray<Message>) =>
   messages.at(-1)?.content?.startsWith("<choir-note>\nReport:") === true
 
 /** Jobs of so many steps, which report now and then; edge reads in every third turn. */
-const worker = (jobs: ReadonlyArray<string>, reports: number, memory: Said): Script => {
+const worker = (jobs: ReadonlyArray<string>, reports: number, memory: Said, last_step = STEPS): Script => {
   const steps = new Map<string, number>()
   let reads = 0
+  const answer = (messages: ReadonlyArray<Message>): Said => {
+    if (isCompaction(messages)) return memory
+    if (isCore(messages)) {
+      const job = messages[1]?.content?.slice(0, 30) ?? ""
+      const step = (steps.get(job) ?? 0) + 1
+      steps.set(job, step)
+      if (step > last_step) return says(`done: ${textOf(80, step)}`)
+      if (reports > 0 && step % reports === 0)
+        return calls(["choir.core.report", { kind: "progress", text: `step ${step}: ${textOf(30, step)}` }])
+      return calls(["mem.look", { step, job }])
+    }
+    if (isReport(messages)) return says("a job ended")
+    const last = messages.at(-1)
+    const isNew = last?.role === "user"
+    if (isNew && last.content === "go" && jobs.length > 0)
+      return calls(...jobs.map((job_name) => ["choir.core.spawn", { job_name, task_spec: "work" }] as const))
+    if (isNew && Number(/\d+/u.exec(asked(messages))?.[0] ?? 1) % 3 === 0) {
+      reads += 2
+      return calls(["mem.look", { reads }], ["mem.look", { reads: reads + 1 }])
+    }
+    return says(textOf(60, messages.length))
+  }
+  // Jobs work in the background, as fast as a model of theirs may be.
   return (messages) =>
-    Effect.sync(() => {
-      if (isCompaction(messages)) return memory
-      if (isCore(messages)) {
-        const job = messages[1]?.content?.slice(0, 30) ?? ""
-        const step = (steps.get(job) ?? 0) + 1
-        steps.set(job, step)
-        if (step > STEPS) return says(`done: ${textOf(80, step)}`)
-        if (reports > 0 && step % reports === 0)
-          return calls(["choir.core.report", { kind: "progress", text: `step ${step}: ${textOf(30, step)}` }])
-        return calls(["mem.look", { step, job }])
-      }
-      if (isReport(messages)) return says("a job ended")
-      const last = messages.at(-1)
-      const isNew = last?.role === "user"
-      if (isNew && last.content === "go" && jobs.length > 0)
-        return calls(...jobs.map((job_name) => ["choir.core.spawn", { job_name, task_spec: "work" }] as const))
-      if (isNew && Number(/\d+/u.exec(asked(messages))?.[0] ?? 1) % 3 === 0) {
-        reads += 2
-        return calls(["mem.look", { reads }], ["mem.look", { reads: reads + 1 }])
-      }
-      return says(textOf(60, messages.length))
-    })
+    isCore(messages) && jobs.length > 1
+      ? Effect.map(Effect.sleep("500 millis"), () => answer(messages))
+      : Effect.sync(() => answer(messages))
 }
 
 const run = Effect.fnUntraced(function* (script: Script, messages: number, first = "go") {
   yield* ticking
   const plane = yield* makeMemoryControlPlane
   const counted: Array<Counted> = []
-  yield* Effect.forkScoped(runAgent({ plane, script, llm: layerCachingModel(script, counted), tools: [look], config }))
+  yield* Effect.forkScoped(
+    runAgent({
+      plane,
+      script,
+      llm: layerCachingModel(script, counted),
+      tools: [look, memoryDelta],
+      skills: bookOf(carefulChange),
+      config
+    })
+  )
   yield* plane.say(first)
   yield* plane.until((events) => spoken(events).length === 1)
   for (let said = 1; said < messages; said++) {
@@ -107,23 +121,24 @@ const sum = (counted: ReadonlyArray<Counted>, of: (one: Counted) => number) =>
 
 const figuresOf = (counted: ReadonlyArray<Counted>) => {
   const turns = counted.filter((one) => !one.isCompaction)
-  const lanes = (["edge", "core"] as const).flatMap((lane) => {
-    const own = counted.filter((one) => one.lane === lane)
-    // The first request after a start or a compaction begins anew.
-    return own.filter((one, index) => index > 0 && !(own[index - 1]?.isCompaction === true && !one.isCompaction))
+  // Of what the request before sent; a prompt that became shorter begins anew behind a compaction.
+  const found = counted.flatMap(({ cached, input }, index) => {
+    const before = counted[index - 1]?.input ?? 0
+    return before < FOUND_TOKENS_MIN || input < before ? [] : [cached / before]
   })
-  const settled = lanes.filter(({ input }) => input >= SETTLED_TOKENS_MIN)
   return {
     calls: counted.length,
     share: sum(counted, ({ cached }) => cached) / sum(counted, ({ input }) => input),
     extra: (counted.length - turns.length) / turns.length,
-    lowest: Math.min(1, ...settled.map(({ cached, input }) => cached / input)),
+    lowest: Math.min(1, ...found),
     largest: Math.max(...turns.map(({ input }) => input)),
     /** Of fresh input tokens; a cached one costs a tenth, one that is written five. */
     cost: sum(counted, ({ cached, input, output }) => input - cached + cached / 10 + output * 5)
   }
 }
 
+/** Below this the steps in which a cache counts are too coarse. */
+const FOUND_TOKENS_MIN = 3000
 const TRIGGER = 0.8 * (128_000 - 4096)
 const told = (what: string, figures: ReturnType<typeof figuresOf>) => {
   if (process.env["CHOIR_FIGURES"] !== undefined) process.stderr.write(`${what}: ${JSON.stringify(figures)}\n`)
@@ -167,7 +182,9 @@ describe("the prompts of long work", () => {
         assert.isAtLeast(lowest, 0.9)
         assert.isAtMost(largest, TRIGGER)
         assert.isAbove(largest, TRIGGER / 2, "the job is long enough to be compacted")
-        assert.isAtMost(cost / idealCost(job), 1.1)
+        const ratio = cost / idealCost(job)
+        if (process.env["CHOIR_FIGURES"] !== undefined) process.stderr.write(`job: ${ratio} of the ideal cost\n`)
+        assert.isAtMost(ratio, 1.1)
       })
   )
 
@@ -182,9 +199,9 @@ describe("the prompts of long work", () => {
 
   it.effect("of edge beside three jobs that report were sent before for 95 %", () =>
     Effect.gen(function* () {
-      const counted = yield* run(worker(["a", "b", "c"], 5, remembering), 20)
-      const { share } = told("edge beside jobs", figuresOf(counted.filter(({ lane }) => lane === "edge")))
-      told("all beside jobs", figuresOf(counted))
+      const counted = yield* run(worker(["a", "b", "c"], 5, remembering, STEPS_BESIDE), 20)
+      const edge = counted.filter(({ lane }) => lane === "edge")
+      const { share } = told("edge beside jobs", figuresOf(edge))
       assert.isAtLeast(share, 0.95)
     })
   )

@@ -4,7 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import { encode } from "gpt-tokenizer/encoding/o200k_base"
-import type { Message, Tool } from "#src/agent/model/Conversation.ts"
+import { jsonOf, type Message, type Tool } from "#src/agent/model/Conversation.ts"
 import { type Completion, Llm } from "#src/agent/model/Llm.ts"
 import { isCompaction, type Script } from "./ScriptedModel.ts"
 
@@ -36,7 +36,7 @@ const tokensOf = (text: string): number => {
 export const layerCachingModel = (script: Script, counted: Array<Counted>): Layer.Layer<Llm> => {
   const before: Array<ReadonlyArray<string>> = []
   const record = (messages: ReadonlyArray<Message>, tools: ReadonlyArray<Tool>, said: Partial<Completion>): number => {
-    const parts = [JSON.stringify(tools), ...messages.map((message) => JSON.stringify(message))]
+    const parts = [JSON.stringify(tools), ...messages.map(jsonOf)]
     const shared = before.map((other) => {
       const end = parts.findIndex((part, index) => part !== other[index])
       return parts.slice(0, end < 0 ? parts.length : end).reduce((sum, part) => sum + tokensOf(part), 0)
