@@ -129,11 +129,12 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, isOrdere
 const ask = Effect.fnUntraced(function* (lane: LaneId, { leaving, memory, prefix, staying }: Plan) {
   const calls = yield* ModelCalls
   const tools = prefix.tools.some(({ name }) => name === deltaTool.name) ? prefix.tools : [...prefix.tools, deltaTool]
-  let messages = [...prefix.messages, compactionNote(memory.summary, leaving, staying)]
+  const question = [...prefix.messages, compactionNote(memory.summary, leaving, staying)]
+  let more: ReadonlyArray<Message> = []
   let last: ReadonlyArray<MemoryDelta> | undefined
   for (let asks = 0; asks < COMPACTION_ASKS_MAX; asks++) {
     const output = yield* calls
-      .ask(lane, "compaction", prefix.model, tools, () => ({ messages }))
+      .ask(lane, "compaction", prefix.model, tools, () => ({ messages: [...question, ...more] }))
       .pipe(Effect.orElseSucceed(() => undefined))
     if (output === undefined) return undefined
     if (output.payload.error !== undefined) continue
@@ -141,7 +142,7 @@ const ask = Effect.fnUntraced(function* (lane: LaneId, { leaving, memory, prefix
     const loss = lossOf(memory.summary, deltas)
     if (deltas.length > 0 && loss === undefined) return deltas
     if (deltas.length > 0) last = deltas
-    messages = [...messages, ...askedAgain(output, loss ?? "no change of the summary came that fits the tool")]
+    more = askedAgain(output, loss ?? "no change of the summary came that fits the tool")
   }
   return last
 })
@@ -188,67 +189,34 @@ const compact = Effect.fn("Compactor.compact")(function* (
     )
 })
 
-const make = Effect.fnUntraced(function* () {
-  const arbiter = yield* Arbiter
-  // Only these: the loggers and spans of who runs it stay as they are.
-  const context = Context.pick(
-    AgentSettings,
-    Arbiter,
-    EventLog,
-    ModelCalls,
-    Tokens
-  )(yield* Effect.context<AgentSettings | Arbiter | EventLog | ModelCalls | Tokens>())
+/** The compactions that are due or ordered, one a lane at a time; `settle` is the whole of one. */
+const makeTurns = Effect.fnUntraced(function* () {
   const wake = yield* Queue.sliding<void>(1)
   const orders = new Map<LaneId, ReadonlyArray<string | undefined>>()
   const due = new Map<LaneId, Deferred.Deferred<void>>()
-  // The tokens of a prompt whose window could not be made shorter.
-  const backedOff = new Map<LaneId, number>()
   let isRunning = false
 
-  /** A compaction of the lane that began or is about to; it is over when this is done. */
+  /** The lane's compaction that began or is about to. */
   const begin = (lane: LaneId) =>
     Effect.sync(() => {
-      const known = due.get(lane)
-      if (known !== undefined) return known
-      const done = Deferred.makeUnsafe<void>()
+      const done = due.get(lane) ?? Deferred.makeUnsafe<void>()
       due.set(lane, done)
       Queue.offerUnsafe(wake, undefined)
       return done
     })
-  const compacted = (lane: LaneId) =>
-    Effect.flatMap(begin(lane), (done) => (isRunning ? Deferred.await(done) : Effect.void))
-
-  const windowOf = (lane: LaneId) => {
-    const memory = laneOf(arbiter.state(), lane)
-    return { boundary: memory?.boundary ?? 0, length: memory?.window.length ?? 0 }
-  }
-
-  const before = Effect.fn("Compactor.before")(function* (lane: LaneId, prefix: LanePrefix) {
-    const { boundary, length } = windowOf(lane)
-    if (length <= WINDOW_BEGINS_AT && (yield* isClearlySmall(prefix, BEGINS_AT))) return
-    const limit = yield* windowLimit(prefix)
-    const tokens = yield* promptTokens(lane, prefix)
-    // A compaction that ended while tokens were counted has made another prompt of it.
-    if (windowOf(lane).boundary !== boundary) return
-    if (tokens <= limit * BEGINS_AT && length <= WINDOW_BEGINS_AT) return
-    if (tokens < (backedOff.get(lane) ?? 0) + limit * BACK_OFF && backedOff.has(lane)) return
-    yield* tokens > limit || length > WINDOW_WAITS_AT ? compacted(lane) : begin(lane)
-    if (due.has(lane)) return
-    for (const known of backedOff.keys()) if (laneOf(arbiter.state(), known) === undefined) backedOff.delete(known)
-    if (windowOf(lane).boundary > boundary) backedOff.delete(lane)
-    else backedOff.set(lane, tokens)
-  })
-
-  const settle = Effect.fnUntraced(function* (lane: LaneId, view: LaneView) {
-    const ordered = orders.get(lane) ?? []
+  const order = (lane: LaneId, signal_id?: string) =>
+    Effect.sync(() => {
+      orders.set(lane, [...(orders.get(lane) ?? []), signal_id].slice(-COMPACTION_ORDERS_MAX))
+      Queue.offerUnsafe(wake, undefined)
+    })
+  const ordered = (lane: LaneId) => {
+    const known = orders.get(lane) ?? []
     orders.delete(lane)
-    const signals = ordered.flatMap((signal_id) => signal_id ?? [])
-    yield* compact(lane, view, ordered.length > 0, signals[0])
-    for (const signal_id of signals.filter((each) => isUnheard(each)(arbiter.state())))
-      yield* commitEnd(arbiter, { type: "Compact", lane, deltas: [], boundary_rev: 0, signal_id }, isUnheard(signal_id))
-  })
-
-  const run = (view: LaneView) =>
+    return known
+  }
+  const run = <R>(
+    settle: (lane: LaneId, ordered: ReadonlyArray<string | undefined>) => Effect.Effect<void, never, R>
+  ) =>
     Effect.gen(function* () {
       const fibers = yield* FiberSet.make<void>()
       const busy = new Set<LaneId>()
@@ -261,13 +229,13 @@ const make = Effect.fnUntraced(function* () {
           Queue.offerUnsafe(wake, undefined)
           return done === undefined ? Effect.void : Effect.asVoid(Deferred.succeed(done, undefined))
         })
+      const ended = Effect.suspend(() => {
+        isRunning = false
+        return Effect.forEach([...due.keys()], over, { discard: true })
+      })
       yield* Effect.acquireRelease(
         Effect.sync(() => (isRunning = true)),
-        () =>
-          Effect.suspend(() => {
-            isRunning = false
-            return Effect.forEach([...due.keys()], over, { discard: true })
-          })
+        () => ended
       )
       return yield* Effect.forever(
         Effect.gen(function* () {
@@ -275,20 +243,79 @@ const make = Effect.fnUntraced(function* () {
           for (const lane of new Set([...due.keys(), ...orders.keys()])) {
             if (busy.has(lane)) continue
             busy.add(lane)
-            yield* FiberSet.run(fibers, Effect.ensuring(settle(lane, view), over(lane)))
+            yield* FiberSet.run(fibers, Effect.ensuring(settle(lane, ordered(lane)), over(lane)))
           }
         })
       )
-    }).pipe(Effect.scoped, Effect.provide(context))
+    }).pipe(Effect.scoped)
+  return {
+    order,
+    begin,
+    /** Begins one and waits until it is over; at once where nothing runs them any more. */
+    done: (lane: LaneId) => Effect.flatMap(begin(lane), (done) => (isRunning ? Deferred.await(done) : Effect.void)),
+    isUnderWay: (lane: LaneId) => due.has(lane),
+    run
+  }
+})
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  // Only these: the loggers and spans of who runs it stay as they are.
+  const context = Context.pick(
+    AgentSettings,
+    Arbiter,
+    EventLog,
+    ModelCalls,
+    Tokens
+  )(yield* Effect.context<AgentSettings | Arbiter | EventLog | ModelCalls | Tokens>())
+  const turns = yield* makeTurns()
+  // The tokens of a prompt whose window could not be made shorter.
+  const backedOff = new Map<LaneId, number>()
+
+  const windowOf = (lane: LaneId) => {
+    const memory = laneOf(arbiter.state(), lane)
+    return { boundary: memory?.boundary ?? 0, length: memory?.window.length ?? 0 }
+  }
+  const backOff = (lane: LaneId, tokens: number, isShorter: boolean) => {
+    for (const known of backedOff.keys()) if (laneOf(arbiter.state(), known) === undefined) backedOff.delete(known)
+    if (isShorter) backedOff.delete(lane)
+    else backedOff.set(lane, tokens)
+  }
+
+  const before = Effect.fn("Compactor.before")(function* (lane: LaneId, prefix: LanePrefix) {
+    const { boundary, length } = windowOf(lane)
+    if (length <= WINDOW_BEGINS_AT && (yield* isClearlySmall(prefix, BEGINS_AT))) return
+    const limit = yield* windowLimit(prefix)
+    const tokens = yield* promptTokens(lane, prefix)
+    // A compaction that ended while tokens were counted has made another prompt of it.
+    if (windowOf(lane).boundary !== boundary) return
+    if (tokens <= limit * BEGINS_AT && length <= WINDOW_BEGINS_AT) return
+    const failed = backedOff.get(lane)
+    if (failed !== undefined && tokens < failed + limit * BACK_OFF) return
+    const isOver = tokens > limit || length > WINDOW_WAITS_AT
+    yield* isOver ? turns.done(lane) : turns.begin(lane)
+    if (!turns.isUnderWay(lane)) backOff(lane, tokens, windowOf(lane).boundary > boundary)
+  })
+
+  const settle = Effect.fnUntraced(function* (
+    lane: LaneId,
+    view: LaneView,
+    ordered: ReadonlyArray<string | undefined>
+  ) {
+    const signals = ordered.flatMap((signal_id) => signal_id ?? [])
+    yield* compact(lane, view, ordered.length > 0, signals[0])
+    for (const signal_id of signals.filter((each) => isUnheard(each)(arbiter.state())))
+      yield* commitEnd(arbiter, { type: "Compact", lane, deltas: [], boundary_rev: 0, signal_id }, isUnheard(signal_id))
+  })
 
   return Compactor.of({
-    request: (lane, signal_id) =>
-      Effect.sync(() => {
-        orders.set(lane, [...(orders.get(lane) ?? []), signal_id].slice(-COMPACTION_ORDERS_MAX))
-        Queue.offerUnsafe(wake, undefined)
-      }),
+    request: turns.order,
     before: (lane, prefix) => Effect.provide(before(lane, prefix), context),
-    shortening: (lane) => ({ now: compacted(lane), later: Effect.asVoid(begin(lane)) }),
-    run
+    shortening: (lane) => ({ now: turns.done(lane), later: Effect.asVoid(turns.begin(lane)) }),
+    run: (view) =>
+      Effect.provide(
+        turns.run((lane, ordered) => settle(lane, view, ordered)),
+        context
+      )
   })
 })

@@ -17,7 +17,10 @@ const inputOf = (call_id: CallId, input: Schema.Json) =>
     : { forgotten: call_id }
 
 /** Notes may quote anything that the lane was shown. */
-const promptOf = ({ notes: _, ...kept }: Prompted): Prompted => kept
+const promptOf = (prompt: Prompted): Prompted => {
+  const { notes: _, ...kept } = prompt
+  return kept
+}
 
 const modelOutput = ({
   error,

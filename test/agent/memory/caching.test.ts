@@ -11,6 +11,7 @@ import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from 
 
 const STEPS = 200
 const STEPS_BESIDE = 60
+const TURNS_BESIDE = 30
 const TURNS = 100
 const WORDS =
   "const value of the next request is read from its scope and returned when all other fibers end here".split(" ")
@@ -89,6 +90,7 @@ const worker = (jobs: ReadonlyArray<string>, reports: number, memory: Said, last
 }
 
 const run = Effect.fnUntraced(function* (script: Script, messages: number, first = "go") {
+  looked = 0
   yield* ticking
   const plane = yield* makeMemoryControlPlane
   const counted: Array<Counted> = []
@@ -105,6 +107,8 @@ const run = Effect.fnUntraced(function* (script: Script, messages: number, first
   yield* plane.say(first)
   yield* plane.until((events) => spoken(events).length === 1)
   for (let said = 1; said < messages; said++) {
+    // A person reads before they write, while jobs go on.
+    yield* Effect.sleep("1 second")
     yield* plane.say(`message ${said}: ${textOf(40, said)}`)
     yield* plane.until((events) => spoken(events).filter(({ payload }) => payload.kind === "reply").length > said)
   }
@@ -199,7 +203,7 @@ describe("the prompts of long work", () => {
 
   it.effect("of edge beside three jobs that report were sent before for 95 %", () =>
     Effect.gen(function* () {
-      const counted = yield* run(worker(["a", "b", "c"], 5, remembering, STEPS_BESIDE), 20)
+      const counted = yield* run(worker(["a", "b", "c"], 5, remembering, STEPS_BESIDE), TURNS_BESIDE)
       const edge = counted.filter(({ lane }) => lane === "edge")
       const { share } = told("edge beside jobs", figuresOf(edge))
       assert.isAtLeast(share, 0.95)

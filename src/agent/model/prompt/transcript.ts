@@ -23,11 +23,19 @@ export interface Transcript {
   readonly endsAsked: boolean
 }
 
-/** What a call is about, and what is wrong with the answer before, stand at the very end, each for itself. */
-const standsAlone = ({ about }: Note): boolean => /^(?:report|turn|correction)\b/u.test(about)
+/** What a report is about, and what is wrong with the answer before, stand at the very end, each for itself. */
+const standsLast = ({ about }: Note): boolean => /^(?:report|correction)\b/u.test(about)
+/** The message of a turn that no other message shows stands before the calls that were made for it. */
+const isOfTurn = ({ about }: Note): boolean => about.startsWith("turn ")
 
 const noted = (notes: ReadonlyArray<Note>): ReadonlyArray<Message> =>
   notes.length === 0 ? [] : [note(notes.map(({ text }) => text).join("\n"))]
+
+/** Where the calls begin that the last messages are the results of. */
+const lastCalls = (messages: ReadonlyArray<Message>): number => {
+  const at = messages.findLastIndex(({ role }) => role !== "tool")
+  return at < messages.length - 1 ? at : messages.length
+}
 
 /** With notes: before a person's message that is last, which a model answers best when nothing follows it, or else at the end. */
 export const withNotes = (
@@ -35,10 +43,14 @@ export const withNotes = (
   endsAsked: boolean,
   notes: ReadonlyArray<Note>
 ): ReadonlyArray<Message> => {
-  const shared = noted(notes.filter((each) => !standsAlone(each)))
-  const alone = notes.filter(standsAlone).flatMap((each) => noted([each]))
-  const end = endsAsked ? messages.slice(-1) : []
-  return [...messages.slice(0, messages.length - end.length), ...shared, ...end, ...alone]
+  const shared = noted(notes.filter((each) => !standsLast(each) && !isOfTurn(each)))
+  const turn = noted(notes.filter(isOfTurn))
+  const last = notes.filter(standsLast).flatMap((each) => noted([each]))
+  const at = turn.length === 0 ? messages.length : lastCalls(messages)
+  const end = endsAsked ? messages.length - 1 : messages.length
+  return turn.length === 0
+    ? [...messages.slice(0, end), ...shared, ...messages.slice(end), ...last]
+    : [...messages.slice(0, at), ...turn, ...messages.slice(at), ...shared, ...last]
 }
 
 /** Whether the model's own words, which stand in the prompt, are what the user was told. */

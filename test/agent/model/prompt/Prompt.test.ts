@@ -202,9 +202,9 @@ describe("edgePrompt", () => {
       [
         "assistant c2",
         "tool c2: ",
+        "user: <choir-note>\nStill to be answered, the user's message:\ngo\n</choir-note>",
         "assistant c3",
-        "tool c3: ",
-        "user: <choir-note>\nStill to be answered, the user's message:\ngo\n</choir-note>"
+        "tool c3: "
       ]
     )
   })
