@@ -8,7 +8,7 @@ import type { MemoryDelta } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import { compactionLimit } from "#src/shared/session/compacted.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
-import { laneOf, WINDOW_REVS_MAX } from "#src/shared/session/lanes.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
 import { lossOf } from "#src/shared/session/memory.ts"
 import type { CoreLane, EdgeLane } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
@@ -29,7 +29,7 @@ import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
 import type { IsMasked } from "#src/agent/model/prompt/promptMessages.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { withStubs } from "./stubs.ts"
-import { isClearlySmall, promptTokens, windowLimit } from "./windowSize.ts"
+import { isClearlySmall, promptTokens, windowFill, windowLimit } from "./windowSize.ts"
 
 /** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */
 const COMPACTION_ORDERS_MAX = 100
@@ -41,9 +41,9 @@ const BEGINS_AT = 0.92
 const STAYS_MAX = 1 / 3
 /** A compaction that freed nothing is not tried again before the prompt has grown by this share of the limit. */
 const BACK_OFF = 0.1
-/** Events of a window at which a compaction begins, and at which the lane waits for it: the fold keeps no more than WINDOW_REVS_MAX. */
-const WINDOW_BEGINS_AT = WINDOW_REVS_MAX * 0.8
-const WINDOW_WAITS_AT = WINDOW_REVS_MAX * 0.9
+/** The fill of a window at which a compaction begins whatever its tokens, and at which the lane waits for it. */
+const FILL_BEGINS_AT = 0.7
+const FILL_WAITS_AT = 0.85
 /** Tokens of people's own messages that stay in the summary as they were written. */
 const WORDS_TOKENS_MAX = 4000
 
@@ -268,13 +268,14 @@ const make = Effect.fnUntraced(function* () {
     ModelCalls,
     Tokens
   )(yield* Effect.context<AgentSettings | Arbiter | EventLog | ModelCalls | Tokens>())
+  const log = yield* EventLog
   const turns = yield* makeTurns()
   // The tokens of a prompt whose window could not be made shorter.
   const backedOff = new Map<LaneId, number>()
 
   const windowOf = (lane: LaneId) => {
     const memory = laneOf(arbiter.state(), lane)
-    return { boundary: memory?.boundary ?? 0, length: memory?.window.length ?? 0 }
+    return { boundary: memory?.boundary ?? 0, fill: windowFill(log, memory?.window ?? []) }
   }
   const backOff = (lane: LaneId, tokens: number, isShorter: boolean) => {
     for (const known of backedOff.keys()) if (laneOf(arbiter.state(), known) === undefined) backedOff.delete(known)
@@ -283,16 +284,16 @@ const make = Effect.fnUntraced(function* () {
   }
 
   const before = Effect.fn("Compactor.before")(function* (lane: LaneId, prefix: LanePrefix) {
-    const { boundary, length } = windowOf(lane)
-    if (length <= WINDOW_BEGINS_AT && (yield* isClearlySmall(prefix, BEGINS_AT))) return
+    const { boundary, fill } = windowOf(lane)
+    if (fill <= FILL_BEGINS_AT && (yield* isClearlySmall(prefix, BEGINS_AT))) return
     const limit = yield* windowLimit(prefix)
     const tokens = yield* promptTokens(lane, prefix)
     // A compaction that ended while tokens were counted has made another prompt of it.
     if (windowOf(lane).boundary !== boundary) return
-    if (tokens <= limit * BEGINS_AT && length <= WINDOW_BEGINS_AT) return
+    if (tokens <= limit * BEGINS_AT && fill <= FILL_BEGINS_AT) return
     const failed = backedOff.get(lane)
     if (failed !== undefined && tokens < failed + limit * BACK_OFF) return
-    const isOver = tokens > limit || length > WINDOW_WAITS_AT
+    const isOver = tokens > limit || fill > FILL_WAITS_AT
     yield* isOver ? turns.done(lane) : turns.begin(lane)
     if (!turns.isUnderWay(lane)) backOff(lane, tokens, windowOf(lane).boundary > boundary)
   })
