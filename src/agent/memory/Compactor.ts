@@ -44,8 +44,9 @@ const BACK_OFF = 0.1
 /** The fill of a window at which a compaction begins whatever its tokens, and at which the lane waits for it. */
 const FILL_BEGINS_AT = 0.7
 const FILL_WAITS_AT = 0.85
-/** Tokens of people's own messages that stay in the summary as they were written. */
+/** Tokens of people's own messages that stay in the summary as they were written, and their share of what a window may hold. */
 const WORDS_TOKENS_MAX = 4000
+const WORDS_MAX = 1 / 6
 
 /** What a lane's next call begins with. */
 export interface LanePrefix {
@@ -148,11 +149,11 @@ const ask = Effect.fnUntraced(function* (lane: LaneId, { leaving, memory, prefix
 })
 
 /** The newest words of people that fit. */
-const newestWords = Effect.fnUntraced(function* ({ leaving, memory }: Plan) {
+const newestWords = Effect.fnUntraced(function* ({ leaving, memory, prefix }: Plan) {
   const tokens = yield* Tokens
   const words = wordsOf(memory.summary, leaving)
   const sizes = yield* Effect.forEach(words, (text) => tokens.count([text]))
-  let left = WORDS_TOKENS_MAX
+  let left = Math.min(WORDS_TOKENS_MAX, (yield* windowLimit(prefix)) * WORDS_MAX)
   const from = sizes.findLastIndex((size) => {
     left -= size
     return left < 0
