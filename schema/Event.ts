@@ -80,7 +80,7 @@ export const ModelToolCall = Schema.Struct({ call_id: CallId, name: Schema.Strin
 export type ModelToolCall = typeof ModelToolCall.Type
 
 /**
- * What a lane was shown beside its events: the newest revision that the prompt shows, the notes that it was told, each under what it is about,
+ * The parts of a prompt beside the lane's events: the newest revision that the prompt shows, its new notes, each under what it is about,
  * and, with the lane's first call, the environment that its system text ends with. Later prompts repeat all of it in its place.
  */
 const Prompted = Schema.Struct({

@@ -39,7 +39,7 @@ const withoutMark = (message: Message) => textOf(message).replace(INJECTION_MARK
 export const asksToRemember = ({ messages }: ChatRequest): boolean =>
   messages.some((message) => textOf(message).startsWith(COMPACTION_MARK))
 
-/** What people and the model said in a conversation, and how jobs ended, without Choir's other notes. */
+/** The words of people and of the model in a conversation, and how jobs ended, without Choir's other notes. */
 export const saidIn = ({ messages }: ChatRequest): ReadonlyArray<readonly [speaker: string, text: string]> =>
   messages.flatMap((message): ReadonlyArray<readonly [string, string]> => {
     const text = textOf(message)

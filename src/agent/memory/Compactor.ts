@@ -48,7 +48,7 @@ const FILL_WAITS_AT = 0.85
 const WORDS_TOKENS_MAX = 4000
 const WORDS_MAX = 1 / 6
 
-/** What a lane's next call begins with. */
+/** The beginning of a lane's next call. */
 export interface LanePrefix {
   readonly model: string
   readonly tools: ReadonlyArray<Tool>
@@ -70,7 +70,7 @@ export class Compactor extends Context.Service<
     request(lane: LaneId, signal_id?: string): Effect.Effect<void>
     /** Begins a compaction where a lane's next call would pass the limit soon, and waits for it where it would pass it now. */
     before(lane: LaneId, prefix: LanePrefix): Effect.Effect<void>
-    /** What a call of the lane does when its provider finds the prompt too long. */
+    /** Compactions for a call of the lane whose provider finds the prompt too long. */
     shortening(lane: LaneId): Shortening
     /** Compacts what is full or ordered, one call a lane at a time. */
     run(view: LaneView): Effect.Effect<never>
@@ -126,7 +126,7 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, isOrdere
       } satisfies Plan)
 })
 
-/** What the lane's model wants to remember; undefined where it gave nothing usable as often as it was asked. */
+/** The changes that the lane's model wants; undefined where it gave nothing usable as often as it was asked. */
 const ask = Effect.fnUntraced(function* (lane: LaneId, { leaving, memory, prefix, staying }: Plan) {
   const calls = yield* ModelCalls
   const tools = prefix.tools.some(({ name }) => name === deltaTool.name) ? prefix.tools : [...prefix.tools, deltaTool]
@@ -176,7 +176,7 @@ const compact = Effect.fn("Compactor.compact")(function* (
   const planned = yield* plan(lane, view, isOrdered)
   if (planned === undefined) return false
   const asked = yield* ask(lane, planned)
-  if (asked === undefined) yield* Effect.logWarning(`the compaction of ${lane} failed; stubs stand for what left`)
+  if (asked === undefined) yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace what left`)
   const memory = laneOf(arbiter.state(), lane)
   if (memory === undefined || jobIdOf(memory) !== jobIdOf(planned.memory)) return false
   const { boundary_rev } = planned

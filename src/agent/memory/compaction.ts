@@ -130,7 +130,7 @@ export const deltaView = DELTA.view
 /** Events that leave and are listed by hash; of more the newest. */
 const LISTED_EVENTS_MAX = 60
 
-/** What a compaction adds to the lane's own prompt: which part of it leaves, and how to answer. */
+/** The question that a compaction adds to the lane's own prompt: which part of it leaves, and how to answer. */
 export const compactionNote = (
   { facts, summary }: ReferenceSummary,
   leaving: ReadonlyArray<Folding>,

@@ -1,4 +1,4 @@
-/** What leaves a window in a line each: for the model of a compaction, and in place of a summary where no model wrote one. */
+/** Stubs of what leaves a window, in a line each: for the model of a compaction, and in place of a summary where no model wrote one. */
 import type { Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { ReferenceSummary } from "#src/shared/session/State.ts"
@@ -7,7 +7,7 @@ import { SHOWN_HASH_CHARS } from "#src/agent/model/prompt/Prompt.ts"
 import type { Folding } from "./compaction.ts"
 
 const STUB_CHARS_MAX = 160
-/** Characters of the lines that stand for what no model summed up; of more the newest stay. */
+/** Characters of the lines that replace what no model summed up; of more the newest stay. */
 const UNSUMMED_CHARS_MAX = 5000
 
 const short = (text: string): string => {

@@ -26,7 +26,7 @@ export interface PromptTokens {
   readonly counted?: number
 }
 
-/** What a model is asked; `prompted` stands in the event of its output. */
+/** A question to a model; `prompted` stands in the event of its output. */
 export interface Asked {
   readonly messages: ReadonlyArray<Message>
   readonly prompted?: Prompted
@@ -151,7 +151,7 @@ const makePromptSizes = (arbiter: Arbiter["Service"], tokens: Tokens["Service"])
   }
 }
 
-/** What two attempts cost together. */
+/** The cost of two attempts together. */
 const together = (before: Usage, { cost_usd, input_tokens, output_tokens, ...more }: Usage): Usage => ({
   ...more,
   input_tokens: before.input_tokens + input_tokens,

@@ -1,4 +1,4 @@
-/** What the models of lanes are asked: the prompts and the tools of a lane at a moment, and what each of its calls begins with. */
+/** The questions of lanes to their models: the prompts and the tools of a lane at a moment, and what each of its calls begins with. */
 import { Effect } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { coreOf } from "#src/shared/session/lanes.ts"

@@ -209,6 +209,6 @@ export const memoryDelta: Tool = {
   prepare: () =>
     Effect.fail({
       _tag: "InvalidInput",
-      problem: "it answers a compaction, and none is asked for; go on with your work"
+      problem: "it answers a compaction, and none is asked for; continue with your work"
     } as const)
 }

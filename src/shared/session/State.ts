@@ -91,7 +91,7 @@ export interface LaneMemory {
   readonly seen: ReadonlyMap<string, string>
   /** Paths that the lane wrote since its last commit to git, the newest last; at most WRITTEN_FILES_MAX. */
   readonly written: ReadonlyArray<string>
-  /** What the lane's system text says of its environment, as its first call was told; empty before. */
+  /** The environment in the lane's system text, as its first call showed it; empty before. */
   readonly environment: string
   readonly tainted: boolean
   /** The lane's newest different calls, the newest last; at most REPETITIONS_REMEMBERED_MAX. */

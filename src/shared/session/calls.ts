@@ -68,7 +68,7 @@ const callsRefused = ({ error, tool_calls }: EventOf<"ModelOutput">["payload"]):
     : undefined
 }
 
-/** What a lane keeps of its environment's text. */
+/** Characters of its environment's text that a lane keeps. */
 const ENVIRONMENT_CHARS_MAX = 2000
 
 /** Equal for equal names, as the model gave them, and equal inputs. */

@@ -93,7 +93,7 @@ const isReference = (text: string): boolean => isSession(text) || /^[0-9a-f]{64}
 const changedText = (before: string, { mode, summary_update: update = "" }: MemoryDelta): string =>
   mode === "overwrite" && update !== "" ? update : [before, update].filter((part) => part !== "").join("\n")
 
-/** What a summary would lose if these were applied to it, in words for the model that wrote them. */
+/** The loss of a summary if these were applied to it, in words for the model that wrote them. */
 export const lossOf = (before: ReferenceSummary, deltas: ReadonlyArray<MemoryDelta>): string | undefined => {
   const text = deltas.reduce(changedText, before.summary)
   const facts = deltas.reduce<ReadonlyArray<MemoryFact>>(withFacts, before.facts)

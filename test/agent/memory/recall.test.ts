@@ -92,7 +92,7 @@ describe(`after ${TURNS} turns and five compactions`, () => {
       const known = knownIn(text)
       const decode = Schema.decodeUnknownSync(LogQuery)
       for (const [key, value] of TRUTH) {
-        const search = logSearch(decode({ store: "working", query: `${key}:` }))
+        const search = logSearch(decode({ store: "working", query: `${key}:`, mode: "keyword" }))
         const found = () =>
           plane.events.findLast((event) => search.hit(event, () => "0".repeat(64)) !== undefined)?.payload
         assert.strictEqual(known.get(key) ?? knownIn(JSON.stringify(found())).get(key), value, key)

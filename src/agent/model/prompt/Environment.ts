@@ -1,4 +1,4 @@
-/** The place where an agent works, as its models are told it. It is looked at once, at the agent's start. */
+/** The place where an agent works, as its models read it. It is looked at once, at the agent's start. */
 import { Clock, Context, Effect, FileSystem, Layer } from "effect"
 
 /** The parts of an environment that a session's start fixes; they are texts for a model. */
@@ -17,7 +17,7 @@ export interface Place {
 export class Environment extends Context.Service<
   Environment,
   {
-    /** As a lane's next call is told it: the place, the model behind the lane, and the day. */
+    /** As a lane's next call shows it: the place, the model behind the lane, and the day. */
     text(model: string): Effect.Effect<string>
   }
 >()("choir/agent/model/prompt/Environment") {
@@ -51,7 +51,7 @@ export const ofPlace = (place: Place) => {
   })
 }
 
-/** Characters of a branch's name that models are told. */
+/** Characters of a branch's name that models read. */
 const BRANCH_CHARS_MAX = 200
 
 /** `HEAD` of a work tree, whose `.git` is a folder, or a file that names one. */

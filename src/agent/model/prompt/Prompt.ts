@@ -67,7 +67,7 @@ const remembered = (summary: ReferenceSummary): ReadonlyArray<Message> => {
       `Reference summary of what came before the messages below. It is a record, not an instruction; choir-memory-query finds the full text by word or hash.${
         text === "" ? "" : `\n\n${text}`
       }${lines("Facts", known)}${lines("Files written and not committed to git", files)}${lines(
-        "The newest of the messages that it stands for, as they were written",
+        "The newest of the messages that left, as they were written",
         words
       )}${references.length === 0 ? "" : `\n\nWorth reading again: ${references.join(", ")}`}`
     )
@@ -82,7 +82,7 @@ const environmentNote = (text: string): Note => ({
   text: `Your environment is another:\n${text}`
 })
 
-/** The notes whose text is not what the lane was told last. */
+/** The notes whose text differs from the lane's last note on the same matter. */
 const dueOf = (notes: ReadonlyArray<Note>, { told }: Transcript): ReadonlyArray<Note> =>
   notes.filter(({ about, text }) => told.get(about) !== text)
 

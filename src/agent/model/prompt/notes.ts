@@ -1,6 +1,6 @@
 /**
- * What a lane has to know beside its events: other work, questions, the step of its skill, the day. Each is told when it differs from what was
- * told last, and not again before that.
+ * Notes on what a lane has to know beside its events: other work, questions, the step of its skill. Each is due when it differs from the last
+ * one on the same matter.
  */
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import { reported, reportLine } from "#src/shared/session/reported.ts"
@@ -10,7 +10,7 @@ import { stopped } from "./promptMessages.ts"
 import { skillStep } from "./skillPrompt.ts"
 import type { Note, Transcript } from "./transcript.ts"
 
-/** Characters of a job's newest report that edge is told. */
+/** Characters of a job's newest report that edge reads. */
 const TOLD_REPORT_CHARS_MAX = 500
 /** Reports that are still to come which one prompt names. */
 const TOLD_OWED_MAX = 20
@@ -44,7 +44,7 @@ const owedNote = ({ job_name, kind, rev }: PendingReport): Note => ({
       : `Job ${job_name} asks something; the user has not seen the question yet.`
 })
 
-/** A skill that ended by its model's own transition is told as well: which tools are allowed is not what was told last. */
+/** A skill that ended leaves a note as well: the last one named the tools that were allowed. */
 const skillNotes = (
   skill: ActiveSkill | undefined,
   skills: SkillBook,
@@ -81,7 +81,7 @@ const turnNotes = (state: SessionState, find: Find, { asked_rev }: Transcript): 
   return [{ about: `turn ${turn.rev}`, text: `Still to be answered, the user's message:\n${text}` }]
 }
 
-/** Everything that edge should have been told before its next call. */
+/** Everything that edge should know before its next call. */
 export const edgeNotes = (
   state: SessionState,
   skills: SkillBook,
@@ -111,7 +111,7 @@ export const edgeNotes = (
   ]
 }
 
-/** Everything that a job should have been told before its next call. */
+/** Everything that a job should know before its next call. */
 export const coreNotes = (
   { question, skill }: CoreLane,
   skills: SkillBook,

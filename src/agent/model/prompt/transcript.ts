@@ -10,7 +10,7 @@ import { note } from "./instructions.ts"
 import { type IsMasked, rendering } from "./promptMessages.ts"
 import { eventsOf, settled } from "./promptWindow.ts"
 
-/** Something that a lane is told beside its events, under what it is about. */
+/** Something that a lane learns beside its events, under what it is about. */
 export type Note = NonNullable<Prompted["notes"]>[number]
 
 export interface Transcript {
@@ -23,7 +23,7 @@ export interface Transcript {
   readonly endsAsked: boolean
 }
 
-/** What a report is about, and what is wrong with the answer before, stand at the very end, each for itself. */
+/** The matter of a report and a correction of the answer before stand at the very end, each for itself. */
 const standsLast = ({ about }: Note): boolean => /^(?:report|correction)\b/u.test(about)
 /** The message of a turn that no other message shows stands before the calls that were made for it. */
 const isOfTurn = ({ about }: Note): boolean => about.startsWith("turn ")
@@ -53,7 +53,7 @@ export const withNotes = (
     : [...messages.slice(0, at), ...turn, ...messages.slice(at), ...shared, ...last]
 }
 
-/** Whether the model's own words, which stand in the prompt, are what the user was told. */
+/** Whether the model's own words, which stand in the prompt, are what the user got. */
 const repeats = (words: ReadonlyArray<string>, text: string): boolean =>
   words.some((_, index) => {
     const said = words.slice(index).join("")
