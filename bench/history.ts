@@ -4,6 +4,7 @@ import { Effect, Result, Schedule } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { corePrompt } from "#src/agent/model/prompt/Prompt.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { WINDOW_REVS_MAX } from "#src/shared/session/lanes.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"
 import { type Started, startAgent } from "./agent.ts"
 import { onPostgres } from "./postgres.ts"
@@ -13,8 +14,6 @@ const EVENTS = 100_000
 const JOBS = 16
 /** With ten calls an answer, a step has 31 events. */
 const JOB_STEPS = Math.ceil(EVENTS / 31 / JOBS)
-/** The most that `memory.event_window` allows, in the context of a model by default. */
-const ROOM = { event_window: 1000, tokens: 128_000 }
 const IDENTITY = { user: "", soul: "", soulCore: "" }
 const SHOWN: ReadonlySet<ChoirEvent["event_type"]> = new Set(["ModelOutput", "ToolResultCommitted"])
 const PROMPTS = 100
@@ -47,7 +46,7 @@ const fullCore = (events: ReadonlyArray<ChoirEvent>): CoreLane => {
     .slice(0, stop)
     .filter(({ event_type, lane }) => lane === core.lane && SHOWN.has(event_type))
     .map(({ rev }) => rev)
-  return { ...core, window: window.slice(-ROOM.event_window) }
+  return { ...core, window: window.slice(-WINDOW_REVS_MAX) }
 }
 
 /** The first prompt makes every message; the next ones find most of them made. */
@@ -57,11 +56,12 @@ const promptMs = (events: ReadonlyArray<ChoirEvent>): number => {
     find: (rev: number) => events[rev - 1],
     identity: IDENTITY,
     isMasked: () => false,
-    skills: new Map()
+    skills: new Map(),
+    environment: ""
   }
   const times = Array.from({ length: 2 * PROMPTS }, () => {
     const started = performance.now()
-    corePrompt(core, sources, ROOM, undefined)
+    corePrompt(core, sources, events.length)
     return performance.now() - started
   })
   process.stderr.write(

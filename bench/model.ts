@@ -74,12 +74,13 @@ const taskOf = (body: string): RegExpExecArray | null => {
   return TASK.exec(body.slice(at, at + 400))
 }
 
-/** Offered in compactions alone; what a window gives way to is one sentence. */
+/** The beginning of a compaction's question; what a window gives way to is one sentence. */
+const COMPACTION = "<choir-note>\\nCompaction:"
 const DELTA = "choir-memory-delta"
 const DELTA_CALL = calls([call(DELTA, { mode: "overwrite", summary_update: "Files were read and written." })])
 
 const reply = (lane: string, body: string): { readonly text: string; readonly wait_ms: number } => {
-  if (body.includes(`"name":"${DELTA}"`)) return { text: DELTA_CALL, wait_ms: 0 }
+  if (body.includes(COMPACTION)) return { text: DELTA_CALL, wait_ms: 0 }
   const task = taskOf(body)
   if (task === null) return { text: says("reported"), wait_ms: 0 }
   const [, jobs, tool = "", count = "", latency = "", name = ""] = task

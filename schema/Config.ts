@@ -4,6 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { AllowedHost } from "./AllowedHost.ts"
+import { ModelApi } from "./Continuation.ts"
 import { CORE_JOBS_MAX } from "./Core.ts"
 import { GitIdentity } from "./GitIdentity.ts"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
@@ -35,11 +36,16 @@ export type Repo = typeof Repo.Type
 
 export const Workspace = Schema.Struct({ path: HostPath })
 
-/** An OpenAI-compatible chat model. `price` is USD per million tokens. */
+const Dollars = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
+
+/** A model behind an API of `api`. `price` is USD per million tokens; without `cache_read` and `cache_write` cached tokens cost as much as `input`. */
 export const Model = Schema.Struct({
   provider: Text,
   model: Text,
   endpoint: Url,
+  api: withDefault(ModelApi, "chat"),
+  cache: withDefault(Schema.Literals(["auto", "off"]), "auto"),
+  images: withDefault(Schema.Boolean, false),
   temperature: withDefault(Schema.NullOr(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 2 }))), 0.7),
   reasoning_effort: withDefault(Schema.NullOr(Text), null),
   secret: Schema.optionalKey(SecretName),
@@ -47,8 +53,10 @@ export const Model = Schema.Struct({
   context_window: withDefault(Positive, 128_000),
   price: Schema.optionalKey(
     Schema.Struct({
-      input: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)),
-      output: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
+      input: Dollars,
+      output: Dollars,
+      cache_read: Schema.optionalKey(Dollars),
+      cache_write: Schema.optionalKey(Dollars)
     })
   ),
   fallback: withDefault(Schema.Array(ResourceName), []),
@@ -152,6 +160,8 @@ const CrossRead = Schema.Union([Schema.Literals(["all", "none"]), Schema.Array(A
 export const MemoryConfig = Schema.Struct({
   event_window: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 4, maximum: 1000 })), 50),
   compact_at: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: 0.1, maximum: 0.95 })), 0.8),
+  /** The most tokens of a lane's window whatever the model's context, or null: each step reads them again. */
+  window_tokens_max: withDefault(Schema.NullOr(Positive), null),
   mid_term_sessions: withDefault(Positive, 10),
   summary_timeout_ms: withDefault(Positive, 30_000),
   cross_read: withDefault(CrossRead, "all")

@@ -79,6 +79,17 @@ export type ModelError = typeof ModelError.Type
 export const ModelToolCall = Schema.Struct({ call_id: CallId, name: Schema.String, input: Schema.Json })
 export type ModelToolCall = typeof ModelToolCall.Type
 
+/**
+ * The parts of a prompt beside the lane's events: the newest revision that the prompt shows, its new notes, each under what it is about,
+ * and, with the lane's first call, the environment that its system text ends with. Later prompts repeat all of it in its place.
+ */
+const Prompted = Schema.Struct({
+  rev: Rev,
+  notes: Schema.optionalKey(Schema.Array(Schema.Struct({ about: Schema.String, text: Schema.String }))),
+  environment: Schema.optionalKey(Schema.String)
+})
+export type Prompted = typeof Prompted.Type
+
 /** `interrupted` is what a call may have cost whose answer nobody waited for, whatever it was for; it moves no lane. */
 export const ModelOutput = Schema.Struct({
   call_id: CallId,
@@ -90,7 +101,8 @@ export const ModelOutput = Schema.Struct({
   continuation: Schema.optionalKey(Continuation),
   usage: Usage,
   latency_ms: Schema.Natural,
-  error: Schema.optionalKey(ModelError)
+  error: Schema.optionalKey(ModelError),
+  prompt: Schema.optionalKey(Prompted)
 })
 
 /** A valid call that waits for its locks. */
@@ -236,11 +248,12 @@ export const AgentMessage = Schema.Struct({
   failed: Schema.optionalKey(Schema.Literals(["again", "final", "stopped"]))
 })
 
-/** Something that a lane keeps knowing; `source_event` is the hash of the event that says so. */
+/** Something that a lane keeps knowing; `source_event` is the hash of the event that says so. A pinned one gives way to no other. */
 export const MemoryFact = Schema.Struct({
   key: Schema.String,
   value: Schema.String,
-  source_event: Schema.optionalKey(Sha256)
+  source_event: Schema.optionalKey(Sha256),
+  pinned: Schema.optionalKey(Schema.Boolean)
 })
 export type MemoryFact = typeof MemoryFact.Type
 
@@ -255,10 +268,12 @@ export const MemoryDelta = Schema.Struct({
 })
 export type MemoryDelta = typeof MemoryDelta.Type
 
+/** `words` are the newest messages of people among what left the lane's window, as they wrote them; absent where they stay as they were. */
 export const CompactionCommitted = Schema.Struct({
   signal_id: Schema.optionalKey(SignalId),
   delta: MemoryDelta,
-  boundary_rev: Rev
+  boundary_rev: Rev,
+  words: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
 /** A committed event as it is stored, sent, chained and printed. */

@@ -1,4 +1,5 @@
 /** The turn that the offline model is in, derived from the messages of a request; the model keeps no state. */
+import { Predicate } from "effect"
 import { type ChatRequest, type Message, textOf } from "./ChatCompletion.ts"
 import { parseInstruction } from "./Instruction.ts"
 import { parseJson } from "#demo/dialects/looseJson.ts"
@@ -23,6 +24,9 @@ export type Turn =
 const NOTE_MARK = "<choir-note>"
 const NOTE_END = /\n<\/choir-note>$/u
 const REPORT_MARK = "<choir-note>\nReport:"
+const ENDED_MARK = "<choir-note>\nJob ended: "
+const STILL_MARK = /^<choir-note>\nStill to be answered, the user's message:\n/u
+const COMPACTION_MARK = "<choir-note>\nCompaction:"
 const INJECTION_MARK = /^<choir-note>\n(?:Further instruction|The user adds while you work):/u
 const TASK = /^[ \t]*Task:/mu
 const HEADING = /^(?:#+ |[A-Z][A-Za-z _]{0,40}:)/u
@@ -30,6 +34,34 @@ const HEADING = /^(?:#+ |[A-Z][A-Za-z _]{0,40}:)/u
 const isInjection = (message: Message) => message.role === "user" && INJECTION_MARK.test(textOf(message))
 
 const withoutMark = (message: Message) => textOf(message).replace(INJECTION_MARK, "").replace(NOTE_END, "")
+
+/** Whether a request asks what to remember of its own conversation. */
+export const asksToRemember = ({ messages }: ChatRequest): boolean =>
+  messages.some((message) => textOf(message).startsWith(COMPACTION_MARK))
+
+/** The words of people and of the model in a conversation, and how jobs ended, without Choir's other notes. */
+export const saidIn = ({ messages }: ChatRequest): ReadonlyArray<readonly [speaker: string, text: string]> =>
+  messages.flatMap((message): ReadonlyArray<readonly [string, string]> => {
+    const text = textOf(message)
+    if (text.startsWith(ENDED_MARK)) return [["", text.slice(NOTE_MARK.length).replace(NOTE_END, "").trim()]]
+    if (message.role === "user") return text.startsWith(NOTE_MARK) ? [] : [["The user said", text]]
+    return message.role === "assistant" && text !== "" ? [["I said", text]] : []
+  })
+
+const jobOf = (text: string): unknown => {
+  const json = parseJson(text)
+  return Predicate.hasProperty(json, "job_name") ? json.job_name : undefined
+}
+
+/** A report's matter: the end of a job stands in a note of its own, which the report names. */
+const matterOf = (report: string, messages: ReadonlyArray<Message>): string => {
+  const [named = ""] = report.split("\n")
+  const ends = messages.flatMap((message) => {
+    const text = textOf(message)
+    return text.startsWith(ENDED_MARK) ? [text.slice(ENDED_MARK.length).replace(NOTE_END, "")] : []
+  })
+  return ends.findLast((end) => jobOf(end) !== undefined && jobOf(end) === jobOf(named)) ?? report
+}
 
 /** The lines of a core job's task: from `Task:` to the next heading of the prompt. */
 const taskOf = (text: string): string => {
@@ -67,7 +99,8 @@ export const turnOf = ({ messages, tools }: ChatRequest, spawnTool: string): Tur
   const mayStartJobs = tools?.some((tool) => tool.function.name === spawnTool) === true
   const isReport = (message: Message) => textOf(message).startsWith(REPORT_MARK)
   const isUser = (message: Message) =>
-    message.role === "user" && (!textOf(message).startsWith(NOTE_MARK) || isReport(message))
+    message.role === "user" &&
+    (!textOf(message).startsWith(NOTE_MARK) || isReport(message) || STILL_MARK.test(textOf(message)))
   const first = messages.findIndex(isUser)
   const opening = messages[first]
   const isCore = opening !== undefined && !mayStartJobs && TASK.test(textOf(opening))
@@ -75,9 +108,12 @@ export const turnOf = ({ messages, tools }: ChatRequest, spawnTool: string): Tur
   const start = isCore ? first : asked < 0 ? first : asked
   const message = messages[start]
   if (message === undefined) return { kind: "instructions", text: "", exchanges: [] }
-  const text = clip(textOf(message), OFFLINE_MODEL_TURN_CHARS_MAX).trimStart()
-  if (!isCore && text.startsWith(REPORT_MARK))
-    return { kind: "report", text: text.slice(REPORT_MARK.length).replace(NOTE_END, "").trim() }
+  const asking = clip(textOf(message), OFFLINE_MODEL_TURN_CHARS_MAX).trimStart()
+  if (!isCore && asking.startsWith(REPORT_MARK)) {
+    const report = asking.slice(REPORT_MARK.length).replace(NOTE_END, "").trim()
+    return { kind: "report", text: matterOf(report, messages) }
+  }
+  const text = STILL_MARK.test(asking) ? asking.replace(STILL_MARK, "").replace(NOTE_END, "") : asking
   const later = messages.slice(start + 1)
   const added = later.filter((other) => (isCore && isUser(other)) || isInjection(other)).map(withoutMark)
   return {

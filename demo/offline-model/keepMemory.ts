@@ -1,6 +1,7 @@
 /** How the offline model answers a compaction and the end of a session: it quotes what was said, the most that it can understand of it. */
 import { Predicate } from "effect"
 import { type ChatRequest, textOf } from "./ChatCompletion.ts"
+import { asksToRemember, saidIn } from "./Conversation.ts"
 import { parseJson } from "#demo/dialects/looseJson.ts"
 import { clip } from "./ToolResult.ts"
 
@@ -8,7 +9,7 @@ import { clip } from "./ToolResult.ts"
 const OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX = 200
 const OFFLINE_MODEL_MEMORY_CHARS_MAX = 1500
 
-/** The one tool that a request offers whose answer is a change of a reference summary. */
+/** The tool whose call answers a request to remember. */
 export const MEMORY_DELTA = "choir-memory-delta"
 
 /** The one tool that a request offers whose answer is the summary of a session. */
@@ -23,17 +24,25 @@ const contentOf = (text: string): string => {
   return Predicate.hasProperty(first, "content") && typeof first.content === "string" ? first.content : ""
 }
 
+const quoted = (speaker: string, text: string): string =>
+  clip([speaker, text.replaceAll(/\s+/gu, " ").trim()].filter(Boolean).join(": "), OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX)
+
 const quoteOf = (line: string): ReadonlyArray<string> => {
   const [, type = "", text = ""] = EVENT.exec(line) ?? []
-  const content = contentOf(text).replaceAll(/\s+/gu, " ").trim()
-  if (content === "") return []
-  return [clip([SPEAKERS[type], content].filter(Boolean).join(": "), OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX)]
+  const content = contentOf(text).trim()
+  return content === "" ? [] : [quoted(SPEAKERS[type] ?? "", content)]
+}
+
+const quotesOf = (request: ChatRequest): ReadonlyArray<string> => {
+  const last = request.messages.at(-1)
+  return asksToRemember(request)
+    ? saidIn(request).map(([speaker, text]) => quoted(speaker, text))
+    : (last === undefined ? "" : textOf(last)).split("\n").flatMap(quoteOf)
 }
 
 /** The newest quotes that fit. */
-const newestQuotes = ({ messages }: ChatRequest): ReadonlyArray<string> => {
-  const last = messages.at(-1)
-  const quotes = (last === undefined ? "" : textOf(last)).split("\n").flatMap(quoteOf)
+const newestQuotes = (request: ChatRequest): ReadonlyArray<string> => {
+  const quotes = quotesOf(request)
   const kept: Array<string> = []
   let left = OFFLINE_MODEL_MEMORY_CHARS_MAX
   for (const quote of quotes.toReversed()) {

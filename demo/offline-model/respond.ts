@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from "node:util"
 import { ToolName, toWireName } from "#schema/Tool.ts"
 import { type ChatCompletion, type ChatRequest, OFFLINE_MODEL, textOf } from "./ChatCompletion.ts"
-import { type Exchange, turnOf } from "./Conversation.ts"
+import { asksToRemember, type Exchange, turnOf } from "./Conversation.ts"
 import { type Instruction, parseInstructions } from "./Instruction.ts"
 import { keepMemory, MEMORY_DELTA, SESSION_SUMMARY, sumUp } from "./keepMemory.ts"
 import { reportSentence, smallTalk } from "./smallTalk.ts"
@@ -140,9 +140,9 @@ const promptChars = ({ messages, tools }: ChatRequest): number =>
 /** Tokens are counted as a quarter of the UTF-16 units, a common estimate for English text. */
 export const tokens = (chars: number): number => Math.ceil(chars / 4)
 
-/** The calls whose arguments are the answer, for which a request offers nothing else. */
+/** The calls whose arguments are the answer. */
 const askedForText = (request: ChatRequest, offered: ReadonlySet<string>) => {
-  if (offered.has(MEMORY_DELTA)) return { ask: [{ tool: MEMORY_DELTA, input: keepMemory(request) }] }
+  if (asksToRemember(request)) return { ask: [{ tool: MEMORY_DELTA, input: keepMemory(request) }] }
   return offered.has(SESSION_SUMMARY) ? { ask: [{ tool: SESSION_SUMMARY, input: sumUp(request) }] } : undefined
 }
 

@@ -2,6 +2,7 @@
  * The agent's program. It knows nothing but its way to choird, its folders and a bootstrap token; everything else choird tells it, and
  * what it commits counts once choird has acknowledged it.
  */
+import { existsSync } from "node:fs"
 import { parseArgs } from "node:util"
 import { NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Cause, Effect, Exit, FileSystem, Layer, Logger, Option, References, Runtime, Schema } from "effect"
@@ -16,6 +17,7 @@ import { layerEndpointClient } from "#src/shared/wire/endpoints.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { Environment } from "#src/agent/model/prompt/Environment.ts"
 import { fetchSecrets } from "#src/agent/control/fetchSecrets.ts"
 import { credentialHelper, gitHelper } from "#src/agent/git/credentials.ts"
 import { GitAccess } from "./git/GitAccess.ts"
@@ -63,7 +65,7 @@ const flags = Effect.try({
   catch: (error) => new BadInvocation({ problem: String(error) })
 })
 
-const Environment = Schema.Struct({
+const Variables = Schema.Struct({
   AGENT_ID: AgentId,
   CHOIR_SESSION_ID: SessionId,
   CHOIR_BOOTSTRAP_TOKEN: Schema.RedactedFromValue(Schema.NonEmptyString)
@@ -73,7 +75,7 @@ const Environment = Schema.Struct({
 const environment = Effect.suspend(() => {
   const { AGENT_ID, CHOIR_BOOTSTRAP_TOKEN, CHOIR_SESSION_ID } = process.env
   delete process.env["CHOIR_BOOTSTRAP_TOKEN"]
-  return Schema.decodeUnknownEffect(Environment)({ AGENT_ID, CHOIR_BOOTSTRAP_TOKEN, CHOIR_SESSION_ID })
+  return Schema.decodeUnknownEffect(Variables)({ AGENT_ID, CHOIR_BOOTSTRAP_TOKEN, CHOIR_SESSION_ID })
 }).pipe(Effect.mapError(({ message }) => new BadInvocation({ problem: message })))
 
 const introduction = (agent_id: AgentId, session_id: SessionId, image: ImageVersionFile): InitHello => {
@@ -137,6 +139,7 @@ const program = Effect.gen(function* () {
       Budget.layer,
       Llm.layer.pipe(Layer.provide(modelHttp)),
       Tokens.layer,
+      Environment.layer({ workspace: options.workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
       Workspace.layer({ root: options.workspace }),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], offline: besideProgram(OFFLINE) })
     ).pipe(Layer.provideMerge(recovered))

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, says } from "../support/testing/ScriptedModel.ts"
+import { calls, isCompaction, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
 import { REPLICATION_BYTES_MAX } from "#src/agent/control/Replication.ts"
 
@@ -17,19 +17,21 @@ const pass = (ms: number) =>
 /** Turns as long as they have to be, whose windows nobody compacts. */
 const config = () => {
   const given = agentConfig({ turn_max_steps: 10_000, message_max_steps: 10_000, max_tool_calls_per_session: 100_000 })
-  return { ...given, memory: { ...given.memory, event_window: 100_000, compact_at: 1_000_000 } }
+  const small = { ...given.models["small" as never], context_window: 1e9 }
+  return { ...given, models: { small } as never, memory: { ...given.memory, compact_at: 1_000_000 } }
 }
 
 /**
- * An agent that reads at each step until it is told that it is enough, and then answers. Its model takes 250 ms, its tool returns
+ * An agent that reads at each step until it is told that it is enough, and then answers. Its model takes 100 ms, its tool returns
  * `bytes`.
  */
 const reading = Effect.fnUntraced(function* (bytes: number) {
   const plane = yield* makeMemoryControlPlane
   const seen = { asked: 0, ran: [] as Array<string>, enough: false }
-  const script = () =>
-    Effect.as(Effect.sleep("250 millis"), undefined).pipe(
+  const script: Script = (messages) =>
+    Effect.as(Effect.sleep("100 millis"), undefined).pipe(
       Effect.map(() => {
+        if (isCompaction(messages)) return calls(["choir.memory.delta", { mode: "overwrite", summary_update: "Read." }])
         seen.asked += 1
         return seen.enough ? says("it is enough") : calls(["mem.read", { n: seen.asked }])
       })

@@ -157,7 +157,8 @@ const TIME_OF_DAY: Readonly<Record<string, string>> = {
   "session/CoreJob.ts": "what an earlier epoch committed is as old as its event says",
   "arbiter/Arbiter.ts": "the time of an event",
   "control/Replication.ts": "the time of a heartbeat",
-  "model/modelRequest.ts": "the date of Retry-After"
+  "model/modelRequest.ts": "the date of Retry-After",
+  "model/prompt/Environment.ts": "the day that models are told"
 }
 
 it("no code of an agent computes a span from the time of day", () => {

@@ -28,13 +28,7 @@ const offered = Effect.gen(function* () {
   const skills = Layer.succeed(SkillRegistry, bookOf(...BUILT_IN_SKILLS))
   const own = Layer.merge(Layer.mock(ControlPlane, {}), skills)
   const registry = yield* Effect.provide(ToolRegistry, layerRegistry({ choir: outside, root }, own))
-  const tools = [
-    ...registry.offered(EDGE),
-    ...registry.offered(EDGE, { skill: { tools: [], transitions: ["complete"] } }),
-    ...registry.offered(LaneId.make("core:a")),
-    deltaTool,
-    summaryTool
-  ]
+  const tools = [...registry.offered(EDGE), ...registry.offered(LaneId.make("core:a")), deltaTool, summaryTool]
   return [...new Map(tools.map((tool) => [tool.name, tool])).values()]
 })
 

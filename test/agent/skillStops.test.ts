@@ -11,7 +11,8 @@ import { bookOf, skillSpec } from "../support/skills.ts"
 /** Begins the skill once, and says whether it is in it. */
 const script: Script = (messages) =>
   Effect.sync(() => {
-    if (messages.some(({ content }) => content?.includes("You are in the step") === true)) return says("which one?")
+    const told = messages.findLast(({ content }) => /You are in the step|No skill is at work:/u.test(content ?? ""))
+    if (told?.content?.includes("You are in the step") === true) return says("which one?")
     return messages.some(({ role }) => role === "tool")
       ? says("free again")
       : calls(["choir.skill.start", { skill: "tidy", input: {} }])

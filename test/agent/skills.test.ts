@@ -3,8 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, type Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
-import { fromWireName } from "#schema/Tool.ts"
-import type { Message, Tool } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/agent/model/Conversation.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Said, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
@@ -20,11 +19,12 @@ const TOOLS = "choir.fs.read choir.fs.search choir.fs.find choir.fs.edit choir.f
     })
   )
 
-/** The step that a prompt tells of, and how many results of this step's calls it shows. */
+/** The step that a prompt was told of last, and the messages since. */
 const stepOf = (messages: ReadonlyArray<Message>) => {
-  const text = messages.findLast(({ content }) => content?.includes("You are in the step") === true)?.content ?? ""
+  const at = messages.findLastIndex(({ content }) => /You are in the step|No skill is at work:/u.test(content ?? ""))
+  const text = messages[at]?.content ?? ""
   const step = /You are in the step (\S+) of the skill/u.exec(text)?.[1]
-  return { step, text }
+  return { step, text, since: messages.slice(at + 1) }
 }
 const move = (on: string, output?: Schema.Json): Said =>
   calls(["choir.skill.transition", output === undefined ? { on } : { on, output }])
@@ -34,8 +34,8 @@ const isReport = (messages: ReadonlyArray<Message>) =>
 
 /** Follows careful_change in each of its steps: one call of a tool, then on. */
 const careful = (messages: ReadonlyArray<Message>): Said => {
-  const { step } = stepOf(messages)
-  const isDone = messages.some(({ content, role }) => role === "tool" && content?.includes(" done"))
+  const { since, step } = stepOf(messages)
+  const isDone = since.some(({ content, role }) => role === "tool" && content?.includes(" done"))
   switch (step) {
     case "understand":
       return isDone ? move("complete", { now: "a", later: "b" }) : calls(["choir.fs.read", { path: "notes.md" }])
@@ -115,34 +115,43 @@ const inSession = Effect.fnUntraced(function* (
 const answered = (plane: MemoryControlPlane) => spoken(plane.events).length > 0 && quiet(plane.state())
 
 describe("a skill on edge", () => {
-  it.effect("runs careful_change of the starter whole, each step with its tools and the results of those before", () =>
-    Effect.gen(function* () {
-      const seen: Array<{ readonly step: string; readonly text: string; readonly tools: ReadonlyArray<string> }> = []
-      const script: Script = (messages, tools) => {
-        const { step, text } = stepOf(messages)
-        if (step !== undefined) seen.push({ step, text, tools: tools.map((tool) => tool.name) })
-        return edgeRuns(begin("careful_change", { goal: "b" }), careful)(messages, tools)
-      }
-      const plane = yield* inSession(script, [carefulChange], answered)
-      assert.deepStrictEqual(transitions(plane.events), WHOLE)
-      check(plane.events, carefulChange)
-      assert.strictEqual(plane.state().edge.skill, undefined)
-      assert.strictEqual(spoken(plane.events)[0]?.payload.text, "all done")
-      for (const { step, text, tools } of seen) {
-        const allowed = (carefulChange.states[step]?.allowed_tools ?? []).map((name) => name.replaceAll(".", "-"))
-        assert.sameMembers([...tools], [...allowed, "choir-skill-transition"], step)
-        for (const [name, state] of Object.entries(carefulChange.states))
-          assert.strictEqual(text.includes(state.objective ?? "\0"), name === step, `${name} in the prompt of ${step}`)
-      }
-      const validate = seen.find(({ step }) => step === "validate")?.text ?? ""
-      const context = JSON.parse(/Context: (.*)/u.exec(validate)?.[1] ?? "null")
-      assert.deepStrictEqual(context, {
-        input: { goal: "b" },
-        steps: { understand: { now: "a", later: "b" }, plan: { files: ["notes.md"] }, modify: { changed: 1 } }
+  it.effect(
+    "runs careful_change of the starter whole, told in each step its tools and the results of those before",
+    () =>
+      Effect.gen(function* () {
+        const seen: Array<{ readonly step: string; readonly text: string }> = []
+        const offered = new Set<string>()
+        const script: Script = (messages, tools) => {
+          const { step, text } = stepOf(messages)
+          offered.add(tools.map((tool) => tool.name).join())
+          if (step !== undefined) seen.push({ step, text })
+          return edgeRuns(begin("careful_change", { goal: "b" }), careful)(messages, tools)
+        }
+        const plane = yield* inSession(script, [carefulChange], answered)
+        assert.deepStrictEqual(transitions(plane.events), WHOLE)
+        check(plane.events, carefulChange)
+        assert.strictEqual(plane.state().edge.skill, undefined)
+        assert.strictEqual(spoken(plane.events)[0]?.payload.text, "all done")
+        assert.strictEqual(offered.size, 1, "the tools of a lane are the same in each step, for the provider's cache")
+        for (const { step, text } of seen) {
+          const allowed = (carefulChange.states[step]?.allowed_tools ?? []).map((name) => name.replaceAll(".", "-"))
+          assert.include(text, `Tools of this step: ${allowed.join(", ") || "none"};`)
+          for (const [name, state] of Object.entries(carefulChange.states))
+            assert.strictEqual(
+              text.includes(state.objective ?? "\0"),
+              name === step,
+              `${name} in the prompt of ${step}`
+            )
+        }
+        const validate = seen.find(({ step }) => step === "validate")?.text ?? ""
+        const context = JSON.parse(/Context: (.*)/u.exec(validate)?.[1] ?? "null")
+        assert.deepStrictEqual(context, {
+          input: { goal: "b" },
+          steps: { understand: { now: "a", later: "b" }, plan: { files: ["notes.md"] }, modify: { changed: 1 } }
+        })
+        assert.include(validate, "checked_by")
+        assert.notInclude(seen[0]?.text, "checked_by", "the output's schema is shown where the skill may end")
       })
-      assert.include(validate, "checked_by")
-      assert.notInclude(seen[0]?.text, "checked_by", "the output's schema is shown where the skill may end")
-    })
   )
 
   it.effect("answers a forbidden tool, an unknown one and a wrong transition with what is allowed, and runs none", () =>
@@ -327,10 +336,10 @@ describe("a skill on edge", () => {
 })
 
 const jobRuns =
-  (start: Schema.Json, core: (messages: ReadonlyArray<Message>, tools: ReadonlyArray<Tool>) => Said): Script =>
-  (messages, tools) =>
+  (start: Schema.Json, core: (messages: ReadonlyArray<Message>) => Said): Script =>
+  (messages) =>
     Effect.sync(() => {
-      if (isCore(messages)) return core(messages, tools)
+      if (isCore(messages)) return core(messages)
       const isAsked = messages.at(-1)?.role === "user" && !isReport(messages)
       return isAsked ? calls(["choir.core.spawn", start]) : says("told")
     })
@@ -341,18 +350,17 @@ const JOB = { job_name: "work", task_spec: "tidy up", skill: { name: "careful_ch
 describe("a job with a skill", () => {
   it.effect("begins in it, keeps to it and ends with its output", () =>
     Effect.gen(function* () {
-      const offered: Array<ReadonlyArray<string | undefined>> = []
+      const report = calls(["choir.core.report", { kind: "progress", text: "reading" }])
+      let asked = 0
       const plane = yield* inSession(
-        jobRuns(JOB, (messages, tools) => {
-          offered.push(tools.map((tool) => fromWireName(tool.name)))
-          return careful(messages)
-        }),
+        jobRuns(JOB, (messages) => (asked++ === 0 ? report : careful(messages))),
         [carefulChange],
         reported
       )
       assert.deepStrictEqual(transitions(plane.events), WHOLE)
       assert.deepStrictEqual([stoppedJob(plane)?.outcome, stoppedJob(plane)?.result], ["completed", REPORT])
-      for (const names of offered) assert.notInclude(names, "choir.core.report", "the state's tools and no others")
+      const refused = ofType(plane.events, "ToolResultCommitted").find(({ lane }) => lane === "core:work")
+      assert.strictEqual(refused?.payload.status, "rejected", "the state's tools and no others")
       check(plane.events, carefulChange)
     })
   )

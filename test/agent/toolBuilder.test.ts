@@ -14,10 +14,10 @@ const MANIFEST = {
 }
 const PROPOSAL = { manifest: MANIFEST, reason: "to count words" }
 
-const step = (messages: ReadonlyArray<Message>) =>
-  messages
-    .flatMap(({ content }) => /You are in the step (\S+) of the skill tool-builder/u.exec(content ?? "")?.[1] ?? [])
-    .at(-1)
+const step = (messages: ReadonlyArray<Message>) => {
+  const told = messages.findLast(({ content }) => /You are in the step|No skill is at work:/u.test(content ?? ""))
+  return /You are in the step (\S+) of the skill tool-builder/u.exec(told?.content ?? "")?.[1]
+}
 
 /** Proposes too early once, and then as the skill says. */
 const makeScript = (): Script => {

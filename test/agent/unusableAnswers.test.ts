@@ -164,7 +164,7 @@ const working = Effect.fnUntraced(function* (replies: ReadonlyArray<double.Reply
   const own = [...replies]
   yield* talk.provider.otherwise(({ body }) => {
     const text = JSON.stringify(body)
-    if (text.includes("You are a core job")) return own.shift() ?? double.failing(500, "no reply left")
+    if (text.includes("You carry out one task")) return own.shift() ?? double.failing(500, "no reply left")
     if (text.includes("<choir-note>\\nReport:")) return double.answer("it ended")
     return text.includes('"name":"choir-core-spawn"') ? double.answer("fine") : spawn
   })

@@ -160,8 +160,9 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     id: "6a",
     invariant: 6,
     file: "src/shared/session/calls.ts",
-    find: "const next = inWindow(withLane(moved, lane, { calls, step }), lane, rev)",
-    replace: "const next = inWindow(inWindow(withLane(moved, lane, { calls, step }), lane, rev), EDGE, rev)",
+    find: "const next = inWindow(withLane(moved, lane, { calls, step, ...environment }), lane, rev)",
+    replace:
+      "const next = inWindow(inWindow(withLane(moved, lane, { calls, step, ...environment }), lane, rev), EDGE, rev)",
     why: "a job's outputs come into edge's window",
     red: "edge was shown what the job thought"
   },

@@ -50,6 +50,8 @@ const calls = (name: string, inputs: ReadonlyArray<unknown>) =>
     "tool_calls"
   )
 
+/** The beginning of a compaction's question. */
+const COMPACTION = "<choir-note>\\nCompaction:"
 const DELTA = "choir-memory-delta"
 const REMEMBERED = calls(DELTA, [{ mode: "overwrite", summary_update: "Files were read." }])
 
@@ -60,7 +62,7 @@ const turn = async (): Promise<void> => {
 }
 
 const answer = async (body: string): Promise<string> => {
-  if (body.includes(`"name":"${DELTA}"`)) return REMEMBERED
+  if (body.includes(COMPACTION)) return REMEMBERED
   if (body.includes('"name":"choir-core-report"')) {
     if (ended) return says("done")
     await turn()

@@ -11,6 +11,7 @@ import { Budget } from "#src/agent/model/Budget.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { Environment, ofPlace } from "#src/agent/model/prompt/Environment.ts"
 import { fetchSecrets } from "#src/agent/control/fetchSecrets.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
@@ -24,9 +25,10 @@ import { Tokens } from "#src/agent/model/Tokens.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import type { AnyTool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn } from "#src/agent/tools/coreTools.ts"
-import { memoryCompact } from "#src/agent/tools/memoryTools.ts"
+import { memoryCompact, memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import { PLACE } from "../support/testing/TestAgent.ts"
 import { AGENT } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
 import type { Server, Wire } from "./Network.ts"
@@ -90,6 +92,7 @@ const registry = (world: World, agent: AgentIdentity) =>
         coreList(arbiter.state),
         coreReport,
         memoryCompact(compactor.request),
+        memoryDelta,
         ...(world.setup.proposes ? proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }) : []),
         ...(world.setup.skills.size === 0 ? [] : [skillStart(world.setup.skills), skillTransition]),
         ...simTools(world, agent)
@@ -115,7 +118,8 @@ const session = Effect.fnUntraced(function* (
     Budget.layer,
     Llm.layer.pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, models))),
     tokens,
-    Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" })
+    Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
+    Layer.succeed(Environment, ofPlace(PLACE))
   ).pipe(Layer.provideMerge(recovered))
   const tools = registry(world, agent).pipe(Layer.provideMerge(layerModels(guards)))
   const probe = Layer.effectDiscard(

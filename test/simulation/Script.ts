@@ -48,8 +48,12 @@ const TOOLS = [
 const LAST_WORDS_CHARS = EVENT_BYTES_MAX - 2048
 const SCHEMA = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] }
 
-/** Who asks: edge has the tool that spawns, a core the one that reports, and a summary has neither. */
-const roleOf = ({ tools = [] }: Asked): "edge" | "core" | "summary" => {
+const startsWith = (message: Message | undefined, begin: string): boolean =>
+  message?.content?.startsWith(begin) === true
+
+/** Who asks: edge has the tool that spawns, a core the one that reports; what is to be remembered is asked in a note, or without both tools. */
+const roleOf = ({ messages, tools = [] }: Asked): "edge" | "core" | "summary" => {
+  if (messages.some((message) => startsWith(message, "<choir-note>\nCompaction:"))) return "summary"
   const names = new Set(tools.map((tool) => tool.function.name))
   if (names.has("choir-core-spawn")) return "edge"
   return names.has("choir-core-report") ? "core" : "summary"
@@ -94,7 +98,10 @@ export class Script {
     const role = roleOf(asked)
     const wantsJson = asked.messages.some(({ content, role }) => role === "user" && (content ?? "").includes('"ok"'))
     const final = wantsJson ? '{"ok":true}' : `said ${++this.#count}`
-    const isInSkill = asked.tools?.some((tool) => tool.function.name === "choir-skill-transition") === true
+    const step = asked.messages.findLast(({ content }) =>
+      /You are in the step|No skill is at work:/u.test(content ?? "")
+    )
+    const isInSkill = role !== "summary" && step?.content?.includes("You are in the step") === true
     if (isInSkill && !this.#faults.calm && this.#hands && role === "edge" && this.#draw.chance(0.5))
       return { calls: [this.#spawn()] }
     if (isInSkill) return this.#faults.calm ? says(final) : this.#skill(final)
@@ -242,7 +249,7 @@ export class Script {
   #summary({ messages, tools = [] }: Asked): Said {
     const draw = this.#draw
     if (tools.some((tool) => tool.function.name === "choir-session-summary")) return this.#farewell()
-    const hash = /^[0-9a-f]{8,}/mu.exec(messages.at(-1)?.content ?? "")?.[0]
+    const hash = /hash ([0-9a-f]{12})/u.exec(messages.findLast(({ role }) => role === "user")?.content ?? "")?.[1]
     const kind = this.#faults.active("hostile-model") ? draw.below(6) : 0
     if (kind === 5) return says("I would rather talk")
     if (kind === 4) return { calls: [{ name: "choir-memory-delta", args: { mode: "burn" } }] }
@@ -255,7 +262,7 @@ export class Script {
       mode: draw.chance(0.8) ? "append" : "overwrite",
       summary_update: `remembered ${++this.#count}`,
       ...(hash === undefined ? {} : { add_references: [hash] }),
-      ...(draw.chance(0.3) ? { add_fact: { key: `key ${draw.below(5)}`, value: "a fact" } } : {})
+      ...(draw.chance(0.3) ? { add_facts: [{ key: `key ${draw.below(5)}`, value: "a fact" }] } : {})
     }
     return { calls: [{ name: "choir-memory-delta", args }] }
   }

@@ -28,7 +28,8 @@ export const offered = ({ body }: ProviderRequest): ReadonlyArray<string> =>
     .sort()
 
 /** A compaction may come between any two turns, so that no script can tell its place. */
-export const isCompaction = (request: ProviderRequest): boolean => offered(request).join() === "choir-memory-delta"
+export const isCompaction = (request: ProviderRequest): boolean =>
+  JSON.stringify(request.body).includes("<choir-note>\\nCompaction:")
 
 export const patiently = <A, E>(look: Effect.Effect<A, E>) =>
   Effect.retry(look, Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(1200)]))

@@ -33,7 +33,10 @@ export const layerRegistry = <A, E, R>(
         AgentSettings.layer(repo === undefined ? settings : { ...settings, config: { ...settings.config, repo } }),
         own,
         Layer.mock(Replication, { acked: () => 0, reached: () => Effect.void }),
-        Layer.mock(Compactor, { request: () => Effect.void }),
+        Layer.mock(Compactor, {
+          request: () => Effect.void,
+          shortening: () => ({ now: Effect.void, later: Effect.void })
+        }),
         SecretStore.layer,
         Workspace.layer({ root }),
         ProcessRunner.layer({ ownsPidNamespace: false, offline: OFFLINE_PROGRAM }),

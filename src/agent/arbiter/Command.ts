@@ -116,6 +116,8 @@ export type Command =
       readonly lane: LaneId
       readonly deltas: ReadonlyArray<MemoryDelta>
       readonly boundary_rev: number
+      /** The newest messages of people that the summary keeps as they were written. */
+      readonly words?: ReadonlyArray<string>
       readonly signal_id?: string
     }
   | {

@@ -170,7 +170,7 @@ const make = (session_id: SessionId) => {
 }
 
 /** Canonical bytes of a lane's window that stay in memory however old they are; no prompt holds more. */
-const RESIDENT_WINDOW_BYTES_MAX = 4 * 1024 * 1024
+export const RESIDENT_WINDOW_BYTES_MAX = 4 * 1024 * 1024
 
 /** The newest of a window, up to RESIDENT_WINDOW_BYTES_MAX. */
 const newest = (window: ReadonlyArray<number>, bytesOf: (rev: number) => number): ReadonlyArray<number> => {

@@ -104,14 +104,15 @@ const refuseMessage = (
 
 /** All of a summary's changes are one batch, so that no prompt shows half of them. */
 const compact = (command: Extract<Command, { type: "Compact" }>): Decision => {
-  const { boundary_rev, deltas, lane, signal_id } = command
+  const { boundary_rev, deltas, lane, signal_id, words } = command
   const signal = signal_id === undefined ? {} : { signal_id: SignalId.make(signal_id) }
+  const kept = words === undefined ? {} : { words }
   const nothing = { mode: "append" } as const
   return accept(
     ...(deltas.length === 0 ? [nothing] : deltas).map((delta, index): EventDraft => ({
       event_type: "CompactionCommitted",
       lane,
-      payload: { delta, boundary_rev, ...(index === 0 ? signal : {}) }
+      payload: { delta, boundary_rev, ...(index === 0 ? { ...signal, ...kept } : {}) }
     }))
   )
 }

@@ -24,10 +24,10 @@ import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
 import { makeAskHost } from "#src/agent/tools/hostTool.ts"
-import { memoryCompact, memoryQuery } from "#src/agent/tools/memoryTools.ts"
+import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
-import { SKILL_TRANSITION, type SkillRules } from "#src/agent/arbiter/decideSkills.ts"
+import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import { isCut } from "#src/agent/arbiter/finalWords.ts"
 
 /** Finds tools for lanes. */
@@ -36,8 +36,11 @@ export class ToolRegistry extends Context.Service<
   {
     /** The tool behind the name that a model used, if the lane may see it. */
     find(lane: LaneId, wireName: string): AnyTool | undefined
-    /** The tools that a lane's model is offered; a job's constraints and the state of a skill narrow them. */
-    offered(lane: LaneId, narrowing?: Narrowing): ReadonlyArray<Tool>
+    /**
+     * The tools that a lane's model is offered, the same in each of its calls: a job's own constraint narrows them, empty for none. What a step
+     * of a skill does not allow is offered and refused.
+     */
+    offered(lane: LaneId, allowed?: ReadonlyArray<string>): ReadonlyArray<Tool>
     /** The wire names a lane may use, for the answer to a call that was refused. */
     names(lane: LaneId): ReadonlyArray<string>
     /** Whether models see only status and summary of the tool's results (`prompt_mask`); by the name in either spelling. */
@@ -73,6 +76,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryQuery(yield* EventLog, arbiter.state, yield* makeAskHost, (name) => isMasked(name)),
     coreReport,
     memoryCompact(compactor.request),
+    memoryDelta,
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
     ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])
   ]
@@ -121,25 +125,15 @@ export const argumentsProblem = (
     : `the arguments of ${name} are not a JSON object: ${parseProblem(input)}. Nothing was run. ${shown}`
 }
 
-/** The limits on a lane's tools at a moment. */
-export interface Narrowing {
-  /** A job's own constraint; empty allows all. */
-  readonly allowed?: ReadonlyArray<string>
-  /** The rules of the state that the lane's skill is in. */
-  readonly skill?: SkillRules | undefined
-}
-
 const isVisible = (lane: LaneId, { lanes }: AnyTool): boolean =>
   lanes === "both" || (lanes === "edge") === (jobOf(lane) === undefined)
 
-/** A job may always report and move its skill on, whatever its constraints allow. */
-export const isConstrainable = (name: string): boolean => name !== "choir.core.report" && name !== SKILL_TRANSITION
+/** A job may always report, move its skill on and keep its memory, whatever its constraints allow. */
+export const isConstrainable = (name: string): boolean =>
+  name !== "choir.core.report" && name !== "choir.memory.delta" && name !== SKILL_TRANSITION
 
-const fits = (name: string, { allowed = [], skill }: Narrowing): boolean => {
-  if (name === SKILL_TRANSITION) return skill !== undefined
-  if (skill !== undefined && !skill.tools.some((tool) => tool === name)) return false
-  return allowed.length === 0 || allowed.includes(name) || !isConstrainable(name)
-}
+const fits = (name: string, allowed: ReadonlyArray<string>): boolean =>
+  allowed.length === 0 || allowed.includes(name) || !isConstrainable(name)
 
 const offeredTool = ({ llm }: AnyTool): Tool => ({
   name: toWireName(llm.name),
@@ -159,9 +153,9 @@ export const toolTable = (all: ReadonlyArray<AnyTool>) => {
       const tool = byName.get(wireName.replaceAll(".", "-"))
       return tool !== undefined && isVisible(lane, tool) ? tool : undefined
     },
-    offered: (lane: LaneId, narrowing: Narrowing = {}): ReadonlyArray<Tool> =>
+    offered: (lane: LaneId, allowed: ReadonlyArray<string> = []): ReadonlyArray<Tool> =>
       seenBy(lane)
-        .filter(({ llm }) => fits(llm.name, narrowing))
+        .filter(({ llm }) => fits(llm.name, allowed))
         .flatMap((tool) => shown.get(tool) ?? []),
     names: (lane: LaneId) => seenBy(lane).map((tool) => toWireName(tool.llm.name))
   }

@@ -1,30 +1,66 @@
 /**
- * Keeps the windows of lanes small: when one is full, or on request, a model says what to remember of the oldest
- * events, and one commit swaps them for that. The lane keeps running meanwhile; a call that fails leaves its window as it is.
+ * Keeps the windows of lanes small: when one is full, or on request, the lane's own model says what to remember of the oldest events, at the end
+ * of the very prompt that it continues from, and one commit swaps them for that. The lane keeps running meanwhile and waits only where its next
+ * prompt would be over the limit. Where the model gives nothing usable twice, lines made without a model stand in (D51).
  */
-import { Context, Effect, FiberSet, Layer, Queue } from "effect"
-import type { ChoirEvent } from "#schema/Event.ts"
-import type { AgentConfig } from "#schema/Config.ts"
-import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { Context, Deferred, Effect, FiberSet, Layer, Queue } from "effect"
+import type { MemoryDelta } from "#schema/Event.ts"
+import type { LaneId } from "#schema/Ids.ts"
 import { compactionLimit } from "#src/shared/session/compacted.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
+import { lossOf } from "#src/shared/session/memory.ts"
 import type { CoreLane, EdgeLane } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd } from "#src/agent/arbiter/Arbiter.ts"
-import { outputTokensMax } from "#src/agent/model/chatCompletion.ts"
-import { textsOf } from "#src/agent/model/Conversation.ts"
-import { compactionPrompt, deltasOf, deltaTool, foldedCount, type Folding, foldingOf } from "./compaction.ts"
+import { type Message, textsOf, type Tool } from "#src/agent/model/Conversation.ts"
+import {
+  askedAgain,
+  compactionNote,
+  deltasOf,
+  deltaTool,
+  type Folding,
+  foldingOf,
+  leavingCount,
+  wordsOf
+} from "./compaction.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
-import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
-import { ModelCalls, presentModel } from "#src/agent/model/ModelCalls.ts"
-import { coreSystem, edgeSystem } from "#src/agent/model/prompt/Prompt.ts"
+import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
 import type { IsMasked } from "#src/agent/model/prompt/promptMessages.ts"
-import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { PROMPT_CHARS_PER_TOKEN, Tokens } from "#src/agent/model/Tokens.ts"
+import { Tokens } from "#src/agent/model/Tokens.ts"
+import { withStubs } from "./stubs.ts"
+import { isClearlySmall, promptTokens, windowFill, windowLimit } from "./windowSize.ts"
 
 /** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */
 const COMPACTION_ORDERS_MAX = 100
+/** How often the model of a compaction is asked before lines without a model stand in. */
+const COMPACTION_ASKS_MAX = 2
+/** The share of the limit at which a compaction begins, so that most lanes never wait for one. */
+const BEGINS_AT = 0.92
+/** Of what a window may hold, the share that stays after a compaction at most. */
+const STAYS_MAX = 1 / 3
+/** A compaction that freed nothing is not tried again before the prompt has grown by this share of the limit. */
+const BACK_OFF = 0.1
+/** The fill of a window at which a compaction begins whatever its tokens, and at which the lane waits for it. */
+const FILL_BEGINS_AT = 0.7
+const FILL_WAITS_AT = 0.85
+/** Tokens of people's own messages that stay in the summary as they were written, and their share of what a window may hold. */
+const WORDS_TOKENS_MAX = 4000
+const WORDS_MAX = 1 / 6
+
+/** The beginning of a lane's next call. */
+export interface LanePrefix {
+  readonly model: string
+  readonly tools: ReadonlyArray<Tool>
+  readonly messages: ReadonlyArray<Message>
+}
+
+/** The prefixes of lanes, and what of results stays out of prompts. */
+export interface LaneView {
+  readonly isMasked: IsMasked
+  /** `undefined` for a job that does not run. */
+  readonly prefix: (lane: LaneId) => Effect.Effect<LanePrefix | undefined>
+}
 
 /** Compacts the windows of lanes. */
 export class Compactor extends Context.Service<
@@ -32,8 +68,12 @@ export class Compactor extends Context.Service<
   {
     /** Orders a compaction of all that can go, however small the window is. A signal's order ends in an event (docs/protocol.md, Push stream). */
     request(lane: LaneId, signal_id?: string): Effect.Effect<void>
-    /** Compacts what is full or ordered, one call a lane at a time; `isMasked` as in prompts. */
-    run(isMasked: IsMasked): Effect.Effect<never>
+    /** Begins a compaction where a lane's next call would pass the limit soon, and waits for it where it would pass it now. */
+    before(lane: LaneId, prefix: LanePrefix): Effect.Effect<void>
+    /** Compactions for a call of the lane whose provider finds the prompt too long. */
+    shortening(lane: LaneId): Shortening
+    /** Compacts what is full or ordered, one call a lane at a time. */
+    run(view: LaneView): Effect.Effect<never>
   }
 >()("choir/agent/memory/Compactor") {
   static readonly layer = Layer.effect(
@@ -42,173 +82,242 @@ export class Compactor extends Context.Service<
   )
 }
 
-/** The part of a lane's window that a summary replaces. */
+/** The part of a lane's window that a summary replaces, and the part that stays. */
 interface Plan {
   readonly memory: EdgeLane | CoreLane
-  readonly folding: ReadonlyArray<Folding>
+  readonly prefix: LanePrefix
+  readonly leaving: ReadonlyArray<Folding>
+  readonly staying: ReadonlyArray<Folding>
   readonly boundary_rev: number
 }
 
 const jobIdOf = (memory: EdgeLane | CoreLane | undefined) =>
   memory !== undefined && "job_id" in memory ? memory.job_id : undefined
 
-/** After these a lane's window is measured: it grew by what a model said or a tool found. */
-const GROWS: ReadonlySet<ChoirEvent["event_type"]> = new Set(["ModelOutput", "ToolResultCommitted", "AgentMessage"])
-
-const modelOf = (config: AgentConfig, memory: EdgeLane | CoreLane): string =>
-  "job_id" in memory ? presentModel(config, memory.lane, memory.model) : config.llm
-
-/** Tokens that the window may take: a share of what the model's context leaves beside the parts that never go. */
-const threshold = Effect.fnUntraced(function* (memory: EdgeLane | CoreLane) {
-  const settings = yield* AgentSettings
-  const skills = yield* SkillRegistry
-  const texts = yield* ImageTexts
-  const { config } = settings.current()
-  const model = settings.model(modelOf(config, memory))
-  const system = "job_id" in memory ? coreSystem(texts, skills) : edgeSystem(texts, skills)
-  const fixed = Math.ceil((system.content ?? "").length / PROMPT_CHARS_PER_TOKEN)
-  const context = model === undefined ? 0 : model.context_window - outputTokensMax(model) - fixed
-  return Math.max(0, config.memory.compact_at * context)
-})
-
-const isFull = Effect.fnUntraced(function* (memory: EdgeLane | CoreLane, folding: ReadonlyArray<Folding>) {
-  const settings = yield* AgentSettings
-  const tokens = yield* Tokens
-  const { config } = settings.current()
-  if (memory.window.length >= config.memory.event_window) return true
-  const limit = (yield* threshold(memory)) / tokens.factor(modelOf(config, memory))
-  const window = textsOf(folding.flatMap(({ messages }) => messages))
-  return !tokens.certainlyBelow(window, limit) && (yield* tokens.count(window)) > limit
-})
-
-/** The plan of a lane's compaction; undefined where its window is not full and nobody ordered one. */
-const plan = Effect.fnUntraced(function* (
-  memory: EdgeLane | CoreLane,
-  limit_rev: number,
-  ordered: boolean,
-  isMasked: IsMasked
-) {
+/** The plan of a lane's compaction; undefined where nothing can leave. An order takes all that can go. */
+const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, isOrdered: boolean) {
+  const arbiter = yield* Arbiter
   const log = yield* EventLog
   const settings = yield* AgentSettings
-  const folding = foldingOf(log, memory, isMasked)
-  if (!ordered && !(yield* isFull(memory, folding))) return undefined
-  const { event_window } = settings.current().config.memory
-  const limit = yield* threshold(memory)
-  const stay = ordered
-    ? { events: 0, chars: 0 }
-    : { events: Math.floor(event_window / 2), chars: (limit * PROMPT_CHARS_PER_TOKEN) / 2 }
-  const count = foldedCount(folding, stay, limit_rev, limit * PROMPT_CHARS_PER_TOKEN)
+  const tokens = yield* Tokens
+  const prefix = yield* view.prefix(lane)
+  const state = arbiter.state()
+  const memory = laneOf(state, lane)
+  if (memory === undefined || prefix === undefined) return undefined
+  const folding = foldingOf(log, memory, view.isMasked)
+  const limit = yield* windowLimit(prefix)
+  const factor = tokens.factor(prefix.model)
+  const sizes = yield* Effect.forEach(folding, ({ messages }) =>
+    Effect.map(tokens.count(textsOf(messages)), (counted) => counted * factor)
+  )
+  const stay = isOrdered
+    ? { events: 0, tokens: 0 }
+    : { events: settings.current().config.memory.event_window, tokens: limit * STAYS_MAX }
+  const count = leavingCount(folding, sizes, stay, compactionLimit(state, lane))
   const last = folding[count - 1]
   return last === undefined
     ? undefined
-    : ({ memory, folding: folding.slice(0, count), boundary_rev: last.event.rev } satisfies Plan)
+    : ({
+        memory,
+        prefix,
+        leaving: folding.slice(0, count),
+        staying: folding.slice(count),
+        boundary_rev: last.event.rev
+      } satisfies Plan)
 })
 
-/** The model's answer; no deltas when the call failed, which may also mean that the session's limit is reached. */
-const ask = Effect.fnUntraced(function* (lane: LaneId, { folding, memory }: Plan) {
+/** The changes that the lane's model wants; undefined where it gave nothing usable as often as it was asked. */
+const ask = Effect.fnUntraced(function* (lane: LaneId, { leaving, memory, prefix, staying }: Plan) {
   const calls = yield* ModelCalls
-  const settings = yield* AgentSettings
-  const model = modelOf(settings.current().config, memory)
-  return yield* calls
-    .ask(lane, "compaction", model, [deltaTool], () => compactionPrompt(memory.summary, folding))
+  const tools = prefix.tools.some(({ name }) => name === deltaTool.name) ? prefix.tools : [...prefix.tools, deltaTool]
+  const question = [...prefix.messages, compactionNote(memory.summary, leaving, staying)]
+  let more: ReadonlyArray<Message> = []
+  let last: ReadonlyArray<MemoryDelta> | undefined
+  for (let asks = 0; asks < COMPACTION_ASKS_MAX; asks++) {
+    const output = yield* calls
+      .ask(lane, "compaction", prefix.model, tools, () => ({ messages: [...question, ...more] }))
+      .pipe(Effect.orElseSucceed(() => undefined))
+    if (output === undefined) return undefined
+    if (output.payload.error !== undefined) continue
+    const deltas = deltasOf(output, memory.summary, leaving)
+    const loss = lossOf(memory.summary, deltas)
+    if (deltas.length > 0 && loss === undefined) return deltas
+    if (deltas.length > 0) last = deltas
+    more = askedAgain(output, loss ?? "no change of the summary came that fits the tool")
+  }
+  return last
+})
+
+/** The newest words of people that fit. */
+const newestWords = Effect.fnUntraced(function* ({ leaving, memory, prefix }: Plan) {
+  const tokens = yield* Tokens
+  const words = wordsOf(memory.summary, leaving)
+  const sizes = yield* Effect.forEach(words, (text) => tokens.count([text]))
+  let left = Math.min(WORDS_TOKENS_MAX, (yield* windowLimit(prefix)) * WORDS_MAX)
+  const from = sizes.findLastIndex((size) => {
+    left -= size
+    return left < 0
+  })
+  return words.slice(from + 1)
+})
+
+const stubbed = ({ leaving, memory }: Plan): ReadonlyArray<MemoryDelta> => [
+  { mode: "overwrite", summary_update: withStubs(memory.summary, leaving) }
+]
+
+/** Compacts one lane; whether its window became shorter. */
+const compact = Effect.fn("Compactor.compact")(function* (
+  lane: LaneId,
+  view: LaneView,
+  isOrdered: boolean,
+  signal_id: string | undefined
+) {
+  const arbiter = yield* Arbiter
+  const planned = yield* plan(lane, view, isOrdered)
+  if (planned === undefined) return false
+  const asked = yield* ask(lane, planned)
+  if (asked === undefined) yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace what left`)
+  const memory = laneOf(arbiter.state(), lane)
+  if (memory === undefined || jobIdOf(memory) !== jobIdOf(planned.memory)) return false
+  const { boundary_rev } = planned
+  const words = yield* newestWords(planned)
+  const order = signal_id === undefined ? {} : { signal_id }
+  return yield* arbiter
+    .commit({ type: "Compact", lane, deltas: asked ?? stubbed(planned), boundary_rev, words, ...order })
     .pipe(
-      Effect.map((output) => (output === undefined ? [] : deltasOf(output, memory.summary, folding))),
-      Effect.orElseSucceed(() => [])
+      Effect.as(true),
+      Effect.catch(({ reason }) => Effect.as(Effect.logWarning(`the compaction of ${lane} failed`, reason), false))
     )
 })
 
-const compaction = (lane: LaneId, deltas: ReturnType<typeof deltasOf>, boundary_rev: number, signal_id?: string) =>
-  ({ type: "Compact", lane, deltas, boundary_rev, ...(signal_id === undefined ? {} : { signal_id }) }) as const
-
-const make = Effect.fnUntraced(function* () {
-  const arbiter = yield* Arbiter
-  const settings = yield* AgentSettings
-  // Only these: the loggers and spans of who runs it stay as they are.
-  const context = Context.pick(
-    AgentSettings,
-    EventLog,
-    ImageTexts,
-    ModelCalls,
-    SkillRegistry,
-    Tokens
-  )(yield* Effect.context<AgentSettings | EventLog | ImageTexts | ModelCalls | Tokens>())
+/** The compactions that are due or ordered, one a lane at a time; `settle` is the whole of one. */
+const makeTurns = Effect.fnUntraced(function* () {
   const wake = yield* Queue.sliding<void>(1)
-  const grown = new Set<LaneId>()
   const orders = new Map<LaneId, ReadonlyArray<string | undefined>>()
-  // The length of a window whose compaction failed: it is tried again when it has grown by a quarter of `event_window`.
-  const failedAt = new Map<LaneId, number>()
+  const due = new Map<LaneId, Deferred.Deferred<void>>()
+  let isRunning = false
 
-  yield* arbiter.onCommit((events) => {
-    for (const { event_type, lane } of events) if (GROWS.has(event_type)) grown.add(lane)
-    if (grown.size > 0) Queue.offerUnsafe(wake, undefined)
-  })
-
-  const hasJustFailed = (memory: EdgeLane | CoreLane): boolean => {
-    const { length } = memory.window
-    const failed = failedAt.get("job_id" in memory ? memory.lane : EDGE)
-    return (
-      failed !== undefined && length >= failed && length < failed + settings.current().config.memory.event_window / 4
-    )
-  }
-
-  const failed = (lane: LaneId, why: string) => {
-    for (const known of failedAt.keys()) if (laneOf(arbiter.state(), known) === undefined) failedAt.delete(known)
-    failedAt.set(lane, laneOf(arbiter.state(), lane)?.window.length ?? 0)
-    return Effect.logWarning(`the compaction of ${lane} failed; its window stays as it is`, why)
-  }
-
-  const compact = Effect.fn("Compactor.compact")(function* (lane: LaneId, isMasked: IsMasked) {
-    const ordered = orders.get(lane) ?? []
+  /** The lane's compaction that began or is about to. */
+  const begin = (lane: LaneId) =>
+    Effect.sync(() => {
+      const done = due.get(lane) ?? Deferred.makeUnsafe<void>()
+      due.set(lane, done)
+      Queue.offerUnsafe(wake, undefined)
+      return done
+    })
+  const order = (lane: LaneId, signal_id?: string) =>
+    Effect.sync(() => {
+      orders.set(lane, [...(orders.get(lane) ?? []), signal_id].slice(-COMPACTION_ORDERS_MAX))
+      Queue.offerUnsafe(wake, undefined)
+    })
+  const ordered = (lane: LaneId) => {
+    const known = orders.get(lane) ?? []
     orders.delete(lane)
-    const signals = ordered.flatMap((signal_id) => signal_id ?? [])
-    const isOrdered = ordered.length > 0
-    const before = laneOf(arbiter.state(), lane)
-    const isDue = before !== undefined && (isOrdered || !hasJustFailed(before))
-    const planned = isDue ? yield* plan(before, compactionLimit(arbiter.state(), lane), isOrdered, isMasked) : undefined
-    if (planned !== undefined) {
-      const deltas = yield* ask(lane, planned)
-      const memory = laneOf(arbiter.state(), lane)
-      const isSame = memory !== undefined && jobIdOf(memory) === jobIdOf(planned.memory)
-      if (deltas.length > 0 && isSame)
-        yield* arbiter.commit(compaction(lane, deltas, planned.boundary_rev, signals[0])).pipe(
-          Effect.andThen(Effect.sync(() => failedAt.delete(lane))),
-          Effect.catch(({ reason }) => failed(lane, reason))
-        )
-      else yield* failed(lane, "the model gave no change that can be applied")
-    }
-    for (const signal_id of signals.filter((each) => isUnheard(each)(arbiter.state())))
-      yield* commitEnd(arbiter, compaction(lane, [], 0, signal_id), isUnheard(signal_id))
-  })
-
-  const run = (isMasked: IsMasked) =>
+    return known
+  }
+  const run = <R>(
+    settle: (lane: LaneId, ordered: ReadonlyArray<string | undefined>) => Effect.Effect<void, never, R>
+  ) =>
     Effect.gen(function* () {
       const fibers = yield* FiberSet.make<void>()
       const busy = new Set<LaneId>()
       // The lane is free before the wake: an order that came meanwhile would else be passed over, and nothing wakes for it again.
-      const done = (lane: LaneId) =>
-        Effect.sync(() => {
+      const over = (lane: LaneId) =>
+        Effect.suspend(() => {
+          const done = due.get(lane)
+          due.delete(lane)
           busy.delete(lane)
           Queue.offerUnsafe(wake, undefined)
+          return done === undefined ? Effect.void : Effect.asVoid(Deferred.succeed(done, undefined))
         })
+      const ended = Effect.suspend(() => {
+        isRunning = false
+        return Effect.forEach([...due.keys()], over, { discard: true })
+      })
+      yield* Effect.acquireRelease(
+        Effect.sync(() => (isRunning = true)),
+        () => ended
+      )
       return yield* Effect.forever(
         Effect.gen(function* () {
           yield* Queue.take(wake)
-          for (const lane of new Set([...grown, ...orders.keys()])) {
+          for (const lane of new Set([...due.keys(), ...orders.keys()])) {
             if (busy.has(lane)) continue
             busy.add(lane)
-            grown.delete(lane)
-            yield* FiberSet.run(fibers, Effect.ensuring(compact(lane, isMasked), done(lane)))
+            yield* FiberSet.run(fibers, Effect.ensuring(settle(lane, ordered(lane)), over(lane)))
           }
         })
       )
-    }).pipe(Effect.scoped, Effect.provide(context))
+    }).pipe(Effect.scoped)
+  return {
+    order,
+    begin,
+    /** Begins one and waits until it is over; at once where nothing runs them any more. */
+    done: (lane: LaneId) => Effect.flatMap(begin(lane), (done) => (isRunning ? Deferred.await(done) : Effect.void)),
+    isUnderWay: (lane: LaneId) => due.has(lane),
+    run
+  }
+})
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  // Only these: the loggers and spans of who runs it stay as they are.
+  const context = Context.pick(
+    AgentSettings,
+    Arbiter,
+    EventLog,
+    ModelCalls,
+    Tokens
+  )(yield* Effect.context<AgentSettings | Arbiter | EventLog | ModelCalls | Tokens>())
+  const log = yield* EventLog
+  const turns = yield* makeTurns()
+  // The tokens of a prompt whose window could not be made shorter.
+  const backedOff = new Map<LaneId, number>()
+
+  const windowOf = (lane: LaneId) => {
+    const memory = laneOf(arbiter.state(), lane)
+    return { boundary: memory?.boundary ?? 0, fill: windowFill(log, memory?.window ?? []) }
+  }
+  const backOff = (lane: LaneId, tokens: number, isShorter: boolean) => {
+    for (const known of backedOff.keys()) if (laneOf(arbiter.state(), known) === undefined) backedOff.delete(known)
+    if (isShorter) backedOff.delete(lane)
+    else backedOff.set(lane, tokens)
+  }
+
+  const before = Effect.fn("Compactor.before")(function* (lane: LaneId, prefix: LanePrefix) {
+    const { boundary, fill } = windowOf(lane)
+    if (fill <= FILL_BEGINS_AT && (yield* isClearlySmall(prefix, BEGINS_AT))) return
+    const limit = yield* windowLimit(prefix)
+    const tokens = yield* promptTokens(lane, prefix)
+    // A compaction that ended while tokens were counted has made another prompt of it.
+    if (windowOf(lane).boundary !== boundary) return
+    if (tokens <= limit * BEGINS_AT && fill <= FILL_BEGINS_AT) return
+    const failed = backedOff.get(lane)
+    if (failed !== undefined && tokens < failed + limit * BACK_OFF) return
+    const isOver = tokens > limit || fill > FILL_WAITS_AT
+    yield* isOver ? turns.done(lane) : turns.begin(lane)
+    if (!turns.isUnderWay(lane)) backOff(lane, tokens, windowOf(lane).boundary > boundary)
+  })
+
+  const settle = Effect.fnUntraced(function* (
+    lane: LaneId,
+    view: LaneView,
+    ordered: ReadonlyArray<string | undefined>
+  ) {
+    const signals = ordered.flatMap((signal_id) => signal_id ?? [])
+    yield* compact(lane, view, ordered.length > 0, signals[0])
+    for (const signal_id of signals.filter((each) => isUnheard(each)(arbiter.state())))
+      yield* commitEnd(arbiter, { type: "Compact", lane, deltas: [], boundary_rev: 0, signal_id }, isUnheard(signal_id))
+  })
 
   return Compactor.of({
-    request: (lane, signal_id) =>
-      Effect.sync(() => {
-        orders.set(lane, [...(orders.get(lane) ?? []), signal_id].slice(-COMPACTION_ORDERS_MAX))
-        Queue.offerUnsafe(wake, undefined)
-      }),
-    run
+    request: turns.order,
+    before: (lane, prefix) => Effect.provide(before(lane, prefix), context),
+    shortening: (lane) => ({ now: turns.done(lane), later: Effect.asVoid(turns.begin(lane)) }),
+    run: (view) =>
+      Effect.provide(
+        turns.run((lane, ordered) => settle(lane, view, ordered)),
+        context
+      )
   })
 })

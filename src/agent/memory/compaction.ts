@@ -1,19 +1,20 @@
 /** Which events of a lane give way to its summary, what the model is asked, and what of its answer counts. */
 import { Schema } from "effect"
-import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
+import type { ChoirEvent, EventOf, MemoryDelta, MemoryFact } from "#schema/Event.ts"
+import { EDGE } from "#schema/Ids.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
 import { answerTool } from "#src/agent/model/llmView.ts"
 import type { Message } from "#src/agent/model/Conversation.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { jsonBytes } from "#src/agent/model/prompt/inlineResult.ts"
-import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
-import { type IsMasked, messagesByEvent } from "#src/agent/model/prompt/promptMessages.ts"
-import { SUMMARY_CHARS_MAX, SUMMARY_FACT_CHARS_MAX, SUMMARY_REFERENCES_MAX } from "#src/shared/session/memory.ts"
+import { COMPACTION_INSTRUCTIONS, note, withoutNotes } from "#src/agent/model/prompt/instructions.ts"
+import { SHOWN_HASH_CHARS } from "#src/agent/model/prompt/Prompt.ts"
+import { type IsMasked, rendering, withCalls } from "#src/agent/model/prompt/promptMessages.ts"
+import { SUMMARY_CHARS_MAX, SUMMARY_FACTS_MAX, SUMMARY_REFERENCES_MAX } from "#src/shared/session/memory.ts"
+import { stubsOf } from "./stubs.ts"
 
 /** Of one event, what the model of a compaction is shown. */
 const COMPACTION_EVENT_CHARS_MAX = 8000
-/** Characters of an event's hash that models are shown and may refer to it by. */
-const MEMORY_HASH_CHARS = 12
 
 /** An event of a window as the compaction's model reads it. */
 export interface Folding {
@@ -32,12 +33,6 @@ const cuts = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<number> => {
   })
 }
 
-/** How much of a window is to stay; `events` may be 0 for all that may go. */
-export interface Stay {
-  readonly events: number
-  readonly chars: number
-}
-
 /** The content of a lane's window, as a model sees it. */
 export const foldingOf = (
   log: EventLog["Service"],
@@ -45,11 +40,11 @@ export const foldingOf = (
   isMasked: IsMasked
 ): ReadonlyArray<Folding> => {
   const events = memory.window.flatMap((rev) => log.find(rev) ?? [])
-  const messages = messagesByEvent("job_id" in memory ? "core" : "edge", events, isMasked)
-  return events.map((event, index) => ({
+  const render = rendering("job_id" in memory ? "core" : "edge", events, isMasked)
+  return events.map((event) => ({
     event,
     hash: event.rev < log.oldest() ? "" : log.hashAt(event.rev),
-    messages: messages[index] ?? []
+    messages: render(event)
   }))
 }
 
@@ -57,90 +52,109 @@ export const foldingOf = (
 export const foldingLine = ({ event, hash, messages }: Folding): string => {
   const text = messages.length === 0 ? "" : JSON.stringify(messages)
   const cut = text.length <= COMPACTION_EVENT_CHARS_MAX ? text : `${text.slice(0, COMPACTION_EVENT_CHARS_MAX)}…`
-  return `${hash.slice(0, MEMORY_HASH_CHARS)} ${event.event_type} ${cut}`.toWellFormed()
+  return `${hash.slice(0, SHOWN_HASH_CHARS)} ${event.event_type} ${cut}`.toWellFormed()
 }
 
+/** How much of a window stays at most. */
+export interface Stay {
+  readonly events: number
+  readonly tokens: number
+}
+
+/** Whether a turn of edge begins with an event, so that a cut before it parts no turn. */
+const beginsTurn = ({ event }: Folding): boolean =>
+  event.event_type === "UserMsg" || (event.event_type === "ModelOutput" && event.payload.purpose === "report")
+
 /**
- * How many of the oldest events are to be folded: enough that the rest fits `stay`, not more than fit `room_chars` of a prompt, none
- * after `limit_rev`. 0 when nothing can be.
+ * How many of the oldest events leave a window, so that what stays fits: none after `limit_rev`, no call without its result, and no part of
+ * a turn unless the open one alone is too much. 0 when nothing can. `tokens` are those of each event.
  */
-export const foldedCount = (
+export const leavingCount = (
   window: ReadonlyArray<Folding>,
+  tokens: ReadonlyArray<number>,
   stay: Stay,
-  limit_rev: number,
-  room_chars: number
+  limit_rev: number
 ): number => {
-  const lengths = window.map((folding) => foldingLine(folding).length)
-  const sizes = window.map(({ messages }) => JSON.stringify(messages).length)
-  let staying = sizes.reduce((total, length) => total + length, 0)
-  let asked = 0
-  let count = 0
-  const allowed = new Set(cuts(window.map(({ event }) => event)))
-  for (const [index, { event }] of window.entries()) {
-    if (event.rev > limit_rev) break
-    asked += lengths[index] ?? 0
-    if (asked > room_chars) break
-    staying -= sizes[index] ?? 0
-    if (allowed.has(index + 1)) count = index + 1
-    const left = window.length - (index + 1)
-    if (count === index + 1 && left <= stay.events && staying <= stay.chars) break
+  const allowed = cuts(window.map(({ event }) => event)).filter((count) => {
+    const last = window[count - 1]
+    return last !== undefined && last.event.rev <= limit_rev
+  })
+  const isTurn = (count: number) => {
+    const next = window[count]
+    return next === undefined || next.event.lane !== EDGE || beginsTurn(next)
   }
-  return count
+  const fits = (count: number) =>
+    window.length - count <= stay.events && tokens.slice(count).reduce((sum, each) => sum + each, 0) <= stay.tokens
+  return allowed.find((count) => isTurn(count) && fits(count)) ?? allowed.find(fits) ?? allowed.at(-1) ?? 0
 }
 
 /** The limit of all deltas of one answer together, far below that of a commit (COMMIT_BYTES_MAX). */
 const COMPACTION_BYTES_MAX = 256 * 1024
 
-const factText = (text: string): string => text.slice(0, SUMMARY_FACT_CHARS_MAX).toWellFormed()
-
 const Reference = Schema.String.check(Schema.isMaxLength(64))
 const FactInput = Schema.Struct({
   key: Schema.NonEmptyString.annotate({ description: "A short key" }),
   value: Schema.String.annotate({ description: "The fact" }),
+  pinned: Schema.optionalKey(Schema.Boolean.annotate({ description: "It must never be lost" })),
   source_event: Schema.optionalKey(Reference.annotate({ description: "The hash of the event that says so" }))
 })
-/** A change of the reference summary as a model writes it: hashes may be the short ones that it was shown. */
+/** Changes of the reference summary as a model writes them: hashes may be the short ones that it was shown. */
 const DeltaInput = Schema.Struct({
   mode: Schema.Literals(["append", "overwrite"]).annotate({
-    description: "Whether summary_update is added or replaces the text"
+    description: "Whether summary_update is added to the text or replaces it"
   }),
-  summary_update: Schema.optionalKey(
-    Schema.String.check(Schema.isMaxLength(SUMMARY_CHARS_MAX)).annotate({ description: "Plain sentences" })
+  summary_update: Schema.optionalKey(Schema.String.annotate({ description: "Text under the fixed headings" })),
+  add_facts: Schema.optionalKey(
+    Schema.Array(FactInput).annotate({ description: "Facts to keep; a known key is replaced" })
+  ),
+  remove_facts: Schema.optionalKey(
+    Schema.Array(Schema.NonEmptyString).annotate({ description: "Keys of facts that no longer hold" })
   ),
   add_references: Schema.optionalKey(
     Schema.Array(Reference).annotate({ description: "Hashes of events worth reading again" })
   ),
   remove_references: Schema.optionalKey(
-    Schema.Array(Reference).annotate({ description: "Hashes that are not needed any more" })
-  ),
-  add_fact: Schema.optionalKey(FactInput.annotate({ description: "One fact" })),
-  remove_fact: Schema.optionalKey(
-    Schema.Struct({ key: Schema.NonEmptyString.annotate({ description: "The key of the fact" }) }).annotate({
-      description: "A fact that does not hold any more"
-    })
+    Schema.Array(Reference).annotate({ description: "Hashes that are no longer needed" })
   )
 })
-const DELTA = answerTool("choir.memory.delta", "Change the lane's reference summary.", DeltaInput)
+const DELTA = answerTool(
+  "choir.memory.delta",
+  "Change your reference summary. Only for a compaction; refused at any other time.",
+  DeltaInput
+)
 
-/** The one tool of a compaction. */
+/** The tool that answers a compaction. Every call of a lane offers it, so that all of them begin alike. */
 export const deltaTool = DELTA.tool
+export const deltaView = DELTA.view
 
-export const compactionPrompt = (
-  summary: ReferenceSummary,
-  folding: ReadonlyArray<Folding>
-): ReadonlyArray<Message> => [
-  { role: "system", content: COMPACTION_INSTRUCTIONS },
-  {
-    role: "user",
-    content: `Reference summary (its text may have ${SUMMARY_CHARS_MAX} characters):\n${JSON.stringify(summary)}\n\nEvents, oldest first:\n${folding.map(foldingLine).join("\n")}`
-  }
-]
+/** Events that leave and are listed by hash; of more the newest. */
+const LISTED_EVENTS_MAX = 60
+
+/** The question that a compaction adds to the lane's own prompt: which part of it leaves, and how to answer. */
+export const compactionNote = (
+  { facts, summary }: ReferenceSummary,
+  leaving: ReadonlyArray<Folding>,
+  staying: ReadonlyArray<Folding>
+): Message => {
+  const stubs = stubsOf(leaving)
+  const [next] = stubsOf(staying)
+  return note(
+    [
+      COMPACTION_INSTRUCTIONS,
+      `Your summary has ${summary.length} of ${SUMMARY_CHARS_MAX} characters and ${facts.length} of ${SUMMARY_FACTS_MAX} facts.`,
+      next === undefined
+        ? "All messages above leave."
+        : `The messages above leave up to this one, which stays with all that follow it: ${next}`,
+      `What leaves:\n${stubs.slice(-LISTED_EVENTS_MAX).join("\n")}`
+    ].join("\n\n")
+  )
+}
 
 /** The full hash behind what a model wrote, if it was shown such an event or the summary holds it already. */
 const resolver = (summary: ReferenceSummary, folding: ReadonlyArray<Folding>) => {
   const known = [...folding.map(({ hash }) => hash), ...summary.referenced_events, ...summary.referenced_sessions]
   return (text: string): ReadonlyArray<string> => {
-    const found = text.length < MEMORY_HASH_CHARS ? undefined : known.find((hash) => hash.startsWith(text))
+    const found = text.length < SHOWN_HASH_CHARS ? undefined : known.find((hash) => hash.startsWith(text))
     return found === undefined ? [] : [found]
   }
 }
@@ -167,25 +181,50 @@ export const deltasOf = (
   folding: ReadonlyArray<Folding>
 ): ReadonlyArray<MemoryDelta> => {
   const resolve = resolver(summary, folding)
-  const deltas = DELTA.answers(payload.tool_calls).map((delta): MemoryDelta => {
-    const { add_fact, add_references, mode, remove_fact, remove_references, summary_update } = delta
-    const source = add_fact?.source_event === undefined ? undefined : resolve(add_fact.source_event)[0]
-    return {
-      mode,
-      ...(summary_update === undefined ? {} : { summary_update }),
-      ...(add_references === undefined ? {} : { add_references: resolved(add_references, resolve) }),
-      ...(remove_references === undefined ? {} : { remove_references: resolved(remove_references, resolve) }),
-      ...(add_fact === undefined
-        ? {}
-        : {
-            add_fact: {
-              key: factText(add_fact.key),
-              value: factText(add_fact.value),
-              ...(source === undefined ? {} : { source_event: source })
-            }
-          }),
-      ...(remove_fact === undefined ? {} : { remove_fact: { key: factText(remove_fact.key), value: "" } })
-    }
+  const deltas = DELTA.answers(payload.tool_calls).flatMap((input): ReadonlyArray<MemoryDelta> => {
+    const { add_facts = [], add_references, mode, remove_facts = [], remove_references, summary_update } = input
+    const facts = add_facts.map(({ key, pinned, source_event, value }): MemoryDelta => {
+      const [source] = source_event === undefined ? [] : resolve(source_event)
+      const more = { ...(source === undefined ? {} : { source_event: source }), ...(pinned === true ? { pinned } : {}) }
+      return { mode: "append", add_fact: { key, value, ...more } as MemoryFact }
+    })
+    const removed = remove_facts.map((key): MemoryDelta => ({ mode: "append", remove_fact: { key, value: "" } }))
+    return [
+      {
+        mode,
+        ...(summary_update === undefined ? {} : { summary_update }),
+        ...(add_references === undefined ? {} : { add_references: resolved(add_references, resolve) }),
+        ...(remove_references === undefined ? {} : { remove_references: resolved(remove_references, resolve) })
+      },
+      ...removed,
+      ...facts
+    ]
   })
   return affordable(deltas)
+}
+
+/** The messages of people that left the window or leave it, as they were written, oldest first. */
+export const wordsOf = ({ words }: ReferenceSummary, leaving: ReadonlyArray<Folding>): ReadonlyArray<string> => [
+  ...words,
+  ...leaving.flatMap(({ event }) => {
+    if (event.event_type === "UserMsg")
+      return event.payload.text.trim() === "" ? [] : [withoutNotes(event.payload.text)]
+    return event.event_type === "InjectedInstruction" && event.payload.source !== "control_plane"
+      ? [withoutNotes(event.payload.content)]
+      : []
+  })
+]
+
+/** The second question of a compaction: the answer to the first, and why it does not do. */
+export const askedAgain = (output: EventOf<"ModelOutput">, problem: string): ReadonlyArray<Message> => {
+  const said = withCalls(output)
+  const { tool_calls } = output.payload
+  if (tool_calls.length === 0) {
+    const words = said.content === null ? [] : [said]
+    return [...words, note(`${problem}. Answer by calling choir-memory-delta.`)]
+  }
+  return [
+    said,
+    ...tool_calls.map(({ call_id }): Message => ({ role: "tool", call_id, content: `refused: ${problem}` }))
+  ]
 }

@@ -1,14 +1,14 @@
 /** The request for a summary when a session ends, and the part of the model's answer that counts. */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { ReferenceSummary } from "#src/shared/session/State.ts"
 import { answerTool } from "#src/agent/model/llmView.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import { type Message, textsOf } from "#src/agent/model/Conversation.ts"
 import { type Folding, foldingLine } from "./compaction.ts"
 import { SUMMARY_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
-import { chars, type Room, size } from "#src/agent/model/Tokens.ts"
+import { Tokens } from "#src/agent/model/Tokens.ts"
 
 const Answer = Schema.Struct({
   title: Schema.NonEmptyString.annotate({ description: "A few words" }),
@@ -22,23 +22,13 @@ const ANSWER = answerTool("choir.session.summary", "Give the summary of the sess
 /** The one tool of a summary. */
 export const summaryTool = ANSWER.tool
 
-/** The newest lines that fit, in their order. */
-const fitting = (lines: ReadonlyArray<string>, room_chars: number): ReadonlyArray<string> => {
-  let left = room_chars
-  const from = lines.findLastIndex((line) => {
-    // As JSON in the request, with the line's own break.
-    left -= JSON.stringify(line).length
-    return left < 0
-  })
-  return lines.slice(from + 1)
-}
-
-/** Edge's reference summary and, of its window, the newest events that the model has room for. */
-export const summaryPrompt = (
+/** Edge's reference summary and, of its window, the newest events that fit the tokens that the model has room for. */
+export const summaryPrompt = Effect.fnUntraced(function* (
   reference: ReferenceSummary,
   window: ReadonlyArray<Folding>,
-  room: Room
-): ReadonlyArray<Message> => {
+  room: number
+) {
+  const tokens = yield* Tokens
   const messages = (lines: ReadonlyArray<string>): ReadonlyArray<Message> => [
     { role: "system", content: SUMMARY_INSTRUCTIONS },
     {
@@ -46,8 +36,17 @@ export const summaryPrompt = (
       content: `Reference summary of what came before:\n${JSON.stringify(reference)}\n\nEvents, oldest first:\n${lines.join("\n")}`
     }
   ]
-  return messages(fitting(window.map(foldingLine), chars(room) - size(messages([]))))
-}
+  const lines = window.map(foldingLine)
+  const whole = messages(lines)
+  if (tokens.certainlyBelow(textsOf(whole), room)) return whole
+  let left = room - (yield* tokens.count(textsOf(messages([]))))
+  const sizes = yield* Effect.forEach(lines, (line) => tokens.count([line, "\n"]))
+  const from = sizes.findLastIndex((size) => {
+    left -= size
+    return left < 0
+  })
+  return messages(lines.slice(from + 1))
+})
 
 const cut = (text: string, chars: number): string => text.slice(0, chars).toWellFormed()
 const cutList = (entries: ReadonlyArray<string>): ReadonlyArray<string> =>

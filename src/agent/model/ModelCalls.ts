@@ -1,7 +1,7 @@
 /** A lane's model calls: room in replication and budget, the prompt, the call, the commit of its output. */
 import { Context, Duration, Effect, Layer } from "effect"
 import type { AgentConfig, Model } from "#schema/Config.ts"
-import type { ChoirEvent, EventOf, PayloadOf } from "#schema/Event.ts"
+import type { ChoirEvent, EventOf, PayloadOf, Prompted, Usage } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -9,21 +9,33 @@ import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
 import { estimateTokens, outputTokensMax } from "./chatCompletion.ts"
+import { isOverflow, withoutOldResults } from "./contextOverflow.ts"
 import { jsonOf, type Message, textsOf, type Tool } from "./Conversation.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
-import { type Room, size, Tokens } from "./Tokens.ts"
+import { size, Tokens } from "./Tokens.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 
-/** The size of a prompt that was sent. */
+/** The size of a prompt that was answered. */
 export interface PromptTokens {
-  /** The newest revision when it was made. */
-  readonly rev: number
   /** The name of config.json that answered. */
   readonly model: string
+  readonly messages: ReadonlyArray<Message>
   /** As the provider counted it. */
   readonly reported: number
   /** As {@link Tokens} counted it; absent where it is far below the length at which a window is compacted. */
   readonly counted?: number
+}
+
+/** A question to a model; `prompted` stands in the event of its output. */
+export interface Asked {
+  readonly messages: ReadonlyArray<Message>
+  readonly prompted?: Prompted
+}
+
+/** Compactions for a prompt that its provider found too long: one that the next call waits for, and one that it does not. */
+export interface Shortening {
+  readonly now: Effect.Effect<void>
+  readonly later: Effect.Effect<void>
 }
 
 type Purpose = PayloadOf<"ModelOutput">["purpose"]
@@ -33,8 +45,9 @@ export class ModelCalls extends Context.Service<
   ModelCalls,
   {
     /**
-     * Asks with the messages that `prompt` makes for the room there is. Everything from the room to the last fallback follows
+     * Asks with what `prompt` makes once there is room to commit. Everything from there to the last fallback follows
      * one snapshot of the settings (R58). A model that the agent is not bound to any more gives way to the lane's present one.
+     * A prompt that its provider finds too long is asked once more without its old results, and after that from a shorter window (D51).
      * The answer is the committed output, which may be an error; nothing when the lane ended meanwhile, or `prompt` has nothing to ask any more.
      */
     ask(
@@ -42,10 +55,11 @@ export class ModelCalls extends Context.Service<
       purpose: Purpose,
       model: string,
       tools: ReadonlyArray<Tool>,
-      prompt: (room: Room) => ReadonlyArray<Message>
+      prompt: () => Asked | undefined,
+      shortening?: Shortening
     ): Effect.Effect<EventOf<"ModelOutput"> | undefined, Exhausted>
-    /** The prompt of the lane's newest turn or report call whose provider counted it. */
-    lastPromptTokens(lane: LaneId): PromptTokens | undefined
+    /** The lane's newest turn or report call whose provider counted its prompt. */
+    lastPrompt(lane: LaneId): PromptTokens | undefined
   }
 >()("choir/agent/model/ModelCalls") {
   static readonly layer = Layer.effect(
@@ -96,9 +110,11 @@ const commitAnswer = Effect.fnUntraced(function* (
   arbiter: Arbiter["Service"],
   lane: LaneId,
   purpose: Purpose,
-  completion: Omit<Completion, "prompt_tokens">
+  completion: Omit<Completion, "prompt_tokens">,
+  prompted: Prompted | undefined
 ) {
-  const committed = yield* arbiter.commit({ type: "Output", lane, output: { purpose, ...completion } }).pipe(
+  const prompt = prompted === undefined ? {} : { prompt: prompted }
+  const committed = yield* arbiter.commit({ type: "Output", lane, output: { purpose, ...completion, ...prompt } }).pipe(
     Effect.catchIf(
       ({ unfit }) => unfit === true,
       ({ reason }) => {
@@ -128,11 +144,51 @@ const makePromptSizes = (arbiter: Arbiter["Service"], tokens: Tokens["Service"])
     },
     /** Counted only where it is near the length at which windows are compacted, so that small sessions never pay for it. */
     count: (config: AgentConfig, name: string, texts: ReadonlyArray<string>) => {
-      const near = config.memory.compact_at * (boundModel(config, name)?.context_window ?? 0)
+      const { compact_at, window_tokens_max } = config.memory
+      const near = Math.min(window_tokens_max ?? Infinity, compact_at * (boundModel(config, name)?.context_window ?? 0))
       return tokens.certainlyBelow(texts, near) ? Effect.undefined : tokens.count(texts)
     }
   }
 }
+
+/** The cost of two attempts together. */
+const together = (before: Usage, { cost_usd, input_tokens, output_tokens, ...more }: Usage): Usage => ({
+  ...more,
+  input_tokens: before.input_tokens + input_tokens,
+  output_tokens: before.output_tokens + output_tokens,
+  ...(before.cost_usd === undefined && cost_usd === undefined
+    ? {}
+    : { cost_usd: (before.cost_usd ?? 0) + (cost_usd ?? 0) })
+})
+
+/**
+ * Asks, and again with a shorter prompt where the provider finds it too long: without old results, and then from a window that was compacted.
+ * The answer comes with what was asked in the end.
+ */
+const askShorter = Effect.fnUntraced(function* (
+  first: Asked,
+  again: () => Asked | undefined,
+  complete: (messages: ReadonlyArray<Message>) => Effect.Effect<Completion>,
+  { later, now }: Shortening
+) {
+  const completion = yield* complete(first.messages)
+  if (!isOverflow(completion.error)) return { completion, asked: first }
+  yield* Effect.logWarning(`the prompt is too long for the model "${completion.model}"`, completion.error?.message)
+  const stubbed = withoutOldResults(first.messages)
+  const second = stubbed === undefined ? completion : yield* complete(stubbed)
+  const usage = stubbed === undefined ? completion.usage : together(completion.usage, second.usage)
+  if (!isOverflow(second.error)) {
+    yield* later
+    return { completion: { ...second, usage }, asked: { ...first, messages: stubbed ?? first.messages } }
+  }
+  yield* now
+  const asked = again()
+  if (asked === undefined) return { completion: { ...second, usage }, asked: first }
+  const third = yield* complete(asked.messages)
+  return { completion: { ...third, usage: together(usage, third.usage) }, asked }
+})
+
+const NO_SHORTENING: Shortening = { now: Effect.void, later: Effect.void }
 
 const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
@@ -152,39 +208,42 @@ const make = Effect.fnUntraced(function* () {
     purpose: Purpose,
     wanted: string,
     tools: ReadonlyArray<Tool>,
-    prompt: (room: Room) => ReadonlyArray<Message>
+    prompt: () => Asked | undefined,
+    shortening: Shortening = NO_SHORTENING
   ) {
     yield* replication.room
     const { config } = settings.current()
     const name = presentModel(config, lane, wanted)
     if (name !== wanted) yield* Effect.logWarning(`the model "${wanted}" is not bound any more; "${name}" takes over`)
-    const model = boundModel(config, name)
+    const first = prompt()
+    if (first === undefined) return undefined
     const offered = tools.map(jsonOf).join(",")
-    const described = estimateTokens(offered.length)
-    const room = model === undefined ? 0 : model.context_window - outputTokensMax(model) - described
-    const messages = prompt({ event_window: config.memory.event_window, tokens: Math.max(0, room) })
-    if (messages.length === 0) return undefined
-    const { rev } = arbiter.state()
-    const most = reservation(config, name, estimateTokens(size(messages)) + described)
+    const most = reservation(config, name, estimateTokens(size(first.messages)) + estimateTokens(offered.length))
     const unanswered = commitUnanswered(arbiter, lane)
     // An answer that came and is not committed yet: it has to be paid for even if the call is interrupted now.
     let came: Unanswered | undefined
-    const answered = llm
-      .complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name), unanswered)
-      .pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
+    const complete = (messages: ReadonlyArray<Message>) =>
+      llm
+        .complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name), unanswered)
+        .pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
     return yield* Effect.gen(function* () {
       yield* budget.reserve(most)
-      const [completion, size] = yield* Effect.all(
-        [answered, sizes.count(config, name, [offered, ...textsOf(messages)])],
-        {
-          concurrency: 2
-        }
+      const [{ asked, completion }, counted] = yield* Effect.all(
+        [
+          askShorter(first, prompt, complete, shortening),
+          sizes.count(config, name, [offered, ...textsOf(first.messages)])
+        ],
+        { concurrency: 2 }
       )
       const { prompt_tokens: reported, ...said } = completion
-      if (reported !== undefined && (purpose === "turn" || purpose === "report"))
-        sizes.remember(lane, { rev, model: said.model, reported, ...(size === undefined ? {} : { counted: size }) })
+      if (reported !== undefined && asked === first && (purpose === "turn" || purpose === "report")) {
+        const { messages } = asked
+        sizes.remember(lane, { model: said.model, messages, reported, ...(counted === undefined ? {} : { counted }) })
+      }
       return yield* Effect.uninterruptible(
-        Effect.tap(commitAnswer(arbiter, lane, purpose, said), () => Effect.sync(() => (came = undefined)))
+        Effect.tap(commitAnswer(arbiter, lane, purpose, said, asked.prompted), () =>
+          Effect.sync(() => (came = undefined))
+        )
       )
     }).pipe(
       Effect.onInterrupt(() => Effect.suspend(() => (came === undefined ? Effect.void : unanswered(came)))),
@@ -192,5 +251,5 @@ const make = Effect.fnUntraced(function* () {
     )
   })
 
-  return ModelCalls.of({ ask, lastPromptTokens: sizes.last })
+  return ModelCalls.of({ ask, lastPrompt: sizes.last })
 })

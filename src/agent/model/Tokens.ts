@@ -9,8 +9,8 @@ import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants"
 import { packVocabulary, Vocabulary } from "./Vocabulary.ts"
 import { jsonOf, type Message } from "./Conversation.ts"
 
-/** Characters of a prompt that are taken for one token where no provider counted yet; low, so that prompts rather come out short. */
-export const PROMPT_CHARS_PER_TOKEN = 3
+/** Characters that are taken for one token where the vocabulary is missing; low, so that prompts rather come out short. */
+const GUESSED_CHARS_PER_TOKEN = 3
 /** UTF-16 units that are counted into tokens before other lanes may run; a few milliseconds of work. */
 export const TOKEN_SLICE_CHARS = 4096
 /** Tokens of the vocabulary that are read before other lanes may run. */
@@ -19,8 +19,8 @@ const TOKEN_VOCABULARY_SLICE = 20_000
 const TOKEN_COUNTS_MAX = 4096
 const TOKEN_COUNTED_CHARS_MIN = 200
 /** How far a provider's count of a prompt may be from ours before it is taken for nonsense, as a factor of it. */
-const TOKEN_FACTOR_MIN = 0.5
-const TOKEN_FACTOR_MAX = 4
+export const TOKEN_FACTOR_MIN = 0.5
+export const TOKEN_FACTOR_MAX = 4
 /** Models whose factor is remembered; the longest unused go first. */
 const TOKEN_FACTORS_MAX = 64
 
@@ -118,7 +118,7 @@ const make = Effect.fnUntraced(function* () {
   const count = Effect.fn("Tokens.count")(function* (texts: ReadonlyArray<string>) {
     const slice = yield* loaded
     if (slice === undefined)
-      return texts.reduce((total, { length }) => total + Math.ceil(length / PROMPT_CHARS_PER_TOKEN), 0)
+      return texts.reduce((total, { length }) => total + Math.ceil(length / GUESSED_CHARS_PER_TOKEN), 0)
     let total = 0
     let since = 0
     for (const text of texts) {
@@ -162,14 +162,6 @@ const make = Effect.fnUntraced(function* () {
     factor: (model) => factors.get(model) ?? 1
   })
 })
-
-/** The room of a prompt: events of the window, and tokens of the model's context that the messages may take. */
-export interface Room {
-  readonly event_window: number
-  readonly tokens: number
-}
-
-export const chars = ({ tokens }: Room): number => tokens * PROMPT_CHARS_PER_TOKEN
 
 /** Characters as they are sent. */
 export const size = (messages: ReadonlyArray<Message>): number =>

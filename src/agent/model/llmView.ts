@@ -55,6 +55,7 @@ export const llmView = (name: string, description: string, input: Schema.Top): T
 })
 
 export interface AnswerTool<A> {
+  readonly view: ToolLlmView
   readonly tool: Tool
   /** The model's answers, one for each call of the tool whose arguments fit. */
   answers(calls: ReadonlyArray<Pick<ModelToolCall, "input" | "name">>): ReadonlyArray<A>
@@ -65,10 +66,12 @@ export const answerTool = <S extends Schema.Decoder<unknown>>(
   purpose: string,
   schema: S
 ): AnswerTool<S["Type"]> => {
-  const { description, input_schema, name: canonical } = llmView(name, purpose, schema)
+  const view = llmView(name, purpose, schema)
+  const { description, input_schema, name: canonical } = view
   const wireName = canonical.replaceAll(".", "-")
   const decode = Schema.decodeUnknownResult(schema)
   return {
+    view,
     tool: { name: wireName, description, parameters: input_schema },
     answers: (calls) =>
       calls.flatMap(({ input, name }) => {

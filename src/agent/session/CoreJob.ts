@@ -7,16 +7,13 @@ import { mostRepeated } from "#src/shared/session/repetitions.ts"
 import type { ActiveSkill, CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { callLimit } from "#src/agent/arbiter/decideCalls.ts"
-import { skillRules } from "#src/agent/arbiter/decideSkills.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { cutCalls, finalBefore, finalWords } from "#src/agent/arbiter/finalWords.ts"
-import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
+import { Compactor } from "#src/agent/memory/Compactor.ts"
+import { makeLanePrompts } from "./LanePrompts.ts"
 import { inlineResult, TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
-import { corePrompt } from "#src/agent/model/prompt/Prompt.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
-import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
@@ -194,13 +191,10 @@ const makeAges = Effect.fnUntraced(function* ({ started_at }: CoreLane) {
 export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
   const arbiter = yield* Arbiter
   const calls = yield* ModelCalls
+  const compactor = yield* Compactor
   const log = yield* EventLog
-  const registry = yield* ToolRegistry
+  const prompts = yield* makeLanePrompts
   const runner = yield* ToolRunner
-  const skills = yield* SkillRegistry
-  const texts = yield* ImageTexts
-
-  const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
 
   const record = ({ lane, output, skill_end_rev, started_rev }: CoreLane): CoreRecord => ({
     started: log.get(started_rev) as EventOf<"CoreStarted">,
@@ -223,11 +217,10 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
           summary: `the job's result cannot be kept: ${reason}`
         }))
       case "ask": {
-        const { allowed_tools } = known.started.payload.start.tool_constraints
-        const tools = registry.offered(core.lane, { allowed: allowed_tools, skill: skillRules(core, skills) })
-        return yield* calls.ask(core.lane, "turn", core.model, tools, (room) =>
-          corePrompt(arbiter.state().cores.get(job_name) ?? core, sources, room, next.correction)
-        )
+        const { lane } = core
+        const { model, prompt, tools } = yield* prompts.core(core)
+        yield* compactor.before(lane, { model, tools, messages: prompt(next.correction)?.messages ?? [] })
+        return yield* calls.ask(lane, "turn", model, tools, () => prompt(next.correction), compactor.shortening(lane))
       }
       case "await":
         return yield* Effect.timeoutOption(arbiter.until(isAnswered(core)), next.wait_ms)

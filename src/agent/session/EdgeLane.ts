@@ -14,18 +14,13 @@ import { reported } from "#src/shared/session/reported.ts"
 import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
-import { skillRules } from "#src/agent/arbiter/decideSkills.ts"
 import { TURN_STOPPED } from "#src/agent/arbiter/decideStop.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { cutCalls, edgeWords } from "#src/agent/arbiter/finalWords.ts"
-import { askedAgain } from "#src/agent/model/prompt/instructions.ts"
-import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import { Compactor } from "#src/agent/memory/Compactor.ts"
+import { makeLanePrompts } from "./LanePrompts.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
-import { edgePrompt } from "#src/agent/model/prompt/Prompt.ts"
-import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { TurnStops } from "./TurnStops.ts"
 import { REPETITIONS_STUCK_MIN } from "./CoreJob.ts"
@@ -187,23 +182,18 @@ const makeIntake = Effect.fnUntraced(function* (stopping: Deferred.Deferred<void
 const makeQuestions = Effect.gen(function* () {
   const arbiter = yield* Arbiter
   const calls = yield* ModelCalls
-  const log = yield* EventLog
-  const registry = yield* ToolRegistry
-  const settings = yield* AgentSettings
-  const skills = yield* SkillRegistry
-  const texts = yield* ImageTexts
-  const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
+  const compactor = yield* Compactor
+  const prompts = yield* makeLanePrompts
 
-  return Effect.fnUntraced(function* (purpose: "turn" | "report", last: ReadonlyArray<Message> = []) {
-    const { llm } = settings.current().config
+  return Effect.fnUntraced(function* (purpose: "turn" | "report", correction?: string) {
     if (arbiter.state().edge.skill !== undefined) yield* commitIfDue(arbiter, { type: "FailSkill", lane: EDGE })
-    yield* calls.ask(
-      EDGE,
-      purpose,
-      llm,
-      registry.offered(EDGE, { skill: skillRules(arbiter.state().edge, skills) }),
-      (room) => edgePrompt(arbiter.state(), sources, room, last) ?? []
-    )
+    const { model, prompt, tools } = yield* prompts.edge
+    const asked = () => {
+      const { edge, reports } = arbiter.state()
+      return edge.turn === undefined && reports.length === 0 ? undefined : prompt(correction)
+    }
+    yield* compactor.before(EDGE, { model, tools, messages: asked()?.messages ?? [] })
+    yield* calls.ask(EDGE, purpose, model, tools, asked, compactor.shortening(EDGE))
   })
 })
 
@@ -221,7 +211,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   const answer = (rev: number) => {
     const output = log.get(rev)
     if (output.event_type !== "ModelOutput") return sayFailure("the model said nothing")
-    const { error, text } = output.payload
+    const { error } = output.payload
     if (error !== undefined) return sayFailure(error.message, isPassing(error) ? "again" : "final")
     const words = edgeWords(log.find, arbiter.state().edge, output)
     switch (words.type) {
@@ -236,7 +226,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
         const { turn_max_steps } = settings.current().config.budgets
         return edge.step >= turn_max_steps
           ? sayFailure(`I stopped ${stepsSpent(turn_max_steps)}`)
-          : ask(edge.turn?.kind ?? "turn", askedAgain(text, words.correction))
+          : ask(edge.turn?.kind ?? "turn", words.correction)
       }
     }
   }

@@ -20,7 +20,7 @@ import { runEdge } from "./EdgeLane.ts"
 import { type ShutdownNotice, safePointMs, sayGoodbye, summarize } from "./shutdownNotice.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Replication, Severed } from "#src/agent/control/Replication.ts"
-import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { makeLanePrompts } from "./LanePrompts.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import type { Exhausted } from "#src/agent/model/Budget.ts"
 import { TurnStops } from "./TurnStops.ts"
@@ -160,9 +160,9 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const supervisor = yield* Effect.forkScoped(supervise(jobs, exhausted))
   const compactor = yield* Compactor
   const confirmations = yield* Confirmations
-  const registry = yield* ToolRegistry
+  const { view } = yield* makeLanePrompts
   const settings = yield* AgentSettings
-  const compacting = yield* Effect.forkScoped(compactor.run(registry.masked))
+  const compacting = yield* Effect.forkScoped(compactor.run(view))
   const edge = yield* runEdge(stopping).pipe(
     Effect.catch(({ limit }: Exhausted) => Effect.asVoid(Deferred.succeed(ending, { type: "exhausted", limit }))),
     Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("edge broke", cause))),

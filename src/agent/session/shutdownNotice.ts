@@ -8,7 +8,10 @@ import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { foldingOf } from "#src/agent/memory/compaction.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { outputTokensMax } from "#src/agent/model/chatCompletion.ts"
+import { jsonOf } from "#src/agent/model/Conversation.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
+import { Tokens } from "#src/agent/model/Tokens.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { summaryOf, summaryPrompt, summaryTool } from "#src/agent/memory/summary.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
@@ -55,21 +58,22 @@ export const summarize = Effect.fn("ShutdownNotice.summarize")(function* ({ dead
   const limit = Math.min(memory.summary_timeout_ms, left)
   if (limit <= 0) return yield* skipped("the stop left no time for it")
   const { edge } = arbiter.state()
-  return yield* calls
-    .ask(EDGE, "summary", llm, [summaryTool], (room) =>
-      summaryPrompt(edge.summary, foldingOf(log, edge, registry.masked), room)
-    )
-    .pipe(
-      Effect.timeoutOption(limit),
-      Effect.flatMap((output) => {
-        if (Option.isNone(output)) return skipped(`the model did not answer within ${limit} ms`)
-        const error = output.value?.payload.error
-        if (error !== undefined) return skipped(error.message)
-        const summary = summaryOf(output.value)
-        return summary === undefined ? skipped("the model's answer is none") : Effect.succeed(summary)
-      }),
-      Effect.catch(({ limit }) => skipped(limit))
-    )
+  const model = settings.model(llm)
+  const tokens = yield* Tokens
+  const room = model === undefined ? 0 : (model.context_window - outputTokensMax(model)) / tokens.factor(llm)
+  const tool_tokens = Math.ceil(jsonOf(summaryTool).length / 2)
+  return yield* summaryPrompt(edge.summary, foldingOf(log, edge, registry.masked), room - tool_tokens).pipe(
+    Effect.flatMap((messages) => calls.ask(EDGE, "summary", llm, [summaryTool], () => ({ messages }))),
+    Effect.timeoutOption(limit),
+    Effect.flatMap((output) => {
+      if (Option.isNone(output)) return skipped(`the model did not answer within ${limit} ms`)
+      const error = output.value?.payload.error
+      if (error !== undefined) return skipped(error.message)
+      const summary = summaryOf(output.value)
+      return summary === undefined ? skipped("the model's answer is none") : Effect.succeed(summary)
+    }),
+    Effect.catch(({ limit }) => skipped(limit))
+  )
 })
 
 /** Sends what is left and says goodbye; again when something was committed in between (NOT_FLUSHED). */

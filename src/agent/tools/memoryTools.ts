@@ -19,6 +19,7 @@ import {
 } from "#src/shared/session/search.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { deltaView } from "#src/agent/memory/compaction.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
 import type { AskHost } from "./hostTool.ts"
@@ -200,3 +201,16 @@ export const memoryCompact = (request: (lane: LaneId) => Effect.Effect<void>): T
         Effect.as(request(lane), { status: "success", summary: "the summary is being updated" } as const)
     })
 })
+
+/** choir.memory.delta: the answer to a compaction, which runs nothing. Every call of a lane offers it, so that all of them begin alike. */
+export const memoryDelta: Tool = {
+  llm: deltaView,
+  effect: "none",
+  lanes: "both",
+  readOnly: true,
+  prepare: () =>
+    Effect.fail({
+      _tag: "InvalidInput",
+      problem: "it answers a compaction, and none is asked for; continue with your work"
+    } as const)
+}

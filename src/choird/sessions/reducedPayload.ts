@@ -3,24 +3,44 @@
  * needs stay. A reduced event folds like the original, so that its session can continue.
  */
 import type { Schema } from "effect"
-import type { ChoirEvent, PayloadOf } from "#schema/Event.ts"
+import type { ChoirEvent, PayloadOf, Prompted } from "#schema/Event.ts"
+import { commitsToGit } from "#src/shared/session/calls.ts"
 import type { CallId } from "#schema/Ids.ts"
 
 /** The replacement for a text, so that models and people see that there was one. */
 export const FORGOTTEN = "[forgotten]"
 
 /** A different value for each call: equal ones would look like a loop of the model (E11). A question to the user stays one. */
-const inputOf = (call_id: CallId, input: Schema.Json): Schema.Json =>
+const inputOf = (call_id: CallId, input: Schema.Json) =>
   typeof input === "object" && input !== null && "kind" in input && input["kind"] === "need_info"
     ? { forgotten: call_id, kind: "need_info" }
     : { forgotten: call_id }
 
-const modelOutput = ({ error, text, tool_calls, ...kept }: PayloadOf<"ModelOutput">): PayloadOf<"ModelOutput"> => ({
+/** Notes may quote anything that the lane was shown. */
+const promptOf = (prompt: Prompted): Prompted => {
+  const { notes: _, ...kept } = prompt
+  return kept
+}
+
+const modelOutput = ({
+  error,
+  prompt,
+  text,
+  tool_calls,
+  ...kept
+}: PayloadOf<"ModelOutput">): PayloadOf<"ModelOutput"> => ({
   ...kept,
+  ...(prompt === undefined ? {} : { prompt: promptOf(prompt) }),
   ...(text === undefined ? {} : { text: FORGOTTEN }),
   ...(error === undefined ? {} : { error: { ...error, message: FORGOTTEN } }),
   tool_calls: tool_calls.map((call) => ({ ...call, input: inputOf(call.call_id, call.input) }))
 })
+
+/** Whether a command commits the workspace to git is a part of the fold; the command itself is not. */
+const toolCallRequested = (payload: PayloadOf<"ToolCallRequested">): PayloadOf<"ToolCallRequested"> => {
+  const input = inputOf(payload.call_id, payload.input)
+  return { ...payload, input: commitsToGit(payload) ? { ...input, command: "git commit" } : input }
+}
 
 const coreStarted = ({ resumes, start, ...kept }: PayloadOf<"CoreStarted">): PayloadOf<"CoreStarted"> => ({
   ...kept,
@@ -68,7 +88,7 @@ export const reducedPayload = (event: ChoirEvent): ChoirEvent["payload"] => {
     case "ModelOutput":
       return modelOutput(event.payload)
     case "ToolCallRequested":
-      return { ...event.payload, input: inputOf(event.payload.call_id, event.payload.input) }
+      return toolCallRequested(event.payload)
     case "ToolResultCommitted":
       return toolResult(event.payload)
     case "MemoryWriteCommitted":

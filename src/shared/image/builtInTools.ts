@@ -13,6 +13,7 @@ export const BUILT_IN_TOOLS: ReadonlyArray<string> = [
   "choir.core.report",
   "choir.memory.query",
   "choir.memory.compact",
+  "choir.memory.delta",
   "choir.propose.tool",
   "choir.propose.skill",
   "choir.propose.config_change",

@@ -36,6 +36,8 @@ export interface OpenCall {
   readonly committed_rev: number
   /** The report of a `choir.core.report`: the revision of its request, and whether it is a question to the user. */
   readonly report: { readonly rev: number; readonly isQuestion: boolean } | undefined
+  /** It runs a command that commits the workspace to git. */
+  readonly commits?: boolean
 }
 
 /** A call of a lane and how often it gave the same result since anything was new (E11). */
@@ -51,6 +53,10 @@ export interface ReferenceSummary {
   readonly facts: ReadonlyArray<MemoryFact>
   readonly referenced_sessions: ReadonlyArray<string>
   readonly referenced_events: ReadonlyArray<string>
+  /** Paths that the lane wrote and did not commit to git, as of the newest compaction. */
+  readonly files: ReadonlyArray<string>
+  /** The newest messages of people that left the window, as they wrote them, oldest first. */
+  readonly words: ReadonlyArray<string>
 }
 
 /** Where a lane is in the skill that it runs. The skill's text stands in the image, and no event depends on it. */
@@ -83,6 +89,10 @@ export interface LaneMemory {
   readonly summary: ReferenceSummary
   /** The newest versions of files that the lane has read or written, the longest unused first, within the limits of `seenFiles.ts` (E10). */
   readonly seen: ReadonlyMap<string, string>
+  /** Paths that the lane wrote since its last commit to git, the newest last; at most WRITTEN_FILES_MAX. */
+  readonly written: ReadonlyArray<string>
+  /** The environment in the lane's system text, as its first call showed it; empty before. */
+  readonly environment: string
   readonly tainted: boolean
   /** The lane's newest different calls, the newest last; at most REPETITIONS_REMEMBERED_MAX. */
   readonly repetitions: ReadonlyArray<Repetition>

@@ -5,6 +5,7 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { coreOf, type Folded, inWindow, laneOf, move, remembered, withCore, withEdge, withLane } from "./lanes.ts"
+import { WRITTEN_FILES_MAX } from "./memory.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { repeated } from "./repetitions.ts"
 import { afterOutput, afterResult } from "./skills.ts"
@@ -14,6 +15,9 @@ import { type CoreLane, type CoreOutput, type OpenCall, REPORTS_OWED_MAX, type S
 export const SEEN_FILES_MAX = 256
 export const SEEN_PATHS_CHARS_MAX = 16 * 1024
 /** The versions of files that a lane has seen (E10). One that is forgotten only has to be read again before it is written. */
+
+/** The characters of a written path; longer ones are not kept. */
+const WRITTEN_PATH_CHARS_MAX = 256
 
 /** A path and the digest of what stood there. */
 type FileSeen = readonly [path: string, version: string]
@@ -70,6 +74,9 @@ const callsRefused = ({ error, tool_calls }: EventOf<"ModelOutput">["payload"]):
     : undefined
 }
 
+/** Characters of its environment's text that a lane keeps. */
+const ENVIRONMENT_CHARS_MAX = 2000
+
 /** Equal for equal names, as the model gave them, and equal inputs. */
 export const callDigest = (name: string, input: unknown): string => sha256(canonicalJson([name, input]))
 
@@ -113,7 +120,9 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
         report: undefined
       }))
       const step = (laneOf(moved, lane)?.step ?? 0) + 1
-      const next = inWindow(withLane(moved, lane, { calls, step }), lane, rev)
+      const told = payload.prompt?.environment?.slice(0, ENVIRONMENT_CHARS_MAX).toWellFormed()
+      const environment = told === undefined ? {} : { environment: told }
+      const next = inWindow(withLane(moved, lane, { calls, step, ...environment }), lane, rev)
       const core = coreOf(next, lane)
       return core === undefined
         ? withStep(withEdge(next, { output_rev: rev }), messageOf(next.edge.turn))
@@ -154,6 +163,30 @@ const withCall = (state: SessionState, lane: LaneId, call_id: string, change: Pa
 /** The tool through which a job speaks while it runs (docs/protocol.md, What a lane sees). */
 export const CORE_REPORT = "choir.core.report"
 
+const COMMIT = /\bgit\b[^;&|\n]*\bcommit\b/u
+
+/** Whether a call runs a command that commits the workspace to git. */
+export const commitsToGit = ({ input, tool }: EventOf<"ToolCallRequested">["payload"]): boolean =>
+  tool === "choir.exec" &&
+  typeof input === "object" &&
+  input !== null &&
+  "command" in input &&
+  typeof input["command"] === "string" &&
+  COMMIT.test(input["command"])
+
+/** The paths that wait for a commit to git after one more result. */
+const writtenAfter = (
+  written: ReadonlyArray<string>,
+  call: OpenCall,
+  { status, writes = [] }: EventOf<"ToolResultCommitted">["payload"]
+): ReadonlyArray<string> => {
+  if (call.commits === true && status === "success") return []
+  const paths = writes.map(({ path }) => path).filter(({ length }) => length <= WRITTEN_PATH_CHARS_MAX)
+  if (paths.length === 0) return written
+  const added = new Set(paths)
+  return [...written.filter((path) => !added.has(path)), ...added].slice(-WRITTEN_FILES_MAX)
+}
+
 const isQuestion = (input: Schema.Json): boolean =>
   typeof input === "object" && input !== null && "kind" in input && input["kind"] === "need_info"
 
@@ -167,7 +200,8 @@ export const toolCallRequested = (
     stage: "requested",
     effect: payload.effect,
     ...(payload.confirm === undefined ? {} : { confirm: payload.confirm }),
-    report: payload.tool === CORE_REPORT ? { rev, isQuestion: isQuestion(payload.input) } : undefined
+    report: payload.tool === CORE_REPORT ? { rev, isQuestion: isQuestion(payload.input) } : undefined,
+    ...(commitsToGit(payload) ? { commits: true } : {})
   })
   const counted = { ...requested, spent: { ...state.spent, tool_calls: state.spent.tool_calls + 1 } }
   const core = coreOf(counted, lane)
@@ -213,6 +247,7 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
     skill: afterResult(memory.skill, call, payload),
     window: remembered(memory.window, rev),
     seen: withSeen(memory.seen, files),
+    written: writtenAfter(memory.written, call, payload),
     tainted,
     repetitions: repeated(memory.repetitions, call.digest, result, payload.status === "rejected")
   })

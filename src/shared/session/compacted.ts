@@ -3,7 +3,7 @@ import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import { type Folded, laneOf, withLane } from "./lanes.ts"
-import { applyDelta } from "./memory.ts"
+import { applyDelta, boundedWords } from "./memory.ts"
 import type { SessionState } from "./State.ts"
 
 /**
@@ -18,7 +18,7 @@ export const compactionLimit = (state: SessionState, lane: LaneId): number => {
 }
 
 export const compacted = (state: SessionState, { lane, payload, rev }: EventOf<"CompactionCommitted">): Folded => {
-  const { boundary_rev, delta, signal_id } = payload
+  const { boundary_rev, delta, signal_id, words } = payload
   const memory = laneOf(state, lane)
   if (memory === undefined)
     return signal_id === undefined ? Result.fail(`no job runs on ${lane}`) : Result.succeed(state)
@@ -32,7 +32,11 @@ export const compacted = (state: SessionState, { lane, payload, rev }: EventOf<"
     withLane(state, lane, {
       boundary: boundary_rev,
       window: memory.window.filter((seen) => seen > boundary_rev),
-      summary: applyDelta(memory.summary, delta)
+      summary: {
+        ...applyDelta(memory.summary, delta),
+        files: boundary_rev > memory.boundary ? memory.written : memory.summary.files,
+        ...(words === undefined ? {} : { words: boundedWords(words) })
+      }
     })
   )
 }

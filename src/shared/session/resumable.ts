@@ -41,10 +41,10 @@ export const laneToResume = (
   const kept = resumable.get(job_name)?.core
   if (kept?.job_id !== resumes.job_id)
     return Result.fail(`no job ${job_name} of the id ${resumes.job_id} can be resumed`)
-  const { boundary, budgets, injections, report_rev, repetitions, seen, step, summary, tainted, tool_calls, window } =
-    kept
-  const kept_of_events = { boundary, repetitions, report_rev, seen, summary, window: [...window, rev] }
-  return Result.succeed({ ...kept_of_events, budgets, injections, step, tainted, tool_calls })
+  const { boundary, environment, repetitions, report_rev, seen, summary, window, written } = kept
+  const { budgets, injections, step, tainted, tool_calls } = kept
+  const kept_of_events = { boundary, environment, repetitions, report_rev, seen, summary, written }
+  return Result.succeed({ ...kept_of_events, window: [...window, rev], budgets, injections, step, tainted, tool_calls })
 }
 
 /** Without the job of a name that is taken again. */

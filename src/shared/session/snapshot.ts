@@ -10,7 +10,7 @@ import { CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev } from 
 import { CoreState, EdgeState } from "#schema/Lane.ts"
 import { ToolEffect } from "#schema/Tool.ts"
 import type { SessionState } from "./State.ts"
-import { SUMMARY_FACTS_MAX, SUMMARY_REFERENCES_MAX } from "./memory.ts"
+import { SUMMARY_FACTS_MAX, SUMMARY_REFERENCES_MAX, SUMMARY_WORDS_MAX, WRITTEN_FILES_MAX } from "./memory.ts"
 import { REPORTS_OWED_MAX } from "./State.ts"
 import { WINDOW_REVS_MAX } from "./lanes.ts"
 
@@ -25,7 +25,7 @@ export const SKILL_RESULTS_MAX = 32
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 5
+export const FOLD_VERSION = 6
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -36,7 +36,8 @@ const Call = Schema.Struct({
   confirm: Schema.optionalKey(ConfirmReason),
   output_rev: Rev,
   committed_rev: Rev,
-  report: Schema.UndefinedOr(Schema.Struct({ rev: Rev, isQuestion: Schema.Boolean }))
+  report: Schema.UndefinedOr(Schema.Struct({ rev: Rev, isQuestion: Schema.Boolean })),
+  commits: Schema.optionalKey(Schema.Boolean)
 })
 
 const references = Schema.Array(Schema.String).check(Schema.isMaxLength(SUMMARY_REFERENCES_MAX))
@@ -61,9 +62,13 @@ const memory = {
     summary: Schema.String,
     facts: Schema.Array(MemoryFact).check(Schema.isMaxLength(SUMMARY_FACTS_MAX)),
     referenced_sessions: references,
-    referenced_events: references
+    referenced_events: references,
+    files: Schema.Array(Schema.String).check(Schema.isMaxLength(WRITTEN_FILES_MAX)),
+    words: Schema.Array(Schema.String).check(Schema.isMaxLength(SUMMARY_WORDS_MAX))
   }),
   seen: Schema.ReadonlyMap(Schema.String, Schema.String),
+  written: Schema.Array(Schema.String).check(Schema.isMaxLength(WRITTEN_FILES_MAX)),
+  environment: Schema.String,
   tainted: Schema.Boolean,
   repetitions: Schema.Array(Schema.Struct({ call: Schema.String, result: Schema.String, times: Schema.Natural })).check(
     Schema.isMaxLength(REPETITIONS_REMEMBERED_MAX)

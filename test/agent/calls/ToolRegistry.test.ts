@@ -277,7 +277,7 @@ describe("ToolRegistry", () => {
         "global/run": ""
       })
       const names = (lane: LaneId, allowed: ReadonlyArray<string> = []) =>
-        registry.offered(lane, { allowed }).map((tool) => tool.name)
+        registry.offered(lane, allowed).map((tool) => tool.name)
       const builtIn = yield* registryOf()
       const common = ["choir-fs-read", "choir-fs-write", "choir-fs-search", "choir-exec"]
       const control = ["choir-core-spawn", "choir-core-inject", "choir-core-cancel", "choir-core-list"]
@@ -286,7 +286,7 @@ describe("ToolRegistry", () => {
       assert.sameMembers(names(EDGE), [...builtIn.names(EDGE), "mem-both", "mem-edge"])
       assert.sameMembers(names(CORE), [...builtIn.names(CORE), "mem-both", "mem-core"])
       assert.sameMembers([...registry.names(EDGE)], names(EDGE))
-      assert.sameMembers(names(CORE, ["mem.core", "mem.edge"]), ["mem-core", "choir-core-report"])
+      assert.sameMembers(names(CORE, ["mem.core", "mem.edge"]), ["mem-core", "choir-core-report", "choir-memory-delta"])
       for (const lane of [EDGE, CORE])
         for (const tool of registry.offered(lane))
           assert.doesNotHaveAnyKeys(tool, ["locks", "effect", "exec_path", "timeout_ms", "secret_resources"])

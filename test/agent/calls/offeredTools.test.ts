@@ -16,6 +16,8 @@ import { temporaryWorkspace } from "../../support/workspace.ts"
 
 const CORE = LaneId.make("core:a")
 const IDENTITY = { soul: "", soulCore: "", user: "" }
+const ENVIRONMENT =
+  "workspace: /workspace, a git repository on main\nsystem: Linux, bash\nmodel: m\ntime zone: Europe/Berlin\ndate: 2026-01-01"
 
 /** Tokens of o200k_base that the tools of a lane take in every prompt, and its tools with its instructions. */
 const TOOL_TOKENS_MAX = 2200
@@ -30,8 +32,8 @@ const lanes = Effect.gen(function* () {
   const own = Layer.merge(Layer.mock(ControlPlane, {}), Layer.succeed(SkillRegistry, skills))
   const registry = yield* Effect.provide(ToolRegistry, layerRegistry({ choir: outside, root }, own))
   return [
-    { name: "edge", tools: registry.offered(EDGE), system: edgeSystem(IDENTITY, skills).content ?? "" },
-    { name: "core", tools: registry.offered(CORE), system: coreSystem(IDENTITY, skills).content ?? "" }
+    { name: "edge", tools: registry.offered(EDGE), system: edgeSystem(IDENTITY, skills, ENVIRONMENT).content ?? "" },
+    { name: "core", tools: registry.offered(CORE), system: coreSystem(IDENTITY, skills, ENVIRONMENT).content ?? "" }
   ]
 })
 

@@ -3,17 +3,18 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { Message } from "#src/agent/model/Conversation.ts"
-import { foldedCount, type Folding } from "#src/agent/memory/compaction.ts"
-import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
+import { type Folding, leavingCount } from "#src/agent/memory/compaction.ts"
+import { SUMMARY_CHARS_MAX } from "#src/shared/session/memory.ts"
 import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane, SESSION } from "../../support/testing/MemoryControlPlane.ts"
-import { calls, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
+import { calls, isCompaction, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
-const config = { ...agentConfig(), memory: { ...agentConfig().memory, event_window: 8 } }
-const isCompaction = (messages: ReadonlyArray<Message>) => messages[0]?.content === COMPACTION_INSTRUCTIONS
+/** A window is full after a few messages, and four events stay. */
+const config = { ...agentConfig(), memory: { ...agentConfig().memory, event_window: 4, window_tokens_max: 150 } }
 const summaryIn = (messages: ReadonlyArray<Message>) =>
   messages.find(({ content }) => content?.startsWith("<choir-note>\nReference summary") === true)?.content
+const LONG = " and so on".repeat(12)
 
 /** A model that answers, and that keeps the memory by calling the delta tool. */
 const keeper =
@@ -21,7 +22,8 @@ const keeper =
   (messages) =>
     Effect.sync(() => {
       seen.push(messages)
-      if (!isCompaction(messages)) return says(`heard ${messages.findLast(({ role }) => role === "user")?.content}`)
+      if (!isCompaction(messages))
+        return says(`heard ${messages.findLast(({ role }) => role === "user")?.content?.slice(0, 9)}`)
       return calls(["choir.memory.delta", delta(messages)])
     })
 
@@ -33,7 +35,7 @@ const hashesOf = (events: ReadonlyArray<ChoirEvent>) => {
 const talk = Effect.fnUntraced(function* (plane: MemoryControlPlane, times: number) {
   for (let said = 0; said < times; said++) {
     const before = spoken(plane.events).length
-    yield* plane.say(`message ${before}`)
+    yield* plane.say(`message ${before}${LONG}`)
     yield* plane.until((events, state) => spoken(events).length === before + 1 && quiet(state))
   }
 })
@@ -45,96 +47,145 @@ describe("a full window", () => {
       const plane = yield* makeMemoryControlPlane
       const seen: Array<ReadonlyArray<Message>> = []
       const script = keeper(seen, (messages) => {
-        const [hash] = /\b[0-9a-f]{12}\b/u.exec(messages[1]?.content ?? "") ?? []
-        const fact = { key: "first", value: "message 0", source_event: hash ?? "" }
+        const [, hash = ""] = /message 0.*hash ([0-9a-f]{12})/u.exec(messages.at(-1)?.content ?? "") ?? []
+        if (hash === "") return { mode: "append", summary_update: "They went on." }
         return {
           mode: "append",
           summary_update: "They said hello.",
-          add_fact: fact,
-          add_references: [hash ?? "", "ffffffffffff"]
+          add_facts: [
+            { key: "first", value: "message 0", source_event: hash },
+            { key: "goal", value: "to talk", pinned: true }
+          ],
+          add_references: [hash, "ffffffffffff"]
         }
       })
       yield* Effect.forkScoped(runAgent({ plane, script, config }))
-      yield* talk(plane, 3)
-      yield* plane.until((events) => ofType(events, "CompactionCommitted").length === 1)
-      yield* talk(plane, 1)
+      yield* talk(plane, 6)
       const [compaction] = ofType(plane.events, "CompactionCommitted")
       const hashes = hashesOf(plane.events)
       const { boundary, summary, window } = plane.state().edge
-      assert.strictEqual(summary.summary, "They said hello.")
-      assert.deepStrictEqual<unknown>(summary.facts, [{ key: "first", value: "message 0", source_event: hashes[0] }])
-      assert.deepStrictEqual<unknown>(summary.referenced_events, [hashes[0]])
-      assert.strictEqual(boundary, compaction?.payload.boundary_rev)
+      assert.include(summary.summary, "They said hello.")
+      assert.deepStrictEqual<unknown>(summary.facts[0], { key: "first", value: "message 0", source_event: hashes[0] })
+      assert.deepStrictEqual<unknown>(summary.facts[1], { key: "goal", value: "to talk", pinned: true })
+      assert.deepStrictEqual<unknown>(summary.referenced_events[0], hashes[0])
+      assert.isAbove(boundary, compaction?.payload.boundary_rev ?? 0)
       assert.isTrue(window.every((rev) => rev > boundary))
       const last = seen.at(-1) ?? []
       assert.include(summaryIn(last), "They said hello.")
+      assert.include(summaryIn(last), "goal: to talk (pinned)")
       assert.notInclude(JSON.stringify(last.slice(2)), "message 0")
-      assert.strictEqual(ofType(plane.events, "UserMsg")[0]?.payload.text, "message 0")
-      assert.strictEqual(last.at(-1)?.content, "message 3")
+      assert.strictEqual(ofType(plane.events, "UserMsg")[0]?.payload.text, `message 0${LONG}`)
+      assert.strictEqual(last.at(-1)?.content, `message 5${LONG}`)
     })
   )
 
-  it.effect("stays whole and in use while the compaction runs, and changes at once when it is there", () =>
+  it.effect("is asked about at the end of the very prompt that the lane goes on from", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const seen: Array<ReadonlyArray<Message>> = []
+      const script = keeper(seen, () => ({ mode: "append", summary_update: "Short." }))
+      yield* Effect.forkScoped(runAgent({ plane, script, config }))
+      yield* talk(plane, 5)
+      const at = seen.findIndex(isCompaction)
+      const before = seen[at - 1] ?? []
+      assert.deepStrictEqual(seen[at]?.slice(0, before.length), before)
+      assert.include(seen[at]?.at(-1)?.content, `Your summary has 0 of ${SUMMARY_CHARS_MAX} characters`)
+    })
+  )
+
+  it.effect("lets the lane go on while the compaction runs, until its next prompt would be over the limit", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
       const held = yield* Deferred.make<void>()
+      const asked = yield* Deferred.make<void>()
       const seen: Array<ReadonlyArray<Message>> = []
       const answer = keeper(seen, () => ({ mode: "append", summary_update: "Short." }))
       const script: Script = (messages, tools) =>
-        isCompaction(messages) ? Effect.andThen(Deferred.await(held), answer(messages, tools)) : answer(messages, tools)
+        isCompaction(messages)
+          ? Effect.andThen(
+              Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(held)),
+              answer(messages, tools)
+            )
+          : answer(messages, tools)
       yield* Effect.forkScoped(runAgent({ plane, script, config }))
-      yield* talk(plane, 5)
-      const during = seen.at(-1) ?? []
-      assert.isUndefined(summaryIn(during))
-      assert.include(JSON.stringify(during), "message 0")
-      yield* Deferred.succeed(held, undefined)
-      yield* plane.until((events) => ofType(events, "CompactionCommitted").length > 0)
       yield* talk(plane, 1)
+      yield* plane.push({ type: "Compact", signal_id: "1" as never })
+      yield* Deferred.await(asked)
+      yield* talk(plane, 2)
+      assert.isUndefined(summaryIn(seen.at(-1) ?? []))
+      const before = spoken(plane.events).length
+      for (let more = 0; more < 6; more++) yield* plane.say(`more ${more}${LONG}`)
+      yield* Effect.sleep("10 seconds")
+      assert.isBelow(spoken(plane.events).length, before + 6, "the lane waits at the limit")
+      yield* Deferred.succeed(held, undefined)
+      yield* plane.until((events, state) => spoken(events).length === before + 6 && quiet(state))
       assert.include(summaryIn(seen.at(-1) ?? []), "Short.")
     })
   )
 
-  it.effect("keeps its contents when the call fails or says nothing usable, and tries again when it has grown", () =>
+  it.effect("gives way to stubs that no model wrote when the model fails twice, so that no prompt grows", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
-      let failures = 0
+      let asks = 0
       const seen: Array<ReadonlyArray<Message>> = []
-      const answer = keeper(seen, () => ({ mode: "append", summary_update: "At last." }))
+      const answer = keeper(seen, () => "never")
       const script: Script = (messages, tools) => {
-        if (!isCompaction(messages) || failures === 3) return answer(messages, tools)
-        failures++
-        if (failures === 1) return Effect.succeed({ finish_reason: "error", error: { kind: "http", message: "500" } })
+        if (!isCompaction(messages)) return answer(messages, tools)
+        asks++
+        if (asks % 2 === 1) return Effect.succeed({ finish_reason: "error", error: { kind: "http", message: "500" } })
         return Effect.succeed(
-          failures === 2 ? says("I would rather write prose.") : calls(["choir.memory.delta", { mode: 3 }])
+          asks === 2 ? says("I would rather write prose.") : calls(["choir.memory.delta", { mode: 3 }])
         )
       }
       yield* Effect.forkScoped(runAgent({ plane, script, config }))
-      yield* talk(plane, 3)
-      yield* plane.until(() => failures === 1)
-      const window = plane.state().edge.window.length
-      assert.isAtLeast(window, 8)
-      yield* talk(plane, 6)
-      yield* plane.until((events) => ofType(events, "CompactionCommitted").length > 0)
-      assert.strictEqual(failures, 3)
-      assert.strictEqual(
-        ofType(plane.events, "ModelOutput").filter(({ payload }) => payload.purpose === "compaction").length,
-        ofType(plane.events, "CompactionCommitted").length + 3
-      )
+      yield* talk(plane, 12)
+      const compactions = ofType(plane.events, "CompactionCommitted")
+      assert.isAtLeast(compactions.length, 2)
+      assert.strictEqual(asks, 2 * compactions.length)
+      assert.match(summaryIn(seen.at(-1) ?? ("" as never)) ?? "", /\[the user: message 0.*hash [0-9a-f]{12}\]/u)
+      const sizes = seen.map((messages) => JSON.stringify(messages.slice(2)).length)
+      assert.isAtMost(Math.max(...sizes), 2 * Math.max(...sizes.slice(0, 4)))
     })
   )
 
-  it.effect("is compacted for a job by its own model from its own events, and its task stays", () =>
+  it.effect("is asked about once more where the summary would lose something, and says what", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const seen: Array<ReadonlyArray<Message>> = []
+      const script = keeper(seen, (messages) => ({
+        mode: "overwrite",
+        summary_update: messages.at(-1)?.role === "tool" ? "Short." : "x".repeat(SUMMARY_CHARS_MAX + 1)
+      }))
+      yield* Effect.forkScoped(runAgent({ plane, script }))
+      yield* talk(plane, 1)
+      yield* plane.push({ type: "Compact", signal_id: "1" as never })
+      yield* plane.until((_, state) => state.signals.includes("1"))
+      assert.strictEqual(plane.state().edge.summary.summary, "Short.")
+      assert.deepStrictEqual(plane.state().edge.summary.words, [`message 0${LONG}`], "a person's own words stay")
+      assert.include(seen.at(-1)?.at(-1)?.content, `12001 of at most ${SUMMARY_CHARS_MAX} characters`)
+    })
+  )
+
+  it.effect("is compacted for a job by its own model from its own events, and its task and files stay", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
       const prompts: Array<ReadonlyArray<Message>> = []
       let steps = 0
-      const look = testTool("mem.look", () => Effect.succeed({ status: "success", summary: `look ${++steps}` }), {
-        effect: "none",
-        readOnly: true
-      })
+      const look = testTool(
+        "mem.look",
+        () =>
+          Effect.succeed({
+            status: "success",
+            summary: `look ${++steps}`,
+            writes: [{ path: `file-${steps}`, after: "0".repeat(64) as never }]
+          }),
+        { effect: "none", readOnly: true }
+      )
       const script: Script = (messages) =>
         Effect.map(Effect.sleep("10 millis"), () => {
           if (isCompaction(messages))
@@ -155,29 +206,10 @@ describe("a full window", () => {
       const last = prompts.at(-1) ?? []
       assert.include(last[1]?.content, "look twelve times")
       assert.include(last[2]?.content, "Looked.")
+      assert.include(last[2]?.content, "Files written and not committed to git:\n- file-1\n")
       assert.notInclude(JSON.stringify(last.slice(3)), "look 1\\")
       assert.strictEqual(plane.state().edge.boundary, 0)
       assert.strictEqual(ofType(plane.events, "CoreStopped")[0]?.payload.outcome, "completed")
-    })
-  )
-
-  it.effect("is full by tokens as well, by the share of the context that config.json says", () =>
-    Effect.gen(function* () {
-      yield* ticking
-      const plane = yield* makeMemoryControlPlane
-      const small = agentConfig()
-      const models = Object.fromEntries(
-        Object.entries(small.models).map(([name, model]) => [name, { ...model, context_window: 3000, max_tokens: 500 }])
-      )
-      const seen: Array<ReadonlyArray<Message>> = []
-      const script = keeper(seen, () => ({ mode: "append", summary_update: "Much was said." }))
-      yield* Effect.forkScoped(runAgent({ plane, script, config: { ...small, models } }))
-      yield* plane.say("hello")
-      yield* plane.until((_, state) => quiet(state) && state.rev > 2)
-      assert.strictEqual(ofType(plane.events, "CompactionCommitted").length, 0)
-      yield* plane.say("different words every time ".repeat(500))
-      yield* plane.until((events) => ofType(events, "CompactionCommitted").length === 1)
-      assert.isBelow(plane.state().edge.window.length, 8)
     })
   )
 })
@@ -219,7 +251,7 @@ describe("an order to compact", () => {
   )
 })
 
-describe("foldedCount", () => {
+describe("leavingCount", () => {
   const event = (rev: number, event_type: string, payload: object): Folding => ({
     event: { rev, event_type, payload } as unknown as ChoirEvent,
     hash: "0".repeat(64),
@@ -236,16 +268,29 @@ describe("foldedCount", () => {
     result(5, "c"),
     event(6, "UserMsg", {})
   ]
-  const all = { events: 0, chars: 0 }
+  const sizes = window.map(() => 100)
+  const all = { events: 0, tokens: 0 }
 
   it("never parts a result from its call", () => {
     for (let limit = 0; limit <= 7; limit++)
-      assert.strictEqual(foldedCount(window, all, limit, 100_000), limit < 3 ? 0 : limit < 5 ? 3 : limit < 6 ? 5 : 6)
+      assert.strictEqual(leavingCount(window, sizes, all, limit), limit < 3 ? 0 : limit < 5 ? 3 : limit < 6 ? 5 : 6)
   })
-  it("folds no more than is asked for, and no more than one prompt holds", () => {
-    assert.strictEqual(foldedCount(window, { events: 4, chars: 100_000 }, 99, 100_000), 3)
-    assert.strictEqual(foldedCount(window, { events: 6, chars: 200 }, 99, 100_000), 5)
-    assert.strictEqual(foldedCount(window, all, 99, 600), 3)
-    assert.strictEqual(foldedCount(window, all, 99, 10), 0)
+  it("lets no more leave than has to, by events and by tokens", () => {
+    assert.strictEqual(leavingCount(window, sizes, { events: 4, tokens: 1000 }, 99), 3)
+    assert.strictEqual(leavingCount(window, sizes, { events: 6, tokens: 200 }, 99), 5)
+    assert.strictEqual(leavingCount(window, sizes, { events: 6, tokens: 1000 }, 99), 3)
+  })
+  it("parts no turn of edge, unless the open one alone is too much", () => {
+    const turns = [
+      event(1, "UserMsg", {}),
+      calling(2, "a"),
+      result(3, "a"),
+      event(4, "UserMsg", {}),
+      calling(5, "b"),
+      result(6, "b")
+    ].map((each): Folding => ({ ...each, event: { ...each.event, lane: "edge" } as ChoirEvent }))
+    assert.strictEqual(leavingCount(turns, sizes, { events: 4, tokens: 1000 }, 99), 3)
+    assert.strictEqual(leavingCount(turns, sizes, { events: 2, tokens: 1000 }, 99), 6)
+    assert.strictEqual(leavingCount(turns, sizes, { events: 2, tokens: 1000 }, 4), 4)
   })
 })

@@ -8,11 +8,11 @@ import { EDGE, InboxId, LaneId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
-import type { Tool } from "#src/agent/model/Conversation.ts"
+import type { Message, Tool } from "#src/agent/model/Conversation.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
-import { type Room, Tokens } from "#src/agent/model/Tokens.ts"
+import { Tokens } from "#src/agent/model/Tokens.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { configOf } from "../../support/askedModel.ts"
@@ -67,16 +67,12 @@ const withCalls = <A, E>(
     return yield* Effect.andThen(say, use).pipe(Effect.provide(ModelCalls.layer.pipe(Layer.provideMerge(guards))))
   }).pipe(Effect.provide(Logger.layer([])))
 
-const ask = (name: string, lane: LaneId = EDGE, seen: Array<Room> = []) =>
-  Effect.flatMap(ModelCalls, (calls) =>
-    calls.ask(lane, "turn", name, [TOOL], (room) => {
-      seen.push(room)
-      return [
-        { role: "system", content: "You are an agent." },
-        { role: "user", content: "go" }
-      ]
-    })
-  )
+const MESSAGES: ReadonlyArray<Message> = [
+  { role: "system", content: "You are an agent." },
+  { role: "user", content: "go" }
+]
+const ask = (name: string, lane: LaneId = EDGE) =>
+  Effect.flatMap(ModelCalls, (calls) => calls.ask(lane, "turn", name, [TOOL], () => ({ messages: MESSAGES })))
 const start = Effect.forkChild({ startImmediately: true })
 
 describe("ModelCalls", () => {
@@ -205,24 +201,49 @@ describe("ModelCalls", () => {
     )
   )
 
-  it.effect("leaves room for what an answer may have, whichever key of the request says it", () =>
+  it.effect("asks again without old results, and then from a shorter window, where the prompt is too long (D51)", () =>
     Effect.gen(function* () {
-      const provider = yield* double.makeProviderOf({ context_window: 2e9 })
-      yield* provider.script(...["a", "b", "c", "d"].map((text) => double.answer(text)))
-      const room = Effect.fnUntraced(function* (more: object) {
-        const seen: Array<Room> = []
-        yield* withCalls(
-          configOf({ small: model(provider, { context_window: 20_000, ...more }) }),
-          ask("small", EDGE, seen)
-        )
-        return seen[0]?.tokens ?? 0
-      })
-      const all = (yield* room({ max_tokens: 1000 })) + 1000
-      assert.isAbove(all, 19_900)
-      const request_template = { max_tokens: null, max_completion_tokens: 8000 }
-      assert.strictEqual(yield* room({ max_tokens: 1000, request_template }), all - 8000)
-      assert.strictEqual(yield* room({ request_template: { max_tokens: 500 } }), all - 500)
-      assert.strictEqual(yield* room({ request_template: { max_tokens: 1e9 } }), 0)
+      const overflow = double.failing(400, "This model's maximum context length is 9 tokens.")
+      const results = Array.from({ length: 12 }, (_, index): ReadonlyArray<Message> => {
+        const id = `c${index}`
+        return [
+          { role: "assistant", content: null, calls: [{ id, name: "t", arguments: "{}" }] },
+          { role: "tool", call_id: id, content: `${index} ${"x".repeat(400)}` }
+        ]
+      }).flat()
+      const provider = yield* double.makeProvider
+      yield* provider.script(overflow, double.answer("a"), overflow, overflow, double.answer("b"))
+      yield* withCalls(
+        configOf({ small: model(provider) }),
+        Effect.gen(function* () {
+          const calls = yield* ModelCalls
+          const done: Array<string> = []
+          const shortening = {
+            now: Effect.sync(() => void done.push("now")),
+            later: Effect.sync(() => void done.push("later"))
+          }
+          const long = { messages: [...MESSAGES, ...results] }
+          const asked = () => (done.includes("now") ? { messages: MESSAGES } : long)
+          const first = yield* calls.ask(EDGE, "turn", "small", [TOOL], asked, shortening)
+          assert.strictEqual(first?.payload.text, "a")
+          assert.deepStrictEqual(done, ["later"])
+          yield* say
+          const second = yield* calls.ask(EDGE, "turn", "small", [TOOL], asked, shortening)
+          assert.strictEqual(second?.payload.text, "b")
+          assert.deepStrictEqual(done, ["later", "now"])
+          const sent = (yield* provider.requests.all).map(({ body }) => JSON.stringify(body))
+          assert.deepStrictEqual(
+            sent.map((body) => [body.split("an old result, left out").length - 1, body.includes('"11 xxx')]),
+            [
+              [0, true],
+              [2, true],
+              [0, true],
+              [2, true],
+              [0, false]
+            ]
+          )
+        })
+      )
     })
   )
 
@@ -241,17 +262,21 @@ describe("ModelCalls", () => {
           const calls = yield* ModelCalls
           const settings = yield* AgentSettings
           const tokens = yield* Tokens
-          assert.isUndefined(calls.lastPromptTokens(EDGE))
+          assert.isUndefined(calls.lastPrompt(EDGE))
           yield* ask("small")
-          assert.deepStrictEqual(calls.lastPromptTokens(EDGE), { rev: 1, model: "small", reported: 30 })
+          assert.deepStrictEqual(calls.lastPrompt(EDGE), {
+            model: "small",
+            messages: MESSAGES,
+            reported: 30
+          })
           yield* say
           yield* ask("small")
-          assert.strictEqual(calls.lastPromptTokens(EDGE)?.rev, 1)
+          assert.strictEqual(calls.lastPrompt(EDGE)?.reported, 30)
           yield* settings.replace(2, configOf({ small: model(provider, { context_window: 10, max_tokens: 1 }) }))
           yield* say
           yield* ask("small")
-          const size = calls.lastPromptTokens(EDGE)
-          assert.deepStrictEqual([size?.rev, size?.reported], [7, 60])
+          const size = calls.lastPrompt(EDGE)
+          assert.strictEqual(size?.reported, 60)
           assert.strictEqual(tokens.factor("small"), 60 / (size?.counted ?? 0))
         })
       )

@@ -222,10 +222,17 @@ describe("respond", () => {
     assert.strictEqual(converse([report], EDGE).text, "merge asks: Which branch?")
   })
 
-  it("keeps a memory by quoting what was said, where only that is offered", () => {
-    const said = JSON.stringify([{ role: "user", content: "my cat\nis Tom" }])
-    const text = `Events, oldest first:\n0123456789ab UserMsg ${said}\n0123456789ab ModelOutput []`
-    const { choices } = respond(request([user(text)], ["choir-memory-delta"]), 0)
+  it("finds how a job ended in the note that its report names", () => {
+    const ended = user(
+      '<choir-note>\nJob ended: {"job_name":"count","outcome":"completed","result":"12"}\n</choir-note>'
+    )
+    const report = user('<choir-note>\nReport:\n{"job_name":"count","outcome":"completed"}\nAbove.\n</choir-note>')
+    assert.strictEqual(converse([ended, report], EDGE).text, "count is done: 12")
+  })
+
+  it("keeps a memory by quoting what was said, where that is asked for", () => {
+    const note = "<choir-note>\nCompaction: your context is nearly full.\n</choir-note>"
+    const { choices } = respond(request([user("my cat\nis Tom"), user(note)], [...EDGE, "choir-memory-delta"]), 0)
     const [call] = choices[0].message.tool_calls ?? []
     assert.strictEqual(call?.function.name, "choir-memory-delta")
     assert.deepStrictEqual(JSON.parse(call?.function.arguments ?? ""), {

@@ -37,17 +37,27 @@ export const inOrder = (...said: ReadonlyArray<Said>): Script => {
     })
 }
 
+/** Whether a prompt asks for a compaction of its lane. */
+export const isCompaction = (messages: ReadonlyArray<Message>): boolean => messages.some(isOfCompaction)
+
+const isOfCompaction = ({ content }: Message): boolean => content?.startsWith("<choir-note>\nCompaction:") === true
+
 /** Whether a prompt is a core job's; edge's begin otherwise. */
 export const isCore = (messages: ReadonlyArray<Message>): boolean =>
   messages.some(({ content, role }) => role === "user" && content.includes("\nTask:\n"))
 
 const OWN_WORDS = /^<choir-note>\n(?!Report:|Further instruction:)/u
 
+const STILL = /^<choir-note>\nStill to be answered, the user's message:\n([^]*)\n<\/choir-note>$/u
+
 /** The messages with Choir's own notes in a role of their own, so that a script tells them from what a lane is asked. */
 const sorted = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =>
-  messages.map((message) =>
-    message.role === "user" && OWN_WORDS.test(message.content) ? { role: "system", content: message.content } : message
-  )
+  messages.map((message) => {
+    if (message.role !== "user") return message
+    const still = STILL.exec(message.content)?.[1]
+    if (still !== undefined) return { role: "user", content: still }
+    return OWN_WORDS.test(message.content) ? { role: "system", content: message.content } : message
+  })
 
 /** A provider would refuse the request of this script's model: a defect of what made it. */
 const checked = (

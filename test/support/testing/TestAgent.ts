@@ -13,6 +13,7 @@ import { AgentSettings, type Settings } from "#src/agent/settings/AgentSettings.
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { Environment, ofPlace, type Place } from "#src/agent/model/prompt/Environment.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import type { Llm } from "#src/agent/model/Llm.ts"
 import { LockManager } from "#src/agent/calls/LockManager.ts"
@@ -96,6 +97,16 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
     })
   )
 
+/** The place of an agent in tests. */
+export const PLACE: Place = {
+  workspace: "/workspace",
+  git: "branch main",
+  os: "linux x64",
+  shell: "bash",
+  time_zone: "UTC",
+  hasAgentsFile: false
+}
+
 /** What {@link runSession} needs around an arbiter, its locks and its control plane: a model, tools and no identity texts. */
 export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "tools">) => {
   const around = Layer.mergeAll(
@@ -104,7 +115,8 @@ export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "tools
     Budget.layer,
     Tokens.layer,
     options.llm ?? layerScriptedModel(options.script),
-    Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" })
+    Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
+    Layer.succeed(Environment, ofPlace(PLACE))
   )
   return ToolRunner.layer.pipe(
     Layer.provideMerge(Layer.provideMerge(layerTools(options.tools ?? []), layerModels(around)))

@@ -2,7 +2,7 @@
 import type { Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { Message } from "#src/agent/model/Conversation.ts"
-import { inlineResult, TOOL_RESULT_BYTES_MAX } from "./inlineResult.ts"
+import { inlineResult } from "./inlineResult.ts"
 import { note, withoutNotes } from "./instructions.ts"
 import { toolText } from "./toolText.ts"
 
@@ -37,7 +37,7 @@ const toolResult = (event: EventOf<"ToolResultCommitted">, { isMasked, tool }: R
   content: toolText(event, tool, isMasked)
 })
 
-const withCalls = ({ payload }: EventOf<"ModelOutput">): Message => ({
+export const withCalls = ({ payload }: EventOf<"ModelOutput">): Message => ({
   role: "assistant",
   content: (payload.text ?? "").trim() === "" ? null : (payload.text ?? null),
   calls: payload.tool_calls.map(({ call_id, input, name }) => ({
@@ -48,15 +48,21 @@ const withCalls = ({ payload }: EventOf<"ModelOutput">): Message => ({
   ...(payload.continuation === undefined ? {} : { continuation: payload.continuation })
 })
 
-/** A job's end as the model sees it, its result in no more than these bytes. */
-export const stopped = ({ payload }: EventOf<"CoreStopped">, bytes_max = TOOL_RESULT_BYTES_MAX): string =>
-  JSON.stringify({
-    job_name: payload.job_name,
-    outcome: payload.outcome,
-    summary: payload.summary,
-    ...(payload.result === undefined ? {} : { result: inlineResult(payload.result, bytes_max) }),
-    ...(payload.resumable === undefined ? {} : { resumable: "choir-core-spawn with resume: true continues it" })
+/** A job's result as edge's prompts show it, in bytes of JSON; the report to the user needs no more, and the log has all of it. */
+const PROMPT_JOB_RESULT_BYTES_MAX = 16 * 1024
+
+/** A job's end as the model sees it. The result of most jobs is their last words, which the summary repeats. */
+export const stopped = ({ payload }: EventOf<"CoreStopped">): string => {
+  const { job_name, outcome, result, resumable, summary } = payload
+  const isSaidTwice = typeof result === "string" && result.startsWith(summary)
+  return JSON.stringify({
+    job_name,
+    outcome,
+    ...(isSaidTwice ? {} : { summary }),
+    ...(result === undefined ? {} : { result: inlineResult(result, PROMPT_JOB_RESULT_BYTES_MAX) }),
+    ...(resumable === undefined ? {} : { resumable: "choir-core-spawn with resume: true continues it" })
   })
+}
 
 const injected = ({ payload: { content, source } }: EventOf<"InjectedInstruction">): string =>
   source === "control_plane" ? content : `The user adds while you work: ${content}`
@@ -84,7 +90,7 @@ const edgeMessages = (event: ChoirEvent, of: ResultOf): Rendered => {
     case "UserMsg":
       return [userMessage(event)]
     case "ModelOutput":
-      return event.payload.tool_calls.length > 0 ? [withCalls(event)] : []
+      return event.payload.tool_calls.length > 0 ? [withCalls(event)] : said(event.payload.text)
     case "ToolResultCommitted":
       return [toolResult(event, of)]
     case "AgentMessage":
@@ -155,17 +161,9 @@ const resultsOf = (names: ReadonlyMap<string, string>, isMasked: IsMasked) => (e
   return { tool, isMasked: isMasked(tool ?? "") }
 }
 
-/** The messages of each of a lane's events. */
-export const messagesByEvent = (
-  lane: "edge" | "core",
-  events: ReadonlyArray<ChoirEvent>,
-  isMasked: IsMasked
-): ReadonlyArray<Rendered> => {
+/** How the events of a lane read, each by itself. */
+export const rendering = (lane: "edge" | "core", events: ReadonlyArray<ChoirEvent>, isMasked: IsMasked) => {
   const message = lane === "edge" ? edgeMessage : coreMessage
   const of = resultsOf(proposedNames(events), isMasked)
-  return events.map((event) => message(event, of(event)))
+  return (event: ChoirEvent): Rendered => message(event, of(event))
 }
-
-/** The messages of a lane's events, in their order. */
-export const messagesOf = (lane: "edge" | "core", events: ReadonlyArray<ChoirEvent>, isMasked: IsMasked): Rendered =>
-  messagesByEvent(lane, events, isMasked).flat()

@@ -3,9 +3,7 @@ import type { Schema } from "effect"
 import { skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
 import { shownName, toWireName } from "#schema/Tool.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
 import { SKILL_TRANSITION, skillEvents } from "#src/agent/arbiter/decideSkills.ts"
-import { note } from "./instructions.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
@@ -63,17 +61,17 @@ const outputRule = (spec: SkillSpec, { transitions }: SkillState): ReadonlyArray
 /** The names of Choir's tools as the model sees them, in a text of a skill's author, who may write them either way. */
 const withShownNames = (text: string): string => text.replaceAll(/\bchoir(?:\.[a-z][a-z0-9_]*)+/gu, shownName)
 
-/** The lane's present step, or nothing when no skill is at work. */
-export const skillStep = (skill: ActiveSkill | undefined, skills: SkillBook, find: Find): ReadonlyArray<Message> => {
+/** The text on the lane's present step; `undefined` when no skill is at work. */
+export const skillStep = (skill: ActiveSkill | undefined, skills: SkillBook, find: Find): string | undefined => {
   const spec = skill === undefined ? undefined : skills.get(skill.name)
   const state = spec === undefined || skill === undefined ? undefined : skillState(spec, skill.state)
-  if (skill === undefined || spec === undefined || state === undefined) return []
-  const lines = [
-    `You are in the step ${skill.state} of the skill ${skill.name}; ${skill.step} of its ${spec.max_steps} model calls are used.`,
+  if (skill === undefined || spec === undefined || state === undefined) return undefined
+  const tools = state.allowed_tools.map(toWireName).join(", ") || "none"
+  return [
+    `You are in the step ${skill.state} of the skill ${skill.name}, which has ${spec.max_steps} model calls in all.`,
     `Objective: ${withShownNames(state.objective ?? "")}`,
-    `Tools of this step: ${state.allowed_tools.map(toWireName).join(", ") || "none"}. Leave it with ${toWireName(SKILL_TRANSITION)}, on: ${skillEvents(spec, state).join(", ")}.`,
+    `Tools of this step: ${tools}; all others are refused. Leave it with ${toWireName(SKILL_TRANSITION)}, on: ${skillEvents(spec, state).join(", ")}.`,
     ...outputRule(spec, state),
     `Context: ${context(skill, find)}`
-  ]
-  return [note(lines.join("\n"))]
+  ].join("\n")
 }

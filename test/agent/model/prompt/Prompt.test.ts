@@ -4,12 +4,11 @@ import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { JobName } from "#schema/Ids.ts"
 import type { Message } from "#src/agent/model/Conversation.ts"
 import { corePrompt, edgePrompt } from "#src/agent/model/prompt/Prompt.ts"
-import { askedAgain } from "#src/agent/model/prompt/instructions.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { makeHistory, placed } from "../../../support/history.ts"
 
 const IDENTITY = { user: "Ada.", soul: "Kind.", soulCore: "Exact." }
-const ROOMY = { event_window: 50, tokens: 100_000 }
+const PLACE = "workspace: /workspace\ntoday: Monday, 2026-01-05 (UTC)"
 
 const draft = (event_type: string, lane: string, payload: object) => ({ event_type, lane, payload }) as EventDraft
 const userMsg = (inbox_id: string, text: string) =>
@@ -65,7 +64,8 @@ const sourcesOf = (find: (rev: number) => ChoirEvent | undefined) => ({
   find,
   identity: IDENTITY,
   isMasked: (name: string) => name === "hidden-tool",
-  skills: new Map()
+  skills: new Map(),
+  environment: PLACE
 })
 const history = (drafts: ReadonlyArray<EventDraft>) => {
   const events = placed(initialState, drafts)
@@ -73,16 +73,18 @@ const history = (drafts: ReadonlyArray<EventDraft>) => {
   if (Result.isFailure(folded)) throw new Error(`${folded.failure.rev}: ${folded.failure.reason}`)
   return { state: folded.success, sources: sourcesOf((rev) => events[rev - 1]) }
 }
-const edge = (drafts: ReadonlyArray<EventDraft>, room = ROOMY) => {
+const edgeCall = (drafts: ReadonlyArray<EventDraft>, correction?: string) => {
   const { sources, state } = history(drafts)
-  return edgePrompt(state, sources, room) ?? []
+  return edgePrompt(state, sources, correction)
 }
-const core = (drafts: ReadonlyArray<EventDraft>, room = ROOMY, correction?: string) => {
+const coreCall = (drafts: ReadonlyArray<EventDraft>, correction?: string) => {
   const { sources, state } = history(drafts)
   const lane = state.cores.get(JobName.make("work"))
   if (lane === undefined) throw new Error("no job")
-  return corePrompt(lane, sources, room, correction)
+  return corePrompt(lane, sources, state.rev, correction)
 }
+const edge = (...asked: Parameters<typeof edgeCall>) => edgeCall(...asked).messages
+const core = (...asked: Parameters<typeof coreCall>) => coreCall(...asked).messages
 /** The messages after the system text, one line each. */
 const lines = (messages: ReadonlyArray<Message>) =>
   messages
@@ -106,7 +108,10 @@ describe("edgePrompt", () => {
       calling("edge", "choir-fs-read", "c"),
       ...result("edge", "c", { untrusted: true, dirty: true, output: { x: 1 } })
     ])
-    assert.match(messages[0]?.content ?? "", /^You are the edge lane.*# The user\n\nAda\.\n\n# You\n\nKind\.$/su)
+    assert.match(
+      messages[0]?.content ?? "",
+      /^You are a personal agent.*# The user\n\nAda\.\n\n# You\n\nKind\.\n\n<environment>\n.*\n<\/environment>$/su
+    )
     assert.deepStrictEqual(lines(messages), [
       "user: one",
       "assistant: first",
@@ -142,11 +147,12 @@ describe("edgePrompt", () => {
       stopped,
       injected("edge", "x")
     ])
-    assert.deepStrictEqual(lines(messages).slice(0, 4), [
-      "user: <choir-note>\nOpen now:\n- job work ended; its report to the user is still to come\n</choir-note>",
+    assert.deepStrictEqual(lines(messages), [
       "user: go",
       "user: <choir-note>\nJob work runs\n</choir-note>",
-      'user: <choir-note>\nJob ended: {"job_name":"work","outcome":"completed","summary":"3","result":3}\n</choir-note>'
+      'user: <choir-note>\nJob ended: {"job_name":"work","outcome":"completed","summary":"3","result":3}\n</choir-note>',
+      "user: <choir-note>\nThe user adds while you work: x\n</choir-note>",
+      "user: <choir-note>\nJob work ended; its report to the user is still to come.\n</choir-note>"
     ])
     assert.notInclude(JSON.stringify(messages), "secret thought")
   })
@@ -161,55 +167,46 @@ describe("edgePrompt", () => {
       stopped
     ]
     const report =
-      'user: <choir-note>\nReport:\n{"job_name":"work","outcome":"completed","summary":"3","result":3}\n</choir-note>'
-    assert.strictEqual(lines(edge(before)).at(-1), report)
+      'user: <choir-note>\nReport:\n{"job_name":"work","outcome":"completed"}\nWhat it came to stands above.\n</choir-note>'
+    const told =
+      'user: <choir-note>\nJob ended: {"job_name":"work","outcome":"completed","summary":"3","result":3}\n</choir-note>'
+    assert.deepStrictEqual(lines(edge(before)).slice(-2), [told, report])
+    const { prompted } = edgeCall(before)
     const during = [...before, calling("edge", "choir-fs-read", "c"), ...result("edge", "c")]
-    during[6] = output("edge", { purpose: "report", tool_calls: [{ call_id: "c", name: "t", input: "{broken" }] })
+    const tool_calls = [{ call_id: "c", name: "t", input: "{broken" }]
+    during[6] = output("edge", { purpose: "report", tool_calls, prompt: prompted })
     assert.deepStrictEqual(lines(edge(during)).slice(-3), [report, "assistant c=t{}", `tool c: ${OK}`])
   })
 
-  it("has nothing to ask when nothing is to be answered", () => {
-    assert.isUndefined(
-      edgePrompt(
-        initialState,
-        sourcesOf(() => assert.fail("read")),
-        ROOMY
-      )
-    )
-  })
-
-  it("keeps the turn's message when the window ends after it, and shows no result without its call", () => {
-    const long = Array.from({ length: 10 }, (_, index) => [
+  it("says again what is to be answered where the message left the window, and shows no result without its call", () => {
+    const long = Array.from({ length: 4 }, (_, index) => [
       calling("edge", "t", `c${index}`),
       ...result("edge", `c${index}`, { summary: String(index) })
     ]).flat()
-    const shown = lines(edge([userMsg("1", "go"), ...long], { event_window: 2, tokens: 100_000 }))
-    assert.strictEqual(shown[0], "user: go")
+    const drafts = [
+      userMsg("1", "go"),
+      ...long,
+      draft("CompactionCommitted", "edge", {
+        delta: { mode: "append", summary_update: "Looked." },
+        boundary_rev: 6,
+        words: ["go"]
+      })
+    ]
+    const shown = lines(edge(drafts))
+    assert.match(
+      shown[0] ?? "",
+      /^user: <choir-note>\nReference summary of .*\n\nLooked\..*as they were written:\n- go/su
+    )
     assert.deepStrictEqual(
       shown.slice(1).map((line) => line.split(/[={]/u)[0]),
-      ["assistant c8", "tool c8: 8", "assistant c9", "tool c9: 9"]
+      [
+        "assistant c2",
+        "tool c2: 2",
+        "user: <choir-note>\nStill to be answered, the user's message:\ngo\n</choir-note>",
+        "assistant c3",
+        "tool c3: 3"
+      ]
     )
-  })
-
-  it("gives up the oldest first where the context is small, and cuts what it must show", () => {
-    const drafts = [
-      userMsg("1", "old ".repeat(500)),
-      output("edge", { text: "a" }),
-      answer("reply", "a", "1"),
-      userMsg("2", "new"),
-      calling("edge", "t", "c"),
-      ...result("edge", "c", { output: "x".repeat(6000) }),
-      calling("edge", "t", "d", "e"),
-      ...result("edge", "d", { output: "y".repeat(6000) }),
-      ...result("edge", "e", { output: "z".repeat(6000) })
-    ]
-    const shape = (tokens: number) => lines(edge(drafts, { event_window: 50, tokens })).map((line) => line.slice(0, 6))
-    assert.strictEqual(shape(50_000).length, 8)
-    assert.deepStrictEqual(shape(5200), ["user: ", "assist", "tool d", "tool e"])
-    assert.deepStrictEqual(shape(0), ["user: ", "assist", "tool d", "tool e"])
-    const cut = edge(drafts, { event_window: 50, tokens: 0 })
-    assert.isBelow(JSON.stringify(cut.slice(1)).length, 2500)
-    assert.include(cut.at(-1)?.content, "[cut: the context is full]")
   })
 })
 
@@ -223,7 +220,10 @@ describe("corePrompt", () => {
       ...result("core:work", "c"),
       output("core:work", { text: "three" })
     ])
-    assert.match(messages[0]?.content ?? "", /^You are a core job.*# You\n\nExact\.$/su)
+    assert.match(
+      messages[0]?.content ?? "",
+      /^You carry out one task.*# You\n\nExact\.\n\n<environment>\n.*\n<\/environment>$/su
+    )
     assert.deepStrictEqual(lines(messages), [
       'user: Job: work\n\nFacts:\n- There are files.\n\nConstraints:\n- Be quick.\n- Be right.\n\nVerbosity: quiet\n\nThe result must be JSON, and nothing else, that fits this schema:\n{"type":"number"}\n\nTask:\nCount the files.',
       'assistant c=choir-fs-read{"a":1}',
@@ -233,24 +233,15 @@ describe("corePrompt", () => {
     ])
   })
 
-  it("ends with the correction, and keeps it where the context is small", () => {
-    const drafts = [userMsg("1", "go"), started, output("core:work", { text: "three".repeat(1000) })]
-    for (const tokens of [100_000, 0]) {
-      const messages = core(drafts, { event_window: 50, tokens }, "The result is not JSON.")
-      assert.deepStrictEqual(messages.at(-1), {
-        role: "user",
-        content: "<choir-note>\nThe result is not JSON.\n</choir-note>"
-      })
-      assert.strictEqual(messages[1]?.role, "user")
-    }
-  })
-
-  it("shows the end of an answer that has no room, and the correction whole", () => {
-    const drafts = [userMsg("1", "go"), started, output("core:work", { text: `${"x".repeat(500_000)}END` })]
-    const messages = core(drafts, { event_window: 50, tokens: 16_000 }, "The result is not JSON.")
-    assert.isBelow(JSON.stringify(messages).length, 16_000 * 4)
-    assert.match(messages.at(-2)?.content ?? "", /^\[cut: the context is full\] x+END$/u)
-    assert.include(messages.at(-1)?.content, "The result is not JSON.")
+  it("ends with the correction", () => {
+    const messages = core(
+      [userMsg("1", "go"), started, output("core:work", { text: "three" })],
+      "The result is not JSON."
+    )
+    assert.deepStrictEqual(lines(messages).slice(-2), [
+      "assistant: three",
+      "user: <choir-note>\nThe result is not JSON.\n</choir-note>"
+    ])
   })
 
   it("never shows a user's message, nor edge's words, in 40 histories", () => {
@@ -261,49 +252,24 @@ describe("corePrompt", () => {
         assert.notStrictEqual(event.lane, "edge", `seed ${seed}, revision ${rev}`)
         return event
       }
-      for (const lane of state.cores.values()) corePrompt(lane, sourcesOf(read), ROOMY, undefined)
+      for (const lane of state.cores.values()) corePrompt(lane, sourcesOf(read), state.rev)
     }
   })
 })
 
 describe("every prompt", () => {
-  const long = draft("CoreStopped", "core:work", {
-    job_id: "j",
-    job_name: "work",
-    outcome: "completed",
-    summary: "s",
-    result: "x".repeat(200_000),
-    usage: { input_tokens: 0, output_tokens: 0 }
-  })
-
-  it("cuts a job's result that the model has no room for when edge reports on it", () => {
-    const told = [userMsg("1", "go"), started, output("core:work", { text: "done" }), long]
-    const messages = edge([...told, output("edge", { text: "soon" }), answer("reply", "soon", "1")], {
-      event_window: 50,
-      tokens: 16_000
+  it("cuts a job's long result", () => {
+    const long = draft("CoreStopped", "core:work", {
+      job_id: "j",
+      job_name: "work",
+      outcome: "completed",
+      summary: "s",
+      result: "x".repeat(200_000),
+      usage: { input_tokens: 0, output_tokens: 0 }
     })
-    assert.isBelow(JSON.stringify(messages).length, 16_000 * 4)
-    assert.include(messages.at(-1)?.content ?? "", "characters left out")
-  })
-
-  it("cuts a job's result that the model has no room for when the job ends while edge works", () => {
-    const messages = edge([userMsg("1", "go"), started, output("core:work", { text: "done" }), long], {
-      event_window: 50,
-      tokens: 16_000
-    })
-    assert.isBelow(JSON.stringify(messages).length, 16_000 * 4)
-    const told = messages.at(-1)?.content ?? ""
-    assert.match(told, /^<choir-note>\nJob ended: [^]*x \[cut: the context is full\]\n<\/choir-note>$/u)
-    assert.strictEqual(messages.filter(({ content }) => content === "go").length, 1)
-  })
-
-  it("shows the end of an answer that edge has to go on from where there is no room for all of it", () => {
-    const { sources, state } = history([userMsg("1", "go")])
-    const asked = askedAgain(`${"x".repeat(500_000)}END`, "Continue.")
-    const messages = edgePrompt(state, sources, { event_window: 50, tokens: 16_000 }, asked) ?? []
-    assert.isBelow(JSON.stringify(messages).length, 16_000 * 4)
-    assert.match(messages.at(-2)?.content ?? "", /^\[cut: the context is full\] x+END$/u)
-    assert.include(messages.at(-1)?.content, "Continue.")
+    const messages = edge([userMsg("1", "go"), started, output("core:work", { text: "done" }), long])
+    assert.isBelow(JSON.stringify(messages.slice(1)).length, 20_000)
+    assert.include(JSON.stringify(messages), "characters left out")
   })
 
   it("gives no words of a tool, a job or a summary the role of the system, which its first message alone has (D54)", () => {
@@ -351,25 +317,23 @@ describe("every prompt", () => {
     }
   })
 
-  it("has each result behind its call and each call answered, in 40 histories and in any room", () => {
+  it("has each result behind its call and each call answered, in 40 histories", () => {
     for (let seed = 1; seed <= 40; seed++) {
       const { events, state } = makeHistory(seed, 100)
       const read = (rev: number) => events[rev - 1] as ChoirEvent
-      for (const room of [ROOMY, { event_window: 4, tokens: 100_000 }, { event_window: 50, tokens: 900 }]) {
-        const prompts = [...state.cores.values()]
-          .filter(({ calls }) => calls.length === 0)
-          .map((lane) => corePrompt(lane, sourcesOf(read), room, undefined))
-        if (state.edge.calls.length === 0) prompts.push(edgePrompt(state, sourcesOf(read), room) ?? [])
-        for (const messages of prompts) {
-          const open: Array<string> = []
-          for (const message of messages) {
-            if (message.role === "tool")
-              assert.include(open.splice(open.indexOf(message.call_id), 1), message.call_id, `seed ${seed}`)
-            else assert.deepStrictEqual(open, [], `seed ${seed}`)
-            if (message.role === "assistant") for (const { id } of message.calls ?? []) open.push(id)
-          }
-          assert.deepStrictEqual(open, [], `seed ${seed}`)
+      const prompts = [...state.cores.values()]
+        .filter(({ calls }) => calls.length === 0)
+        .map((lane) => corePrompt(lane, sourcesOf(read), state.rev).messages)
+      if (state.edge.calls.length === 0) prompts.push(edgePrompt(state, sourcesOf(read)).messages)
+      for (const messages of prompts) {
+        const open: Array<string> = []
+        for (const message of messages) {
+          if (message.role === "tool")
+            assert.include(open.splice(open.indexOf(message.call_id), 1), message.call_id, `seed ${seed}`)
+          else assert.deepStrictEqual(open, [], `seed ${seed}`)
+          if (message.role === "assistant") for (const { id } of message.calls ?? []) open.push(id)
         }
+        assert.deepStrictEqual(open, [], `seed ${seed}`)
       }
     }
   })

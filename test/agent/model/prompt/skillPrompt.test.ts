@@ -15,8 +15,7 @@ const prompt = (count: number, output: unknown, input: unknown = { goal: "small"
   const results = Array.from({ length: count }, (_, index) => ({ rev: index + 2, state: `step-${index}` }))
   const skill = { name: spec.name, state, step: 1, started_rev: 1, entered_rev: 1, results } as unknown as ActiveSkill
   const event = (payload: object) => ({ event_type: "SkillTransitionCommitted", payload }) as unknown as ChoirEvent
-  const [note] = skillStep(skill, bookOf(spec), (rev) => event(rev === 1 ? { input } : { output }))
-  const text = note?.content ?? ""
+  const text = skillStep(skill, bookOf(spec), (rev) => event(rev === 1 ? { input } : { output })) ?? ""
   return { text, context: JSON.parse(/Context: (\{.*\})/u.exec(text)?.[1] ?? "null") }
 }
 

@@ -1,0 +1,87 @@
+/** The size of a lane's window in tokens, and how much there may be: a share of what the model's context leaves beside the parts that never go. */
+import { Effect } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
+import type { LaneId } from "#schema/Ids.ts"
+import { WINDOW_REVS_MAX } from "#src/shared/session/lanes.ts"
+import { type EventLog, RESIDENT_WINDOW_BYTES_MAX } from "#src/agent/arbiter/EventLog.ts"
+import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
+import { outputTokensMax } from "#src/agent/model/chatCompletion.ts"
+import { jsonOf, type Message, textsOf } from "#src/agent/model/Conversation.ts"
+import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
+import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, Tokens } from "#src/agent/model/Tokens.ts"
+import type { LanePrefix } from "./Compactor.ts"
+
+const measured = new WeakMap<ChoirEvent, number>()
+
+/** How full a window is of the events and the bytes that an agent keeps of it, the fuller of both; 1 is all. */
+export const windowFill = (log: EventLog["Service"], window: ReadonlyArray<number>): number => {
+  let bytes = 0
+  for (const rev of window) {
+    const event = log.find(rev)
+    if (event === undefined) continue
+    const known = measured.get(event) ?? JSON.stringify(event).length
+    measured.set(event, known)
+    bytes += known
+  }
+  return Math.max(window.length / WINDOW_REVS_MAX, bytes / RESIDENT_WINDOW_BYTES_MAX)
+}
+
+/** The tools and the system text. */
+const fixedTexts = ({ messages: [system], tools }: LanePrefix): ReadonlyArray<string> => [
+  ...tools.map(jsonOf),
+  system?.content ?? ""
+]
+
+const fixedTokens = Effect.fnUntraced(function* (prefix: LanePrefix) {
+  const tokens = yield* Tokens
+  return (yield* tokens.count(fixedTexts(prefix))) * tokens.factor(prefix.model)
+})
+
+/** Tokens that a lane's window may take. */
+export const windowLimit = Effect.fnUntraced(function* (prefix: LanePrefix) {
+  const { config } = (yield* AgentSettings).current()
+  const { compact_at, window_tokens_max } = config.memory
+  const model = boundModel(config, prefix.model)
+  if (model === undefined) return 0
+  const room = model.context_window - outputTokensMax(model) - (yield* fixedTokens(prefix))
+  return Math.max(0, Math.min(compact_at * room, window_tokens_max ?? Infinity))
+})
+
+/** Whether a lane's next call is surely below a share of the limit: no token is less than a byte. Needs no vocabulary. */
+export const isClearlySmall = Effect.fnUntraced(function* (prefix: LanePrefix, share: number) {
+  const { config } = (yield* AgentSettings).current()
+  const tokens = yield* Tokens
+  const { compact_at, window_tokens_max } = config.memory
+  const model = boundModel(config, prefix.model)
+  if (model === undefined) return true
+  const fixed = fixedTexts(prefix).reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  const limit = Math.min(
+    compact_at * (model.context_window - outputTokensMax(model) - fixed),
+    window_tokens_max ?? Infinity
+  )
+  return tokens.certainlyBelow(textsOf(prefix.messages.slice(1)), share * limit)
+})
+
+/** Whether one prompt begins with another, message by message. */
+const beginsWith = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Message>): boolean =>
+  before.length <= messages.length &&
+  before.every((message, index) => jsonOf(message) === jsonOf(messages[index] ?? message))
+
+/**
+ * The tokens of what a lane's next call shows beside the fixed parts: what the provider counted for the last one, and our count of what came
+ * since, or of everything where there is no last one.
+ */
+export const promptTokens = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
+  const calls = yield* ModelCalls
+  const tokens = yield* Tokens
+  const shown = textsOf(prefix.messages.slice(1))
+  const factor = tokens.factor(prefix.model)
+  const last = calls.lastPrompt(lane)
+  const counted = (yield* tokens.count(shown)) * factor
+  if (last === undefined || last.model !== prefix.model || !beginsWith(prefix.messages, last.messages)) return counted
+  const before = (yield* tokens.count(textsOf(last.messages.slice(1)))) * factor
+  const fixed = yield* fixedTokens(prefix)
+  const share = last.reported / (before + fixed)
+  const isSense = share >= TOKEN_FACTOR_MIN && share <= TOKEN_FACTOR_MAX
+  return isSense ? last.reported - fixed + counted - before : counted
+})

@@ -1,0 +1,45 @@
+/**
+ * The words by which providers say that a prompt is longer than their model's context, and the prompt without the old results that it can do
+ * without. There is no common code for it: most answer 400, some 413, and only the text tells it from other refusals.
+ */
+import type { ModelError } from "#schema/Event.ts"
+import type { Message } from "./Conversation.ts"
+
+const OVERFLOWS: ReadonlyArray<readonly [provider: string, words: RegExp]> = [
+  [
+    "OpenAI, Azure, OpenRouter, vLLM",
+    /context[_ ]length[_ ]exceeded|maximum context length|exceeds the context window/iu
+  ],
+  ["Anthropic", /prompt is too long|input length and .?max_tokens.? exceed context limit/iu],
+  ["Google", /input token count .{0,80}exceeds the maximum number of tokens/iu],
+  ["Mistral", /prompt contains \d+ tokens .{0,80}too large for model/iu],
+  ["Moonshot, DeepSeek", /exceeded model token limit|maximum context length is \d+/iu],
+  [
+    "llama.cpp, Ollama",
+    /exceeds? the available context size|input length exceeds (?:the )?(?:maximum )?context length/iu
+  ]
+]
+
+/** Whether a call failed because its prompt was too long. */
+export const isOverflow = (error: ModelError | undefined): boolean =>
+  error !== undefined &&
+  (error.kind === "http" || error.kind === "too_large") &&
+  OVERFLOWS.some(([, words]) => words.test(error.message))
+
+/** The newest results that keep their text when a prompt has to become shorter at once. */
+const WHOLE_RESULTS_MIN = 10
+/** The length from which a result is worth a stub. */
+const STUBBED_CHARS_MIN = 300
+
+const STUB = "[an old result, left out because the context is full; choir-memory-query finds it]"
+
+/** The messages without the texts of old results, or `undefined` where that makes nothing shorter. */
+export const withoutOldResults = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> | undefined => {
+  const results = messages.filter(({ role }) => role === "tool")
+  const old = new Set(
+    results.slice(0, -WHOLE_RESULTS_MIN).filter(({ content }) => (content ?? "").length >= STUBBED_CHARS_MIN)
+  )
+  return old.size === 0
+    ? undefined
+    : messages.map((message) => (message.role === "tool" && old.has(message) ? { ...message, content: STUB } : message))
+}

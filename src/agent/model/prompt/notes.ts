@@ -1,0 +1,130 @@
+/**
+ * Notes on what a lane has to know beside its events: other work, questions, the step of its skill. Each is due when it differs from the last
+ * one on the same matter.
+ */
+import type { Find } from "#src/agent/arbiter/Command.ts"
+import { reported, reportLine } from "#src/shared/session/reported.ts"
+import type { ActiveSkill, CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
+import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
+import { stopped } from "./promptMessages.ts"
+import { skillStep } from "./skillPrompt.ts"
+import type { Note, Transcript } from "./transcript.ts"
+
+/** Characters of a job's newest report that edge reads. */
+const TOLD_REPORT_CHARS_MAX = 500
+/** Reports that are still to come which one prompt names. */
+const TOLD_OWED_MAX = 20
+
+const short = (text: string): string =>
+  text.length <= TOLD_REPORT_CHARS_MAX ? text : `${text.slice(0, TOLD_REPORT_CHARS_MAX).toWellFormed()}…`
+
+/** That a job began and ended its events say; between them its newest report, and whether it waits. */
+const jobNotes = ({ job_id, job_name, question, report_rev }: CoreLane, find: Find): ReadonlyArray<Note> => {
+  const said = report_rev === 0 ? undefined : reported(find(report_rev))
+  return [
+    ...(said === undefined
+      ? []
+      : [{ about: `job ${job_id}`, text: `Job ${job_name} reports: ${short(reportLine(said))}` }]),
+    ...(question === undefined
+      ? []
+      : [
+          {
+            about: `question ${question.rev}`,
+            text: `Job ${job_name} waits for the user's answer, to be passed on with choir-core-inject.`
+          }
+        ])
+  ]
+}
+
+const owedNote = ({ job_name, kind, rev }: PendingReport): Note => ({
+  about: `owed ${rev}`,
+  text:
+    kind === "stopped"
+      ? `Job ${job_name} ended; its report to the user is still to come.`
+      : `Job ${job_name} asks something; the user has not seen the question yet.`
+})
+
+/** A skill that ended leaves a note as well: the last one named the tools that were allowed. */
+const skillNotes = (
+  skill: ActiveSkill | undefined,
+  skills: SkillBook,
+  find: Find,
+  { told }: Transcript
+): ReadonlyArray<Note> => {
+  const text = skillStep(skill, skills, find)
+  if (text !== undefined) return [{ about: "skill", text }]
+  return (told.get("skill") ?? "") === "" ? [] : [{ about: "skill", text: SKILL_OVER }]
+}
+
+const SKILL_OVER = "No skill is at work: all your tools are allowed again."
+
+/** The subject of a report turn. The end of a job stands above, as the event that it is, unless it left the window. */
+const matterOf = ({ job_name, kind, rev }: PendingReport, find: Find, window: ReadonlyArray<number>): string => {
+  const event = find(rev)
+  if (kind === "question") return JSON.stringify({ job_name, asks: reported(event)?.text ?? "" })
+  if (event?.event_type !== "CoreStopped") return JSON.stringify({ job_name })
+  if (!window.includes(rev)) return stopped(event)
+  return `${JSON.stringify({ job_name, outcome: event.payload.outcome })}\nWhat it came to stands above.`
+}
+
+const turnNotes = (state: SessionState, find: Find, { asked_rev }: Transcript): ReadonlyArray<Note> => {
+  const { turn, window } = state.edge
+  if (turn?.kind !== "turn") {
+    const report = turn?.report ?? state.reports[0]
+    return report === undefined
+      ? []
+      : [{ about: `report ${report.rev}`, text: `Report:\n${matterOf(report, find, window)}` }]
+  }
+  if (asked_rev === turn.rev) return []
+  const event = find(turn.rev)
+  const text = event?.event_type === "UserMsg" ? event.payload.text : "(the message is gone; ask the user for it)"
+  return [{ about: `turn ${turn.rev}`, text: `Still to be answered, the user's message:\n${text}` }]
+}
+
+/** Everything that edge should know before its next call. */
+export const edgeNotes = (
+  state: SessionState,
+  skills: SkillBook,
+  find: Find,
+  transcript: Transcript
+): ReadonlyArray<Note> => {
+  const { parked, skill, turn } = state.edge
+  const asked = turn?.kind === "report" ? turn.report : turn === undefined ? state.reports[0] : undefined
+  const isWaiting = state.queued_inbox_id > state.last_inbox_id
+  return [
+    ...(parked === undefined
+      ? []
+      : [
+          {
+            about: `parked ${parked.output_rev}`,
+            text: `An earlier request of the user waits for a person's approval (${parked.calls.map(({ name }) => name).join(", ")}); it resumes by itself once that is decided.`
+          }
+        ]),
+    ...[...state.cores.values()].flatMap((core) => jobNotes(core, find)),
+    ...state.reports
+      .filter(({ rev }) => rev !== asked?.rev)
+      .slice(0, TOLD_OWED_MAX)
+      .map(owedNote),
+    ...(isWaiting ? [{ about: `queue ${state.queued_inbox_id}`, text: "A further message of the user waits." }] : []),
+    ...skillNotes(skill, skills, find, transcript),
+    ...turnNotes(state, find, transcript)
+  ]
+}
+
+/** Everything that a job should know before its next call. */
+export const coreNotes = (
+  { question, skill }: CoreLane,
+  skills: SkillBook,
+  find: Find,
+  transcript: Transcript
+): ReadonlyArray<Note> => [
+  ...(question === undefined
+    ? []
+    : [
+        {
+          about: `question ${question.rev}`,
+          text: "Nobody has answered your question yet. Continue with what you can, or end and say what is missing."
+        }
+      ]),
+  ...skillNotes(skill, skills, find, transcript)
+]

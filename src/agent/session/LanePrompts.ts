@@ -1,0 +1,81 @@
+/** The questions of lanes to their models: the prompts and the tools of a lane at a moment, and what each of its calls begins with. */
+import { Effect } from "effect"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { coreOf } from "#src/shared/session/lanes.ts"
+import type { CoreLane } from "#src/shared/session/State.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
+import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import type { LaneView } from "#src/agent/memory/Compactor.ts"
+import type { Tool } from "#src/agent/model/Conversation.ts"
+import { presentModel } from "#src/agent/model/ModelCalls.ts"
+import { Environment } from "#src/agent/model/prompt/Environment.ts"
+import { corePrompt, edgePrompt, type Prompt } from "#src/agent/model/prompt/Prompt.ts"
+
+/** A call that a lane is about to make. `prompt` follows the state of the moment; `undefined` where nothing is to be asked any more. */
+export interface LaneCall {
+  readonly model: string
+  readonly tools: ReadonlyArray<Tool>
+  readonly prompt: (correction?: string) => Prompt | undefined
+}
+
+export const makeLanePrompts = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const environment = yield* Environment
+  const log = yield* EventLog
+  const registry = yield* ToolRegistry
+  const settings = yield* AgentSettings
+  const skills = yield* SkillRegistry
+  const identity = yield* ImageTexts
+
+  const sourcesFor = (lane: LaneId, wanted: string) => {
+    const model = presentModel(settings.current().config, lane, wanted)
+    return Effect.map(environment.text(settings.model(model)?.model ?? model), (text) => ({
+      find: log.find,
+      identity,
+      isMasked: registry.masked,
+      skills,
+      environment: text
+    }))
+  }
+
+  const edge: Effect.Effect<LaneCall> = Effect.suspend(() => {
+    const { llm } = settings.current().config
+    return Effect.map(sourcesFor(EDGE, llm), (sources) => ({
+      model: llm,
+      tools: registry.offered(EDGE),
+      prompt: (correction) => edgePrompt(arbiter.state(), sources, correction)
+    }))
+  })
+
+  const core = ({ job_id, job_name, lane, model, started_rev }: CoreLane): Effect.Effect<LaneCall> =>
+    Effect.map(sourcesFor(lane, model), (sources) => {
+      const started = log.find(started_rev)
+      const allowed =
+        started?.event_type === "CoreStarted" ? started.payload.start.tool_constraints.allowed_tools : undefined
+      return {
+        model,
+        tools: registry.offered(lane, allowed),
+        prompt: (correction) => {
+          const state = arbiter.state()
+          const now = state.cores.get(job_name)
+          return now?.job_id === job_id ? corePrompt(now, sources, state.rev, correction) : undefined
+        }
+      }
+    })
+
+  const prefix: LaneView["prefix"] = Effect.fnUntraced(function* (lane) {
+    const job = coreOf(arbiter.state(), lane)
+    if (lane !== EDGE && job === undefined) return undefined
+    const { model, prompt, tools } = yield* job === undefined ? edge : core(job)
+    const messages = prompt()?.prefix
+    return messages === undefined
+      ? undefined
+      : { model: presentModel(settings.current().config, lane, model), tools, messages }
+  })
+
+  return { edge, core, view: { isMasked: registry.masked, prefix } satisfies LaneView }
+})
