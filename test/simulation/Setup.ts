@@ -18,6 +18,9 @@ const base = Schema.decodeSync(Config)({
   models: { large: { provider: "sim", model: "large", endpoint: "http://provider/v1" } }
 })
 
+/** Tokens of a window by the events that stay in it, so that some seeds compact often; else the context decides. */
+const WINDOW_TOKENS: Readonly<Record<number, number>> = { 6: 1500, 20: 4000 }
+
 /** The bindings of the only agent. */
 export const BINDINGS = {
   workspace: ResourceName.make("ws"),
@@ -83,7 +86,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
       core_llm: BINDINGS.core_llm,
       models: { large: model("large", { fallback, secret: "key" }), small: model("small"), spare: model("spare") },
       budgets,
-      memory: { ...base.memory, event_window },
+      memory: { ...base.memory, event_window, window_tokens_max: WINDOW_TOKENS[event_window] ?? null },
       approvals: { timeout_ms, confirm_external },
       heartbeat_interval_ms,
       crash_detection_threshold_ms: base.crash_detection_threshold_ms,

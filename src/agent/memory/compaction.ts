@@ -95,32 +95,35 @@ const Reference = Schema.String.check(Schema.isMaxLength(64))
 const FactInput = Schema.Struct({
   key: Schema.NonEmptyString.annotate({ description: "A short key" }),
   value: Schema.String.annotate({ description: "The fact" }),
-  pinned: Schema.optionalKey(Schema.Boolean.annotate({ description: "It must never be lost" })),
-  source_event: Schema.optionalKey(Reference.annotate({ description: "The hash of the event that says so" }))
+  pinned: Schema.optionalKey(Schema.Boolean.annotate({ description: "Never lose it" })),
+  source_event: Schema.optionalKey(Reference.annotate({ description: "The hash of its event" }))
 })
 /** Changes of the reference summary as a model writes them: hashes may be the short ones that it was shown. */
 const DeltaInput = Schema.Struct({
   mode: Schema.Literals(["append", "overwrite"]).annotate({
-    description: "Whether summary_update is added to the text or replaces it"
+    description: "overwrite replaces the text"
   }),
   summary_update: Schema.optionalKey(Schema.String.annotate({ description: "Text under the fixed headings" })),
   add_facts: Schema.optionalKey(
-    Schema.Array(FactInput).annotate({ description: "Facts to keep; a known key is replaced" })
+    Schema.Array(FactInput).annotate({ description: "A known key is replaced" })
   ),
   remove_facts: Schema.optionalKey(
     Schema.Array(Schema.NonEmptyString).annotate({ description: "Keys of facts that no longer hold" })
   ),
   add_references: Schema.optionalKey(
-    Schema.Array(Reference).annotate({ description: "Hashes of events worth reading again" })
+    Schema.Array(Reference).annotate({ description: "Hashes worth reading again" })
   ),
   remove_references: Schema.optionalKey(
-    Schema.Array(Reference).annotate({ description: "Hashes that are no longer needed" })
+    Schema.Array(Reference).annotate({ description: "Hashes to drop" })
   )
 })
+/** The input as models see it: a summary drops its oldest references by itself, and to remove one is accepted all the same. */
+const { remove_references: _, ...OFFERED } = DeltaInput.fields
 const DELTA = answerTool(
   "choir.memory.delta",
-  "Change your reference summary. Only for a compaction; refused at any other time.",
-  DeltaInput
+  "Change your reference summary; only in a compaction.",
+  DeltaInput,
+  Schema.Struct(OFFERED)
 )
 
 /** The tool that answers a compaction. Every call of a lane offers it, so that all of them begin alike. */

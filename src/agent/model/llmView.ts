@@ -64,9 +64,10 @@ export interface AnswerTool<A> {
 export const answerTool = <S extends Schema.Decoder<unknown>>(
   name: string,
   purpose: string,
-  schema: S
+  schema: S,
+  offered: Schema.Top = schema
 ): AnswerTool<S["Type"]> => {
-  const view = llmView(name, purpose, schema)
+  const view = llmView(name, purpose, offered)
   const { description, input_schema, name: canonical } = view
   const wireName = canonical.replaceAll(".", "-")
   const decode = Schema.decodeUnknownResult(schema)

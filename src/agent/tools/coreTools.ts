@@ -43,13 +43,13 @@ const SpawnInput = Schema.Struct({
   output_schema: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Json).annotate({ description: "JSON Schema of its result" })
   ),
-  skill: Schema.optionalKey(CoreSkill.annotate({ description: "A skill to run; its output is the result" })),
+  skill: Schema.optionalKey(CoreSkill.annotate({ description: "A skill to run" })),
   verbosity: Schema.optionalKey(
     Schema.Literals(["quiet", "normal", "detailed"]).annotate({ description: "Default normal" })
   ),
   resume: Schema.optionalKey(
     Schema.Boolean.annotate({
-      description: "true continues the job of this name that a model's error ended, by task_spec alone"
+      description: "true continues the job of this name after a model's error, by task_spec"
     })
   )
 })
@@ -125,7 +125,7 @@ const decodeCancel = decodeInput(CancelInput)
 
 /** choir.core.cancel: ends a running job. */
 export const coreCancel: ControlTool = {
-  llm: llmView("choir.core.cancel", "Cancel a running core job. What it did so far stays.", CancelInput),
+  llm: llmView("choir.core.cancel", "Cancel a core job; its work so far stays.", CancelInput),
   lanes: "edge",
   command: (raw, call_id) =>
     Effect.map(decodeCancel(raw), ({ job_name, reason }) => ({
@@ -138,7 +138,7 @@ export const coreCancel: ControlTool = {
 
 /** choir.core.list: the running jobs, as the fold knows them. */
 export const coreList = (state: () => SessionState): Tool => ({
-  llm: llmView("choir.core.list", "List the running core jobs with their state and step.", Schema.Struct({})),
+  llm: llmView("choir.core.list", "List the running core jobs.", Schema.Struct({})),
   effect: "none",
   lanes: "edge",
   readOnly: true,

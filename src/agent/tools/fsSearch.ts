@@ -25,8 +25,8 @@ const Input = Schema.Struct({
       description: "Lines around each match. Default 0"
     })
   ),
-  ignore_case: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether to ignore case" })),
-  files_only: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether to give only names of files" }))
+  ignore_case: Schema.optionalKey(Schema.Boolean.annotate({ description: "Ignore case" })),
+  files_only: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only names of files" }))
 })
 type Input = typeof Input.Type
 
