@@ -40,18 +40,14 @@ export const asking = Effect.fnUntraced(function* (
   ).pipe(Layer.provideMerge(SecretStore.layer))
   const layer = Llm.layer.pipe(Layer.provide([secrets, NodeHttpClient.layerUndici]))
   const completion = yield* Effect.flatMap(Llm, (llm) =>
-    llm.complete(
-      "small",
-      MESSAGES,
-      tools,
-      configOf({ small, ...models }),
-      (wait) =>
+    llm.complete("small", MESSAGES, tools, configOf({ small, ...models }), {
+      announce: (wait) =>
         Effect.suspend(() => {
           waits.push(Duration.toMillis(wait))
           return Effect.asVoid(Deferred.succeed(announced, undefined))
         }),
-      (cost) => Effect.asVoid(interrupted?.(cost) ?? Effect.void)
-    )
+      interrupted: (cost) => Effect.asVoid(interrupted?.(cost) ?? Effect.void)
+    })
   ).pipe(Effect.provide(layer))
   return { completion, waits }
 })

@@ -3,12 +3,13 @@ import { Context, Duration, Effect, Layer } from "effect"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf, PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
+import { costMax, estimateTokens } from "#src/shared/model/usage.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
-import { estimateTokens, outputTokensMax } from "./chatCompletion.ts"
 import { jsonOf, type Message, textsOf, type Tool } from "./Conversation.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
 import { type Room, size, Tokens } from "./Tokens.ts"
@@ -64,8 +65,7 @@ export const presentModel = (config: AgentConfig, lane: LaneId, name: string): s
 const reservation = (config: AgentConfig, name: string, prompt_tokens: number): Reservation => {
   const names = [name, ...(boundModel(config, name)?.fallback ?? [])]
   const models = names.flatMap((name) => boundModel(config, name) ?? [])
-  const cost = (model: Model) =>
-    (prompt_tokens * (model.price?.input ?? 0) + outputTokensMax(model) * (model.price?.output ?? 0)) / 1e6
+  const cost = (model: Model) => costMax(model, prompt_tokens, outputTokensMax(model))
   return {
     tokens: prompt_tokens + Math.max(0, ...models.map(outputTokensMax)),
     cost_usd: Math.max(0, ...models.map(cost))
@@ -98,7 +98,14 @@ const commitAnswer = Effect.fnUntraced(function* (
   purpose: Purpose,
   completion: Omit<Completion, "prompt_tokens">
 ) {
-  const committed = yield* arbiter.commit({ type: "Output", lane, output: { purpose, ...completion } }).pipe(
+  const { continuation: _, ...forgetful } = completion
+  const commit = (output: typeof completion) => arbiter.commit({ type: "Output", lane, output: { purpose, ...output } })
+  const committed = yield* commit(completion).pipe(
+    // Reasoning is the first to go.
+    Effect.catchIf(
+      ({ unfit }) => unfit === true && completion.continuation !== undefined,
+      () => commit(forgetful)
+    ),
     Effect.catchIf(
       ({ unfit }) => unfit === true,
       ({ reason }) => {
@@ -155,7 +162,7 @@ const make = Effect.fnUntraced(function* () {
     prompt: (room: Room) => ReadonlyArray<Message>
   ) {
     yield* replication.room
-    const { config } = settings.current()
+    const { config, session_id } = settings.current()
     const name = presentModel(config, lane, wanted)
     if (name !== wanted) yield* Effect.logWarning(`the model "${wanted}" is not bound any more; "${name}" takes over`)
     const model = boundModel(config, name)
@@ -170,7 +177,11 @@ const make = Effect.fnUntraced(function* () {
     // An answer that came and is not committed yet: it has to be paid for even if the call is interrupted now.
     let came: Unanswered | undefined
     const answered = llm
-      .complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name), unanswered)
+      .complete(name, messages, tools, config, {
+        announce: purpose === "summary" ? unannounced : announce(name),
+        interrupted: unanswered,
+        cache_key: `${session_id}/${lane}`
+      })
       .pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
     return yield* Effect.gen(function* () {
       yield* budget.reserve(most)

@@ -86,6 +86,24 @@ export const makeScrub = (
   return (text) => forms.reduce((left, form) => left.replaceAll(form, REDACTED), text)
 }
 
+/** A function that tells how many characters at a text's end may be the beginning of a form that goes on behind it. */
+export const makeBegun = (
+  secrets: ReadonlyArray<string>,
+  chars_min = SECRET_FORM_CHARS_MIN
+): ((text: string) => number) => {
+  const forms = allForms(secrets, chars_min)
+  const heads = new Set(forms.map((form) => form.charAt(0)))
+  return (text) => {
+    const most = Math.min(text.length, (forms[0]?.length ?? 1) - 1)
+    for (let chars = most; chars > 0; chars--) {
+      if (!heads.has(text.charAt(text.length - chars))) continue
+      const end = text.slice(-chars)
+      if (forms.some((form) => form.length > chars && form.startsWith(end))) return chars
+    }
+    return 0
+  }
+}
+
 const scrubJson = (scrub: (text: string) => string, value: Schema.Json): Schema.Json => {
   if (typeof value === "string") return scrub(value)
   if (typeof value === "number") {
