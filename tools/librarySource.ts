@@ -13,7 +13,9 @@ const FOLDERS = {
   agent: "src/agent",
   choird: "src/choird",
   shared: "src/shared",
+  dialects: "demo/dialects",
   "offline-model": "demo/offline-model",
+  providers: "test/support/providers",
   testing: "test/support/testing"
 }
 

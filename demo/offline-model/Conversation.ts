@@ -1,7 +1,7 @@
 /** The turn that the offline model is in, derived from the messages of a request; the model keeps no state. */
 import { type ChatRequest, type Message, textOf } from "./ChatCompletion.ts"
 import { parseInstruction } from "./Instruction.ts"
-import { parseJson } from "./looseJson.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
 import { type ToolResult, clip, readToolResult } from "./ToolResult.ts"
 
 /** UTF-16 units of a message that the offline model looks at. */

@@ -1,7 +1,7 @@
 /** The plain instructions that the offline model follows, one a line or separated by `;` (E3). */
 import { Schema } from "effect"
 import { JobName } from "#schema/Ids.ts"
-import { parseJson } from "./looseJson.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
 
 /** Instructions that the offline model takes from one message. */
 export const OFFLINE_MODEL_STEPS_MAX = 100

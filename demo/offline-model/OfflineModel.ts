@@ -4,8 +4,8 @@ import { CliError } from "effect/cli"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { ChatRequest, OFFLINE_MODEL } from "./ChatCompletion.ts"
 import { listen } from "./HttpListener.ts"
-import { parseJson } from "./looseJson.ts"
-import { refusalOf } from "./requestRules.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
+import { bodyRefusal } from "#demo/dialects/Dialect.ts"
 import { respond, tokens } from "./respond.ts"
 
 /** A request's body to the offline model. */
@@ -34,7 +34,7 @@ const refusal = (status: number, code: string, message: string, param: string | 
   HttpServerResponse.jsonUnsafe({ error: { message, type: "invalid_request_error", param, code } }, { status })
 
 /** The offline model takes what a real one would, so that what works with it works with them. */
-const DIALECT = {
+const TRAITS = {
   context_window: OFFLINE_MODEL_CONTEXT_TOKENS,
   refuses: [],
   extensions: [],
@@ -46,8 +46,9 @@ const decodeRequest = Schema.decodeUnknownResult(Schema.fromJsonString(ChatReque
 const complete = Effect.gen(function* () {
   const request = yield* HttpServerRequest.HttpServerRequest
   const text = yield* request.text
-  const refused = refusalOf(parseJson(text), DIALECT)
-  if (refused !== undefined) return refusal(400, refused.code ?? "invalid_request", refused.message, refused.param)
+  const refused = bodyRefusal(parseJson(text), TRAITS)
+  if (refused !== undefined)
+    return refusal(refused.status, refused.code ?? "invalid_request", refused.message, refused.param)
   const decoded = decodeRequest(text)
   if (Result.isFailure(decoded)) return refusal(400, "invalid_request", decoded.failure.message)
   const { model } = decoded.success

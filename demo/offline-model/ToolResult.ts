@@ -1,7 +1,7 @@
 /** Tool results as the conversation shows them, and the sentences that the offline model makes of them. */
 import { Predicate } from "effect"
 import type { Instruction } from "./Instruction.ts"
-import { parseJson } from "./looseJson.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
 
 /** Lines of a tool's output that the offline model repeats. */
 const OFFLINE_MODEL_LINES_SHOWN_MAX = 12

@@ -1,7 +1,7 @@
 /** How the offline model answers a compaction and the end of a session: it quotes what was said, the most that it can understand of it. */
 import { Predicate } from "effect"
 import { type ChatRequest, textOf } from "./ChatCompletion.ts"
-import { parseJson } from "./looseJson.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
 import { clip } from "./ToolResult.ts"
 
 /** Characters that the offline model quotes of one event when it keeps a memory, and of all of them. */

@@ -1,6 +1,6 @@
 /** The offline model's answers when there is nothing to do. It never poses as a language model. */
 import { Predicate } from "effect"
-import { parseJson } from "./looseJson.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
 import { clip, OFFLINE_MODEL_SUMMARY_CHARS_MAX } from "./ToolResult.ts"
 
 const HELP = `I am the offline model: a small program that follows plain instructions, not a language model. \

@@ -3,7 +3,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { NodeHttpClient } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { Llm } from "#src/agent/model/Llm.ts"
-import type { Dialect } from "#demo/offline-model/requestRules.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import * as double from "../support/testing/Provider.ts"
@@ -30,8 +29,11 @@ const refusedByModel = ended({ content: null, refusal: "I cannot help with that.
 const spawn = double.callTools([{ name: "choir-core-spawn", input: { job_name: "work", task_spec: "do it" } }])
 
 /** An agent with its real client of models, a provider with these replies, and what the user and the log saw. */
-const talking = Effect.fnUntraced(function* (replies: ReadonlyArray<double.Reply>, dialect: Partial<Dialect> = {}) {
-  const provider = yield* double.makeProviderOf(dialect)
+const talking = Effect.fnUntraced(function* (
+  replies: ReadonlyArray<double.Reply>,
+  options: double.ProviderOptions = {}
+) {
+  const provider = yield* double.makeProviderOf(options)
   yield* provider.script(...replies)
   const base = agentConfig()
   const models = Object.fromEntries(

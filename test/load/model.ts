@@ -6,8 +6,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
-import { parseJson } from "#demo/offline-model/looseJson.ts"
-import { type Dialect, refusalOf } from "#demo/offline-model/requestRules.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
+import { bodyRefusal } from "#demo/dialects/Dialect.ts"
+import type { Traits } from "#demo/dialects/Rule.ts"
 
 /** What the parent orders: how many steps of jobs there are in a second, or that jobs end now. */
 export type Order = { readonly steps_per_second: number } | { readonly end: true }
@@ -78,7 +79,7 @@ const answer = async (body: string): Promise<string> => {
 }
 
 /** The rules of a strict provider, with an estimate of tokens: a load test is not to pay for a tokenizer. */
-const RULES: Dialect = {
+const TRAITS: Traits = {
   context_window: 128_000,
   refuses: [],
   extensions: [],
@@ -89,12 +90,9 @@ const respond = async (request: IncomingMessage, response: ServerResponse) => {
   const chunks: Array<Buffer> = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   const body = Buffer.concat(chunks).toString()
-  const refusal = refusalOf(parseJson(body), RULES)
+  const refusal = bodyRefusal(parseJson(body), TRAITS)
   if (refusal !== undefined) process.send?.({ refused: refusal.message })
-  const text =
-    refusal === undefined
-      ? await answer(body)
-      : JSON.stringify({ error: { ...refusal, type: "invalid_request_error" } })
+  const text = refusal === undefined ? await answer(body) : JSON.stringify(refusal.body)
   const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(text) }
   response.writeHead(refusal === undefined ? 200 : 400, headers).end(text)
 }

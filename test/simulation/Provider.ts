@@ -1,5 +1,6 @@
 /** The models' provider: answers by the seed, late, wrongly, or not at all. It never dies, since it is not Choir's. */
-import { type Dialect, refusalOf } from "#demo/offline-model/requestRules.ts"
+import { bodyRefusal } from "#demo/dialects/Dialect.ts"
+import type { Traits } from "#demo/dialects/Rule.ts"
 import type { Exchange, Request, Server } from "./Network.ts"
 import { type Asked, Script } from "./Script.ts"
 import { CANARY, CONTEXT_TOKENS } from "./Setup.ts"
@@ -10,7 +11,7 @@ import type { World } from "./World.ts"
 const THINKING_MS = 900
 
 /** Its tokens have four characters each, as the agent estimates them; a tokenizer takes longer to load than a seed takes. */
-const DIALECT: Dialect = {
+const TRAITS: Traits = {
   context_window: CONTEXT_TOKENS,
   refuses: [],
   extensions: [],
@@ -38,7 +39,7 @@ export class Provider implements Server {
   handle(request: Request, exchange: Exchange): void {
     const { faults, invariants, kernel } = this.#world
     const body: unknown = JSON.parse(request.body)
-    const refusal = refusalOf(body, DIALECT)
+    const refusal = bodyRefusal(body, TRAITS)
     if (refusal !== undefined) invariants.refused(refusal.message)
     const asked = body as Asked
     invariants.asked(asked, request.body)

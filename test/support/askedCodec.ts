@@ -69,7 +69,8 @@ export const stepOf = (
   const calls = answer.tool_calls.map(({ input, name }, index) => ({
     id: ids[index] ?? `c-${index}`,
     name,
-    arguments: JSON.stringify(input)
+    // As prompts replay them: what is no object is shown in the result instead.
+    arguments: typeof input === "object" && input !== null && !Array.isArray(input) ? JSON.stringify(input) : "{}"
   }))
   return [
     {

@@ -34,10 +34,18 @@ export const problem = (kind: ModelError["kind"], message: string, more: Partial
 export const excerpt = (text: string): string => text.slice(0, 3000).replaceAll(/\s+/gu, " ").trim().slice(0, 300)
 
 /** The provider's reasons to stop. A reason that nobody knows is taken for the usual one. */
-const LENGTH = new Set(["length", "max_tokens", "model_length", "max_output_tokens", "model_context_window_exceeded"])
+const CUT = new Set([
+  "length",
+  "max_tokens",
+  "model_length",
+  "max_output_tokens",
+  "model_context_window_exceeded",
+  // DeepSeek stops so when it is overloaded; what it wrote can be continued.
+  "insufficient_system_resource"
+])
 const FILTERED = new Set(["content_filter", "sensitive", "safety", "prohibited_content"])
 const REFUSED = new Set(["refusal"])
-const FAILED = new Set(["error", "network_error", "insufficient_system_resource"])
+const FAILED = new Set(["error", "network_error"])
 const CALLED = new Set(["tool_calls", "function_call", "tool_use"])
 
 /** The parts of an answer that a codec found. */
@@ -93,7 +101,7 @@ export const answerOf = (parts: Parts): Result.Result<Answer, ModelError> => {
   if (large !== undefined)
     return Result.fail(problem("too_large", `the arguments of ${large.name.slice(0, 64)} are too large`))
   const why = (reason ?? "").toLowerCase()
-  const isCut = LENGTH.has(why)
+  const isCut = CUT.has(why)
   const tool_calls = calls.map((call, index) => {
     // Arguments that were cut before their first character are not those of a call without any.
     const isWhole = !isCut || index < calls.length - 1

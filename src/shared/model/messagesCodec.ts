@@ -90,15 +90,22 @@ interface Turn {
 
 const textBlock = (text: string): Content => ({ type: "text", text })
 
-const parse = (text: string): unknown => {
+/** The API takes objects alone. */
+const inputOf = (text: string): object => {
   try {
-    return JSON.parse(text) as unknown
+    const input = JSON.parse(text) as unknown
+    return typeof input === "object" && input !== null && !Array.isArray(input) ? input : {}
   } catch {
     return {}
   }
 }
 
-const callBlock = ({ arguments: text, id, name }: Call): Content => ({ type: "tool_use", id, name, input: parse(text) })
+const callBlock = ({ arguments: text, id, name }: Call): Content => ({
+  type: "tool_use",
+  id,
+  name,
+  input: inputOf(text)
+})
 
 const isSaid = (content: string | null): content is string => content !== null && content.trim() !== ""
 

@@ -68,12 +68,11 @@ export const openAiUsage = (value: unknown): Counted => {
   const said = first(usage["completion_tokens"], usage["output_tokens"])
   const before = { ...keysOf(usage["prompt_tokens_details"]), ...keysOf(usage["input_tokens_details"]) }
   const after = { ...keysOf(usage["completion_tokens_details"]), ...keysOf(usage["output_tokens_details"]) }
-  const reasoning = count(after["reasoning_tokens"])
   const output = Math.max(said, input === 0 ? 0 : count(usage["total_tokens"]) - input)
   const parts = {
     read: first(before["cached_tokens"], usage["prompt_cache_hit_tokens"], usage["cached_tokens"]),
     write: first(before["cache_write_tokens"], before["cache_creation_tokens"]),
-    reasoning
+    reasoning: first(after["reasoning_tokens"], output - said)
   }
   return counted(input, output, parts, costOf(usage))
 }

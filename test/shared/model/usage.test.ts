@@ -76,7 +76,7 @@ describe("usage", () => {
     [
       "a sum that reasoning is in and the answer's count is not",
       openAiUsage({ prompt_tokens: 10_000, completion_tokens: 300, total_tokens: 10_500 }),
-      { cost_usd: (10_000 * 3 + 500 * 15) / 1e6 }
+      { reasoning: 200, cost_usd: (10_000 * 3 + 500 * 15) / 1e6 }
     ]
   ] as const)
     it(`of ${name} is read and priced`, () => {

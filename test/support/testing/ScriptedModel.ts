@@ -5,10 +5,10 @@ import type { Model } from "#schema/Config.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { CODECS } from "#src/shared/model/codecs.ts"
 import type { Message, Tool } from "#src/agent/model/Conversation.ts"
-import { parseJson } from "#demo/offline-model/looseJson.ts"
-import { refusalOf } from "#demo/offline-model/requestRules.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
+import { bodyRefusal } from "#demo/dialects/Dialect.ts"
 import { type Completion, Llm } from "#src/agent/model/Llm.ts"
-import { DIALECT, RefusedRequests } from "./Provider.ts"
+import { TRAITS, RefusedRequests } from "./Provider.ts"
 
 /** An answer; what it leaves out is filled in: no tool calls, `stop`, 10 tokens in and 5 out. */
 export type Said = Partial<Completion>
@@ -57,7 +57,7 @@ const checked = (
 ): Effect.Effect<void> => {
   if (model === undefined) return Effect.void
   const body = parseJson(CODECS.chat.body({ model, messages, tools }))
-  const refusal = refusalOf(body, { ...DIALECT, context_window: model.context_window })
+  const refusal = bodyRefusal(body, { ...TRAITS, context_window: model.context_window })
   return refusal === undefined ? Effect.void : Effect.die(new RefusedRequests({ refusals: [refusal] }))
 }
 

@@ -6,7 +6,7 @@
 import { Clock, Deferred, Effect, Predicate, type Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { listen } from "#demo/offline-model/HttpListener.ts"
-import { parseJson } from "#demo/offline-model/looseJson.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
 import { type Journal, type JournalWriter, makeJournal } from "./Journal.ts"
 import { parseMultipart } from "./multipart.ts"
 import { type Fault, respondWith, suffer } from "./TelegramFaults.ts"

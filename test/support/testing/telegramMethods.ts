@@ -1,6 +1,6 @@
 /** What the methods of the Bot API do to a bot of the Telegram double; polling lives in Telegram.ts, since it waits. */
 import { Predicate } from "effect"
-import { parseJson } from "#demo/offline-model/looseJson.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
 import type { FormFile } from "./multipart.ts"
 
 const MESSAGE_CHARS_MAX = 4096

@@ -62,3 +62,25 @@ export const schemaRefusal = (parameters: unknown): string | undefined => {
     return "'properties' must be an object."
   return nodeProblem(parameters, parameters, "", 0)
 }
+
+const strictNodeProblem = (node: unknown, place: string, depth: number): string | undefined => {
+  if (!isObject(node) || depth > DEPTH_MAX) return undefined
+  if (isObject(node["properties"]) || node["type"] === "object") {
+    if (node["additionalProperties"] !== false)
+      return `In context=(${place}), 'additionalProperties' is required to be supplied and to be false.`
+    const required = new Set(listOf(node["required"]))
+    const missing = Object.keys(isObject(node["properties"]) ? node["properties"] : {}).find(
+      (key) => !required.has(key)
+    )
+    if (missing !== undefined)
+      return `In context=(${place}), 'required' is required to be supplied and to be an array including every key in properties. Missing '${missing}'.`
+  }
+  for (const [key, part] of partsOf(node)) {
+    const problem = strictNodeProblem(part, place === "" ? key : `${place}.${key}`, depth + 1)
+    if (problem !== undefined) return problem
+  }
+  return undefined
+}
+
+/** Why a strict function may not have these parameters: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas */
+export const strictSchemaRefusal = (parameters: unknown): string | undefined => strictNodeProblem(parameters, "", 0)
