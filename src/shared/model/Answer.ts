@@ -135,7 +135,10 @@ const STATUS_OF: ReadonlyArray<readonly [RegExp, number]> = [
 
 /** An error that a provider sent in place of an answer or in the middle of one, with a status of success in front of it. */
 export const errorIn = (body: unknown): ModelError | undefined => {
-  const error = Predicate.hasProperty(body, "error") ? body.error : undefined
+  // Google wraps it in a list.
+  if (Array.isArray(body)) return body.length === 1 ? errorIn(body[0]) : undefined
+  const isBare = Predicate.hasProperty(body, "object") && body.object === "error"
+  const error = isBare ? body : Predicate.hasProperty(body, "error") ? body.error : undefined
   if (typeof error !== "object" || error === null) return undefined
   const of = (key: string): unknown => (Predicate.hasProperty(error, key) ? error[key] : undefined)
   const code = of("code")

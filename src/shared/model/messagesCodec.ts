@@ -196,8 +196,20 @@ const toolJson = jsonOnce(({ description, name, parameters }: Tool) => ({
   input_schema: parameters
 }))
 
+/** The API takes no conversation with calls without tools: those that are not offered any more are named. */
+const toolsFor = ({ messages, tools }: Asked): ReadonlyArray<Tool> => {
+  if (tools.length > 0) return tools
+  const called = messages.flatMap((message) => (message.role === "assistant" ? (message.calls ?? []) : []))
+  return [...new Set(called.map(({ name }) => name))].map((name) => ({
+    name,
+    description: "It is not offered any more.",
+    parameters: { type: "object", properties: {} }
+  }))
+}
+
 const conversation = (asked: Asked, { cache }: Quirks): ReadonlyArray<readonly [string, string]> => {
-  const { messages, model, tools } = asked
+  const { messages, model } = asked
+  const tools = toolsFor(asked)
   const isCached = cache === "breakpoints" && model.cache === "auto"
   const turns = turnsOf(asked)
   const system = messages.flatMap((message) =>
