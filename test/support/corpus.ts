@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { DIALECTS, type DialectName } from "#demo/dialects/Dialect.ts"
 import { ModelError } from "#schema/Event.ts"
 
@@ -32,7 +32,7 @@ const Completed = Schema.Struct({
 })
 
 const Failed = Schema.Struct({
-  error: ModelError.mapFields(({ message: _, ...rest }) => rest),
+  error: ModelError.mapFields(Struct.omit(["message"])),
   /** Words of the provider that the error has to show. */
   says: Schema.optionalKey(Schema.String),
   /** The prompt was too long. */

@@ -53,9 +53,13 @@ export const foldingOf = (
   }))
 }
 
+/** Messages as text; the reasoning in them is for its own model alone, and for no summary (invariant 6). */
+const told = (messages: ReadonlyArray<Message>): string =>
+  JSON.stringify(messages, (key, value: unknown) => (key === "continuation" ? undefined : value))
+
 /** One line of an event: its hash, its type and its messages, cut. */
 export const foldingLine = ({ event, hash, messages }: Folding): string => {
-  const text = messages.length === 0 ? "" : JSON.stringify(messages)
+  const text = messages.length === 0 ? "" : told(messages)
   const cut = text.length <= COMPACTION_EVENT_CHARS_MAX ? text : `${text.slice(0, COMPACTION_EVENT_CHARS_MAX)}…`
   return `${hash.slice(0, MEMORY_HASH_CHARS)} ${event.event_type} ${cut}`.toWellFormed()
 }

@@ -1,7 +1,7 @@
 /** The sizes of a conversation's parts. */
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 
-export type { Call, Message, Tool } from "#src/shared/model/Conversation.ts"
+export type { Message, Tool } from "#src/shared/model/Conversation.ts"
 
 /** The texts of messages that take tokens, in pieces that stay the same from prompt to prompt. */
 export const textsOf = (messages: ReadonlyArray<Message>): ReadonlyArray<string> =>

@@ -86,7 +86,7 @@ export const makeScrub = (
   return (text) => forms.reduce((left, form) => left.replaceAll(form, REDACTED), text)
 }
 
-/** A function that tells how many characters at a text's end may be the beginning of a form that goes on behind it. */
+/** A function that counts the characters at a text's end that may be the beginning of a form. */
 export const makeBegun = (
   secrets: ReadonlyArray<string>,
   chars_min = SECRET_FORM_CHARS_MIN

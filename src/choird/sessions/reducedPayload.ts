@@ -15,12 +15,15 @@ const inputOf = (call_id: CallId, input: Schema.Json): Schema.Json =>
     ? { forgotten: call_id, kind: "need_info" }
     : { forgotten: call_id }
 
-const modelOutput = ({ error, text, tool_calls, ...kept }: PayloadOf<"ModelOutput">): PayloadOf<"ModelOutput"> => ({
-  ...kept,
-  ...(text === undefined ? {} : { text: FORGOTTEN }),
-  ...(error === undefined ? {} : { error: { ...error, message: FORGOTTEN } }),
-  tool_calls: tool_calls.map((call) => ({ ...call, input: inputOf(call.call_id, call.input) }))
-})
+const modelOutput = (payload: PayloadOf<"ModelOutput">): PayloadOf<"ModelOutput"> => {
+  const { continuation: _, error, text, tool_calls, ...kept } = payload
+  return {
+    ...kept,
+    ...(text === undefined ? {} : { text: FORGOTTEN }),
+    ...(error === undefined ? {} : { error: { ...error, message: FORGOTTEN } }),
+    tool_calls: tool_calls.map((call) => ({ ...call, input: inputOf(call.call_id, call.input) }))
+  }
+}
 
 const coreStarted = ({ resumes, start, ...kept }: PayloadOf<"CoreStarted">): PayloadOf<"CoreStarted"> => ({
   ...kept,

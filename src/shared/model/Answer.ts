@@ -1,4 +1,4 @@
-/** A model's answer in one shape that is no provider's, and the limits of what a hostile one may hold. */
+/** A model's answer in one shape for all APIs, and the limits of what a hostile one may hold. */
 import { Predicate, Result, Schema } from "effect"
 import type { ModelError } from "#schema/Event.ts"
 import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
@@ -20,7 +20,7 @@ export interface Answer {
   readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: Schema.Json }>
   readonly finish_reason: FinishReason
   readonly usage?: Counted
-  /** What the provider wants back with the calls, as JSON in a text, whose bytes no store changes. */
+  /** The reasoning that the provider wants back with the calls, as JSON in a text, whose bytes no store changes. */
   readonly reasoning?: string
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a codec does: it writes a conversation as one API's request, and reads an answer, which is hostile, whole or streamed. A stream is put
+ * A codec writes a conversation as one API's request, and reads an answer, which is hostile, whole or streamed. A stream is put
  * together to the whole answer that the same API would have given, so that both are read by the same rules.
  */
 import type { Result, Schema } from "effect"
@@ -36,7 +36,7 @@ export interface Assembler {
 }
 
 export interface Codec {
-  /** What follows the endpoint's address. */
+  /** The part behind the endpoint's address. */
   readonly path: string
   headers(
     model: Pick<Model, "endpoint" | "model"> & Partial<Model>,

@@ -141,7 +141,7 @@ const knownReasoning = (message: AssistantMessage, { model }: Asked): Reasoning 
   return known
 }
 
-/** What goes back of a message's reasoning, with what its provider asks for where there is none. */
+/** The reasoning that goes back with a message, with what its provider asks for where there is none. */
 const reasoningFor = (message: AssistantMessage, asked: Asked, { reasoning }: Quirks): Reasoning => {
   const first = message.calls?.[0]
   if (first === undefined) return NOTHING

@@ -41,7 +41,7 @@ const Chunk = Schema.Struct({
 })
 const decodeChunk = Schema.decodeUnknownResult(Chunk)
 
-/** The weight of a part beside its text, so that many empty ones are no way around a limit. */
+/** The weight of a part beside its text, so that many empty ones do not get around a limit. */
 const PART_CHARS = 64
 
 interface CallSlot {

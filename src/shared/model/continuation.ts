@@ -1,6 +1,6 @@
 /**
  * The reasoning of a model between its calls. It is kept with the calls that it led to and with nothing else: providers want it only there,
- * and an answer's text is told by the message that was sent of it. It goes back byte for byte, to the model that wrote it.
+ * and an answer's text is known from the message that was sent. It goes back byte for byte, to the model that wrote it.
  */
 import { CONTINUATION_BYTES_MAX, type Continuation } from "#schema/Continuation.ts"
 import type { Model } from "#schema/Config.ts"

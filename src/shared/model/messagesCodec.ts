@@ -223,7 +223,7 @@ const conversation = (asked: Asked, { cache }: Quirks): ReadonlyArray<readonly [
   ]
 }
 
-/** Tokens of thinking for models that take a number: the least, and what the usual words for an effort stand for. */
+/** Tokens of thinking for models that take a number: the least, and the numbers for the usual words. */
 const THINKING_TOKENS_MIN = 1024
 const BUDGETS: Readonly<Record<string, number>> = {
   minimal: 1024,

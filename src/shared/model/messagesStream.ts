@@ -43,7 +43,7 @@ const KNOWN: ReadonlySet<unknown> = new Set([
   "ping"
 ])
 
-/** The weight of a block beside its text, so that many empty ones are no way around a limit. */
+/** The weight of a block beside its text, so that many empty ones do not get around a limit. */
 const BLOCK_CHARS = 64
 
 const PIECES = ["text", "thinking", "signature", "partial_json"] as const

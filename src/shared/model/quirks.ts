@@ -1,5 +1,5 @@
 /**
- * What providers and families of models do differently within one API, as one table: agents write requests by it, `choirctl model test` tries
+ * The differences between providers and families of models within one API, as one table: agents write requests by it, `choirctl model test` tries
  * them, and a load of config.json warns by it. What the table does not know is learned from a 400 (`requestParameters.ts`).
  */
 import type { ModelApi } from "#schema/Continuation.ts"
@@ -23,7 +23,7 @@ export interface Quirks {
   readonly key: "bearer" | "x-api-key"
   /** Whether reasoning can be asked for in encrypted form. */
   readonly encrypted: boolean
-  /** Whether a turn that began without thinking has to go on without it. */
+  /** Whether a turn that began without thinking has to continue without it. */
   readonly unbroken: boolean
 }
 
@@ -125,7 +125,7 @@ export interface QuirkWarning {
   readonly message: string
 }
 
-/** What the table knows against a model's entry. */
+/** The objections of the table to a model's entry. */
 export const quirkWarnings = (model: Model): ReadonlyArray<QuirkWarning> => {
   const { api, endpoint, reasoning_effort } = model
   const host = hostOf(endpoint)

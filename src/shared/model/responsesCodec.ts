@@ -68,7 +68,7 @@ const malformed = (body: unknown): ModelError =>
 
 type Raw = (typeof Reply.Type)["output"][number]
 
-/** What one item adds; `undefined` where it is not of its type. */
+/** The answer with one more item; `undefined` where it is not of its type. */
 const withItem = (found: Found, raw: Raw): Found | undefined => {
   const item = decodeItem(raw)
   if (Result.isFailure(item)) return undefined

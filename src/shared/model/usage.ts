@@ -33,7 +33,7 @@ const keysOf = (value: unknown): Readonly<Record<string, unknown>> => Option.get
 
 const isCost = (cost: unknown): cost is number => typeof cost === "number" && cost >= 0 && cost <= MODEL_USAGE_USD_MAX
 
-/** What a provider took for a call: a router also names what a person's own key was billed behind it. */
+/** The price that a provider took for a call: a router also names what a person's own key was billed behind it. */
 const costOf = (usage: Readonly<Record<string, unknown>>): number | undefined => {
   const { cost, is_byok } = usage
   if (!isCost(cost)) return undefined

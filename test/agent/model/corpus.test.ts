@@ -44,7 +44,7 @@ const plain = (value: unknown): unknown => {
   )
 }
 
-const REASONING = ["reasoning", "reasoning_content", "reasoning_details", "extra_content"]
+const REASONING = new Set(["reasoning", "reasoning_content", "reasoning_details", "extra_content"])
 const isThought = (value: unknown) =>
   isObject(value) && ["reasoning", "redacted_thinking", "thinking"].includes(String(value["type"]))
 
@@ -53,7 +53,7 @@ const withoutReasoning = (next: ReadonlyArray<Keys>): ReadonlyArray<Keys> =>
   next.flatMap((message): ReadonlyArray<Keys> => {
     if (isThought(message)) return []
     const { content } = message
-    const said = Object.fromEntries(Object.entries(message).filter(([key]) => !REASONING.includes(key)))
+    const said = Object.fromEntries(Object.entries(message).filter(([key]) => !REASONING.has(key)))
     return [Array.isArray(content) ? { ...said, content: content.filter((part) => !isThought(part)) } : said]
   })
 

@@ -11,9 +11,7 @@ import * as double from "../../support/testing/Provider.ts"
 import { inOrder } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool } from "../../support/testing/TestAgent.ts"
 
-const look = testTool("mem.look", ({ count }) =>
-  Effect.succeed({ status: "success", summary: `seen ${count}`, output: "x".repeat(50) })
-)
+const look = testTool("mem.look", () => Effect.succeed({ status: "success", summary: "seen", output: "x".repeat(50) }))
 
 const MODELS: Readonly<Record<DialectName, string>> = {
   openai: "gpt-4.1",
