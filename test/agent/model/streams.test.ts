@@ -75,13 +75,11 @@ describe("an answer that is streamed", () => {
         ["error", "http"]
       ] as const) {
         const reply = double.say({ text: "Some words are here." }, { breaks: { after: 3, how } })
-        const { completion, heard, provider } = yield* hearing(reply, {}, { price: { input: 1, output: 1 } })
+        const { completion, provider } = yield* hearing(reply, {}, { price: { input: 1, output: 1 } })
         assert.deepStrictEqual([completion.error?.kind, completion.text], [kind, undefined], how)
         assert.strictEqual((yield* provider.requests.all).length, 1)
         // A cut may take with it what was on its way.
-        if (how === "cut") continue
-        assert.isAbove(wordsOf(heard).length, 0)
-        assert.isAbove(completion.usage.output_tokens, 0, "what came is on the bill")
+        if (how === "error") assert.isAbove(completion.usage.output_tokens, 0, "what came is on the bill")
       }
     }).pipe(Effect.provide(Logger.layer([])))
   )
