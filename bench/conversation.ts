@@ -16,7 +16,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
-import { chain, genesis, hex, type Link } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex, type Link } from "#src/shared/events/hashChain.ts"
 import { packPayload } from "#src/shared/events/storedPayload.ts"
 import { type Started, startAgent } from "./agent.ts"
 import { onPostgres } from "./postgres.ts"
@@ -87,7 +87,7 @@ const perSecond = (count: number, started_ms: number): number => (count * 1000) 
 
 const linked = (session_id: SessionId, events: ReadonlyArray<ChoirEvent>): ReadonlyArray<Link> => {
   const links: Array<Link> = []
-  for (const event of events) links.push(chain(links.at(-1)?.hash ?? genesis(session_id), event))
+  for (const event of events) links.push(chainEvent(links.at(-1)?.hash ?? genesis(session_id), event))
   return links
 }
 

@@ -17,7 +17,7 @@ import { AskedApproval } from "./Approval.ts"
 import { AgentConfig } from "./Config.ts"
 import { CoreEvent } from "./Core.ts"
 import { ChoirEvent, SentEvent, ToolStatus } from "./Event.ts"
-import { AgentId, CallId, Epoch, LaneId, Rev, SecretName, SessionId, Sha256 } from "./Ids.ts"
+import { AgentId, CallId, Epoch, InboxId, LaneId, Rev, SecretName, SessionId, Sha256 } from "./Ids.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { Signal } from "./Signal.ts"
@@ -116,13 +116,27 @@ export const BudgetRemaining = Schema.Struct({
   cost_usd: Schema.optionalKey(Schema.NullOr(Schema.Finite))
 })
 
+/** Characters of a draft; the rest of a longer answer comes with the answer. */
+export const DRAFT_CHARS_MAX = 16_384
+
+/**
+ * The beginning of edge's answer to a message while its model still writes it, for the person who waits. It is shown and forgotten: the answer
+ * itself is an AgentMessage.
+ */
+export const Draft = Schema.Struct({
+  inbox_id: InboxId,
+  text: Schema.String.check(Schema.isMaxLength(DRAFT_CHARS_MAX))
+})
+export type Draft = typeof Draft.Type
+
 export const ReportStatus = Schema.Struct({
   lane: LaneId,
   state: Schema.String.check(Schema.isMaxLength(64)),
   skill: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(200))),
   step: Schema.optionalKey(Schema.Natural),
   budget_remaining: BudgetRemaining,
-  core_event: Schema.optionalKey(CoreEvent)
+  core_event: Schema.optionalKey(CoreEvent),
+  draft: Schema.optionalKey(Draft)
 })
 export type ReportStatus = typeof ReportStatus.Type
 

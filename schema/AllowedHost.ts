@@ -1,5 +1,6 @@
 /** A place that agents in containers may connect to (D22), as `runtime.allow` names it. */
 import { Schema } from "effect"
+import { HTTPS_PORT, PORT_MAX } from "./Port.ts"
 
 /** The host of an entry, by name or IPv4 address, and its one port. */
 export interface AllowedPlace {
@@ -9,8 +10,6 @@ export interface AllowedPlace {
   readonly port: number
 }
 
-const HTTPS = 443
-const PORT_MAX = 65_535
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/u
 const NAME_CHARS_MAX = 253
 /** Forms that some resolvers read as an address: `127.1`, `0x7f000001`, `010.0.0.1`. */
@@ -29,7 +28,7 @@ const isNowhere = (address: string) => {
 }
 
 const portOf = (text: string | undefined) => {
-  if (text === undefined) return HTTPS
+  if (text === undefined) return HTTPS_PORT
   const port = /^[1-9]\d{0,4}$/u.test(text) ? Number(text) : undefined
   return port !== undefined && port <= PORT_MAX ? port : undefined
 }

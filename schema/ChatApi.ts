@@ -24,6 +24,8 @@ export const ChatEvent = Schema.Union([
     /** The beginning of the message that it answers, which may have been sent in another terminal. */
     question: Schema.optionalKey(Schema.NullOr(Schema.String))
   }),
+  /** The answer so far, while the model writes it; the message that follows takes its place. */
+  Schema.Struct({ type: Schema.Literal("draft"), in_reply_to: InboxId, text: Schema.String }),
   /** The activity of edge and the cores, for a person who waits. */
   Schema.Struct({
     type: Schema.Literal("activity"),

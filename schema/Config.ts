@@ -8,6 +8,7 @@ import { ModelApi } from "./Continuation.ts"
 import { CORE_JOBS_MAX } from "./Core.ts"
 import { GitIdentity } from "./GitIdentity.ts"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
+import { Port } from "./Port.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
 import { dmList, DmNames } from "./ResourceBindings.ts"
 import { HttpTransport } from "./Transport.ts"
@@ -25,7 +26,6 @@ const Url = Schema.String.check(
 const HostPath = Schema.String.check(
   Schema.isPattern(/^\/[^\0]*$/u, { message: "must be an absolute path of this host" })
 )
-const Port = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65_535 }))
 const Positive = Schema.Int.check(Schema.isGreaterThan(0))
 const Text = Schema.String.check(Schema.isMinLength(1, { message: "must not be empty" }))
 const named = <S extends Schema.Top>(value: S) => Schema.Record(ResourceName, value)

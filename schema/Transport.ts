@@ -3,6 +3,7 @@
  * lease token in plain text must not cross a network.
  */
 import { Schema } from "effect"
+import { PORT_MAX } from "./Port.ts"
 
 /** The place where a TCP listener is bound. */
 export interface ListenPlace {
@@ -18,7 +19,7 @@ const LISTEN = /^(?<host>\[[0-9a-f:.]{2,45}\]|[^:[\]\s]*):(?<port>\d{1,5})$/iu
 /** Reads `host:port`, `[IPv6]:port` or `:port`; `undefined` for anything else. */
 export const parseListen = (text: string): ListenPlace | undefined => {
   const { host = "", port = "" } = LISTEN.exec(text)?.groups ?? {}
-  if (port === "" || Number(port) > 65_535) return undefined
+  if (port === "" || Number(port) > PORT_MAX) return undefined
   if (host.startsWith("[")) return { host: host.slice(1, -1), port: Number(port) }
   return host === "" || NAME.test(host) ? { host: host.toLowerCase(), port: Number(port) } : undefined
 }

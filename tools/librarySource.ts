@@ -7,7 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { basename, dirname, join, relative } from "node:path"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 
-/** Folders of the library and where the repository has them; two are not exported but needed by the others. */
+/** Folders of the library and where the repository has them; some are not exported but needed by the others. */
 const FOLDERS = {
   schema: "schema",
   agent: "src/agent",

@@ -149,8 +149,17 @@ const refuse = (dialect: Dialect, rule: string, problem: Problem): Refusal => {
   }
 }
 
-/** The checks before the content: who asks, and how much. */
-const envelopeRefusal = (dialect: Dialect, { body, bytes, headers }: Asked, { key }: Traits): Refusal | undefined => {
+/** The checks before the content: where a request goes, who asks, and how much. */
+const envelopeRefusal = (
+  dialect: Dialect,
+  { body, bytes, headers, place }: Asked,
+  { key }: Traits
+): Refusal | undefined => {
+  if (place !== undefined && place !== `POST /v1${dialect.path}`)
+    return refuse(dialect, "a request is a POST to the path of the API", {
+      status: 404,
+      message: `Invalid URL (${place})`
+    })
   const sent = dialect.keyOf(headers)
   if (key !== undefined && sent !== key)
     return refuse(dialect, "a request brings the key", {

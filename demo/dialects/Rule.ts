@@ -8,6 +8,8 @@ import type { Keys } from "./jsonKeys.ts"
 export interface Asked {
   /** By names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>
+  /** With method, such as `POST /v1/messages`; any will do where absent. */
+  readonly place?: string
   /** Size of the body. */
   readonly bytes: number
   readonly body: unknown

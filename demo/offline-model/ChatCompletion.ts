@@ -43,12 +43,16 @@ export const ChatRequest = Schema.Struct({
   messages: Schema.NonEmptyArray(Message).check(Schema.isMaxLength(OFFLINE_MODEL_MESSAGES_MAX)),
   tools: Schema.optionalKey(Schema.Array(OfferedTool).check(Schema.isMaxLength(OFFLINE_MODEL_TOOLS_MAX))),
   tool_choice: Schema.optionalKey(Schema.Unknown),
+  stream: Schema.optionalKey(Schema.NullOr(Schema.Boolean)),
+  stream_options: Schema.optionalKey(
+    Schema.NullOr(Schema.Struct({ include_usage: Schema.optionalKey(Schema.Boolean) }))
+  ),
   max_tokens: Schema.optionalKey(Schema.NullOr(Schema.Natural)),
   max_completion_tokens: Schema.optionalKey(Schema.NullOr(Schema.Natural))
 })
 export type ChatRequest = typeof ChatRequest.Type
 
-/** A reply in one piece, which the protocol allows even where a stream was asked for. */
+/** A reply in one piece. */
 export interface ChatCompletion {
   readonly id: string
   readonly object: "chat.completion"

@@ -7,6 +7,7 @@ import { listen } from "./HttpListener.ts"
 import { parseJson } from "#demo/dialects/looseJson.ts"
 import { bodyRefusal } from "#demo/dialects/Dialect.ts"
 import { respond, tokens } from "./respond.ts"
+import { responseOf } from "./responseOf.ts"
 
 /** A request's body to the offline model. */
 export const OFFLINE_MODEL_BODY_BYTES_MAX = 8 * 1024 * 1024
@@ -58,7 +59,7 @@ const complete = Effect.gen(function* () {
   const reply = yield* Effect.result(Effect.try(() => respond(decoded.success, Math.floor(now_ms / 1000))))
   return Result.isFailure(reply)
     ? refusal(400, "invalid_request", "the request holds JSON that is nested too deep")
-    : HttpServerResponse.jsonUnsafe(reply.success)
+    : responseOf(decoded.success, reply.success)
 }).pipe(
   Effect.catchReason("HttpServerError", "RequestParseError", ({ reason }) =>
     Effect.succeed(

@@ -8,6 +8,7 @@ import { Cause, Effect, Exit, FileSystem, Layer, Logger, Option, References, Run
 import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
+import { VERSION } from "#src/shared/program/version.ts"
 import { OFFLINE } from "#src/shared/program/compiledProgram.ts"
 import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
@@ -35,8 +36,6 @@ import { SSE_KEEP_ALIVE_MS } from "#src/shared/limits.ts"
 
 /** How long an agent's push stream may bring not even a comment before it is opened again. */
 const PUSH_IDLE_MS_MAX = 3 * SSE_KEEP_ALIVE_MS
-
-const AGENT_VERSION = "0.1.0"
 
 /** The command line or the environment is not what a runtime gives. */
 class BadInvocation extends Schema.TaggedError<BadInvocation>()("BadInvocation", { problem: Schema.String }) {
@@ -79,7 +78,7 @@ const environment = Effect.suspend(() => {
 
 const introduction = (agent_id: AgentId, session_id: SessionId, image: ImageVersionFile): InitHello => {
   const { image_version, skill_manifest_hash, tool_manifest_hash } = image
-  return { agent_id, session_id, image_version, agent_version: AGENT_VERSION, tool_manifest_hash, skill_manifest_hash }
+  return { agent_id, session_id, image_version, agent_version: VERSION, tool_manifest_hash, skill_manifest_hash }
 }
 
 /**

@@ -16,6 +16,7 @@ import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { layerHostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -54,7 +55,7 @@ const Stores = Steering.layer.pipe(
     )
   ),
   Layer.provideMerge(Layer.mergeAll(AgentSchemas.layer, ConfigVersions.layer)),
-  Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer))
+  Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Drafts.layer, Outbox.layer))
 )
 
 const ImageBuilder = Layer.unwrap(

@@ -13,7 +13,7 @@ describe("a pattern of a manifest", () => {
       yield* tool.prepare({ text: "aa!" })
       const began = performance.now()
       yield* tool.prepare({ text: `${"a".repeat(60)}!` })
-      assert.isBelow(performance.now() - began, 1000)
+      assert.isBelow(performance.now() - began, 10_000)
     })
   )
 })

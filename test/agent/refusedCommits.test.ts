@@ -2,13 +2,13 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, type Schema } from "effect"
 import { SignalId } from "#schema/Ids.ts"
 import { deltasOf } from "#src/agent/memory/compaction.ts"
 import { emptySummary, SUMMARY_REFERENCES_MAX } from "#src/shared/session/memory.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, isCore, says, type Said } from "../support/testing/ScriptedModel.ts"
-import { ofType, quiet, runAgent, spoken, ticking } from "../support/testing/TestAgent.ts"
+import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
 import { CORE_SUMMARY_CHARS_MAX } from "#src/agent/session/CoreJob.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
@@ -94,6 +94,25 @@ describe("content that no event can hold", () => {
       const [heard] = ofType(plane.events, "InjectedInstruction").map(({ payload }) => payload)
       assert.deepStrictEqual([heard?.signal_id, heard?.content], ["7", ""])
       assert.match(heard?.refused ?? "", /bytes at most/u)
+    })
+  )
+
+  it.effect("closes a call with an error where no event can hold its result, so that it does not run again", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      let runs = 0
+      const output = JSON.parse(`${"[".repeat(300)}${"]".repeat(300)}`) as Schema.Json
+      const deep = testTool("test.deep", () =>
+        Effect.sync(() => ({ status: "success", summary: `run ${++runs}`, output }) as const)
+      )
+      const script = inOrder(calls(["test.deep", {}]), says("done"))
+      yield* Effect.forkScoped(runAgent({ plane, script, tools: [deep] }))
+      yield* plane.say("go")
+      yield* plane.until((events, state) => spoken(events).length === 1 && quiet(state))
+      const [result, ...more] = ofType(plane.events, "ToolResultCommitted").map(({ payload }) => payload)
+      assert.deepStrictEqual([result?.status, more.length, runs], ["error", 0, 1])
+      assert.match(result?.summary ?? "", /^the result of test-deep cannot be kept: an event may nest/u)
     })
   )
 

@@ -49,6 +49,6 @@ describe("Workspace", () => {
         assert.deepStrictEqual(readdirSync(outside), ["file"])
         assert.strictEqual(readFileSync(join(outside, "file"), "utf8"), OUTSIDE_TEXT)
       }),
-    60_000
+    600_000
   )
 })

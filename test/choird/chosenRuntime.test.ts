@@ -38,7 +38,7 @@ const chosen = Effect.fnUntraced(function* (settings: (typeof RuntimeConfig)["En
 
 const hasSandbox = (await Effect.runPromise(Effect.result(probe)))._tag === "Success"
 
-describe("chosenRuntime", { timeout: 60_000 }, () => {
+describe("chosenRuntime", { timeout: 300_000 }, () => {
   it.live("takes Docker where agents may run in it, by itself and on demand", () =>
     Effect.gen(function* () {
       const docker_socket = yield* engineThat(REMAPPED)

@@ -115,7 +115,7 @@ const installation = Effect.fnUntraced(function* (docker_socket: string) {
       let last: A | undefined
       const right = Effect.map(look, (value) => fits((last = value)))
       const seen = Effect.repeat(right, { until: (is) => is, schedule: Schedule.spaced("100 millis") })
-      const found = yield* Effect.timeoutOption(seen, "30 seconds")
+      const found = yield* Effect.timeoutOption(seen, "2 minutes")
       assert.isTrue(Option.isSome(found), JSON.stringify(last))
       return performance.now() - from_ms
     })

@@ -8,7 +8,7 @@ import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
 import { decide, prepare } from "#src/choird/sessions/decideAppend.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { userMessage } from "../support/history.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
@@ -27,7 +27,7 @@ const COMMANDS: ReadonlyArray<Command> = [
 /** What choird holds, folded and chained from the events themselves. */
 const stored = (events: ReadonlyArray<ChoirEvent>) => {
   let hash: Buffer = genesis(SESSION)
-  const hashes = [hash, ...events.map((event) => (hash = chain(hash, event).hash))]
+  const hashes = [hash, ...events.map((event) => (hash = chainEvent(hash, event).hash))]
   const state = Result.getOrThrow(foldAll(initialState, events))
   return { hashes, hash, replay: { at: { hash, state }, head: { rev: state.rev, hash }, problem: undefined } }
 }

@@ -37,6 +37,7 @@ const PACKAGE_SOURCES = [
   "tools",
   "docs",
   "docker",
+  "test/support/providers",
   "test/support/testing",
   "dist/postgres-template.tar.gz"
 ]
@@ -206,7 +207,10 @@ console.log((await Effect.runPromise(agentPrograms)).program)
       modules.flatMap((name) => [`${name}.d.ts`, `${name}.js`, `${name}.js.map`]).toSorted()
     )
     const folders = new Set(modules.map((name) => name.split("/", 1)[0]))
-    assert.deepStrictEqual(folders, new Set(["agent", "choird", "offline-model", "schema", "shared", "testing"]))
+    assert.deepStrictEqual(
+      folders,
+      new Set(["agent", "choird", "dialects", "offline-model", "providers", "schema", "shared", "testing"])
+    )
     const specifiers = names
       .filter((name) => !name.endsWith(".map"))
       .flatMap((name) =>

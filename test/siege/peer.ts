@@ -9,7 +9,7 @@ import type { HeartbeatReply, InitHelloReply } from "#schema/AgentApi.ts"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { ImageVersionFile } from "#schema/Image.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { CANARY } from "./places.ts"
 
 const { values: flags } = parseArgs({ strict: false })
@@ -90,7 +90,7 @@ export const begin = async (): Promise<number> => {
   epoch = reply.epoch
   for (;;) {
     for (const event of reply.tail_events) {
-      head = chain(head, event).hash
+      head = chainEvent(head, event).hash
       acked = event.rev
     }
     if (!reply.tail_more) return reply.config.heartbeat_interval_ms
@@ -121,7 +121,7 @@ export const beatOf = (drafts: ReadonlyArray<EventDraft>) => {
     const salt = randomBytes(16).toString("hex")
     const place = { v: 2, rev: acked + 1 + index, created_at: new Date().toISOString(), salt }
     const event = { ...place, ...draft } as ChoirEvent
-    hash = chain(hash, event).hash
+    hash = chainEvent(hash, event).hash
     return event
   })
   const heartbeat = beat(patches, hash)

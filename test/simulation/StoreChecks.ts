@@ -1,7 +1,7 @@
 /** What must hold of everything that choird stored and delivered: I1, I2, I6, I9 to I11, I14 and I15. */
 import { Result } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import { chainedText, genesis, link } from "#src/shared/events/hashChain.ts"
+import { chainedText, genesis, nextDigest } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionTable, StoredRow } from "./Database.ts"
 import { isAskedAgain } from "./emptyReply.ts"
@@ -68,7 +68,7 @@ export class StoreChecks {
       const rev = events.length - rows.length + index + 1
       if (row.event.rev !== rev) throw new Violation("I1", `event ${row.event.rev} is stored in place ${rev}`)
       const previous = events[rev - 2]?.hash ?? genesis(session_id)
-      if (!link(previous, rev, chainedText(row.event, row.payload)).equals(row.hash))
+      if (!nextDigest(previous, rev, chainedText(row.event, row.payload)).equals(row.hash))
         throw new Violation("I2", `the digest of event ${rev} does not follow from its text and place`)
       if (row.epoch !== session.epoch)
         throw new Violation("I6", `epoch ${row.epoch} wrote event ${rev} while epoch ${session.epoch} lives`)

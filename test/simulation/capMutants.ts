@@ -52,7 +52,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
       { file: "src/agent/memory/compaction.ts", find: "return affordable(deltas)", replace: "return deltas" },
       { file: "src/agent/arbiter/EventLog.ts", find: "> COMMIT_BYTES_MAX)", replace: "> Number.MAX_SAFE_INTEGER)" }
     ],
-    knownSeed: 23,
+    knownSeed: 46,
     breaks: ["W1"]
   }
 ]

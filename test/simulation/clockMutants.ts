@@ -7,7 +7,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/calls/grantedCall.ts",
     find: `import { monotonicMs } from "#src/shared/monotonicMs.ts"`,
     replace: `import { Clock } from "effect"\nconst monotonicMs = Clock.currentTimeMillis`,
-    knownSeed: 2,
+    knownSeed: 4,
     breaks: ["M1"]
   },
   {

@@ -15,6 +15,7 @@ Runs the agent and choird's stores in simulated time, with faults that a seed de
   --regressions      what once failed
   --mutant NAME      with a planted bug (docs/simulation.md): the first seed that finds it
   --fresh N          with --mutant: its known seed, then N seeds from --from on, counted
+  --known-seeds      every planted bug by its known seed; rewrites the seeds that miss theirs
   --io-faults        one scenario with a fault at each of its inputs and outputs: --kind K, --mix, --from N, --only N, --every N
 The last line counts; a failure says how to run it again.`
 
@@ -28,6 +29,7 @@ const { oneOf, values } = programOptions(USAGE, {
   workers: { type: "string" },
   mutant: { type: "string" },
   fresh: { type: "string" },
+  "known-seeds": { type: "boolean", default: false },
   regressions: { type: "boolean", default: false },
   "io-faults": { type: "boolean", default: false },
   kind: { type: "string" },
@@ -41,7 +43,10 @@ const names = MUTANTS.map(({ name }) => name)
 const chosen = values.mutant === undefined ? undefined : oneOf("mutant", values.mutant, names)
 const mutant = MUTANTS.find(({ name }) => name === chosen)
 patchSources(mutant === undefined ? [] : [mutant, ...(mutant.also ?? [])])
-if (values["io-faults"]) {
+if (values["known-seeds"]) {
+  const { knownSeeds } = await import("./knownSeeds.ts")
+  process.exitCode = await knownSeeds(MUTANTS)
+} else if (values["io-faults"]) {
   const { runIoFaults } = await import("./runIoFaults.ts")
   process.exitCode = await runIoFaults(values)
 } else {

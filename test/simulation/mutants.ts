@@ -63,7 +63,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 42,
+    knownSeed: 23,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -118,7 +118,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("calls/LockManager.ts"),
     find: "if (table.waiting.includes(ticket)) Deferred",
     replace: "if (table.waiting.includes(ticket) && wait_ms < 0) Deferred",
-    knownSeed: 2,
+    knownSeed: 3,
     breaks: ["J3", "L1"]
   },
   {
@@ -168,7 +168,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCores.ts"),
     find: `call.stage === "committed" && call.effect !== "none"`,
     replace: `call.stage === "committed" && call.effect === "none"`,
-    knownSeed: 6,
+    knownSeed: 4,
     breaks: ["I7"]
   },
   {
@@ -176,7 +176,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCores.ts"),
     find: "if (state.cores.size >= budgets.max_core_jobs)",
     replace: "if (state.cores.size > budgets.max_core_jobs)",
-    knownSeed: 10,
+    knownSeed: 2,
     breaks: ["I9", "I16"]
   },
   {
@@ -264,7 +264,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "core.step >= core.budgets.max_steps",
     replace: "core.step > core.budgets.max_steps",
-    knownSeed: 7,
+    knownSeed: 49,
     breaks: ["I9"]
   },
   {
@@ -280,7 +280,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 10,
+    knownSeed: 2,
     breaks: ["J1"]
   },
   {
@@ -320,7 +320,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 2,
+    knownSeed: 4,
     breaks: ["J1"]
   },
   {
@@ -328,7 +328,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "  yield* FiberMap.clear(jobs)\n",
     replace: "",
-    knownSeed: 19,
+    knownSeed: 10,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -344,7 +344,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("control/Replication.ts"),
     find: "log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
-    knownSeed: 12,
+    knownSeed: 10,
     breaks: ["L1", "W2"]
   },
   {

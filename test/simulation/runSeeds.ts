@@ -25,8 +25,6 @@ export interface Values {
 const PROGRESS_SEEDS = 100
 /** How long a fresh seed of a mutant goes on. */
 const FRESH_S = 45
-/** Seeds within which each mutant has to be found. */
-const HUNTED_SEEDS_MAX = 500
 /** A child's line that says how one seed went. */
 export const RESULT = "#seed"
 
@@ -167,13 +165,13 @@ const countFresh = async (from: number, count: number): Promise<number> => {
 }
 
 /**
- * Without a number of fresh seeds: the first seed that finds a mutant. With one: its known seed, or another one after a change of the
- * product moved it, and how many of the fresh ones find something.
+ * Without a number of fresh seeds: the first seed that finds a mutant. With one: its known seed, or the first of `--seeds` after a change
+ * of the product moved it, and how many of the fresh ones find something.
  */
 const hunt = async (values: Values, mutant: Mutant): Promise<number> => {
   const { knownSeed, name } = mutant
   const { fresh } = values
-  const count = fresh === undefined ? Number(values.seeds) : HUNTED_SEEDS_MAX
+  const count = Number(values.seeds)
   const known = fresh === undefined ? undefined : await finder(mutant, [knownSeed])
   const found = known ?? (await finder(mutant, range(fresh === undefined ? Number(values.from) : 1, count)))
   if (found === undefined) {

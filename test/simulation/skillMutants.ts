@@ -15,7 +15,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "(isSkillCall(other) ? index < own : true)",
     replace: "isSkillCall(other) && index < own",
-    knownSeed: 98,
+    knownSeed: 91,
     breaks: ["K1"]
   },
   {
@@ -47,7 +47,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: `if ("job_id" in memory && memory.in_skill !== undefined)`,
     replace: "if (false)",
-    knownSeed: 92,
+    knownSeed: 46,
     breaks: ["K4"]
   },
   {

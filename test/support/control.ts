@@ -21,10 +21,11 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { reportsOf, SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { type Asked, type Pushed, Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
 import { agentView } from "./agentView.ts"
 import { controlConfig as config } from "./controlConfig.ts"
@@ -165,7 +166,7 @@ const chained = (world: World, drafts: ReadonlyArray<EventDraft>): ReadonlyArray
     const { hash, rev } =
       links.length > 0 ? { rev: world.events.length + links.length, hash: links.at(-1)!.hash } : head(world)
     const event = { v: 2, rev: rev + 1, ...draft, created_at: "2025-01-01T00:00:00.000Z", salt: SALT } as ChoirEvent
-    links.push({ event, hash: hex(chain(Buffer.from(hash, "hex"), event).hash) })
+    links.push({ event, hash: hex(chainEvent(Buffer.from(hash, "hex"), event).hash) })
   }
   return links
 }
@@ -398,6 +399,10 @@ const stores = (world: World) =>
       newer: () => Effect.succeedNone,
       summarize: (_, { title }) => effect(world, `summary ${title}`),
       summary: () => Effect.succeedNone
+    }),
+    Layer.mock(Drafts, {
+      changes: Stream.never,
+      put: (agent_id, { inbox_id, text }) => effect(world, `draft of ${agent_id} to ${inbox_id}: ${text}`)
     }),
     Layer.mock(Signals, {
       asked: (_, request_id) => Effect.sync(() => asked(world, request_id)),

@@ -10,7 +10,7 @@ import { join } from "node:path"
 import { inject } from "vitest"
 import { Database } from "#src/choird/database/Database.ts"
 import type { PostgresParts } from "#src/choird/database/PostgresServer.ts"
-import { isFull } from "./size.ts"
+import { LAYER_MS_MAX, isFull } from "./size.ts"
 
 /** One of the engines. */
 export interface Engine {
@@ -76,7 +76,7 @@ type Services = Database | PgClient.PgClient | SqlClient.SqlClient
 type Suite = (it: Vitest.MethodsNonLive<Services>, engine: Engine) => void
 
 const onEngine = (engine: Engine, suite: Suite) => () =>
-  layer(engine.layer, { excludeTestServices: true, timeout: "30 seconds" })((it) => suite(it, engine))
+  layer(engine.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => suite(it, engine))
 
 /** A suite that needs a database and says nothing about databases. */
 export const describeEmbedded = (name: string, suite: Suite) => describe(name, onEngine(embeddedEngine, suite))

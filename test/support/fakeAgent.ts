@@ -15,7 +15,7 @@ import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { ImageVersionFile } from "#schema/Image.ts"
 import type { Signal, UserMessage } from "#schema/Signal.ts"
-import { chain, genesis, hex, type Link } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex, type Link } from "#src/shared/events/hashChain.ts"
 
 const { values: flags } = parseArgs({ strict: false })
 const flag = (name: string) => String(flags[name])
@@ -64,7 +64,7 @@ const hashAt = (rev: number) => links[rev - 1]?.hash ?? genesis(session_id)
 const commit = (draft: EventDraft) => {
   const salt = randomBytes(16).toString("hex")
   const event = { v: 2, rev: links.length + 1, created_at: new Date().toISOString(), salt, ...draft } as ChoirEvent
-  links.push(chain(hashAt(links.length), event))
+  links.push(chainEvent(hashAt(links.length), event))
 }
 
 /** Sends what choird lacks. Anything but OK ends the program, as it ends the real one. */
@@ -165,7 +165,7 @@ const main = async () => {
   token = hello.lease_token
   epoch = hello.epoch
   settings = hello
-  for (const event of hello.tail_events) links.push(chain(hashAt(links.length), event))
+  for (const event of hello.tail_events) links.push(chainEvent(hashAt(links.length), event))
   acked = links.length
   console.log(JSON.stringify({ level: "INFO", message: `epoch ${epoch} ${hello.status} at ${acked}` }))
   console.log("plain words")

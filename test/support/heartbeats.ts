@@ -52,6 +52,7 @@ export const makeHeartbeats = () => {
           return { secrets, unbound: new Set(), unset: new Set() }
         }),
       terminate: () => Effect.void,
+      report: () => Effect.void,
       config: () => config,
       approval: () => Effect.die("unused"),
       execute: () => Effect.die("unused"),

@@ -167,7 +167,12 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     const program = join(options.programs ?? join(ROOT, "dist"), "choird.js")
     const child = spawn(process.execPath, [program, "--home", home, ...(options.flags ?? [])], {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...options.env }
+      env: {
+        PATH: process.env["PATH"],
+        HOME: process.env["HOME"],
+        NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+        ...options.env
+      }
     })
     const keep = (chunk: Buffer) => {
       output = (output + chunk.toString()).slice(-20_000)

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { EDGE, SessionId } from "#schema/Ids.ts"
 import { EVENT_VERSION } from "#schema/Event.ts"
 import { insertEvents } from "#src/choird/sessions/storedEvents.ts"
-import { chain, genesis, type Link } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, type Link } from "#src/shared/events/hashChain.ts"
 import { makeRandom } from "./history.ts"
 
 const BATCH_EVENTS = 250
@@ -29,7 +29,7 @@ export const appendNotices = Effect.fnUntraced(function* (session_id: SessionId,
   const links: Array<Link> = []
   let { hash } = end
   for (let rev = end.rev + 1; links.length < BATCH_EVENTS; rev += 1) {
-    const linked = chain(hash, {
+    const linked = chainEvent(hash, {
       v: EVENT_VERSION,
       rev,
       event_type: "AgentMessage",

@@ -9,7 +9,7 @@ import type { PrintedEvent } from "#schema/SessionsApi.ts"
 import { CallId, EDGE, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { reductionOf } from "#src/choird/sessions/forgetPayloads.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { chain, chainedText, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, chainedText, genesis, hex } from "#src/shared/events/hashChain.ts"
 
 const GOLDEN = join(import.meta.dirname, "../shared/session/golden")
 
@@ -87,7 +87,7 @@ const parsed = (lines: ReadonlyArray<string>) =>
 const printed = (events: ReadonlyArray<ChoirEvent>, session_id: SessionId): ReadonlyArray<string> => {
   let hash = genesis(session_id)
   return events.map((event) => {
-    hash = chain(hash, event).hash
+    hash = chainEvent(hash, event).hash
     return JSON.stringify({ ...event, hash: hex(hash) })
   })
 }

@@ -15,36 +15,39 @@ const asSet = (name: string, otherwise: number): number => Number(process.env[na
 
 export const SIZE = {
   /** Seeds of the simulation. */
-  seeds: of(100, 300),
+  seeds: of(30, 300),
   /** Seeds that run twice to be compared. */
-  seedsTwice: of(4, 6),
+  seedsTwice: of(2, 6),
   /** Further seeds of each planted bug beside the known one. */
   freshSeeds: of(0, 20),
   /** One of so many inputs and outputs meets with a fault: 7, so that each kind of fault still has its turn at each kind of place. */
   ioFaultEvery: of(7, 1),
   /** Kills of one kind of process in the chaos tests. */
-  kills: of(8, 30),
+  kills: of(5, 30),
   /** Kills of choird while its configuration changes. */
-  configKills: of(8, 20),
+  configKills: of(5, 20),
   /** Swaps of a path while it is walked. */
-  swaps: asSet("SWAPS", of(2000, 12_000)),
+  swaps: asSet("SWAPS", of(1000, 12_000)),
   /** Hostile paths that a container asks for. */
-  containerPaths: asSet("PATHS", of(500, 2000)),
+  containerPaths: asSet("PATHS", of(300, 2000)),
   /** Hostile paths that the workspace is asked for. */
-  workspacePaths: of(2000, 10_000),
+  workspacePaths: of(1000, 10_000),
   /** Requests without a token. */
-  fuzzRequests: of(4000, 20_000),
+  fuzzRequests: of(2000, 20_000),
   /** Model answers that no skill lets through. */
-  skillAnswers: of(2000, 10_000),
+  skillAnswers: of(1000, 10_000),
   /** Starts and stops of a container. */
-  containerCycles: asSet("CHOIR_CYCLES", of(10, 50)),
+  containerCycles: asSet("CHOIR_CYCLES", of(5, 50)),
   /** Starts and stops of a whole agent. */
-  agentCycles: asSet("CHOIR_CYCLES", of(10, 20)),
+  agentCycles: asSet("CHOIR_CYCLES", of(5, 20)),
   /** Stored events that are changed, each of which `session verify` names. */
   changedEvents: of(500, 2000),
   /** How long hostile agents go on beside honest ones. */
   siege_ms: of(5000, 10_000)
 } as const
+
+/** The longest wait for what the tests of a suite share, such as a database: many times what it takes on a quiet machine. */
+export const LAYER_MS_MAX = 300_000
 
 /** Those of a list that every size has, and the others at size `full`. */
 export const atSize = <A>(ci: ReadonlyArray<A>, more: ReadonlyArray<A>): ReadonlyArray<A> => [

@@ -6,7 +6,7 @@ import { CallId, EDGE } from "#schema/Ids.ts"
 import { reductionOf } from "#src/choird/sessions/forgetPayloads.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { rowOf } from "#src/shared/events/eventRow.ts"
-import { chain, genesis } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis } from "#src/shared/events/hashChain.ts"
 import { reply, SALT, type Talk, userMsg } from "./stores.ts"
 
 const NEW_SALT = "fe".repeat(16)
@@ -39,7 +39,7 @@ export const storeVersion1 = Effect.fnUntraced(function* (talk: Talk) {
   let hash = genesis(session_id)
   for (const { salt: _, ...event } of talk.events) {
     const old = { ...event, v: 1 } as ChoirEvent
-    const link = chain(hash, old)
+    const link = chainEvent(hash, old)
     hash = link.hash
     yield* sql`INSERT INTO choir_control.session_events (session_id, rev, event_type, lane, payload, created_at, canonical, hash)
       VALUES (${session_id}, ${old.rev}, ${old.event_type}, ${old.lane}, ${link.payload}::jsonb, ${old.created_at},
@@ -59,7 +59,7 @@ export const addNewer = Effect.fnUntraced(function* (
   for (const newer of added) {
     const payload = { plan: [1, "two"] }
     const event = { ...talk.events.at(-1)!, payload, ...newer, rev: talk.rev + 1, salt: SALT } as never
-    const link = chain(talk.links.at(-1)!.hash, event)
+    const link = chainEvent(talk.links.at(-1)!.hash, event)
     talk.links.push(link)
     const row = rowOf(link)
     yield* sql`INSERT INTO choir_control.session_events (session_id, rev, v, event_type, lane, created_at, bytes, salt, body, hash)

@@ -10,6 +10,7 @@ import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
@@ -18,7 +19,7 @@ import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
-import { chain, genesis, hex, type Link } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex, type Link } from "#src/shared/events/hashChain.ts"
 import { temporaryFolder } from "./engines.ts"
 import { layerAppendRules } from "#src/choird/approvals/callApprovals.ts"
 
@@ -65,7 +66,7 @@ export const storesWith = (config: unknown) =>
         Audit.layer
       )
     ),
-    Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
+    Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Drafts.layer, Outbox.layer)),
     Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(config), (home) => ConfigStore.layer({ home })))),
     Layer.orDie
   )
@@ -136,7 +137,7 @@ export class Talk {
   commit(...drafts: ReadonlyArray<EventDraft>): this {
     for (const draft of drafts) {
       const event = { v: 2, rev: this.rev + 1, created_at: AT, salt: SALT, ...draft } as ChoirEvent
-      this.links.push(chain(this.links.at(-1)?.hash ?? genesis(this.caller.session_id), event))
+      this.links.push(chainEvent(this.links.at(-1)?.hash ?? genesis(this.caller.session_id), event))
     }
     return this
   }

@@ -4,6 +4,8 @@ import { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
+import { Presence } from "#src/choird/gateway/Presence.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { agentView } from "./agentView.ts"
 import { BINDINGS, PHONE } from "./stores.ts"
@@ -25,7 +27,18 @@ export const lifecycle = Layer.mock(Lifecycle, {
   changes: Stream.empty
 })
 
-export const gateways = Gateways.layer.pipe(Layer.provide(GatewayCommands.layer))
+/** Nobody waits, and nothing is being written. */
+export const quiet = Layer.merge(
+  Layer.mock(Drafts, { changes: Stream.never }),
+  Layer.mock(Presence, {
+    asked: () => Effect.void,
+    isAtWork: () => Effect.succeed(false),
+    isAnswered: () => false,
+    wakes: () => Stream.never
+  })
+)
+
+export const gateways = Gateways.layer.pipe(Layer.provide(GatewayCommands.layer), Layer.provideMerge(quiet))
 
 /** No approval waits. */
 export const noApprovals = Layer.mock(Approvals, { list: () => Effect.succeed([]) })

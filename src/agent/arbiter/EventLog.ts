@@ -5,7 +5,7 @@
 import { Context, Layer } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 import { namedRevs, windowsOf } from "#src/shared/session/namedRevs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -97,7 +97,7 @@ const make = (session_id: SessionId) => {
   const linked = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<LoggedLink> => {
     let { bytes_total, hash } = place(head())
     return events.map((event, index) => {
-      const link = chain(hash, event)
+      const link = chainEvent(hash, event)
       const { bytes } = link
       hash = link.hash
       bytes_total += bytes

@@ -3,7 +3,14 @@ import { Context, Effect, Layer, Redacted, Ref, Schedule, type Schema, Stream } 
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { randomUUID } from "node:crypto"
-import { AgentApi, type Heartbeat, type HeartbeatReply, type InitHello, type InitHelloReply } from "#schema/AgentApi.ts"
+import {
+  AgentApi,
+  type Heartbeat,
+  type HeartbeatReply,
+  type InitHello,
+  type InitHelloReply,
+  type ReportStatus
+} from "#schema/AgentApi.ts"
 import type { AskedApproval } from "#schema/Approval.ts"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { ToolStatus } from "#schema/Event.ts"
@@ -93,6 +100,8 @@ export class ControlPlane extends Context.Service<
     }): Asked<void>
     /** The newest configuration, if it is newer. */
     config(current: number): Asked<{ readonly config_version: number; readonly config?: AgentConfig }>
+    /** Reports a lane at this moment. One attempt: the next report says more. */
+    report(status: ReportStatus): Asked<void>
     /** Signals from the push stream, which is opened again after the last id whenever it breaks. Fails only when denied. */
     readonly signals: Stream.Stream<Pushed, Denied>
   }
@@ -179,6 +188,8 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       const timeout_ms = payload.request_type === "confirm_tool" ? RPC_TIMEOUT_MS : PROPOSAL_ASK_MS_MAX
       return yield* asked("REQUEST_APPROVAL", timeout_ms)(connections.one(rpc.REQUEST_APPROVAL(request)))
     }),
+    report: (payload) =>
+      Effect.asVoid(asked("REPORT_STATUS")(connections.one(rpc.REPORT_STATUS({ ...envelope(), payload })))),
     terminate: Effect.fn("ControlPlane.terminate")(function* (payload) {
       const request = { ...envelope(), payload }
       yield* insistently("TERMINATE_SELF", rpc.TERMINATE_SELF(request))

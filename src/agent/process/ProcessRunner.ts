@@ -7,11 +7,11 @@ import type { CapturedOutput } from "./OutputRing.ts"
 import {
   identityOf,
   type KnownProcesses,
-  type ProcessEntry,
   processesOf,
   readMarker,
   readProcess,
-  readProcessTable
+  readProcessTable,
+  type Remains
 } from "./ProcessTable.ts"
 import {
   type Command,
@@ -112,10 +112,7 @@ const make = ({ offline, ownsPidNamespace }: ProcessOptions): ProcessRunner["Ser
   })
 
   const remainsOf = (call_id: CallId) =>
-    Effect.sync((): Remains => {
-      const { entries, complete } = readProcessTable()
-      return { processes: processesOf(call_id, entries, known, readMarker), complete }
-    })
+    Effect.sync((): Remains => processesOf(call_id, readProcessTable(), known, readMarker))
 
   /** Ends what belongs to no call, where the agent can tell. */
   const endStrays = Effect.fnUntraced(function* (call_id: CallId) {
@@ -160,9 +157,9 @@ const make = ({ offline, ownsPidNamespace }: ProcessOptions): ProcessRunner["Ser
     run,
     cutsNetwork: offlineProgram !== undefined,
     callOf: (pid) => {
-      const { entries } = readProcessTable()
+      const table = readProcessTable()
       return [...new Set(leaders.values())].find((call_id) =>
-        processesOf(call_id, entries, known, readMarker).some((entry) => entry.pid === pid)
+        processesOf(call_id, table, known, readMarker).processes.some((entry) => entry.pid === pid)
       )
     },
     keep: (pid) => {
@@ -174,18 +171,12 @@ const make = ({ offline, ownsPidNamespace }: ProcessOptions): ProcessRunner["Ser
 
 /** Rounds of looking for what is left of a call and killing it; with the waits between them about a second (R22). */
 const PROCESS_SWEEPS_MAX = 100
-/** The pause between two such rounds, in which the kernel buries what was killed. */
+/** The pause between two such rounds, in which the kernel buries what was killed and lays out the memory of what begins a program. */
 const PROCESS_SWEEP_PAUSE_MS = 5
 /** Looks within one round that stop what a call forks while it is being found. */
 const PROCESS_FREEZES_MAX = 20
-/** Looks in a row that must find nothing where forks of others leave room for doubt. */
+/** Looks in a row that must find nothing where forks, or processes without an environment, leave room for doubt. */
 const PROCESS_CLEAN_LOOKS = 10
-
-/** The processes left of a call, and whether none can have been overlooked. */
-interface Remains {
-  readonly processes: ReadonlyArray<ProcessEntry>
-  readonly complete: boolean
-}
 
 /** Best effort: the process may be gone. */
 const signal = (pid: number, name: NodeJS.Signals) =>
@@ -209,8 +200,8 @@ const killAll = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
 })
 
 /**
- * Kills until nothing is left, and answers how many processes could not be killed. Where others fork all the time no look is complete,
- * and several clean ones must do.
+ * Kills until nothing is left, and answers how many processes could not be killed. Where others fork all the time, or wiped their
+ * environment for good, no look is complete, and several clean ones must do.
  */
 const sweepCall = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
   let clean_looks = 0
@@ -218,7 +209,7 @@ const sweepCall = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
     const { clean, complete } = yield* killAll(look)
     clean_looks = clean ? clean_looks + 1 : 0
     if (clean_looks === PROCESS_CLEAN_LOOKS || (clean && complete)) return 0
-    if (!clean) yield* Effect.sleep(PROCESS_SWEEP_PAUSE_MS)
+    yield* Effect.sleep(PROCESS_SWEEP_PAUSE_MS)
   }
   const { processes } = yield* look
   if (processes.length > 0) yield* Effect.logWarning("processes of a tool call outlive it", processes)

@@ -71,12 +71,18 @@ export const readProcessTable = (): ProcessTable => {
   return { entries, complete: newest === newestPid() }
 }
 
-/** The call whose marker a process was started with. */
-export const readMarker = (pid: number): string | undefined =>
-  readText(`/proc/${pid}/environ`)
+/**
+ * The call whose marker a process was started with. Empty for a process without any environment: it wiped its own, or it is just about
+ * to begin another program, and the kernel has not laid out the new environment yet.
+ */
+export const readMarker = (pid: number): string | undefined => {
+  const environ = readText(`/proc/${pid}/environ`)
+  if (environ === "") return ""
+  return environ
     ?.split("\0")
     .find((entry) => entry.startsWith(`${CALL_MARKER}=`))
     ?.slice(CALL_MARKER.length + 1)
+}
 
 /** The processes that the agent knows without looking. */
 export interface KnownProcesses {
@@ -89,19 +95,31 @@ export interface KnownProcesses {
   readonly ownsPidNamespace: boolean
 }
 
+/** The findings of one look at the processes of a call. */
+export interface Remains {
+  readonly processes: ReadonlyArray<ProcessEntry>
+  /** Whether none can have been overlooked. */
+  readonly complete: boolean
+}
+
 export const identityOf = (entry: ProcessEntry): string => `${entry.pid}:${entry.start}`
+
+/** Threads of the kernel have no session, and no environment either. */
+const isKernelThread = (entry: ProcessEntry): boolean => entry.session === 0
 
 /**
  * The processes left of a call: its own and, in a pid namespace of the agent's own, orphans that belong to no other call.
- * Such an orphan wiped its traces, so whichever call ends first takes it along.
+ * Such an orphan wiped its traces, so whichever call ends first takes it along. Elsewhere an orphan without an environment leaves the
+ * look incomplete: it may be about to begin a program, and show its marker in a moment.
  */
 export const processesOf = (
   call_id: string,
-  table: ReadonlyArray<ProcessEntry>,
+  table: ProcessTable,
   known: KnownProcesses,
   markerOf: (pid: number) => string | undefined
-): ReadonlyArray<ProcessEntry> => {
-  const byPid = new Map(table.map((entry) => [entry.pid, entry]))
+): Remains => {
+  const byPid = new Map(table.entries.map((entry) => [entry.pid, entry]))
+  let unmarked = false
   const calls = new Set(known.leaders.values())
   const owners = new Map<number, string | undefined>()
   const isTop = (pid: number) => pid === INIT || pid === known.agent
@@ -115,6 +133,7 @@ export const processesOf = (
     if (inherited !== undefined) return inherited
     const marker = markerOf(entry.pid)
     if (marker !== undefined && calls.has(marker)) return marker
+    if (marker === "" && !known.ownsPidNamespace && !isKernelThread(entry)) unmarked = true
     return known.ownsPidNamespace && isTop(entry.parent) ? call_id : undefined
   }
   const owner = (entry: ProcessEntry): string | undefined => {
@@ -125,5 +144,6 @@ export const processesOf = (
     }
     return owners.get(entry.pid)
   }
-  return table.filter((entry) => owner(entry) === call_id)
+  const processes = table.entries.filter((entry) => owner(entry) === call_id)
+  return { processes, complete: table.complete && !unmarked }
 }

@@ -1,7 +1,7 @@
 /** The secrets of the bound resources, in this process's memory only, and what keeps them out of events. */
 import { Context, Effect, Layer, Redacted, Ref, type Schema } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
-import { makeBegun, makeJsonScrub, makeScrub } from "./scrub.ts"
+import { makeBeginningScrub, makeBegun, makeJsonScrub, makeScrub } from "./scrub.ts"
 
 /** Shorter secrets are scrubbed from what their own users print, and not from every text: they may be common words. */
 const SECRET_ANYWHERE_CHARS_MIN = 8
@@ -28,6 +28,8 @@ export class SecretStore extends Context.Service<
     scrub(text: string): string
     /** The characters at a text's end that may be the beginning of such a value, so that they wait for what follows. */
     begun(text: string): number
+    /** The same as {@link scrub} for the beginning of a text, without an end that may become a secret. */
+    scrubBeginning(text: string): string
     /** The same as {@link scrub} for every text, key and number of a JSON value. */
     scrubJson<A extends Schema.Json>(value: A): A
   }
@@ -43,6 +45,7 @@ const make = (held: Ref.Ref<Secrets>): SecretStore["Service"] => {
   // The newest last, so that the oldest are forgotten first. Only digests would not do: forms are looked for in texts.
   let remembered: ReadonlyArray<string> = []
   let scrub = makeScrub([])
+  let scrubBeginning = makeBeginningScrub([])
   let scrubJson = makeJsonScrub([])
   let begun = makeBegun([])
 
@@ -51,6 +54,7 @@ const make = (held: Ref.Ref<Secrets>): SecretStore["Service"] => {
     const known = [...remembered.filter((value) => !values.includes(value)), ...new Set(values)]
     remembered = known.slice(-Math.max(SECRETS_REMEMBERED_MAX, values.length))
     scrub = makeScrub(remembered, SECRET_ANYWHERE_CHARS_MIN)
+    scrubBeginning = makeBeginningScrub(remembered, SECRET_ANYWHERE_CHARS_MIN)
     scrubJson = makeJsonScrub(remembered, SECRET_ANYWHERE_CHARS_MIN)
     begun = makeBegun(remembered, SECRET_ANYWHERE_CHARS_MIN)
   }
@@ -66,6 +70,7 @@ const make = (held: Ref.Ref<Secrets>): SecretStore["Service"] => {
     replaceAll: (secrets) => change(() => secrets),
     scrub: (text) => scrub(text),
     begun: (text) => begun(text),
+    scrubBeginning: (text) => scrubBeginning(text),
     scrubJson: <A extends Schema.Json>(value: A) => scrubJson(value) as A
   })
 }

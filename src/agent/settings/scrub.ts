@@ -104,6 +104,22 @@ export const makeBegun = (
   }
 }
 
+/**
+ * The same as {@link makeScrub} for a text that is still being written: what may be the beginning of a secret at its end is left off, since
+ * nobody can tell yet how it continues.
+ */
+export const makeBeginningScrub = (
+  secrets: ReadonlyArray<string>,
+  chars_min = SECRET_FORM_CHARS_MIN
+): ((text: string) => string) => {
+  const scrub = makeScrub(secrets, chars_min)
+  const begun = makeBegun(secrets, chars_min)
+  return (text) => {
+    const clean = scrub(text)
+    return clean.slice(0, clean.length - begun(clean))
+  }
+}
+
 const scrubJson = (scrub: (text: string) => string, value: Schema.Json): Schema.Json => {
   if (typeof value === "string") return scrub(value)
   if (typeof value === "number") {

@@ -96,7 +96,7 @@ export class Workspace extends Context.Service<
 }
 
 /** The names from the root down, or why there are none. */
-const namesOf = (path: string): Result.Result<ReadonlyArray<string>, PathRefused> => {
+const segmentsOf = (path: string): Result.Result<ReadonlyArray<string>, PathRefused> => {
   const refuse = (reason: PathRefused["reason"]) => Result.fail(new PathRefused({ path, reason }))
   if (path === "" || path.includes("\0") || !path.isWellFormed()) return refuse("malformed")
   if (Buffer.byteLength(path) > WORKSPACE_PATH_BYTES_MAX) return refuse("too_long")
@@ -187,7 +187,7 @@ const make = Effect.fnUntraced(function* (root: string) {
   )
 
   const locate = Effect.fnUntraced(function* (path: string) {
-    const names = yield* Effect.fromResult(namesOf(path))
+    const names = yield* Effect.fromResult(segmentsOf(path))
     const name = names.at(-1)
     if (name === undefined) return yield* new PathRefused({ path, reason: "folder" })
     return { path: names.join("/"), parents: names.slice(0, -1), name }
@@ -230,12 +230,12 @@ const make = Effect.fnUntraced(function* (root: string) {
   }, Effect.scoped)
 
   const folder = Effect.fn("Workspace.folder")(function* (path: string) {
-    const names = yield* Effect.fromResult(namesOf(path))
+    const names = yield* Effect.fromResult(segmentsOf(path))
     return { path: names.join("/"), cwd: descriptorPath(yield* open(path, names)) }
   })
 
   const list = Effect.fn("Workspace.list")(function* (path: string) {
-    const opened = yield* open(path, yield* Effect.fromResult(namesOf(path)))
+    const opened = yield* open(path, yield* Effect.fromResult(segmentsOf(path)))
     return yield* inFolder(path, opened, () => listFolder(opened, FOLDER_ENTRIES_MAX))
   }, Effect.scoped)
 

@@ -12,6 +12,10 @@ import {
 } from "#src/choirctl/render/chat.ts"
 import { paint, safeText } from "#src/choirctl/terminal/text.ts"
 import { type ChatConnection, type ChatNews, makeNewest } from "./ChatConnection.ts"
+import { finish, fitted, grow, growing, type Writing } from "./writing.ts"
+
+type Draft = Extract<ChatNews, { readonly type: "draft" }>
+type Message = Extract<ChatNews, { readonly type: "message" }>
 
 /** Lines that are typed ahead in `choirctl chat`. */
 const CHAT_LINES_MAX = 64
@@ -23,6 +27,8 @@ interface LineEditor {
   readonly interrupts: Queue.Dequeue<void>
   /** Prints lines above what is being typed. */
   above(text: string): Effect.Effect<void>
+  /** Shows a line that grows, between what is printed and the prompt; the empty text shows none. */
+  growing(line: string): Effect.Effect<void>
   /** Changes the prompt, and leaves what is being typed as it is. */
   prompt(text: string): Effect.Effect<void>
 }
@@ -35,16 +41,23 @@ export const openLineEditor = Effect.gen(function* () {
     Effect.sync(() => createInterface({ input: process.stdin, output: process.stdout })),
     (editor) => Effect.sync(() => editor.close())
   )
-  editor.on("line", (line) => {
-    Queue.offerUnsafe(lines, line)
+  let line = { text: "", rows: 0 }
+  editor.on("line", (entered) => {
+    // What stood above the entered line stays there.
+    line = { text: "", rows: 0 }
+    Queue.offerUnsafe(lines, entered)
     editor.prompt()
   })
   editor.on("SIGINT", () => Queue.offerUnsafe(interrupts, undefined))
   editor.once("close", () => Queue.endUnsafe(lines))
   const erase = () => {
-    moveCursor(process.stdout, 0, -editor.getCursorPos().rows)
+    moveCursor(process.stdout, 0, -editor.getCursorPos().rows - line.rows)
     cursorTo(process.stdout, 0)
     clearScreenDown(process.stdout)
+  }
+  const draw = () => {
+    if (line.rows > 0) process.stdout.write(`${line.text}\n`)
+    editor.prompt(true)
   }
   yield* Effect.addFinalizer(() => Effect.sync(() => void process.stdout.write("\n")))
   return {
@@ -54,13 +67,19 @@ export const openLineEditor = Effect.gen(function* () {
       Effect.sync(() => {
         erase()
         process.stdout.write(`${text}\n`)
-        editor.prompt(true)
+        draw()
+      }),
+    growing: (text) =>
+      Effect.sync(() => {
+        erase()
+        line = fitted(text, process.stdout.columns)
+        draw()
       }),
     prompt: (text) =>
       Effect.sync(() => {
         erase()
         editor.setPrompt(text)
-        editor.prompt(true)
+        draw()
       })
   } satisfies LineEditor
 })
@@ -136,11 +155,35 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   const left = yield* Deferred.make<void>()
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
 
+  let writing: Writing | undefined
+  const onDraft = Effect.fnUntraced(function* (draft: Draft) {
+    const shown = grow(writing, draft)
+    writing = shown.writing
+    if (shown.lines !== undefined) {
+      yield* editor.growing("")
+      yield* editor.above(shown.lines)
+    }
+    yield* editor.growing(writing === undefined ? "" : growing(writing))
+  })
+  const onMessage = Effect.fnUntraced(function* (news: Message) {
+    const finished = finish(writing, news)
+    if (endsTurn(news)) {
+      writing = finished?.writing
+      yield* editor.growing("")
+    }
+    if (finished === undefined) return yield* editor.above(messageText(news, color))
+    if (finished.lines !== undefined) yield* editor.above(finished.lines)
+  })
+
   const onNews = Effect.fnUntraced(function* (news: ChatNews) {
+    if (news.type === "draft") {
+      if (own.include(news.in_reply_to)) yield* onDraft(news)
+      return
+    }
     if (news.type === "message") {
       const question = news.in_reply_to === null || own.include(news.in_reply_to) ? "" : questionText(news)
       if (question !== "") yield* dim(question)
-      yield* editor.above(messageText(news, color))
+      yield* onMessage(news)
     }
     const ends = news.type === "message" && endsTurn(news)
     if (ends && news.in_reply_to !== null) own.answered(news.in_reply_to)

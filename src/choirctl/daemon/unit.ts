@@ -1,13 +1,15 @@
 /** The unit by which systemd runs choird for one user (R76). */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { failed } from "#src/choirctl/terminal/failure.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
+import { writeWhole } from "#src/shared/files/writeWhole.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { CHOIRD } from "./choirdProgram.ts"
 
+const READABLE_BY_ALL = 0o644
 const SYSTEMCTL = ["/usr/bin/systemctl", "/bin/systemctl"]
 
 /** Commands to run after the unit was written. */
@@ -37,8 +39,7 @@ export const installUnit = Effect.fn("choirctl.installUnit")(function* (home: st
   const text = unitText({ node: process.execPath, program: CHOIRD, home: files.home, workspaces })
   yield* attempt(path, () => {
     mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(`${path}.new`, text, { mode: 0o644 })
-    renameSync(`${path}.new`, path)
+    writeWhole(path, text, READABLE_BY_ALL)
   })
   return { path, changed: before !== text, next: NEXT }
 })

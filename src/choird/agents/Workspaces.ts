@@ -58,7 +58,7 @@ const userOf = (views: ReadonlyArray<AgentView>, folder: string) =>
   })?.agent_id
 
 /** All names in config.json of this folder, or of one that shares files with it. */
-const namesOf = ({ workspaces }: Config, folder: string) =>
+const workspacesAt = ({ workspaces }: Config, folder: string) =>
   Object.entries(workspaces).flatMap(([name, { path }]) => (overlaps(realOf(path), folder) ? [name] : []))
 
 const refusal = (workspace: ResourceName, kind: WorkspaceRefused["kind"]) => (reason: string, hint: string) =>
@@ -116,7 +116,7 @@ const make = Effect.gen(function* () {
 
   const reset = Effect.fnUntraced(function* (name: ResourceName) {
     const { folder, path, running } = yield* find(name)
-    const names = namesOf(running, folder)
+    const names = workspacesAt(running, folder)
     const holder = yield* holderOf(names, folder)
     if (holder !== undefined) yield* stop(holder)
     const wanted = names.map((each) => ({ kind: "workspace" as const, name: each }))

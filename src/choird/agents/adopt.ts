@@ -1,16 +1,19 @@
 /**
  * Takes the events of a container that outlived an earlier choird, before the container is removed (D15): its socket is opened where
- * the container has it mounted, its stored lease is valid, and it gets ADOPTED_FLUSH_MS_MAX to send what choird lacks.
+ * the container has it mounted, its stored lease is valid, and choird waits while it sends what choird lacks.
  */
 import { Effect, Option, Schema } from "effect"
 import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { type Liveness, openLiveness } from "./Liveness.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import type { RunServices } from "./RunContext.ts"
 
-/** The longest wait for a container that outlived choird to send the events that choird lacks (D15). */
-const ADOPTED_FLUSH_MS_MAX = 10_000
+/** The longest silence of a container that outlived choird before choird gives it up; an agent on a slow machine is not silent (D15). */
+const ADOPTED_SILENCE_MS_MAX = 10_000
+/** The longest wait for such a container to send the events that choird lacks, however busy it is. */
+const ADOPTED_FLUSH_MS_MAX = 60_000
 /** The interval between checks of what it sent. */
 const ADOPTED_LOOK_MS = 100
 /** Checks without news after which it has sent everything. */
@@ -18,22 +21,25 @@ const ADOPTED_QUIET_LOOKS = 3
 
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 
-/** Returns once choird has every event that the agent reported, unchanged for several checks. */
+/** The revision up to which choird has every event that the agent reported, unchanged for several checks; none once the agent is silent. */
 const flushed = Effect.fnUntraced(function* (
   { sessions }: RunServices,
   { session_id }: SessionRow,
   liveness: Liveness
 ) {
+  const began_ms = yield* monotonicMs
   let quiet = 0
   let seen: number | null = null
   while (quiet < ADOPTED_QUIET_LOOKS) {
     yield* Effect.sleep(ADOPTED_LOOK_MS)
-    const { head_rev } = liveness
+    const { head_rev, last_heartbeat_ms } = liveness
     const row = Option.getOrUndefined(yield* retryDatabase(sessions.get(session_id)))
     quiet = head_rev !== null && head_rev === seen && (row?.last_rev ?? 0) >= head_rev ? quiet + 1 : 0
     seen = head_rev
+    const silent_ms = (yield* monotonicMs) - Math.max(began_ms, last_heartbeat_ms)
+    if (silent_ms > ADOPTED_SILENCE_MS_MAX) return Option.none<number>()
   }
-  return seen
+  return Option.fromNullishOr(seen)
 })
 
 const heard = Effect.fnUntraced(function* (services: RunServices, row: SessionRow, id: DockerContainerId) {
@@ -44,8 +50,8 @@ const heard = Effect.fnUntraced(function* (services: RunServices, row: SessionRo
   if (!(yield* runtime.adopt(id, { agent_id, socket_dir: dir }))) return
   const rev = yield* Effect.timeoutOption(flushed(services, row, liveness), ADOPTED_FLUSH_MS_MAX)
   yield* Effect.logInfo(
-    Option.match(rev, {
-      onNone: () => `its earlier container did not flush within ${ADOPTED_FLUSH_MS_MAX / 1000} s`,
+    Option.match(Option.flatten(rev), {
+      onNone: () => "its earlier container did not flush in time",
       onSome: (rev) => `its earlier container flushed up to revision ${rev}`
     })
   )

@@ -1,27 +1,6 @@
 /** The decision about a run when one of its epochs has ended (R9, D19). Pure. */
-import { Effect, type Redacted } from "effect"
+import type { Redacted } from "effect"
 import { type Breaker, crash } from "./Breaker.ts"
-import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { type RunContext, tell } from "./RunContext.ts"
-
-/** The shortest outage to report; a restart of the server is shorter. */
-const TOLD_MS = 60_000
-const MINUTE_MS = 60_000
-
-/** Reads the facts for the next step of a run, however long the database is away. After a long outage the person at the DM gets a message. */
-export const afterOutage = Effect.fnUntraced(function* <A>(
-  context: Pick<RunContext, "agent_id" | "bindings" | "services">,
-  read: Effect.Effect<A>
-) {
-  const since_ms = yield* monotonicMs
-  const answer = yield* read
-  const waited_ms = (yield* monotonicMs) - since_ms
-  if (waited_ms >= TOLD_MS) {
-    const minutes = Math.round(waited_ms / MINUTE_MS)
-    yield* tell(context, `My database did not answer for ${minutes} min, so I could not work. It is back.`)
-  }
-  return answer
-})
 
 /** The end of an epoch, known once its container is gone and its socket closed. */
 export type EpochEnd =
@@ -87,12 +66,18 @@ const notRun = ({ newer = "its agent is of a later Choir" }: EpochFacts): Next =
   reason: newer
 })
 
+const frozen = (reason: string): Next => ({
+  type: "end",
+  status: "crashed",
+  kind: "FROZEN",
+  reason: `its session is frozen: ${reason}`
+})
+
 const logFull = (reason: string): Next => ({ type: "end", status: "crashed", kind: "LOG_FULL", reason })
 
 export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
-  const frozen = end.type === "frozen" ? end.reason : facts.frozen_reason
-  if (frozen !== null)
-    return { type: "end", status: "crashed", kind: "FROZEN", reason: `its session is frozen: ${frozen}` }
+  if (end.type === "frozen") return frozen(end.reason)
+  if (facts.frozen_reason !== null) return frozen(facts.frozen_reason)
   switch (end.type) {
     case "goodbye":
       if (end.reason !== BUDGET) return { type: "end", status: "stopped" }
@@ -107,8 +92,6 @@ export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
       return end.ready || facts.proven
         ? crashed(end.reason, facts)
         : { type: "end", status: "crashed", kind: "START_FAILED", reason: end.reason }
-    case "frozen":
-      return { type: "end", status: "crashed", kind: "FROZEN", reason: end.reason }
     case "newer":
       return notRun(facts)
     case "full":

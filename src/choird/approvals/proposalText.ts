@@ -2,7 +2,7 @@
 import { effectOf } from "#schema/Tool.ts"
 import { visibleLine } from "./approvalText.ts"
 import { type RuntimeStatus, toolNetworkFact } from "#src/choird/runtime/ContainerRuntime.ts"
-import type { Difference } from "./differenceText.ts"
+import type { Difference } from "./Difference.ts"
 import { type Proposal, proposalTitle, reasonOf } from "./Proposal.ts"
 
 export interface RepoTold {

@@ -12,7 +12,7 @@ import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { capabilities } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { difference } from "./differenceText.ts"
+import { difference } from "./Difference.ts"
 import { badProposal, badRepository, largeProposal, type Proposer, unreachable } from "./ProposalType.ts"
 
 /** Finds the repository that a proposer's change would go to, with the credentials for it. */

@@ -9,6 +9,7 @@ import { GatewayCommands } from "./GatewayCommands.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { Presence } from "./Presence.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
 type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id">
@@ -71,6 +72,7 @@ const makeRefused = Effect.map(
 /** Stores messages in order; a repeated batch finds them stored. */
 const makeStore = Effect.gen(function* () {
   const inbox = yield* Inbox
+  const presence = yield* Presence
   const refused = yield* makeRefused
   const tell = yield* makeTell
   return Effect.fnUntraced(function* (gateway: ResourceName, messages: ReadonlyArray<Message>) {
@@ -87,6 +89,7 @@ const makeStore = Effect.gen(function* () {
     )
     for (const [index, message] of messages.entries()) {
       const stored = received[index]
+      if (stored?.type === "queued") yield* presence.asked(message.dm, message.agent_id, stored.inbox_id)
       if (stored?.type !== "full") continue
       yield* refused(gateway, "QUEUE_FULL", message.agent_id, { dm: message.dm })
       const text = `${stored.pending} messages wait for me already, so I did not take this one. Please send it again later.`

@@ -6,6 +6,7 @@ import { chatText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { MENU } from "./readCommand.ts"
+import { showDrafts, showTyping } from "./signsOfLife.ts"
 import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
 
 /** The first and the longest pause after a failed call (R44). */
@@ -172,7 +173,11 @@ export const runTelegram = Effect.fn("Telegram.run")(function* (
   dms: ReadonlyArray<{ readonly name: ResourceName; readonly user_id: string }>
 ) {
   const botPacer = makePacer(TELEGRAM_BOT_INTERVAL_MS)
-  const speakers = dms.map(({ name, user_id }) => speak(name, user_id, botPacer))
+  const speakers = dms.flatMap(({ name, user_id }) => [
+    speak(name, user_id, botPacer),
+    showTyping(name, user_id, botPacer),
+    showDrafts(name, user_id, botPacer)
+  ])
   yield* Effect.all([poll(gateway), Effect.andThen(announce, Effect.never), ...speakers], {
     concurrency: "unbounded",
     discard: true

@@ -43,6 +43,10 @@ export class TelegramApi extends Context.Service<
     /** Waits up to TELEGRAM_POLL_SECONDS for updates from this id on; `undefined` means all that were never confirmed. */
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
     send(chat_id: string, text: string): Effect.Effect<void, TelegramFailed>
+    /** Shows that the bot is typing, for five seconds or until its next message. */
+    typing(chat_id: string): Effect.Effect<void, TelegramFailed>
+    /** Shows a text that is still being written, for half a minute or until the next message. Drafts with the same id are one that grows. */
+    draft(chat_id: string, draft_id: number, text: string): Effect.Effect<void, TelegramFailed>
     /** Sets the menu if Telegram shows a different one (E6). */
     menu(commands: typeof MENU): Effect.Effect<void, TelegramFailed>
   }
@@ -161,6 +165,18 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
       Effect.asVoid(
         call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
           api.sendMessage(chat_id, text, { link_preview_options: { is_disabled: true } }, foreign(signal))
+        )
+      ),
+    typing: (chat_id) =>
+      Effect.asVoid(
+        call("sendChatAction", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendChatAction(chat_id, "typing", {}, foreign(signal))
+        )
+      ),
+    draft: (chat_id, draft_id, text) =>
+      Effect.asVoid(
+        call("sendMessageDraft", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendMessageDraft(Number(chat_id), draft_id, text, {}, foreign(signal))
         )
       ),
     menu: Effect.fnUntraced(function* (commands) {

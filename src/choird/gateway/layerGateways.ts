@@ -10,7 +10,9 @@ import { GatewayCommands } from "./GatewayCommands.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { Presence } from "./Presence.ts"
 import { runTelegram } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 
@@ -28,7 +30,7 @@ const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const health = yield* GatewayHealth
   const outbox = yield* Outbox
-  const context = yield* Effect.context<Gateways | GatewayHealth | Outbox>()
+  const context = yield* Effect.context<Drafts | Gateways | GatewayHealth | Outbox | Presence>()
   const fibers = yield* FiberMap.make<ResourceName>()
   const running = new Map<ResourceName, Bot>()
 
@@ -93,5 +95,6 @@ const make = Effect.gen(function* () {
 
 export const layerGateways = Layer.effectDiscard(make).pipe(
   Layer.provide(Gateways.layer),
-  Layer.provide(GatewayCommands.layer)
+  Layer.provide(GatewayCommands.layer),
+  Layer.provide(Presence.layer)
 )

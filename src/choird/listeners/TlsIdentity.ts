@@ -32,7 +32,7 @@ const read = (what: string, path: string) =>
 const usable = <A>(problem: string, run: () => A) =>
   Effect.try({ try: run, catch: (cause) => new TransportRefused({ problem: `${problem}: ${reasonOf(cause)}` }) })
 
-const namesOf = (alternatives: string | undefined): ReadonlyArray<string> =>
+const certifiedNames = (alternatives: string | undefined): ReadonlyArray<string> =>
   [...(alternatives ?? "").matchAll(/(?:DNS|IP Address):([^,"\s*]+)(?:,|$)/gu)].map(([, name = ""]) =>
     name.toLowerCase()
   )
@@ -55,7 +55,7 @@ export const readTlsIdentity = Effect.fn("TlsIdentity.read")(function* (files: {
     cert,
     key: Redacted.make(key),
     certificate: parsed.toString(),
-    names: namesOf(parsed.subjectAltName),
+    names: certifiedNames(parsed.subjectAltName),
     problemFor: (host) => {
       if (now_ms > Date.parse(parsed.validTo)) return `${files.cert} is valid until ${parsed.validTo} only`
       if (now_ms < Date.parse(parsed.validFrom)) return `${files.cert} is valid from ${parsed.validFrom} on only`

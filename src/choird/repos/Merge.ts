@@ -254,7 +254,7 @@ const toolParts = (global: LabelledFiles, agent: LabelledFiles, options: MergeOp
   return [toolsOf("global", global, agentTools, options), toolsOf("agent", agent, new Set(), options)]
 }
 
-const namesOf = (parts: ReadonlyArray<Part>): ReadonlySet<string> =>
+const toolNamesOf = (parts: ReadonlyArray<Part>): ReadonlySet<string> =>
   new Set([...BUILT_IN_TOOLS, ...parts.flatMap(({ tools = [] }) => tools)])
 
 /** The names of all tools that an image of these repositories would have, without those that are left out. */
@@ -262,7 +262,7 @@ export const toolNames = (
   global: LabelledFiles,
   agent: LabelledFiles,
   options: MergeOptions = {}
-): ReadonlySet<string> => namesOf(toolParts(global, agent, options))
+): ReadonlySet<string> => toolNamesOf(toolParts(global, agent, options))
 
 /** One identity file, from the first repository that has it. */
 const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => {
@@ -325,7 +325,7 @@ export const merge = (
 ): Result.Result<ImagePlan, BadRepository> => {
   const agentSkills = new Set(within(agent.files, "skills").map(unitOf))
   const ofTools = toolParts(global, agent, options)
-  const tools = namesOf(ofTools)
+  const tools = toolNamesOf(ofTools)
   const parts = [
     ...ofTools,
     skillsOf(global, agentSkills, tools),

@@ -3,7 +3,7 @@ import { Result } from "effect"
 import type { Heartbeat } from "#schema/AgentApi.ts"
 import { type ChoirEvent, isKnownEvent, type SentEvent } from "#schema/Event.ts"
 import { EVENT_DEPTH_MAX, isDeeperThan } from "#src/shared/text/canonicalJson.ts"
-import { chain, hex, type Link } from "#src/shared/events/hashChain.ts"
+import { chainEvent, hex, type Link } from "#src/shared/events/hashChain.ts"
 import type { NewerEvent } from "#src/shared/events/eventRow.ts"
 import { foldAll } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -55,7 +55,7 @@ export const prepare = ({ base_rev, hash_prev, new_rev, patches }: Heartbeat): P
     // Only choird reduces a payload: an agent could commit to another one than it sends.
     if ("payload_digest" in event) return conflict(`event ${rev} brings the digest of another payload`)
     // Canonical JSON refuses lone surrogates, which agents replace as well.
-    const next = Result.try(() => chain(links.at(-1)?.hash ?? Buffer.from(hash_prev, "hex"), event))
+    const next = Result.try(() => chainEvent(links.at(-1)?.hash ?? Buffer.from(hash_prev, "hex"), event))
     if (Result.isFailure(next)) return conflict(`event ${rev} has no canonical form`)
     const { bytes, payload } = next.success
     if (bytes > EVENT_BYTES_MAX) return { type: "too_large", rev, bytes }

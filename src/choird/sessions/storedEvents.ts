@@ -15,7 +15,7 @@ import {
   type RowText,
   UNLISTED
 } from "#src/shared/events/eventRow.ts"
-import { genesis, hex, type Link, link } from "#src/shared/events/hashChain.ts"
+import { genesis, hex, type Link, nextDigest } from "#src/shared/events/hashChain.ts"
 import { fold, type FoldRefusal, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
@@ -74,7 +74,7 @@ const linkStored = (
   if (row.rev !== rev) return refuse(MISSING)
   const text = readRow(row)
   if (Result.isFailure(text)) return refuse(text.failure)
-  const hash = link(previous, rev, text.success.chained)
+  const hash = nextDigest(previous, rev, text.success.chained)
   return hash.equals(row.hash)
     ? Result.succeed({ hash, text: text.success })
     : refuse(`its digest is ${hex(row.hash)}, its text and place give ${hex(hash)}`)

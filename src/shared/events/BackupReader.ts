@@ -15,7 +15,7 @@ import {
   RECORD_MARK
 } from "./backupFormat.ts"
 import { eventOf, ForgottenPayloads, readRow, UNLISTED } from "./eventRow.ts"
-import { genesis, hex, link } from "./hashChain.ts"
+import { genesis, hex, nextDigest } from "./hashChain.ts"
 
 /** One line of a backup: a row, or a record of the file. */
 export const BACKUP_LINE_BYTES_MAX = 12 * 1024 * 1024
@@ -98,7 +98,7 @@ const takeEvent = (chains: Chains, value: unknown): string | undefined => {
   const read = readRow(event)
   if (Result.isFailure(read)) return void (chain.broken = `event ${event.rev}: ${read.failure}`)
   const text = read.success
-  const next = link(chain.hash, event.rev, text.chained)
+  const next = nextDigest(chain.hash, event.rev, text.chained)
   if (event.rev !== chain.rev + 1) chain.broken = `after event ${chain.rev} comes event ${event.rev}`
   else if (!next.equals(event.hash)) chain.broken = `the digest of event ${event.rev} does not hold`
   chain.forgotten.row(text, text.payload?.includes(FORGETS) === true ? Result.getOrUndefined(eventOf(text)) : undefined)

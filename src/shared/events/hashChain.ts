@@ -10,24 +10,24 @@ import type { SessionId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 /** Memory in which the digests of events are put together, kept for good: enough for all but a few of them. */
-export const LINK_ROOM_BYTES = 64 * 1024
+export const DIGEST_BUFFER_BYTES = 64 * 1024
 
 /** The digest that stands before the first event. */
 export const genesis = (session: SessionId): Buffer => createHash("sha256").update("choir/1").update(session).digest()
 
 /** Where the bytes of a digest are put together, since nothing else runs meanwhile; a longer text takes memory of its own. */
-const ROOM = Buffer.allocUnsafeSlow(LINK_ROOM_BYTES)
+const BUFFER = Buffer.allocUnsafeSlow(DIGEST_BUFFER_BYTES)
 
 /** Memory for a head and a text, of which a unit takes at most three bytes. */
-const roomFor = (head: number, text: string): Buffer => {
+const bufferFor = (head: number, text: string): Buffer => {
   const most = head + 3 * text.length
-  return most <= ROOM.length ? ROOM : Buffer.allocUnsafeSlow(most)
+  return most <= BUFFER.length ? BUFFER : Buffer.allocUnsafeSlow(most)
 }
 
 /** The digest of the event with this chained text at this revision. */
-export const link = (previous: Uint8Array, rev: number, text: string): Buffer => {
+export const nextDigest = (previous: Uint8Array, rev: number, text: string): Buffer => {
   const head = previous.length + 8
-  const bytes = roomFor(head, text)
+  const bytes = bufferFor(head, text)
   bytes.set(previous)
   bytes.writeBigUInt64BE(BigInt(rev), previous.length)
   const end = head + bytes.write(text, head)
@@ -53,7 +53,7 @@ export const SALT_BYTES = 16
 
 /** `SHA-256(salt ‖ payload)` in hex, of a payload's canonical text. The salt is its bytes, or their hex. */
 export const payloadDigest = (salt: string | Uint8Array, payload: string): string => {
-  const bytes = roomFor(SALT_BYTES, payload)
+  const bytes = bufferFor(SALT_BYTES, payload)
   const isText = typeof salt === "string"
   if (!isText) bytes.set(salt)
   const head = isText ? bytes.write(salt, 0, "hex") : salt.length
@@ -77,11 +77,11 @@ export interface Link<E extends SentEvent = ChoirEvent> {
   readonly hash: Buffer
 }
 
-export const chain = <E extends SentEvent>(previous: Uint8Array, event: E): Link<E> => {
+export const chainEvent = <E extends SentEvent>(previous: Uint8Array, event: E): Link<E> => {
   const payload = canonicalJson(event.payload)
   const text = chainedText(event, payload)
   const bytes = Buffer.byteLength(text) + (event.v === 1 ? 0 : Buffer.byteLength(payload))
-  return { event, payload, bytes, hash: link(previous, event.rev, text) }
+  return { event, payload, bytes, hash: nextDigest(previous, event.rev, text) }
 }
 
 export const hex = (digest: Uint8Array): string => Buffer.from(digest).toString("hex")

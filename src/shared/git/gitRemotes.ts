@@ -1,5 +1,6 @@
 /** Which remotes may get a git identity's credentials (D14): those that config.json lists, and no other. Pure. */
 import type { GitRemote } from "#schema/GitIdentity.ts"
+import { portOf } from "#src/shared/wire/hostPort.ts"
 
 type Remotes = ReadonlyArray<GitRemote> | undefined
 
@@ -29,7 +30,7 @@ export const coversHttps = (remotes: Remotes, { host, path }: HttpsAddress): boo
     // A port that is the scheme's own is left out by URL, and may be written by git.
     return (
       url.protocol === "https:" &&
-      (url.host === host || `${url.hostname}:${url.port === "" ? "443" : url.port}` === host) &&
+      (url.host === host || `${url.hostname}:${portOf(url)}` === host) &&
       isBelow(url.pathname, path)
     )
   })

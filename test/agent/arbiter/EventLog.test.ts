@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { COMMIT_BYTES_MAX, EventLog, RESIDENT_LOG_BYTES_MAX } from "#src/agent/arbiter/EventLog.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
 import { makeHistory, makeRandom } from "../../support/history.ts"
 import { HEARTBEAT_PATCH_BYTES_MAX } from "#src/agent/control/Replication.ts"
@@ -30,7 +30,7 @@ describe("EventLog", () => {
       let hash = genesis(SESSION)
       assert.strictEqual(log.hashAt(0), hex(hash))
       for (const event of events) {
-        hash = chain(hash, event).hash
+        hash = chainEvent(hash, event).hash
         assert.strictEqual(log.hashAt(event.rev), hex(hash))
         assert.strictEqual(log.get(event.rev), event)
       }
@@ -56,7 +56,7 @@ describe("EventLog", () => {
             [rev, log.hashAt(rev), log.hashAt(batch.new_rev)]
           )
           assert.isTrue(ends.has(batch.new_rev))
-          const bytes = batch.events.reduce((total, event) => total + chain(genesis(SESSION), event).bytes, 0)
+          const bytes = batch.events.reduce((total, event) => total + chainEvent(genesis(SESSION), event).bytes, 0)
           const isOne = ![...ends].some((end) => end > rev && end < batch.new_rev)
           assert.isTrue(bytes <= bytes_max || isOne)
           sent.push(...batch.events)
@@ -85,7 +85,7 @@ describe("EventLog", () => {
 
   it.effect("refuses a batch of which one event is too large, and then takes none of it (R48)", () =>
     withLog((log) => {
-      const frame = chain(genesis(SESSION), notice(1, "")).bytes
+      const frame = chainEvent(genesis(SESSION), notice(1, "")).bytes
       assert.isUndefined(log.append([notice(1, "a".repeat(EVENT_BYTES_MAX - frame))]))
       assert.match(
         log.append([notice(2, "a"), notice(3, "a".repeat(EVENT_BYTES_MAX - frame + 1))]) ?? "",

@@ -1,12 +1,14 @@
 /** Calls that wait for a person (D31, R55), with everything real but choird, the model and the tools. */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
+import type { AskedApproval } from "#schema/Approval.ts"
 import type { AgentConfig } from "#schema/Config.ts"
 import { ApprovalId, coreLane, JobName } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../../support/testing/TestAgent.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { APPROVAL_GRACE_MS } from "#src/agent/calls/Confirmations.ts"
 
 const INPUT = { to: "ada" }
@@ -37,12 +39,35 @@ const makeTools = (ledger: Array<string>) => [
   })
 ]
 
+/** What happens before the agent gets choird's answer to a request. */
+interface Before {
+  readonly approval?: (answer: AskedApproval, plane: MemoryControlPlane) => Effect.Effect<void>
+  readonly heartbeat?: Effect.Effect<void>
+}
+
+const slowedDown = (plane: MemoryControlPlane, before: Before): MemoryControlPlane => ({
+  ...plane,
+  layer: (epoch) =>
+    Layer.effect(
+      ControlPlane,
+      Effect.map(ControlPlane, (inner) =>
+        ControlPlane.of({
+          ...inner,
+          approval: (wish) =>
+            Effect.tap(inner.approval(wish), (answer) => before.approval?.(answer, plane) ?? Effect.void),
+          heartbeat: (request) => Effect.andThen(before.heartbeat ?? Effect.void, inner.heartbeat(request))
+        })
+      )
+    ).pipe(Layer.provide(plane.layer(epoch)))
+})
+
 const start = Effect.fnUntraced(function* (
   script: Script,
-  confirm: AgentConfig["approvals"]["confirm_external"] = "always"
+  confirm: AgentConfig["approvals"]["confirm_external"] = "always",
+  before: Before = {}
 ) {
   yield* ticking
-  const plane = yield* makeMemoryControlPlane
+  const plane = slowedDown(yield* makeMemoryControlPlane, before)
   const ledger: Array<string> = []
   yield* plane.say("go")
   const live = (epoch: number) =>
@@ -136,6 +161,37 @@ describe("a call that needs a person", () => {
       plane.approvals[0]!.status = "approved"
       yield* ended(plane)
       assert.lengthOf(ledger, 1)
+    })
+  )
+
+  it.effect("asks again at once when the decision arrives before choird's answer that the call has to wait", () =>
+    Effect.gen(function* () {
+      const { ledger, plane } = yield* start(inOrder(calls(["out.send", INPUT]), says("done")), "always", {
+        approval: (answer, plane) =>
+          answer.status === "pending"
+            ? Effect.andThen(plane.decide(answer.approval_id, "approved"), Effect.sleep("1 second"))
+            : Effect.void
+      })
+      yield* asked(plane)
+      const asked_ms = yield* Clock.currentTimeMillis
+      yield* ended(plane)
+      assert.lengthOf(ledger, 1)
+      assert.isBelow((yield* Clock.currentTimeMillis) - asked_ms, 5000)
+    })
+  )
+
+  it.effect("does not run after its approval until choird has the event that commits it (D3)", () =>
+    Effect.gen(function* () {
+      let stalled = false
+      const { ledger, plane } = yield* start(inOrder(calls(["out.send", INPUT]), says("done")), "always", {
+        approval: ({ status }) => Effect.sync(() => void (stalled = status === "approved")),
+        heartbeat: Effect.suspend(() => (stalled ? Effect.never : Effect.void))
+      })
+      yield* asked(plane)
+      yield* plane.decide(first, "approved")
+      yield* Effect.sleep("1 minute")
+      assert.isTrue(stalled)
+      assert.deepStrictEqual(ledger, [])
     })
   )
 

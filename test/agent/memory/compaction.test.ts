@@ -5,7 +5,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import type { Message } from "#src/agent/model/Conversation.ts"
 import { foldedCount, type Folding } from "#src/agent/memory/compaction.ts"
 import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane, SESSION } from "../../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
@@ -27,7 +27,7 @@ const keeper =
 
 const hashesOf = (events: ReadonlyArray<ChoirEvent>) => {
   let hash: Uint8Array = genesis(SESSION)
-  return events.map((event) => hex((hash = chain(hash, event).hash)))
+  return events.map((event) => hex((hash = chainEvent(hash, event).hash)))
 }
 
 const talk = Effect.fnUntraced(function* (plane: MemoryControlPlane, times: number) {

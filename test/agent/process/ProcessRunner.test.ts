@@ -37,6 +37,9 @@ const appears = (parent: string, name: string) =>
     return Effect.sync(() => watcher.close())
   })
 
+/** Far less than any of the sleeps, and many times what a command takes on a quiet machine. */
+const SOON_MS_MAX = 10_000
+
 /** A duration that names the processes of one test. */
 let durations = 0
 const sleepDuration = () => `98765.${process.pid}${++durations}`
@@ -53,7 +56,7 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
           timed_out: false,
           survivors: 0
         })
-        assert.isBelow(duration_ms, 5000)
+        assert.isBelow(duration_ms, SOON_MS_MAX)
       })
     )
 
@@ -181,7 +184,7 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
           const duration = sleepDuration()
           const { duration_ms, stdout, survivors } = yield* sh(script(`sleep ${duration}`))
           assert.deepStrictEqual([stdout.text, survivors, processesNaming(duration)], ["started\n", 0, []])
-          assert.isBelow(duration_ms, 1000)
+          assert.isBelow(duration_ms, SOON_MS_MAX)
         })
       )
     }
@@ -192,7 +195,7 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
         const script = `trap '' TERM; echo before; setsid sleep ${duration} & sleep ${duration}`
         const { signal, timed_out, duration_ms, stdout } = yield* sh(script, { timeout_ms: 200 })
         assert.deepStrictEqual([signal, timed_out, stdout.text], ["SIGKILL", true, "before\n"])
-        assert.isBelow(duration_ms, 1200)
+        assert.isBelow(duration_ms, SOON_MS_MAX)
         assert.deepStrictEqual(processesNaming(duration), [])
       })
     )
@@ -245,7 +248,7 @@ describe.skipIf(!canUnshare)("ProcessRunner in a pid namespace of its own", () =
     "an init of its own": ["/bin/sh", "-c", `"$0" "$1"; exit $?`, process.execPath, script]
   }
   for (const [name, argv] of Object.entries(start)) {
-    it(`R22 leaves nothing behind of a daemon that wiped every trace, with ${name}`, { timeout: 120_000 }, () => {
+    it(`R22 leaves nothing behind of a daemon that wiped every trace, with ${name}`, { timeout: 300_000 }, () => {
       const lines = execFileSync("unshare", [...NAMESPACE, ...argv], { encoding: "utf8" })
         .trim()
         .split("\n")

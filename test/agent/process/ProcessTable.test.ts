@@ -1,5 +1,14 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { assert, describe, it } from "@effect/vitest"
-import { type KnownProcesses, type ProcessEntry, processesOf } from "#src/agent/process/ProcessTable.ts"
+import { Effect } from "effect"
+import {
+  CALL_MARKER,
+  type KnownProcesses,
+  type ProcessEntry,
+  processesOf,
+  readMarker
+} from "#src/agent/process/ProcessTable.ts"
 
 const AGENT = 7
 
@@ -11,14 +20,14 @@ const entry = (pid: number, parent: number, session = pid, group = session): Pro
   start: pid
 })
 
-const left = (
+const remains = (
   table: ReadonlyArray<ProcessEntry>,
   known: Partial<KnownProcesses> = {},
   markers: Readonly<Record<number, string>> = {}
 ) =>
   processesOf(
     "a",
-    [entry(1, 0), entry(AGENT, 1), ...table],
+    { entries: [entry(1, 0), entry(AGENT, 1), ...table], complete: true },
     {
       agent: AGENT,
       leaders: new Map([
@@ -30,7 +39,9 @@ const left = (
       ...known
     },
     (pid) => markers[pid]
-  ).map(({ pid }) => pid)
+  )
+
+const left = (...asked: Parameters<typeof remains>) => remains(...asked).processes.map(({ pid }) => pid)
 
 describe("processesOf", () => {
   it("finds the direct child, its descendants, its session and its group", () => {
@@ -60,6 +71,19 @@ describe("processesOf", () => {
     assert.deepStrictEqual(left([entry(40, 1)], { ownsPidNamespace: true }, { 40: "z" }), [40])
   })
 
+  it("doubts its look while an orphan has no environment: it may be about to begin a program", () => {
+    const orphan = [entry(30, 1)]
+    assert.deepStrictEqual(remains(orphan, {}, { 30: "" }), { processes: [], complete: false })
+    assert.isTrue(remains(orphan, {}, { 30: "z" }).complete)
+    assert.isTrue(remains([entry(10, AGENT), entry(30, 10)], {}, { 30: "" }).complete, "a descendant is known anyway")
+    assert.isTrue(remains([entry(30, 2, 0)], {}, { 30: "" }).complete, "a thread of the kernel never has one")
+    assert.isTrue(remains(orphan, { exempt: new Set(["30:30"]) }, { 30: "" }).complete, "it ran before the agent")
+    assert.deepStrictEqual(remains(orphan, { ownsPidNamespace: true }, { 30: "" }), {
+      processes: orphan,
+      complete: true
+    })
+  })
+
   it("never takes the agent, init, what another namespace brought in, or what ran before the agent", () => {
     const table = [entry(50, 1), entry(60, 0), entry(61, 60)]
     const known = { ownsPidNamespace: true, exempt: new Set(["50:50"]) }
@@ -69,4 +93,25 @@ describe("processesOf", () => {
   it("ends on a table that runs in circles", () => {
     assert.deepStrictEqual(left([entry(70, 71), entry(71, 70)]), [])
   })
+})
+
+describe("readMarker", () => {
+  const markerIn = (env: NodeJS.ProcessEnv) =>
+    Effect.gen(function* () {
+      const child = yield* Effect.acquireRelease(
+        Effect.sync(() => spawn("/bin/cat", { env, stdio: ["pipe", "pipe", "ignore"] })),
+        (child) => Effect.sync(() => child.kill("SIGKILL"))
+      )
+      child.stdin.write("it runs")
+      yield* Effect.promise(() => once(child.stdout, "data"))
+      return readMarker(child.pid ?? 0)
+    })
+
+  it.effect("reads the call from a process's environment, and nothing where there is none", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* markerIn({ [CALL_MARKER]: "c-1", LANG: "C" }), "c-1")
+      assert.isUndefined(yield* markerIn({ LANG: "C" }))
+      assert.strictEqual(yield* markerIn({}), "")
+    }).pipe(Effect.scoped)
+  )
 })

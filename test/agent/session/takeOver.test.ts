@@ -9,7 +9,7 @@ import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { EventLog, RESIDENT_LOG_BYTES_MAX } from "#src/agent/arbiter/EventLog.ts"
 import { takeOver } from "#src/agent/session/sessionLayers.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
@@ -34,7 +34,7 @@ const folded = (events: ReadonlyArray<ChoirEvent>): SessionState =>
 
 const digests = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<string> => {
   const hashes = [genesis(SESSION)]
-  for (const event of events) hashes.push(chain(hashes.at(-1) ?? Buffer.of(), event).hash)
+  for (const event of events) hashes.push(chainEvent(hashes.at(-1) ?? Buffer.of(), event).hash)
   return hashes.map(hex)
 }
 

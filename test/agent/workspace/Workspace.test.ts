@@ -31,6 +31,7 @@ const inWorkspace = <A, E>(
     return yield* Effect.provide(run, Workspace.layer({ root }))
   })
 
+const isDone = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.map(Effect.result(work), Result.isSuccess)
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString("utf8")
 const put = (content: string) => () => Result.succeed(Buffer.from(content))
 const HELLO_SHA256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
@@ -211,12 +212,16 @@ describe("Workspace", () => {
         mkdirSync(join(root, "a/b"), { recursive: true })
         const count = () => readdirSync("/proc/self/fd").length
         const before = count()
-        for (const path of ["a/b/c", "a/b", "a/x/y", "../x", "a/b/c/d"]) {
-          yield* Effect.ignore(workspace.read(path))
-          yield* Effect.ignore(workspace.update(path, put("x")))
-          yield* Effect.ignore(workspace.list(path))
-          yield* Effect.ignore(Effect.scoped(workspace.folder(path)))
-        }
+        const worked = Effect.fnUntraced(function* (path: string) {
+          const read = yield* isDone(workspace.read(path))
+          const updated = yield* isDone(workspace.update(path, put("x")))
+          const listed = yield* isDone(workspace.list(path))
+          const opened = yield* isDone(Effect.scoped(workspace.folder(path)))
+          return [read, updated, listed, opened].map((done) => (done ? "y" : "n")).join("")
+        })
+        const seen = yield* Effect.forEach(["a/b/c", "a/b/c", "a/b", "a/x/y", "../x", "a/b/c/d"], worked)
+        // Read, update, list, folder: each is refused somewhere, and works somewhere.
+        assert.deepStrictEqual(seen, ["nynn", "yynn", "nnyy", "nynn", "nnnn", "nnnn"])
         // They are closed beside what goes on, as are those of the tests before this one.
         yield* Effect.repeat(Effect.sleep("1 millis"), { until: () => count() <= before })
       })

@@ -25,6 +25,7 @@ const open = Effect.gen(function* () {
   const shown = yield* Queue.unbounded<string>()
   const news = yield* Queue.unbounded<ChatNews>()
   const prompts = yield* Queue.unbounded<string>()
+  const grown = yield* Queue.unbounded<string>()
   const answer = { type: "answer", kind: "notice", text: "Stopping." } as const
   const connection: ChatConnection = {
     follow: (onNews) => Effect.forever(Effect.flatMap(Queue.take(news), onNews)),
@@ -38,6 +39,7 @@ const open = Effect.gen(function* () {
     lines,
     interrupts,
     above: (text: string) => Effect.asVoid(Queue.offer(shown, text)),
+    growing: (line: string) => Effect.asVoid(Queue.offer(grown, line)),
     prompt: (text: string) => Effect.asVoid(Queue.offer(prompts, text))
   }
   const left = yield* Deferred.make<void>()
@@ -54,6 +56,7 @@ const open = Effect.gen(function* () {
       Effect.andThen(Queue.offer(news, told), changes ? Queue.take(prompts) : Effect.void),
     sent: Queue.take(sent),
     shown: Queue.take(shown),
+    grown: Queue.take(grown),
     hasLeft: Effect.sync(() => Deferred.isDoneUnsafe(left)),
     left: Fiber.join(fiber)
   }
@@ -86,6 +89,30 @@ describe("choirctl chat at a terminal", () => {
       yield* chat.type("hello")
       assert.strictEqual(yield* chat.sent, "hello")
       yield* chat.tell({ ...reply, question: "hello" }, false)
+      assert.strictEqual(yield* chat.shown, "Stopped.")
+    })
+  )
+
+  it.effect("shows an answer while it is written, and prints each of its lines once", () =>
+    Effect.gen(function* () {
+      const chat = yield* open
+      yield* chat.type("hello")
+      yield* chat.sent
+      const draft = (text: string): ChatNews => ({ type: "draft", in_reply_to: one, text })
+      yield* chat.tell(draft("First"), false)
+      assert.strictEqual(yield* chat.grown, "First")
+      yield* chat.tell(draft("First line.\nSec"), false)
+      assert.deepStrictEqual([yield* chat.grown, yield* chat.shown, yield* chat.grown], ["", "First line.", "Sec"])
+      yield* chat.tell({ ...reply, text: "First line.\nSecond line." }, false)
+      assert.deepStrictEqual([yield* chat.grown, yield* chat.shown], ["", "Second line."])
+    })
+  )
+
+  it.effect("shows no draft of an answer to what was sent elsewhere", () =>
+    Effect.gen(function* () {
+      const chat = yield* open
+      yield* chat.tell({ type: "draft", in_reply_to: InboxId.make("7"), text: "First\n" }, false)
+      yield* chat.tell({ ...reply, in_reply_to: null }, false)
       assert.strictEqual(yield* chat.shown, "Stopped.")
     })
   )

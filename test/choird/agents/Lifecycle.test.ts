@@ -17,6 +17,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
 import { isGone } from "../runtime/rig.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 type Life = Effect.Success<ReturnType<typeof beginLife>>
 
@@ -62,7 +63,7 @@ const stray = Effect.fnUntraced(function* (workspace: string) {
 })
 
 describe("Lifecycle", LIVE, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect("starts an agent, answers a message, and stops it with nothing left but its session", () =>
       Effect.gen(function* () {
         const life = yield* setUp

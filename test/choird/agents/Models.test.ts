@@ -7,6 +7,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const model = (secret: string) => ({ provider: "test", model: "m", endpoint: "http://127.0.0.1:1", secret })
 const [SMALL, LARGE] = [ResourceName.make("small"), ResourceName.make("large")]
@@ -41,7 +42,7 @@ const audited = (agent_id: AgentId) =>
   )
 
 describe("Models", LIVE, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect("switch a running agent and its secrets at once, outlast its crash, and end with its start", () =>
       Effect.gen(function* () {
         const { agent_id, get, lifecycle, say, set, told, within } = yield* setUp

@@ -5,6 +5,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const LIMIT_BYTES = 4096 * 1024 ** 2
 
@@ -23,7 +24,7 @@ const setUp = Effect.gen(function* () {
 })
 
 describe("an agent whose session's log is at its limit", LIVE, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect("ends with all that it committed, tells its person, and begins a new session at the next start", () =>
       Effect.gen(function* () {
         const { agent_id, held, life, row, session_id } = yield* setUp

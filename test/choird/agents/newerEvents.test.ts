@@ -4,9 +4,10 @@ import { SqlClient } from "effect/sql"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 describe("an agent whose session has events of a later choird", LIVE, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect("keeps all that an agent of a later Choir sends, then ends it, and does not start it again (D53)", () =>
       Effect.gen(function* () {
         const { agent_id, home } = yield* makeAgentHome()

@@ -7,6 +7,7 @@ import { Leases } from "#src/choird/agents/Leases.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
 import { temporaryFolder } from "../../support/engines.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 type Life = Effect.Success<ReturnType<typeof beginLife>>
 
@@ -19,7 +20,7 @@ const leasesOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
   )
 
 describe("what an agent needs before it starts", LIVE, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect("says what is missing, and leaves no session and no lease", () =>
       Effect.gen(function* () {
         const home = yield* makeAgentHome((id) => ({

@@ -7,6 +7,7 @@ import { Images } from "#src/choird/images/Images.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 type Life = Effect.Success<ReturnType<typeof beginLife>>
 
@@ -19,7 +20,7 @@ const sessionOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
   life.within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id))).pipe(Effect.map(Option.getOrThrow))
 
 describe("the image of a start", LIVE, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect("is the last one that worked, when the agent does not come up from a new one", () =>
       Effect.gen(function* () {
         const { agent_id, home, script } = yield* makeAgentHome()

@@ -5,6 +5,7 @@ import { Leases } from "#src/choird/agents/Leases.ts"
 import { ContainerError, type HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 type Life = Effect.Success<ReturnType<typeof beginLife>>
 
@@ -20,7 +21,7 @@ const pidOf = ({ within }: Life, agent_id: AgentId) =>
   })
 
 describe("a container that does not die", LIVE, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect("keeps the resources of its agent until it is gone, over a restart of choird too (E8)", () =>
       Effect.gen(function* () {
         const { agent_id, home } = yield* makeAgentHome()

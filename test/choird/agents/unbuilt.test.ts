@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql"
 import type { AgentId } from "#schema/Ids.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const leases = (agent_id: AgentId) =>
   Effect.map(
@@ -15,7 +16,7 @@ const leases = (agent_id: AgentId) =>
   )
 
 describe("an agent without an image", LIVE, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect("leaves an agent whose images are gone stopped at the next start of choird, and tells nobody", () =>
       Effect.gen(function* () {
         const { agent_id, home } = yield* makeAgentHome()

@@ -59,6 +59,6 @@ describe("the agents' API under mutated requests (R27)", () => {
         }
         assert.deepStrictEqual(odd, [])
       }),
-    60_000
+    600_000
   )
 })

@@ -60,7 +60,7 @@ const open = Effect.gen(function* () {
   return { ...home, builtAs, head, build: (commit: CommitId) => steps.build(approved, { commit }) }
 })
 
-describe("AgentSteps", { timeout: 120_000 }, () => {
+describe("AgentSteps", { timeout: 300_000 }, () => {
   it.effect("builds the commit that was approved, and nothing at all where the branch has moved on since (R54)", () =>
     Effect.gen(function* () {
       const { agent, build, builtAs, head, images } = yield* open

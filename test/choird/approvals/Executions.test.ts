@@ -11,7 +11,7 @@ import { describeStores } from "../../support/engines.ts"
 import { makeAgentWorld, openProposals, type ProposalHome, pushBranch, TOOL } from "../../support/proposals.ts"
 
 const EDIT = { change: [{ op: "set", path: "/budgets/turn_max_steps", value: 12 }], reason: "I need fewer" }
-const LIVE = { timeout: 120_000 }
+const LIVE = { timeout: 300_000 }
 
 const commitsOf = ({ agent }: ProposalHome) => Number(agent.git(["rev-list", "--count", "main"]))
 
@@ -50,6 +50,13 @@ describeStores("Executions", (it) => {
         const third = yield* propose("repo_change", { branch: later, commit: tip, reason: "a" })
         home.agent.git(["update-ref", `refs/heads/${later}`, commit])
         assertChanged(yield* carried(third.approval_id))
+
+        // A branch that went on still contains the approved commit.
+        const longer = `proposal/${session_id}/longer`
+        const approved = pushBranch(home, longer, { "b.txt": "b\n" }, commit)
+        const fourth = yield* propose("repo_change", { branch: longer, commit: approved, reason: "b" })
+        const newer = pushBranch(home, longer, { "c.txt": "c\n" }, approved)
+        assertChanged(yield* carried(fourth.approval_id), new RegExp(`is at ${newer}`, "u"))
         assert.strictEqual(home.head(), commit)
       }),
     LIVE

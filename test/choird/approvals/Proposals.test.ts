@@ -8,7 +8,7 @@ import type { Entry } from "../../support/gitRepo.ts"
 import { skillDraft } from "../../support/skills.ts"
 import { previewer, makeProposalHome, TOOL } from "../../support/proposals.ts"
 import { PROPOSAL_COMMITS_MAX } from "#src/choird/repos/GitWork.ts"
-import { PROPOSAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/differenceText.ts"
+import { PROPOSAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/Difference.ts"
 import { APPROVAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
 
 const SESSION = SessionId.make("0123456789abcdef")
@@ -111,7 +111,7 @@ const BRANCHES: ReadonlyArray<readonly [string, ReadonlyArray<Entry>, RegExp]> =
   ["nothing", [], /change nothing/u]
 ]
 
-describe("a preview of a proposal", { timeout: 60_000 }, () => {
+describe("a preview of a proposal", { timeout: 300_000 }, () => {
   it.effect(`refuses ${REFUSED.length} hostile or broken proposals, and names what is wrong`, () =>
     Effect.gen(function* () {
       const { agent_id, examine } = yield* open

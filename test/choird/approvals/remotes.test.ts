@@ -9,7 +9,7 @@ import { startGitHttps, startSshd } from "../../support/gitServers.ts"
 import { ensureDebianPackages } from "../../support/packages.ts"
 import { openProposals, pushBranch, type Remote, TOOL } from "../../support/proposals.ts"
 
-const LIVE = { timeout: 60_000 }
+const LIVE = { timeout: 300_000 }
 const ROBOT = "Robot <robot@example.org>"
 
 type Place = NonNullable<NonNullable<Parameters<typeof openProposals>[0]>["remote"]>

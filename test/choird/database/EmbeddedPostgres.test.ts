@@ -33,7 +33,7 @@ const writeAndKill = (folder: string, rows: number) =>
   })
 
 // Opening takes half a second, and several on a machine that is busy with other tests.
-describe("EmbeddedPostgres", { timeout: 120_000 }, () => {
+describe("EmbeddedPostgres", { timeout: 300_000 }, () => {
   it.live("has every committed row, and no half of a transaction, after kill -9", () =>
     Effect.gen(function* () {
       const folder = join(yield* temporaryFolder, "data")

@@ -11,6 +11,7 @@ import { PHONE, stores } from "../../support/stores.ts"
 import { AGENT, BOT, DMS, gateways, lifecycle, nthPoll, SESSION, texts, USER } from "../../support/telegramBot.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const allDelivered = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -21,7 +22,7 @@ const allDelivered = Effect.gen(function* () {
 const start = Effect.forkChild({ startImmediately: true })
 
 describe("Telegram over the stores", () => {
-  layer(stores.pipe(Layer.provideMerge(database)), { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(stores.pipe(Layer.provideMerge(database)), { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     const real = Effect.gen(function* () {
       const telegram = yield* makeTelegram
       const bot = telegram.bot("1000:secret")
@@ -39,14 +40,14 @@ describe("Telegram over the stores", () => {
         const first = yield* start(run)
         yield* nthPoll(bot, 1)
         yield* bot.fail("getUpdates", fault.silence)
-        yield* bot.text(USER, "once")
+        const id = yield* bot.text(USER, "once")
         // The poll that would confirm it is never taken.
-        assert.isDefined((yield* nthPoll(bot, 2)).parameters["offset"])
+        assert.strictEqual((yield* nthPoll(bot, 2)).parameters["offset"], id + 1)
         assert.strictEqual(yield* bot.pending, 1)
         yield* Fiber.interrupt(first)
         yield* start(run)
         assert.isUndefined((yield* nthPoll(bot, 3)).parameters["offset"])
-        assert.isDefined((yield* nthPoll(bot, 4)).parameters["offset"])
+        assert.strictEqual((yield* nthPoll(bot, 4)).parameters["offset"], id + 1)
         const rows = yield* sql`SELECT text FROM choir_control.inbox WHERE gateway = ${BOT}`
         assert.deepStrictEqual(rows, [{ text: "once" }])
       })
@@ -61,13 +62,13 @@ describe("Telegram over the stores", () => {
         const first = yield* start(run)
         yield* nthPoll(bot, 1)
         yield* bot.fail("getUpdates", fault.silence)
-        yield* bot.text(USER, "/inject be quick")
+        const id = yield* bot.text(USER, "/inject be quick")
         assert.match((yield* bot.sent.at(0)).text ?? "", /^◆ Noted\./u)
         yield* nthPoll(bot, 2)
         yield* allDelivered
         yield* Fiber.interrupt(first)
         yield* start(run)
-        assert.isDefined((yield* nthPoll(bot, 4)).parameters["offset"])
+        assert.strictEqual((yield* nthPoll(bot, 4)).parameters["offset"], id + 1)
         const rows = yield* sql`SELECT kind, payload FROM choir_control.signals WHERE session_id = ${SESSION}`
         assert.deepStrictEqual(rows, [{ kind: "Inject", payload: { content: "be quick" } }])
         assert.strictEqual((yield* bot.sent.all).length, 1)

@@ -9,6 +9,7 @@ import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import type { Decide } from "#src/choird/gateway/readCommand.ts"
+import { quiet } from "../../support/telegramBot.ts"
 import { agentView } from "../../support/agentView.ts"
 import { append, decide, ended, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
 import { describeStores } from "../../support/engines.ts"
@@ -52,6 +53,7 @@ const lifecycle = Layer.mock(Lifecycle, {
 /** One life of choird over the database. */
 const life = Gateways.layer.pipe(
   Layer.provideMerge(GatewayCommands.layer),
+  Layer.provideMerge(quiet),
   Layer.provideMerge(Layer.mergeAll(storesWith({ ...CONFIG, dms: DMS }), lifecycle, Layer.mock(Models, {})))
 )
 const alive = <A, E>(work: Effect.Effect<A, E, Layer.Success<typeof life> | SqlClient.SqlClient>) =>

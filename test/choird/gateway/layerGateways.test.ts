@@ -5,6 +5,7 @@ import { SecretName } from "#schema/Ids.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore, SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { layerGateways } from "#src/choird/gateway/layerGateways.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -46,7 +47,8 @@ const setUp = Effect.gen(function* () {
     store,
     GatewayHealth.layer,
     Layer.mock(Audit, { record: () => Effect.void }),
-    Layer.mock(EventStore, {}),
+    Layer.mock(Drafts, { changes: Stream.never }),
+    Layer.mock(EventStore, { appended: Stream.never }),
     Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]) }),
     Layer.mock(Models, {}),
     Layer.mock(Outbox, {

@@ -91,7 +91,7 @@ describeStores("Inbox", (it) => {
         assert.deepStrictEqual(yield* inbox.receive(message(agent_id, "0")), received[0])
         assert.deepInclude(yield* inbox.receive(message(other, "a")), { position: 0 })
       }).pipe(Effect.provide(stores)),
-    { timeout: 120_000 }
+    { timeout: 300_000 }
   )
 
   it.effect("stores a bot's messages in order, each once (R42)", () =>

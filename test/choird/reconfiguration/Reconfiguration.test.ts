@@ -17,6 +17,7 @@ import { DESK } from "../../support/stores.ts"
 import { makeGitRepo } from "../../support/gitRepo.ts"
 import { GLOBAL_FILES } from "../../support/images.ts"
 import { INVALID, invalidConfig, placeOf } from "../../support/invalidConfigs.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 type Table = Readonly<Record<string, object>>
 /** The sections of config.json that are tables. */
@@ -86,7 +87,7 @@ const lines = (rows: ReadonlyArray<{ path: string; change: string; class: string
 const restartOf = (id: AgentId) => `choirctl agent restart ${id}`
 
 describe("Reconfiguration", { timeout: 2 * LIVE.timeout }, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect("loads, compares and applies; the agent has it at once, and a restart takes over the rest (R58)", () =>
       Effect.gen(function* () {
         const { agent_id, asked, configuration, edit, home, lifecycle, load, refused, store, within } = yield* setUp

@@ -136,7 +136,7 @@ describe("accessBy", () => {
         const other = yield* named({ ...CONFIG, global_repo, git_identities, agents: agents("robot") })
         assert.deepInclude(yield* other.repos.snapshot({ agent_id: ADA, git_identity: reader }, source), { commit })
       }).pipe(Effect.provide(NodeServices.layer)),
-    { timeout: 120_000 }
+    { timeout: 300_000 }
   )
 
   it.effect("is asked for agents alone, and in the place of what runs where somebody else is given", () =>

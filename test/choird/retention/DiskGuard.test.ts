@@ -13,6 +13,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { diskLimit } from "#src/shared/config/diskLimit.ts"
 import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
 import { makeDisk } from "../../support/retention.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const GIB = 1024 ** 3
 const KEYS = { disk_free_mb: 2048, disk_free_percent: 5 }
@@ -95,7 +96,7 @@ const guarded = Effect.fnUntraced(function* (home: string) {
 })
 
 describe("DiskGuard", LIVE, () => {
-  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect("pauses agents before the disk is full, tells their people, and wakes them without hands (R50)", () =>
       Effect.gen(function* () {
         const { agent_id, disk, guard, life, session, session_id } = yield* setUp

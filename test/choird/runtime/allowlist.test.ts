@@ -84,7 +84,7 @@ const datagram = (host: string) => `return new Promise((done) => {
 
 const CLOSED = /^(silence|EHOSTUNREACH|ENETUNREACH)$/u
 
-describe.skipIf(reason !== undefined)("runtime.network allowlist", { timeout: 120_000 }, () => {
+describe.skipIf(reason !== undefined)("runtime.network allowlist", { timeout: 300_000 }, () => {
   it.live("lets an agent reach the listed places and ports, and nothing else, not even for a name (D22)", () =>
     Effect.gen(function* () {
       yield* world

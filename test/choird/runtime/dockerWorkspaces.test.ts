@@ -39,7 +39,7 @@ const place = Effect.acquireRelease(
   ({ root }) => Effect.sync(() => rmSync(root, { recursive: true, force: true }))
 )
 
-describe.skipIf(reason !== undefined)("workspaces of containers", { timeout: 120_000 }, () => {
+describe.skipIf(reason !== undefined)("workspaces of containers", { timeout: 300_000 }, () => {
   it.live("a container deletes what mapped uids own, with every trap, and nothing of this host (D43, R41)", () =>
     Effect.gen(function* () {
       yield* rig("dev", LABELS)

@@ -23,7 +23,7 @@ afterAll(() => {
 }, STOP_MS_MAX)
 const { containers, inside, started } = dockerSuite(socket)
 
-describe.skipIf(reason !== undefined)("an engine that restarts", { timeout: 180_000 }, () => {
+describe.skipIf(reason !== undefined)("an engine that restarts", { timeout: 300_000 }, () => {
   it.live(
     "with live-restore leaves its agents alone, which are heard before and after, and killed when they should",
     () =>
@@ -38,7 +38,7 @@ describe.skipIf(reason !== undefined)("an engine that restarts", { timeout: 180_
         // A busy machine's engine takes its time for its first answers.
         const heard = Effect.map(runtime.status, ({ warnings }) => !/does not answer/u.test(warnings.join()))
         const back = Effect.repeat(heard, { until: (is) => is, schedule: Schedule.spaced("200 millis") })
-        assert.isTrue(Option.isSome(yield* Effect.timeoutOption(back, "30 seconds")))
+        assert.isTrue(Option.isSome(yield* Effect.timeoutOption(back, "2 minutes")))
         yield* Effect.forkScoped(agent.ask("setTimeout(() => process.exit(7), 0)"))
         assert.deepStrictEqual(yield* container.exit, { code: 7, signal: null, reason: "exited" })
         yield* container.kill
@@ -52,7 +52,7 @@ describe.skipIf(reason !== undefined)("an engine that restarts", { timeout: 180_
       start()
       const { container, runtime, spec, connected } = yield* started()
       stop()
-      const exit = yield* Effect.timeoutOption(container.exit, "5 seconds")
+      const exit = yield* Effect.timeoutOption(container.exit, "1 minute")
       assert.isTrue(Option.isSome(exit))
       yield* container.kill
       const next = yield* Effect.forkChild(

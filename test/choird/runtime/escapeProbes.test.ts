@@ -50,7 +50,7 @@ const visit = (address: string, port: number) => `return new Promise((done) => {
 /** Packets that are dropped, or an address that nothing of this kind has. */
 const CLOSED = /^(silence|EHOSTUNREACH|ENETUNREACH)$/u
 
-describe.skipIf(reason !== undefined)("A container", { timeout: 120_000 }, () => {
+describe.skipIf(reason !== undefined)("A container", { timeout: 300_000 }, () => {
   it.live(`denies ${containerEscapes(home, 1).length} ways out (R37)`, () =>
     Effect.gen(function* () {
       const { agent } = yield* started()

@@ -21,7 +21,7 @@ import { offlineProgram } from "#src/shared/program/offlineProgram.ts"
 import { statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 
 /** Starting real processes may take a while on a busy machine. */
-export const LIVE = { timeout: 120_000 }
+export const LIVE = { timeout: 300_000 }
 
 /** What the runtimes of the host itself are made of. */
 export const HostParts = Layer.mergeAll(Cgroups.layer, DockerEngine.layer({}))

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Queue, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, Queue, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import type { EventDraft } from "#schema/Event.ts"
@@ -12,6 +12,7 @@ import { BINDINGS, modelOutput, newTalk, notice, reply, rowOf, stores, Talk, use
 import { TAIL_PAGE_BYTES_MAX } from "#src/choird/sessions/snapshots.ts"
 import { EVENT_DEPTH_MAX } from "#src/shared/text/canonicalJson.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
+import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const FLIPPED = "0".repeat(64)
 const deep = (levels: number): object => (levels === 0 ? {} : { inner: deep(levels - 1) })
@@ -287,36 +288,65 @@ describeEngines("EventStore", (it) => {
   )
 })
 
+/** The answer to a second half whose connection the server drops before it is stored. */
+const dropped = Effect.fnUntraced(function* (talk: Talk) {
+  const sql = yield* SqlClient.SqlClient
+  const [locked, done] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const holder = yield* sql
+    .withTransaction(
+      sql`SELECT 1 FROM choir_control.sessions WHERE session_id = ${talk.caller.session_id} FOR UPDATE`.pipe(
+        Effect.andThen(Deferred.succeed(locked, undefined)),
+        Effect.andThen(Deferred.await(done))
+      )
+    )
+    .pipe(Effect.forkChild({ startImmediately: true }))
+  yield* Deferred.await(locked)
+  const waiting = yield* answered(talk.caller, talk.heartbeat(3)).pipe(Effect.forkChild({ startImmediately: true }))
+  yield* sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE datname = current_database() AND wait_event_type = 'Lock'`.pipe(
+    Effect.repeat({ until: (ended) => ended.length > 0 })
+  )
+  const answer = yield* Fiber.join(waiting)
+  yield* Deferred.succeed(done, undefined)
+  yield* Fiber.join(holder)
+  return answer
+})
+
 describePostgres("EventStore on a server", () => {
-  layer(postgresEngine.layer, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+  layer(postgresEngine.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
     it.effect(
       "asks the agent to come again when the server drops its connection, and then stores the same request",
       () =>
         Effect.gen(function* () {
-          const sql = yield* SqlClient.SqlClient
           const talk = yield* halfStored
-          const [locked, done] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-          const holder = yield* sql
-            .withTransaction(
-              sql`SELECT 1 FROM choir_control.sessions WHERE session_id = ${talk.caller.session_id} FOR UPDATE`.pipe(
-                Effect.andThen(Deferred.succeed(locked, undefined)),
-                Effect.andThen(Deferred.await(done))
-              )
-            )
-            .pipe(Effect.forkChild({ startImmediately: true }))
-          yield* Deferred.await(locked)
-          const waiting = yield* answered(talk.caller, talk.heartbeat(3)).pipe(
-            Effect.forkChild({ startImmediately: true })
-          )
-          yield* sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-          WHERE datname = current_database() AND wait_event_type = 'Lock'`.pipe(
-            Effect.repeat({ until: (ended) => ended.length > 0 })
-          )
-          assert.strictEqual(yield* Fiber.join(waiting), "BACKOFF 3")
-          yield* Deferred.succeed(done, undefined)
-          yield* Fiber.join(holder)
+          assert.strictEqual(yield* dropped(talk), "BACKOFF 3")
           assert.strictEqual(yield* answered(talk.caller, talk.heartbeat(3)), "OK 6")
         }).pipe(Effect.provide(stores))
+    )
+
+    it.effect("tells its readers of events whose commit nobody heard of, once they are sent again (R3)", () =>
+      Effect.gen(function* () {
+        const { appended } = yield* EventStore
+        const talk = yield* halfStored
+        const told = yield* Queue.bounded<ReadonlyArray<number>>(8)
+        yield* appended.pipe(
+          Stream.filter(({ session_id }) => session_id === talk.caller.session_id),
+          Stream.runForEach(({ events }) =>
+            Queue.offer(
+              told,
+              events.map(({ rev }) => rev)
+            )
+          ),
+          Effect.forkScoped({ startImmediately: true })
+        )
+        assert.strictEqual(yield* dropped(talk), "BACKOFF 3")
+        // As if the dropped connection had committed: another store over the same tables, whose announcements reach nobody here.
+        yield* Effect.provide(answered(talk.caller, talk.heartbeat(3)), Layer.fresh(stores))
+        assert.strictEqual(yield* answered(talk.caller, talk.heartbeat(3)), "OK 6")
+        assert.deepStrictEqual(yield* Queue.take(told), [4, 5, 6])
+        assert.strictEqual(yield* answered(talk.caller, talk.heartbeat(3)), "OK 6")
+        assert.strictEqual(yield* Queue.size(told), 0)
+      }).pipe(Effect.provide(stores))
     )
   })
 })

@@ -12,7 +12,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { replay, replayStart } from "#src/choird/sessions/storedEvents.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { ForgottenPayloads, rowOf as eventRowOf } from "#src/shared/events/eventRow.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { reducedPayload } from "#src/choird/sessions/reducedPayload.ts"
 import { packPayload } from "#src/shared/events/storedPayload.ts"
@@ -81,7 +81,7 @@ describe("events of a later Choir", () => {
     const newer = { rev: 5, v: 2, event_type: "PlanCommitted" }
     const taken = (rev: number) => {
       const event = { ...newer, rev, lane: EDGE, payload: {}, created_at: "2026-01-01T00:00:00.000Z", salt: SALT }
-      const link = chain(hash, event)
+      const link = chainEvent(hash, event)
       const ends = { base_rev: Rev.make(rev - 1), new_rev: Rev.make(rev) }
       const hashes = { hash_prev: Sha256.make(hex(hash)), hash_new: Sha256.make(hex(link.hash)) }
       const heartbeat = { epoch: 1 as never, ...ends, ...hashes, patches: [event], config_version: 1, timestamp: "" }
@@ -158,7 +158,7 @@ describeStores("versions of events", (it) => {
       const { events } = yield* store.tail(session_id, 1)
       assert.notInclude(JSON.stringify(events), "4711")
       let hash = genesis(session_id)
-      for (const event of events) hash = chain(hash, event).hash
+      for (const event of events) hash = chainEvent(hash, event).hash
       assert.strictEqual(hex(hash), talk.hash(7), "an agent that takes it over comes to another digest")
       const printed = yield* Stream.runCollect(store.events(session_id, { follow: false }))
       assert.deepStrictEqual(historyProblems(session_id, printed as never), [])
@@ -182,7 +182,7 @@ describeStores("versions of events", (it) => {
       const talk = (yield* newTalk).turn(1)
       const [first] = talk.events
       talk.links.length = 0
-      talk.links.push(chain(genesis(talk.caller.session_id), { ...first!, payload_digest: "ab".repeat(32) }))
+      talk.links.push(chainEvent(genesis(talk.caller.session_id), { ...first!, payload_digest: "ab".repeat(32) }))
       assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(0))).action, "CONFLICT")
       assert.strictEqual((yield* rowOf(talk)).frozen_reason, "event 1 brings the digest of another payload")
     }).pipe(Effect.provide(stores))

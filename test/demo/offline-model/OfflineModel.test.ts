@@ -16,6 +16,17 @@ const ErrorBody = Schema.Struct({
   })
 })
 
+interface Chunk {
+  readonly choices: ReadonlyArray<{
+    readonly delta: {
+      readonly content?: string
+      readonly tool_calls?: ReadonlyArray<{ readonly index: number; readonly function: { readonly name: string } }>
+    }
+    readonly finish_reason: string | null
+  }>
+  readonly usage?: { readonly completion_tokens: number }
+}
+
 const post = Effect.fnUntraced(function* (url: string, body: string) {
   const client = yield* HttpClient.HttpClient
   const request = HttpClientRequest.post(url).pipe(HttpClientRequest.bodyText(body, "application/json"))
@@ -26,13 +37,12 @@ const post = Effect.fnUntraced(function* (url: string, body: string) {
 const chat = (endpoint: string, body: unknown) => post(`${endpoint}/chat/completions`, JSON.stringify(body))
 
 describe("OfflineModel", () => {
-  it.live("answers in the protocol's shape, streaming asked for or not, without a key", () =>
+  it.live("answers in the protocol's shape, without a key", () =>
     Effect.gen(function* () {
       const endpoint = yield* serveOfflineModel(LOOPBACK)
       const { body, status } = yield* chat(endpoint, {
         model: "offline-model",
         messages: [SYSTEM, { role: "user", content: [{ type: "text", text: "say hi" }] }],
-        stream: true,
         temperature: 0.7
       })
       assert.strictEqual(status, 200)
@@ -53,6 +63,37 @@ describe("OfflineModel", () => {
         ],
         usage: { prompt_tokens: 7, completion_tokens: 1, total_tokens: 8 }
       })
+    }).pipe(Effect.provide(NodeHttpClient.layerUndici))
+  )
+
+  it.live("streams its words and its calls where a stream is asked for", () =>
+    Effect.gen(function* () {
+      const endpoint = yield* serveOfflineModel(LOOPBACK)
+      const tool = { name: "choir-exec", description: "Runs", parameters: { type: "object" } }
+      const streamed = Effect.fnUntraced(function* (content: string) {
+        const request = HttpClientRequest.post(`${endpoint}/chat/completions`).pipe(
+          HttpClientRequest.bodyJsonUnsafe({
+            model: "offline-model",
+            messages: [SYSTEM, { role: "user", content }],
+            tools: [{ type: "function", function: tool }],
+            stream: true,
+            stream_options: { include_usage: true }
+          })
+        )
+        const response = yield* (yield* HttpClient.HttpClient).execute(request)
+        assert.include(response.headers["content-type"], "text/event-stream")
+        const blocks = (yield* response.text).trimEnd().split("\n\n")
+        assert.strictEqual(blocks.pop(), "data: [DONE]")
+        return blocks.map((block) => JSON.parse(block.slice("data: ".length)) as Chunk)
+      })
+      const said = yield* streamed("say hi there")
+      assert.strictEqual(said.map(({ choices }) => choices[0]?.delta.content ?? "").join(""), "hi there")
+      assert.strictEqual(said.at(-2)?.choices[0]?.finish_reason, "stop")
+      assert.isAbove(said.at(-1)?.usage?.completion_tokens ?? 0, 0)
+      const called = yield* streamed("run ls")
+      const [call] = called.flatMap(({ choices }) => choices[0]?.delta.tool_calls ?? [])
+      assert.deepStrictEqual([call?.index, call?.function.name], [0, "choir-exec"])
+      assert.strictEqual(called.at(-2)?.choices[0]?.finish_reason, "tool_calls")
     }).pipe(Effect.provide(NodeHttpClient.layerUndici))
   )
 

@@ -86,38 +86,38 @@ export const promptParts = (dialect: Dialect, body: Keys): ReadonlyArray<Part> =
     : [...parts.slice(0, -1), { ...last, isBreakpoint: true }]
 }
 
-const encoded = new Map<string, ReadonlyArray<number>>()
-
-const tokensOf = (text: string): ReadonlyArray<number> => {
-  const known = encoded.get(text)
-  if (known !== undefined) return known
+const encodeAll = (text: string): ReadonlyArray<number> => {
   const tokens: Array<number> = []
   for (let at = 0; at < text.length; at += ENCODED_CHARS_MAX)
     tokens.push(...encode(text.slice(at, at + ENCODED_CHARS_MAX), { disallowedSpecial: new Set() }))
-  encoded.set(text, tokens)
   return tokens
 }
 
-export const countTokens = (text: string): number => {
-  let tokens = 0
-  for (let at = 0; at < text.length; at += ENCODED_CHARS_MAX)
-    tokens += encode(text.slice(at, at + ENCODED_CHARS_MAX), { disallowedSpecial: new Set() }).length
-  return tokens
-}
+export const countTokens = (text: string): number => encodeAll(text).length
 
-const commonLength = (one: ReadonlyArray<unknown>, other: ReadonlyArray<unknown>): number => {
+const commonLength = (one: ReadonlyArray<number>, other: ReadonlyArray<number>): number => {
   const end = Math.min(one.length, other.length)
   let at = 0
   while (at < end && one[at] === other[at]) at += 1
   return at
 }
 
-const sum = (texts: ReadonlyArray<string>): number => texts.reduce((total, text) => total + tokensOf(text).length, 0)
+/** A prompt as numbers: its parts, the tokens before the end of each, and a number for each prefix. */
+interface Prompt {
+  readonly parts: ReadonlyArray<number>
+  readonly ends: ReadonlyArray<number>
+  readonly prefixes: ReadonlyArray<number>
+}
 
 /** Counts the requests of one provider, in their order. */
 export class Meter {
-  readonly #recent: Array<ReadonlyArray<string>> = []
-  readonly #cached = new Set<string>()
+  /** Texts by their number, which is their place in `#tokens`. */
+  readonly #texts = new Map<string, number>()
+  readonly #tokens: Array<ReadonlyArray<number>> = []
+  /** Prefixes by the one before and the part that follows. */
+  readonly #prefixes = new Map<string, number>()
+  readonly #recent: Array<Prompt> = []
+  readonly #cached = new Set<number>()
   readonly #shares: Array<number> = []
   #input = 0
   #cachedTokens = 0
@@ -127,10 +127,12 @@ export class Meter {
   /** The tokens of a prompt, and how many of them were cached and are from here on. */
   prompt(dialect: Dialect, body: Keys): Pick<Tally, "input" | "cached" | "written"> {
     const parts = promptParts(dialect, body)
-    const texts = parts.map(({ text }) => text)
-    const input = sum(texts)
+    const prompt = this.#numbered(parts)
+    const input = prompt.ends.at(-1) ?? 0
     const byBreakpoints = dialect.api === "messages" || (dialect.name === "openrouter" && family(body["model"]).claude)
-    const found = byBreakpoints ? this.#upToBreakpoints(parts) : { cached: this.#bestPrefix(texts), written: 0 }
+    const found = byBreakpoints
+      ? this.#upToBreakpoints(parts, prompt)
+      : { cached: this.#bestPrefix(prompt), written: 0 }
     this.#input += input
     this.#cachedTokens += found.cached
     this.#shares.push(input === 0 ? 0 : found.cached / input)
@@ -155,31 +157,60 @@ export class Meter {
     }
   }
 
-  #bestPrefix(texts: ReadonlyArray<string>): number {
+  /** The tokens of a text, which are remembered. */
+  count(text: string): number {
+    return this.#tokens[this.#numberOf(text)]?.length ?? 0
+  }
+
+  #numberOf(text: string): number {
+    const known = this.#texts.get(text)
+    if (known !== undefined) return known
+    this.#texts.set(text, this.#tokens.length)
+    return this.#tokens.push(encodeAll(text)) - 1
+  }
+
+  #numbered(parts: ReadonlyArray<Part>): Prompt {
+    let end = 0
+    let prefix = -1
+    const numbers = parts.map(({ text }) => this.#numberOf(text))
+    return {
+      parts: numbers,
+      ends: numbers.map((part) => (end += this.#tokens[part]?.length ?? 0)),
+      prefixes: numbers.map((part) => {
+        const key = `${prefix} ${part}`
+        prefix = this.#prefixes.get(key) ?? this.#prefixes.size
+        this.#prefixes.set(key, prefix)
+        return prefix
+      })
+    }
+  }
+
+  #bestPrefix(prompt: Prompt): number {
     let best = 0
     for (const earlier of this.#recent) {
-      const same = commonLength(texts, earlier)
-      const [mine, its] = [texts[same], earlier[same]]
-      const within = mine === undefined || its === undefined ? 0 : commonLength(tokensOf(mine), tokensOf(its))
-      best = Math.max(best, sum(texts.slice(0, same)) + within)
+      const same = commonLength(prompt.parts, earlier.parts)
+      const [mine, its] = [prompt.parts[same], earlier.parts[same]]
+      const within =
+        mine === undefined || its === undefined ? 0 : commonLength(this.#tokens[mine] ?? [], this.#tokens[its] ?? [])
+      best = Math.max(best, (prompt.ends[same - 1] ?? 0) + within)
     }
-    this.#recent.push(texts)
+    this.#recent.push(prompt)
     if (this.#recent.length > REQUESTS_KEPT_MAX) this.#recent.shift()
     return best < CACHED_TOKENS_MIN ? 0 : best - (best % CACHED_TOKENS_STEP)
   }
 
-  #upToBreakpoints(parts: ReadonlyArray<Part>): { readonly cached: number; readonly written: number } {
-    const texts = parts.map(({ text }) => text)
-    const prefix = (end: number) => texts.slice(0, end).join("\u0000")
-    const ends = parts.flatMap(({ isBreakpoint }, index) => (isBreakpoint ? [index + 1] : []))
-    const looked = ends.flatMap((end) =>
-      Array.from({ length: Math.min(LOOKBACK_BLOCKS_MAX, end) }, (_, back) => end - back)
+  #upToBreakpoints(
+    parts: ReadonlyArray<Part>,
+    { ends, prefixes }: Prompt
+  ): { readonly cached: number; readonly written: number } {
+    const marked = parts.flatMap(({ isBreakpoint }, index) => (isBreakpoint ? [index] : []))
+    const looked = marked.flatMap((index) =>
+      Array.from({ length: Math.min(LOOKBACK_BLOCKS_MAX, index + 1) }, (_, back) => index - back)
     )
-    const read = Math.max(0, ...looked.filter((end) => this.#cached.has(prefix(end))))
-    const cached = sum(texts.slice(0, read))
-    const last = ends.at(-1) ?? 0
-    for (const end of ends) if (sum(texts.slice(0, end)) >= CACHED_TOKENS_MIN) this.#cached.add(prefix(end))
-    const total = sum(texts.slice(0, last))
+    const read = Math.max(-1, ...looked.filter((index) => this.#cached.has(prefixes[index] ?? -1)))
+    const cached = ends[read] ?? 0
+    for (const index of marked) if ((ends[index] ?? 0) >= CACHED_TOKENS_MIN) this.#cached.add(prefixes[index] ?? -1)
+    const total = ends[marked.at(-1) ?? -1] ?? 0
     return { cached, written: total >= CACHED_TOKENS_MIN ? Math.max(0, total - cached) : 0 }
   }
 }

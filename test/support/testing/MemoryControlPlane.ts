@@ -3,7 +3,7 @@
  * lose what an agent sends, so that crashes are tried without processes.
  */
 import { Deferred, Effect, Layer, PubSub, Result, Schema, Stream } from "effect"
-import type { HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
+import type { Draft, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { AskedApproval, ConfirmTool, Resolution } from "#schema/Approval.ts"
 import { ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
@@ -12,7 +12,7 @@ import type { Summary } from "#schema/Summary.ts"
 import { type ApprovalWish, ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import type { Recovery } from "#src/agent/session/sessionLayers.ts"
 import { Denied, Unreachable } from "#src/agent/control/verbAnswer.ts"
-import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
@@ -52,6 +52,8 @@ export interface MemoryControlPlane {
   push(signal: Signal): Effect.Effect<void>
   /** Sends a user's message and answers its inbox id, from 1. */
   say(text: string): Effect.Effect<InboxId>
+  /** What edge's model was seen to write, in order. */
+  readonly drafts: ReadonlyArray<Draft>
   /** What a person was asked, in order. */
   readonly approvals: ReadonlyArray<MemoryApproval>
   /** A person decides, and the agent is told. */
@@ -81,6 +83,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
   const approvals: Array<MemoryApproval> = []
   const heard = new Set<ApprovalId>()
   const terminated = yield* Deferred.make<string>()
+  const drafts: Array<Draft> = []
   const summaries: Array<Summary | undefined> = []
   // Told again at each connect until the goodbye, as choird does.
   let stop: Signal | undefined
@@ -108,7 +111,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
     const folded = foldAll(state, patches)
     if (Result.isFailure(folded)) throw new Error(`refused: ${folded.failure.reason}`)
     for (const event of patches) {
-      hash = chain(hash, event).hash
+      hash = chainEvent(hash, event).hash
       hashes.push(hex(hash))
     }
     events.push(...patches)
@@ -164,6 +167,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
     events,
     state: () => state,
     terminated,
+    drafts,
     summaries,
     recovery: (epoch) => ({
       epoch,
@@ -235,6 +239,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
                 : Effect.fail(new Unreachable({ verb: "REQUEST_APPROVAL", reason: "choird is away" }))
             }),
           execute: () => Effect.die("this control plane has no host tools"),
+          report: ({ draft }) => Effect.sync(() => void (draft === undefined || drafts.push(draft))),
           terminate: ({ final_rev, reason, summary }) =>
             Effect.suspend(() => {
               if (isDeaf()) return Effect.never

@@ -15,6 +15,7 @@ import type { Refusal, Traits } from "#demo/dialects/Rule.ts"
 import { ChatRequest } from "#demo/offline-model/ChatCompletion.ts"
 import { listen } from "#demo/offline-model/HttpListener.ts"
 import { respond } from "#demo/offline-model/respond.ts"
+import { responseOf } from "#demo/offline-model/responseOf.ts"
 import type { ScriptedCall } from "../providers/Answer.ts"
 import { countTokens, Meter, type Summary } from "../providers/Meter.ts"
 import { Asking, fail, type Reply, say } from "../providers/Reply.ts"
@@ -145,7 +146,7 @@ export const offlineModel = (request: ProviderRequest, latency: Duration.Input):
       const decoded = decodeRequest(request.body)
       return Result.isFailure(decoded)
         ? failing(400, decoded.failure.message)
-        : Effect.succeed(HttpServerResponse.jsonUnsafe(respond(decoded.success, Math.floor(now_ms / 1000))))
+        : Effect.succeed(responseOf(decoded.success, respond(decoded.success, Math.floor(now_ms / 1000))))
     })
   )
 
@@ -159,9 +160,9 @@ export const makeProviderOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Provider, never, Scope.Scope> {
   const { counts = false, dialect: name = "openai", tokens_per_second, ...traits } = options
   const dialect = DIALECTS[name]
-  const rules = { ...TRAITS, ...traits }
   const { journal, record } = makeJournal<ProviderRequest>()
   const meter = new Meter()
+  const rules = { ...TRAITS, ...(counts ? { count: (text: string) => meter.count(text) } : {}), ...traits }
   const scripted: Array<Reply> = []
   let refusals: ReadonlyArray<Refusal> = []
   let refused = 0
@@ -181,7 +182,9 @@ export const makeProviderOf = Effect.fnUntraced(function* (
     const body = parseJson(text) ?? text
     const at_ms = yield* Clock.currentTimeMillis
     const entry = { method: request.method, path: request.url, headers: request.headers, body, at_ms }
-    const refusal = refusalOf(dialect, { headers: request.headers, bytes: Buffer.byteLength(text), body }, rules)
+    const place = `${request.method} ${request.url}`
+    const asked = { place, headers: request.headers, bytes: Buffer.byteLength(text), body }
+    const refusal = refusalOf(dialect, asked, rules)
     if (refusal !== undefined) {
       refusals = [...refusals, refusal]
       refused += 1

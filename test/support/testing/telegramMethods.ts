@@ -204,6 +204,21 @@ const getMe = (bot: BotState): ApiReply =>
 
 const nothing = (): ApiReply => succeed(true)
 
+const ACTIONS = new Set(
+  `typing upload_photo record_video upload_video record_voice upload_voice upload_document choose_sticker find_location record_video_note
+  upload_video_note`.split(/\s+/u)
+)
+
+const sendChatAction = (_: BotState, { parameters }: ApiCall): ApiReply =>
+  ACTIONS.has(textParameter(parameters, "action")) ? succeed(true) : badRequest("wrong parameter action in request")
+
+const sendMessageDraft = (bot: BotState, { parameters }: ApiCall): ApiReply => {
+  if (!(Number(parameters["draft_id"]) > 0)) return badRequest("DRAFT_ID_INVALID")
+  if (!(Number(parameters["chat_id"]) > 0)) return badRequest("chat not found")
+  const text = textParameter(parameters, "text")
+  return textProblem(text, parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long") ?? succeed(bot.id > 0)
+}
+
 /** Every method but getUpdates. */
 export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => ApiReply>> = {
   answerCallbackQuery,
@@ -215,9 +230,10 @@ export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => 
   getMe,
   getMyCommands,
   sendAudio: sendMedia("audio"),
-  sendChatAction: nothing,
+  sendChatAction,
   sendDocument: sendMedia("document"),
   sendMessage,
+  sendMessageDraft,
   sendPhoto: sendMedia("photo"),
   sendVideo: sendMedia("video"),
   sendVoice: sendMedia("voice"),

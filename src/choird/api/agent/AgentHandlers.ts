@@ -164,8 +164,13 @@ export const layerAgentHandlers = HttpApiBuilder.group(
           Effect.mapError(fromApprovalRefused)
         )
       }),
-      // Decoded and dropped: what a lane does is read from its acknowledged events.
-      REPORT_STATUS: () => Effect.succeed({ ack: true as const }),
+      // Only the draft is of use: what a lane does is read from its acknowledged events.
+      REPORT_STATUS: Effect.fn("AgentApi.REPORT_STATUS")(function* ({ payload: { draft } }) {
+        const { agent_id, job_id, standing } = yield* Lease
+        if (draft !== undefined && standing === "current" && job_id === undefined)
+          yield* databaseDefect(all.drafts.put(agent_id, draft))
+        return { ack: true as const }
+      }),
       TERMINATE_SELF: Effect.fn("AgentApi.TERMINATE_SELF")(function* ({ payload }) {
         const { session_id } = yield* Lease
         const head = yield* Effect.mapError(databaseDefect(events.head(session_id)), fromSessionUnknown)

@@ -6,6 +6,7 @@ import { type ChatEvent } from "#schema/ChatApi.ts"
 import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { chatText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { waitsForPerson } from "#src/shared/session/parked.ts"
@@ -21,6 +22,7 @@ type Tick =
   | { readonly type: "outbox" }
   | { readonly type: "appended"; readonly appended: Appended }
   | { readonly type: "agent"; readonly view: AgentView }
+  | { readonly type: "draft"; readonly draft: ShownDraft }
 
 const message = (row: Outgoing): ChatEvent => {
   const { in_reply_to, kind, outbox_id, part, question, source, source_id } = row
@@ -111,6 +113,7 @@ const makeStanding = () => {
 }
 
 const makeTicks = Effect.gen(function* () {
+  const drafts = yield* Drafts
   const events = yield* EventStore
   const lifecycle = yield* Lifecycle
   const outbox = yield* Outbox
@@ -124,6 +127,10 @@ const makeTicks = Effect.gen(function* () {
       lifecycle.changes.pipe(
         Stream.filter((view) => view.agent_id === agent_id),
         Stream.map((view): Tick => ({ type: "agent", view }))
+      ),
+      drafts.changes.pipe(
+        Stream.filter((draft) => draft.agent_id === agent_id && draft.dm === dm),
+        Stream.map((draft): Tick => ({ type: "draft", draft }))
       )
     ]
     return Stream.mergeAll(ticks, { concurrency: "unbounded" })
@@ -149,6 +156,10 @@ const makeFollow = Effect.gen(function* () {
     let watched: ReadonlySet<InboxId> = new Set()
 
     const look = Effect.fnUntraced(function* (tick: Tick) {
+      if (tick.type === "draft") {
+        const { inbox_id, text } = tick.draft
+        return [{ type: "draft", in_reply_to: inbox_id, text }] satisfies ReadonlyArray<ChatEvent>
+      }
       const view = tick.type === "agent" ? tick.view : yield* lifecycle.view(agent_id)
       const current = view.session_id
       const state =

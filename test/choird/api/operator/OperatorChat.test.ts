@@ -152,6 +152,8 @@ describe("chat", () => {
               return `settled ${event.inbox_id}`
             case "agent":
               return event.status
+            case "draft":
+              return `draft ${event.text}`
           }
         })
     )

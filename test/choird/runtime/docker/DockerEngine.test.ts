@@ -11,7 +11,7 @@ const { reason, socket } = testEngine("DockerEngine")
 const Engine = DockerEngine.layer({ docker_socket: socket })
 const IMAGE = "debian:bookworm-slim"
 
-describe.skipIf(reason !== undefined)("DockerEngine", { timeout: 60_000 }, () => {
+describe.skipIf(reason !== undefined)("DockerEngine", { timeout: 300_000 }, () => {
   it.live("tells its version, its limits, and to whom it maps root (R38)", () =>
     Effect.gen(function* () {
       const { info, place } = yield* DockerEngine

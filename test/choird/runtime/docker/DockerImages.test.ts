@@ -28,7 +28,7 @@ const manifest = (name: string) =>
     runtime: { exec_path: `/choir/tools/agent/${name}` }
   })
 
-describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () => {
+describe.skipIf(reason !== undefined)("DockerImages", { timeout: 300_000 }, () => {
   it.live("builds the starters and bakes the agent's folder in, with the modes of an image (D13)", () =>
     Effect.gen(function* () {
       const { agent, build, global, images, lines, runIn, tags } = yield* home("starter")
@@ -197,7 +197,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
         .use("the containers", (docker) => docker.listContainers())
         .pipe(Effect.map((rows) => rows.filter(({ Command }) => Command.includes("begun && sleep 600"))))
       const gone = Effect.repeat(sleeping, { until: (rows) => rows.length === 0 })
-      yield* Effect.timeout(gone, "20 seconds")
+      yield* Effect.timeout(gone, "2 minutes")
     })
   )
 

@@ -28,7 +28,7 @@ const bridges = () => spawnSync("ip", ["link", "show", "type", "bridge"], { enco
 /** Connections that are closing when they are counted. */
 const DESCRIPTORS_MORE_MAX = 4
 
-describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () => {
+describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 300_000 }, () => {
   it.live("gives the agent its flags, its environment and nothing more", () =>
     Effect.gen(function* () {
       const { agent, spec, token } = yield* started()
@@ -183,7 +183,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
     Effect.gen(function* () {
       const four = yield* started("four")
       docker(socket, "kill", four.id.name)
-      const within = yield* Effect.timeoutOption(four.container.exit, "1 second")
+      const within = yield* Effect.timeoutOption(four.container.exit, "30 seconds")
       assert.deepStrictEqual(within._tag === "Some" ? within.value : undefined, {
         code: null,
         signal: "SIGKILL",

@@ -1,7 +1,7 @@
 /** The diff that a person approves by (D24). */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { difference, PROPOSAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/differenceText.ts"
+import { difference, PROPOSAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/Difference.ts"
 
 const file = (path: string, text: string) => ({ path, executable: false, bytes: Buffer.from(text, "utf8") })
 const shown = (before: string, after: string) => {

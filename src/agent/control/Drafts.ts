@@ -1,0 +1,72 @@
+/** The beginning of edge's answer on its way to the person who waits, while the model still writes it. Nothing of it is kept or sent again. */
+import { Context, Effect, Layer, Queue } from "effect"
+import { type Draft, DRAFT_CHARS_MAX } from "#schema/AgentApi.ts"
+import { EDGE, type InboxId } from "#schema/Ids.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { ControlPlane } from "./ControlPlane.ts"
+
+/** The interval between two drafts (docs/protocol.md, REPORT_STATUS). */
+export const DRAFT_INTERVAL_MS = 400
+
+/** Sends drafts. */
+export class Drafts extends Context.Service<
+  Drafts,
+  {
+    /** Notes what the model has written so far of its answer to a message. The newest is sent, at most one in DRAFT_INTERVAL_MS. */
+    write(inbox_id: InboxId, text: string): Effect.Effect<void>
+    /** Sends no draft any more of what was written: the answer itself is on its way. */
+    readonly clear: Effect.Effect<void>
+  }
+>()("choir/agent/control/Drafts") {
+  static readonly layer = Layer.effect(
+    Drafts,
+    Effect.suspend(() => make())
+  )
+}
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  const plane = yield* ControlPlane
+  const secrets = yield* SecretStore
+  const settings = yield* AgentSettings
+  const wake = yield* Queue.sliding<void>(1)
+  let newest: Draft | undefined
+
+  const report = (draft: Draft) => {
+    const { edge, spent } = arbiter.state()
+    const { max_cost_usd, max_tool_calls_per_session, total_session_tokens } = settings.current().config.budgets
+    return plane.report({
+      lane: EDGE,
+      state: edge.state,
+      budget_remaining: {
+        tokens: total_session_tokens - spent.tokens,
+        tool_calls: max_tool_calls_per_session - spent.tool_calls,
+        cost_usd: max_cost_usd === null ? null : max_cost_usd - spent.cost_usd
+      },
+      draft
+    })
+  }
+
+  yield* Effect.gen(function* () {
+    yield* Queue.take(wake)
+    const draft = newest
+    newest = undefined
+    if (draft === undefined) return
+    // A draft that is lost is followed by a longer one, and the answer comes in any case.
+    yield* Effect.ignore(report(draft))
+    yield* Effect.sleep(DRAFT_INTERVAL_MS)
+  }).pipe(Effect.forever, Effect.forkScoped)
+
+  return Drafts.of({
+    write: (inbox_id, text) =>
+      Effect.sync(() => {
+        const shown = secrets.scrubBeginning(text).slice(0, DRAFT_CHARS_MAX).toWellFormed()
+        if (shown.trim() === "") return
+        newest = { inbox_id, text: shown }
+        Queue.offerUnsafe(wake, undefined)
+      }),
+    clear: Effect.sync(() => void (newest = undefined))
+  })
+})

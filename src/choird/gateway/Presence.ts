@@ -1,0 +1,89 @@
+/** The messages that still wait for their answer, so that a channel can show the person that the agent is at work. */
+import { Context, Effect, Layer, Option, Stream } from "effect"
+import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
+import { waitsForPerson } from "#src/shared/session/parked.ts"
+
+/** How long a person is shown that the agent works on one message; one that takes longer is a job's, which reports. */
+const PRESENCE_MS_MAX = 600_000
+/** Messages that are remembered, open and answered each; the oldest go first. */
+const PRESENCE_MESSAGES_MAX = 1000
+
+interface Open {
+  readonly dm: ResourceName
+  readonly agent_id: AgentId
+  readonly since_ms: number
+}
+
+/** Adds to a map or a set whose oldest entries go first. */
+const forgetOldest = (keys: Map<InboxId, Open> | Set<InboxId>) => {
+  for (const oldest of keys.keys()) {
+    if (keys.size <= PRESENCE_MESSAGES_MAX) return
+    keys.delete(oldest)
+  }
+}
+
+export class Presence extends Context.Service<
+  Presence,
+  {
+    /** Notes that a person waits for the answer to a message. */
+    asked(dm: ResourceName, agent_id: AgentId, inbox_id: InboxId): Effect.Effect<void>
+    /** Whether the agent works on a message of this DM now: it runs, and waits for nobody's decision. */
+    isAtWork(dm: ResourceName): Effect.Effect<boolean>
+    isAnswered(inbox_id: InboxId): boolean
+    /** Emits at once, and whenever a message of the DM came. */
+    wakes(dm: ResourceName): Stream.Stream<void>
+  }
+>()("choir/choird/Presence") {
+  static readonly layer = Layer.effect(
+    Presence,
+    Effect.gen(function* () {
+      const events = yield* EventStore
+      const lifecycle = yield* Lifecycle
+      const { wake, wakes } = yield* makeNotifier
+      const open = new Map<InboxId, Open>()
+      const answered = new Set<InboxId>()
+
+      yield* events.appended.pipe(
+        Stream.runForEach(({ events: news }) =>
+          Effect.sync(() => {
+            for (const event of news) {
+              if (event.event_type !== "AgentMessage" || event.payload.in_reply_to === undefined) continue
+              open.delete(event.payload.in_reply_to)
+              answered.add(event.payload.in_reply_to)
+              forgetOldest(answered)
+            }
+          })
+        ),
+        Effect.forkScoped
+      )
+
+      // A sign of life is not worth a wait for the database: where it is away, none is shown.
+      const works = Effect.fnUntraced(function* ({ agent_id, since_ms }: Open) {
+        if ((yield* monotonicMs) - since_ms > PRESENCE_MS_MAX) return false
+        const view = yield* Effect.option(lifecycle.view(agent_id))
+        if (Option.isNone(view) || view.value.status !== "running" || view.value.session_id === null) return false
+        const state = yield* Effect.option(events.state(view.value.session_id))
+        return Option.isSome(state) && !waitsForPerson(state.value.edge)
+      })
+
+      return Presence.of({
+        asked: Effect.fnUntraced(function* (dm, agent_id, inbox_id) {
+          if (answered.has(inbox_id)) return
+          open.set(inbox_id, { dm, agent_id, since_ms: yield* monotonicMs })
+          forgetOldest(open)
+          yield* wake(dm)
+        }),
+        isAtWork: Effect.fnUntraced(function* (dm) {
+          const [newest] = [...open.values()].filter((message) => message.dm === dm).slice(-1)
+          return newest !== undefined && (yield* works(newest))
+        }),
+        isAnswered: (inbox_id) => answered.has(inbox_id),
+        wakes
+      })
+    })
+  )
+}

@@ -1,0 +1,67 @@
+/**
+ * Signs of life on Telegram while the agent works on a message: that it types, and the answer as it grows. Nothing of it is stored or sent
+ * again; the answer itself comes by the outbox.
+ */
+import { Effect, Result, Stream } from "effect"
+import type { ResourceName } from "#schema/Ids.ts"
+import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
+import { Presence } from "./Presence.ts"
+import { TelegramApi } from "./TelegramApi.ts"
+
+/** Telegram shows the action for five seconds. */
+const TYPING_INTERVAL_MS = 4000
+/** The interval between two states of a draft in one chat. */
+const DRAFT_INTERVAL_MS = 1000
+/** Characters of a draft that Telegram takes; of a longer one the end is shown. */
+const DRAFT_CHARS_MAX = 4096
+/** The pause after a refusal that names none. */
+const DRAFT_PAUSE_MS = 10_000
+
+/** A number for Telegram, which wants one that is not 0, for each message's draft. */
+const draftId = ({ inbox_id }: ShownDraft): number => Number(BigInt(inbox_id) % 2_147_483_647n) + 1
+
+const shownText = ({ text }: ShownDraft): string =>
+  text.length <= DRAFT_CHARS_MAX ? text : `…${text.slice(1 - DRAFT_CHARS_MAX).toWellFormed()}`
+
+/** Shows that the agent types for as long as it works on a message of the DM. */
+export const showTyping = Effect.fnUntraced(function* (dm: ResourceName, chat_id: string, paced: Effect.Effect<void>) {
+  const api = yield* TelegramApi
+  const presence = yield* Presence
+  const untilAnswered = Effect.gen(function* () {
+    while (yield* presence.isAtWork(dm)) {
+      yield* paced
+      const shown = yield* Effect.result(api.typing(chat_id))
+      const pause_ms = Result.isFailure(shown) ? (shown.failure.retry_after_ms ?? 0) : 0
+      yield* Effect.sleep(Math.max(TYPING_INTERVAL_MS, pause_ms))
+    }
+  })
+  yield* Stream.runForEach(presence.wakes(dm), () => untilAnswered)
+})
+
+/** Shows the drafts of a DM, of several that come at once the newest. A bot whose server knows no drafts shows none. */
+export const showDrafts = Effect.fnUntraced(function* (dm: ResourceName, chat_id: string, paced: Effect.Effect<void>) {
+  const api = yield* TelegramApi
+  const drafts = yield* Drafts
+  const presence = yield* Presence
+  const show = Effect.fnUntraced(function* (draft: ShownDraft) {
+    // The answer may have come meanwhile; a draft behind it would look like a second one.
+    if (presence.isAnswered(draft.inbox_id)) return true
+    yield* paced
+    const shown = yield* Effect.result(api.draft(chat_id, draftId(draft), shownText(draft)))
+    if (Result.isSuccess(shown)) {
+      yield* Effect.sleep(DRAFT_INTERVAL_MS)
+      return true
+    }
+    const { code, message, retry_after_ms } = shown.failure
+    if (code === 404) yield* Effect.logInfo("the server of this bot shows no drafts", { dm, reason: message })
+    else yield* Effect.sleep(retry_after_ms ?? DRAFT_PAUSE_MS)
+    return code !== 404
+  })
+  yield* drafts.changes.pipe(
+    Stream.filter((draft) => draft.dm === dm && draft.text.trim() !== ""),
+    Stream.buffer({ capacity: 1, strategy: "sliding" }),
+    Stream.mapEffect(show),
+    Stream.takeWhile((goesOn) => goesOn),
+    Stream.runDrain
+  )
+})

@@ -1,0 +1,152 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, PubSub, Queue, Redacted, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { InboxId, ResourceName } from "#schema/Ids.ts"
+import { Presence } from "#src/choird/gateway/Presence.ts"
+import { showDrafts, showTyping } from "#src/choird/gateway/signsOfLife.ts"
+import { TelegramApi, TelegramFailed } from "#src/choird/gateway/TelegramApi.ts"
+import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
+import { PHONE } from "../../support/stores.ts"
+import { AGENT, USER } from "../../support/telegramBot.ts"
+import { makeTelegram } from "../../support/testing/Telegram.ts"
+
+const USER_ID = String(USER)
+const one = InboxId.make("1")
+const draft = (text: string, dm = PHONE): ShownDraft => ({ agent_id: AGENT, dm, inbox_id: one, text })
+const refused = (code: number, retry_after_ms: number | null) =>
+  new TelegramFailed({ method: "sendMessageDraft", code, description: "refused", retry_after_ms })
+
+/** A bot with one person, whose agent is at work or is not. `refusals` are taken by the next drafts. */
+const setUp = Effect.gen(function* () {
+  const calls = yield* Queue.unbounded<string>()
+  const drafts = yield* PubSub.unbounded<ShownDraft>()
+  const { wake, wakes } = yield* makeNotifier
+  const refusals: Array<TelegramFailed> = []
+  const world = { atWork: false, answered: false }
+  const services = Layer.mergeAll(
+    Layer.mock(TelegramApi, {
+      typing: (chat_id) => Effect.asVoid(Queue.offer(calls, `typing ${chat_id}`)),
+      draft: (chat_id, draft_id, text) =>
+        Effect.andThen(Queue.offer(calls, `draft ${chat_id} ${draft_id} ${text}`), refusals.shift() ?? Effect.void)
+    }),
+    Layer.mock(Drafts, { changes: Stream.fromPubSub(drafts) }),
+    Layer.mock(Presence, {
+      isAnswered: () => world.answered,
+      isAtWork: () => Effect.sync(() => world.atWork),
+      wakes
+    })
+  )
+  const started = Effect.forkScoped({ startImmediately: true })
+  yield* showTyping(PHONE, USER_ID, Effect.void).pipe(Effect.provide(services), started)
+  yield* showDrafts(PHONE, USER_ID, Effect.void).pipe(Effect.provide(services), started)
+  // Everything runs in memory, so that after a turn of the clock all that was due is done.
+  const settle = Effect.repeat(TestClock.adjust(0), { times: 10 })
+  yield* settle
+  return {
+    world,
+    refusals,
+    asked: Effect.andThen(wake(PHONE), settle),
+    write: (text: ShownDraft) => Effect.andThen(PubSub.publish(drafts, text), settle),
+    calls: Queue.clear(calls)
+  }
+})
+
+describe("a person on Telegram", () => {
+  it.effect("sees at once that the agent types, and again until it has answered", () =>
+    Effect.gen(function* () {
+      const { asked, calls, world } = yield* setUp
+      world.atWork = true
+      yield* asked
+      assert.deepStrictEqual(yield* calls, [`typing ${USER_ID}`])
+      yield* TestClock.adjust("4 seconds")
+      assert.deepStrictEqual(yield* calls, [`typing ${USER_ID}`])
+      world.atWork = false
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* calls, [])
+      world.atWork = true
+      yield* asked
+      assert.deepStrictEqual(yield* calls, [`typing ${USER_ID}`])
+    })
+  )
+
+  it.effect("sees the answer grow, at most once a second and with the newest words", () =>
+    Effect.gen(function* () {
+      const { calls, write } = yield* setUp
+      for (const text of ["It", "It is", "It is so", "It is so."]) yield* write(draft(text))
+      yield* write(draft("for another", ResourceName.make("desk")))
+      yield* TestClock.adjust("999 millis")
+      assert.deepStrictEqual(yield* calls, [`draft ${USER_ID} 2 It`])
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* calls).at(-1), `draft ${USER_ID} 2 It is so.`)
+    })
+  )
+
+  it.effect("sees the end of a draft that is longer than a message", () =>
+    Effect.gen(function* () {
+      const { calls, write } = yield* setUp
+      yield* write(draft(`${"word ".repeat(2000)}end`))
+      const [call = ""] = yield* calls
+      assert.lengthOf(call.slice(`draft ${USER_ID} 2 `.length), 4096)
+      assert.isTrue(call.endsWith("word end"))
+    })
+  )
+
+  it.effect("sees no draft behind the answer", () =>
+    Effect.gen(function* () {
+      const { calls, world, write } = yield* setUp
+      world.answered = true
+      yield* write(draft("late"))
+      world.answered = false
+      yield* write(draft("next"))
+      assert.deepStrictEqual(yield* calls, [`draft ${USER_ID} 2 next`])
+    })
+  )
+
+  it.effect("sees the newest words once Telegram's wait is over", () =>
+    Effect.gen(function* () {
+      const { calls, refusals, write } = yield* setUp
+      refusals.push(refused(429, 7000))
+      for (const text of ["It", "It is", "It is so"]) yield* write(draft(text))
+      yield* TestClock.adjust("6999 millis")
+      assert.deepStrictEqual(yield* calls, [`draft ${USER_ID} 2 It`])
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* calls).at(-1), `draft ${USER_ID} 2 It is so`)
+    })
+  )
+
+  it.effect("sees no drafts where the server of the bot has none", () =>
+    Effect.gen(function* () {
+      const { calls, refusals, write } = yield* setUp
+      refusals.push(refused(404, null))
+      yield* write(draft("It"))
+      yield* write(draft("It is"))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* calls, [`draft ${USER_ID} 2 It`])
+    })
+  )
+
+  it.live("is shown both by the methods of the Bot API", () =>
+    Effect.gen(function* () {
+      const telegram = yield* makeTelegram
+      const bot = telegram.bot("1000:secret")
+      const shown = Effect.gen(function* () {
+        const api = yield* TelegramApi
+        yield* api.typing(USER_ID)
+        yield* api.draft(USER_ID, 2, "It is")
+        return yield* Effect.flip(api.draft(USER_ID, 0, "It is"))
+      })
+      const api = TelegramApi.layer(Redacted.make(bot.token), `${telegram.url}/`)
+      assert.propertyVal(yield* Effect.provide(shown, api), "code", 400)
+      const calls = yield* bot.calls.all
+      assert.deepStrictEqual(
+        calls.map(({ method, parameters }) => [method, parameters["text"] ?? parameters["action"]]),
+        [
+          ["sendChatAction", "typing"],
+          ["sendMessageDraft", "It is"],
+          ["sendMessageDraft", "It is"]
+        ]
+      )
+    })
+  )
+})
