@@ -12,10 +12,10 @@ const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
 /** The facts that edge found relevant; a core job never sees the user's messages. */
 export const ContextBundle = Schema.Struct({
   facts: Schema.Array(Schema.String)
-    .annotate({ description: "What the job should know" })
+    .annotate({ description: "What it should know" })
     .pipe(Schema.withDecodingDefaultKey(none<string>())),
   excerpts: Schema.Array(Schema.String)
-    .annotate({ description: "Parts of files or messages that it needs" })
+    .annotate({ description: "Of files or messages" })
     .pipe(Schema.withDecodingDefaultKey(none<string>())),
   constraints: Schema.Array(Schema.String)
     .annotate({ description: "What it must keep to" })
@@ -28,14 +28,14 @@ export const ToolConstraints = Schema.Struct({
   allowed_tools: Schema.Array(ToolName).pipe(Schema.withDecodingDefaultKey(none<ToolName>())),
   /** Shortens the job's wall time; 0 leaves the budget as it is. */
   time_budget_ms: Schema.Natural.annotate({
-    description: "Milliseconds after which it is stopped. Default: the configured limit"
+    description: "Milliseconds until it is stopped"
   }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
 })
 
 /** The skill that a job runs from its first step to its end, and what it begins with. */
 export const CoreSkill = Schema.Struct({
-  name: SkillName.annotate({ description: "The name of the skill" }),
-  input: Schema.optionalKey(Schema.Json.annotate({ description: "What the skill is given, by its own schema" }))
+  name: SkillName.annotate({ description: "Its name" }),
+  input: Schema.optionalKey(Schema.Json.annotate({ description: "What it is given, by its own schema" }))
 })
 
 /** The curated task of a core job. */
@@ -66,8 +66,8 @@ export const CoreEventKind = Schema.Literals([
 
 /** One step of a job's plan and how far it is. */
 export const PlanStep = Schema.Struct({
-  step: Schema.NonEmptyString.check(Schema.isMaxLength(200)).annotate({ description: "What the step does" }),
-  state: Schema.Literals(["open", "doing", "done", "dropped"]).annotate({ description: "How far the step is" })
+  step: Schema.NonEmptyString.check(Schema.isMaxLength(200)).annotate({ description: "What to do" }),
+  state: Schema.Literals(["open", "doing", "done", "dropped"]).annotate({ description: "How far it is" })
 })
 export type PlanStep = typeof PlanStep.Type
 
@@ -75,19 +75,17 @@ export type PlanStep = typeof PlanStep.Type
 const progress = {
   percent: Schema.optionalKey(
     Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 100 })).annotate({
-      description: "How much of the task is done"
+      description: "Part of the task that is done"
     })
   ),
   phase: Schema.optionalKey(
-    Schema.NonEmptyString.check(Schema.isMaxLength(100)).annotate({ description: "The part of the task that runs" })
+    Schema.NonEmptyString.check(Schema.isMaxLength(100)).annotate({ description: "What is under way" })
   ),
   focus: Schema.optionalKey(
-    Schema.NonEmptyString.check(Schema.isMaxLength(200)).annotate({ description: "What is being looked at" })
+    Schema.NonEmptyString.check(Schema.isMaxLength(200)).annotate({ description: "What you look at" })
   ),
   plan: Schema.optionalKey(
-    Schema.Array(PlanStep)
-      .check(Schema.isMaxLength(32))
-      .annotate({ description: "The whole plan, its steps in order, each with its state" })
+    Schema.Array(PlanStep).check(Schema.isMaxLength(32)).annotate({ description: "The whole plan" })
   )
 }
 

@@ -3,7 +3,7 @@
  * What a schema cannot say of it, such as that each state can be reached, `src/shared/image/skillProblems.ts` checks.
  */
 import { Effect, Schema } from "effect"
-import { ToolName } from "./Tool.ts"
+import { ToolNameInEitherForm } from "./Tool.ts"
 
 /** A skill's name, and that of its file without `.json`. */
 export const SkillName = Schema.String.check(
@@ -36,9 +36,9 @@ export type SkillTransition = typeof SkillTransition.Type
 export const SkillState = Schema.Struct({
   /** The model's task here; every state that is not terminal needs one. */
   objective: Schema.optionalKey(Schema.NonEmptyString.check(Schema.isMaxLength(4096))),
-  allowed_tools: Schema.Array(ToolName)
+  allowed_tools: Schema.Array(ToolNameInEitherForm)
     .check(Schema.isMaxLength(64))
-    .pipe(Schema.withDecodingDefaultKey(none<ToolName>())),
+    .pipe(Schema.withDecodingDefaultKey(none<string>())),
   transitions: Schema.Array(SkillTransition)
     .check(Schema.isMaxLength(16))
     .pipe(Schema.withDecodingDefaultKey(none<SkillTransition>())),

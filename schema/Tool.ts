@@ -2,7 +2,7 @@
  * A tool has two views: the model sees a name, a description and an input schema; the control plane sees locks,
  * effect class, limits and secrets, and never shows them.
  */
-import { Effect, Schema } from "effect"
+import { Effect, Schema, SchemaGetter } from "effect"
 import { SecretName } from "./Ids.ts"
 
 /** Canonical, dotted tool name. A segment never holds `-`, so that wire names are a bijection. */
@@ -25,6 +25,14 @@ export const fromWireName = (wire: string): ToolName | undefined => {
   const name = wire.replaceAll("-", ".")
   return Schema.is(ToolName)(name) && toWireName(name) === wire ? name : undefined
 }
+
+/** A tool's name in either form, as a model may write it; the canonical one comes of it. */
+export const ToolNameInEitherForm = Schema.String.pipe(
+  Schema.decodeTo(ToolName, {
+    decode: SchemaGetter.transform((name) => name.replaceAll("-", ".")),
+    encode: SchemaGetter.passthrough()
+  })
+)
 
 /** S is shared (read), X is exclusive (write). */
 export const LockMode = Schema.Literals(["S", "X"]).annotate({

@@ -1,42 +1,38 @@
 /** Tool results as the conversation shows them, and the sentences that the offline model makes of them. */
-import { Predicate } from "effect"
 import type { Instruction } from "./Instruction.ts"
-import { parseJson } from "#demo/dialects/looseJson.ts"
 
 /** Lines of a tool's output that the offline model repeats. */
 const OFFLINE_MODEL_LINES_SHOWN_MAX = 12
 /** UTF-16 units of one line, reason or report summary that the offline model repeats. */
 export const OFFLINE_MODEL_SUMMARY_CHARS_MAX = 1000
 
-/** A result, read leniently: text other than a JSON object counts as a summary. */
+/** A result: whether it succeeded, and its text without the first line of a failure and the marks of Choir. */
 export interface ToolResult {
   readonly ok: boolean
-  readonly summary: string
-  readonly output: unknown
+  /** The first line of a failure. */
+  readonly problem: string
+  readonly text: string
 }
 
-const FAILED = new Set(["error", "failed", "timeout", "rejected", "cancelled", "unknown_after_crash"])
+/** The first line of a result that is not a success. */
+const FAILED = /^(?:error|timeout|rejected|cancelled|unknown_after_crash): /u
+/** A line between brackets is Choir's own, as is the list of what a refused call might have been. */
+const MARKS = /^\[(?:untrusted text|read while|all of it is in|the log has)[^\n]*\]\n?/gmu
+const ALLOWED = /^(?:tools that you may call|transitions): [^\n]*\n?/gmu
 
 /** Text cut to `chars` UTF-16 units, never inside a surrogate pair. */
 export const clip = (text: string, chars: number): string =>
   text.length <= chars ? text : text.slice(0, chars).replace(/[\uD800-\uDBFF]$/u, "")
 
-const asText = (value: unknown): string =>
-  typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
-
-const field = (value: unknown, key: string): unknown => (Predicate.hasProperty(value, key) ? value[key] : undefined)
-
 export const readToolResult = (content: string): ToolResult => {
-  const value = parseJson(content)
-  if (!Predicate.isObject(value)) {
-    const summary = (typeof value === "string" ? value : content).trim()
-    return { ok: !/^error\b/iu.test(summary), summary, output: value }
+  const [first = ""] = content.split("\n", 1)
+  const isFailed = FAILED.test(first)
+  const rest = (isFailed ? content.slice(first.length + 1) : content).replaceAll(MARKS, "")
+  return {
+    ok: !isFailed,
+    problem: isFailed ? first.replace(FAILED, "") : "",
+    text: (isFailed ? rest.replaceAll(ALLOWED, "") : rest).trimEnd()
   }
-  const error = field(value, "error")
-  const failed = FAILED.has(asText(field(value, "status"))) || field(value, "ok") === false
-  const ok = !failed && (error === undefined || error === null)
-  const summary = asText(field(value, "summary")) || asText(field(error, "message") ?? error)
-  return { ok, summary: summary || asText(field(value, "status")), output: field(value, "output") }
 }
 
 /** The first lines of a text, with the number of those left out. */
@@ -52,49 +48,46 @@ const shown = (text: string): string => {
 
 const count = (lines: number): string => (lines === 1 ? "1 line" : `${lines} lines`)
 
-const readSentence = (path: string, { output, summary }: ToolResult): string => {
-  const content = field(output, "content") ?? output
-  if (typeof content !== "string") return summary || path
-  const total = field(output, "lines_total")
-  const lines = typeof total === "number" ? total : content === "" ? 0 : content.replace(/\n$/u, "").split("\n").length
-  return lines === 0 ? `${path} is empty.` : `${path} has ${count(lines)}:\n${shown(content)}`
+const NUMBER = /^\d+\t/u
+const TOTAL = /^lines \d+-\d+ of ([\d,]+)/u
+
+/** The numbered lines of a file without their numbers; the last line says how many there are. */
+const readSentence = (path: string, { text }: ToolResult): string => {
+  const lines = text.split("\n")
+  const content = lines.filter((line) => NUMBER.test(line)).map((line) => line.replace(NUMBER, ""))
+  const total = Number(TOTAL.exec(lines.at(-1) ?? "")?.[1]?.replaceAll(",", "") ?? content.length)
+  if (content.length > 0) return `${path} has ${count(total)}:\n${shown(content.join("\n"))}`
+  return text.endsWith(" is empty") ? `${path} is empty.` : shown(text) || path
 }
 
-const runSentence = (command: string, { output, summary }: ToolResult): string => {
-  const stdout = typeof output === "string" ? output : asText(field(output, "stdout"))
-  if (stdout.trim() !== "") return `${command}:\n${shown(stdout)}`
-  return output === undefined && summary !== "" ? `${command}: ${summary}` : `${command} ran and printed nothing.`
+const EXIT_CODE = /^exit code \d+\n?/u
+
+const runSentence = (command: string, { text }: ToolResult): string => {
+  const printed = text.replace(EXIT_CODE, "").split(/^stderr:\n/mu)[0] ?? ""
+  return printed.trim() === "" ? `${command} ran and printed nothing.` : `${command}:\n${shown(printed)}`
 }
 
-const matchLine = (match: unknown): string => {
-  const text = field(match, "text")
-  if (text === undefined) return asText(match)
-  const place = [field(match, "path"), field(match, "line") ?? field(match, "line_number")].map(asText)
-  return [...place.filter((part) => part !== ""), asText(text).trimEnd()].join(":")
+/** Matches as `path:line:text`, which are grouped below their path. */
+const matchLines = (text: string): ReadonlyArray<string> => {
+  let path = ""
+  return text.split("\n").flatMap((line) => {
+    if (/^\d+:/u.test(line)) return [`${path}:${line}`]
+    path = line
+    return []
+  })
 }
 
-const searchSentence = (pattern: string, { output, summary }: ToolResult): string => {
-  const matches = Array.isArray(output) ? output : field(output, "matches")
-  if (Array.isArray(matches)) {
-    return matches.length === 0
-      ? `Nothing matches ${pattern}.`
-      : `${pattern} matches:\n${shown(matches.map(matchLine).join("\n"))}`
-  }
-  const text = asText(output)
-  return text === "" ? `${pattern}: ${summary}` : `${pattern} matches:\n${shown(text)}`
+const searchSentence = (pattern: string, { text }: ToolResult): string => {
+  const matches = matchLines(text)
+  return matches.length === 0 ? `Nothing matches ${pattern}.` : `${pattern} matches:\n${shown(matches.join("\n"))}`
 }
 
-const general = (name: string, { output, summary }: ToolResult): string => {
-  const details = asText(output)
-  const parts = [summary, details === "" || details === summary ? "" : shown(details)]
-  return `${name}: ${parts.filter((part) => part !== "").join("\n") || "done"}`
-}
+const general = (name: string, { text }: ToolResult): string => `${name}: ${shown(text) || "done"}`
 
-/** The reason of a failure: the summary, and what a command wrote to stderr or a tool put in its output. */
-const reason = ({ output, summary }: ToolResult): string => {
-  const stderr = asText(field(output, "stderr")).trim()
-  const detail = stderr || (typeof output === "string" ? output.trim() : asText(field(output, "message")))
-  const parts = [summary, summary.includes(detail) ? "" : detail].filter((part) => part !== "")
+/** The reason of a failure: its first line, and what a command wrote to stderr or a tool said besides. */
+const reason = ({ problem, text }: ToolResult): string => {
+  const detail = (text.split(/^stderr:\n/mu)[1] ?? text).trim()
+  const parts = [problem, problem.includes(detail) ? "" : detail].filter((part) => part !== "")
   return clip(parts.join(": ") || "no reason was given", OFFLINE_MODEL_SUMMARY_CHARS_MAX)
 }
 
@@ -130,5 +123,5 @@ export const sentence = (step: Instruction, result: ToolResult): string | undefi
 }
 
 /** Whether a write was refused because this lane has not seen the file as it is now (E10). */
-export const needsReading = ({ ok, output, summary }: ToolResult): boolean =>
-  !ok && /\bread\b.{0,40}\bfirst\b|\bnot (?:been )?read\b|\bchanged since\b/iu.test(`${summary} ${asText(output)}`)
+export const needsReading = ({ ok, problem }: ToolResult): boolean =>
+  !ok && /\bread\b.{0,40}\bfirst\b|\bnot (?:been )?read\b|\bchanged since\b/iu.test(problem)

@@ -11,12 +11,14 @@ import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from 
 import { bookOf, carefulChange, skillSpec } from "../support/skills.ts"
 
 const REPORT = { changed_files: ["notes.md"], checked_by: "read it again" }
-const TOOLS = ["choir.fs.read", "choir.fs.search", "choir.fs.write", "choir.exec", "mem.read", "ws.write"].map((name) =>
-  testTool(name, () => Effect.succeed({ status: "success", summary: `${name} done` }), {
-    effect: "none",
-    readOnly: true
-  })
-)
+const TOOLS = "choir.fs.read choir.fs.search choir.fs.find choir.fs.edit choir.fs.write choir.exec mem.read ws.write"
+  .split(" ")
+  .map((name) =>
+    testTool(name, () => Effect.succeed({ status: "success", summary: `${name} done` }), {
+      effect: "none",
+      readOnly: true
+    })
+  )
 
 /** The step that a prompt tells of, and how many results of this step's calls it shows. */
 const stepOf = (messages: ReadonlyArray<Message>) => {

@@ -18,6 +18,8 @@ import { type AnyTool, isControl } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn } from "#src/agent/tools/coreTools.ts"
 import { exec } from "#src/agent/tools/exec.ts"
 import { external } from "#src/agent/tools/external.ts"
+import { fsEdit } from "#src/agent/tools/fsEdit.ts"
+import { fsFind } from "#src/agent/tools/fsFind.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
@@ -60,7 +62,9 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const builtIn: ReadonlyArray<AnyTool> = [
     yield* fsRead,
     yield* fsWrite,
+    yield* fsEdit,
     yield* fsSearch(options.rg),
+    yield* fsFind(options.rg),
     yield* exec,
     coreSpawn(settings),
     coreInject,

@@ -6,13 +6,45 @@ import type { Tool } from "./Conversation.ts"
 
 const NO_INPUT = { type: "object", properties: {}, additionalProperties: false }
 
-/** An input as JSON Schema. Effect's schema of an empty struct says only what it is not, which no provider takes. */
+/** Bounds that the tool itself checks, with words for the model; in every prompt they would only take tokens. */
+const BOUNDS: ReadonlySet<string> = new Set([
+  "minLength",
+  "maxLength",
+  "minItems",
+  "maxItems",
+  "minimum",
+  "maximum",
+  "pattern"
+])
+
+type Fragment = Readonly<Record<string, Schema.Json>>
+
+const isFragment = (value: unknown): value is Fragment =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** A schema without its bounds, and below the top without the ban of other keys, which the top has for all. */
+const slim = (schema: Schema.Json, isTop: boolean): Schema.Json => {
+  if (!isFragment(schema)) return schema
+  const kept = Object.entries(schema).filter(([key]) => !BOUNDS.has(key) && (isTop || key !== "additionalProperties"))
+  return Object.fromEntries(
+    kept.map(([key, value]) => {
+      if (key === "properties" && isFragment(value))
+        return [key, Object.fromEntries(Object.entries(value).map(([name, part]) => [name, slim(part, false)]))]
+      if (key === "items") return [key, slim(value, false)]
+      return [key, key === "anyOf" && Array.isArray(value) ? value.map((part) => slim(part, false)) : value]
+    })
+  )
+}
+
+/** An input as JSON Schema of an object. Effect's schema of an empty struct says only what it is not, which no provider takes. */
 const inputSchema = (input: Schema.Top): ToolLlmView["input_schema"] => {
   const { definitions, schema } = JsonSchema.toDocumentDraft07(
     Schema.toJsonSchemaDocument(input, { onExcessProperty: "error" })
   )
   if (Object.hasOwn(schema, "not")) return NO_INPUT
-  return Object.keys(definitions).length === 0 ? schema : { ...schema, definitions }
+  if (schema["type"] !== "object") throw new Error("the parameters of a tool are not an object")
+  const slimmed = slim(schema as Fragment, true) as Fragment
+  return Object.keys(definitions).length === 0 ? slimmed : { ...slimmed, definitions }
 }
 
 /** The model's view of a built-in tool. */

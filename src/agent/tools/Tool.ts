@@ -4,6 +4,7 @@ import type { CallId, LaneId } from "#schema/Ids.ts"
 import { LockRequest, type ToolEffect, type ToolLlmView } from "#schema/Tool.ts"
 import { fileKey } from "#src/shared/image/lockKey.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
+import { inputProblem } from "./inputProblem.ts"
 import type { SecretStore } from "#src/agent/settings/SecretStore.ts"
 
 /** A tool whose whole effect is a commit: it starts, instructs or cancels a job, or moves a skill, and runs nothing. */
@@ -85,12 +86,12 @@ export interface InvalidInput {
 
 export const invalidInput = (problem: string): InvalidInput => ({ _tag: "InvalidInput", problem })
 
-/** Strict on types; unknown keys are dropped (docs/tools.md, Built-in tools). Every problem is reported at once. */
+/** Strict on types; unknown keys are dropped (docs/tools.md, Built-in tools). Every problem is reported at once, with its fix. */
 export const decodeInput = <S extends Schema.Decoder<unknown>>(
   schema: S
 ): ((input: unknown) => Effect.Effect<S["Type"], InvalidInput>) => {
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
-  return (input) => Effect.mapError(decode(input), (error) => invalidInput(error.message))
+  return (input) => Effect.mapError(decode(input), (error) => invalidInput(inputProblem(schema, input, error.message)))
 }
 
 /** The lock on a path that a model named; fails where the path cannot be locked. */

@@ -24,37 +24,38 @@ const toolNamed = (name: string): ToolName | undefined => {
 const Constraints = Schema.Struct({
   allowed_tools: Schema.optionalKey(
     Schema.Array(OfferedName).annotate({
-      description: "Names of tools, such as choir-fs-read; without any all tools of a job are allowed"
+      description: "Such as choir-fs-read. Default: all tools of a job"
     })
   ),
   time_budget_ms: ToolConstraints.fields.time_budget_ms
 })
 
 const SpawnInput = Schema.Struct({
-  job_name: JobName.annotate({ description: "Short and descriptive, such as refactor-auth" }),
+  job_name: JobName.annotate({ description: "Such as refactor-auth" }),
   task_spec: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
-    description: "The whole task, clear and self-contained; the job sees nothing of this conversation"
+    description:
+      "The job sees nothing of this conversation: give goal, paths, constraints, how to verify, form and language of the result"
   }),
   context_bundle: Schema.optionalKey(
-    ContextBundle.annotate({ description: "What the job needs of this conversation" })
+    ContextBundle.annotate({ description: "Parts of this conversation that it needs" })
   ),
-  tool_constraints: Schema.optionalKey(Constraints.annotate({ description: "What the job may use" })),
+  tool_constraints: Schema.optionalKey(Constraints.annotate({ description: "Its limits" })),
   output_schema: Schema.optionalKey(
-    Schema.Record(Schema.String, Schema.Json).annotate({ description: "JSON Schema that the job's result must fit" })
+    Schema.Record(Schema.String, Schema.Json).annotate({ description: "JSON Schema of its result" })
   ),
-  skill: Schema.optionalKey(
-    CoreSkill.annotate({ description: "A skill that the job runs; it ends with the skill, whose output is its result" })
-  ),
+  skill: Schema.optionalKey(CoreSkill.annotate({ description: "A skill to run; its output is the result" })),
   verbosity: Schema.optionalKey(
-    Schema.Literals(["quiet", "normal", "detailed"]).annotate({ description: "How much it reports. Default normal" })
+    Schema.Literals(["quiet", "normal", "detailed"]).annotate({ description: "Default normal" })
   ),
   resume: Schema.optionalKey(
     Schema.Boolean.annotate({
-      description:
-        "true continues the job of this name that a model's error ended: it keeps what it knows, its limits and its constraints. task_spec then says how to continue; leave the other fields out"
+      description: "true continues the job of this name that a model's error ended, by task_spec alone"
     })
   )
 })
+
+/** The input as models see it: hardly a job needs another verbosity, which is accepted all the same. */
+const { verbosity: _, ...OFFERED } = SpawnInput.fields
 
 /** The parts of its start that a resumed job keeps. */
 const KEPT = ["context_bundle", "tool_constraints", "output_schema", "skill", "verbosity"] as const
@@ -65,8 +66,8 @@ export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
   return {
     llm: llmView(
       "choir.core.spawn",
-      "Start a core job in the background. The result says only that it was started; its outcome is reported later.",
-      SpawnInput
+      "Start a core job in the background; how it ended is reported later.",
+      Schema.Struct(OFFERED)
     ),
     lanes: "edge",
     command: Effect.fn("coreSpawn.command")(function* (raw, call_id) {
@@ -102,9 +103,9 @@ export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
 }
 
 const InjectInput = Schema.Struct({
-  job_name: JobName.annotate({ description: "The job's name, as it was started" }),
+  job_name: JobName.annotate({ description: "The job's name" }),
   content: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
-    description: "The instruction, or the user's answer, clear without this conversation"
+    description: "The instruction, or the user's answer, clear by itself"
   })
 })
 const decodeInject = decodeInput(InjectInput)
@@ -117,7 +118,7 @@ export const coreInject: ControlTool = {
 }
 
 const CancelInput = Schema.Struct({
-  job_name: JobName.annotate({ description: "The job's name, as it was started" }),
+  job_name: JobName.annotate({ description: "The job's name" }),
   reason: Schema.optionalKey(Schema.String.annotate({ description: "Why, in a few words" }))
 })
 const decodeCancel = decodeInput(CancelInput)
@@ -163,7 +164,7 @@ export const CONTROL_TIMEOUT_MS = 20_000
 
 const ReportInput = Schema.Struct({
   ...CoreReport.fields,
-  kind: CoreReport.fields.kind.annotate({ description: "need_info asks the user; the others tell how it goes" }),
+  kind: CoreReport.fields.kind.annotate({ description: "need_info asks the user" }),
   text: CoreReport.fields.text.annotate({ description: "What to tell or to ask, short" })
 })
 const decodeReport = decodeInput(ReportInput)
@@ -175,7 +176,7 @@ const decodeReport = decodeInput(ReportInput)
 export const coreReport: Tool = {
   llm: llmView(
     "choir.core.report",
-    "Tell how the task goes (plan, progress, partial_result), or ask the user (need_info): the answer comes as a further instruction.",
+    "Tell how the task goes, or ask the user; the answer comes as a further instruction.",
     ReportInput
   ),
   effect: "none",

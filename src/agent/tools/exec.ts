@@ -21,7 +21,9 @@ const EXEC_TIMEOUT_MS_MAX = 600_000
 const EXEC_COMMAND_BYTES_MAX = 128 * 1024 - 1
 
 const Input = Schema.Struct({
-  command: Schema.NonEmptyString.annotate({ description: "Run by the shell, in the workspace, without input" }).check(
+  command: Schema.NonEmptyString.annotate({
+    description: "For the shell, without standard input"
+  }).check(
     Schema.makeFilter((command) => !command.includes("\0") || "a command holds no NUL byte"),
     Schema.makeFilter(
       (command) =>
@@ -29,15 +31,10 @@ const Input = Schema.Struct({
         `a command has at most ${EXEC_COMMAND_BYTES_MAX} bytes; write a script to a file and run that`
     )
   ),
-  network: Schema.optionalKey(
-    Schema.Boolean.annotate({
-      description:
-        "Whether the command needs the network. In a lane that has read text from outside a person is asked first"
-    })
-  ),
+  network: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it needs the network" })),
   timeout_ms: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: EXEC_TIMEOUT_MS_MAX })).annotate({
-      description: `Milliseconds after which the command is killed. Default ${EXEC_TIMEOUT_MS}`
+      description: `Milliseconds until it is killed. Default ${EXEC_TIMEOUT_MS}`
     })
   )
 })
@@ -76,7 +73,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
     return {
       llm: llmView(
         "choir.exec",
-        "Run a shell command in the workspace. Set network where it needs one; else it may have none. When the agent goes down meanwhile a command may run a second time: look before you repeat what must happen once. Every process it started is killed when it returns, background ones too. Long output is cut in its middle, and whole_output then names the file with all of it.",
+        "Run a shell command in the workspace. Each call is a new shell, and all its processes end with it, background ones too. After a crash a command may run twice. Of long output you see both ends; a file holds all of it.",
         Input
       ),
       effect: "workspace",

@@ -8,12 +8,16 @@ export const endsInNewline = (bytes: Uint8Array): boolean => bytes.at(-1) === NE
 /** Whether a file can be shown and edited as text. */
 export const isText = (bytes: Uint8Array): boolean => isUtf8(bytes) && !bytes.includes(0)
 
-/** The number of lines; a last line counts with or without its newline. */
-export const countLines = (bytes: Uint8Array): number => {
-  let lines = 0
-  for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) lines++
-  return bytes.length > 0 && !endsInNewline(bytes) ? lines + 1 : lines
+/** The number of line breaks. */
+export const newlines = (bytes: Uint8Array): number => {
+  let count = 0
+  for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) count++
+  return count
 }
+
+/** The number of lines; a last line counts with or without its newline. */
+export const countLines = (bytes: Uint8Array): number =>
+  newlines(bytes) + (bytes.length > 0 && !endsInNewline(bytes) ? 1 : 0)
 
 /** Where a line begins, counted from 1; the end of the file for every line after the last. */
 export const lineOffset = (bytes: Uint8Array, line: number): number => {
@@ -23,6 +27,14 @@ export const lineOffset = (bytes: Uint8Array, line: number): number => {
     offset = newline === -1 ? bytes.length : newline + 1
   }
   return offset
+}
+
+const LONE_NEWLINE = /(?<!\r)\n/gu
+
+/** A text with the line ends of a file: models write a newline, which is CRLF in a file whose first line ends so. */
+export const withLineEndsOf = (bytes: Uint8Array, text: string): string => {
+  const newline = bytes.indexOf(NEWLINE)
+  return newline > 0 && bytes[newline - 1] === 0x0d ? text.replaceAll(LONE_NEWLINE, "\r\n") : text
 }
 
 /** The longest beginning of a text whose JSON string takes at most so many bytes, in whole lines where one fits. */

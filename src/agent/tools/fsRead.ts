@@ -1,64 +1,92 @@
-/** choir.fs.read: a file of the workspace, or some of its lines. */
+/** choir.fs.read: a file of the workspace, or some of its lines; of a folder its entries. */
 import { Effect, Schema } from "effect"
+import { counted } from "#src/agent/model/prompt/textParts.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts"
 import { countLines, cutToJsonBytes, isText, lineOffset } from "./fileText.ts"
+import { FILE_TOOL_TIMEOUT_MS } from "./guardedWrite.ts"
+import { imageKind } from "./imageKind.ts"
 import { decodeInput, lockOn, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
-import { llmView } from "#src/agent/model/llmView.ts"
-import { FILE_TOOL_TIMEOUT_MS } from "./fsWrite.ts"
-import { TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 
-/** Of a result's bytes, what is left for the path, the numbers and the keys. */
-const ENVELOPE_BYTES = 32 * 1024
+/** Lines that one call reads, and bytes of their text as JSON. */
+export const READ_LINES_MAX = 2000
+export const READ_BYTES_MAX = 32 * 1024
 
-const LineCount = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
+const LINES_MAX = 1_000_000_000
+const LineCount = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LINES_MAX }))
 
 const boundsOf = (lines: string | undefined): ReadonlyArray<number> => lines?.split("-").map(Number) ?? []
 
-const Input = Schema.Struct({
+const Offered = {
   path: Schema.String.annotate({ description: "Relative to the workspace" }),
-  head: Schema.optionalKey(LineCount.annotate({ description: "Only so many first lines; not with tail or lines" })),
-  tail: Schema.optionalKey(LineCount.annotate({ description: "Only so many last lines; not with head or lines" })),
+  offset: Schema.optionalKey(
+    Schema.Int.annotate({ description: "First line, from 1; -20 is 20 lines before the end. Default 1" }).check(
+      Schema.isBetween({ minimum: -LINES_MAX, maximum: LINES_MAX }),
+      Schema.makeFilter((offset) => offset !== 0 || "lines count from 1, or from the end as -1")
+    )
+  ),
+  limit: Schema.optionalKey(LineCount.annotate({ description: `Lines at most. Default ${READ_LINES_MAX}` }))
+}
+
+const Input = Schema.Struct({
+  ...Offered,
+  head: Schema.optionalKey(LineCount),
+  tail: Schema.optionalKey(LineCount),
   lines: Schema.optionalKey(
     Schema.String.check(
       Schema.isPattern(/^[1-9][0-9]{0,8}-[1-9][0-9]{0,8}$/u, { message: "lines is a-b, from 1, inclusive" })
-    ).annotate({ description: "Only these lines: a-b, from 1, inclusive; not with head or tail" })
+    )
   )
 }).check(
-  Schema.makeFilter(({ head, tail, lines }) => {
-    if ([head, tail, lines].filter((part) => part !== undefined).length > 1) return "give one of head, tail and lines"
+  Schema.makeFilter(({ head, tail, limit, lines, offset }) => {
+    const ways = [head, tail, lines, offset ?? limit].filter((way) => way !== undefined)
+    if (ways.length > 1) return "give offset and limit alone, or one of head, tail and lines"
     const [first = 1, last = first] = boundsOf(lines)
     return last < first ? { path: ["lines"], issue: "lines ends before it begins" } : undefined
   })
 )
 
-const rangeOf = ({ head, tail, lines }: typeof Input.Type, lines_total: number) => {
-  if (head !== undefined) return { first: 1, last: Math.min(head, lines_total) }
-  if (tail !== undefined) return { first: Math.max(1, lines_total - tail + 1), last: lines_total }
-  const [first = 1, last = lines_total] = boundsOf(lines)
-  return { first, last: Math.min(last, lines_total) }
+/** The lines that are asked for, and no more of them than one call may read. */
+const rangeOf = ({ head, limit, lines, offset = 1, tail }: typeof Input.Type, total: number) => {
+  const [begin = 1, end = total] = boundsOf(lines)
+  const from = tail === undefined ? offset : -tail
+  const start = lines === undefined ? (from < 0 ? Math.max(1, total + from + 1) : from) : begin
+  const most = Math.min(head ?? limit ?? READ_LINES_MAX, READ_LINES_MAX)
+  return { first: start, last: Math.min(end, total, start + most - 1) }
+}
+
+const binary = ({ path, bytes, sha256 }: WorkspaceFile): ToolOutcome => {
+  const image = imageKind(bytes)
+  const size = `${counted(bytes.length)} bytes`
+  return {
+    status: "success",
+    summary:
+      image === undefined
+        ? `${path} is binary, or not UTF-8: ${size}. choir-exec can show a part of it`
+        : `${path} is a ${image} image of ${size}. You cannot see images here: ask the user about it, or examine it with a program`,
+    output: { path, binary: true, bytes: bytes.length, sha256 },
+    reads: [{ path, sha256 }]
+  }
 }
 
 const show = (file: WorkspaceFile, input: typeof Input.Type): ToolOutcome => {
   const { path, bytes, sha256 } = file
   const reads = [{ path, sha256 }]
-  if (!isText(bytes)) {
-    const summary = `${path} is binary, or not UTF-8: ${bytes.length} bytes`
-    return { status: "success", summary, output: { path, binary: true, bytes: bytes.length, sha256 }, reads }
-  }
+  if (!isText(bytes)) return binary(file)
   const lines_total = countLines(bytes)
   const { first, last } = rangeOf(input, lines_total)
   if (first > last && (first > 1 || last > 0)) {
-    return { ...refusal({ message: `${path} has ${lines_total} lines; there are none at ${input.lines}` }), reads }
+    const lines = lines_total === 1 ? "1 line" : `${counted(lines_total)} lines`
+    return { ...refusal({ message: `${path} has ${lines}; there is none at ${input.lines ?? first}` }), reads }
   }
-  const part = Buffer.from(bytes.subarray(lineOffset(bytes, first), lineOffset(bytes, last + 1)))
-  const whole = part.toString("utf8")
-  const content = cutToJsonBytes(whole, TOOL_RESULT_BYTES_MAX - ENVELOPE_BYTES)
+  const whole = Buffer.from(bytes.subarray(lineOffset(bytes, first), lineOffset(bytes, last + 1))).toString("utf8")
+  const content = cutToJsonBytes(whole, READ_BYTES_MAX)
   const truncated = content.length < whole.length
   const last_line = truncated ? first + countLines(Buffer.from(content)) - 1 : last
-  const summary = `lines ${first}-${last_line} of ${lines_total} of ${path}${truncated ? ", cut for their size" : ""}`
   return {
     status: "success",
-    summary,
+    summary: `lines ${first}-${last_line} of ${lines_total} of ${path}${truncated ? ", cut for their size" : ""}`,
     output: { path, content, first_line: first, last_line, lines_total, sha256, truncated },
     reads
   }
@@ -68,17 +96,21 @@ export const fsRead: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
   const workspace = yield* Workspace
   const decode = decodeInput(Input)
 
-  const listed = (path: string, problem: { readonly message: string }) =>
-    workspace.list(path).pipe(
-      Effect.map(({ entries, truncated }) => refusal(problem, { entries, truncated })),
-      Effect.catch((error) => Effect.succeed(refusal(error)))
-    )
+  const listed = (path: string) =>
+    Effect.match(workspace.list(path), {
+      onSuccess: ({ entries, truncated }): ToolOutcome => ({
+        status: "success",
+        summary: `${entries.length}${truncated ? " or more" : ""} entries of a folder`,
+        output: { path: pathInside(path) ?? "", entries: [...entries], truncated }
+      }),
+      onFailure: (error) => refusal(error)
+    })
 
   return {
     llm: llmView(
       "choir.fs.read",
-      "Read a text file of the workspace. Give at most one of head, tail and lines. A long file is cut: read on with lines. Its version counts as seen afterwards, so that choir-fs-write may change it.",
-      Input
+      'Read a text file with line numbers, or list a folder. A long file comes in parts. Example: {"path":"src/a.ts","offset":120,"limit":60}',
+      Schema.Struct(Offered)
     ),
     effect: "none",
     lanes: "both",
@@ -91,8 +123,7 @@ export const fsRead: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
         run: () =>
           Effect.matchEffect(workspace.read(input.path), {
             onSuccess: (file) => Effect.succeed(show(file, input)),
-            onFailure: (error) =>
-              error.reason === "folder" ? listed(input.path, error) : Effect.succeed(refusal(error))
+            onFailure: (error) => (error.reason === "folder" ? listed(input.path) : Effect.succeed(refusal(error)))
           })
       }
     })

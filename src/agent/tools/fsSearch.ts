@@ -4,82 +4,98 @@ import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRun
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { decodeInput, lockOn, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "./external.ts"
+import { PROCESS_GRACE_MS } from "./external.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
+import { argument, scopeOf, SEARCH_TIMEOUT_MS, searchFailed, shownPath } from "./ripgrep.ts"
 
-/** How long a search may take (E12). */
-const SEARCH_TIMEOUT_MS = 30_000
-/** Matches that a search returns. */
-export const SEARCH_MATCHES_MAX = 200
-/** Characters of a matching line that a search returns. */
+/** Matching lines, or names of files, that a search returns, and bytes of their text. */
+export const SEARCH_MATCHES_MAX = 100
+export const SEARCH_BYTES_MAX = 20 * 1024
+/** Characters of a line that a search returns. */
 export const SEARCH_LINE_CHARS_MAX = 400
-/** Characters of a search's pattern and of its glob. */
-const SEARCH_PATTERN_CHARS_MAX = 4096
-
-const argument = (description: string) =>
-  Schema.NonEmptyString.check(Schema.isMaxLength(SEARCH_PATTERN_CHARS_MAX))
-    .annotate({ description })
-    .check(Schema.makeFilter((text) => !text.includes("\0") || "it holds a NUL byte"))
+/** Lines around each match. */
+const SEARCH_CONTEXT_MAX = 20
 
 const Input = Schema.Struct({
-  pattern: argument("A regular expression (Rust syntax), matched line by line"),
-  path: Schema.optionalKey(Schema.String.annotate({ description: "A file or folder. Default: the whole workspace" })),
-  glob: Schema.optionalKey(argument("Only files whose path matches, such as *.ts or !dist"))
+  pattern: argument("A regular expression, matched line by line"),
+  path: Schema.optionalKey(Schema.String.annotate({ description: "A file or folder. Default: all" })),
+  glob: Schema.optionalKey(argument("Only such files: *.ts or !dist")),
+  context: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: SEARCH_CONTEXT_MAX })).annotate({
+      description: "Lines around each match. Default 0"
+    })
+  ),
+  ignore_case: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether to ignore case" })),
+  files_only: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether to give only names of files" }))
 })
 type Input = typeof Input.Type
 
 const Bytes = Schema.Union([Schema.Struct({ text: Schema.String }), Schema.Struct({ bytes: Schema.String })])
 
 /** One line of ripgrep's JSON output. Lines of other types do not decode, nor does one that was cut. */
-const Match = Schema.fromJsonString(
+const Found = Schema.fromJsonString(
   Schema.Struct({
-    type: Schema.Literal("match"),
+    type: Schema.Literals(["match", "context"]),
     data: Schema.Struct({ path: Bytes, lines: Bytes, line_number: Schema.Natural })
   })
 )
-const decodeMatch = Schema.decodeUnknownOption(Match)
+type Found = typeof Found.Type
+const decodeFound = Schema.decodeUnknownOption(Found)
 
 const textOf = (bytes: typeof Bytes.Type): string =>
   "text" in bytes ? bytes.text : Buffer.from(bytes.bytes, "base64").toString("utf8")
 
 /** Nothing of it is the model's but the pattern and the glob, and neither can be taken for an option. */
-const argvOf = ({ pattern, glob }: Input, where: "." | "-"): ReadonlyArray<string> => [
+const argvOf = (
+  { context = 0, files_only, glob, ignore_case, pattern }: Input,
+  where: "." | "-"
+): ReadonlyArray<string> => [
   "--json",
-  "--no-config",
-  "--no-follow",
-  "--one-file-system",
-  "--hidden",
-  "--no-ignore-global",
-  "--no-ignore-parent",
-  "--no-require-git",
   "--sort=path",
-  `--max-count=${SEARCH_MATCHES_MAX + 1}`,
+  `--max-count=${files_only === true ? 1 : SEARCH_MATCHES_MAX + 1}`,
   `--max-filesize=${WORKSPACE_FILE_BYTES_MAX}`,
-  ...(glob === undefined ? [] : [`--glob=${glob}`]),
-  "--glob=!.git",
-  "--glob=!.choirtmp",
+  ...(context > 0 && files_only !== true ? [`--context=${context}`] : []),
+  ...(ignore_case === true ? ["--ignore-case"] : []),
+  ...scopeOf(glob),
   "--",
   pattern,
   where
 ]
 
+/** Lines up to the limits of matches and bytes. */
+const limited = (lines: ReadonlyArray<Found>, textOfLine: (line: Found) => string): ReadonlyArray<Found> => {
+  let [matches, bytes] = [0, 0]
+  const end = lines.findIndex((line) => {
+    matches += line.type === "match" ? 1 : 0
+    bytes += Buffer.byteLength(textOfLine(line))
+    return matches > SEARCH_MATCHES_MAX || bytes > SEARCH_BYTES_MAX
+  })
+  return end === -1 ? lines : lines.slice(0, end)
+}
+
+const countOf = (count: number, more: boolean, noun: string): string =>
+  count === 1 && !more ? `1 ${noun}` : `${count}${more ? " or more" : ""} ${noun}s`
+
 /** `shown` turns the path that ripgrep printed into one of the workspace. */
-const outcomeOf = (result: ProcessResult, shown: (path: string) => string): ToolOutcome => {
-  const found = result.stdout.text.split("\n").flatMap((line) => Option.toArray(decodeMatch(line)))
-  const matches = found.slice(0, SEARCH_MATCHES_MAX).map(({ data }) => ({
-    path: shown(textOf(data.path)),
-    line: data.line_number,
-    text: textOf(data.lines).slice(0, SEARCH_LINE_CHARS_MAX).trimEnd().toWellFormed()
-  }))
-  const truncated = found.length > matches.length || result.stdout.dropped > 0 || result.timed_out
-  if (matches.length === 0 && (truncated || result.exit_code !== 1)) {
-    const why = result.timed_out ? "it took too long; give a path or a glob" : result.stderr.text
-    return refusal({
-      message: `the search failed: ${why.slice(0, TOOL_STDERR_CHARS_MAX) || "its output is too large"}`
-    })
+const outcomeOf = (result: ProcessResult, { files_only }: Input, shown: (path: string) => string): ToolOutcome => {
+  const found = result.stdout.text.split("\n").flatMap((line) => Option.toArray(decodeFound(line)))
+  const pathOf = ({ data }: Found) => shown(textOf(data.path)).toWellFormed()
+  const lineOf = ({ data }: Found) => textOf(data.lines).slice(0, SEARCH_LINE_CHARS_MAX).trimEnd().toWellFormed()
+  const kept = limited(found, files_only === true ? pathOf : (line) => pathOf(line) + lineOf(line))
+  const truncated = found.length > kept.length || result.stdout.dropped > 0 || result.timed_out
+  if (kept.length === 0 && (truncated || result.exit_code !== 1)) return searchFailed(result)
+  if (files_only === true) {
+    const paths = kept.map(pathOf)
+    return { status: "success", summary: countOf(paths.length, truncated, "file"), output: { paths, truncated } }
   }
-  const summary = `${matches.length}${truncated ? " or more" : ""} matching lines`
-  return { status: "success", summary, output: { matches, truncated } }
+  const matches = kept.map((line) => ({
+    path: pathOf(line),
+    line: line.data.line_number,
+    text: lineOf(line),
+    ...(line.type === "context" ? { context: true } : {})
+  }))
+  const hits = kept.filter(({ type }) => type === "match").length
+  return { status: "success", summary: countOf(hits, truncated, "matching line"), output: { matches, truncated } }
 }
 
 /** `rg` is the path of the ripgrep binary. */
@@ -93,7 +109,7 @@ export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner |
     const inFolder = Effect.fnUntraced(function* (input: Input, { call_id }: ToolContext) {
       const { path, cwd } = yield* workspace.folder(input.path ?? ".")
       const result = yield* processes.run(call_id, { command: rg, args: argvOf(input, "."), cwd, timeout_ms })
-      return outcomeOf(result, (name) => name.replace(/^\.\//u, path === "" ? "" : `${path}/`))
+      return outcomeOf(result, input, shownPath(path))
     }, Effect.scoped)
 
     /** A file comes in by standard input, since ripgrep would follow a link that it is given by name. */
@@ -101,13 +117,13 @@ export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner |
       const { path, bytes } = yield* workspace.read(input.path ?? ".")
       const args = argvOf(input, "-")
       const result = yield* processes.run(call_id, { command: rg, args, cwd: workspace.root, stdin: bytes, timeout_ms })
-      return outcomeOf(result, () => path)
+      return outcomeOf(result, input, () => path)
     })
 
     return {
       llm: llmView(
         "choir.fs.search",
-        "Search the files of the workspace for a pattern. Ignored files (.gitignore), binary files and links are left out.",
+        'Search the text of files, without those that git ignores. Example: {"pattern":"class \\\\w+Error","glob":"*.ts"}',
         Input
       ),
       effect: "none",

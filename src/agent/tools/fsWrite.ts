@@ -1,68 +1,51 @@
 /** choir.fs.write: creates a file of the workspace or changes one whose newest version the lane has seen (E10). */
-import { Effect, Result, Schema, TextDiff } from "effect"
-import { Workspace, type WorkspaceFile, type WorkspaceWrite } from "#src/agent/workspace/Workspace.ts"
-import { countLines, cutToJsonBytes, endsInNewline, isText, lineOffset } from "./fileText.ts"
-import { decodeInput, lockOn, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
+import { Effect, Result, Schema } from "effect"
+import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
+import { linesOf } from "./fileChange.ts"
+import { countLines, endsInNewline, isText, lineOffset, withLineEndsOf } from "./fileText.ts"
+import { FILE_TOOL_TIMEOUT_MS, guardedWrite, type Propose, refuse, type WriteRefused } from "./guardedWrite.ts"
+import { decodeInput, lockOn, type Tool } from "./Tool.ts"
 
-/** Of a refused write's diff, what the model is shown. */
-const WRITE_DIFF_BYTES_MAX = 4 * 1024
-/** Edits that the diff of a refused write looks for before it settles for a coarser one. */
-const WRITE_DIFF_EDITS_MAX = 500
-
-const SENTENCES = {
-  unseen: "exists and was not read by you yet. Read it first with choir-fs-read, then write.",
-  stale:
-    "has changed since you last read or wrote it. Read it again before you write; the diff shows what this write would have changed in it.",
-  missing: "does not exist, so it has no lines. Create it with the mode overwrite.",
-  not_text: "is binary, or not UTF-8, and has no lines. Use the mode overwrite, or choir-exec.",
-  no_such_line: "has fewer lines than that. Give a line from 1 to the last one; insert also takes the one after it."
-} as const
-
-class WriteRefused extends Schema.TaggedError<WriteRefused>()("WriteRefused", {
-  path: Schema.String,
-  reason: Schema.Literals(Object.keys(SENTENCES) as Array<keyof typeof SENTENCES>),
-  details: Schema.Struct({
-    sha256: Schema.optionalKey(Schema.String),
-    lines_total: Schema.optionalKey(Schema.Natural),
-    diff: Schema.optionalKey(Schema.String)
-  })
-}) {
-  override get message() {
-    return `${this.path} ${SENTENCES[this.reason]}`
-  }
-}
-
-/** A short unified diff, or `undefined` when there are no lines to compare. */
-const diffOf = (path: string, before: Uint8Array, after: Uint8Array): string | undefined => {
-  if (!isText(before) || !isText(after)) return undefined
-  const [from, to] = [Buffer.from(before).toString("utf8"), Buffer.from(after).toString("utf8")]
-  const edits = TextDiff.lines(from, to, { maxEdits: WRITE_DIFF_EDITS_MAX })
-  return cutToJsonBytes(TextDiff.unified(edits, { fromFile: path }), WRITE_DIFF_BYTES_MAX)
-}
-
-/** A file tool's deadline; a read or write of the largest file takes far less (E12). */
-export const FILE_TOOL_TIMEOUT_MS = 10_000
+/** Lines around a wrong number that a refused write shows. */
+const SHOWN_AROUND = 3
+/** Places of a text that a refused write lists. */
+const PLACES_MAX = 10
 
 const LineNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
 const Input = Schema.Struct({
-  path: Schema.String.annotate({ description: "Relative to the workspace; missing folders are made" }),
-  content: Schema.String.annotate({ description: "The text; of the whole file, or of the part that mode puts there" }),
+  path: Schema.String.annotate({ description: "Relative to the workspace" }),
+  content: Schema.String.annotate({ description: "The text to put there" }),
   mode: Schema.Literals(["overwrite", "append", "insert", "replace"]).annotate({
-    description: "insert puts content before line; replace puts it in place of the lines line to end_line"
+    description: "insert and replace need line and expect"
   }),
-  line: Schema.optionalKey(LineNumber.annotate({ description: "From 1; for insert and replace" })),
-  end_line: Schema.optionalKey(LineNumber.annotate({ description: "Inclusive; for replace. Default: line" }))
+  line: Schema.optionalKey(
+    LineNumber.annotate({ description: "The line before which to insert, or the first to replace" })
+  ),
+  end_line: Schema.optionalKey(LineNumber.annotate({ description: "The last to replace. Default: line" })),
+  expect: Schema.optionalKey(
+    Schema.String.annotate({ description: "Present text of line, and of lines after it until it is unique" })
+  ),
+  expect_end: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "The same of end_line, and of lines before it"
+    })
+  )
 }).check(
-  Schema.makeFilter(({ mode, line, end_line }) => {
-    const byLine = mode === "insert" || mode === "replace"
-    if (byLine && line === undefined) return { path: ["line"], issue: `mode ${mode} needs a line` }
-    if (!byLine && line !== undefined) return { path: ["line"], issue: `mode ${mode} takes no line` }
-    if (mode !== "replace" && end_line !== undefined)
-      return { path: ["end_line"], issue: `mode ${mode} takes no end_line` }
-    return end_line !== undefined && end_line < (line ?? 1)
-      ? { path: ["end_line"], issue: "end_line is before line" }
+  Schema.makeFilter(({ mode, line, end_line, expect, expect_end }) => {
+    if (mode === "overwrite" || mode === "append") {
+      const needless = Object.entries({ line, end_line, expect, expect_end }).find(([, value]) => value !== undefined)
+      return needless === undefined ? undefined : { path: [needless[0]], issue: `mode ${mode} takes no ${needless[0]}` }
+    }
+    if (line === undefined) return { path: ["line"], issue: `mode ${mode} needs a line` }
+    if (expect === undefined)
+      return { path: ["expect"], issue: `mode ${mode} needs expect, the present text of line ${line}` }
+    if (mode === "insert" && (end_line !== undefined || expect_end !== undefined))
+      return { path: ["end_line"], issue: "mode insert takes no end_line" }
+    if ((end_line ?? line) < line) return { path: ["end_line"], issue: "end_line is before line" }
+    return (end_line ?? line) > line && expect_end === undefined
+      ? { path: ["expect_end"], issue: `it is missing: give the present text of line ${end_line}` }
       : undefined
   })
 )
@@ -73,60 +56,71 @@ const NEWLINE = Buffer.from("\n")
 const asLines = (bytes: Uint8Array): Uint8Array =>
   bytes.length === 0 || endsInNewline(bytes) ? bytes : Buffer.concat([bytes, NEWLINE])
 
-const spliced = (file: WorkspaceFile, input: Input, content: Uint8Array): Result.Result<Uint8Array, WriteRefused> => {
+/** A text as whole lines of a file. */
+const wholeLines = (file: Uint8Array, text: string): Buffer =>
+  Buffer.from(withLineEndsOf(file, text.endsWith("\n") ? text : `${text}\n`))
+
+/** The first lines at which a text of whole lines stands. A last line that has no line break counts as one that has. */
+const placesOf = (file: Buffer, lines: Buffer): ReadonlyArray<number> => {
+  const places: Array<number> = []
+  let [line, counted] = [1, 0]
+  for (let at = file.indexOf(lines); at !== -1 && places.length < PLACES_MAX; at = file.indexOf(lines, at + 1)) {
+    if (at > 0 && !endsInNewline(file.subarray(0, at))) continue
+    line += countLines(file.subarray(counted, at))
+    counted = at
+    places.push(line)
+  }
+  return places
+}
+
+/** Why a text does not stand at a line, or not there alone; numbers of an older version then harm nothing. */
+const misplaced = (
+  { path, bytes }: WorkspaceFile,
+  text: string,
+  lineOf: (lines: number) => number,
+  reason: "unexpected" | "unexpected_end"
+): Result.Result<never, WriteRefused> | undefined => {
+  const lines = wholeLines(bytes, text)
+  const line = lineOf(countLines(lines))
+  const file = Buffer.from(asLines(bytes))
+  const offset = lineOffset(file, line)
+  const places = placesOf(file, lines)
+  if (line >= 1 && file.subarray(offset, offset + lines.length).equals(lines))
+    return places.length === 1 ? undefined : refuse(path, "ambiguous", { lines: places })
+  const near = places[0] ?? Math.max(1, line)
+  const range = { first: Math.max(1, near - SHOWN_AROUND), last: Math.min(countLines(bytes), near + SHOWN_AROUND) }
+  return refuse(path, reason, { nearest: linesOf(bytes, range) })
+}
+
+const spliced = (file: WorkspaceFile, input: Input): Result.Result<Uint8Array, WriteRefused> => {
   const { path, bytes } = file
-  if (!isText(bytes)) return Result.fail(new WriteRefused({ path, reason: "not_text", details: {} }))
+  if (!isText(bytes)) return refuse(path, "not_text")
   const lines_total = countLines(bytes)
-  const first = input.line ?? 1
-  const next = input.mode === "insert" ? first : (input.end_line ?? first) + 1
-  if (next > lines_total + 1) {
-    return Result.fail(new WriteRefused({ path, reason: "no_such_line", details: { lines_total } }))
-  }
-  const head = asLines(bytes.subarray(0, lineOffset(bytes, first)))
-  const tail = bytes.subarray(lineOffset(bytes, next))
+  const { line: first = 1, end_line: last = first } = input
+  if (last > lines_total) return refuse(path, "no_such_line", { lines_total })
+  const misfit =
+    misplaced(file, input.expect ?? "", () => first, "unexpected") ??
+    (input.expect_end === undefined
+      ? undefined
+      : misplaced(file, input.expect_end, (count) => last - count + 1, "unexpected_end"))
+  if (misfit !== undefined) return misfit
+  const head = bytes.subarray(0, lineOffset(bytes, first))
+  const tail = bytes.subarray(lineOffset(bytes, input.mode === "insert" ? first : last + 1))
   // A last line that had no newline keeps none when it is replaced.
-  const bare = input.mode === "replace" && tail.length === 0 && !endsInNewline(bytes)
-  return Result.succeed(Buffer.concat([head, bare ? content : asLines(content), tail]))
+  const isBare = input.mode === "replace" && tail.length === 0 && !endsInNewline(bytes)
+  const isAsGiven = isBare || input.content === ""
+  const content = isAsGiven ? Buffer.from(withLineEndsOf(bytes, input.content)) : wholeLines(bytes, input.content)
+  return Result.succeed(Buffer.concat([head, content, tail]))
 }
 
-const proposed = (file: WorkspaceFile, input: Input): Result.Result<Uint8Array, WriteRefused> => {
-  const content = Buffer.from(input.content)
-  if (input.mode === "overwrite") return Result.succeed(content)
-  return input.mode === "append" ? Result.succeed(Buffer.concat([file.bytes, content])) : spliced(file, input, content)
-}
-
-/** The bytes after the write, or why there must be none. A version that the lane has not seen is never written over. */
-const change = (input: Input, context: ToolContext) => {
-  return (current: WorkspaceFile | undefined): Result.Result<Uint8Array, WriteRefused> => {
-    if (current === undefined) {
-      return input.line === undefined
-        ? Result.succeed(Buffer.from(input.content))
-        : Result.fail(new WriteRefused({ path: input.path, reason: "missing", details: {} }))
-    }
-    const { path, bytes, sha256 } = current
-    const seen = context.seen(path)
-    const after = proposed(current, input)
-    if (seen === sha256) return after
-    const diff = seen === undefined || Result.isFailure(after) ? undefined : diffOf(path, bytes, after.success)
-    return Result.fail(
-      new WriteRefused({
-        path,
-        reason: seen === undefined ? "unseen" : "stale",
-        details: diff === undefined ? { sha256 } : { sha256, diff }
-      })
-    )
+const proposed =
+  (input: Input): Propose =>
+  (file) => {
+    const content = Buffer.from(input.content)
+    if (file === undefined) return input.line === undefined ? Result.succeed(content) : refuse(input.path, "missing")
+    if (input.mode === "overwrite") return Result.succeed(content)
+    return input.mode === "append" ? Result.succeed(Buffer.concat([file.bytes, content])) : spliced(file, input)
   }
-}
-
-const outcomeOf = (write: WorkspaceWrite): ToolOutcome => {
-  const created = write.before === undefined
-  return {
-    status: "success",
-    summary: `${created ? "created" : write.before === write.after ? "left unchanged" : "changed"} ${write.path}`,
-    output: { path: write.path, created, sha256: write.after },
-    writes: [write]
-  }
-}
 
 export const fsWrite: Effect.Effect<Tool, never, Workspace> = Effect.gen(function* () {
   const workspace = yield* Workspace
@@ -134,7 +128,7 @@ export const fsWrite: Effect.Effect<Tool, never, Workspace> = Effect.gen(functio
   return {
     llm: llmView(
       "choir.fs.write",
-      "Create a text file in the workspace, or change one. An existing file must have been read before, in its newest version; after your own write you need not read it again.",
+      "Create, overwrite or append to a text file, or change its lines, for which choir-fs-edit is better. Read an existing file first.",
       Input
     ),
     effect: "workspace",
@@ -145,11 +139,7 @@ export const fsWrite: Effect.Effect<Tool, never, Workspace> = Effect.gen(functio
       return {
         locks: [yield* lockOn(input.path, "X")],
         timeout_ms: FILE_TOOL_TIMEOUT_MS,
-        run: (context) =>
-          Effect.match(workspace.update(input.path, change(input, context)), {
-            onSuccess: outcomeOf,
-            onFailure: (error) => refusal(error, error._tag === "WriteRefused" ? error.details : {})
-          })
+        run: (context) => guardedWrite(workspace, context, input.path, proposed(input))
       }
     })
   }

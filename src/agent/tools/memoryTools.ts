@@ -56,8 +56,10 @@ interface Found {
 
 const MEMORY_QUERY = llmView(
   "choir.memory.query",
-  "Search what happened in this session, as far back as it goes: by words, or by the hash of an event. The newest hits come first.",
-  LogQuery
+  "Search all of this session, also what left your context, the newest first. By hash you get more of an event.",
+  LogQuery.mapFields(({ before_rev, limit, mode, query }) => ({ mode, query, limit, before_rev }), {
+    unsafePreserveChecks: true
+  })
 )
 
 /** The tool whose result an event is, as the output named it that proposed the call. */
@@ -184,7 +186,7 @@ export const memoryQuery = (
 export const memoryCompact = (request: (lane: LaneId) => Effect.Effect<void>): Tool => ({
   llm: llmView(
     "choir.memory.compact",
-    "Fold the oldest events of your context into your reference summary. It happens in the background; continue meanwhile.",
+    "Fold the oldest part of your context into your reference summary, in the background; continue meanwhile.",
     Schema.Struct({})
   ),
   effect: "none",

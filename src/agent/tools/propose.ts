@@ -61,39 +61,71 @@ const outcomeOf = ({ approval_id, status }: AskedApproval): ToolOutcome => ({
 interface Kind {
   readonly kind: ProposalKind
   readonly description: string
+  /** The input as models see it. What is in it is checked as a whole, with words on every mistake. */
+  readonly view: Schema.Top
   readonly input: Schema.Decoder<unknown>
 }
+
+const reason = Schema.String.annotate({ description: "Why, for the person who decides" })
+const someObjects = (description: string) =>
+  Schema.Array(Schema.Record(Schema.String, Schema.Json)).annotate({ description })
+const anObject = (description: string) => Schema.Record(Schema.String, Schema.Json).annotate({ description })
 
 const KINDS: ReadonlyArray<Kind> = [
   {
     kind: "tool",
     description:
-      "Propose a new tool for yourself, or a new version of one. A person reads all of it and decides. Give the executable as a file tools/<name> (a script with a #! line that reads its JSON input from standard input and prints JSON); without one a person writes it.",
+      "Propose a tool for yourself, new or changed; a person decides. Without files a person writes the program.",
+    view: Schema.Struct({
+      manifest: anObject(
+        '{"llm":{"name","description","input_schema"},"runtime":{"exec_path","effect":"none", "workspace" or "external"}}'
+      ),
+      files: Schema.optionalKey(
+        someObjects('[{"path":"tools/<exec_path>","content"}]: a program that reads and prints JSON')
+      ),
+      reason
+    }),
     input: ProposedTool
   },
   {
     kind: "skill",
-    description: "Propose a new skill for yourself, or a new version of one, as a SkillSpec. A person decides.",
+    description: "Propose a skill for yourself, new or changed; a person decides.",
+    view: Schema.Struct({
+      spec: anObject(
+        'The SkillSpec: {"name","description","initial_state","max_steps","states":{"a":{"objective","allowed_tools","transitions":[{"on","to"}]},"z":{"terminal":true}}}'
+      ),
+      reason
+    }),
     input: ProposedSkill
   },
   {
     kind: "config_change",
-    description:
-      "Propose another value in choird's configuration: /budgets/<name>, or llm, core_llm and voice_profile of /agents/<your id>/defaults. A person decides.",
+    description: "Propose a change of the configuration; a person decides.",
+    view: Schema.Struct({
+      change: someObjects(
+        '[{"op":"set" or "remove","path":"/budgets/turn_max_steps","value":30}], or llm, core_llm, voice_profile of /agents/<your id>/defaults'
+      ),
+      reason
+    }),
     input: ProposedConfigChange
   },
   {
     kind: "repo_change",
     description:
-      "Propose to merge a branch that you pushed to your own repository. It must hold the newest commit of the configured ref. A person reads the difference and decides.",
+      "Propose to merge a branch of your repository that is up to date with its configured ref; a person decides.",
+    view: Schema.Struct({
+      branch: Schema.String.annotate({ description: "proposal/<session id>/<description>" }),
+      commit: Schema.String.annotate({ description: "The full id of its newest commit" }),
+      reason
+    }),
     input: ProposedRepoChange
   }
 ]
 
-const proposeTool = ({ description, input, kind }: Kind, submit: Submit): Tool => {
+const proposeTool = ({ description, input, kind, view }: Kind, submit: Submit): Tool => {
   const decode = decodeInput(input)
   return {
-    llm: llmView(`choir.propose.${kind}`, description, input),
+    llm: llmView(`choir.propose.${kind}`, description, view),
     effect: "none",
     lanes: "both",
     readOnly: true,
@@ -119,7 +151,7 @@ const whereTo = ({ repo, session_id }: ProposalPlace): string => {
   const { ref, url } = repo
   // A folder of the host is in no sandbox.
   return url.startsWith("/")
-    ? ` Your repository is a folder of choird's host, ${url}, which you cannot push to: use the other choir.propose tools.`
+    ? ` Your repository is a folder of choird's host, ${url}, which you cannot push to: use the other choir-propose tools.`
     : ` Your repository is ${url}, its configured ref ${ref}. Clone it with git, commit on a branch proposal/${session_id}/<description>, and push that branch.`
 }
 

@@ -40,11 +40,11 @@ const inputs = (skills: SkillBook): string => {
 const inputOf = (skills: SkillBook) =>
   Schema.Struct({
     skill: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)).annotate({
-      description: "The name of the skill"
+      description: "Its name"
     }),
     input: Schema.optionalKey(
       Schema.Record(Schema.String, Schema.Json).annotate({
-        description: `What the skill is to be given, by its JSON Schema. ${inputs(skills)}`
+        description: `By the skill's JSON Schema. ${inputs(skills)}`
       })
     )
   })
@@ -54,11 +54,7 @@ export const skillStart = (skills: SkillBook): ControlTool => {
   const Input = inputOf(skills)
   const decode = decodeInput(Input)
   return {
-    llm: llmView(
-      SKILL_START,
-      "Begin a skill: from then on you get one step at a time, with the tools of that step. One skill at a time.",
-      Input
-    ),
+    llm: llmView(SKILL_START, "Begin a skill, which gives you one step at a time with the tools of that step.", Input),
     lanes: "both",
     command: (raw, call_id, lane) =>
       Effect.map(decode(raw), (input) => ({ type: "StartSkill", lane, call_id, ...input }))

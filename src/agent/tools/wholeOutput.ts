@@ -1,8 +1,9 @@
-/** Where all of an output goes that is too long for its event: a file of the workspace, which choir.fs.read can show (R48). */
+/** Where all of an output goes that is too long for a prompt or its event: a file of the workspace, which choir.fs.read can show (R48). */
 import { createHash } from "node:crypto"
 import { Effect, type Schema } from "effect"
 import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { inlineResult, jsonBytes, TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
+import { resultFile, WHOLE_OUTPUT_BYTES_MAX, wholeOutputNote } from "#src/agent/model/prompt/toolText.ts"
 import type { Workspace } from "#src/agent/workspace/Workspace.ts"
 import type { ToolOutcome } from "./Tool.ts"
 
@@ -11,14 +12,12 @@ export const RESULT_FILES_MAX = 64
 /** The limit of these files together, in bytes. */
 const RESULT_FILES_BYTES_MAX = 64 * 1024 * 1024
 
-const FOLDER = ".choirtmp/results"
 /** Of an event's share, what the words about the file may take. */
 const NOTE_BYTES = 512
 /** A longer text of an output stands by itself in the file, so that its lines can be asked for. */
 const LONG_MEMBER_BYTES = 1024
 /** Deeper values are written without line breaks, since their indentation would be most of the file. */
 const INDENTED_LEVELS_MAX = 8
-const NAME_CHARS = 32
 
 type Members = Readonly<Record<string, Schema.Json>>
 
@@ -46,27 +45,32 @@ const fileOf = (output: Schema.Json) => {
   )
   const sha256 = createHash("sha256").update(bytes).digest("hex")
   // Named by what it holds: the same result of a repeated call stays the same (E11), and artifact_ref leads to its file.
-  return { bytes, sha256, path: `${FOLDER}/${sha256.slice(0, NAME_CHARS)}.${text === undefined ? "json" : "txt"}` }
+  return { bytes, sha256, path: resultFile(sha256, text !== undefined) }
+}
+
+/** The output as its event holds it, with the words about the file where it has a place for them, or is cut. */
+const withNote = (output: Schema.Json, note: string): Schema.Json => {
+  const isShort = jsonBytes(output) <= TOOL_RESULT_BYTES_MAX - NOTE_BYTES
+  const inline = isShort ? output : inlineResult(output, TOOL_RESULT_BYTES_MAX - NOTE_BYTES)
+  if (isObject(inline)) return Object.fromEntries([...Object.entries(inline), ["whole_output", note]])
+  return isShort ? inline : `${typeof inline === "string" ? inline : JSON.stringify(inline)}\n[${note}]`
 }
 
 /**
- * Cuts an output that does not fit its event, keeps all of it in a file, and says in the output which one. When the file cannot be
- * written the cut output stands alone.
+ * Keeps all of an output that prompts cannot show whole in a file, cuts it where it does not fit its event, and says in the output
+ * which file it is. When the file cannot be written the output stands alone.
  */
 export const keepWholeOutput = Effect.fnUntraced(function* (workspace: Workspace["Service"], outcome: ToolOutcome) {
   const { output } = outcome
-  if (output === undefined || jsonBytes(output) <= TOOL_RESULT_BYTES_MAX) return outcome
-  const cut = inlineResult(output, TOOL_RESULT_BYTES_MAX - NOTE_BYTES)
+  if (output === undefined || jsonBytes(output) <= WHOLE_OUTPUT_BYTES_MAX) return outcome
   const { bytes, path, sha256 } = fileOf(output)
   const limits = { files: RESULT_FILES_MAX, bytes: RESULT_FILES_BYTES_MAX }
   return yield* Effect.match(workspace.keep(path, bytes, limits), {
-    onSuccess: (): ToolOutcome => {
-      const note = `cut here; ${bytes.length} bytes are in ${path}: read it with choir-fs-read (head, tail or lines)`
-      const told = isObject(cut)
-        ? Object.fromEntries([...Object.entries(cut), ["whole_output", note]])
-        : `${typeof cut === "string" ? cut : JSON.stringify(cut)}\n[${note}]`
-      return { ...outcome, output: told, artifact_ref: sha256 }
-    },
-    onFailure: (): ToolOutcome => ({ ...outcome, output: cut })
+    onSuccess: (): ToolOutcome => ({
+      ...outcome,
+      output: withNote(output, wholeOutputNote(path)),
+      artifact_ref: sha256
+    }),
+    onFailure: (): ToolOutcome => ({ ...outcome, output: inlineResult(output) })
   })
 })

@@ -6,6 +6,7 @@ import { Option, Result, Schema } from "effect"
 import { SecretName } from "#schema/Ids.ts"
 import { ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
 import { type Problem, problemsOf, problemText } from "#src/shared/config/configProblems.ts"
+import { plainReason } from "#src/shared/config/plainReason.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
 import { BUILT_IN_TOOLS } from "./builtInTools.ts"
@@ -57,14 +58,6 @@ const keysAt = (path: string): ReadonlyArray<string> => {
   return path === "runtime" ? Object.keys(ToolRuntimeView.fields) : ["resource", "mode"]
 }
 
-const KINDS: Readonly<Record<string, string>> = {
-  array: "a list",
-  boolean: "true or false",
-  number: "a number",
-  object: "an object",
-  string: "a string"
-}
-
 const unknownKey = (path: string): string => {
   const dot = path.lastIndexOf(".")
   const key = path.slice(dot + 1)
@@ -72,21 +65,11 @@ const unknownKey = (path: string): string => {
   return `${JSON.stringify(key)} is not a known key${meant === undefined ? "" : `; did you mean ${meant}?`}`
 }
 
-const LENGTH = /^Expected a value with a length of at (least|most) (\d+)$/u
-
 /** A decoder's message as a person would say it. */
-const plain = ({ path, reason }: Problem): Problem => {
-  if (reason === "an unknown key" || reason.startsWith("an unknown key, ")) return { path, reason: unknownKey(path) }
-  if (reason === "Missing key") return { path, reason: "it is missing" }
-  const [, bound, length] = LENGTH.exec(reason) ?? []
-  if (bound !== undefined)
-    return { path, reason: bound === "least" ? "it must not be empty" : `it may be at most ${length} long` }
-  if (!reason.startsWith("Expected ")) return { path, reason }
-  const expected = reason.slice("Expected ".length).replace(/^a value /u, "")
-  const choices = expected.split(" | ")
-  const what = choices.length > 1 ? `one of ${choices.join(", ")}` : (KINDS[expected] ?? expected)
-  return { path, reason: `it must be ${what}` }
-}
+const plain = ({ path, reason }: Problem): Problem => ({
+  path,
+  reason: reason === "an unknown key" || reason.startsWith("an unknown key, ") ? unknownKey(path) : plainReason(reason)
+})
 
 /** The value of a JSON text, or the line on which a parser stopped. */
 const parse = (text: string): Result.Result<unknown, string> => {

@@ -38,8 +38,14 @@ const withSeen = (seen: ReadonlyMap<string, string>, files: ReadonlyArray<FileSe
 }
 
 /** The tools of Choir's own that read the workspace. A tool of the image may read whatever it likes. */
-const READERS: ReadonlySet<string> = new Set(["choir.exec", "choir.fs.read", "choir.fs.search"])
-const WRITERS: ReadonlySet<string> = new Set(["choir.exec", "choir.fs.write"])
+const READERS: ReadonlySet<string> = new Set([
+  "choir.exec",
+  "choir.fs.read",
+  "choir.fs.edit",
+  "choir.fs.search",
+  "choir.fs.find"
+])
+const WRITERS: ReadonlySet<string> = new Set(["choir.exec", "choir.fs.write", "choir.fs.edit"])
 
 const nameOf = ({ name }: OpenCall): string => name.replaceAll("-", ".")
 

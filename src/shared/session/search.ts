@@ -35,22 +35,24 @@ const problemOf = ({ mode, query }: { readonly mode: "keyword" | "hash"; readonl
 
 /** The query; the descriptions are for models. */
 export const LogQuery = Schema.Struct({
-  store: Schema.Literals(["working"]).annotate({
-    description: "working: what happened in this session, as far back as it goes",
-    message: "only the store working, the log of this session, can be searched in this version"
-  }),
+  store: Schema.Literals(["working"])
+    .annotate({
+      description: "working, the log of this session",
+      message: "only the store working, the log of this session, can be searched in this version"
+    })
+    .pipe(Schema.withDecodingDefaultKey(Effect.succeed("working" as const))),
   mode: Schema.Literals(["keyword", "hash"]).annotate({
-    description: "keyword: events that hold every word, in any case. hash: the event whose hash begins so"
+    description: "keyword: events with every word. hash: the event whose hash begins so"
   }),
   query: Schema.String.check(Schema.isNonEmpty(), Schema.isMaxLength(LOG_SEARCH_QUERY_CHARS_MAX)).annotate({
-    description: "Words, or at least 8 hex digits of a hash"
+    description: "Words, or 8 or more hex digits"
   }),
   limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LOG_SEARCH_HITS_MAX }))
     .annotate({ description: `The most hits. Default ${LOG_SEARCH_HITS}` })
     .pipe(Schema.withDecodingDefaultKey(Effect.succeed(LOG_SEARCH_HITS))),
   before_rev: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: REV_MAX })).annotate({
-      description: "Only events before this revision; next_before_rev of a result continues where it ended"
+      description: "Only events before this revision"
     })
   )
 }).check(

@@ -2,9 +2,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { fsRead } from "#src/agent/tools/fsRead.ts"
+import { fsRead, READ_BYTES_MAX, READ_LINES_MAX } from "#src/agent/tools/fsRead.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
-import { TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 
 const reader = Effect.gen(function* () {
   const { root } = yield* temporaryWorkspace
@@ -54,7 +53,12 @@ describe("choir.fs.read", () => {
         [{ tail: 2 }, "4\n5", 4, 5],
         [{ tail: 9 }, "1\n2\n3\n4\n5", 1, 5],
         [{ lines: "2-3" }, "2\n3\n", 2, 3],
-        [{ lines: "5-100" }, "5", 5, 5]
+        [{ lines: "5-100" }, "5", 5, 5],
+        [{ offset: 4 }, "4\n5", 4, 5],
+        [{ offset: 2, limit: 2 }, "2\n3\n", 2, 3],
+        [{ limit: 1 }, "1\n", 1, 1],
+        [{ offset: -2 }, "4\n5", 4, 5],
+        [{ offset: -9, limit: 1 }, "1\n", 1, 1]
       ]
       const whole = yield* read({ path: "file" })
       for (const [part, content, first_line, last_line] of expected) {
@@ -63,7 +67,7 @@ describe("choir.fs.read", () => {
         assert.deepStrictEqual(reads, whole.reads)
       }
       const beyond = yield* read({ path: "file", lines: "6-7" })
-      assert.deepStrictEqual([beyond.status, beyond.summary], ["error", "file has 5 lines; there are none at 6-7"])
+      assert.deepStrictEqual([beyond.status, beyond.summary], ["error", "file has 5 lines; there is none at 6-7"])
     })
   )
 
@@ -79,19 +83,22 @@ describe("choir.fs.read", () => {
     })
   )
 
-  it.effect("R48 cuts at a line what would not fit into an event, and says where", () =>
+  it.effect("cuts at a line what is more than one call may read, and says where", () =>
     Effect.gen(function* () {
       const { put, read } = yield* reader
       put("file", `${"é\u0001".repeat(30)}\n`.repeat(20_000))
-      const { output } = yield* read({ path: "file", lines: "11-20000" })
-      assert.isBelow(Buffer.byteLength(JSON.stringify(output)), TOOL_RESULT_BYTES_MAX)
+      const { output } = yield* read({ path: "file", offset: 11 })
       const { content, last_line, truncated } = output as Record<string, unknown>
+      assert.isAtMost(Buffer.byteLength(JSON.stringify(content)), READ_BYTES_MAX)
       assert.strictEqual(truncated, true)
       assert.strictEqual((content as string).split("\n").length - 1, (last_line as number) - 10)
       put("line", "💥".repeat(200_000))
       const single = (yield* read({ path: "line" })).output as Record<string, unknown>
       assert.isTrue((single["content"] as string).isWellFormed())
       assert.deepInclude(single, { truncated: true, last_line: 1, lines_total: 1 })
+      put("short", "x\n".repeat(9000))
+      for (const part of [{}, { limit: 9000 }, { lines: "1-9000" }, { head: 9000 }])
+        assert.deepInclude((yield* read({ path: "short", ...part })).output, { last_line: READ_LINES_MAX })
     })
   )
 
@@ -108,15 +115,26 @@ describe("choir.fs.read", () => {
     })
   )
 
-  it.effect("lists a folder in its error", () =>
+  it.effect("says what an image is, which nobody can read as text", () =>
+    Effect.gen(function* () {
+      const { put, read } = yield* reader
+      put("a.png", Buffer.from("\x89PNG\r\n\x1a\n\0rest", "latin1"))
+      assert.match(
+        (yield* read({ path: "a.png" })).summary,
+        /^a\.png is a PNG image of 13 bytes\. You cannot see images/u
+      )
+    })
+  )
+
+  it.effect("lists a folder", () =>
     Effect.gen(function* () {
       const { root, put, read } = yield* reader
       mkdirSync(join(root, "folder"))
       put("folder/file", "")
-      const { status, output } = yield* read({ path: "folder" })
-      assert.strictEqual(status, "error")
-      assert.deepInclude(output, { entries: ["file"], truncated: false })
-      assert.deepInclude((yield* read({ path: "." })).output, { entries: ["folder/"] })
+      const { status, output } = yield* read({ path: "./folder/" })
+      assert.strictEqual(status, "success")
+      assert.deepStrictEqual(output, { path: "folder", entries: ["file"], truncated: false })
+      assert.deepInclude((yield* read({ path: "." })).output, { path: "", entries: ["folder/"] })
     })
   )
 
@@ -138,6 +156,8 @@ describe("choir.fs.read", () => {
         { path: "../x" },
         { path: "a", head: 0 },
         { path: "a", head: 1, tail: 1 },
+        { path: "a", offset: 1, tail: 1 },
+        { path: "a", offset: 0 },
         { path: "a", lines: "3" },
         { path: "a", lines: "0-1" },
         "a",
@@ -161,12 +181,7 @@ describe("choir.fs.read", () => {
         [["file:b", "S"]]
       )
       assert.deepStrictEqual([tool.llm.name, tool.effect, tool.readOnly], ["choir.fs.read", "none", true])
-      assert.deepStrictEqual(Object.keys(tool.llm.input_schema["properties"] as object), [
-        "path",
-        "head",
-        "tail",
-        "lines"
-      ])
+      assert.deepStrictEqual(Object.keys(tool.llm.input_schema["properties"] as object), ["path", "offset", "limit"])
     })
   )
 })

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { rgPath } from "@vscode/ripgrep"
 import { Effect } from "effect"
-import { fsSearch, SEARCH_LINE_CHARS_MAX, SEARCH_MATCHES_MAX } from "#src/agent/tools/fsSearch.ts"
+import { fsSearch, SEARCH_BYTES_MAX, SEARCH_LINE_CHARS_MAX, SEARCH_MATCHES_MAX } from "#src/agent/tools/fsSearch.ts"
 import { laneThatSaw, OUTSIDE_TEXT, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 const searcher = Effect.gen(function* () {
@@ -101,12 +101,37 @@ describe("choir.fs.search", () => {
   it.live("R48 bounds matches and lines, and says so", () =>
     Effect.gen(function* () {
       const { search, put } = yield* searcher
-      put("many", `needle ${"x".repeat(5000)}\n`.repeat(1000))
+      put("many", `needle ${"x".repeat(60)}\n`.repeat(1000))
       const { output, summary } = yield* search({ pattern: "needle" })
       const { matches, truncated } = output as { matches: ReadonlyArray<{ text: string }>; truncated: boolean }
       assert.deepStrictEqual([matches.length, truncated], [SEARCH_MATCHES_MAX, true])
-      assert.strictEqual(matches[0]?.text.length, SEARCH_LINE_CHARS_MAX)
-      assert.strictEqual(summary, "200 or more matching lines")
+      assert.strictEqual(summary, "100 or more matching lines")
+      put("many", `needle ${"x".repeat(5000)}\n`.repeat(1000))
+      const long = (yield* search({ pattern: "needle" })).output as typeof output & { matches: typeof matches }
+      assert.strictEqual(long.matches[0]?.text.length, SEARCH_LINE_CHARS_MAX)
+      assert.isBelow(long.matches.length * SEARCH_LINE_CHARS_MAX, SEARCH_BYTES_MAX)
+    })
+  )
+
+  it.live("shows the lines around a match, ignores case and names files alone where it is asked to", () =>
+    Effect.gen(function* () {
+      const { search, put } = yield* searcher
+      put("a", "one\nNeedle\nthree\nfour\n")
+      put("b", "needle\nneedle\n")
+      const around = yield* search({ pattern: "Needle", context: 1 })
+      assert.deepStrictEqual(around.output, {
+        matches: [
+          { ...match("a", 1, "one"), context: true },
+          match("a", 2, "Needle"),
+          { ...match("a", 3, "three"), context: true }
+        ],
+        truncated: false
+      })
+      assert.strictEqual(around.summary, "1 matching line")
+      assert.strictEqual((yield* search({ pattern: "NEEDLE", ignore_case: true })).summary, "3 matching lines")
+      const names = yield* search({ pattern: "needle", ignore_case: true, files_only: true, context: 1 })
+      assert.deepStrictEqual([names.summary, names.output], ["2 files", { paths: ["a", "b"], truncated: false }])
+      assert.deepInclude((yield* search({ pattern: "needle", path: "b", files_only: true })).output, { paths: ["b"] })
     })
   )
 

@@ -39,27 +39,47 @@ describe("choir.fs.write", () => {
       assert.notProperty(first.writes?.[0], "before")
       const second = yield* write({ path: "./a/b", content: "2\n", mode: "append" })
       assert.deepStrictEqual(second.writes?.[0]?.before, first.writes?.[0]?.after)
-      yield* write({ path: "/workspace/a/b", content: "0", mode: "insert", line: 1 })
+      yield* write({ path: "/workspace/a/b", content: "0", mode: "insert", line: 1, expect: "1" })
       assert.strictEqual(text("a/b"), "0\n1\n2\n")
     })
   )
 
   const edits: ReadonlyArray<readonly [string, string, object, string]> = [
     ["appends as is", "a", { mode: "append", content: "b" }, "ab"],
-    ["inserts before a line", "1\n2\n", { mode: "insert", line: 2, content: "x" }, "1\nx\n2\n"],
-    ["inserts after the last line", "1\n2", { mode: "insert", line: 3, content: "x" }, "1\n2\nx\n"],
-    ["inserts into an empty file", "", { mode: "insert", line: 1, content: "x\ny" }, "x\ny\n"],
-    ["replaces one line", "1\n2\n3\n", { mode: "replace", line: 2, content: "x" }, "1\nx\n3\n"],
+    ["inserts before a line", "1\n2\n", { mode: "insert", line: 2, content: "x", expect: "2" }, "1\nx\n2\n"],
+    ["replaces one line", "1\n2\n3\n", { mode: "replace", line: 2, content: "x", expect: "2" }, "1\nx\n3\n"],
     [
       "replaces lines, both ends included",
       "1\n2\n3\n",
-      { mode: "replace", line: 1, end_line: 2, content: "x\n" },
+      { mode: "replace", line: 1, end_line: 2, content: "x\n", expect: "1", expect_end: "2\n" },
       "x\n3\n"
     ],
-    ["deletes lines", "1\n2\n3\n", { mode: "replace", line: 2, end_line: 3, content: "" }, "1\n"],
-    ["keeps a last line without newline so", "1\n2", { mode: "replace", line: 2, content: "x" }, "1\nx"],
-    ["keeps Windows line ends", "1\r\n2\r\n", { mode: "replace", line: 2, content: "x\r\n" }, "1\r\nx\r\n"],
-    ["counts lines of multi-byte text", "é\n💥\n", { mode: "replace", line: 2, content: "ü" }, "é\nü\n"]
+    [
+      "deletes lines",
+      "1\n2\n3\n",
+      { mode: "replace", line: 2, end_line: 3, content: "", expect: "2", expect_end: "3" },
+      "1\n"
+    ],
+    ["keeps a last line without newline so", "1\n2", { mode: "replace", line: 2, content: "x", expect: "2" }, "1\nx"],
+    [
+      "keeps Windows line ends",
+      "1\r\n2\r\n",
+      { mode: "replace", line: 2, content: "x\ny", expect: "2" },
+      "1\r\nx\r\ny\r\n"
+    ],
+    ["counts lines of multi-byte text", "é\n💥\n", { mode: "replace", line: 2, content: "ü", expect: "💥" }, "é\nü\n"],
+    [
+      "tells equal lines apart by those after them",
+      "{\n}\n{\n}\nend",
+      { mode: "replace", line: 4, content: "x", expect: "}\nend" },
+      "{\n}\n{\nx\nend"
+    ],
+    [
+      "tells the end of a range apart by the lines before it",
+      "a\n}\nb\n}\n",
+      { mode: "replace", line: 1, end_line: 4, content: "x", expect: "a", expect_end: "b\n}" },
+      "x\n"
+    ]
   ]
   for (const [name, before, edit, after] of edits) {
     it.effect(name, () =>
@@ -68,7 +88,8 @@ describe("choir.fs.write", () => {
         put("file", before)
         yield* read("file")
         const { status, summary } = yield* write({ path: "file", ...edit })
-        assert.deepStrictEqual([status, summary], ["success", "changed file"])
+        assert.strictEqual(status, "success")
+        assert.match(summary, /^changed file: (?:added |deleted )?lines? \d/u)
         assert.strictEqual(text("file"), after)
       })
     )
@@ -78,7 +99,7 @@ describe("choir.fs.write", () => {
     Effect.gen(function* () {
       const { write, put, text } = yield* writer
       put("file", "theirs")
-      for (const edit of [{ mode: "overwrite" }, { mode: "append" }, { mode: "insert", line: 1 }]) {
+      for (const edit of [{ mode: "overwrite" }, { mode: "append" }, { mode: "insert", line: 1, expect: "theirs" }]) {
         const { status, summary, output, writes } = yield* write({ path: "file", content: "mine", ...edit })
         assert.strictEqual(status, "error")
         assert.match(summary, /Read it first/u)
@@ -125,11 +146,11 @@ describe("choir.fs.write", () => {
       yield* read("file")
       yield* read("binary")
       const refused: ReadonlyArray<readonly [object, RegExp]> = [
-        [{ path: "file", mode: "insert", line: 4 }, /fewer lines/u],
-        [{ path: "file", mode: "replace", line: 3 }, /fewer lines/u],
-        [{ path: "file", mode: "replace", line: 1, end_line: 3 }, /fewer lines/u],
-        [{ path: "binary", mode: "insert", line: 1 }, /binary/u],
-        [{ path: "new", mode: "insert", line: 1 }, /does not exist/u]
+        [{ path: "file", mode: "insert", line: 3, expect: "" }, /fewer lines.*It has 2 lines/u],
+        [{ path: "file", mode: "replace", line: 3, expect: "3" }, /fewer lines/u],
+        [{ path: "file", mode: "replace", line: 1, end_line: 3, expect: "1", expect_end: "3" }, /fewer lines/u],
+        [{ path: "binary", mode: "insert", line: 1, expect: "a" }, /binary/u],
+        [{ path: "new", mode: "insert", line: 1, expect: "a" }, /does not exist/u]
       ]
       for (const [input, problem] of refused) {
         const { status, summary } = yield* write({ content: "x", ...input })
@@ -140,18 +161,71 @@ describe("choir.fs.write", () => {
     })
   )
 
+  it.effect("shows what it changed, with the new numbers", () =>
+    Effect.gen(function* () {
+      const { write, read, put } = yield* writer
+      put("file", "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+      yield* read("file")
+      const changed = yield* write({ path: "file", mode: "replace", line: 4, content: "x\ny", expect: "4" })
+      assert.strictEqual(changed.summary, "changed file: lines 4 -> 4-5")
+      assert.deepInclude(changed.output, {
+        from: { first: 4, last: 4 },
+        to: { first: 4, last: 5 },
+        excerpt: ["3", "x", "y", "5", "6", "7"].map((text, at) => ({ line: 3 + at, text }))
+      })
+      const long = yield* write({ path: "file", mode: "insert", line: 1, content: "a\n".repeat(40), expect: "1" })
+      assert.strictEqual(long.summary, "changed file: added lines 1-40")
+      const { excerpt } = long.output as { readonly excerpt: ReadonlyArray<{ readonly line: number }> }
+      assert.deepStrictEqual(
+        excerpt.map(({ line }) => line),
+        [1, 2, 3, 39, 40, 41]
+      )
+      const gone = yield* write({ path: "file", mode: "overwrite", content: "1\n" })
+      assert.strictEqual(gone.summary, "changed file: lines 1-50 -> 1")
+      const same = yield* write({ path: "file", mode: "overwrite", content: "1\n" })
+      assert.strictEqual(same.summary, "left unchanged file")
+    })
+  )
+
+  it.effect("refuses lines whose text is not the expected one, and shows what is there", () =>
+    Effect.gen(function* () {
+      const { write, read, put, text } = yield* writer
+      put("file", "a\nb\nc\n}\nd\n}\n")
+      yield* read("file")
+      const edit = { path: "file", mode: "replace", content: "x" }
+      const moved = yield* write({ ...edit, line: 1, expect: "c" })
+      assert.match(moved.summary, /does not have the text of expect on that line/u)
+      assert.deepInclude(moved.output, {
+        nearest: ["a", "b", "c", "}", "d", "}"].map((line, at) => ({ line: 1 + at, text: line }))
+      })
+      const twice = yield* write({ ...edit, line: 4, expect: "}" })
+      assert.match(twice.summary, /in several places.*The first are on lines 4, 6\./u)
+      const ends = yield* write({ ...edit, line: 1, end_line: 3, expect: "a", expect_end: "b" })
+      assert.match(ends.summary, /does not have the text of expect_end on end_line/u)
+      const blank = yield* write({ ...edit, line: 2, expect: "" })
+      assert.match(blank.summary, /does not have the text/u)
+      assert.strictEqual(text("file"), "a\nb\nc\n}\nd\n}\n")
+    })
+  )
+
   it.effect("refuses an input that does not fit before anything is locked", () =>
     Effect.gen(function* () {
       const { tool } = yield* writer
       const file = { path: "a", content: "" }
       const inputs: ReadonlyArray<readonly [object, RegExp]> = [
-        [{ path: "a", mode: "overwrite" }, /Missing key/u],
-        [file, /Missing key/u],
-        [{ ...file, mode: "prepend" }, /Expected/u],
+        [{ path: "a", mode: "overwrite" }, /^content is missing$/u],
+        [file, /^mode is missing$/u],
+        [{ ...file, mode: "prepend" }, /^mode must be one of "overwrite", "append", "insert", "replace"$/u],
         [{ ...file, mode: "insert" }, /needs a line/u],
+        [{ ...file, mode: "insert", line: 3 }, /needs expect, the present text of line 3/u],
         [{ ...file, mode: "overwrite", line: 3 }, /takes no line/u],
-        [{ ...file, mode: "insert", line: 3, end_line: 4 }, /takes no end_line/u],
-        [{ ...file, mode: "replace", line: 3, end_line: 2 }, /before line/u],
+        [{ ...file, mode: "append", expect: "x" }, /takes no expect/u],
+        [{ ...file, mode: "insert", line: 3, end_line: 4, expect: "x" }, /takes no end_line/u],
+        [{ ...file, mode: "replace", line: 3, end_line: 2, expect: "x" }, /before line/u],
+        [
+          { ...file, mode: "replace", line: 3, end_line: 4, expect: "x" },
+          /expect_end is missing: give the present text/u
+        ],
         [{ ...file, mode: "overwrite", path: "/etc/passwd" }, /outside|leaves/u]
       ]
       for (const [input, problem] of inputs) {

@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Schema } from "effect"
 import { EDGE } from "#schema/Ids.ts"
 import { jsonBytes, TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
+import { resultFile, WHOLE_OUTPUT_BYTES_MAX, wholeOutputNote } from "#src/agent/model/prompt/toolText.ts"
 import { exec } from "#src/agent/tools/exec.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import type { ToolOutcome } from "#src/agent/tools/Tool.ts"
@@ -29,12 +30,27 @@ const pathIn = ({ output }: ToolOutcome): string => FILE.exec(JSON.stringify(out
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
 
 describe("keepWholeOutput", () => {
-  it.effect("leaves an output alone that fits its event (R48)", () =>
+  it.effect("leaves an output alone that a prompt shows whole (R48)", () =>
     Effect.gen(function* () {
       const { keep, root } = yield* keeper
-      const output = "x".repeat(TOOL_RESULT_BYTES_MAX - 2)
+      const output = "x".repeat(WHOLE_OUTPUT_BYTES_MAX - 2)
       assert.deepStrictEqual(yield* keep(output), { status: "success", summary: "s", output })
       assert.deepStrictEqual(readdirSync(root), [])
+    })
+  )
+
+  it.effect("keeps one that fits its event whole in both, and a text and a list as they are", () =>
+    Effect.gen(function* () {
+      const { keep, root } = yield* keeper
+      const text = "x".repeat(WHOLE_OUTPUT_BYTES_MAX)
+      for (const output of [text, [text]]) {
+        const kept = yield* keep(output)
+        assert.deepStrictEqual(kept.output, output)
+        const path = resultFile(kept.artifact_ref ?? "", typeof output === "string")
+        assert.include(readFileSync(join(root, path), "utf8"), text)
+      }
+      const kept = yield* keep({ text })
+      assert.deepStrictEqual(kept.output, { text, whole_output: wholeOutputNote(pathIn(kept)) })
     })
   )
 
@@ -49,10 +65,7 @@ describe("keepWholeOutput", () => {
       assert.strictEqual(kept.artifact_ref, sha256(bytes))
       assert.strictEqual(statSync(path).mode & 0o777, 0o600)
       assert.deepInclude(kept.output, { exit_code: 1, stderr: "warned" })
-      assert.include(
-        JSON.stringify(kept.output),
-        `${bytes.length} bytes are in ${pathIn(kept)}: read it with choir-fs-read`
-      )
+      assert.include(JSON.stringify(kept.output), `all of it is in ${pathIn(kept)}: read it with choir-fs-read`)
     })
   )
 

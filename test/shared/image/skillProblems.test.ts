@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
+import { ToolName } from "#schema/Tool.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { readSkill, SKILL_STATES_MAX, skillProblems } from "#src/shared/image/skillProblems.ts"
@@ -105,6 +106,15 @@ describe("readSkill", () => {
       const read = readSkill("tidy", JSON.stringify({ ...skillDraft(), ...more }))
       assert.match(Result.isFailure(read) ? read.failure.join("\n") : "it was taken", message)
     })
+
+  it("takes the names of tools as models see them, and keeps the canonical ones", () => {
+    const text = JSON.stringify(skillDraft({ name: "a" }))
+      .replaceAll("mem.read", "choir-fs-read")
+      .replaceAll("ws.write", "choir-fs-edit")
+    const spec = Result.getOrThrowWith(readSkill("a", text), (problems) => new Error(problems.join("; ")))
+    assert.deepStrictEqual(spec.states["look"]?.allowed_tools, [ToolName.make("choir.fs.read")])
+    assert.deepStrictEqual(skillProblems(spec, new Set(["choir.fs.read", "choir.fs.edit"])), [])
+  })
 
   it("takes the starter's skill and the built-in ones, with the tools that every agent has", () => {
     for (const spec of [carefulChange, ...BUILT_IN_SKILLS])

@@ -1,7 +1,7 @@
 /** The text on skills for models: which there are, and of the running one its present step alone. */
 import type { Schema } from "effect"
 import { skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
-import { toWireName } from "#schema/Tool.ts"
+import { shownName, toWireName } from "#schema/Tool.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
 import type { Message } from "#src/agent/model/Conversation.ts"
 import { SKILL_TRANSITION, skillEvents } from "#src/agent/arbiter/decideSkills.ts"
@@ -60,6 +60,9 @@ const outputRule = (spec: SkillSpec, { transitions }: SkillState): ReadonlyArray
       ]
 }
 
+/** The names of Choir's tools as the model sees them, in a text of a skill's author, who may write them either way. */
+const withShownNames = (text: string): string => text.replaceAll(/\bchoir(?:\.[a-z][a-z0-9_]*)+/gu, shownName)
+
 /** The lane's present step, or nothing when no skill is at work. */
 export const skillStep = (skill: ActiveSkill | undefined, skills: SkillBook, find: Find): ReadonlyArray<Message> => {
   const spec = skill === undefined ? undefined : skills.get(skill.name)
@@ -67,7 +70,7 @@ export const skillStep = (skill: ActiveSkill | undefined, skills: SkillBook, fin
   if (skill === undefined || spec === undefined || state === undefined) return []
   const lines = [
     `You are in the step ${skill.state} of the skill ${skill.name}; ${skill.step} of its ${spec.max_steps} model calls are used.`,
-    `Objective: ${state.objective ?? ""}`,
+    `Objective: ${withShownNames(state.objective ?? "")}`,
     `Tools of this step: ${state.allowed_tools.map(toWireName).join(", ") || "none"}. Leave it with ${toWireName(SKILL_TRANSITION)}, on: ${skillEvents(spec, state).join(", ")}.`,
     ...outputRule(spec, state),
     `Context: ${context(skill, find)}`
