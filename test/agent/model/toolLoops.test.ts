@@ -7,6 +7,7 @@ import { isObject } from "#demo/dialects/jsonKeys.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { SIZE } from "../../support/size.ts"
 import * as double from "../../support/testing/Provider.ts"
 import { inOrder } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool } from "../../support/testing/TestAgent.ts"
@@ -91,7 +92,7 @@ const LONG: ReadonlySet<string> = new Set(["openrouter", "responses", "anthropic
 
 describe("an agent", () => {
   for (const dialect of Object.keys(DIALECTS) as ReadonlyArray<DialectName>) {
-    const steps = LONG.has(dialect) ? 25 : 6
+    const steps = LONG.has(dialect) ? SIZE.loopSteps : 6
     it.live(`loops ${2 * steps} times with ${dialect} over a stop and a resume, and every request is taken`, () =>
       Effect.gen(function* () {
         const { bodies, plane, summary } = yield* twoLives(dialect, steps)
