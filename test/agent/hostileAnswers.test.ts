@@ -6,12 +6,9 @@ import { HttpServerResponse } from "effect/http"
 import type { Completion } from "#src/agent/model/Llm.ts"
 import { answering, asking } from "../support/askedModel.ts"
 import * as double from "../support/testing/Provider.ts"
-import {
-  MODEL_TOOL_ARGUMENT_BYTES_MAX,
-  MODEL_TOOL_CALLS_MAX,
-  MODEL_USAGE_TOKENS_MAX
-} from "#src/agent/model/chatCompletion.ts"
-import { MODEL_REPLY_BYTES_MAX } from "#src/agent/model/modelRequest.ts"
+import { MODEL_TOOL_ARGUMENT_BYTES_MAX, MODEL_TOOL_CALLS_MAX } from "#src/shared/model/Answer.ts"
+import { MODEL_REPLY_BYTES_MAX } from "#src/shared/model/codecs.ts"
+import { MODEL_USAGE_TOKENS_MAX } from "#src/shared/model/requestParameters.ts"
 
 const body = (message: unknown, more: object = {}): double.Reply =>
   double.raw(JSON.stringify({ choices: [{ message, finish_reason: "stop" }], ...more }))
@@ -130,7 +127,11 @@ const HOSTILE: ReadonlyArray<readonly [string, double.Reply, NonNullable<Complet
   ["500", double.failing(500), "http"],
   ["a redirect without a target", double.raw("", 302), "http"],
   ["429 twice", double.rateLimited({ seconds: 0 }), "rate_limited"],
-  ["a stream of events", double.raw('data: {"choices":[]}\n\ndata: [DONE]\n', 200, "text/event-stream"), "malformed"],
+  [
+    "a stream without an answer",
+    double.raw('data: {"choices":[]}\n\ndata: [DONE]\n', 200, "text/event-stream"),
+    "unreachable"
+  ],
   ["two answers in one", double.raw('{"choices":[]}{"choices":[]}'), "malformed"],
   ["a choice that is null", double.raw('{"choices":[null]}'), "malformed"],
   ["a million open brackets", double.raw("[".repeat(1_000_000)), "malformed"],

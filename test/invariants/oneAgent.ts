@@ -3,8 +3,9 @@ import { assert } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { coreLane, EDGE, InboxId, JobName } from "#schema/Ids.ts"
-import { interpret } from "#src/agent/model/chatCompletion.ts"
 import type { Message } from "#src/agent/model/Conversation.ts"
+import { readWhole } from "#src/shared/model/codecs.ts"
+import { chatCodec } from "#src/shared/model/chatCodec.ts"
 import { fold, foldAll, initialState } from "#src/shared/session/fold.ts"
 import { sees, viewOf } from "#src/shared/session/search.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
@@ -94,7 +95,7 @@ export const noRawThought = Effect.gen(function* () {
 
   // What providers call reasoning is dropped before anything is committed.
   const reply = { choices: [{ message: { content: SUMMARY, reasoning: THOUGHT, reasoning_content: THOUGHT } }] }
-  const answer = yield* interpret(JSON.stringify(reply), (text) => text)
+  const answer = yield* Effect.fromResult(readWhole(chatCodec, JSON.stringify(reply), (text) => text))
   assert.notInclude(JSON.stringify(answer), THOUGHT)
 })
 

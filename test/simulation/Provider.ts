@@ -39,14 +39,10 @@ export class Provider implements Server {
   handle(request: Request, exchange: Exchange): void {
     const { faults, invariants, kernel } = this.#world
     const body: unknown = JSON.parse(request.body)
-<<<<<<< HEAD
     const refusal = bodyRefusal(body, TRAITS)
-=======
-    const refusal = refusalOf(body, DIALECT)
     // One message can be longer than a whole context where they are large: then the agent has to cope with the refusal.
     if (refusal?.code === "context_length_exceeded" && this.#world.setup.large)
-      return exchange.reply(400, JSON.stringify({ error: refusal }))
->>>>>>> context
+      return exchange.reply(refusal.status, JSON.stringify(refusal.body))
     if (refusal !== undefined) invariants.refused(refusal.message)
     const asked = body as Asked
     invariants.asked(asked, request.body)

@@ -4,7 +4,7 @@ import { Deferred, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { type AgentConfig, Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
 import type { Tool } from "#src/agent/model/Conversation.ts"
-import { Llm, type Unanswered } from "#src/agent/model/Llm.ts"
+import { Llm, type Spoken, type Unanswered } from "#src/agent/model/Llm.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { agentConfig } from "./testing/TestAgent.ts"
 import * as double from "./testing/Provider.ts"
@@ -31,7 +31,8 @@ export const asking = Effect.fnUntraced(function* (
   models: object = {},
   tools: ReadonlyArray<Tool> = [],
   announced: Deferred.Deferred<void> = Deferred.makeUnsafe(),
-  interrupted?: (cost: Unanswered) => Effect.Effect<unknown>
+  interrupted?: (cost: Unanswered) => Effect.Effect<unknown>,
+  heard?: (step: Spoken) => unknown
 ) {
   const small = { provider: "p", model: "m", endpoint: provider.endpoint, secret: "key", ...more }
   const waits: Array<number> = []
@@ -40,18 +41,15 @@ export const asking = Effect.fnUntraced(function* (
   ).pipe(Layer.provideMerge(SecretStore.layer))
   const layer = Llm.layer.pipe(Layer.provide([secrets, NodeHttpClient.layerUndici]))
   const completion = yield* Effect.flatMap(Llm, (llm) =>
-    llm.complete(
-      "small",
-      MESSAGES,
-      tools,
-      configOf({ small, ...models }),
-      (wait) =>
+    llm.complete("small", MESSAGES, tools, configOf({ small, ...models }), {
+      announce: (wait) =>
         Effect.suspend(() => {
           waits.push(Duration.toMillis(wait))
           return Effect.asVoid(Deferred.succeed(announced, undefined))
         }),
-      (cost) => Effect.asVoid(interrupted?.(cost) ?? Effect.void)
-    )
+      interrupted: (cost) => Effect.asVoid(interrupted?.(cost) ?? Effect.void),
+      heard: (step) => Effect.sync(() => void heard?.(step))
+    })
   ).pipe(Effect.provide(layer))
   return { completion, waits }
 })

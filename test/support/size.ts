@@ -22,6 +22,8 @@ export const SIZE = {
   freshSeeds: of(0, 20),
   /** One of so many inputs and outputs meets with a fault: 7, so that each kind of fault still has its turn at each kind of place. */
   ioFaultEvery: of(7, 1),
+  /** Steps of one life of an agent that loops with a strict provider. */
+  loopSteps: of(25, 100),
   /** Kills of one kind of process in the chaos tests. */
   kills: of(5, 30),
   /** Kills of choird while its configuration changes. */

@@ -48,9 +48,13 @@ export const foldingOf = (
   }))
 }
 
+/** Messages as text; the reasoning in them is for its own model alone, and for no summary (invariant 6). */
+const told = (messages: ReadonlyArray<Message>): string =>
+  JSON.stringify(messages, (key, value: unknown) => (key === "continuation" ? undefined : value))
+
 /** One line of an event: its hash, its type and its messages, cut. */
 export const foldingLine = ({ event, hash, messages }: Folding): string => {
-  const text = messages.length === 0 ? "" : JSON.stringify(messages)
+  const text = messages.length === 0 ? "" : told(messages)
   const cut = text.length <= COMPACTION_EVENT_CHARS_MAX ? text : `${text.slice(0, COMPACTION_EVENT_CHARS_MAX)}…`
   return `${hash.slice(0, SHOWN_HASH_CHARS)} ${event.event_type} ${cut}`.toWellFormed()
 }
@@ -104,18 +108,12 @@ const DeltaInput = Schema.Struct({
     description: "overwrite replaces the text"
   }),
   summary_update: Schema.optionalKey(Schema.String.annotate({ description: "Text under the fixed headings" })),
-  add_facts: Schema.optionalKey(
-    Schema.Array(FactInput).annotate({ description: "A known key is replaced" })
-  ),
+  add_facts: Schema.optionalKey(Schema.Array(FactInput).annotate({ description: "A known key is replaced" })),
   remove_facts: Schema.optionalKey(
     Schema.Array(Schema.NonEmptyString).annotate({ description: "Keys of facts that no longer hold" })
   ),
-  add_references: Schema.optionalKey(
-    Schema.Array(Reference).annotate({ description: "Hashes worth reading again" })
-  ),
-  remove_references: Schema.optionalKey(
-    Schema.Array(Reference).annotate({ description: "Hashes to drop" })
-  )
+  add_references: Schema.optionalKey(Schema.Array(Reference).annotate({ description: "Hashes worth reading again" })),
+  remove_references: Schema.optionalKey(Schema.Array(Reference).annotate({ description: "Hashes to drop" }))
 })
 /** The input as models see it: a summary drops its oldest references by itself, and to remove one is accepted all the same. */
 const { remove_references: _, ...OFFERED } = DeltaInput.fields

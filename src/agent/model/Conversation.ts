@@ -1,34 +1,7 @@
-/**
- * The conversation that a prompt is made of, independent of any API: prompts and memory build it, and one codec for each API writes it.
- * The order is the one that all providers take: one system message, first; each tool's result right behind its call.
- */
-import type { Continuation } from "#schema/Continuation.ts"
+/** The sizes of a conversation's parts. */
+import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 
-/** A tool call as the model made it; `arguments` is the text of a JSON object. */
-export interface Call {
-  readonly id: string
-  readonly name: string
-  readonly arguments: string
-}
-
-export type Message =
-  | { readonly role: "system" | "user"; readonly content: string }
-  | {
-      readonly role: "assistant"
-      /** `null` where the model made calls without a word. */
-      readonly content: string | null
-      readonly calls?: ReadonlyArray<Call>
-      /** The reasoning behind the message, which goes back to the model that wrote it and to no other. */
-      readonly continuation?: Continuation
-    }
-  | { readonly role: "tool"; readonly call_id: string; readonly content: string }
-
-/** A tool as a model is offered it; `parameters` is a JSON Schema of an object. */
-export interface Tool {
-  readonly name: string
-  readonly description: string
-  readonly parameters: unknown
-}
+export type { Message, Tool } from "#src/shared/model/Conversation.ts"
 
 /** The texts of messages that take tokens, in pieces that stay the same from prompt to prompt. */
 export const textsOf = (messages: ReadonlyArray<Message>): ReadonlyArray<string> =>

@@ -1,18 +1,24 @@
 /**
- * Chat completions of an OpenAI-compatible endpoint: one call with its retry after a rate limit and its fallback models. The response is
+ * Models behind the three APIs: one call with its retry after a rate limit and its fallback models. The response is
  * hostile input: sizes, counts and times are capped, tool calls are structured or nothing, redirects are not followed. A failure is data:
  * it becomes an event.
  */
 import { Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"
 import { HttpClient } from "effect/http"
 import type { AgentConfig, Model } from "#schema/Config.ts"
+import type { Continuation } from "#schema/Continuation.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { type ParameterChanges, requestParameters, withoutRefused } from "#src/shared/model/requestParameters.ts"
+import { problem } from "#src/shared/model/Answer.ts"
+import type { Asked } from "#src/shared/model/Codec.ts"
+import { CODECS } from "#src/shared/model/codecs.ts"
+import { continuationOf } from "#src/shared/model/continuation.ts"
+import type { Message, Tool } from "#src/shared/model/Conversation.ts"
+import { outputTokensMax, type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
+import { CHARS_A_TOKEN, NO_USAGE, sumOfUsage, usageOf } from "#src/shared/model/usage.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
-import { CHARS_A_TOKEN, reported, estimateTokens, outputTokensMax, problem, requestBody } from "./chatCompletion.ts"
-import type { Message, Tool } from "./Conversation.ts"
-import { request, type RequestFailed } from "./modelRequest.ts"
+import { type Heard, request, type RequestFailed } from "./modelRequest.ts"
+import { makeSpoken } from "./spoken.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 
@@ -32,6 +38,8 @@ export interface Completion {
   readonly text?: string
   readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: Schema.Json }>
   readonly finish_reason: string
+  /** The reasoning behind the calls, for the model that wrote it. */
+  readonly continuation?: Continuation
   /** Of all attempts together that a provider may have worked for. */
   readonly usage: Usage
   /** The prompt's tokens as the provider counted them; absent where it said nothing or nonsense. */
@@ -50,6 +58,25 @@ interface Candidate {
   readonly key: Redacted.Redacted | undefined
 }
 
+/** A step of an answer for those who watch it being written: no secret is in it, and no thought. */
+export type Spoken =
+  /** A model begins to answer; what an earlier attempt said is void. */
+  | { readonly type: "begin"; readonly model: string }
+  | { readonly type: "thinking" }
+  | { readonly type: "call"; readonly name: string }
+  | { readonly type: "text"; readonly text: string }
+
+/** Those who hear of a call before its end, and what its prompts have in common with those before. */
+export interface Asking {
+  announce(wait: Duration.Duration): Effect.Effect<void>
+  /** Hears what a call may have cost that is interrupted, before the interruption is done. */
+  interrupted?(cost: Unanswered): Effect.Effect<void>
+  /** Hears the answer while it comes; the call waits for it. */
+  heard?(step: Spoken): Effect.Effect<void>
+  /** Names the prompts that begin alike, for the caches of providers. */
+  readonly cache_key?: string
+}
+
 /** Asks models. */
 export class Llm extends Context.Service<
   Llm,
@@ -58,16 +85,14 @@ export class Llm extends Context.Service<
      * One completion by a model of `config`. A connection that broke before any byte of an answer is tried once more. After a 429, or a 503
      * or 529 that says when to come back, it announces the wait, obeys Retry-After up to a minute and asks once
      * more (R26); after that, or after a timeout or a 5xx, the model's fallbacks take over (E9). All attempts use `config` and
-     * the secrets of the call's beginning (R35). Never fails: the last attempt's error is in the completion. `interrupted` hears what a call
-     * may have cost that is interrupted, before the interruption is done.
+     * the secrets of the call's beginning (R35). Never fails: the last attempt's error is in the completion.
      */
     complete(
       model: string,
       messages: ReadonlyArray<Message>,
       tools: ReadonlyArray<Tool>,
       config: AgentConfig,
-      announce: (wait: Duration.Duration) => Effect.Effect<void>,
-      interrupted?: (cost: Unanswered) => Effect.Effect<void>
+      asking: Asking
     ): Effect.Effect<Completion>
   }
 >()("choir/agent/model/Llm") {
@@ -88,42 +113,14 @@ export class Llm extends Context.Service<
 /** A provider may quote the request that it refuses; its words reach people and the log, the key must not, nor a part of it. */
 const withoutKey = ({ key }: Candidate) => makeScrub(key === undefined ? [] : [Redacted.value(key)])
 
-interface Prompt {
-  readonly messages: ReadonlyArray<Message>
-  readonly tools: ReadonlyArray<Tool>
-}
+type Prompt = Pick<Asked, "cache_key" | "messages" | "tools">
 
 /** Puts on a call's bill what one attempt cost, or may cost: the characters that were sent and that came back, and the provider's count. */
-type Bill = (model: Model, sent: number, came?: number, counted?: Counted) => void
-
-interface Counted {
-  readonly prompt_tokens?: unknown
-  readonly completion_tokens?: unknown
-}
-
-/** Tokens and money of an attempt: of what was sent and came the estimate or the provider's count, whichever is higher. */
-const usageOf = (...[model, sent, came = 0, counted]: Parameters<Bill>): Usage => {
-  const { price } = model
-  const input_tokens = Math.max(reported(counted?.prompt_tokens), estimateTokens(sent))
-  const output_tokens = Math.max(reported(counted?.completion_tokens), estimateTokens(came))
-  return {
-    input_tokens,
-    output_tokens,
-    ...(price === undefined ? {} : { cost_usd: (input_tokens * price.input + output_tokens * price.output) / 1e6 })
-  }
-}
+type Bill = (...attempted: Parameters<typeof usageOf>) => void
 
 /** The most characters that a model may have written in a time. */
 const writtenIn = (model: Model, ms: number): number =>
   CHARS_A_TOKEN * Math.min(outputTokensMax(model), Math.ceil((ms * OUTPUT_TOKENS_PER_SECOND_MAX) / 1000))
-
-const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 }
-
-const sumOf = (a: Usage, b: Usage): Usage => ({
-  input_tokens: a.input_tokens + b.input_tokens,
-  output_tokens: a.output_tokens + b.output_tokens,
-  ...(a.cost_usd === undefined && b.cost_usd === undefined ? {} : { cost_usd: (a.cost_usd ?? 0) + (b.cost_usd ?? 0) })
-})
 
 /** One attempt's part of a completion; what all attempts cost is counted apart. */
 type Attempt = Omit<Completion, "usage">
@@ -143,24 +140,27 @@ const negotiated = Effect.fnUntraced(function* (
   candidate: Candidate,
   prompt: Prompt,
   sending: Effect.Effect<void>,
-  lost: Effect.Effect<void>
+  lost: Effect.Effect<void>,
+  heard: Heard
 ) {
   const http = yield* HttpClient.HttpClient
   const refusedParameters = yield* RefusedParameters
   const { model, name } = candidate
-  const kind = `${model.endpoint} ${model.model}`
+  const kind = `${model.api} ${model.endpoint} ${model.model}`
+  const codec = CODECS[model.api]
   while (true) {
     const changes = refusedParameters.get(kind) ?? new Map<string, string | undefined>()
-    const body = requestBody(model, prompt.messages, prompt.tools, changes)
+    const asked = { ...prompt, model, changes }
+    const body = codec.body(asked)
     const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
       Effect.andThen(lost),
       Effect.andThen(sending)
     )
     yield* sending
-    const answer = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken)
+    const answer = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken, heard)
     if (!("refused" in answer)) return answer
-    const sent = requestParameters(model, changes).map(([key]) => key)
-    const next = withoutRefused(answer.refused, sent, changes)
+    const sent = codec.parameters(asked).map(([key]) => key)
+    const next = withoutRefused(answer.refused, sent, changes, model.api)
     if (next === undefined) return yield* Effect.fail<RequestFailed>({ error: answer.error })
     refusedParameters.set(kind, next.changes)
     yield* Effect.logWarning(
@@ -173,19 +173,35 @@ const negotiated = Effect.fnUntraced(function* (
   }
 })
 
+/** Passes on what may be heard of one attempt. */
+const listening = Effect.fnUntraced(function* (model: string, heard: Asking["heard"]) {
+  if (heard === undefined) return () => Effect.void
+  const secrets = yield* SecretStore
+  const spoken = makeSpoken(secrets)
+  yield* heard({ type: "begin", model })
+  const listen: Heard = (delta) => {
+    if (delta.type === "call") return heard({ type: "call", name: secrets.scrub(delta.name.slice(0, 128)) })
+    if (delta.type === "thinking") return heard(delta)
+    const text = spoken(delta.text)
+    return text === "" ? Effect.void : heard({ type: "text", text })
+  }
+  return listen
+})
+
 /** One attempt of one model; its failure is part of the answer, and its possible cost is added to the bill. */
-const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Prompt, bill: Bill) {
+const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Prompt, bill: Bill, heard: Asking["heard"]) {
   const secrets = yield* SecretStore
   const { model, name } = candidate
   const started = yield* monotonicMs
-  const asked = requestBody(model, prompt.messages, prompt.tools).length
+  const asked = CODECS[model.api].body({ ...prompt, model }).length
+  const listen = yield* listening(name, heard)
   let sent = started
   const sending = Effect.map(monotonicMs, (now) => void (sent = now))
   /** Bills a request without a whole answer: the provider may have written all the while, and what it writes for itself never comes. */
   const billUnfinished = (came: number) =>
     Effect.map(monotonicMs, (now) => bill(model, asked, Math.max(came, writtenIn(model, now - sent))))
   const outcome = yield* Effect.result(
-    negotiated(candidate, prompt, sending, billUnfinished(0)).pipe(
+    negotiated(candidate, prompt, sending, billUnfinished(0), listen).pipe(
       Effect.scoped,
       Effect.timeoutOrElse({
         duration: MODEL_TOTAL_MS_MAX,
@@ -204,17 +220,19 @@ const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Promp
     else bill(model, answered === undefined ? 0 : asked, came)
     return failed(name, { ...error, message: `the model "${name}": ${error.message}` }, latency_ms)
   }
-  const { content, finish_reason, tool_calls, usage } = outcome.success
-  const prompt_tokens = reported(usage?.prompt_tokens)
+  const { content, finish_reason, reasoning, tool_calls, usage } = outcome.success
   const written = content + tool_calls.map((call) => JSON.stringify(call)).join("")
   bill(model, asked, written.length, usage)
+  // Reasoning cannot be changed. One that quotes a secret is forgotten (R32).
+  const continuation = reasoning === secrets.scrub(reasoning ?? "") ? continuationOf(model, reasoning) : undefined
   return {
     model: name,
     // A provider has the key, and others may have told it more: what it says is shown to people, and to tools (R32).
     tool_calls: tool_calls.map((call) => secrets.scrubJson(call)),
     finish_reason,
     latency_ms,
-    ...(prompt_tokens === 0 ? {} : { prompt_tokens }),
+    ...(usage === undefined || usage.input === 0 ? {} : { prompt_tokens: usage.input }),
+    ...(continuation === undefined ? {} : { continuation }),
     ...(content === "" ? {} : { text: secrets.scrub(content) })
   } satisfies Attempt
 })
@@ -238,16 +256,16 @@ const attemptAll = Effect.fnUntraced(function* (
   others: ReadonlyArray<Candidate>,
   prompt: Prompt,
   config: AgentConfig,
-  announce: (wait: Duration.Duration) => Effect.Effect<void>,
+  { announce, heard }: Asking,
   bill: Bill
 ) {
-  let completion: Attempt = yield* attempt(first, prompt, bill)
+  let completion: Attempt = yield* attempt(first, prompt, bill, heard)
   if (completion.error?.kind === "rate_limited") {
     const asked = completion.error.retry_after_ms ?? config.rate_limit_retry_ms
     const wait = Duration.millis(Math.min(asked, MODEL_RETRY_AFTER_MS_MAX))
     yield* announce(wait)
     yield* Effect.sleep(wait)
-    completion = yield* attempt(first, prompt, bill)
+    completion = yield* attempt(first, prompt, bill, heard)
   }
   for (const other of others) {
     if (!mayFallBack(completion.error)) break
@@ -256,7 +274,7 @@ const attemptAll = Effect.fnUntraced(function* (
       to: other.name,
       error: completion.error
     })
-    completion = yield* attempt(other, prompt, bill)
+    completion = yield* attempt(other, prompt, bill, heard)
   }
   return completion
 })
@@ -266,26 +284,26 @@ const complete = Effect.fn("Llm.complete")(function* (
   messages: ReadonlyArray<Message>,
   tools: ReadonlyArray<Tool>,
   config: AgentConfig,
-  announce: (wait: Duration.Duration) => Effect.Effect<void>,
-  interrupted: (cost: Unanswered) => Effect.Effect<void> = () => Effect.void
+  asking: Asking
 ) {
   const began = yield* monotonicMs
   const [first, ...others] = yield* candidates(config, name)
-  const prompt = { messages, tools }
+  const { cache_key } = asking
+  const prompt = { messages, tools, ...(cache_key === undefined ? {} : { cache_key }) }
   let usage: Usage = NO_USAGE
   const bill: Bill = (...attempted) => {
-    usage = sumOf(usage, usageOf(...attempted))
+    usage = sumOfUsage(usage, usageOf(...attempted))
   }
   if (first === undefined)
     return { ...failed(name, problem("http", `the model "${name}" is not configured`), 0), usage }
-  const attempts = Effect.map(attemptAll(first, others, prompt, config, announce, bill), (completion) => ({
+  const attempts = Effect.map(attemptAll(first, others, prompt, config, asking, bill), (completion) => ({
     ...completion,
     usage
   }))
   const reportCost = Effect.flatMap(monotonicMs, (now) =>
     usage.input_tokens + usage.output_tokens === 0
       ? Effect.void
-      : interrupted({ model: name, usage, latency_ms: now - began })
+      : (asking.interrupted?.({ model: name, usage, latency_ms: now - began }) ?? Effect.void)
   )
   return yield* Effect.onInterrupt(attempts, () => reportCost)
 })
@@ -304,4 +322,4 @@ const mayFallBack = (error: ModelError | undefined): boolean =>
   (error.kind === "rate_limited" ||
     error.kind === "timeout" ||
     error.kind === "unreachable" ||
-    (error.kind === "http" && (error.status ?? 0) >= 500))
+    (error.kind === "http" && ((error.status ?? 0) >= 500 || error.status === 429)))

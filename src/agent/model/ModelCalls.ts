@@ -3,13 +3,16 @@ import { Context, Duration, Effect, Layer } from "effect"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf, PayloadOf, Prompted, Usage } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
+import { costMax, estimateTokens } from "#src/shared/model/usage.ts"
+import { messageOf } from "#src/shared/session/messageSteps.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
-import { estimateTokens, outputTokensMax } from "./chatCompletion.ts"
 import { isOverflow, withoutOldResults } from "./contextOverflow.ts"
+import { Drafts } from "./Drafts.ts"
 import { jsonOf, type Message, textsOf, type Tool } from "./Conversation.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
 import { size, Tokens } from "./Tokens.ts"
@@ -78,8 +81,7 @@ export const presentModel = (config: AgentConfig, lane: LaneId, name: string): s
 const reservation = (config: AgentConfig, name: string, prompt_tokens: number): Reservation => {
   const names = [name, ...(boundModel(config, name)?.fallback ?? [])]
   const models = names.flatMap((name) => boundModel(config, name) ?? [])
-  const cost = (model: Model) =>
-    (prompt_tokens * (model.price?.input ?? 0) + outputTokensMax(model) * (model.price?.output ?? 0)) / 1e6
+  const cost = (model: Model) => costMax(model, prompt_tokens, outputTokensMax(model))
   return {
     tokens: prompt_tokens + Math.max(0, ...models.map(outputTokensMax)),
     cost_usd: Math.max(0, ...models.map(cost))
@@ -114,7 +116,15 @@ const commitAnswer = Effect.fnUntraced(function* (
   prompted: Prompted | undefined
 ) {
   const prompt = prompted === undefined ? {} : { prompt: prompted }
-  const committed = yield* arbiter.commit({ type: "Output", lane, output: { purpose, ...completion, ...prompt } }).pipe(
+  const { continuation: _, ...forgetful } = completion
+  const commit = (output: typeof completion) =>
+    arbiter.commit({ type: "Output", lane, output: { purpose, ...output, ...prompt } })
+  const committed = yield* commit(completion).pipe(
+    // Reasoning is the first to go.
+    Effect.catchIf(
+      ({ unfit }) => unfit === true && completion.continuation !== undefined,
+      () => commit(forgetful)
+    ),
     Effect.catchIf(
       ({ unfit }) => unfit === true,
       ({ reason }) => {
@@ -193,10 +203,18 @@ const NO_SHORTENING: Shortening = { now: Effect.void, later: Effect.void }
 const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
   const budget = yield* Budget
+  const drafts = yield* Drafts
   const llm = yield* Llm
   const replication = yield* Replication
   const settings = yield* AgentSettings
   const sizes = makePromptSizes(arbiter, yield* Tokens)
+
+  /** A person sees edge's words while they are written. */
+  const heardBy = (lane: LaneId, purpose: Purpose) => {
+    const inbox_id = messageOf(arbiter.state().edge.turn)
+    const isShown = lane === EDGE && inbox_id !== undefined && (purpose === "turn" || purpose === "report")
+    return isShown ? { heard: drafts.follow(inbox_id) } : {}
+  }
 
   const announce = (model: string) => (wait: Duration.Duration) => {
     const text = `The provider of the model "${model}" is busy or limits its rate; asking again in ${Duration.format(wait)}.`
@@ -212,7 +230,7 @@ const make = Effect.fnUntraced(function* () {
     shortening: Shortening = NO_SHORTENING
   ) {
     yield* replication.room
-    const { config } = settings.current()
+    const { config, session_id } = settings.current()
     const name = presentModel(config, lane, wanted)
     if (name !== wanted) yield* Effect.logWarning(`the model "${wanted}" is not bound any more; "${name}" takes over`)
     const first = prompt()
@@ -224,7 +242,12 @@ const make = Effect.fnUntraced(function* () {
     let came: Unanswered | undefined
     const complete = (messages: ReadonlyArray<Message>) =>
       llm
-        .complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name), unanswered)
+        .complete(name, messages, tools, config, {
+          announce: purpose === "summary" ? unannounced : announce(name),
+          interrupted: unanswered,
+          ...heardBy(lane, purpose),
+          cache_key: `${session_id}/${lane}`
+        })
         .pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
     return yield* Effect.gen(function* () {
       yield* budget.reserve(most)
@@ -236,6 +259,8 @@ const make = Effect.fnUntraced(function* () {
         { concurrency: 2 }
       )
       const { prompt_tokens: reported, ...said } = completion
+      // The answer follows at once; words beside calls are seen first.
+      if (lane === EDGE && said.tool_calls.length === 0) yield* drafts.clear
       if (reported !== undefined && asked === first && (purpose === "turn" || purpose === "report")) {
         const { messages } = asked
         sizes.remember(lane, { model: said.model, messages, reported, ...(counted === undefined ? {} : { counted }) })

@@ -6,7 +6,9 @@ import { Clock, Duration, Effect, Predicate, Redacted, Result, Stream } from "ef
 import { Headers, type HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
-import { excerpt, interpret, problem } from "./chatCompletion.ts"
+import { type Answer, excerpt, problem } from "#src/shared/model/Answer.ts"
+import type { Codec, Delta } from "#src/shared/model/Codec.ts"
+import { CODECS, MODEL_REPLY_BYTES_MAX, readStream, readWhole } from "#src/shared/model/codecs.ts"
 
 /** The parts of a request besides its body. */
 export interface Endpoint {
@@ -19,7 +21,7 @@ export interface Endpoint {
 /** A failed request. */
 export interface RequestFailed {
   readonly error: ModelError
-  /** The bytes that came of an answer, for which the provider has worked; absent where none began. */
+  /** The characters that came of an answer, for which the provider has worked; absent where none began. */
   readonly answered?: number
   /** Whether the answer was not whole, so that the provider may have written more than came. */
   readonly unfinished?: true
@@ -42,46 +44,99 @@ const unreachable = ({ model, redact }: Endpoint, { message }: HttpClientError.H
   )
 })
 
-/**
- * Sends a request and reads its answer. A connection that broke before any byte of the answer is tried once more (D49); `broken` hears of
- * each, since a provider may bill the question that it took. A 400 is an answer of its own: it may name a parameter to leave out.
- */
-export const request = Effect.fnUntraced(function* (
-  http: HttpClient.HttpClient,
-  endpoint: Endpoint,
-  body: string,
-  broken: Effect.Effect<void>
+/** Hears an answer while it is written. */
+export type Heard = (delta: Delta) => Effect.Effect<void>
+
+const whole = Effect.fnUntraced(function* (
+  codec: Codec,
+  response: HttpClientResponse.HttpClientResponse,
+  redact: Endpoint["redact"]
 ) {
-  const { key, model, redact } = endpoint
-  // Without its key it would be asked as a stranger, and the answer would blame the wrong thing.
-  if (key === undefined && model.secret !== undefined) return yield* Effect.fail(noSecret(model.secret))
-  const bare = HttpClientRequest.post(`${model.endpoint.replace(/\/+$/u, "")}/chat/completions`).pipe(
-    HttpClientRequest.bodyText(body, "application/json"),
-    HttpClientRequest.acceptJson
-  )
-  const response = yield* http
-    .execute(key === undefined ? bare : HttpClientRequest.bearerToken(bare, Redacted.value(key)))
-    .pipe(
-      Effect.tapError((error) => (isBroken(error) ? broken : Effect.void)),
-      Effect.retry({ times: 1, while: isBroken }),
-      Effect.mapError((error) => unreachable(endpoint, error))
-    )
-  if (response.status === 400) {
-    const said = yield* Effect.orElseSucceed(bodyText(response), () => "")
-    return { refused: said, error: statusWords(400, redact(said)) }
-  }
-  if (response.status < 200 || response.status > 299)
-    return yield* Effect.fail<RequestFailed>({ error: yield* statusProblem(response, redact) })
   const text = yield* Effect.mapError(bodyText(response), ({ error, received }): RequestFailed => ({
     error,
     answered: received,
     unfinished: true
   }))
-  return yield* Effect.mapError(interpret(text, redact), (error): RequestFailed => ({ error, answered: text.length }))
+  return yield* Effect.mapError(Effect.fromResult(readWhole(codec, text, redact)), (error): RequestFailed => ({
+    error,
+    answered: text.length
+  }))
 })
 
-/** A model's answer in bytes (threat model, LLM endpoint). */
-export const MODEL_REPLY_BYTES_MAX = 8 * 1024 * 1024
+/** Reads the events of an answer as they come; each byte is a sign of life, those of comments included. */
+const streamed = Effect.fnUntraced(function* (
+  codec: Codec,
+  response: HttpClientResponse.HttpClientResponse,
+  redact: Endpoint["redact"],
+  heard: Heard
+) {
+  const reading = readStream(codec, redact)
+  const decoder = new TextDecoder()
+  const unfinished = (error: ModelError): RequestFailed => ({ error, answered: reading.chars(), unfinished: true })
+  let received = 0
+  yield* response.stream.pipe(
+    Stream.mapError(brokenOff),
+    Stream.timeoutOrElse({ duration: MODEL_IDLE_MS_MAX, orElse: () => Stream.fail(silent) }),
+    Stream.runForEachWhile((chunk) =>
+      Effect.gen(function* () {
+        received += chunk.byteLength
+        if (received > MODEL_STREAM_BYTES_MAX)
+          return yield* Effect.fail(problem("too_large", `the stream is larger than ${MODEL_STREAM_BYTES_MAX} bytes`))
+        const deltas = yield* Effect.fromResult(reading.feed(decoder.decode(chunk, { stream: true })))
+        yield* Effect.forEach(deltas, heard, { discard: true })
+        return !reading.isDone()
+      })
+    ),
+    Effect.mapError(unfinished)
+  )
+  return yield* Effect.mapError(Effect.fromResult(reading.answer()), unfinished)
+})
+
+const isStream = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
+  /^text\/event-stream(?:;|$)/iu.test(headers["content-type"] ?? "")
+
+/** The statuses of a request that the provider does not understand. */
+const NOT_UNDERSTOOD: ReadonlySet<number> = new Set([400, 422])
+
+/**
+ * Sends a request and reads its answer, whole or as a stream, whichever comes. A connection that broke before any byte of the answer is tried
+ * once more (D49); `broken` hears of each, since a provider may bill the question that it took. A 400 is an answer of its own: it may name a
+ * parameter to leave out.
+ */
+export const request = Effect.fnUntraced(function* (
+  http: HttpClient.HttpClient,
+  endpoint: Endpoint,
+  body: string,
+  broken: Effect.Effect<void>,
+  heard: Heard
+): Effect.fn.Return<Answer | { readonly refused: string; readonly error: ModelError }, RequestFailed> {
+  const { key, model, redact } = endpoint
+  const codec = CODECS[model.api]
+  // Without its key it would be asked as a stranger, and the answer would blame the wrong thing.
+  if (key === undefined && model.secret !== undefined) return yield* Effect.fail(noSecret(model.secret))
+  const asked = HttpClientRequest.post(`${model.endpoint.replace(/\/+$/u, "")}${codec.path}`).pipe(
+    HttpClientRequest.bodyText(body, "application/json"),
+    HttpClientRequest.setHeaders({
+      accept: "application/json, text/event-stream",
+      ...codec.headers(model, key === undefined ? undefined : Redacted.value(key))
+    })
+  )
+  const response = yield* http.execute(asked).pipe(
+    Effect.tapError((error) => (isBroken(error) ? broken : Effect.void)),
+    Effect.retry({ times: 1, while: isBroken }),
+    Effect.mapError((error) => unreachable(endpoint, error))
+  )
+  if (NOT_UNDERSTOOD.has(response.status)) {
+    const said = yield* Effect.orElseSucceed(bodyText(response), () => "")
+    return { refused: said, error: statusWords(response.status, redact(said)) }
+  }
+  if (response.status < 200 || response.status > 299)
+    return yield* Effect.fail<RequestFailed>({ error: yield* statusProblem(response, redact) })
+  return yield* isStream(response) ? streamed(codec, response, redact, heard) : whole(codec, response, redact)
+})
+
+/** A stream in bytes, of which only the text is kept: most of it is the envelopes of single words. */
+const MODEL_STREAM_BYTES_MAX = 64 * 1024 * 1024
 /** A model's answer that is read in one piece when it says its length. */
 const MODEL_WHOLE_REPLY_BYTES_MAX = 1024 * 1024
 /** How long a model may send nothing once its answer began. */

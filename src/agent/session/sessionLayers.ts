@@ -9,6 +9,7 @@ import { Confirmations } from "#src/agent/calls/Confirmations.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { LockManager } from "#src/agent/calls/LockManager.ts"
 import { Mailbox } from "./Mailbox.ts"
+import { Drafts } from "#src/agent/model/Drafts.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { TurnStops } from "./TurnStops.ts"
@@ -98,6 +99,8 @@ export const layerRecovered = <E, R>(
 /** The model calls of its lanes, with what they ask people, over a session and the guards of its calls. */
 export const layerModels = <A, E, R>(guards: Layer.Layer<A, E, R>) =>
   Compactor.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, TurnStops.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(Confirmations.layer, Layer.provide(ModelCalls.layer, Drafts.layer), TurnStops.layer)
+    ),
     Layer.provideMerge(guards)
   )

@@ -1,7 +1,7 @@
 /** The secrets of the bound resources, in this process's memory only, and what keeps them out of events. */
 import { Context, Effect, Layer, Redacted, Ref, type Schema } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
-import { makeBeginningScrub, makeJsonScrub, makeScrub } from "./scrub.ts"
+import { makeBegun, makeJsonScrub, makeScrub } from "./scrub.ts"
 
 /** Shorter secrets are scrubbed from what their own users print, and not from every text: they may be common words. */
 const SECRET_ANYWHERE_CHARS_MIN = 8
@@ -26,9 +26,9 @@ export class SecretStore extends Context.Service<
      * {@link SECRETS_REMEMBERED_MAX}: for what a model says and what tools find, however the value got out (R32).
      */
     scrub(text: string): string
-    /** The same for the beginning of a text, without an end that may become a secret. */
-    scrubBeginning(text: string): string
-    /** The same for every text, key and number of a JSON value. */
+    /** The characters at a text's end that may be the beginning of such a value, so that they wait for what follows. */
+    begun(text: string): number
+    /** The same as {@link scrub} for every text, key and number of a JSON value. */
     scrubJson<A extends Schema.Json>(value: A): A
   }
 >()("choir/agent/settings/SecretStore") {
@@ -43,16 +43,16 @@ const make = (held: Ref.Ref<Secrets>): SecretStore["Service"] => {
   // The newest last, so that the oldest are forgotten first. Only digests would not do: forms are looked for in texts.
   let remembered: ReadonlyArray<string> = []
   let scrub = makeScrub([])
-  let scrubBeginning = makeBeginningScrub([])
   let scrubJson = makeJsonScrub([])
+  let begun = makeBegun([])
 
   const remember = (secrets: Secrets) => {
     const values = [...secrets.values()].map(Redacted.value)
     const known = [...remembered.filter((value) => !values.includes(value)), ...new Set(values)]
     remembered = known.slice(-Math.max(SECRETS_REMEMBERED_MAX, values.length))
     scrub = makeScrub(remembered, SECRET_ANYWHERE_CHARS_MIN)
-    scrubBeginning = makeBeginningScrub(remembered, SECRET_ANYWHERE_CHARS_MIN)
     scrubJson = makeJsonScrub(remembered, SECRET_ANYWHERE_CHARS_MIN)
+    begun = makeBegun(remembered, SECRET_ANYWHERE_CHARS_MIN)
   }
   const change = (next: (before: Secrets) => Secrets) => Effect.map(Ref.updateAndGet(held, next), remember)
 
@@ -65,7 +65,7 @@ const make = (held: Ref.Ref<Secrets>): SecretStore["Service"] => {
     named: () => names,
     replaceAll: (secrets) => change(() => secrets),
     scrub: (text) => scrub(text),
-    scrubBeginning: (text) => scrubBeginning(text),
+    begun: (text) => begun(text),
     scrubJson: <A extends Schema.Json>(value: A) => scrubJson(value) as A
   })
 }

@@ -86,25 +86,21 @@ export const makeScrub = (
   return (text) => forms.reduce((left, form) => left.replaceAll(form, REDACTED), text)
 }
 
-/**
- * The same for a text that is still being written: what may be the beginning of a secret at its end is left off, since nobody can tell yet
- * how it continues.
- */
-export const makeBeginningScrub = (
+/** A function that counts the characters at a text's end that may be the beginning of a form. */
+export const makeBegun = (
   secrets: ReadonlyArray<string>,
   chars_min = SECRET_FORM_CHARS_MIN
-): ((text: string) => string) => {
+): ((text: string) => number) => {
   const forms = allForms(secrets, chars_min)
-  const scrub = makeScrub(secrets, chars_min)
-  const heldBack = (text: string, form: string): number => {
-    for (let chars = Math.min(form.length - 1, text.length); chars > 0; chars--)
-      if (text.endsWith(form.slice(0, chars))) return chars
-    return 0
-  }
+  const heads = new Set(forms.map((form) => form.charAt(0)))
   return (text) => {
-    const clean = scrub(text)
-    const held = forms.reduce((most, form) => Math.max(most, heldBack(clean, form)), 0)
-    return held === 0 ? clean : clean.slice(0, -held)
+    const most = Math.min(text.length, (forms[0]?.length ?? 1) - 1)
+    for (let chars = most; chars > 0; chars--) {
+      if (!heads.has(text.charAt(text.length - chars))) continue
+      const end = text.slice(-chars)
+      if (forms.some((form) => form.length > chars && form.startsWith(end))) return chars
+    }
+    return 0
   }
 }
 

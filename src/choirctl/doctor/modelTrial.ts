@@ -1,28 +1,58 @@
-/** One small completion that has to call a tool: whether agents can work with a model. */
-import { Clock, Effect, Redacted, Result, Schema } from "effect"
+/** One small request that has to call a tool, through the API and by the codec that agents use: whether they can work with a model. */
+import { Clock, Effect, Redacted, Result } from "effect"
 import type { Model } from "#schema/Config.ts"
+import type { Usage } from "#schema/Event.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
-import { withoutRefused } from "#src/shared/model/requestParameters.ts"
-import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
+import type { Answer } from "#src/shared/model/Answer.ts"
+import type { Asked } from "#src/shared/model/Codec.ts"
+import { CODECS, readStream, readWhole } from "#src/shared/model/codecs.ts"
+import type { Message, Tool } from "#src/shared/model/Conversation.ts"
+import { quirkWarnings } from "#src/shared/model/quirks.ts"
+import { type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
+import { costMax, usageOf } from "#src/shared/model/usage.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
 import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
 
 /** A model's entry in config.json, or the part that the wizard has asked for. */
-export type TriedModel = Pick<Model, "endpoint" | "model"> | Model
+export type TriedModel = (Pick<Model, "endpoint" | "model"> & Partial<Pick<Model, "api" | "provider">>) | Model
 
 /** How a trial went. */
 export interface Tried {
   readonly took_ms: number
   /** Parameters that the provider refused, in its words; agents leave them out, or send a limit under its other name (D47). */
   readonly refused_parameters: ReadonlyArray<string>
+  /** Whether the answer came as a stream, so that it can be shown while it is written. */
+  readonly streams: boolean
+  /** Whether the model thought, and its thoughts go back to it with the call. */
+  readonly thinks: boolean
+  readonly usage: Usage
+  /** The most that a turn of {@link TURN_TOKENS} costs; absent without a price. */
+  readonly turn_usd?: number
+  readonly warnings: ReadonlyArray<string>
 }
 
+/** A turn of usual size: the instructions and tools with some conversation, and an answer of a page. */
+const TURN_TOKENS = { prompt: 10_000, answer: 500 }
+
+const dollars = (usd: number): string => `$${usd.toPrecision(2).replace(/\.?0+$/u, "")}`
+
 /** How a model that works answered. */
-export const triedWords = (model: string, { refused_parameters, took_ms }: Tried): string => {
-  const called = `${safeLine(model)} called a tool after ${(took_ms / 1000).toFixed(1)} s`
-  return refused_parameters.length === 0
-    ? called
-    : `${called}; the provider refuses ${refused_parameters.join(", ")}, and agents stop sending it after the first refusal`
+export const triedWords = (model: string, tried: Tried): string => {
+  const { refused_parameters, streams, thinks, took_ms, turn_usd, warnings } = tried
+  return [
+    `${safeLine(model)} called a tool after ${(took_ms / 1000).toFixed(1)} s`,
+    ...(streams ? ["it streams its answers"] : []),
+    ...(thinks ? ["it thinks, and gets its thoughts back with its calls"] : []),
+    ...(turn_usd === undefined
+      ? []
+      : [
+          `a turn of ${TURN_TOKENS.prompt} tokens, with an answer of ${TURN_TOKENS.answer}, costs at most ${dollars(turn_usd)}`
+        ]),
+    ...(refused_parameters.length === 0
+      ? []
+      : [`the provider refuses ${refused_parameters.join(", ")}, and agents stop sending it after the first refusal`]),
+    ...warnings
+  ].join("; ")
 }
 
 const TOOL = "choir_check"
@@ -30,41 +60,41 @@ const TOOL = "choir_check"
 const KEY = /^[\x21-\x7e]+$/u
 
 /** The last line is an instruction that the offline model follows as well. */
-const MESSAGES = [
+const MESSAGES: ReadonlyArray<Message> = [
   { role: "system", content: "You test a connection. You answer with one tool call and no text." },
   { role: "user", content: `call ${TOOL} {"word": "ready"}` }
 ]
 
-const TOOLS = [
+const TOOLS: ReadonlyArray<Tool> = [
   {
-    type: "function",
-    function: {
-      name: TOOL,
-      description: "Report that tool calls work",
-      parameters: {
-        type: "object",
-        properties: { word: { type: "string", description: "The word to report" } },
-        required: ["word"],
-        additionalProperties: false
-      }
+    name: TOOL,
+    description: "Report that tool calls work",
+    parameters: {
+      type: "object",
+      properties: { word: { type: "string", description: "The word to report" } },
+      required: ["word"],
+      additionalProperties: false
     }
   }
 ]
 
-const Completion = Schema.fromJsonString(
-  Schema.Struct({
-    choices: Schema.NonEmptyArray(
-      Schema.Struct({
-        message: Schema.Struct({
-          tool_calls: Schema.optionalKey(
-            Schema.NullOr(Schema.Array(Schema.Struct({ function: Schema.Struct({ name: Schema.String }) })))
-          )
-        })
-      })
-    )
-  })
-)
-const decode = Schema.decodeUnknownResult(Completion)
+/** Before the wizard has asked for more, a request has no key that a provider might refuse. */
+const BARE = {
+  provider: "",
+  api: "chat",
+  cache: "off",
+  images: false,
+  temperature: null,
+  reasoning_effort: null,
+  max_tokens: 4096,
+  context_window: 128_000,
+  fallback: []
+} as const
+
+const entryOf = (model: TriedModel): Model =>
+  "request_template" in model
+    ? model
+    : { ...BARE, ...model, request_template: (model.api ?? "chat") === "chat" ? { max_tokens: null } : {} }
 
 const noTools = (model: string, said: string) =>
   new TrialFailed({
@@ -74,7 +104,7 @@ const noTools = (model: string, said: string) =>
   })
 
 /** The meaning of an error status, and its fix. */
-const refusal = (model: TriedModel, answer: TrialAnswer, key: string | undefined): TrialFailed => {
+const refusal = (model: Model, answer: TrialAnswer, key: string | undefined): TrialFailed => {
   const { status } = answer
   const { host } = new URL(model.endpoint)
   const said = isWebPage(answer) ? "" : quoted(answer, key)
@@ -92,7 +122,7 @@ const refusal = (model: TriedModel, answer: TrialAnswer, key: string | undefined
   if (status === 404 && hasRequestPath(model.endpoint))
     return failed(
       "address",
-      `${host} has nothing at this address (404), to which Choir adds /chat/completions`,
+      `${host} has nothing at this address (404), to which Choir adds ${CODECS[model.api].path}`,
       `Use the address ${apiAddress(model.endpoint)}`
     )
   if (status === 404 && !/\bmodels?\b/iu.test(answer.text))
@@ -119,43 +149,61 @@ const refusal = (model: TriedModel, answer: TrialAnswer, key: string | undefined
   return failed("answer", `${host} refuses the request (${status})`, "Check the model's name and the address")
 }
 
-const understood = (model: TriedModel, answer: TrialAnswer, key: string | undefined) => {
+/** A stream begins with the name of a field or with a comment. */
+const STREAM = /^\uFEFF?\s*(?::|(?:data|event|id|retry):)/u
+
+/** The answer in a body; `redact` keeps the key out of what an error quotes. */
+const answerIn = ({ api }: Model, text: string) => {
+  const same = (text: string) => text
+  if (!STREAM.test(text)) return readWhole(CODECS[api], text, same)
+  const reading = readStream(CODECS[api], same)
+  return Result.flatMap(reading.feed(`${text}\n\n`), reading.answer)
+}
+
+const understood = (model: Model, answer: TrialAnswer, key: string | undefined): Effect.Effect<Answer, TrialFailed> => {
   if (answer.status < 200 || answer.status > 299) return Effect.fail(refusal(model, answer, key))
-  const completion = decode(answer.text)
-  if (Result.isFailure(completion))
+  const read = answerIn(model, answer.text)
+  if (Result.isFailure(read))
     return Effect.fail(
       new TrialFailed({
-        obstacle: "address",
-        problem: `${new URL(model.endpoint).host} answers with ${isWebPage(answer) ? "a web page" : "something that is not a chat completion"}${isWebPage(answer) ? "" : quoted(answer, key)}`,
-        fix: "The API's address usually ends in /v1"
+        obstacle: read.failure.kind === "malformed" ? "address" : "answer",
+        problem: `${new URL(model.endpoint).host} answers with ${isWebPage(answer) ? "a web page" : KINDS[model.api]}${isWebPage(answer) ? "" : quoted(answer, key)}`,
+        fix: model.api === "chat" ? "The API's address usually ends in /v1" : "Check the address, and the model's api"
       })
     )
-  const calls = completion.success.choices[0].message.tool_calls ?? []
-  return calls.some((call) => call.function.name === TOOL) ? Effect.void : Effect.fail(noTools(model.model, ""))
+  return read.success.tool_calls.some((call) => call.name === TOOL)
+    ? Effect.succeed(read.success)
+    : Effect.fail(noTools(model.model, ""))
+}
+
+const KINDS: Readonly<Record<Model["api"], string>> = {
+  chat: "something that is not a chat completion",
+  responses: "something that is not a response",
+  messages: "something that is not a message"
 }
 
 const NONE: ParameterChanges = new Map()
 
-const parametersOf = (model: TriedModel, changes: ParameterChanges) =>
-  "max_tokens" in model ? requestParameters(model, changes) : [["model", model.model] as const]
-
 /** Asks as an agent would: again without each parameter that the provider names as the one it refuses. */
-const negotiated = Effect.fnUntraced(function* (model: TriedModel, key: string | undefined) {
+const negotiated = Effect.fnUntraced(function* (model: Model, key: string | undefined) {
+  const codec = CODECS[model.api]
   let changes = NONE
   while (true) {
-    const parameters = parametersOf(model, changes)
-    const answer = yield* ask(`${model.endpoint.replace(/\/+$/u, "")}/chat/completions`, {
+    const asked: Asked = { model, messages: MESSAGES, tools: TOOLS, changes }
+    const body = codec.body(asked)
+    const answer = yield* ask(`${model.endpoint.replace(/\/+$/u, "")}${codec.path}`, {
       method: "POST",
       headers: {
-        accept: "application/json",
+        accept: "application/json, text/event-stream",
         "content-type": "application/json",
-        ...(key === undefined ? {} : { authorization: `Bearer ${key}` })
+        ...codec.headers(model, key)
       },
-      body: JSON.stringify({ ...Object.fromEntries(parameters), messages: MESSAGES, tools: TOOLS })
+      body
     })
-    const sent = parameters.map(([name]) => name)
-    const next = answer.status === 400 ? withoutRefused(answer.text, sent, changes) : undefined
-    if (next === undefined) return { answer, refused_parameters: [...changes.keys()] }
+    const sent = codec.parameters(asked).map(([name]) => name)
+    const isRefused = answer.status === 400 || answer.status === 422
+    const next = isRefused ? withoutRefused(answer.text, sent, changes, model.api) : undefined
+    if (next === undefined) return { answer, sent_chars: body.length, refused_parameters: [...changes.keys()] }
     changes = next.changes
   }
 })
@@ -169,8 +217,18 @@ export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key:
       problem: "the key has a space, a line break or another character that keys do not have",
       fix: "Copy the key again from your account at the provider, as one line"
     })
+  const entry = entryOf(model)
   const started_ms = yield* Clock.currentTimeMillis
-  const { answer, refused_parameters } = yield* negotiated(model, secret)
-  yield* understood(model, answer, secret)
-  return { took_ms: (yield* Clock.currentTimeMillis) - started_ms, refused_parameters } satisfies Tried
+  const { answer, refused_parameters, sent_chars } = yield* negotiated(entry, secret)
+  const said = yield* understood(entry, answer, secret)
+  const turn_usd = costMax(entry, TURN_TOKENS.prompt, TURN_TOKENS.answer)
+  return {
+    took_ms: (yield* Clock.currentTimeMillis) - started_ms,
+    refused_parameters,
+    streams: STREAM.test(answer.text),
+    thinks: said.reasoning !== undefined,
+    usage: usageOf(entry, sent_chars, JSON.stringify(said.tool_calls).length, said.usage),
+    ...(turn_usd === 0 ? {} : { turn_usd }),
+    warnings: quirkWarnings(entry).map(({ key, message }) => `its ${key} ${message}`)
+  } satisfies Tried
 })

@@ -22,19 +22,16 @@ const promptOf = (prompt: Prompted): Prompted => {
   return kept
 }
 
-const modelOutput = ({
-  error,
-  prompt,
-  text,
-  tool_calls,
-  ...kept
-}: PayloadOf<"ModelOutput">): PayloadOf<"ModelOutput"> => ({
-  ...kept,
-  ...(prompt === undefined ? {} : { prompt: promptOf(prompt) }),
-  ...(text === undefined ? {} : { text: FORGOTTEN }),
-  ...(error === undefined ? {} : { error: { ...error, message: FORGOTTEN } }),
-  tool_calls: tool_calls.map((call) => ({ ...call, input: inputOf(call.call_id, call.input) }))
-})
+const modelOutput = (payload: PayloadOf<"ModelOutput">): PayloadOf<"ModelOutput"> => {
+  const { continuation: _, error, prompt, text, tool_calls, ...kept } = payload
+  return {
+    ...kept,
+    ...(prompt === undefined ? {} : { prompt: promptOf(prompt) }),
+    ...(text === undefined ? {} : { text: FORGOTTEN }),
+    ...(error === undefined ? {} : { error: { ...error, message: FORGOTTEN } }),
+    tool_calls: tool_calls.map((call) => ({ ...call, input: inputOf(call.call_id, call.input) }))
+  }
+}
 
 /** Whether a command commits the workspace to git is a part of the fold; the command itself is not. */
 const toolCallRequested = (payload: PayloadOf<"ToolCallRequested">): PayloadOf<"ToolCallRequested"> => {

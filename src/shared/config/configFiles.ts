@@ -11,6 +11,8 @@ import { SecretsFile } from "#schema/Secrets.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
 import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
+import { CODECS } from "#src/shared/model/codecs.ts"
+import { quirkWarnings } from "#src/shared/model/quirks.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
 import { clearTextProblems, type PlacedProblem } from "./clearText.ts"
 import { loopbackModels } from "./offlineEndpoint.ts"
@@ -188,15 +190,20 @@ const nestedWorkspaces = ({ workspaces }: Config): ReadonlyArray<ConfigWarning> 
   })
 
 const requestAddresses = ({ models }: Config): ReadonlyArray<ConfigWarning> =>
-  Object.entries(models).flatMap(([name, { endpoint }]) =>
+  Object.entries(models).flatMap(([name, { api, endpoint }]) =>
     hasRequestPath(endpoint)
       ? [
           {
             path: `models.${name}.endpoint`,
-            message: `Choir adds /chat/completions to it, so every request fails: use ${apiAddress(endpoint)}`
+            message: `Choir adds ${CODECS[api].path} to it, so every request fails: use ${apiAddress(endpoint)}`
           }
         ]
       : []
+  )
+
+const modelQuirks = ({ models }: Config): ReadonlyArray<ConfigWarning> =>
+  Object.entries(models).flatMap(([name, model]) =>
+    quirkWarnings(model).map(({ key, message }) => ({ path: `models.${name}.${key}`, message }))
   )
 
 const warningsOf = (config: Config, secrets: SecretsFile): ReadonlyArray<ConfigWarning> => [
@@ -211,6 +218,7 @@ const warningsOf = (config: Config, secrets: SecretsFile): ReadonlyArray<ConfigW
   ...placeholders(config, []),
   ...nestedWorkspaces(config),
   ...requestAddresses(config),
+  ...modelQuirks(config),
   ...unpricedBudget(config),
   ...(config.runtime.type === "docker"
     ? loopbackModels(config).map((message) => ({ path: "runtime.type", message }))

@@ -2,56 +2,52 @@
  * The keys of a model's requests beside messages and tools, as agents send them and `choirctl model test` tries them, and their change when a
  * provider answers 400 and names one of them (D47).
  */
-import { Predicate, type Schema } from "effect"
+import { Predicate, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
-
-/** OpenAI's own endpoints want the newer name of the limit; the models behind them with thinking refuse the older one. */
-const RENAMES_LIMIT = /^https?:\/\/(?:api\.openai\.com|[^/]+\.openai\.azure\.com)(?:[:/]|$)/iu
-
-/** GPT-5 and the o-series, and Claude Opus from 4.7 on, under their own names and those of routers. */
-const REFUSES_TEMPERATURE =
-  /(?:^|\/)(?:gpt-5(?!.*chat)|o[134](?:-|$)|claude-opus-(?:4[.-](?:[7-9]|\d\d)(?!\d)|[5-9]))/iu
-
-/** The key that limits the answer's tokens. */
-export const limitKey = ({ endpoint }: Pick<Model, "endpoint">): "max_tokens" | "max_completion_tokens" =>
-  RENAMES_LIMIT.test(endpoint) ? "max_completion_tokens" : "max_tokens"
-
-export const takesTemperature = ({ model }: Pick<Model, "model">): boolean => !REFUSES_TEMPERATURE.test(model)
+import type { ModelApi } from "#schema/Continuation.ts"
 
 /** The parameters that a model's provider refused: the keys that are left out, or sent under another name. */
 export type ParameterChanges = ReadonlyMap<string, string | undefined>
 
 const NO_CHANGES: ParameterChanges = new Map()
 
+/** The keys under which the APIs limit an answer's tokens. */
+const LIMITS: ReadonlySet<string> = new Set(["max_tokens", "max_completion_tokens", "max_output_tokens"])
+
+/** The conversation's own keys in each API, which no template replaces. */
+const OF_CONVERSATION: ReadonlySet<string> = new Set(["messages", "tools", "system", "input", "instructions"])
+
 /**
- * The keys of a request beside its messages and tools. The model's template has the last word on every key that the schema lets it set; null
- * leaves one out.
+ * The keys of a request beside its conversation and tools: `own` of them are Choir's, and what is undefined is not sent. The model's template
+ * has the last word on every key that the schema lets it set; null leaves one out.
  */
 export const requestParameters = (
-  config: Model,
+  { request_template }: Pick<Model, "request_template">,
+  own: Readonly<Record<string, Schema.Json | undefined>>,
   changes: ParameterChanges = NO_CHANGES
 ): ReadonlyArray<readonly [key: string, value: Schema.Json]> => {
-  const { max_tokens, model, reasoning_effort, request_template, temperature } = config
-  const limits =
-    Object.hasOwn(request_template, "max_tokens") || Object.hasOwn(request_template, "max_completion_tokens")
-  const own: Readonly<Record<string, Schema.Json>> = {
-    model,
-    ...(limits ? {} : { [limitKey(config)]: max_tokens }),
-    ...(takesTemperature(config) ? { temperature } : {}),
-    reasoning_effort,
-    ...request_template
-  }
-  return Object.entries(own).flatMap(([key, value]) => {
+  const isLimited = Object.keys(request_template).some((key) => LIMITS.has(key))
+  const kept = Object.entries(own).filter(([key]) => !(isLimited && LIMITS.has(key)))
+  const added = Object.entries(request_template).filter(([key]) => !OF_CONVERSATION.has(key))
+  return Object.entries(Object.fromEntries([...kept, ...added])).flatMap(([key, value]) => {
     const sent = changes.has(key) ? changes.get(key) : key
-    return value === null || sent === undefined ? [] : [[sent, value] as const]
+    return value === null || value === undefined || sent === undefined ? [] : [[sent, value] as const]
   })
 }
 
-/** Without these there is no request. */
-const NEEDED: ReadonlySet<string> = new Set(["model", "messages", "tools"])
+/** Tokens that a provider may report for one call, or an answer may have; a higher count is taken for this one, so that sums stay exact. */
+export const MODEL_USAGE_TOKENS_MAX = 1_000_000_000
 
-/** A limit of the answer may get its other name and is never left out: what a call reserves of a budget counts on it. */
-const LIMITS: ReadonlySet<string> = new Set(["max_tokens", "max_completion_tokens"])
+/** The most tokens that an answer may have, for room and budget: what is sent, whichever key says so. */
+export const outputTokensMax = ({ max_tokens, request_template }: Model): number => {
+  const replaced = Object.entries(request_template).flatMap(([key, value]) =>
+    LIMITS.has(key) && Schema.is(Schema.Natural)(value) ? [value] : []
+  )
+  return replaced.length === 0 ? max_tokens : Math.min(Math.max(...replaced), MODEL_USAGE_TOKENS_MAX)
+}
+
+/** Without these there is no request. */
+const NEEDED: ReadonlySet<string> = new Set(["model"])
 
 const parse = (text: string): unknown => {
   try {
@@ -61,7 +57,15 @@ const parse = (text: string): unknown => {
   }
 }
 
+/** The place in a request that a list of problems names, as servers that check requests by a schema answer. */
+const placeIn = (detail: unknown): unknown => {
+  const first: unknown = Array.isArray(detail) ? detail[0] : undefined
+  const loc = Predicate.hasProperty(first, "loc") ? first.loc : undefined
+  return Array.isArray(loc) ? loc.at(-1) : undefined
+}
+
 const wordsOf = (body: unknown): { readonly message: string; readonly param: unknown } => {
+  if (Predicate.hasProperty(body, "detail")) return { message: "", param: placeIn(body.detail) }
   const error = Predicate.hasProperty(body, "error") ? body.error : body
   const message = Predicate.hasProperty(error, "message") ? error.message : error
   return {
@@ -70,11 +74,16 @@ const wordsOf = (body: unknown): { readonly message: string; readonly param: unk
   }
 }
 
+/** A problem of the conversation, which may be described by the names of parameters. */
+const OF_A_MESSAGE = /^messages?[.[]/u
+
 /** The parameter of the request that an answer names: by itself, or as the only one in its words. */
 const named = (said: string, sent: ReadonlyArray<string>): string | undefined => {
   const { message, param } = wordsOf(parse(said))
   const keys = sent.filter((key) => !NEEDED.has(key))
-  if (typeof param === "string" && param !== "") return keys.find((key) => key === param)
+  // A parameter may be an object, of which one key is refused.
+  if (typeof param === "string" && param !== "") return keys.find((key) => /^[^.[]*/u.exec(param)?.[0] === key)
+  if (OF_A_MESSAGE.test(message)) return undefined
   const found = keys.filter((key) => new RegExp(`(?<![a-z_])${key}(?![a-z_])`, "u").test(message))
   return found.length === 1 ? found[0] : undefined
 }
@@ -86,12 +95,15 @@ const named = (said: string, sent: ReadonlyArray<string>): string | undefined =>
 export const withoutRefused = (
   said: string,
   sent: ReadonlyArray<string>,
-  changes: ParameterChanges
+  changes: ParameterChanges,
+  api: ModelApi = "chat"
 ): { readonly parameter: string; readonly changes: ParameterChanges } | undefined => {
   const parameter = named(said, sent)
   if (parameter === undefined) return undefined
+  // A limit may get its other name and is never left out: what a call reserves of a budget counts on it.
   if (!LIMITS.has(parameter)) return { parameter, changes: new Map(changes).set(parameter, undefined) }
   const isRenamed = [...changes.values()].includes(parameter)
-  if (parameter !== "max_tokens" || isRenamed || sent.includes("max_completion_tokens")) return undefined
+  if (api !== "chat" || parameter !== "max_tokens" || isRenamed || sent.includes("max_completion_tokens"))
+    return undefined
   return { parameter, changes: new Map(changes).set(parameter, "max_completion_tokens") }
 }

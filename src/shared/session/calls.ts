@@ -2,6 +2,7 @@
 import { Result, type Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { limitTokens } from "#src/shared/model/usage.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { coreOf, type Folded, inWindow, laneOf, move, remembered, withCore, withEdge, withLane } from "./lanes.ts"
@@ -84,7 +85,7 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
   const { usage } = payload
   const spent = {
     ...state.spent,
-    tokens: state.spent.tokens + usage.input_tokens + usage.output_tokens,
+    tokens: state.spent.tokens + limitTokens(usage),
     cost_usd: state.spent.cost_usd + (usage.cost_usd ?? 0)
   }
   const memory = laneOf(state, lane)

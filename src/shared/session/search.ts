@@ -124,6 +124,13 @@ const textOf = (value: unknown): string => {
   return lines.join("\n")
 }
 
+/** The texts of an event that a lane may find: its model's reasoning is for that model alone (invariant 6). */
+const foundIn = ({ event_type, payload }: ChoirEvent): string => {
+  if (event_type !== "ModelOutput") return textOf(payload)
+  const { continuation: _, ...said } = payload
+  return textOf(said)
+}
+
 /** A part of a text that begins a quarter before an index, with marks where it was cut. */
 const around = (text: string, index: number, chars: number): string => {
   const start = Math.max(0, Math.min(index - Math.floor(chars / 4), text.length - chars))
@@ -151,7 +158,7 @@ const byHash = (prefix: string): LogSearch => ({
   hit: (event, hashOf) => {
     const hash = hashOf()
     if (!hash.startsWith(prefix)) return undefined
-    return hitOf(event, hash, around(textOf(event.payload), 0, LOG_SEARCH_EVENT_CHARS_MAX))
+    return hitOf(event, hash, around(foundIn(event), 0, LOG_SEARCH_EVENT_CHARS_MAX))
   }
 })
 
@@ -165,7 +172,7 @@ const byWords = (words: ReadonlyArray<string>): LogSearch => {
   return {
     mayMatch: (canonical) => plain.every((pattern) => pattern.test(canonical)),
     hit: (event, hashOf) => {
-      const text = textOf(event.payload)
+      const text = foundIn(event)
       const indexes = patterns.map((pattern) => text.search(pattern))
       return indexes.every((index) => index >= 0)
         ? hitOf(event, hashOf(), around(text, indexes[0] ?? 0, LOG_SEARCH_EXCERPT_CHARS_MAX))

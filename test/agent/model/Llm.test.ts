@@ -10,6 +10,7 @@ import { MODEL_TOTAL_MS_MAX, OUTPUT_TOKENS_PER_SECOND_MAX } from "#src/agent/mod
 import { MODEL_IDLE_MS_MAX } from "#src/agent/model/modelRequest.ts"
 
 const TOOL: Tool = { name: "choir-exec", description: "d", parameters: { type: "object" } }
+const STREAMED = { stream: true, stream_options: { include_usage: true } }
 /** The default of config.json. */
 const MAX_TOKENS = 4096
 const start = Effect.forkChild({ startImmediately: true })
@@ -38,6 +39,7 @@ describe("Llm", () => {
         max_tokens: 77,
         temperature: 0.2,
         reasoning_effort: "low",
+        ...STREAMED,
         tools: [{ type: "function", function: TOOL }]
       })
       assert.strictEqual(asked?.path, "/v1/chat/completions")
@@ -59,7 +61,7 @@ describe("Llm", () => {
       yield* asking(provider, { temperature: null, request_template })
       yield* asking(provider, { request_template: { temperature: 1, unknown: null } })
       const [first, second] = yield* provider.requests.all
-      const asked = { model: "m", messages: MESSAGES }
+      const asked = { model: "m", messages: MESSAGES, ...STREAMED }
       assert.deepStrictEqual<unknown>(first?.body, {
         ...asked,
         max_completion_tokens: 8000,

@@ -8,6 +8,7 @@ import { EDGE, InboxId, LaneId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
+import { Drafts } from "#src/agent/model/Drafts.ts"
 import type { Message, Tool } from "#src/agent/model/Conversation.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
@@ -63,7 +64,9 @@ const withCalls = <A, E>(
         )
       )
     )
-    const guards = Layer.mergeAll(Replication.layer, Budget.layer, tokens, llm).pipe(Layer.provideMerge(base))
+    const guards = Layer.mergeAll(Replication.layer, Budget.layer, Drafts.layer, tokens, llm).pipe(
+      Layer.provideMerge(base)
+    )
     return yield* Effect.andThen(say, use).pipe(Effect.provide(ModelCalls.layer.pipe(Layer.provideMerge(guards))))
   }).pipe(Effect.provide(Logger.layer([])))
 

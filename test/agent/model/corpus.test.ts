@@ -1,55 +1,98 @@
-/** The recorded answers of providers: what the reader of chat completions makes of those that arrive whole, and what each asks of the next request. */
+/** The recorded answers of providers: what the codecs make of each, whole or streamed, and what goes back with the next request. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { HttpClientRequest, HttpClientResponse } from "effect/http"
 import { DIALECTS, refusalOf } from "#demo/dialects/Dialect.ts"
-import type { Keys } from "#demo/dialects/jsonKeys.ts"
-import { interpret } from "#src/agent/model/chatCompletion.ts"
+import { isObject, type Keys } from "#demo/dialects/jsonKeys.ts"
+import { parseJson } from "#demo/dialects/looseJson.ts"
 import { statusProblem, statusWords } from "#src/agent/model/modelRequest.ts"
+import { usageOf } from "#src/shared/model/usage.ts"
+import { bodyOf, modelOf, stepOf, streamOf, wholeOf } from "../../support/askedCodec.ts"
 import { bytesOf, type Fixture, readCorpus } from "../../support/corpus.ts"
 
 const CORPUS = readCorpus()
 
-/** Answers of chat completions that the reader does not know: a content in parts, and an error behind a status of success. */
-const UNREAD: ReadonlySet<string> = new Set(["mistral-thinking", "openrouter-error-in-200"])
-/** Names of one reason in other servers. */
-const FINISH: Readonly<Record<string, string>> = { model_length: "length" }
-
-const isRead = ({ dialect, name, response }: Fixture): boolean =>
-  response.stream === undefined && DIALECTS[dialect].api === "chat" && !UNREAD.has(name)
-
 const keep = (text: string) => text
 
-describe("the reader of chat completions", () => {
-  const answers = CORPUS.filter((fixture) => isRead(fixture) && fixture.response.status === 200)
-  it.effect.each(answers.map((fixture) => [fixture.name, fixture] as const))("reads %s", ([, fixture]) =>
-    Effect.gen(function* () {
-      const { event } = fixture.expected
-      const read = yield* Effect.result(interpret(bytesOf(fixture), keep))
-      if ("error" in event) {
-        assert.isTrue(Result.isFailure(read))
-        if (!Result.isFailure(read)) return
-        assert.strictEqual(read.failure.kind, event.error.kind)
-        assert.include(read.failure.message, event.says ?? "")
-        return
-      }
-      assert.isTrue(Result.isSuccess(read))
-      if (!Result.isSuccess(read)) return
-      const { content, finish_reason, tool_calls, usage } = read.success
-      assert.deepStrictEqual(
-        {
-          ...(content === "" ? {} : { text: content }),
-          tool_calls,
-          finish_reason: FINISH[finish_reason] ?? finish_reason
-        },
-        {
-          ...("text" in event ? { text: event.text } : {}),
-          tool_calls: event.tool_calls,
-          finish_reason: event.finish_reason
-        }
-      )
-      assert.strictEqual(usage?.prompt_tokens, event.usage?.input_tokens)
+const answerOf = (fixture: Fixture) => {
+  const { api } = DIALECTS[fixture.dialect]
+  const bytes = bytesOf(fixture)
+  return fixture.response.stream === undefined ? wholeOf(api, parseJson(bytes)) : streamOf(api, bytes, 5).answer
+}
+
+/** Kinds of tokens as events have them; those that are none are absent. */
+const usageIn = ({ cache_read_tokens, cache_write_tokens, reasoning_tokens, ...usage }: Keys) => ({
+  ...usage,
+  ...(Number(cache_read_tokens ?? 0) === 0 ? {} : { cache_read: cache_read_tokens }),
+  ...(Number(cache_write_tokens ?? 0) === 0 ? {} : { cache_write: cache_write_tokens }),
+  ...(Number(reasoning_tokens ?? 0) === 0 ? {} : { reasoning: reasoning_tokens })
+})
+
+/** Ids are Choir's own, arguments are compared as what they say, and a content without parts may be a text. */
+const plain = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(plain)
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, inner]) => {
+      if (["cache_control", "call_id", "id", "status"].includes(key)) return []
+      if (key === "arguments" && typeof inner === "string") return [[key, parseJson(inner)]]
+      if (key === "type" && inner === "message") return []
+      const [part] = Array.isArray(inner) ? inner : []
+      const isText = key === "content" && Array.isArray(inner) && inner.length === 1 && isObject(part) && "text" in part
+      return [[key, isText ? part["text"] : plain(inner)]]
     })
+  )
+}
+
+const REASONING = new Set(["reasoning", "reasoning_content", "reasoning_details", "extra_content"])
+const isThought = (value: unknown) =>
+  isObject(value) && ["reasoning", "redacted_thinking", "thinking"].includes(String(value["type"]))
+
+/** A final answer's reasoning does not come back: its text alone is what a conversation is made of. */
+const withoutReasoning = (next: ReadonlyArray<Keys>): ReadonlyArray<Keys> =>
+  next.flatMap((message): ReadonlyArray<Keys> => {
+    if (isThought(message)) return []
+    const { content } = message
+    const said = Object.fromEntries(Object.entries(message).filter(([key]) => !REASONING.has(key)))
+    return [Array.isArray(content) ? { ...said, content: content.filter((part) => !isThought(part)) } : said]
+  })
+
+describe("a codec", () => {
+  const answers = CORPUS.filter(({ response }) => response.status === 200)
+  it.each(answers.map((fixture) => [fixture.name, fixture] as const))("reads %s", (_, fixture) => {
+    const { event } = fixture.expected
+    const read = answerOf(fixture)
+    if ("error" in event) {
+      assert.isTrue(Result.isFailure(read))
+      if (!Result.isFailure(read)) return
+      assert.strictEqual(read.failure.kind, event.error.kind)
+      assert.include(read.failure.message, event.says ?? "")
+      return
+    }
+    const { content, finish_reason, tool_calls, usage } = Result.getOrThrow(read)
+    const counted = usage === undefined ? {} : { usage: usageOf({}, 0, 0, usage) }
+    const { usage: expected, ...said } = event
+    assert.deepStrictEqual<unknown>(
+      { ...(content === "" ? {} : { text: content }), tool_calls, finish_reason, ...counted },
+      { ...said, ...(expected === undefined ? {} : { usage: usageIn(expected) }) }
+    )
+  })
+
+  const continued = answers.filter(
+    ({ expected }) => !("error" in expected.event) && expected.next !== null && expected.next.length > 0
+  )
+  it.each(continued.map((fixture) => [fixture.name, fixture] as const))(
+    "sends back what belongs to %s",
+    (_, fixture) => {
+      const { api } = DIALECTS[fixture.dialect]
+      const model = modelOf({ api, model: MODELS[fixture.dialect] ?? "a-model", cache: "off" })
+      const answer = Result.getOrThrow(answerOf(fixture))
+      const body = bodyOf(model, [{ role: "user", content: "Look." }, ...stepOf(model, answer)])
+      const sent = (body["messages"] ?? body["input"]) as ReadonlyArray<Keys>
+      const next = fixture.expected.next ?? []
+      const wanted = answer.reasoning === undefined ? withoutReasoning(next) : next
+      assert.deepStrictEqual(plain(sent.slice(1, 1 + wanted.length)), plain(wanted))
+    }
   )
 
   const failures = CORPUS.filter((fixture) => fixture.response.status !== 200)

@@ -192,7 +192,7 @@ describe("choirctl model test and doctor", () => {
       yield* choirctl(home, ["init", "--model-endpoint", endpoint, "--model-name", "offline-model"])
       const works = yield* choirctl(home, ["model", "test", "main"])
       assert.strictEqual(works.code, 0, works.err)
-      assert.match(works.out, /^main works: offline-model called a tool after [\d.]+ s\n$/u)
+      assert.match(works.out, /^main works: offline-model called a tool after [\d.]+ s; it streams its answers\n$/u)
       const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
       const { config } = yield* loadFiles(home)
       const gateways = { bot: { type: "telegram", secret: "token", api_root: telegram.url } }

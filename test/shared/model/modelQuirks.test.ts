@@ -1,6 +1,7 @@
 /** What is known of models before they are asked, and what is learned from a 400 (D47). */
 import { assert, describe, it } from "@effect/vitest"
-import { limitKey, takesTemperature, withoutRefused } from "#src/shared/model/requestParameters.ts"
+import { quirksOf } from "#src/shared/model/quirks.ts"
+import { withoutRefused } from "#src/shared/model/requestParameters.ts"
 
 const LIKES_TEMPERATURE = [
   "gpt-4o",
@@ -29,20 +30,26 @@ const REFUSES_TEMPERATURE = [
   "claude-opus-5"
 ]
 
-describe("takesTemperature", () => {
-  it.each(LIKES_TEMPERATURE)("is true of %s", (model) => assert.isTrue(takesTemperature({ model })))
-  it.each(REFUSES_TEMPERATURE)("is false of %s", (model) => assert.isFalse(takesTemperature({ model })))
-})
+const ENDPOINT = "http://127.0.0.1:11434/v1"
 
-describe("limitKey", () => {
+describe("quirksOf", () => {
+  it.each(LIKES_TEMPERATURE)("lets %s have a temperature", (model) =>
+    assert.isTrue(quirksOf({ endpoint: ENDPOINT, model }).temperature)
+  )
+  it.each(REFUSES_TEMPERATURE)("lets %s have none", (model) =>
+    assert.isFalse(quirksOf({ endpoint: ENDPOINT, model }).temperature)
+  )
   it.each([
-    ["https://api.openai.com/v1", "max_completion_tokens"],
-    ["https://API.OpenAI.com:443/v1", "max_completion_tokens"],
-    ["https://mine.openai.azure.com/openai/v1", "max_completion_tokens"],
-    ["https://openrouter.ai/api/v1", "max_tokens"],
-    ["https://api.openai.com.example.org/v1", "max_tokens"],
-    ["http://127.0.0.1:11434/v1", "max_tokens"]
-  ] as const)("of %s is %s", (endpoint, key) => assert.strictEqual(limitKey({ endpoint }), key))
+    ["https://api.openai.com/v1", "gpt-4o", "max_completion_tokens"],
+    ["https://API.OpenAI.com:443/v1", "gpt-4o", "max_completion_tokens"],
+    ["https://mine.openai.azure.com/openai/v1", "mine", "max_completion_tokens"],
+    ["https://openrouter.ai/api/v1", "openai/gpt-4o", "max_tokens"],
+    ["https://openrouter.ai/api/v1", "openai/gpt-5", "max_completion_tokens"],
+    ["https://api.openai.com.example.org/v1", "gpt-4o", "max_tokens"],
+    [ENDPOINT, "llama-3.3-70b", "max_tokens"]
+  ] as const)("at %s limits the answer of %s by %s", (endpoint, model, limit) =>
+    assert.strictEqual(quirksOf({ endpoint, model }).limit, limit)
+  )
 })
 
 describe("withoutRefused", () => {

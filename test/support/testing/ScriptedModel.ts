@@ -3,7 +3,7 @@ import { Effect, Layer, type Schema } from "effect"
 import { ToolName, toWireName } from "#schema/Tool.ts"
 import type { Model } from "#schema/Config.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
-import { requestBody } from "#src/agent/model/chatCompletion.ts"
+import { CODECS } from "#src/shared/model/codecs.ts"
 import type { Message, Tool } from "#src/agent/model/Conversation.ts"
 import { parseJson } from "#demo/dialects/looseJson.ts"
 import { bodyRefusal } from "#demo/dialects/Dialect.ts"
@@ -66,7 +66,7 @@ const checked = (
   tools: ReadonlyArray<Tool>
 ): Effect.Effect<void> => {
   if (model === undefined) return Effect.void
-  const body = parseJson(requestBody(model, messages, tools))
+  const body = parseJson(CODECS.chat.body({ model, messages, tools }))
   const refusal = bodyRefusal(body, { ...TRAITS, context_window: model.context_window })
   return refusal === undefined ? Effect.void : Effect.die(new RefusedRequests({ refusals: [refusal] }))
 }

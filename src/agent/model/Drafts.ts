@@ -4,8 +4,8 @@ import { type Draft, DRAFT_CHARS_MAX } from "#schema/AgentApi.ts"
 import { EDGE, type InboxId } from "#schema/Ids.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { ControlPlane } from "./ControlPlane.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import type { Spoken } from "./Llm.ts"
 
 /** The interval between two drafts (docs/protocol.md, REPORT_STATUS). */
 export const DRAFT_INTERVAL_MS = 400
@@ -14,12 +14,12 @@ export const DRAFT_INTERVAL_MS = 400
 export class Drafts extends Context.Service<
   Drafts,
   {
-    /** Notes what the model has written so far of its answer to a message. The newest is sent, at most one in DRAFT_INTERVAL_MS. */
-    write(inbox_id: InboxId, text: string): Effect.Effect<void>
+    /** Follows the answer to a message as it is written. The newest of it is sent, at most one draft in DRAFT_INTERVAL_MS. */
+    follow(inbox_id: InboxId): (step: Spoken) => Effect.Effect<void>
     /** Sends no draft any more of what was written: the answer itself is on its way. */
     readonly clear: Effect.Effect<void>
   }
->()("choir/agent/control/Drafts") {
+>()("choir/agent/model/Drafts") {
   static readonly layer = Layer.effect(
     Drafts,
     Effect.suspend(() => make())
@@ -29,7 +29,6 @@ export class Drafts extends Context.Service<
 const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
   const plane = yield* ControlPlane
-  const secrets = yield* SecretStore
   const settings = yield* AgentSettings
   const wake = yield* Queue.sliding<void>(1)
   let newest: Draft | undefined
@@ -60,13 +59,18 @@ const make = Effect.fnUntraced(function* () {
   }).pipe(Effect.forever, Effect.forkScoped)
 
   return Drafts.of({
-    write: (inbox_id, text) =>
-      Effect.sync(() => {
-        const shown = secrets.scrubBeginning(text).slice(0, DRAFT_CHARS_MAX).toWellFormed()
-        if (shown.trim() === "") return
-        newest = { inbox_id, text: shown }
-        Queue.offerUnsafe(wake, undefined)
-      }),
+    follow: (inbox_id) => {
+      let text = ""
+      return (step) =>
+        Effect.sync(() => {
+          if (step.type === "begin") text = ""
+          if (step.type !== "text") return
+          text = `${text}${step.text}`.slice(0, DRAFT_CHARS_MAX)
+          if (text.trim() === "") return
+          newest = { inbox_id, text: text.toWellFormed() }
+          Queue.offerUnsafe(wake, undefined)
+        })
+    },
     clear: Effect.sync(() => void (newest = undefined))
   })
 })

@@ -1,0 +1,71 @@
+/**
+ * A codec writes a conversation as one API's request, and reads an answer, which is hostile, whole or streamed. A stream is put
+ * together to the whole answer that the same API would have given, so that both are read by the same rules.
+ */
+import type { Result, Schema } from "effect"
+import type { Model } from "#schema/Config.ts"
+import type { ModelError } from "#schema/Event.ts"
+import type { Answer } from "./Answer.ts"
+import type { Message, Tool } from "./Conversation.ts"
+import type { ParameterChanges } from "./requestParameters.ts"
+
+/** A request before it is written. */
+export interface Asked {
+  readonly model: Model
+  readonly messages: ReadonlyArray<Message>
+  readonly tools: ReadonlyArray<Tool>
+  readonly changes?: ParameterChanges
+  /** Names the prompts that begin alike, for providers that route by it to a cache. */
+  readonly cache_key?: string
+}
+
+/** A step of an answer that is being written. Thinking has no words here (invariant 6). */
+export type Delta =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "thinking" }
+  | { readonly type: "call"; readonly name: string }
+
+/** Puts a stream together. It is made for one answer. */
+export interface Assembler {
+  /** Takes the data of one event. */
+  take(data: unknown): Result.Result<ReadonlyArray<Delta>, ModelError>
+  /** The whole answer; `undefined` as long as its end has not come. */
+  whole(): unknown
+  /** The characters that are kept so far, those of reasoning included. */
+  chars(): number
+}
+
+export interface Codec {
+  /** The part behind the endpoint's address. */
+  readonly path: string
+  headers(
+    model: Pick<Model, "endpoint" | "model"> & Partial<Model>,
+    key: string | undefined
+  ): Readonly<Record<string, string>>
+  /** The keys of a request beside its conversation and tools. */
+  parameters(asked: Asked): ReadonlyArray<readonly [key: string, value: Schema.Json]>
+  /** The request as JSON. */
+  body(asked: Asked): string
+  read(reply: unknown): Result.Result<Answer, ModelError>
+  assembler(): Assembler
+}
+
+/** The parts of a request as JSON; `conversation` are JSON texts. */
+export const written = (
+  parameters: ReadonlyArray<readonly [key: string, value: Schema.Json]>,
+  conversation: ReadonlyArray<readonly [key: string, json: string]>
+): string =>
+  `{${[
+    ...parameters.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`),
+    ...conversation.map(([key, json]) => `"${key}":${json}`)
+  ].join(",")}}`
+
+/** A part of a request as it is sent. Most are sent many times, so that each is written once. */
+export const jsonOnce = <A extends object>(write: (part: A) => unknown) => {
+  const known = new WeakMap<A, string>()
+  return (part: A): string => {
+    const json = known.get(part) ?? JSON.stringify(write(part))
+    known.set(part, json)
+    return json
+  }
+}

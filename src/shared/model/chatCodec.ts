@@ -1,0 +1,302 @@
+/**
+ * Chat completions, as OpenAI defined them and as routers and other providers extended them: reasoning in its several spellings goes back in the
+ * spelling it came in, and breakpoints of a cache stand in the parts of a content.
+ */
+import { hash } from "node:crypto"
+import { Result, Schema } from "effect"
+import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
+import { type Asked, type Codec, jsonOnce, written } from "./Codec.ts"
+import { chatAssembler } from "./chatStream.ts"
+import { isThoughtThrough, reasoningOf } from "./continuation.ts"
+import type { AssistantMessage, Call, Message, Tool } from "./Conversation.ts"
+import { type Quirks, quirksOf } from "./quirks.ts"
+import { requestParameters } from "./requestParameters.ts"
+import { openAiUsage } from "./usage.ts"
+
+const Text = Schema.NullOr(Schema.String)
+const Details = Schema.Array(Schema.Record(Schema.String, Schema.Json))
+const Content = Schema.Union([
+  Text,
+  // Mistral's models that think answer in parts.
+  Schema.Array(Schema.Struct({ type: Schema.String, text: Schema.optionalKey(Schema.String) }))
+])
+
+const Reply = Schema.Struct({
+  choices: Schema.NonEmptyArray(
+    Schema.Struct({
+      finish_reason: Schema.optionalKey(Text),
+      message: Schema.Struct({
+        content: Schema.optionalKey(Content),
+        refusal: Schema.optionalKey(Text),
+        reasoning: Schema.optionalKey(Schema.Unknown),
+        reasoning_content: Schema.optionalKey(Schema.Unknown),
+        reasoning_details: Schema.optionalKey(Schema.Unknown),
+        extra_content: Schema.optionalKey(Schema.Unknown),
+        tool_calls: Schema.optionalKey(
+          Schema.NullOr(
+            Schema.Array(
+              Schema.Struct({
+                id: Schema.optionalKey(Schema.Unknown),
+                extra_content: Schema.optionalKey(Schema.Unknown),
+                function: Schema.Struct({ name: Schema.String, arguments: Schema.String })
+              })
+            )
+          )
+        )
+      })
+    })
+  ),
+  usage: Schema.optionalKey(Schema.Unknown)
+})
+type ReplyMessage = (typeof Reply.Type)["choices"][0]["message"]
+const decodeReply = Schema.decodeUnknownResult(Reply)
+
+/** The reasoning behind calls, in the spelling of its provider. */
+const Reasoning = Schema.Struct({
+  reasoning_details: Schema.optionalKey(Details),
+  reasoning_content: Schema.optionalKey(Schema.String),
+  reasoning: Schema.optionalKey(Schema.String),
+  /** Signatures: of the message, and of each call that has one, by its place. */
+  extra_content: Schema.optionalKey(Schema.Json),
+  calls: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
+  /** The provider's own ids of the calls, where its reasoning refers to them. */
+  ids: Schema.optionalKey(Schema.Array(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/u))))
+})
+type Reasoning = typeof Reasoning.Type
+const decodeReasoning = Schema.decodeUnknownResult(Schema.fromJsonString(Reasoning))
+
+const isDetails = Schema.is(Details)
+const isJson = Schema.is(Schema.Json)
+const isWords = (value: unknown): value is string => typeof value === "string" && value !== ""
+
+const isPresent = (value: unknown): value is Schema.Json => value !== undefined && value !== null && isJson(value)
+
+const reasoningIn = (message: ReplyMessage): string | undefined => {
+  const { extra_content, reasoning, reasoning_content, reasoning_details, tool_calls } = message
+  const calls = (tool_calls ?? []).flatMap((call, index) =>
+    isPresent(call.extra_content) ? [[String(index), call.extra_content] as const] : []
+  )
+  const details = isDetails(reasoning_details) && reasoning_details.length > 0 ? reasoning_details : undefined
+  const ids = (tool_calls ?? []).map(({ id }) => id)
+  // A signature behind a router belongs to the call whose id it names.
+  const isReferred = details?.some(({ id }) => ids.includes(id)) === true
+  const kept = {
+    ...(details !== undefined
+      ? { reasoning_details: details }
+      : isWords(reasoning_content)
+        ? { reasoning_content }
+        : isWords(reasoning)
+          ? { reasoning }
+          : {}),
+    ...(isReferred ? { ids } : {}),
+    ...(isPresent(extra_content) ? { extra_content } : {}),
+    ...(calls.length === 0 ? {} : { calls: Object.fromEntries(calls) })
+  }
+  return Object.keys(kept).length === 0 ? undefined : JSON.stringify(kept)
+}
+
+const textIn = (content: ReplyMessage["content"]): string =>
+  content === undefined || content === null
+    ? ""
+    : typeof content === "string"
+      ? content
+      : content.flatMap(({ text, type }) => (type === "text" ? [text ?? ""] : [])).join("")
+
+const read = (reply: unknown): Result.Result<Answer, ReturnType<typeof problem>> => {
+  const decoded = decodeReply(reply)
+  if (Result.isFailure(decoded))
+    return Result.fail(
+      errorIn(reply) ??
+        problem("malformed", `the answer is not a chat completion: ${excerpt(JSON.stringify(reply) ?? "")}`)
+    )
+  const { choices, usage } = decoded.success
+  const { finish_reason, message } = choices[0]
+  return answerOf({
+    text: textIn(message.content),
+    calls: (message.tool_calls ?? []).map((call) => call.function),
+    reason: finish_reason,
+    ...(message.refusal === undefined || message.refusal === null ? {} : { refusal: message.refusal }),
+    usage: usage === undefined || usage === null ? undefined : openAiUsage(usage),
+    reasoning: reasoningIn(message)
+  })
+}
+
+/** A text of Google's documentation in place of the signature of a call that another model made. */
+const NO_SIGNATURE = "skip_thought_signature_validator"
+/** Moonshot takes no empty reasoning. */
+const NO_REASONING = " "
+
+const NOTHING: Reasoning = {}
+
+/** Decoded once for all the requests that have the message. */
+const decoded = new WeakMap<AssistantMessage, Reasoning>()
+
+const knownReasoning = (message: AssistantMessage, { model }: Asked): Reasoning => {
+  const own = reasoningOf(message, model)
+  if (own === undefined) return NOTHING
+  const before = decoded.get(message)
+  if (before !== undefined) return before
+  const known = Result.getOrElse(decodeReasoning(own), () => NOTHING)
+  decoded.set(message, known)
+  return known
+}
+
+/** The reasoning that goes back with a message, with what its provider asks for where there is none. */
+const reasoningFor = (message: AssistantMessage, asked: Asked, { reasoning }: Quirks): Reasoning => {
+  const first = message.calls?.[0]
+  if (first === undefined) return NOTHING
+  const known = knownReasoning(message, asked)
+  if (reasoning === "reasoning_content" && known.reasoning_content === undefined)
+    return { ...known, reasoning_content: NO_REASONING }
+  if (reasoning === "thought_signature" && known.calls?.["0"] === undefined)
+    return { ...known, calls: { ...known.calls, "0": { google: { thought_signature: NO_SIGNATURE } } } }
+  if (reasoning === "reasoning_details" && known.reasoning_details === undefined) {
+    const format = "google-gemini-v1"
+    return {
+      ...known,
+      reasoning_details: [{ type: "reasoning.encrypted", data: NO_SIGNATURE, id: first.id, format, index: 0 }]
+    }
+  }
+  return known
+}
+
+const shortId = (id: string): string =>
+  hash("sha256", id, "base64")
+    .replaceAll(/[^A-Za-z0-9]/gu, "")
+    .slice(0, 9)
+
+/** The ids of calls as this provider knows or takes them. */
+const idsOf = (asked: Asked, quirks: Quirks): ReadonlyMap<string, string> => {
+  const ids = new Map<string, string>()
+  const used = new Set<string>()
+  for (const message of asked.messages) {
+    if (message.role !== "assistant") continue
+    const { calls = [] } = message
+    const known = knownReasoning(message, asked).ids ?? []
+    for (const [index, { id }] of calls.entries()) {
+      const own = known.length === calls.length ? known[index] : undefined
+      const free = own !== undefined && !used.has(own) ? own : id
+      const sent = quirks.call_ids === "short" ? shortId(free) : free
+      used.add(sent)
+      if (sent !== id) ids.set(id, sent)
+    }
+  }
+  return ids
+}
+
+const toolCall = (call: Call, id: string, extra: Schema.Json | undefined) => ({
+  id,
+  type: "function",
+  function: { name: call.name, arguments: call.arguments },
+  ...(extra === undefined ? {} : { extra_content: extra })
+})
+
+/** A message as chat completions write it. */
+const chatMessage = (message: Message, ids: ReadonlyMap<string, string>, reasoning: Reasoning) => {
+  const idOf = (id: string) => ids.get(id) ?? id
+  if (message.role === "tool") return { role: "tool", tool_call_id: idOf(message.call_id), content: message.content }
+  if (message.role !== "assistant") return { role: message.role, content: message.content }
+  const { calls: signed, ids: _, ...kept } = reasoning
+  const { calls = [], content } = message
+  return {
+    role: "assistant",
+    content,
+    ...kept,
+    ...(calls.length === 0
+      ? {}
+      : { tool_calls: calls.map((call, index) => toolCall(call, idOf(call.id), signed?.[String(index)])) })
+  }
+}
+
+/** The same for every provider and in every request. */
+const plainMessage = jsonOnce((message: Message) => chatMessage(message, new Map(), NOTHING))
+const toolJson = jsonOnce((tool: Tool) => ({ type: "function", function: tool }))
+
+const isSaid = ({ content }: Message): boolean => content !== null && content !== ""
+
+/** Words of the assistant in front of its own message become the beginning of it. */
+const joined = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
+  const list: Array<Message> = []
+  for (const message of messages) {
+    const last = list.at(-1)
+    if (message.role === "assistant" && last?.role === "assistant" && (last.calls ?? []).length === 0) {
+      const said = [last, message].flatMap(({ content }) => (content === null || content === "" ? [] : [content]))
+      list[list.length - 1] = { ...message, content: said.length === 0 ? null : said.join("\n\n") }
+    } else list.push(message)
+  }
+  return list
+}
+
+const answered = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =>
+  messages.flatMap((message, index): ReadonlyArray<Message> =>
+    message.role === "user" && messages[index - 1]?.role === "tool"
+      ? [{ role: "assistant", content: "Understood." }, message]
+      : [message]
+  )
+
+/** The order of messages that a provider asks for. */
+const inTurns = (messages: ReadonlyArray<Message>, { turns }: Quirks): ReadonlyArray<Message> =>
+  turns === "joined" ? joined(messages) : turns === "answered" ? answered(messages) : messages
+
+/** Anthropic takes four breakpoints: the system message, and the ends of this request and of the one before. */
+const breakpointsOf = (messages: ReadonlyArray<Message>): ReadonlySet<Message> => {
+  const ends = messages.filter(
+    (message, index) => message.role !== "assistant" && messages[index + 1]?.role !== message.role
+  )
+  return new Set([...messages.filter(({ role }) => role === "system"), ...ends.filter(isSaid).slice(-2)])
+}
+
+const EPHEMERAL = { type: "ephemeral" }
+
+const withBreakpoint = <A extends { readonly content: unknown }>(message: A) => ({
+  ...message,
+  content: [{ type: "text", text: message.content, cache_control: EPHEMERAL }]
+})
+
+const messageList = (asked: Asked, quirks: Quirks): string => {
+  const messages = inTurns(asked.messages, quirks)
+  const ids = idsOf(asked, quirks)
+  const cached = quirks.cache === "breakpoints" && asked.model.cache === "auto" ? breakpointsOf(messages) : undefined
+  const parts = messages.map((message) => {
+    const reasoning = message.role === "assistant" ? reasoningFor(message, asked, quirks) : NOTHING
+    const isPlain = reasoning === NOTHING && ids.size === 0
+    if (cached?.has(message) === true) return JSON.stringify(withBreakpoint(chatMessage(message, ids, reasoning)))
+    return isPlain ? plainMessage(message) : JSON.stringify(chatMessage(message, ids, reasoning))
+  })
+  return `[${parts.join(",")}]`
+}
+
+const effortOf = (asked: Asked, { effort, unbroken }: Quirks): Readonly<Record<string, Schema.Json>> => {
+  const { messages, model, tools } = asked
+  const { reasoning_effort } = model
+  if (effort === "none" && tools.length > 0) return { reasoning_effort: "none" }
+  if (reasoning_effort === null || effort === "refused" || (effort === "alone" && tools.length > 0)) return {}
+  if (effort !== "reasoning") return { reasoning_effort }
+  return unbroken && !isThoughtThrough(messages, model) ? {} : { reasoning: { effort: reasoning_effort } }
+}
+
+export const chatCodec: Codec = {
+  path: "/chat/completions",
+  headers: (_, key) => (key === undefined ? {} : { authorization: `Bearer ${key}` }),
+  parameters: (asked) => {
+    const { cache_key, changes, model } = asked
+    const quirks = quirksOf(model)
+    const own = {
+      model: model.model,
+      [quirks.limit]: model.max_tokens,
+      temperature: quirks.temperature ? model.temperature : undefined,
+      ...effortOf(asked, quirks),
+      stream: true,
+      stream_options: quirks.stream_options ? { include_usage: true } : undefined,
+      prompt_cache_key: quirks.cache === "key" && model.cache === "auto" ? cache_key : undefined
+    }
+    return requestParameters(model, own, changes)
+  },
+  body: (asked) =>
+    written(chatCodec.parameters(asked), [
+      ["messages", messageList(asked, quirksOf(asked.model))],
+      ...(asked.tools.length === 0 ? [] : [["tools", `[${asked.tools.map(toolJson).join(",")}]`] as const])
+    ]),
+  read,
+  assembler: chatAssembler
+}

@@ -1,0 +1,117 @@
+/** The codecs by their APIs, and the reading of a body, which is one JSON text or a stream of events. */
+import { Result } from "effect"
+import { Sse } from "effect/encoding"
+import type { ModelApi } from "#schema/Continuation.ts"
+import type { ModelError } from "#schema/Event.ts"
+import { type Answer, excerpt, problem } from "./Answer.ts"
+import { chatCodec } from "./chatCodec.ts"
+import type { Codec, Delta } from "./Codec.ts"
+import { messagesCodec } from "./messagesCodec.ts"
+import { responsesCodec } from "./responsesCodec.ts"
+
+export const CODECS: Readonly<Record<ModelApi, Codec>> = {
+  chat: chatCodec,
+  responses: responsesCodec,
+  messages: messagesCodec
+}
+
+/** A model's answer in bytes (threat model, LLM endpoint); of a stream, the characters that are kept of it. */
+export const MODEL_REPLY_BYTES_MAX = 8 * 1024 * 1024
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+type Redact = (text: string) => string
+
+/** Reads a text; what an error quotes of it is read again without secrets, since a quotation may end within one. */
+const quoting = <A>(
+  text: string,
+  redact: Redact,
+  read: (text: string) => Result.Result<A, ModelError>
+): Result.Result<A, ModelError> => {
+  const result = read(text)
+  if (Result.isSuccess(result)) return result
+  const again = read(redact(text))
+  return Result.isFailure(again) ? again : Result.fail(problem(result.failure.kind, "the answer cannot be read"))
+}
+
+/** An answer in one piece; `redact` takes secrets out of what an error quotes of it. */
+export const readWhole = (codec: Codec, text: string, redact: Redact): Result.Result<Answer, ModelError> =>
+  quoting(text, redact, (text) => {
+    const body = parse(text)
+    return body === undefined
+      ? Result.fail(problem("malformed", `the answer is not JSON: ${excerpt(text)}`))
+      : codec.read(body)
+  })
+
+/** The end mark of streams of chat completions; the other APIs end with an event. */
+const DONE = "[DONE]"
+
+/** A stream that is being read. */
+export interface Reading {
+  /** Takes some text of the stream, cut anywhere. Comments, which keep a connection alive, say nothing. */
+  feed(text: string): Result.Result<ReadonlyArray<Delta>, ModelError>
+  /** Whether the end mark came. */
+  isDone(): boolean
+  chars(): number
+  /** The answer, once the stream has ended. */
+  answer(): Result.Result<Answer, ModelError>
+}
+
+const tooLarge = problem("too_large", `the answer is larger than ${MODEL_REPLY_BYTES_MAX} bytes`)
+
+export const readStream = (codec: Codec, redact: Redact): Reading => {
+  const assembler = codec.assembler()
+  let arrived: Array<string> = []
+  let isDone = false
+  const parser = Sse.makeParser(
+    (event) => {
+      if (event._tag === "Event") arrived.push(event.data)
+    },
+    { maxEventSize: MODEL_REPLY_BYTES_MAX }
+  )
+  const take = (text: string): Result.Result<ReadonlyArray<Delta>, ModelError> => {
+    if (text.trim() === DONE) {
+      isDone = true
+      return Result.succeed([])
+    }
+    let reader = assembler
+    return quoting(text, redact, (text) => {
+      const data = parse(text)
+      const taken =
+        data === undefined
+          ? Result.fail(problem("malformed", `a part of the answer is not JSON: ${excerpt(text)}`))
+          : reader.take(data)
+      // The second reading must add nothing.
+      reader = codec.assembler()
+      return taken
+    })
+  }
+  return {
+    feed: (text) => {
+      arrived = []
+      if (parser.feed(text) !== undefined) return Result.fail(tooLarge)
+      const deltas: Array<Delta> = []
+      for (const data of arrived) {
+        if (isDone) break
+        const taken = take(data)
+        if (Result.isFailure(taken)) return taken
+        deltas.push(...taken.success)
+      }
+      return assembler.chars() > MODEL_REPLY_BYTES_MAX ? Result.fail(tooLarge) : Result.succeed(deltas)
+    },
+    isDone: () => isDone,
+    chars: assembler.chars,
+    answer: () => {
+      const whole = assembler.whole()
+      return whole === undefined
+        ? Result.fail(problem("unreachable", "the answer broke off: the stream ended before the answer did"))
+        : quoting(JSON.stringify(whole), redact, (text) => codec.read(parse(text)))
+    }
+  }
+}

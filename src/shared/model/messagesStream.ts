@@ -1,0 +1,129 @@
+/** A streamed message of Anthropic's API, put together to a whole one. */
+import { Option, Predicate, Result, Schema } from "effect"
+import type { ModelError } from "#schema/Event.ts"
+import { errorIn, excerpt, problem } from "./Answer.ts"
+import type { Assembler, Delta } from "./Codec.ts"
+
+const Any = Schema.Record(Schema.String, Schema.Unknown)
+
+const Event = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("message_start"), message: Any }),
+  Schema.Struct({
+    type: Schema.Literal("content_block_start"),
+    index: Schema.Natural,
+    content_block: Schema.StructWithRest(Schema.Struct({ type: Schema.String }), [
+      Schema.Record(Schema.String, Schema.Json)
+    ])
+  }),
+  Schema.Struct({
+    type: Schema.Literal("content_block_delta"),
+    index: Schema.Natural,
+    delta: Schema.Struct({
+      type: Schema.String,
+      text: Schema.optionalKey(Schema.String),
+      thinking: Schema.optionalKey(Schema.String),
+      signature: Schema.optionalKey(Schema.String),
+      partial_json: Schema.optionalKey(Schema.String)
+    })
+  }),
+  Schema.Struct({ type: Schema.Literal("message_delta"), delta: Any, usage: Schema.optionalKey(Schema.Unknown) }),
+  Schema.Struct({ type: Schema.Literals(["content_block_stop", "message_stop", "ping"]) })
+])
+type Event = typeof Event.Type
+const decodeEvent = Schema.decodeUnknownResult(Event)
+
+/** The types that mean something here; later ones are left alone, as the API asks of its clients. */
+const KNOWN: ReadonlySet<unknown> = new Set([
+  "message_start",
+  "content_block_start",
+  "content_block_delta",
+  "content_block_stop",
+  "message_delta",
+  "message_stop",
+  "ping"
+])
+
+/** The weight of a block beside its text, so that many empty ones do not get around a limit. */
+const BLOCK_CHARS = 64
+
+const PIECES = ["text", "thinking", "signature", "partial_json"] as const
+
+type Block = Record<string, unknown>
+
+const malformed = (data: unknown): ModelError =>
+  problem("malformed", `a part of the answer is not of a message: ${excerpt(JSON.stringify(data) ?? "")}`)
+
+/** A call's input comes in pieces of its text. */
+const begun = (block: Readonly<Record<string, unknown>>): Block =>
+  block["type"] === "tool_use" ? { ...block, partial_json: "" } : { ...block }
+
+const keysOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  Option.getOrElse(Schema.decodeUnknownOption(Any)(value), () => ({}))
+
+export const messagesAssembler = (): Assembler => {
+  const blocks = new Map<number, Block>()
+  let usage: Readonly<Record<string, unknown>> = {}
+  let end: Readonly<Record<string, unknown>> = {}
+  let chars = 0
+
+  const addPiece = ({ delta, index }: Extract<Event, { type: "content_block_delta" }>): ReadonlyArray<Delta> => {
+    const block = blocks.get(index)
+    if (block === undefined) return []
+    for (const key of PIECES) {
+      const piece = delta[key]
+      if (piece === undefined) continue
+      const before = block[key]
+      block[key] = (typeof before === "string" ? before : "") + piece
+      chars += piece.length
+    }
+    if (delta.type === "text_delta") return [{ type: "text", text: delta.text ?? "" }]
+    return delta.type === "thinking_delta" ? [{ type: "thinking" }] : []
+  }
+  const add = (event: Event): ReadonlyArray<Delta> => {
+    switch (event.type) {
+      case "message_start":
+        usage = keysOf(event.message["usage"])
+        return []
+      case "content_block_start": {
+        const { content_block, index } = event
+        chars += BLOCK_CHARS + JSON.stringify(content_block).length
+        blocks.set(index, begun(content_block))
+        const { name, type } = content_block as Block
+        if (type === "thinking" || type === "redacted_thinking") return [{ type: "thinking" }]
+        return type === "tool_use" && typeof name === "string" ? [{ type: "call", name }] : []
+      }
+      case "content_block_delta":
+        return addPiece(event)
+      case "message_delta":
+        end = { ...end, ...event.delta }
+        // Its counts are of the whole answer; those of the prompt may stand in the first event only.
+        usage = {
+          ...usage,
+          ...Object.fromEntries(Object.entries(keysOf(event.usage)).filter(([, count]) => count !== null))
+        }
+        return []
+      default:
+        return []
+    }
+  }
+  return {
+    take: (data) => {
+      const type = Predicate.hasProperty(data, "type") ? data.type : undefined
+      const error = type === "error" ? (errorIn(data) ?? malformed(data)) : errorIn(data)
+      if (error !== undefined) return Result.fail(error)
+      if (typeof type === "string" && !KNOWN.has(type)) return Result.succeed([])
+      return Result.mapBoth(decodeEvent(data), { onFailure: () => malformed(data), onSuccess: add })
+    },
+    whole: () =>
+      typeof end["stop_reason"] === "string"
+        ? {
+            type: "message",
+            content: [...blocks].toSorted(([a], [b]) => a - b).map(([, block]) => block),
+            stop_reason: end["stop_reason"],
+            stop_details: end["stop_details"],
+            usage
+          }
+        : undefined,
+    chars: () => chars
+  }
+}

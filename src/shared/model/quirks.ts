@@ -1,0 +1,158 @@
+/**
+ * The differences between providers and families of models within one API, as one table: agents write requests by it, `choirctl model test` tries
+ * them, and a load of config.json warns by it. What the table does not know is learned from a 400 (`requestParameters.ts`).
+ */
+import type { ModelApi } from "#schema/Continuation.ts"
+import type { Model } from "#schema/Config.ts"
+
+export interface Quirks {
+  /** The key that limits the tokens of an answer. */
+  readonly limit: "max_tokens" | "max_completion_tokens" | "max_output_tokens"
+  readonly temperature: boolean
+  /** How a reasoning effort is said; `none` is the only one that the model takes beside tools, `alone` has to be left out beside tools. */
+  readonly effort: "reasoning_effort" | "reasoning" | "adaptive" | "budget" | "none" | "alone" | "refused"
+  /** Whether a stream has to be asked for its usage, and may be. */
+  readonly stream_options: boolean
+  /** `short` are nine letters and digits. */
+  readonly call_ids: "any" | "short"
+  /** `joined`: no two messages of the assistant in a row. `answered`: no message of the user right behind a result. */
+  readonly turns: "free" | "joined" | "answered"
+  /** Where a call has to bring reasoning, even one whose reasoning nobody has. */
+  readonly reasoning: "optional" | "reasoning_content" | "reasoning_details" | "thought_signature"
+  readonly cache: "none" | "key" | "breakpoints"
+  readonly key: "bearer" | "x-api-key"
+  /** Whether reasoning can be asked for in encrypted form. */
+  readonly encrypted: boolean
+  /** Whether a turn that began without thinking has to continue without it. */
+  readonly unbroken: boolean
+}
+
+/** The parts of a model's entry that the table looks at. */
+export type Named = Pick<Model, "endpoint" | "model"> & Partial<Pick<Model, "api" | "provider">>
+
+interface Row {
+  readonly api?: ModelApi
+  /** Host of the endpoint, or provider by its label, as one behind a proxy has it. */
+  readonly service?: Service
+  readonly model?: RegExp
+  readonly has: Partial<Quirks>
+}
+
+interface Service {
+  readonly host: RegExp
+  readonly label: string
+}
+
+const OPENAI: Service = { host: /^(?:api\.openai\.com|[^.]+\.openai\.azure\.com)$/u, label: "openai" }
+const OPENROUTER: Service = { host: /^openrouter\.ai$/u, label: "openrouter" }
+
+/** GPT-5 and the o-series think always, and take the newer name of the limit alone. */
+const THINKS_ALWAYS = /(?:^|\/)(?:gpt-[5-9](?!.*chat)|o[134](?:-|$))/iu
+/** These think in tokens of their own choice; a budget is refused from 4.7 on. */
+const ADAPTIVE = /(?:^|\/)claude-[a-z]+-(?:4[.-](?:[6-9]|\d\d)(?!\d)|[5-9])/iu
+const REFUSES_TEMPERATURE = /(?:^|\/)claude-opus-(?:4[.-](?:[7-9]|\d\d)(?!\d)|[5-9])/iu
+const KIMI_THINKS = /(?:^|\/)kimi-(?:k2(?:\.[5-9]|-thinking)|k[3-9]|thinking|latest)/iu
+const MISTRAL = /(?:^|\/)(?:mi(?:s|nis)tral|magistral|codestral|devstral|pixtral)/iu
+
+/** Later rows win. */
+const TABLE: ReadonlyArray<Row> = [
+  { api: "responses", has: { limit: "max_output_tokens", effort: "reasoning" } },
+  { api: "responses", model: /(?:^|\/)(?:gpt-[34]|chatgpt-4|gpt-5.*chat)/iu, has: { encrypted: false } },
+  { api: "messages", has: { effort: "budget", cache: "breakpoints", key: "x-api-key" } },
+  { model: /claude/iu, has: { unbroken: true } },
+  { model: ADAPTIVE, has: { unbroken: false } },
+  { api: "messages", model: ADAPTIVE, has: { effort: "adaptive" } },
+  { api: "messages", service: OPENROUTER, has: { key: "bearer" } },
+  { api: "chat", service: OPENAI, has: { limit: "max_completion_tokens" } },
+  { api: "chat", model: THINKS_ALWAYS, has: { limit: "max_completion_tokens" } },
+  { service: OPENAI, has: { cache: "key" } },
+  { api: "chat", service: OPENROUTER, has: { effort: "reasoning" } },
+  { api: "chat", model: /(?:^|\/)anthropic\//iu, has: { cache: "breakpoints" } },
+  { api: "chat", service: OPENROUTER, model: /claude/iu, has: { cache: "breakpoints" } },
+  { api: "chat", model: /^gpt-5\.[45](?!\d)/iu, has: { effort: "alone" } },
+  { api: "chat", model: /^gpt-(?:5\.(?:[6-9]|\d\d)|[6-9])/iu, has: { effort: "none" } },
+  { model: THINKS_ALWAYS, has: { temperature: false } },
+  { model: REFUSES_TEMPERATURE, has: { temperature: false } },
+  { model: KIMI_THINKS, has: { temperature: false } },
+  { api: "chat", model: /^(?:kimi|moonshot)-/iu, has: { effort: "refused" } },
+  { api: "chat", model: /^(?:deepseek|glm)-/iu, has: { reasoning: "reasoning_content" } },
+  {
+    api: "chat",
+    model: /^kimi-(?:k2(?:\.[5-9]|-thinking)|k[3-9]|thinking|latest)/iu,
+    has: { reasoning: "reasoning_content" }
+  },
+  { api: "chat", model: /^gemini-/iu, has: { turns: "joined" } },
+  { api: "chat", model: /^gemini-(?:[3-9]|\d\d)/iu, has: { reasoning: "thought_signature" } },
+  { api: "chat", model: /^google\/gemini-(?:[3-9]|\d\d)/iu, has: { reasoning: "reasoning_details" } },
+  { api: "chat", model: MISTRAL, has: { call_ids: "short", turns: "answered", stream_options: false } }
+]
+
+const USUAL: Quirks = {
+  limit: "max_tokens",
+  temperature: true,
+  effort: "reasoning_effort",
+  stream_options: true,
+  call_ids: "any",
+  turns: "free",
+  reasoning: "optional",
+  cache: "none",
+  key: "bearer",
+  encrypted: true,
+  unbroken: false
+}
+
+/** An address that is being typed may be none. */
+const hostOf = (endpoint: string): string => (URL.canParse(endpoint) ? new URL(endpoint).hostname : "")
+
+const isAt = ({ endpoint, provider }: Named, { host, label }: Service): boolean =>
+  host.test(hostOf(endpoint)) || provider?.toLowerCase() === label
+
+export const quirksOf = (named: Named): Quirks =>
+  Object.assign(
+    {},
+    USUAL,
+    ...TABLE.filter(
+      ({ api, model, service }) =>
+        (api === undefined || api === (named.api ?? "chat")) &&
+        (service === undefined || isAt(named, service)) &&
+        (model === undefined || model.test(named.model))
+    ).map(({ has }) => has)
+  ) as Quirks
+
+/** A key of a model's entry that does less than it says, or that keeps every request from being answered. */
+export interface QuirkWarning {
+  readonly key: keyof Model
+  readonly message: string
+}
+
+/** The objections of the table to a model's entry. */
+export const quirkWarnings = (model: Model): ReadonlyArray<QuirkWarning> => {
+  const { api, endpoint, reasoning_effort } = model
+  const host = hostOf(endpoint)
+  const { effort } = quirksOf(model)
+  const isAnthropic = host === "api.anthropic.com"
+  const isOpenAi = OPENAI.host.test(host)
+  const warn = (applies: boolean, key: keyof Model, message: string): ReadonlyArray<QuirkWarning> =>
+    applies ? [{ key, message }] : []
+  return [
+    ...warn(
+      isAnthropic && api !== "messages",
+      "api",
+      api === "chat"
+        ? 'is "chat", through which this provider has neither a cache nor thinking, so that calls cost several times as much: set it to "messages"'
+        : 'is an API that this provider does not have: set it to "messages"'
+    ),
+    ...warn(isAnthropic && !/\/v1\/*$/u.test(endpoint), "endpoint", "is answered with 404: it has to end in /v1"),
+    ...warn(isOpenAi && api === "messages", "api", 'is an API that this provider does not have: set it to "responses"'),
+    ...warn(
+      api === "chat" && (effort === "alone" || effort === "none"),
+      "api",
+      'is "chat", through which this model does not think when it has tools, as it always has here: set it to "responses"'
+    ),
+    ...warn(
+      effort === "refused" && reasoning_effort !== null,
+      "reasoning_effort",
+      "is a parameter that this provider refuses, so that it is left out: set it to null"
+    )
+  ]
+}

@@ -1,0 +1,263 @@
+/**
+ * OpenAI's Responses API without stored state: everything that the model needs is in each request, its reasoning in encrypted form and in the
+ * order of its own output.
+ */
+import { Predicate, Result, Schema } from "effect"
+import type { ModelError } from "#schema/Event.ts"
+import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
+import { type Asked, type Assembler, type Codec, type Delta, jsonOnce, written } from "./Codec.ts"
+import { reasoningOf } from "./continuation.ts"
+import type { AssistantMessage, Call, Message, Tool } from "./Conversation.ts"
+import { quirksOf } from "./quirks.ts"
+import { requestParameters } from "./requestParameters.ts"
+import { openAiUsage } from "./usage.ts"
+
+/** The least that the API takes as a limit. */
+const OUTPUT_TOKENS_MIN = 16
+
+const Part = Schema.Struct({
+  type: Schema.String,
+  text: Schema.optionalKey(Schema.String),
+  refusal: Schema.optionalKey(Schema.String)
+})
+
+const Item = Schema.Struct({
+  type: Schema.String,
+  content: Schema.optionalKey(Schema.Unknown),
+  name: Schema.optionalKey(Schema.Unknown),
+  arguments: Schema.optionalKey(Schema.Unknown),
+  phase: Schema.optionalKey(Schema.Unknown)
+})
+
+const Reply = Schema.Struct({
+  status: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  error: Schema.optionalKey(Schema.Unknown),
+  incomplete_details: Schema.optionalKey(
+    Schema.NullOr(Schema.Struct({ reason: Schema.optionalKey(Schema.NullOr(Schema.String)) }))
+  ),
+  output: Schema.Array(Schema.Record(Schema.String, Schema.Json)),
+  usage: Schema.optionalKey(Schema.Unknown)
+})
+const decodeReply = Schema.decodeUnknownResult(Reply)
+const decodeItem = Schema.decodeUnknownResult(Item)
+const decodeParts = Schema.decodeUnknownResult(Schema.Array(Part))
+const decodeCall = Schema.decodeUnknownResult(Schema.Struct({ name: Schema.String, arguments: Schema.String }))
+
+/** The places of an answer's items: reasoning as it came, and where its text and its calls stood. */
+const Layout = Schema.Array(
+  Schema.Union([
+    Schema.Literal("call"),
+    Schema.Struct({ phase: Schema.NullOr(Schema.String) }),
+    Schema.Struct({ item: Schema.Record(Schema.String, Schema.Json) })
+  ])
+)
+type Layout = typeof Layout.Type
+const decodeLayout = Schema.decodeUnknownResult(Schema.fromJsonString(Layout))
+
+interface Found {
+  readonly text: string
+  readonly refusal: string
+  readonly calls: ReadonlyArray<{ readonly name: string; readonly arguments: string }>
+  readonly layout: Layout
+}
+
+const NOTHING: Found = { text: "", refusal: "", calls: [], layout: [] }
+
+const malformed = (body: unknown): ModelError =>
+  errorIn(body) ?? problem("malformed", `the answer is not a response: ${excerpt(JSON.stringify(body) ?? "")}`)
+
+type Raw = (typeof Reply.Type)["output"][number]
+
+/** The answer with one more item; `undefined` where it is not of its type. */
+const withItem = (found: Found, raw: Raw): Found | undefined => {
+  const item = decodeItem(raw)
+  if (Result.isFailure(item)) return undefined
+  const { content, phase, type } = item.success
+  if (type === "reasoning") {
+    // Without its encrypted content nobody can continue it, since nothing is stored.
+    const isSealed = typeof raw["encrypted_content"] === "string"
+    return isSealed ? { ...found, layout: [...found.layout, { item: raw }] } : found
+  }
+  if (type === "function_call") {
+    const call = decodeCall(raw)
+    if (Result.isFailure(call)) return undefined
+    return { ...found, calls: [...found.calls, call.success], layout: [...found.layout, "call"] }
+  }
+  if (type !== "message") return found
+  const parts = decodeParts(content)
+  if (Result.isFailure(parts)) return undefined
+  const said = parts.success.flatMap(({ text, type }) => (type === "output_text" ? [text ?? ""] : [])).join("")
+  return {
+    ...found,
+    text: found.text === "" || said === "" ? found.text + said : `${found.text}\n\n${said}`,
+    refusal: found.refusal + parts.success.map(({ refusal }) => refusal ?? "").join(""),
+    layout: [...found.layout, { phase: typeof phase === "string" ? phase.slice(0, 64) : null }]
+  }
+}
+
+const read = (body: unknown): Result.Result<Answer, ModelError> => {
+  const reply = decodeReply(body)
+  if (Result.isFailure(reply)) return Result.fail(malformed(body))
+  const { incomplete_details, output, status, usage } = reply.success
+  if (status === "failed") return Result.fail(errorIn(body) ?? problem("http", "the provider failed", { status: 502 }))
+  let found: Found = NOTHING
+  for (const raw of output) {
+    const next = withItem(found, raw)
+    if (next === undefined) return Result.fail(malformed(body))
+    found = next
+  }
+  const { calls, layout, refusal, text } = found
+  const isThought = layout.some((part) => typeof part === "object" && "item" in part)
+  return answerOf({
+    text,
+    calls,
+    refusal,
+    reason: status === "incomplete" ? (incomplete_details?.reason ?? "length") : undefined,
+    usage: usage === undefined || usage === null ? undefined : openAiUsage(usage),
+    reasoning: isThought ? JSON.stringify(layout) : undefined
+  })
+}
+
+const callItem = (call: Call) => ({
+  type: "function_call",
+  call_id: call.id,
+  name: call.name,
+  arguments: call.arguments
+})
+
+const textItem = (content: string, phase: string | null = null) => ({
+  type: "message",
+  role: "assistant",
+  content: [{ type: "output_text", text: content }],
+  ...(phase === null ? {} : { phase })
+})
+
+const isSaid = (content: string | null): content is string => content !== null && content !== ""
+
+const plainItems = ({ calls = [], content }: AssistantMessage): ReadonlyArray<object> => [
+  ...(isSaid(content) ? [textItem(content)] : []),
+  ...calls.map(callItem)
+]
+
+/** The model's own items in its own order. One whose parts are not those of the message comes back without its reasoning. */
+const laidOut = (message: AssistantMessage, layout: Layout): ReadonlyArray<object> => {
+  const { calls = [], content } = message
+  const texts = layout.filter((part) => part !== "call" && "phase" in part).length
+  const isWhole = layout.filter((part) => part === "call").length === calls.length
+  // Reasoning has to stand in front of what it led to.
+  if (
+    !isWhole ||
+    texts > 0 !== isSaid(content) ||
+    (typeof layout.at(-1) === "object" && "item" in Object(layout.at(-1)))
+  )
+    return plainItems(message)
+  let text = content
+  let next = 0
+  return layout.flatMap((part): ReadonlyArray<object> => {
+    if (part === "call") {
+      const call = calls[next++]
+      return call === undefined ? [] : [callItem(call)]
+    }
+    if ("item" in part) return [part.item]
+    // Several texts were joined, so that the first has them all.
+    const said = text
+    text = null
+    return isSaid(said) ? [textItem(said, part.phase)] : []
+  })
+}
+
+const itemsOf = (message: Message, { model }: Asked): ReadonlyArray<object> => {
+  if (message.role === "tool")
+    return [{ type: "function_call_output", call_id: message.call_id, output: message.content }]
+  if (message.role !== "assistant")
+    return [{ type: "message", role: message.role, content: [{ type: "input_text", text: message.content }] }]
+  const own = reasoningOf(message, model)
+  const layout = own === undefined ? undefined : decodeLayout(own)
+  return layout === undefined || Result.isFailure(layout) ? plainItems(message) : laidOut(message, layout.success)
+}
+
+// Functions are strict unless they say otherwise, and optional parameters are then refused.
+const toolJson = jsonOnce((tool: Tool) => ({ type: "function", ...tool, strict: false }))
+
+const conversation = (asked: Asked): ReadonlyArray<readonly [string, string]> => {
+  const { messages, tools } = asked
+  const instructions = messages.flatMap((message) => (message.role === "system" ? [message.content] : []))
+  const items = messages.filter(({ role }) => role !== "system").flatMap((message) => itemsOf(message, asked))
+  return [
+    ...(instructions.length === 0 ? [] : [["instructions", JSON.stringify(instructions.join("\n\n"))] as const]),
+    ["input", JSON.stringify(items)],
+    ...(tools.length === 0 ? [] : [["tools", `[${tools.map(toolJson).join(",")}]`] as const])
+  ]
+}
+
+const stringOf = (data: unknown, key: string): string => {
+  const value = Predicate.hasProperty(data, key) ? data[key] : undefined
+  return typeof value === "string" ? value : ""
+}
+
+const ENDS = new Set(["response.completed", "response.incomplete", "response.failed"])
+/** The pieces of an answer that are counted; the whole comes again at its end. */
+const PIECES = /\.delta$/u
+
+const assembler = (): Assembler => {
+  const items: Array<unknown> = []
+  let response: unknown
+  let chars = 0
+  const deltaOf = (type: string, data: unknown): ReadonlyArray<Delta> => {
+    if (type === "response.output_text.delta") return [{ type: "text", text: stringOf(data, "delta") }]
+    if (type.startsWith("response.reasoning")) return [{ type: "thinking" }]
+    const item = type === "response.output_item.added" && Predicate.hasProperty(data, "item") ? data.item : undefined
+    if (stringOf(item, "type") === "reasoning") return [{ type: "thinking" }]
+    return stringOf(item, "type") === "function_call" ? [{ type: "call", name: stringOf(item, "name") }] : []
+  }
+  const end = (data: unknown) => {
+    const whole = Predicate.hasProperty(data, "response") ? data.response : undefined
+    const output = Predicate.hasProperty(whole, "output") ? whole.output : undefined
+    // Some servers send the items on their way only.
+    const isBare = !Array.isArray(output) || output.length === 0
+    response = isBare && typeof whole === "object" ? { ...whole, output: items } : whole
+  }
+  return {
+    take: (data) => {
+      const type = stringOf(data, "type")
+      if (type === "error") {
+        const wrapped = errorIn(data) ?? errorIn({ error: data })
+        return Result.fail(wrapped ?? problem("http", "the provider failed", { status: 502 }))
+      }
+      if (ENDS.has(type)) end(data)
+      else if (type === "response.output_item.done" && Predicate.hasProperty(data, "item")) {
+        items.push(data.item)
+        chars += JSON.stringify(data.item).length
+      } else if (PIECES.test(type)) chars += stringOf(data, "delta").length
+      return Result.succeed(deltaOf(type, data))
+    },
+    whole: () => response,
+    chars: () => chars
+  }
+}
+
+const reasoningWish = ({ model }: Asked): Schema.Json | undefined =>
+  model.reasoning_effort === null ? undefined : { effort: model.reasoning_effort }
+
+export const responsesCodec: Codec = {
+  path: "/responses",
+  headers: (_, key) => (key === undefined ? {} : { authorization: `Bearer ${key}` }),
+  parameters: (asked) => {
+    const { cache_key, changes, model } = asked
+    const quirks = quirksOf(model)
+    const own = {
+      model: model.model,
+      max_output_tokens: Math.max(OUTPUT_TOKENS_MIN, model.max_tokens),
+      temperature: quirks.temperature ? model.temperature : undefined,
+      reasoning: reasoningWish(asked),
+      include: quirks.encrypted ? ["reasoning.encrypted_content"] : undefined,
+      store: false,
+      stream: true,
+      prompt_cache_key: quirks.cache === "key" && model.cache === "auto" ? cache_key : undefined
+    }
+    return requestParameters(model, own, changes)
+  },
+  body: (asked) => written(responsesCodec.parameters(asked), conversation(asked)),
+  read,
+  assembler
+}
