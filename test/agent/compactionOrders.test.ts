@@ -2,9 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { coreLane, JobName, SignalId } from "#schema/Ids.ts"
-import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
+import { calls, isCompaction, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
 
 const JOB = JobName.make("eye")
@@ -19,7 +18,7 @@ const start = Effect.gen(function* () {
   const compacting = Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(letGo))
   let looks = 0
   const script: Script = (messages) => {
-    if (messages[0]?.content === COMPACTION_INSTRUCTIONS) return Effect.as(compacting, summary)
+    if (isCompaction(messages)) return Effect.as(compacting, summary)
     if (isCore(messages))
       return Effect.map(Deferred.isDone(asked), (waits) =>
         waits ? calls(["test.wait", {}]) : calls(["test.look", { looks: ++looks }])
@@ -27,10 +26,12 @@ const start = Effect.gen(function* () {
     return Effect.succeed(messages.at(-1)?.content === "go" ? calls(SPAWN) : says("fine"))
   }
   const tools = [
-    testTool("test.look", () => Effect.as(Effect.sleep("10 millis"), { status: "success", summary: "looked" })),
+    testTool("test.look", () =>
+      Effect.as(Effect.sleep("10 millis"), { status: "success", summary: `looked${" and so on".repeat(12)}` })
+    ),
     testTool("test.wait", () => Effect.never)
   ]
-  const config = { ...agentConfig(), memory: { ...agentConfig().memory, event_window: 8 } }
+  const config = { ...agentConfig(), memory: { ...agentConfig().memory, event_window: 4, window_tokens_max: 150 } }
   yield* Effect.forkScoped(runAgent({ plane, script, tools, config }))
   return { plane, asked: Deferred.await(asked), letGo: Deferred.succeed(letGo, undefined) }
 })

@@ -48,7 +48,7 @@ const conversation = Effect.gen(function* () {
 const outputOf = (events: ReadonlyArray<ChoirEvent>): EventOf<"ModelOutput"> => {
   const found = ofType(events, "ModelOutput").find(({ payload }) => payload.continuation !== undefined)
   assert.isDefined(found)
-  return found as EventOf<"ModelOutput">
+  return found
 }
 
 describe("the reasoning behind a call", () => {

@@ -397,10 +397,8 @@ describe("a job with a skill", () => {
         reported
       )
       assert.deepStrictEqual(transitions(plane.events).at(-1), ["look", "error", "", "failed"])
-      assert.deepStrictEqual(
-        [stoppedJob(plane)?.outcome, stoppedJob(plane)?.result],
-        ["completed", "without the skill"]
-      )
+      const { outcome, result } = stoppedJob(plane) ?? {}
+      assert.deepStrictEqual([outcome, result], ["completed", "without the skill"])
     })
   )
 
@@ -412,9 +410,8 @@ describe("a job with a skill", () => {
         const plane = yield* makeMemoryControlPlane
         const script = jobRuns({ ...JOB, skill: { name: "tidy" } }, () => calls(["mem.read", {}]))
         const tools = [testTool("mem.read", () => Effect.never, { effect: "none", readOnly: true })]
-        yield* Effect.forkScoped(
-          runAgent({ plane, script, tools, skills: bookOf(skillSpec({ interruptible: false })) })
-        )
+        const skills = bookOf(skillSpec({ interruptible: false }))
+        yield* Effect.forkScoped(runAgent({ plane, script, tools, skills }))
         yield* plane.say("go")
         yield* plane.until((events) => ofType(events, "ToolCallCommitted").some(({ lane }) => lane !== "edge"))
         yield* plane.push({ type: "CancelCore", signal_id: "9" as never, job_name: "work" as never })

@@ -1,6 +1,6 @@
 /** Which events of a lane give way to its summary, what the model is asked, and what of its answer counts. */
 import { Schema } from "effect"
-import type { ChoirEvent, EventOf, MemoryDelta, MemoryFact } from "#schema/Event.ts"
+import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
 import { answerTool } from "#src/agent/model/llmView.ts"
@@ -187,7 +187,7 @@ export const deltasOf = (
     const facts = add_facts.map(({ key, pinned, source_event, value }): MemoryDelta => {
       const [source] = source_event === undefined ? [] : resolve(source_event)
       const more = { ...(source === undefined ? {} : { source_event: source }), ...(pinned === true ? { pinned } : {}) }
-      return { mode: "append", add_fact: { key, value, ...more } as MemoryFact }
+      return { mode: "append", add_fact: { key, value, ...more } }
     })
     const removed = remove_facts.map((key): MemoryDelta => ({ mode: "append", remove_fact: { key, value: "" } }))
     return [
