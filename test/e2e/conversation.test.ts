@@ -121,7 +121,7 @@ const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
       yield* provider.script(failing(500, "the kitchen is on fire"))
       assert.include(texts((yield* ask("one")).shown, "outage")[0], "500")
       yield* provider.script(raw("this is not JSON"))
-      assert.include(texts((yield* ask("two")).shown, "error")[0], "not a chat completion")
+      assert.include(texts((yield* ask("two")).shown, "error")[0], "the answer is not JSON")
       yield* provider.script(callTools([{ name: "choir-fs-levitate", input: {} }]), answer("there is no such tool"))
       assert.strictEqual(texts((yield* ask("three")).shown, "reply")[0], "there is no such tool")
       assert.strictEqual(texts((yield* ask("hello")).shown, "reply").length, 1)

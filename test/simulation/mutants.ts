@@ -63,7 +63,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 23,
+    knownSeed: 88,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -176,7 +176,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCores.ts"),
     find: "if (state.cores.size >= budgets.max_core_jobs)",
     replace: "if (state.cores.size > budgets.max_core_jobs)",
-    knownSeed: 2,
+    knownSeed: 11,
     breaks: ["I9", "I16"]
   },
   {
@@ -232,7 +232,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("fold.ts"),
     find: "injections: injections + 1,",
     replace: "step: 0, tool_calls: 0, injections: injections + 1,",
-    knownSeed: 2,
+    knownSeed: 4,
     breaks: ["I9"]
   },
   {
@@ -296,7 +296,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN",
     replace: "mostRepeated(core.repetitions) > REPETITIONS_STUCK_MIN + 9",
-    knownSeed: 80,
+    knownSeed: 2,
     breaks: ["I9"]
   },
   {
@@ -312,7 +312,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: `if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)`,
     replace: "",
-    knownSeed: 2,
+    knownSeed: 4,
     breaks: ["J1"]
   },
   {
@@ -320,7 +320,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 4,
+    knownSeed: 2,
     breaks: ["J1"]
   },
   {
@@ -344,7 +344,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("control/Replication.ts"),
     find: "log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
-    knownSeed: 10,
+    knownSeed: 19,
     breaks: ["L1", "W2"]
   },
   {

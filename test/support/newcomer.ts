@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { ROOT } from "./installation.ts"
 import type { Block } from "./readme.ts"
 import { emptyHome, KEYS, LATER, NotSeen, openTerminal, programsWithout, type Terminal } from "./terminal.ts"
-import { failing, makeProvider, offlineModel } from "./testing/Provider.ts"
+import { failing, makeProviderOf, offlineModel } from "./testing/Provider.ts"
 import { makeTelegram } from "./testing/Telegram.ts"
 
 const TOKEN = "1000:secret"
@@ -46,7 +46,7 @@ const merged = (old: Merged, more: Merged): Merged => {
 export const sitDown = Effect.fnUntraced(function* ({ bubblewrap, who }: Pick<Variant, "bubblewrap" | "who">) {
   const uid = who === "an ordinary user" && process.getuid?.() === 0 ? ORDINARY_UID : undefined
   const home = yield* emptyHome(uid)
-  const provider = yield* makeProvider
+  const provider = yield* makeProviderOf({ dialect: "openrouter" })
   yield* provider.otherwise((request) =>
     request.headers["authorization"] === `Bearer ${KEY}`
       ? offlineModel(request, 0)
