@@ -45,7 +45,6 @@ export const Model = Schema.Struct({
   endpoint: Url,
   api: withDefault(ModelApi, "chat"),
   cache: withDefault(Schema.Literals(["auto", "off"]), "auto"),
-  images: withDefault(Schema.Boolean, false),
   temperature: withDefault(Schema.NullOr(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 2 }))), 0.7),
   reasoning_effort: withDefault(Schema.NullOr(Text), null),
   secret: Schema.optionalKey(SecretName),

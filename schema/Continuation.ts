@@ -15,7 +15,7 @@ export const CONTINUATION_BYTES_MAX = 256 * 1024
 export const Continuation = Schema.Struct({
   /** The API whose codec made it. */
   api: ModelApi,
-  /** The model's name in config.json. */
+  /** The host and the provider's name of the model, so that aliases of one model share it. */
   model: Schema.String,
   data: Schema.Json
 })

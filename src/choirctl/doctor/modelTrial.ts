@@ -83,7 +83,6 @@ const BARE = {
   provider: "",
   api: "chat",
   cache: "off",
-  images: false,
   temperature: null,
   reasoning_effort: null,
   max_tokens: 4096,
