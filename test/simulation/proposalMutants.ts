@@ -49,13 +49,5 @@ export const PROPOSAL_MUTANTS: ReadonlyArray<Mutant> = [
     replace: "hash8.length === 8 ?",
     knownSeed: 10,
     breaks: ["I12"]
-  },
-  {
-    name: "unreadable-proposal-blocks-the-others",
-    file: "src/choird/approvals/Execution.ts",
-    find: "if (Result.isFailure(asked)) return Result.fail(unreadable(asked.failure.reason))",
-    replace: "if (Result.isFailure(asked)) throw new Error(asked.failure.reason)",
-    knownSeed: 90,
-    breaks: ["I12"]
   }
 ]

@@ -14,14 +14,6 @@ export const REQUEST_MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["W4"]
   },
   {
-    name: "results-without-their-calls",
-    file: WINDOW,
-    find: `return event.event_type !== "ToolResultCommitted" || proposed.has(event.payload.call_id)`,
-    replace: "return true",
-    knownSeed: 2,
-    breaks: ["W4"]
-  },
-  {
     name: "results-apart-from-their-calls",
     file: WINDOW,
     find: "else if (result === undefined) held.push(event)",

@@ -47,7 +47,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: `if ("job_id" in memory && memory.in_skill !== undefined)`,
     replace: "if (false)",
-    knownSeed: 46,
+    knownSeed: 92,
     breaks: ["K4"]
   },
   {

@@ -10,7 +10,7 @@ import type { Command } from "#src/agent/process/startCommand.ts"
 import { processesNaming } from "../../support/processes.ts"
 import { EXEC_OUTPUT_BYTES_MAX } from "#src/agent/process/startCommand.ts"
 
-const CALL = CallId.make("s-1-1-0")
+const CALL = CallId.make("runner-1-1-0")
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-run-"))),
@@ -98,7 +98,7 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
       Effect.gen(function* () {
         const { stdout } = yield* sh("", { command: "/usr/bin/env", args: [] })
         assert.deepStrictEqual(stdout.text.trim().split("\n").sort(), [
-          "CHOIR_CALL_ID=s-1-1-0",
+          "CHOIR_CALL_ID=runner-1-1-0",
           "HOME=/tmp",
           "LANG=C.UTF-8",
           "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -226,7 +226,7 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
       const cwd = yield* folder
       execFileSync("mkfifo", [join(cwd, "fifo")])
       const script = "(cat fifo > copy; touch done) & touch ready; wait; cat copy"
-      const long = yield* sh(script, { cwd }, CallId.make("s-1-1-1")).pipe(Effect.forkChild)
+      const long = yield* sh(script, { cwd }, CallId.make("runner-1-1-1")).pipe(Effect.forkChild)
       yield* appears(cwd, "ready")
       yield* Effect.forEach([1, 2, 3], () => sh("true"), { concurrency: "unbounded" })
       writeFileSync(join(cwd, "fifo"), "still here")
