@@ -61,7 +61,7 @@ export interface Parts {
 
 /**
  * Some servers put a model's reasoning in front of its answer instead of into a field of its own. It is nobody's to read
- * (invariant 6); an answer that is nothing else is none.
+ * (invariant 6); an answer of thoughts alone counts as empty.
  */
 const withoutThoughts = (content: string): string => {
   const opening = /^\s*<(think|thinking|reasoning)>/u.exec(content)

@@ -125,7 +125,7 @@ const sum = (counted: ReadonlyArray<Counted>, of: (one: Counted) => number) =>
 
 const figuresOf = (counted: ReadonlyArray<Counted>) => {
   const turns = counted.filter((one) => !one.isCompaction)
-  // Of what the request before sent; a prompt that became shorter begins anew behind a compaction.
+  // Of what the request before sent; a prompt that became shorter follows a compaction.
   const found = counted.flatMap(({ cached, input }, index) => {
     const before = counted[index - 1]?.input ?? 0
     return before < FOUND_TOKENS_MIN || input < before ? [] : [cached / before]

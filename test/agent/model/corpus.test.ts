@@ -117,7 +117,7 @@ describe("a codec", () => {
 
 const PARAMETERS = { type: "object", properties: {}, required: [], additionalProperties: false }
 const MODELS: Readonly<Record<string, string>> = { openrouter: "anthropic/claude-sonnet-4.5", gemini: "gemini-3-pro" }
-/** A recorded proof is none of the double's. */
+/** A recorded proof is not one that the double wrote. */
 const PROOFS: ReadonlySet<string> = new Set([
   "reasoning comes back as it was sent, to the model that it is of",
   "thinking comes back as it was sent, to the model that it is of",

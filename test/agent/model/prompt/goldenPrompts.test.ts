@@ -1,5 +1,5 @@
 /**
- * Prompts as models read them, in files that a reviewer can read as well: `CHOIR_GOLDEN=write npx vitest run goldenPrompts` writes them anew. The
+ * Prompts as models read them, in files that a reviewer can read as well: `CHOIR_GOLDEN=write npx vitest run goldenPrompts` renews them. The
  * tools stand in a file of their own for each lane.
  */
 import { readFileSync, writeFileSync } from "node:fs"
