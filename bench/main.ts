@@ -6,6 +6,7 @@ import { backup } from "./backup.ts"
 import { commandLine } from "./commandLine.ts"
 import { container } from "./container.ts"
 import { conversation } from "./conversation.ts"
+import { firstWords } from "./firstWords.ts"
 import { history } from "./history.ts"
 import { locks } from "./locks.ts"
 import { programOptions } from "../test/support/programOptions.ts"
@@ -24,6 +25,7 @@ const BENCHMARKS: ReadonlyArray<{
 }> = [
   { ids: ["P1", "P2", "P3", "R61"], run: steps },
   { ids: ["P4", "P5", "P9"], run: conversation },
+  { ids: ["P5"], run: firstWords },
   { ids: ["P6"], run: startup },
   { ids: ["P6"], run: container },
   { ids: ["P7"], run: commandLine },

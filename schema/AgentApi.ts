@@ -18,6 +18,7 @@ import { AgentConfig } from "./Config.ts"
 import { CoreEvent } from "./Core.ts"
 import { ChoirEvent, SentEvent, ToolStatus } from "./Event.ts"
 import { AgentId, CallId, Epoch, InboxId, LaneId, Rev, SecretName, SessionId, Sha256 } from "./Ids.ts"
+import { PromptContext } from "./PromptContext.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { Signal } from "./Signal.ts"
@@ -116,6 +117,9 @@ export const BudgetRemaining = Schema.Struct({
   cost_usd: Schema.optionalKey(Schema.NullOr(Schema.Finite))
 })
 
+/** The idempotency key of a request: any text of 1 to 64 of these characters, usually a UUID. */
+export const RequestId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._-]{1,64}$/u))
+
 /** Characters of a draft; the rest of a longer answer comes with the answer. */
 export const DRAFT_CHARS_MAX = 16_384
 
@@ -136,7 +140,9 @@ export const ReportStatus = Schema.Struct({
   step: Schema.optionalKey(Schema.Natural),
   budget_remaining: BudgetRemaining,
   core_event: Schema.optionalKey(CoreEvent),
-  draft: Schema.optionalKey(Draft)
+  draft: Schema.optionalKey(Draft),
+  /** The answer to a DescribeContext; without a `context` no prompt of the lane was made since the agent started. */
+  described: Schema.optionalKey(Schema.Struct({ request_id: RequestId, context: Schema.optionalKey(PromptContext) }))
 })
 export type ReportStatus = typeof ReportStatus.Type
 
@@ -154,9 +160,6 @@ export const TerminateSelf = Schema.Struct({
 })
 
 const Ack = Schema.Struct({ ack: Schema.Literal(true) })
-
-/** The idempotency key of a request: any text of 1 to 64 of these characters, usually a UUID. */
-export const RequestId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._-]{1,64}$/u))
 
 const Envelope = Schema.Struct({
   "x-choir-request-id": RequestId,

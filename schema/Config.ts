@@ -38,6 +38,9 @@ export const Workspace = Schema.Struct({ path: HostPath })
 
 const Dollars = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
+/** Left out of requests, as any other, for models that are known to refuse it. */
+export const TEMPERATURE_DEFAULT = 0.7
+
 /** A model behind an API of `api`. `price` is USD per million tokens; without `cache_read` and `cache_write` cached tokens cost as much as `input`. */
 export const Model = Schema.Struct({
   provider: Text,
@@ -45,8 +48,13 @@ export const Model = Schema.Struct({
   endpoint: Url,
   api: withDefault(ModelApi, "chat"),
   cache: withDefault(Schema.Literals(["auto", "off"]), "auto"),
-  temperature: withDefault(Schema.NullOr(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 2 }))), 0.7),
+  temperature: withDefault(
+    Schema.NullOr(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 2 }))),
+    TEMPERATURE_DEFAULT
+  ),
   reasoning_effort: withDefault(Schema.NullOr(Text), null),
+  /** Whether it is shown images; without it the table of models decides (`quirks.ts`). */
+  images: Schema.optionalKey(Schema.Boolean),
   secret: Schema.optionalKey(SecretName),
   max_tokens: withDefault(Positive, 4096),
   context_window: withDefault(Positive, 128_000),
@@ -165,6 +173,13 @@ export const MemoryConfig = Schema.Struct({
   summary_timeout_ms: withDefault(Positive, 30_000),
   cross_read: withDefault(CrossRead, "all")
 })
+/** `progress_interval_ms` is the shortest time between two lines to the user on one running job; null tells nothing before its end. */
+export const JobsConfig = Schema.Struct({
+  progress_interval_ms: withDefault(
+    Schema.NullOr(Schema.Int.check(Schema.isBetween({ minimum: 10_000, maximum: 86_400_000 }))),
+    300_000
+  )
+})
 export const ApprovalsConfig = Schema.Struct({
   timeout_ms: withDefault(Positive, 1_800_000),
   confirm_external: withDefault(Schema.Literals(["never", "tainted", "always"]), "never")
@@ -253,6 +268,7 @@ const ConfigShape = Schema.Struct({
   agents: withDefault(Schema.Record(AgentId, Agent), {}),
   budgets: withDefault(Budgets, {}),
   memory: withDefault(MemoryConfig, {}),
+  jobs: withDefault(JobsConfig, {}),
   approvals: withDefault(ApprovalsConfig, {}),
   heartbeat_interval_ms: withDefault(IntervalMs, 5000),
   crash_detection_threshold_ms: withDefault(IntervalMs, 10_000),
@@ -367,6 +383,7 @@ export const AgentConfig = Schema.Struct({
   repo: Schema.optionalKey(Repo),
   budgets: Budgets,
   memory: MemoryConfig,
+  jobs: withDefault(JobsConfig, {}),
   approvals: ApprovalsConfig,
   heartbeat_interval_ms: IntervalMs,
   /** How long choird hears nothing before the agent counts as crashed. */

@@ -7,6 +7,7 @@ import { ConfirmReason } from "./Approval.ts"
 import { Continuation } from "./Continuation.ts"
 import { CoreBudgets, CoreJobStart } from "./Core.ts"
 import { ApprovalId, CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
+import { Picture } from "./Picture.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
 
 /** The version of the events that an agent commits. The log may begin with older ones. */
@@ -39,7 +40,9 @@ export const Attachment = Schema.Struct({
   path: Schema.String,
   name: Schema.String,
   mime: Schema.String,
-  bytes: Schema.Natural
+  bytes: Schema.Natural,
+  /** Of one that prompts show: the agent fills it in. */
+  picture: Schema.optionalKey(Picture)
 })
 
 /** A message of the user, committed when edge is idle; the inbox row is its identity. */
@@ -141,6 +144,7 @@ export const ToolResultCommitted = Schema.Struct({
   status: ToolStatus,
   summary: Schema.String,
   output: Schema.optionalKey(Schema.Json),
+  pictures: Schema.optionalKey(Schema.Array(Picture)),
   artifact_ref: Schema.optionalKey(Schema.String),
   allowed: Schema.optionalKey(
     Schema.Struct({ tools: Schema.Array(Schema.String), transitions: Schema.Array(Schema.String) })
@@ -183,6 +187,21 @@ export const CoreStarted = Schema.Struct({
 export const CoreOutcome = Schema.Literals(["completed", "error", "cancelled", "budget", "stuck"])
 export type CoreOutcome = typeof CoreOutcome.Type
 
+/** The work of a job that ended. `files` are the first that it changed, of `files_changed`; `started_at` and `earlier_ms` give its time. */
+export const WorkDone = Schema.Struct({
+  steps: Schema.Natural,
+  tool_calls: Schema.Natural,
+  files_read: Schema.Natural,
+  files_changed: Schema.Natural,
+  files: Schema.optionalKey(Schema.Array(Schema.String)),
+  commands: Schema.Natural,
+  tokens: Schema.Natural,
+  cost_usd: Schema.optionalKey(Schema.Finite),
+  started_at: IsoInstant,
+  earlier_ms: Schema.optionalKey(Schema.Natural)
+})
+export type WorkDone = typeof WorkDone.Type
+
 export const CoreStopped = Schema.Struct({
   job_id: CallId,
   job_name: JobName,
@@ -191,7 +210,9 @@ export const CoreStopped = Schema.Struct({
   result: Schema.optionalKey(Schema.Json),
   usage: Usage,
   /** A model's error ended it, so that it can be resumed with what is left of its wall time. */
-  resumable: Schema.optionalKey(Schema.Struct({ left_ms: Schema.Natural }))
+  resumable: Schema.optionalKey(Schema.Struct({ left_ms: Schema.Natural })),
+  /** Its work over all its lives, as the fold counted it. */
+  work: Schema.optionalKey(WorkDone)
 })
 
 /** Text put into a lane's context; `control_plane` is choird's own words. `refused` says why it was not, and the lane never sees it. */
@@ -245,7 +266,11 @@ export const AgentMessage = Schema.Struct({
    * The runtime's own words instead of an answer: `again` may work later, `final` needs somebody to change something, and `stopped`
    * is a turn that the user ended.
    */
-  failed: Schema.optionalKey(Schema.Literals(["again", "final", "stopped"]))
+  failed: Schema.optionalKey(Schema.Literals(["again", "final", "stopped"])),
+  /** The job that it is about. A notice with it is a line on the job's work so far, which gives way to the next one. */
+  job: Schema.optionalKey(JobName),
+  /** The log's own words on that job: people read them below the text, and models never do. */
+  facts: Schema.optionalKey(Schema.String)
 })
 
 /** Something that a lane keeps knowing; `source_event` is the hash of the event that says so. A pinned one gives way to no other. */

@@ -2,9 +2,10 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { ApiErrors } from "./ApiError.ts"
-import { CoreReport } from "./Core.ts"
+import { CoreReport, PlanStep } from "./Core.ts"
 import { ChoirEvent, OpaqueEvent } from "./Event.ts"
 import { AgentId, ClientId, Epoch, JobName, LaneId, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
+import { PromptContext } from "./PromptContext.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
 import { SessionStatus } from "./SessionStatus.ts"
 import { Summary } from "./Summary.ts"
@@ -32,9 +33,25 @@ export const CoreSummary = Schema.Struct({
   job_name: JobName,
   state: Schema.String,
   step: Schema.Natural,
+  /** When it began, or was resumed. */
   started_at: Schema.String,
+  /** Its work over all its lives. Commands may have changed more files. */
+  tool_calls: Schema.Natural,
+  files_read: Schema.Natural,
+  files_changed: Schema.Natural,
+  commands: Schema.Natural,
+  tokens: Schema.Natural,
+  ran_ms: Schema.Natural,
+  cost_usd: Schema.optionalKey(Schema.Finite),
+  last_tool: Schema.optionalKey(Schema.String),
+  /** The first line of its task. */
+  task: Schema.optionalKey(Schema.String),
+  /** Its newest plan. */
+  plan: Schema.optionalKey(Schema.Array(PlanStep)),
   /** Its last report. */
-  report: Schema.optionalKey(CoreReport)
+  report: Schema.optionalKey(CoreReport),
+  /** The question whose answer it waits for. */
+  question: Schema.optionalKey(Schema.String)
 })
 export type CoreSummary = typeof CoreSummary.Type
 
@@ -83,6 +100,12 @@ export const SessionsApi = HttpApiGroup.make("sessions").add(
     error
   }),
   HttpApiEndpoint.get("cores", "/sessions/:id/cores", { params: session, success: Schema.Array(CoreSummary), error }),
+  HttpApiEndpoint.get("context", "/sessions/:id/context", {
+    params: session,
+    query: { lane: Schema.optionalKey(LaneId) },
+    success: PromptContext,
+    error
+  }),
   HttpApiEndpoint.post("cancel", "/sessions/:id/cancel", {
     params: session,
     payload: Schema.Struct({ job_name: Schema.optionalKey(JobName), ...asking }),

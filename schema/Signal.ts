@@ -29,7 +29,8 @@ export type TurnName = typeof TurnName.Type
 /** The pushed signals as one union, discriminated by `type`. */
 export const Signal = Schema.Union([
   UserMessage,
-  kind("Inject", { signal_id: SignalId, content: Schema.String }),
+  /** For edge, or with `job_name` the person's answer to that job's question. */
+  kind("Inject", { signal_id: SignalId, content: Schema.String, job_name: Schema.optionalKey(JobName) }),
   kind("CancelCore", { signal_id: SignalId, job_name: JobName }),
   /** Ends one turn and no other, so that an order that arrives late does not end the next one. */
   kind("StopTurn", { signal_id: SignalId, turn: TurnName }),
@@ -42,6 +43,8 @@ export const Signal = Schema.Union([
     note: Schema.optionalKey(Schema.String)
   }),
   kind("ConfigChanged", { config_version: Schema.Natural }),
+  /** Asks for the newest prompt of a lane, which REPORT_STATUS answers under this id. */
+  kind("DescribeContext", { request_id: Schema.String, lane: LaneId }),
   kind("Stop", { deadline_ms: Schema.Natural })
 ])
 export type Signal = typeof Signal.Type

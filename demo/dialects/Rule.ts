@@ -23,6 +23,8 @@ export interface Traits {
   readonly refuses: ReadonlyArray<string>
   /** Parameters that are known beside the dialect's own. */
   readonly extensions: ReadonlyArray<string>
+  /** Whether the model takes images; by its name where absent. */
+  readonly vision?: boolean
   /** The only key that is accepted; without one, every request is, as by a server on one's own machine. */
   readonly key?: string
   /** Tokens of a text. */
@@ -91,11 +93,15 @@ export const family = (model: unknown) => {
     /** From GPT-5.4 on: no effort beside tools on chat completions; from 5.6 on not even the model's own. */
     refusesEffort: /(?:^|\/)gpt-5\.[4-9]/u.test(name),
     thinksByDefault: /(?:^|\/)gpt-5\.[6-9]/u.test(name),
-    /** Claude Opus from 4.7 on: no sampling, and thinking that is adaptive only. */
-    adaptive: /(?:^|\/)claude-opus-(?:4[.-](?:[7-9]|\d\d)(?!\d)|[5-9])/u.test(name),
+    /** Claude Opus from 4.7 on, and every Claude 5: no sampling, and thinking that is adaptive only (onyx-dot-app/onyx#12735). */
+    adaptive: /(?:^|\/)claude-(?:opus-4[.-](?:[7-9]|\d\d)(?!\d)|[a-z]+-[5-9]|mythos)/u.test(name),
     claude: /(?:^|\/)claude-/u.test(name),
     gemini3: /(?:^|\/)gemini-(?:[3-9]|\d\d)/u.test(name),
     /** Kimi from K2.5 on: temperature is 1. */
-    kimiThinks: /(?:^|\/)kimi-k2(?:\.[5-9]|-thinking)/u.test(name)
+    kimiThinks: /(?:^|\/)kimi-k2(?:\.[5-9]|-thinking)/u.test(name),
+    /** These take images. */
+    sees: /(?:^|\/)(?:gpt-(?:4o|4\.1|5)|claude-|gemini-|kimi-k2\.[5-9]|qwen3\.[5-9]|pixtral|mistral-medium-3)/u.test(
+      name
+    )
   }
 }

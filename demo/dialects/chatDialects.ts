@@ -40,6 +40,11 @@ const OPENAI: ChatSpec = {
     code: "string_above_max_length"
   }),
   misplaced: (at) => ({ message: "Expected exactly one system message, at the beginning of 'messages'.", param: at }),
+  blind: (at) => ({
+    message: "Invalid content type. image_url is only supported by certain models.",
+    param: at,
+    code: "invalid_content_type"
+  }),
   overflow: (prompt, answer, window) => ({
     message: `This model's maximum context length is ${window} tokens. However, you requested ${prompt + answer} tokens (${prompt} in the messages and functions, ${answer} in the completion). Please reduce the length of the messages or completion.`,
     param: "messages",
@@ -91,6 +96,8 @@ export const openrouter = chatRules({
   ),
   assistant_keys: ["reasoning", "reasoning_details"],
   part_keys: ["cache_control"],
+  // NousResearch/hermes-agent#23411
+  blind: () => ({ message: "No endpoints found that support image input", status: 404 }),
   overflow: (prompt, answer, window) => ({
     message: `This endpoint's maximum context length is ${window} tokens. However, you requested about ${prompt + answer} tokens (${prompt} of text input, ${answer} in the output). Please reduce the length of either one, or use the "middle-out" transform to compress your prompt automatically.`
   }),
@@ -109,9 +116,10 @@ export const openrouter = chatRules({
     {
       name: "calls of the present turn come back with their reasoning where reasoning is on",
       find: (body) => {
-        const { claude, gemini3 } = family(body["model"])
+        const { adaptive, claude, gemini3 } = family(body["model"])
         const { effort, enabled } = isObject(body["reasoning"]) ? body["reasoning"] : {}
-        const isOn = gemini3 || (claude && (enabled === true || (effort !== undefined && effort !== "none")))
+        const isOn =
+          gemini3 || (claude && !adaptive && (enabled === true || (effort !== undefined && effort !== "none")))
         if (!isOn) return undefined
         const messages = messagesOf(body)
         const index = messages.findIndex((message, at) => at > turnStart(messages) && callsOf(message).length > 0)
@@ -171,6 +179,9 @@ export const deepseek = chatRules({
   ...OPENAI,
   parameters: with_(without(OPENAI_PARAMETERS, "store verbosity max_completion_tokens"), "thinking"),
   assistant_keys: ["reasoning_content", "prefix"],
+  blind: (at) => ({
+    message: `Failed to deserialize the JSON body into the target type: ${at}: unknown variant \`image_url\`, expected \`text\``
+  }),
   // evalstate/fast-agent#621
   overflow: (prompt, answer, window) => ({
     message: `This model's maximum context length is ${window} tokens. However, you requested ${prompt + answer} tokens (${prompt} in the messages, ${answer} in the completion). Please reduce the length of the messages or completion.`,
@@ -263,6 +274,11 @@ export const qwenTemplate = chatRules({
   ),
   assistant_keys: ["reasoning_content"],
   misplaced: () => jinja("System message must be at the beginning."),
+  blind: () => ({
+    message: "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+    status: 500,
+    type: "server_error"
+  }),
   overflow: (prompt, _, window) => ({
     message: `request (${prompt} tokens) exceeds the available context size (${window} tokens), try increasing it`,
     type: "exceed_context_size_error",

@@ -2,6 +2,7 @@
  * The rules of chat completions. OpenAI's own are the base; a dialect adds its keys, ids and orders (`chatDialects.ts`). Of every dialect is
  * asked what at least one server behind the protocol asks: one system message, first, no empty content, arguments that are JSON objects.
  */
+import { sees, urlProblem, weighed } from "./images.ts"
 import { isObject, type Keys, listOf } from "./jsonKeys.ts"
 import { parseJson } from "./looseJson.ts"
 import { family, firstOf, type Problem, repeatedOf, type Rule, type Traits, unknownKey, words } from "./Rule.ts"
@@ -21,6 +22,8 @@ export interface ChatSpec {
   readonly idWords: (id: unknown, at: string) => Problem
   /** Words about a system message in mid-conversation, or about its absence. */
   readonly misplaced: (at: string) => Problem
+  /** Words about an image for a model that takes none. */
+  readonly blind: (at: string) => Problem
   /** Words about a prompt that is too long. */
   readonly overflow: (prompt: number, answer: number, window: number) => Problem
   readonly more: ReadonlyArray<Rule>
@@ -175,6 +178,30 @@ const limitProblem = ({ max_completion_tokens, max_tokens }: Keys): Problem | un
       }
 }
 
+const imagesOf = ({ content }: Keys): ReadonlyArray<Keys> =>
+  listOf(content)
+    .filter(isObject)
+    .filter(({ type }) => type === "image_url")
+
+/** Where images may stand, for which models, and of which kind they are. */
+const imageProblem =
+  ({ blind }: ChatSpec) =>
+  (body: Keys, traits: Traits): Problem | undefined =>
+    firstOf(messagesOf(body), (message, index) => {
+      const images = imagesOf(message)
+      if (images.length === 0) return undefined
+      if (message["role"] !== "user")
+        return {
+          message: `Invalid 'messages[${index}]'. Image URLs are only allowed for messages with role 'user', but this message with role '${String(message["role"])}' contains an image URL.`,
+          param: `messages[${index}]`,
+          code: "invalid_value"
+        }
+      if (!sees(body["model"], traits)) return blind(`messages[${index}].content`)
+      return firstOf(images, ({ image_url }) =>
+        urlProblem(isObject(image_url) ? image_url["url"] : undefined, `messages[${index}].content`)
+      )
+    })
+
 const textsOf = ({ content, tool_calls }: Keys): ReadonlyArray<string> => [
   ...(typeof content === "string" ? [content] : listOf(content).map((part) => JSON.stringify(part))),
   ...listOf(tool_calls).map((call) => JSON.stringify(call))
@@ -187,8 +214,9 @@ export const overflowOf = (
   answer: number,
   { context_window, count }: Traits
 ): { readonly prompt: number } | undefined => {
+  const weights = texts.map(weighed)
   const sum = (size: (text: string) => number) =>
-    texts.reduce((total, text) => total + size(text), parts * MESSAGE_TOKENS)
+    weights.reduce((total, { text, tokens }) => total + size(text) + tokens, parts * MESSAGE_TOKENS)
   if (sum((text) => Buffer.byteLength(text)) + answer <= context_window) return undefined
   const prompt = sum(count)
   return prompt + answer <= context_window ? undefined : { prompt }
@@ -332,7 +360,8 @@ const messageRules = (spec: ChatSpec): ReadonlyArray<Rule> => [
   {
     name: "a message has content",
     find: (body) => firstOf(messagesOf(body), contentProblem(new Set(["type", "text", "image_url", ...spec.part_keys])))
-  }
+  },
+  { name: "images are a user's, of a known format, and for a model that takes them", find: imageProblem(spec) }
 ]
 
 const callRules = (spec: ChatSpec): ReadonlyArray<Rule> => [

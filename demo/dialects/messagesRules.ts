@@ -2,6 +2,8 @@
 import { breakpointRule } from "./chatDialects.ts"
 import { overflowOf } from "./chatRules.ts"
 import { isObject, type Keys, listOf } from "./jsonKeys.ts"
+import { blocksOf, eachBlock, messagesOf, ofType, say } from "./messagesBlocks.ts"
+import { messagesImageRules } from "./messagesImages.ts"
 import { family, firstOf, type Problem, repeatedOf, type Rule, unknownKey, words } from "./Rule.ts"
 import { schemaRefusal } from "./schemaRules.ts"
 import { signatureOf } from "./signatures.ts"
@@ -22,21 +24,6 @@ const TOOL_KEYS = words("type name description input_schema cache_control strict
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,128}$/u
 const CALL_ID = /^[a-zA-Z0-9_-]+$/u
 const THINKING_TOKENS_MIN = 1024
-
-const messagesOf = (body: Keys): ReadonlyArray<Keys> => listOf(body["messages"]).filter(isObject)
-const blocksOf = ({ content }: Keys): ReadonlyArray<Keys> =>
-  typeof content === "string" ? [{ type: "text", text: content }] : listOf(content).filter(isObject)
-const ofType = (message: Keys | undefined, type: string): ReadonlyArray<Keys> =>
-  message === undefined ? [] : blocksOf(message).filter((block) => block["type"] === type)
-
-const say = (message: string): Problem => ({ message })
-
-const eachBlock =
-  (check: (block: Keys, at: string, role: unknown) => Problem | undefined) =>
-  (body: Keys): Problem | undefined =>
-    firstOf(messagesOf(body), (message, index) =>
-      firstOf(blocksOf(message), (block, of) => check(block, `messages.${index}.content.${of}`, message["role"]))
-    )
 
 const isOn = ({ thinking }: Keys): boolean =>
   isObject(thinking) && (thinking["type"] === "enabled" || thinking["type"] === "adaptive")
@@ -95,6 +82,26 @@ const PARAMETER_RULES: ReadonlyArray<Rule> = [
       return budget < Number(max_tokens)
         ? undefined
         : say("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    }
+  },
+  {
+    name: "an effort is one that the model knows",
+    find: ({ model, output_config }) => {
+      const effort = isObject(output_config) ? output_config["effort"] : undefined
+      const known = ["low", "medium", "high", ...(family(model).adaptive ? ["xhigh"] : []), "max"]
+      return effort === undefined || known.some((word) => word === effort)
+        ? undefined
+        : say(`output_config.effort: Input should be ${known.map((word) => `'${word}'`).join(", ")}`)
+    }
+  },
+  // https://docs.claude.com/en/docs/build-with-claude/extended-thinking
+  {
+    name: "no call is forced where the model thinks",
+    find: (body) => {
+      const { tool_choice } = body
+      return isOn(body) && isObject(tool_choice) && (tool_choice["type"] === "any" || tool_choice["type"] === "tool")
+        ? say("Thinking may not be enabled when tool_choice forces tool use.")
+        : undefined
     }
   },
   {
@@ -351,14 +358,17 @@ const THINKING_RULES: ReadonlyArray<Rule> = [
       })
   },
   {
-    name: "calls of the present turn come back with their thinking where thinking is on",
+    // A model that thinks adaptively may have begun a turn without: https://docs.claude.com/en/docs/build-with-claude/adaptive-thinking
+    name: "calls of the present turn come back with their thinking where thinking has a budget",
     find: (body) => {
       const messages = messagesOf(body)
       const index = messages.findIndex(
         (message, at) => at > turnStart(messages) && ofType(message, "tool_use").length > 0
       )
       const first = messages[index] === undefined ? undefined : blocksOf(messages[index])[0]
-      return !isOn(body) || first === undefined || ["thinking", "redacted_thinking"].includes(String(first["type"]))
+      const { thinking } = body
+      const isManual = isObject(thinking) && thinking["type"] === "enabled"
+      return !isManual || first === undefined || ["thinking", "redacted_thinking"].includes(String(first["type"]))
         ? undefined
         : say(
             `messages.${index}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${String(first["type"])}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks).`
@@ -373,6 +383,7 @@ export const messagesRules: ReadonlyArray<Rule> = [
   ...TOOL_RULES,
   ...MESSAGE_RULES,
   ...CALL_RULES,
+  ...messagesImageRules,
   ...THINKING_RULES,
   breakpointRule,
   {

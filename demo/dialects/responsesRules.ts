@@ -1,10 +1,11 @@
 /** The rules of OpenAI's Responses API, used without stored state: https://platform.openai.com/docs/api-reference/responses/create */
 import { overflowOf } from "./chatRules.ts"
+import { responsesImageProblem } from "./images.ts"
 import { isObject, type Keys, listOf } from "./jsonKeys.ts"
 import { parseJson } from "./looseJson.ts"
 import { family, firstOf, type Problem, repeatedOf, type Rule, unknownKey, words } from "./Rule.ts"
+import { itemsOf, REASONING_RULES, typeOf } from "./responsesReasoning.ts"
 import { schemaRefusal, strictSchemaRefusal } from "./schemaRules.ts"
-import { signatureOf } from "./signatures.ts"
 
 const PARAMETERS =
   words(`model input instructions tools tool_choice parallel_tool_calls max_output_tokens max_tool_calls temperature top_p
@@ -31,9 +32,6 @@ const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/u
 const TOOLS_MAX = 128
 const OUTPUT_TOKENS_MIN = 16
 const CALL_ID_CHARS_MAX = 64
-
-const itemsOf = ({ input }: Keys): ReadonlyArray<Keys> => listOf(input).filter(isObject)
-const typeOf = (item: Keys | undefined): string => (typeof item?.["type"] === "string" ? item["type"] : "message")
 
 const unknown = (at: string): Problem => ({
   message: `Unknown parameter: '${at}'.`,
@@ -237,6 +235,21 @@ const INPUT_RULES: ReadonlyArray<Rule> = [
   }
 ]
 
+const OUTPUT_RULES: ReadonlyArray<Rule> = [
+  {
+    name: "a result is a text, or parts as a message of the user has them",
+    find: (body) =>
+      firstOf(itemsOf(body), (item, index) => {
+        if (typeOf(item) !== "function_call_output" || typeof item["output"] === "string") return undefined
+        const at = `input[${index}].output`
+        if (listOf(item["output"]).length === 0)
+          return { message: `Invalid type for '${at}': expected a string or an array of parts.`, param: at }
+        return firstOf(listOf(item["output"]), (part, of) => partProblem(part, "user", `${at}[${of}]`))
+      })
+  },
+  { name: "images are of a known format, and for a model that takes them", find: responsesImageProblem }
+]
+
 const CALL_RULES: ReadonlyArray<Rule> = [
   {
     name: "a call has an id, a legal name and arguments that are a JSON object",
@@ -294,89 +307,13 @@ const CALL_RULES: ReadonlyArray<Rule> = [
   }
 ]
 
-const textOf = (item: Keys): string =>
-  listOf(item["summary"])
-    .filter(isObject)
-    .map(({ text }) => String(text))
-    .join("\n")
-
-/** The text in the encrypted content of an item of reasoning. */
-export const sealedReasoning = (item: Keys): string => `${String(item["id"])}\n${textOf(item)}`
-
-// https://platform.openai.com/docs/guides/reasoning#encrypted-reasoning-items, vercel/ai#7099, 0xPlaygrounds/rig#751
-const REASONING_RULES: ReadonlyArray<Rule> = [
-  {
-    name: "reasoning brings its encrypted content, since nothing is stored",
-    find: (body) =>
-      firstOf(itemsOf(body), (item) =>
-        typeOf(item) === "reasoning" && body["store"] === false && typeof item["encrypted_content"] !== "string"
-          ? {
-              message: `Item with id '${String(item["id"])}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`,
-              status: 404,
-              param: "input"
-            }
-          : undefined
-      )
-  },
-  {
-    name: "reasoning comes back as it was sent, to the model that it is of",
-    find: (body) =>
-      firstOf(itemsOf(body), (item) =>
-        typeOf(item) === "reasoning" &&
-        typeof item["encrypted_content"] === "string" &&
-        item["encrypted_content"] !== signatureOf(body["model"], sealedReasoning(item))
-          ? {
-              message: `The encrypted content for item ${String(item["id"])} could not be verified. Reason: Encrypted content could not be decrypted or parsed.`,
-              code: "invalid_encrypted_content"
-            }
-          : undefined
-      )
-  },
-  {
-    name: "reasoning is followed by what it led to",
-    find: (body) => {
-      const items = itemsOf(body)
-      return firstOf(items, (item, index) => {
-        if (typeOf(item) !== "reasoning") return undefined
-        const next = items[index + 1]
-        const isFollowed =
-          next !== undefined &&
-          (typeOf(next) !== "message" || next["role"] === "assistant") &&
-          typeOf(next) !== "function_call_output"
-        return isFollowed
-          ? undefined
-          : {
-              message: `Item '${String(item["id"])}' of type 'reasoning' was provided without its required following item.`,
-              param: "input"
-            }
-      })
-    }
-  },
-  {
-    name: "a call with its item's id comes with its reasoning",
-    find: (body) => {
-      const ids = new Set(itemsOf(body).map(({ id }) => id))
-      return firstOf(itemsOf(body), (item) => {
-        const { id } = item
-        if (typeOf(item) !== "function_call" || typeof id !== "string") return undefined
-        const needed = /^fc_(.+)_\d+$/u.exec(id)?.[1]
-        return needed === undefined || ids.has(`rs_${needed}`)
-          ? undefined
-          : {
-              message: `Item '${id}' of type 'function_call' was provided without its required 'reasoning' item: 'rs_${needed}'.`,
-              param: "input"
-            }
-      })
-    }
-  }
-]
-
 /** The table of the API's rules, in the order in which they are looked at. */
 export const responsesRules: ReadonlyArray<Rule> = [
   ...PARAMETER_RULES,
   ...TOOL_RULES,
   ...INPUT_RULES,
   ...CALL_RULES,
+  ...OUTPUT_RULES,
   ...REASONING_RULES,
   {
     name: "prompt and answer fit into the model's context",

@@ -33,6 +33,7 @@ import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/choirdConnectio
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { SSE_KEEP_ALIVE_MS } from "#src/shared/limits.ts"
 
@@ -140,7 +141,7 @@ const program = Effect.gen(function* () {
       Llm.layer.pipe(Layer.provide(modelHttp)),
       Tokens.layer,
       Environment.layer({ workspace: options.workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
-      Workspace.layer({ root: options.workspace }),
+      Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: options.workspace }))),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], offline: besideProgram(OFFLINE) })
     ).pipe(Layer.provideMerge(recovered))
     const tools = ToolRegistry.layer({ rg: options.rg }).pipe(

@@ -16,6 +16,7 @@ import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { layerHostTools } from "#src/choird/hosttools/HostTools.ts"
@@ -55,7 +56,7 @@ const Stores = Steering.layer.pipe(
     )
   ),
   Layer.provideMerge(Layer.mergeAll(AgentSchemas.layer, ConfigVersions.layer)),
-  Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Drafts.layer, Outbox.layer))
+  Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Contexts.layer, Drafts.layer, Outbox.layer))
 )
 
 const ImageBuilder = Layer.unwrap(

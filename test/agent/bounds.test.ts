@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Schema } from "effect"
 import { LockRequest } from "#schema/Tool.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { bookOf, skillSpec } from "../support/skills.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, isCore, says, type Said, type Script } from "../support/testing/ScriptedModel.ts"

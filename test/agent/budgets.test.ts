@@ -1,7 +1,7 @@
 /** What a session and its jobs may use up, with everything real but the model (R23–R25, D28). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, type Schema } from "effect"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { seeded } from "../support/seeded.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, says, type Script, isCore } from "../support/testing/ScriptedModel.ts"

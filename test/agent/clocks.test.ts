@@ -158,7 +158,8 @@ const TIME_OF_DAY: Readonly<Record<string, string>> = {
   "arbiter/Arbiter.ts": "the time of an event",
   "control/Replication.ts": "the time of a heartbeat",
   "model/modelRequest.ts": "the date of Retry-After",
-  "model/prompt/Environment.ts": "the day that models are told"
+  "model/prompt/Environment.ts": "the day that models are told",
+  "tools/coreTools.ts": "the minutes of a running job that its model is told"
 }
 
 it("no code of an agent computes a span from the time of day", () => {

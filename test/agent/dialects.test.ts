@@ -1,15 +1,13 @@
-/** A turn, a job and its report against the double of each server of chat completions, none of whose rules the agent breaks. */
+/** A turn, a job and its report against the double of each server, none of whose rules the agent breaks. */
 import { assert, describe, it } from "@effect/vitest"
-import { NodeHttpClient } from "@effect/platform-node"
-import { Effect, Layer } from "effect"
-import type { DialectName } from "#demo/dialects/Dialect.ts"
-import { Llm } from "#src/agent/model/Llm.ts"
-import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { MODELS } from "../demo/dialects/chatRequests.ts"
+import { Effect } from "effect"
+import { type DialectName, DIALECTS } from "#demo/dialects/Dialect.ts"
+import { modelClient } from "../support/modelClient.ts"
+import { MODEL_NAMES } from "../support/modelNames.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import * as double from "../support/testing/Provider.ts"
 import { inOrder } from "../support/testing/ScriptedModel.ts"
-import { agentConfig, quiet, runAgent, spoken, testTool } from "../support/testing/TestAgent.ts"
+import { agentConfig, ofType, quiet, runAgent, spoken, testTool } from "../support/testing/TestAgent.ts"
 
 /** A model behind a server, and the keys that its configuration adds to each request. */
 interface Server {
@@ -19,6 +17,9 @@ interface Server {
 
 const SERVERS: ReadonlyArray<Server> = [
   { dialect: "openai" },
+  { dialect: "responses" },
+  { dialect: "anthropic" },
+  { dialect: "anthropic", request_template: { thinking: { type: "enabled", budget_tokens: 2048 } } },
   { dialect: "qwen-template" },
   { dialect: "openrouter" },
   { dialect: "openrouter", request_template: { reasoning: { effort: "high" } } },
@@ -35,14 +36,20 @@ const looks = double.callTools([
 ])
 const spawns = double.callTools([{ name: "choir-core-spawn", input: { job_name: "work", task_spec: "look" } }])
 
+/** The last place of one of these texts. */
+const lastOf = (text: string, parts: ReadonlyArray<string>): number =>
+  Math.max(...parts.map((part) => text.lastIndexOf(part)))
+
+const SAID = ["look around", "thanks", "start a job", "what else"]
+const RESULTS = ['"role":"tool"', '"type":"tool_result"', '"type":"function_call_output"']
+
 /** Answers by what it is asked: looks once, starts a job where it is told to, and ends. */
 const model = (text: string): double.Reply => {
-  const isAnswered = /"role":"tool"(?!.*"role":"user")/su.test(text)
-  if (isAnswered) return double.answer("I looked.")
-  if (text.includes("You are a core job")) return looks
-  const place = text.lastIndexOf('"role":"user"')
-  if (text.includes("start a job", place)) return spawns
-  return text.includes("look", place) ? looks : double.answer("Fine.")
+  const said = lastOf(text, SAID)
+  if (lastOf(text, RESULTS) > said) return double.answer("I looked.")
+  if (text.includes("You carry out one task")) return looks
+  if (text.startsWith("start a job", said)) return spawns
+  return text.startsWith("look", said) ? looks : double.answer("Fine.")
 }
 
 describe("an agent", () => {
@@ -56,19 +63,20 @@ describe("an agent", () => {
           name,
           {
             ...one,
-            model: MODELS[dialect] ?? one.model,
+            api: DIALECTS[dialect].api,
+            model: MODEL_NAMES[dialect],
             endpoint: provider.endpoint,
             request_template: { ...request_template }
           }
         ])
       )
       const plane = yield* makeMemoryControlPlane
-      const llm = yield* Layer.build(Llm.layer.pipe(Layer.provide([SecretStore.layer, NodeHttpClient.layerUndici])))
+      const llm = yield* modelClient
       yield* Effect.forkScoped(
         runAgent({
           plane,
           script: inOrder(),
-          llm: Layer.succeedContext(llm),
+          llm,
           tools: [look],
           config: { ...base, models }
         })
@@ -80,6 +88,8 @@ describe("an agent", () => {
       }
       const refused = (yield* provider.takeRefusals).map(({ rule }) => rule)
       assert.deepStrictEqual(refused, [])
+      const looked = ofType(plane.events, "ToolResultCommitted").filter(({ payload }) => payload.summary === "seen")
+      assert.lengthOf(looked, 4, "edge and the job looked at two places each")
     })
   )
 })

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { EDGE, LaneId } from "#schema/Ids.ts"
-import type { Tool } from "#src/agent/model/Conversation.ts"
+import type { Tool } from "#src/shared/model/Conversation.ts"
 import { deltaTool } from "#src/agent/memory/compaction.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import {

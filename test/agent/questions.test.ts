@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { JobName, SignalId } from "#schema/Ids.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
@@ -61,6 +61,46 @@ describe("need_info", () => {
         ofType(plane.events, "CoreStopped")[0]?.payload.summary,
         "merged <choir-note>\nFurther instruction: main\n</choir-note>"
       )
+    })
+  )
+
+  it.effect("is answered by the user in place: each answer reaches its job, and edge learns of it", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const notes: Array<string> = []
+      const both: Script = (messages, tools) => {
+        if (isCore(messages)) return script(messages, tools)
+        notes.push(...messages.flatMap(({ content }) => content?.match(/The user answered job .*/u)?.slice() ?? []))
+        const jobs = ["sow", "dig"].map((job_name) => ["choir.core.spawn", { job_name, task_spec: "merge" }] as const)
+        return Effect.succeed(isAsked(messages) && userText(messages) === "go" ? calls(...jobs) : says("told"))
+      }
+      yield* Effect.forkScoped(runAgent({ plane, script: both, tools: [report] }))
+      yield* plane.say("go")
+      yield* plane.until((events) => spoken(events).length === 3)
+      assert.sameDeepMembers(
+        spoken(plane.events)
+          .slice(1)
+          .map(({ payload }) => [payload.job, payload.facts]),
+        ["dig", "sow"].map((name) => [JobName.make(name), `${name} waits for your answer: /answer ${name} …`])
+      )
+      const answer = (id: string, job: string, content: string) =>
+        plane.push({ type: "Inject", signal_id: SignalId.make(id), content, job_name: JobName.make(job) })
+      yield* answer("7", "dig", "main")
+      yield* plane.until((events) => ofType(events, "CoreStopped").length === 1)
+      yield* answer("8", "sow", "next")
+      yield* plane.until((events, state) => ofType(events, "CoreStopped").length === 2 && quiet(state))
+      assert.deepStrictEqual(
+        ofType(plane.events, "CoreStopped").map(({ payload }) => [payload.job_name, payload.summary.split("\n")[1]]),
+        [
+          [JobName.make("dig"), "Further instruction: main"],
+          [JobName.make("sow"), "Further instruction: next"]
+        ]
+      )
+      // It comes too late for a job that has ended, and says so.
+      yield* answer("9", "dig", "other")
+      yield* plane.until((events) => ofType(events, "InjectedInstruction").length === 3)
+      assert.strictEqual(ofType(plane.events, "InjectedInstruction").at(-1)?.payload.refused, "the job dig has ended")
     })
   )
 

@@ -1,7 +1,7 @@
 /** Jobs that a model's error ended, resumed by edge from their log, with everything real but choird and the model (D49). */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Result, type Schema } from "effect"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { fold, foldAll, initialState } from "#src/shared/session/fold.ts"
 import { RESUMABLE_EVENTS_MAX, RESUMABLE_JOBS_MAX } from "#src/shared/session/resumable.ts"
 import type { ChoirEvent } from "#schema/Event.ts"

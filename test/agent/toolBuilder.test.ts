@@ -1,7 +1,7 @@
 /** The built-in skill that leads to a proposal. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { bookOf } from "../support/skills.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"

@@ -1,9 +1,7 @@
 /** No answer of a provider ends a lane: after a cut call, an empty reply and a refused request the next message is answered. */
 import { assert, describe, it } from "@effect/vitest"
-import { NodeHttpClient } from "@effect/platform-node"
-import { Effect, Layer } from "effect"
-import { Llm } from "#src/agent/model/Llm.ts"
-import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { Effect } from "effect"
+import { modelClient } from "../support/modelClient.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import * as double from "../support/testing/Provider.ts"
 import { inOrder } from "../support/testing/ScriptedModel.ts"
@@ -40,12 +38,12 @@ const talking = Effect.fnUntraced(function* (
     Object.entries(base.models).map(([name, model]) => [name, { ...model, endpoint: provider.endpoint }])
   )
   const plane = yield* makeMemoryControlPlane
-  const llm = yield* Layer.build(Llm.layer.pipe(Layer.provide([SecretStore.layer, NodeHttpClient.layerUndici])))
+  const llm = yield* modelClient
   yield* Effect.forkScoped(
     runAgent({
       plane,
       script: inOrder(),
-      llm: Layer.succeedContext(llm),
+      llm,
       tools: [write],
       config: { ...base, models }
     })

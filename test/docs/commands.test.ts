@@ -72,6 +72,7 @@ const BESIDE_CHOIRD: Readonly<Record<string, Run>> = {
     Effect.map(job, (name) => ["session", "cancel", session, name, "--wait"]),
   "choirctl session core-cancel ID JOB": ({ job, session }) =>
     Effect.map(job, (name) => ["session", "core-cancel", session, name, "--wait"]),
+  "choirctl session context ID": ({ job, session }) => Effect.as(job, ["session", "context", session]),
   "choirctl session stop ID": ({ session, turn }) => Effect.as(turn, ["session", "stop", session, "--wait"]),
   "choirctl approval list": () => ["approval", "list"],
   "choirctl approval list [AGENT] [--all]": () => ["approval", "list", AGENT, "--all"],
@@ -117,7 +118,7 @@ const BESIDE_CHOIRD: Readonly<Record<string, Run>> = {
 /** Its answer depends on the machine: a missing part is its job to tell. */
 const ANY_RESULT: Readonly<Record<string, Args>> = { "choirctl doctor": ["doctor"] }
 
-const EVENTS_CHECKED = "choirctl session events ID --json | node verify.mjs ID"
+const EVENTS_CHECKED = "choirctl session events ID --json --reasoning | node verify.mjs ID"
 
 const isElsewhere = (command: string) =>
   Object.entries(TYPED_ELSEWHERE).some(([start, file]) => command.startsWith(start) && existsSync(join(ROOT, file)))
@@ -210,7 +211,7 @@ describe("the documented commands", () => {
         for (const args of Object.values(ANY_RESULT)) assert.include([0, 1], (yield* choirctl(home, args)).code)
         const program = join(place.folder, "verify.mjs")
         writeFileSync(program, documentedProgram(log, "verify.mjs"))
-        const events = yield* choirctl(home, ["session", "events", place.session, "--json"])
+        const events = yield* choirctl(home, ["session", "events", place.session, "--json", "--reasoning"])
         const checked = execFileSync(process.execPath, [program, place.session], { input: events.out })
         assert.match(String(checked), /^\d+ events, head [0-9a-f]{64}\n$/u)
         assert.strictEqual((yield* choirctl(home, ["daemon", "stop"])).code, 0)

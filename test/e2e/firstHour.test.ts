@@ -176,7 +176,7 @@ const leaveAndGoOn = Effect.gen(function* () {
   yield* terminal.line("choirctl init; echo left with $?")
   yield* terminal.see("Which model do you want to use?")
   yield* choose(terminal, 1)
-  yield* terminal.see("Model name, such as")
+  yield* terminal.see("Model name (Enter: anthropic/")
   yield* terminal.line("anthropic/claude-sonnet-4")
   yield* terminal.see("API key from OpenRouter")
   yield* terminal.type(KEYS.interrupt)
@@ -194,10 +194,15 @@ const leaveAndGoOn = Effect.gen(function* () {
   yield* terminal.see("Your Telegram user id")
   yield* terminal.line("")
   yield* terminal.see("ended with 0")
-  const { model, price, secret } = config().models.main
+  const { context_window, model, price, secret } = config().models.main
   assert.deepStrictEqual(
-    { model, price, secret },
-    { model: "anthropic/claude-sonnet-4", price: { input: 3, output: 15 }, secret: "openrouter-key" }
+    { context_window, model, price, secret },
+    {
+      context_window: 200_000,
+      model: "anthropic/claude-sonnet-4",
+      price: { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 },
+      secret: "openrouter-key"
+    }
   )
   assert.isFalse(existsSync(draft))
 }).pipe(Effect.scoped)

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"

@@ -5,6 +5,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { JobName } from "#schema/Ids.ts"
 import { CORE_TRANSITIONS, CoreState, EDGE_TRANSITIONS, EdgeState, type LaneMove } from "#schema/Lane.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
+import { noWork } from "#src/shared/session/jobWork.ts"
 import type { CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
 
 const MOVES: ReadonlyArray<LaneMove> = [
@@ -106,7 +107,8 @@ const core = {
   job_name: "a",
   lane: "core:a",
   output: { rev: 0, isFinal: false, isSuperseded: false, isCorrection: false },
-  spent: { input_tokens: 0, output_tokens: 0, cost_usd: 0 }
+  spent: { input_tokens: 0, output_tokens: 0, cost_usd: 0 },
+  work: noWork
 } as unknown as CoreLane
 
 /** A state in which nothing but the table can refuse the move. */

@@ -19,9 +19,11 @@ import { LockManager } from "#src/agent/calls/LockManager.ts"
 import { ToolRegistry, toolTable } from "#src/agent/calls/ToolRegistry.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { runSession } from "#src/agent/session/Session.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { layerModels, layerRecovered } from "#src/agent/session/sessionLayers.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { textsOf as partTexts } from "#src/agent/model/Conversation.ts"
+import { type Part, Tokens } from "#src/agent/model/Tokens.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import type { AnyTool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn } from "#src/agent/tools/coreTools.ts"
@@ -67,12 +69,15 @@ const introduction = (session_id: SessionId) => ({
   skill_manifest_hash: HASH
 })
 
+const textsOf = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
+  parts.flatMap((part) => (typeof part === "string" ? [part] : partTexts(part)))
+
 /** Counts by length; the vocabulary of the real one is a file that the host's event loop would read. */
 const tokens = Layer.succeed(
   Tokens,
   Tokens.of({
-    count: (texts) => Effect.sync(() => texts.reduce((total, text) => total + Math.ceil(text.length / 4), 0)),
-    certainlyBelow: (texts, most) => texts.reduce((total, text) => total + Buffer.byteLength(text), 0) < most,
+    count: (parts) => Effect.sync(() => textsOf(parts).reduce((total, text) => total + Math.ceil(text.length / 4), 0)),
+    certainlyBelow: (parts, most) => textsOf(parts).reduce((total, text) => total + Buffer.byteLength(text), 0) < most,
     observe: () => undefined,
     factor: () => 1
   })
@@ -118,6 +123,7 @@ const session = Effect.fnUntraced(function* (
     Budget.layer,
     Llm.layer.pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, models))),
     tokens,
+    Pictures.layerNone,
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
     Layer.succeed(Environment, ofPlace(PLACE))
   ).pipe(Layer.provideMerge(recovered))

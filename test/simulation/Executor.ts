@@ -16,6 +16,8 @@ const LOOK_MS = 400
 const WORK_MS = 3000
 /** Looks at one proposal after which it keeps all others from being carried out: a minute of a choird that runs. */
 const LOOKS_MAX = 150
+/** The share of proposals that another version of choird stored. */
+const OUTDATED = 0.4
 
 const BROKE: Ending = { status: "failed", kind: "BUILD", reason: "it broke" }
 const DONE: Ending = { status: "done", outcome: "done" }
@@ -25,6 +27,7 @@ export class Executor {
   readonly #draw: Seed
   readonly #upgrades: Seed
   readonly #wake: () => void
+  readonly #known = new Set<ApprovalRow>()
   readonly #looks = new Map<ApprovalRow, number>()
 
   constructor(world: World, wake: () => void) {
@@ -36,16 +39,11 @@ export class Executor {
 
   /** For as long as this life of choird lasts. */
   start(process: Process): void {
-    const { database, kernel, note, setup } = this.#world
+    const { database, kernel, setup } = this.#world
     if (!setup.proposes) return
-    const left = database.approvals.undecided()
-    if (left.length > 0 && this.#upgrades.chance(0.5)) {
-      const row = left[this.#upgrades.below(left.length)]
-      if (row !== undefined) row.canonical = `{"old":1}`
-      note(`a new version of choird cannot read approval ${row?.approval_id}`)
-    }
     let isBusy = false
     const look = () => {
+      for (const row of database.approvals.undecided()) this.#outdate(row)
       // As choird does: the oldest of each agent, and one at a time.
       const [row] = database.isAway(kernel.now) ? [] : database.approvals.provable()
       if (row !== undefined) this.#seen(row)
@@ -58,6 +56,15 @@ export class Executor {
       kernel.after(process, LOOK_MS, look)
     }
     look()
+  }
+
+  /** Some proposals are of another version of choird, which understood what this one does not. */
+  #outdate(row: ApprovalRow): void {
+    if (this.#known.has(row)) return
+    this.#known.add(row)
+    if (!this.#upgrades.chance(OUTDATED)) return
+    row.canonical = `{"old":1}`
+    this.#world.note(`this version of choird cannot read approval ${row.approval_id}`)
   }
 
   /** I12: what cannot be carried out does not keep the others from it. */

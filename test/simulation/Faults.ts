@@ -1,5 +1,5 @@
 /** What goes wrong in a simulation: each kind of fault is on with one chance in two, and how often it strikes is drawn, too. */
-import { makeSeed } from "./Seed.ts"
+import { makeSeed, type Seed } from "./Seed.ts"
 
 /** The kinds, by the names that `--without` takes. */
 export const FAULT_KINDS = [
@@ -29,6 +29,8 @@ export const FAULT_KINDS = [
   "provider",
   /** The model itself makes no sense: unknown tools, wrong inputs, too many calls, endless repetition. */
   "hostile-model",
+  /** Answers are cut at the model's limit, empty, refused and broken, streams break off, and prompts are too long. */
+  "answers",
   /** Tools fail, hang, break and return what is untrusted. */
   "tools",
   /** The operator stops, starts and reconfigures the agent. */
@@ -54,6 +56,7 @@ interface Rates {
   readonly delivery: number
   readonly provider: number
   readonly hostile: number
+  readonly answers: number
   readonly tools: number
   readonly operator_ms: number
   readonly clock_ms: number
@@ -73,8 +76,13 @@ export class Faults {
   constructor(seed: number, { without }: FaultOptions) {
     const draw = makeSeed(seed, "faults")
     const clock = makeSeed(seed, "faults of the clock")
+    const answers = makeSeed(seed, "faults of answers")
+    const apart = new Map<FaultKind, Seed>([
+      ["clock", clock],
+      ["answers", answers]
+    ])
     // Each kind is drawn whether it counts or not, so that switching one off leaves the others as they are.
-    const drawn = FAULT_KINDS.filter((kind) => (kind === "clock" ? clock : draw).chance(0.5))
+    const drawn = FAULT_KINDS.filter((kind) => (apart.get(kind) ?? draw).chance(0.5))
     this.kinds = new Set(drawn.filter((kind) => !without.includes(kind)))
     this.rates = {
       loss: draw.pick([0.01, 0.05, 0.2]),
@@ -89,6 +97,7 @@ export class Faults {
       delivery: draw.pick([0.05, 0.3]),
       provider: draw.pick([0.05, 0.25]),
       hostile: draw.pick([0.1, 0.4]),
+      answers: answers.pick([0.08, 0.25]),
       tools: draw.pick([0.1, 0.3]),
       operator_ms: draw.pick([40_000, 100_000]),
       clock_ms: clock.pick([15_000, 45_000])

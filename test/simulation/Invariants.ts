@@ -3,12 +3,13 @@ import { Cause } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { AgentIdentity, Probe } from "./Agent.ts"
 import { AgentChecks } from "./AgentChecks.ts"
+import type { Asked } from "./asked.ts"
+import { Attempts } from "./Attempts.ts"
 import type { ApprovalRow } from "./ApprovalTable.ts"
 import type { SessionTable, StoredRow } from "./Database.ts"
 import { type Process, Violation } from "./Kernel.ts"
 import type { Run } from "./Ledger.ts"
 import type { Container } from "./Machine.ts"
-import type { Asked } from "./Script.ts"
 import { CANARY } from "./Setup.ts"
 import { type Acknowledgement, type Head, StoreChecks } from "./StoreChecks.ts"
 import type { World } from "./World.ts"
@@ -19,6 +20,7 @@ const DISPLACED_S_MAX = 20
 export class Invariants {
   readonly #world: World
   readonly #store: StoreChecks
+  readonly attempts: Attempts
   readonly #agents = new Map<number, AgentChecks>()
   readonly #byProcess = new Map<Process, AgentChecks>()
   /** Agents that the host took for dead too early; the fence has to hold against them. */
@@ -36,6 +38,7 @@ export class Invariants {
   constructor(world: World) {
     this.#world = world
     this.#store = new StoreChecks(world)
+    this.attempts = new Attempts(world.kernel)
   }
 
   // choird
@@ -150,15 +153,16 @@ export class Invariants {
       )
     checks.same()
   }
-  committed({ agent }: Probe, events: ReadonlyArray<ChoirEvent>): void {
+  committed({ agent, process }: Probe, events: ReadonlyArray<ChoirEvent>): void {
     for (const { event_type, lane, rev } of events)
       this.#world.note(`agent${agent.number} commits ${rev} ${event_type} ${lane}`)
     this.#agents.get(agent.number)?.committed(events)
+    this.attempts.committed(process, events)
     this.onCommitted(events)
   }
   /** I13: what a model call is made of belongs to one version of the configuration. */
-  asked({ max_tokens, temperature = 0 }: Asked, body: string): void {
-    if (Math.round(temperature * 1000) !== max_tokens - 200)
+  asked({ max_tokens, temperature }: Asked, body: string): void {
+    if (temperature !== undefined && Math.round(temperature * 1000) !== max_tokens - 200)
       throw new Violation("I13", `a model call mixes versions: ${temperature} and ${max_tokens}`)
     if (body.includes(CANARY)) throw new Violation("I14", "a prompt holds a secret")
   }

@@ -15,6 +15,8 @@ export interface Request {
   readonly query: ReadonlyMap<string, string>
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly body: string
+  /** Who asks. */
+  readonly from: Process
 }
 
 /** A body that is sent in pieces. */
@@ -28,7 +30,9 @@ export interface Pieces {
 export interface Exchange {
   reply(status: number, body: string, headers?: Readonly<Record<string, string>>): void
   stream(): Pieces
-  /** Breaks the connection. */
+  /** Whether the client has no byte of an answer yet. */
+  isAwaited(): boolean
+  /** Breaks the connection, which its client is told as a kernel would. */
   reset(): void
 }
 
@@ -36,6 +40,8 @@ export interface Server {
   /** Who listens, or `undefined` when nobody does. */
   listener(): Process | undefined
   handle(request: Request, exchange: Exchange): void
+  /** Hears of each request as its client sends it, also of those that never arrive. */
+  sent?(request: Request): void
 }
 
 /** How the way between two programs behaves. */
@@ -87,16 +93,20 @@ class Connection {
     this.#forget = () => forget(this)
   }
 
+  isAwaited(): boolean {
+    return this.open && !this.#answered
+  }
+
   close(): void {
     this.open = false
     this.#forget()
   }
 
-  fail(reason: string): void {
+  fail(reason: string, code?: string): void {
     if (!this.open) return
     this.close()
     const { body, from, request, resume } = this.#call
-    const error = broken(request, reason)
+    const error = broken(request, reason, code)
     this.#kernel.post(from, () => {
       if (this.#answered) Queue.failCauseUnsafe(body, Cause.fail(error))
       else resume(Effect.fail(error))
@@ -194,8 +204,10 @@ export class Network {
       path: url.pathname,
       query: new Map(url.searchParams),
       headers: request.headers,
+      from: call.from,
       body: request.body._tag === "Uint8Array" ? Buffer.from(request.body.body).toString("utf8") : ""
     }
+    call.server.sent?.(asked)
     this.#send(call, asked, connection)
     if (this.#faults.active("twice") && this.#seed.chance(this.#faults.rates.twice)) this.#send(call, asked, connection)
     return connection
@@ -252,7 +264,8 @@ export class Network {
           isOpen: () => connection.open
         }
       },
-      reset: () => connection.fail("connection reset")
+      isAwaited: () => connection.isAwaited(),
+      reset: () => connection.fail("connection reset", "ECONNRESET")
     }
   }
 }

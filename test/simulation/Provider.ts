@@ -1,8 +1,14 @@
 /** The models' provider: answers by the seed, late, wrongly, or not at all. It never dies, since it is not Choir's. */
-import { bodyRefusal } from "#demo/dialects/Dialect.ts"
+import { DIALECTS, refusalOf } from "#demo/dialects/Dialect.ts"
+import type { Keys } from "#demo/dialects/jsonKeys.ts"
 import type { Traits } from "#demo/dialects/Rule.ts"
+import { type Asked, askedOf } from "./asked.ts"
+import type { Attempts } from "./Attempts.ts"
+import { dialectAt } from "./models.ts"
+import { ModelStreams } from "./ModelStreams.ts"
 import type { Exchange, Request, Server } from "./Network.ts"
-import { type Asked, Script } from "./Script.ts"
+import { PromptRules } from "./PromptRules.ts"
+import { Script } from "./Script.ts"
 import { CANARY, CONTEXT_TOKENS } from "./Setup.ts"
 import type { Seed } from "./Seed.ts"
 import type { World } from "./World.ts"
@@ -25,34 +31,56 @@ export class Provider implements Server {
   readonly #world: World
   readonly #draw: Seed
   readonly #script: Script
+  readonly #streams: ModelStreams
+  readonly #attempts: Attempts
+  readonly #prompts: PromptRules
 
   constructor(world: World) {
     this.#world = world
     this.#draw = world.draw("provider")
     this.#script = new Script(world.faults, world.draw("model"), world.setup)
+    this.#streams = new ModelStreams(world, this.#script, TRAITS)
+    this.#prompts = new PromptRules(world)
+    this.#attempts = world.invariants.attempts
   }
 
   listener() {
     return this.#world.kernel.world
   }
 
-  handle(request: Request, exchange: Exchange): void {
-    const { faults, invariants, kernel } = this.#world
-    const body: unknown = JSON.parse(request.body)
-    const refusal = bodyRefusal(body, TRAITS)
-    // One message can be longer than a whole context where they are large: then the agent has to cope with the refusal.
-    if (refusal?.code === "context_length_exceeded" && this.#world.setup.large)
-      return exchange.reply(refusal.status, JSON.stringify(refusal.body))
-    if (refusal !== undefined) invariants.refused(refusal.message)
-    const asked = body as Asked
-    invariants.asked(asked, request.body)
-    if (faults.active("provider") && this.#draw.chance(faults.rates.provider))
-      return this.#fail(request, asked, exchange)
-    const thinking = faults.calm ? this.#draw.between(20, 100) : this.#draw.wait(THINKING_MS)
-    kernel.after(kernel.world, thinking, () => this.#answer(asked, exchange))
+  sent(request: Request): void {
+    this.#attempts.sent(request)
   }
 
-  #answer(asked: Asked, exchange: Exchange): void {
+  handle(request: Request, exchange: Exchange): void {
+    const { faults, invariants, kernel } = this.#world
+    const body = JSON.parse(request.body) as Keys
+    const streaming = dialectAt(request.path)
+    const dialect = streaming ?? DIALECTS.openai
+    const refusal = refusalOf(dialect, { headers: request.headers, bytes: request.body.length, body }, TRAITS)
+    // One message can be longer than a whole context where they are large: then the agent has to cope with the refusal.
+    if (refusal?.rule === "prompt and answer fit into the model's context" && this.#world.setup.large)
+      return exchange.reply(refusal.status, JSON.stringify(refusal.body))
+    if (refusal !== undefined) invariants.refused(`${dialect.name}: ${refusal.message}`)
+    const asked = askedOf(dialect, body)
+    invariants.asked(asked, request.body)
+    this.#attempts.arrived(request, asked)
+    this.#prompts.asked(asked, body)
+    if (faults.active("provider") && this.#draw.chance(faults.rates.provider)) return this.#fail(request, exchange)
+    const answer =
+      streaming === undefined
+        ? () => this.#answer(asked, JSON.stringify(body["messages"]).length / 5, exchange)
+        : () => this.#streams.answer({ request, dialect, body, asked, tokens: TRAITS.count(request.body), exchange })
+    const thinking = faults.calm ? this.#draw.between(20, 100) : this.#draw.wait(THINKING_MS)
+    kernel.after(kernel.world, thinking, answer)
+  }
+
+  #reset(request: Request, exchange: Exchange): void {
+    if (exchange.isAwaited()) this.#attempts.broke(request)
+    exchange.reset()
+  }
+
+  #answer(asked: Asked, tokens: number, exchange: Exchange): void {
     const { calls, text } = this.#script.next(asked)
     const tool_calls = calls.map(({ args, name }) => ({
       id: "provider-own",
@@ -60,10 +88,13 @@ export class Provider implements Server {
       function: { name, arguments: typeof args === "string" ? args : JSON.stringify(args) }
     }))
     const message = { role: "assistant", content: text ?? null, ...(calls.length === 0 ? {} : { tool_calls }) }
-    exchange.reply(200, completion(message, calls.length === 0 ? "stop" : "tool_calls", this.#script.usage(asked)))
+    exchange.reply(
+      200,
+      completion(message, calls.length === 0 ? "stop" : "tool_calls", this.#script.usage(asked, tokens))
+    )
   }
 
-  #fail(request: Request, asked: Asked, exchange: Exchange): void {
+  #fail(request: Request, exchange: Exchange): void {
     const { faults, kernel } = this.#world
     const draw = this.#draw
     const soon = (run: () => void) => kernel.after(kernel.world, draw.wait(300), run)
@@ -83,7 +114,7 @@ export class Provider implements Server {
         soon(() => exchange.reply(401, `no such key: ${request.headers["authorization"] ?? ""}`))
         return
       case "reset":
-        soon(() => exchange.reset())
+        soon(() => this.#reset(request, exchange))
         return
       case "hang":
         faults.onCalm(() => exchange.reset())
@@ -108,8 +139,6 @@ export class Provider implements Server {
         drip()
         return
       }
-      default:
-        return this.#answer(asked, exchange)
     }
   }
 }

@@ -1,23 +1,9 @@
 /** What the simulated model says next: sensible steps of a conversation and of jobs, and now and then what no program expects. */
+import { type Asked, isCompaction } from "./asked.ts"
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
 import type { Setup } from "./Setup.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
-
-interface Message {
-  readonly role: string
-  readonly content: string | null
-  readonly tool_calls?: ReadonlyArray<{ readonly function: { readonly name: string; readonly arguments: string } }>
-}
-
-/** A request of a chat completion, as far as the simulation looks at it. */
-export interface Asked {
-  readonly model: string
-  readonly temperature?: number
-  readonly max_tokens: number
-  readonly messages: ReadonlyArray<Message>
-  readonly tools?: ReadonlyArray<{ readonly function: { readonly name: string } }>
-}
 
 interface Call {
   readonly name: string
@@ -48,15 +34,11 @@ const TOOLS = [
 const LAST_WORDS_CHARS = EVENT_BYTES_MAX - 2048
 const SCHEMA = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] }
 
-const startsWith = (message: Message | undefined, begin: string): boolean =>
-  message?.content?.startsWith(begin) === true
-
 /** Who asks: edge has the tool that spawns, a core the one that reports; what is to be remembered is asked in a note, or without both tools. */
-const roleOf = ({ messages, tools = [] }: Asked): "edge" | "core" | "summary" => {
-  if (messages.some((message) => startsWith(message, "<choir-note>\nCompaction:"))) return "summary"
-  const names = new Set(tools.map((tool) => tool.function.name))
-  if (names.has("choir-core-spawn")) return "edge"
-  return names.has("choir-core-report") ? "core" : "summary"
+export const roleOf = (asked: Asked): "edge" | "core" | "summary" => {
+  if (isCompaction(asked)) return "summary"
+  if (asked.tools.includes("choir-core-spawn")) return "edge"
+  return asked.tools.includes("choir-core-report") ? "core" : "summary"
 }
 
 const says = (text: string): Said => ({ text, calls: [] })
@@ -71,6 +53,9 @@ export class Script {
   /** Things to say yet that hardly fit an event; few, since each costs as much as a whole conversation. */
   #large: number
   readonly #busy: boolean
+  readonly #forgets: boolean
+  /** Whether a failed job may be started again where it stopped. */
+  readonly #resumes: boolean
   /** The same for the last words of jobs. */
   #long: number
   /** Lanes whose model repeats itself, with what it says and how often yet. */
@@ -82,9 +67,18 @@ export class Script {
   constructor(
     faults: Faults,
     draw: Seed,
-    { busy, large, proposes, skills }: Pick<Setup, "busy" | "large" | "proposes" | "skills">
+    {
+      busy,
+      forgets,
+      large,
+      proposes,
+      servers,
+      skills
+    }: Pick<Setup, "busy" | "forgets" | "large" | "proposes" | "servers" | "skills">
   ) {
     this.#busy = busy
+    this.#forgets = forgets
+    this.#resumes = Object.keys(servers).length > 0
     this.#hands = large
     this.#large = large ? 3 : 0
     this.#long = large ? 1 : 0
@@ -109,7 +103,7 @@ export class Script {
     if (this.#faults.calm) return says(final)
     const begins = this.#hands && role === "core" ? 0.4 : 0.15
     if (this.#skills.length > 0 && this.#draw.chance(begins)) return { calls: [this.#start(), ...this.#more()] }
-    if (this.#proposes && this.#draw.chance(0.12)) return { calls: [this.#propose(), ...this.#more()] }
+    if (this.#proposes && this.#draw.chance(0.25)) return { calls: [this.#propose(), ...this.#more()] }
     const lane =
       role === "edge" ? "edge" : (asked.messages.find((message) => message.role === "user")?.content ?? "").slice(0, 60)
     const stuck = this.#stuck.get(lane)
@@ -121,12 +115,15 @@ export class Script {
   }
 
   /** Honest providers count no more than was sent and allowed. */
-  usage({ max_tokens, messages }: Asked): object {
+  usage(
+    { max_tokens }: Asked,
+    prompt_tokens: number
+  ): { readonly prompt_tokens: unknown; readonly completion_tokens: unknown } {
     const draw = this.#draw
     if (this.#faults.active("hostile-model") && draw.chance(0.1))
       return { prompt_tokens: draw.pick([-1, 0.5, "many", 1e21, 30_000]), completion_tokens: draw.pick([null, 30_000]) }
     return {
-      prompt_tokens: Math.floor(JSON.stringify(messages).length / 5),
+      prompt_tokens: Math.floor(prompt_tokens),
       completion_tokens: draw.below(max_tokens)
     }
   }
@@ -156,6 +153,11 @@ export class Script {
 
   #spawn(): Call {
     const draw = this.#draw
+    if (this.#resumes && draw.chance(0.15))
+      return {
+        name: "choir-core-spawn",
+        args: { job_name: this.#newest, task_spec: `again ${++this.#count}`, resume: true }
+      }
     this.#newest = draw.pick(JOBS)
     const args = {
       job_name: this.#newest,
@@ -246,12 +248,12 @@ export class Script {
   }
 
   /** What to remember of events that leave a window; now and then nothing that fits. */
-  #summary({ messages, tools = [] }: Asked): Said {
+  #summary({ messages, tools }: Asked): Said {
     const draw = this.#draw
-    if (tools.some((tool) => tool.function.name === "choir-session-summary")) return this.#farewell()
+    if (tools.includes("choir-session-summary")) return this.#farewell()
     const hash = /hash ([0-9a-f]{12})/u.exec(messages.findLast(({ role }) => role === "user")?.content ?? "")?.[1]
     const kind = this.#faults.active("hostile-model") ? draw.below(6) : 0
-    if (kind === 5) return says("I would rather talk")
+    if (kind === 5 || this.#forgets) return says("I would rather talk")
     if (kind === 4) return { calls: [{ name: "choir-memory-delta", args: { mode: "burn" } }] }
     if (this.#large > 0 && hash !== undefined && draw.chance(0.5)) {
       this.#large--

@@ -4,6 +4,7 @@ import { AgentConfig, Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import type { Faults } from "./Faults.ts"
+import { modelsOf } from "./models.ts"
 import { makeSeed } from "./Seed.ts"
 import { isLarge, skillsOf } from "./skills.ts"
 
@@ -41,6 +42,10 @@ export interface Setup {
   readonly large: boolean
   /** Whether jobs begin so many slow tools at once that they take up all that they may. */
   readonly busy: boolean
+  /** What the servers of its models change of their entries; nothing where one plain server has them all. */
+  readonly servers: ReturnType<typeof modelsOf>
+  /** Whether its models never say what to remember of what leaves a window. */
+  readonly forgets: boolean
   /** Whether a choird of another home wants the same database. */
   readonly rivalled: boolean
 }
@@ -67,6 +72,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
   const heartbeat_interval_ms = draw.pick([500, 2000, 5000])
   const fallback = draw.chance(0.5) ? [ResourceName.make("spare")] : []
   const timeout_ms = draw.pick([4000, 15_000, 40_000])
+  const servers = modelsOf(seed)
   const versions = new Map<number, AgentConfig>()
   const make = (version: number): AgentConfig => {
     const model = (name: string, more: object = {}) => ({
@@ -79,7 +85,8 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
       price: { input: 2, output: 8 },
       reasoning_effort: null,
       fallback: [],
-      ...more
+      ...more,
+      ...servers[name]
     })
     return Schema.decodeSync(AgentConfig)({
       llm: BINDINGS.llm,
@@ -99,6 +106,8 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
     skills: skillsOf(seed),
     large: isLarge(seed),
     busy: seed % 13 === 0,
+    servers,
+    forgets: seed % 22 === 0,
     rivalled: seed % 17 === 0,
     config: (version) => {
       const config = versions.get(version) ?? make(version)

@@ -7,9 +7,15 @@ import type { HttpClientRequest } from "effect/http"
 /** Pieces of a body in order, then its end or its breaking off. */
 export type Body = Queue.Queue<Uint8Array, HttpClientError.HttpClientError | Cause.Done>
 
-/** A transport error of a request. */
-export const broken = (request: HttpClientRequest.HttpClientRequest, description: string) =>
-  new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, description }) })
+/** A transport error of a request, with the code by which a kernel names it. */
+export const broken = (request: HttpClientRequest.HttpClientRequest, description: string, code?: string) =>
+  new HttpClientError.HttpClientError({
+    reason: new HttpClientError.TransportError({
+      request,
+      description,
+      ...(code === undefined ? {} : { cause: { code } })
+    })
+  })
 
 class SimResponse
   extends Inspectable.Class

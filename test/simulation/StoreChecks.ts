@@ -3,6 +3,7 @@ import { Result } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { chainedText, genesis, nextDigest } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { AnswerRules } from "./AnswerRules.ts"
 import type { SessionTable, StoredRow } from "./Database.ts"
 import { isAskedAgain } from "./emptyReply.ts"
 import { fingerprint } from "./fingerprint.ts"
@@ -38,6 +39,7 @@ export class StoreChecks {
   readonly #world: World
   readonly #rules = new Map<string, JobRules>()
   readonly #skills = new Map<string, SkillRules>()
+  readonly #answers = new Map<string, AnswerRules>()
   /** Calls whose intent choird has, with the epoch that it came from first. */
   readonly intents = new Map<string, number>()
   readonly #answered = new Set<string>()
@@ -88,6 +90,13 @@ export class StoreChecks {
     return known
   }
 
+  #answersOf(session_id: string): AnswerRules {
+    const { faults, setup } = this.#world
+    const known = this.#answers.get(session_id) ?? new AnswerRules(setup.config(1), !faults.kinds.has("clock"))
+    this.#answers.set(session_id, known)
+    return known
+  }
+
   #digestsOf(session_id: string): Array<Buffer> {
     const known = this.#digests.get(session_id) ?? []
     this.#digests.set(session_id, known)
@@ -111,6 +120,7 @@ export class StoreChecks {
     const rules = this.#rulesOf(session)
     rules.event(event)
     this.#skillsOf(session.session_id).event(event)
+    this.#answersOf(session.session_id).event(event, session.epoch)
     switch (event.event_type) {
       case "UserMsg": {
         const id = Number(event.payload.inbox_id)
@@ -232,7 +242,8 @@ export class StoreChecks {
       if (told < stops) throw new Violation("R1", `${stops} jobs ended, and ${told} reports were made or are owed`)
       const { max_core_jobs, total_session_tokens } = setup.config(1).budgets
       // With a provider that counts honestly and writes no more than it is asked for, reservations leave room for no more than the last call (D28); else R23 holds.
-      const isHonest = !faults.kinds.has("hostile-model") && rules.largest <= CONTEXT_TOKENS
+      const isHonest =
+        !faults.kinds.has("hostile-model") && !faults.kinds.has("answers") && rules.largest <= CONTEXT_TOKENS
       const calls = isHonest ? 1 : max_core_jobs + 1
       if (spent.tokens > total_session_tokens + calls * (rules.largest + 500))
         throw new Violation(

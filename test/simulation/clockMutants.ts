@@ -15,7 +15,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/CoreJob.ts",
     find: "Effect.map(monotonicMs, (now) => before + now - began)",
     replace: "Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, now - Date.parse(created_at)))",
-    knownSeed: 2,
+    knownSeed: 5,
     breaks: ["M1", "J1"]
   },
   {

@@ -2,6 +2,7 @@
  * Planted bugs, as text that takes the place of other text. Each has to be found within 200 seeds: one that survives shows a check
  * that is missing here, or one in the product that another makes redundant.
  */
+import { ANSWER_MUTANTS } from "./answerMutants.ts"
 import { APPROVAL_MUTANTS } from "./approvalMutants.ts"
 import { CAP_MUTANTS } from "./capMutants.ts"
 import { CLOCK_MUTANTS } from "./clockMutants.ts"
@@ -63,7 +64,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 88,
+    knownSeed: 34,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -232,7 +233,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("fold.ts"),
     find: "injections: injections + 1,",
     replace: "step: 0, tool_calls: 0, injections: injections + 1,",
-    knownSeed: 4,
+    knownSeed: 11,
     breaks: ["I9"]
   },
   {
@@ -248,7 +249,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("model/Budget.ts"),
     find: "running.add(taken)",
     replace: "running.delete(taken)",
-    knownSeed: 16,
+    knownSeed: 26,
     breaks: ["I9"]
   },
   {
@@ -288,15 +289,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("repetitions.ts"),
     find: "times: before.times + 1",
     replace: "times: before.times",
-    knownSeed: 2,
-    breaks: ["I9"]
-  },
-  {
-    name: "repetition-never-ends-a-job",
-    file: agent("session/CoreJob.ts"),
-    find: "mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN",
-    replace: "mostRepeated(core.repetitions) > REPETITIONS_STUCK_MIN + 9",
-    knownSeed: 2,
+    knownSeed: 1,
     breaks: ["I9"]
   },
   {
@@ -312,7 +305,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: `if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)`,
     replace: "",
-    knownSeed: 4,
+    knownSeed: 2,
     breaks: ["J1"]
   },
   {
@@ -320,7 +313,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 2,
+    knownSeed: 19,
     breaks: ["J1"]
   },
   {
@@ -328,7 +321,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "  yield* FiberMap.clear(jobs)\n",
     replace: "",
-    knownSeed: 10,
+    knownSeed: 78,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -402,5 +395,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   ...CLOCK_MUTANTS,
   ...STOP_MUTANTS,
   ...REQUEST_MUTANTS,
+  ...ANSWER_MUTANTS,
   ...CAP_MUTANTS
 ]

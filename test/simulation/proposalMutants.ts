@@ -31,7 +31,7 @@ export const PROPOSAL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/choird/approvals/approvalStatus.ts",
     find: "if (facts.now_ms >= facts.expires_ms)",
     replace: "if (facts.now_ms >= facts.expires_ms * 2)",
-    knownSeed: 13,
+    knownSeed: 99,
     breaks: ["I12"]
   },
   {
@@ -47,6 +47,14 @@ export const PROPOSAL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/choird/approvals/approvalStatus.ts",
     find: "facts.hash.startsWith(hash8) ?",
     replace: "hash8.length === 8 ?",
+    knownSeed: 10,
+    breaks: ["I12"]
+  },
+  {
+    name: "unreadable-proposal-blocks-the-others",
+    file: "src/choird/approvals/Execution.ts",
+    find: "if (Result.isFailure(asked)) return Result.fail(unreadable(asked.failure.reason))",
+    replace: "if (Result.isFailure(asked)) throw new Error(asked.failure.reason)",
     knownSeed: 10,
     breaks: ["I12"]
   }

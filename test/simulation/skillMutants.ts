@@ -15,7 +15,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "(isSkillCall(other) ? index < own : true)",
     replace: "isSkillCall(other) && index < own",
-    knownSeed: 91,
+    knownSeed: 7,
     breaks: ["K1"]
   },
   {
@@ -31,7 +31,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "if (skill.step >= spec.max_steps)",
     replace: "if (skill.step < 0)",
-    knownSeed: 35,
+    knownSeed: 21,
     breaks: ["K3"]
   },
   {
@@ -47,7 +47,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: `if ("job_id" in memory && memory.in_skill !== undefined)`,
     replace: "if (false)",
-    knownSeed: 92,
+    knownSeed: 161,
     breaks: ["K4"]
   },
   {

@@ -14,7 +14,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
         replace: `import { Deferred, Effect, Fiber } from "effect"`
       }
     ],
-    knownSeed: 4,
+    knownSeed: 12,
     breaks: ["T1"]
   },
   {
@@ -37,7 +37,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "stopped-turn-says-nothing",
     file: "src/agent/arbiter/decideStop.ts",
-    find: "    lastWord(state, report),\n",
+    find: "    lastWord(state, report, find),\n",
     replace: "",
     knownSeed: 4,
     breaks: ["T1"]
@@ -90,7 +90,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/Session.ts",
     find: `  yield* endJobs("budget", how.limit)\n`,
     replace: "",
-    knownSeed: 8,
+    knownSeed: 3,
     breaks: ["W2"]
   }
 ]

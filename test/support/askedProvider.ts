@@ -5,22 +5,16 @@ import { HttpClient, HttpClientRequest } from "effect/http"
 import { type DialectName, DIALECTS } from "#demo/dialects/Dialect.ts"
 import type { Keys } from "#demo/dialects/jsonKeys.ts"
 import { parseJson } from "#demo/dialects/looseJson.ts"
+import { MODEL_NAMES } from "./modelNames.ts"
 import type { Answer } from "./providers/Answer.ts"
 import type * as double from "./testing/Provider.ts"
 
 const PARAMETERS = { type: "object", properties: {}, required: [], additionalProperties: false }
 const SYSTEM = "You are an agent."
-export const MODELS: Partial<Record<DialectName, string>> = {
-  responses: "gpt-5.6",
-  anthropic: "claude-sonnet-4-5",
-  openrouter: "anthropic/claude-sonnet-4.5",
-  gemini: "gemini-3-pro-preview",
-  kimi: "kimi-k2.6"
-}
 
 /** The shortest request of a dialect with a tool. */
 export const ask = (dialect: DialectName, text = "Look.", more: Keys = {}): Keys => {
-  const model = MODELS[dialect] ?? "a-model"
+  const model = MODEL_NAMES[dialect]
   const tool = { name: "look", description: "Looks" }
   switch (DIALECTS[dialect].api) {
     case "messages":

@@ -10,7 +10,6 @@ import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { refused } from "#src/choird/approvals/ApprovalRefused.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore, SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import { Inbox, type Incoming } from "#src/choird/queues/Inbox.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
@@ -19,8 +18,10 @@ import type { HostTool } from "#src/choird/hosttools/HostTool.ts"
 import { HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
-import { reportsOf, SessionUnknown } from "#src/choird/sessions/readLog.ts"
+import { wordsOf } from "#src/choird/sessions/jobSummaries.ts"
+import { SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { type Asked, type Pushed, Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
@@ -31,6 +32,7 @@ import { agentView } from "./agentView.ts"
 import { controlConfig as config } from "./controlConfig.ts"
 import { reconfiguration } from "./reconfiguration.ts"
 import { memoryAudit } from "./audited.ts"
+import { memoryModels } from "./memoryModels.ts"
 import { stored } from "./awayDatabase.ts"
 import { SALT } from "./stores.ts"
 import { memoryCallResults } from "./callResults.ts"
@@ -306,11 +308,7 @@ const eventStore = (world: World) =>
           Effect.sync(() => world.events.slice((from ?? 1) - 1).slice(last === undefined ? 0 : -last))
         )
       ),
-    reports: (_, state) =>
-      Effect.sync(() => {
-        const events = world.events.map(({ event }) => event)
-        return reportsOf(state, events)
-      }),
+    jobWords: (_, state) => Effect.sync(() => wordsOf(state, storedEvents(world))),
     verify: (session_id) =>
       Effect.andThen(
         known(session_id),
@@ -318,6 +316,8 @@ const eventStore = (world: World) =>
       ),
     appended: Stream.fromPubSub(world.appended)
   })
+
+const storedEvents = ({ events }: World) => events.map(({ event }) => event)
 
 const gateways = (world: World) =>
   Layer.mergeAll(
@@ -357,24 +357,6 @@ const asked = (world: World, request_id: string): Asked | undefined => {
   return { ...found, acked_rev: ending?.event.rev ?? null }
 }
 
-/** What each agent would be told of its models; `set` is one more effect. */
-const models = (world: World) => {
-  const of = (agent_id: AgentId) => ({
-    agent_id,
-    llm: name("small"),
-    core_llm: name("small"),
-    default_llm: name("small"),
-    default_core_llm: name("small"),
-    voice_profile: null,
-    in_use: true
-  })
-  return Layer.mock(Models, {
-    get: (agent_id) => Effect.succeed(of(agent_id)),
-    set: (agent_id, who, { core_llm, llm }) =>
-      Effect.as(effect(world, `${who} sets ${llm ?? "-"} ${core_llm ?? "-"}`), of(agent_id))
-  })
-}
-
 const stores = (world: World) =>
   Layer.mergeAll(
     Layer.mock(Approvals, {
@@ -400,6 +382,7 @@ const stores = (world: World) =>
       summarize: (_, { title }) => effect(world, `summary ${title}`),
       summary: () => Effect.succeedNone
     }),
+    Contexts.layer,
     Layer.mock(Drafts, {
       changes: Stream.never,
       put: (agent_id, { inbox_id, text }) => effect(world, `draft of ${agent_id} to ${inbox_id}: ${text}`)
@@ -434,7 +417,7 @@ export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<
         eventStore(world),
         gateways(world),
         stores(world),
-        models(world),
+        memoryModels((what) => effect(world, what)),
         reconfiguration((what) => effect(world, what), config)
       )
     )

@@ -28,11 +28,14 @@ import type {
 } from "#schema/SessionsApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { AgentId, ApprovalId, CallId, EDGE, InboxId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
+import type { PromptContext } from "#schema/PromptContext.ts"
 import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/listeners/sse.ts"
 import { listen } from "#src/shared/wire/http.ts"
 import { auditRow } from "./fakeAudit.ts"
+import { coreSummary } from "./coreSummary.ts"
 import { fakeBackup } from "./fakeBackup.ts"
+import { promptContext } from "./promptContext.ts"
 import { fakeRetention } from "./fakeRetention.ts"
 import { fakeSkills } from "./fakeSkills.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
@@ -175,6 +178,7 @@ export interface Answers extends ConfigurationAnswers {
   readonly session: Answer<SessionDetail>
   readonly resumed: Answer<ResumedSession>
   readonly events: Answer<ReadonlyArray<PrintedEvent>>
+  readonly context: Answer<PromptContext>
   readonly cores: Answer<ReadonlyArray<CoreSummary>>
   readonly verify: Answer<Verification>
   readonly audit: Answer<ReadonlyArray<AuditRow>>
@@ -216,9 +220,8 @@ const usual: Answers = {
     }
   ]),
   events: Effect.succeed([printedEvent]),
-  cores: Effect.succeed([
-    { job_name: "research" as never, state: "REASONING", step: 2, started_at: "1970-01-01T00:00:00.000Z" }
-  ]),
+  context: Effect.succeed(promptContext),
+  cores: Effect.succeed([coreSummary]),
   verify: Effect.succeed({ ok: true, events: 12, head: "cd".repeat(32) }),
   audit: Effect.succeed([auditRow]),
   signal: Effect.succeed({ signal_id: SignalId.make("5"), rev: null, refused: null }),
@@ -357,6 +360,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         list: ({ query }) => noted({ name: "sessions", input: query }, answers.sessions),
         events: ({ params, query }) =>
           Effect.map(noted({ name: "events", id: params.id, input: query }, answers.events), Stream.fromIterable),
+        context: ({ params, query }) => noted({ name: "context", id: params.id, input: query }, answers.context),
         cores: ({ params }) => noted({ name: "cores", id: params.id }, answers.cores),
         cancel: ({ params, payload }) =>
           noted(

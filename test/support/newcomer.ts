@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process"
 import { chmodSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
+import { PROVIDERS } from "#src/choirctl/home/providers.ts"
 import { ROOT } from "./installation.ts"
 import type { Block } from "./readme.ts"
 import { emptyHome, KEYS, LATER, NotSeen, openTerminal, programsWithout, type Terminal } from "./terminal.ts"
@@ -95,7 +96,7 @@ export const choose = (terminal: Terminal, index: number) => terminal.type(KEYS.
 
 /** The provider's questions, with a mistake in each. */
 const answerProvider = Effect.fnUntraced(function* (terminal: Terminal, endpoint: string) {
-  yield* choose(terminal, 3)
+  yield* choose(terminal, PROVIDERS.indexOf("other"))
   yield* terminal.see("Address of the API")
   yield* terminal.line("127.0.0.1")
   yield* terminal.see("Enter an address such as")
@@ -112,7 +113,7 @@ const answerProvider = Effect.fnUntraced(function* (terminal: Terminal, endpoint
   yield* choose(terminal, 0)
   yield* terminal.see("API key, if the API needs one")
   yield* terminal.line(KEY)
-  yield* terminal.see("offline-model works: it called a tool")
+  yield* terminal.see("It works: offline-model called a tool")
   yield* terminal.see("Price in USD")
   yield* terminal.line("cheap")
   yield* terminal.see("Enter two numbers")

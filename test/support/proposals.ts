@@ -14,6 +14,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { refuse } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -221,7 +222,7 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
         Audit.layer
       )
     ),
-    Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Drafts.layer, Outbox.layer)),
+    Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Contexts.layer, Drafts.layer, Outbox.layer)),
     Layer.provideMerge(gitWork),
     Layer.provideMerge(Repos.layer(home)),
     Layer.provideMerge(Layer.merge(Git.layer, layerRepoAccess)),

@@ -24,6 +24,8 @@ export const SIZE = {
   ioFaultEvery: of(7, 1),
   /** Steps of one life of an agent that loops with a strict provider. */
   loopSteps: of(25, 100),
+  /** Jobs of 200 steps whose provider breaks off. */
+  longJobs: asSet("CHOIR_LONG_JOBS", of(3, 100)),
   /** Kills of one kind of process in the chaos tests. */
   kills: of(5, 30),
   /** Kills of choird while its configuration changes. */

@@ -10,6 +10,7 @@ import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -66,7 +67,7 @@ export const storesWith = (config: unknown) =>
         Audit.layer
       )
     ),
-    Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Drafts.layer, Outbox.layer)),
+    Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Contexts.layer, Drafts.layer, Outbox.layer)),
     Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(config), (home) => ConfigStore.layer({ home })))),
     Layer.orDie
   )

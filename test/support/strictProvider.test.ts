@@ -5,22 +5,13 @@ import { Effect } from "effect"
 import type { DialectName } from "#demo/dialects/Dialect.ts"
 import { type Keys, listOf } from "#demo/dialects/jsonKeys.ts"
 import { signatureOf } from "#demo/dialects/signatures.ts"
-import { ANSWER, ask, at, eventsIn, joined, MODELS, post, textOf, wholeOf } from "./askedProvider.ts"
+import { ANSWER, ask, at, eventsIn, joined, post, textOf, wholeOf } from "./askedProvider.ts"
+import { CHAT_DIALECTS, MODEL_NAMES } from "./modelNames.ts"
 import type { Answer } from "./providers/Answer.ts"
 import * as double from "./testing/Provider.ts"
 
-const CHAT: ReadonlyArray<DialectName> = [
-  "openai",
-  "openrouter",
-  "kimi",
-  "deepseek",
-  "gemini",
-  "qwen-template",
-  "mistral"
-]
-
 describe("a provider in a dialect", () => {
-  it.effect.each(CHAT)("sends one answer whole and in pieces, as %s does", (dialect) =>
+  it.effect.each(CHAT_DIALECTS)("sends one answer whole and in pieces, as %s does", (dialect) =>
     Effect.gen(function* () {
       const provider = yield* double.makeProviderOf({ dialect })
       yield* provider.otherwise(() => double.say(ANSWER))
@@ -61,7 +52,7 @@ describe("a provider in a dialect", () => {
       assert.isUndefined(at(yield* message("kimi", { thinking: { type: "disabled" } }), "reasoning_content"))
       assert.strictEqual(at(yield* message("qwen-template"), "reasoning_content"), ANSWER.reasoning)
       const [detail] = listOf(at(yield* message("openrouter"), "reasoning_details"))
-      const model = MODELS.openrouter
+      const model = MODEL_NAMES.openrouter
       assert.deepStrictEqual(detail, {
         type: "reasoning.text",
         text: ANSWER.reasoning,

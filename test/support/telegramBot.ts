@@ -5,6 +5,7 @@ import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
+import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { agentView } from "./agentView.ts"
@@ -28,7 +29,8 @@ export const lifecycle = Layer.mock(Lifecycle, {
 })
 
 /** Nobody waits, and nothing is being written. */
-export const quiet = Layer.merge(
+export const quiet = Layer.mergeAll(
+  Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),
   Layer.mock(Presence, {
     asked: () => Effect.void,

@@ -12,6 +12,7 @@ import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { OFFLINE_PROGRAM } from "./offlineProgram.ts"
 import { SESSION } from "./testing/MemoryControlPlane.ts"
@@ -38,7 +39,7 @@ export const layerRegistry = <A, E, R>(
           shortening: () => ({ now: Effect.void, later: Effect.void })
         }),
         SecretStore.layer,
-        Workspace.layer({ root }),
+        Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root }))),
         ProcessRunner.layer({ ownsPidNamespace: false, offline: OFFLINE_PROGRAM }),
         GitAccess.layerNone
       )

@@ -12,6 +12,7 @@ import type { AgentConfig } from "#schema/Config.ts"
 import { OFFLINE_PROGRAM } from "./offlineProgram.ts"
 import { agentConfig, settingsOf } from "./testing/TestAgent.ts"
 import type { ToolContext } from "#src/agent/tools/Tool.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 
 export const OUTSIDE_TEXT = "OUTSIDE"
@@ -33,7 +34,7 @@ export const temporaryWorkspace = Effect.map(
 export const toolServices = (root: string, config: AgentConfig = agentConfig()) =>
   Layer.build(
     Layer.mergeAll(
-      Workspace.layer({ root }),
+      Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root }))),
       ProcessRunner.layer({ ownsPidNamespace: false, offline: OFFLINE_PROGRAM }),
       AgentSettings.layer(settingsOf(1, config)),
       GitAccess.layerNone,

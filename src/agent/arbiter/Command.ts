@@ -96,6 +96,8 @@ export type Command =
       readonly signal_id: string
       readonly source: "user" | "control_plane"
       readonly content: string
+      /** The job that it answers; edge without. */
+      readonly job_name?: JobName | undefined
       /** Why no lane is shown it. */
       readonly refused?: string
     }
@@ -131,6 +133,8 @@ export type Command =
   /** Answers the open turn, or reports on the oldest stopped job. */
   | { readonly type: "Answer"; readonly text: string; readonly failed?: "again" | "final" }
   | { readonly type: "Notice"; readonly text: string }
+  /** Tells the user what a job that runs is at. */
+  | { readonly type: "TellJob"; readonly job_name: JobName; readonly job_id: CallId }
   /** Ends the session at one of its limits; the text says how to continue. */
   | { readonly type: "End"; readonly by: "budget"; readonly reason: string; readonly text: string }
 

@@ -4,11 +4,11 @@
  */
 import { Result } from "effect"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
-import { EDGE, SignalId } from "#schema/Ids.ts"
+import { coreLane, EDGE, SignalId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { endOfCall, grant, output, request } from "./decideCalls.ts"
-import { cancelCore, injectCore, resumeCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
+import { cancelCore, factsOf, injectCore, resumeCore, signalCancel, spawn, stopCore, tellJob } from "./decideCores.ts"
 import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.ts"
 import { stopTurn } from "./decideStop.ts"
 import { accept, type Decision, type Command, reject, type Situation } from "./Command.ts"
@@ -17,14 +17,20 @@ import { accept, type Decision, type Command, reject, type Situation } from "./C
 const LEFT_OUT = "[a message that was too large to be read]"
 
 const signalInject = (state: SessionState, command: Extract<Command, { type: "SignalInject" }>): Decision => {
-  const { content, signal_id, source } = command
-  const why = state.ended === undefined ? command.refused : "the session has ended"
+  const { content, job_name, signal_id, source } = command
+  const target = job_name === undefined ? EDGE : coreLane(job_name)
+  const gone = job_name === undefined || state.cores.has(job_name) ? undefined : `the job ${job_name} has ended`
+  const why = state.ended === undefined ? (gone ?? command.refused) : "the session has ended"
   const refused = why === undefined ? {} : { refused: why }
-  const payload = { signal_id, target: EDGE, source, content, ...refused } as PayloadOf<"InjectedInstruction">
-  return accept({ event_type: "InjectedInstruction", lane: EDGE, payload })
+  const payload = { signal_id, target, source, content, ...refused } as PayloadOf<"InjectedInstruction">
+  return accept({ event_type: "InjectedInstruction", lane: target, payload })
 }
 
-const answer = (state: SessionState, { failed, text }: Extract<Command, { type: "Answer" }>): Decision => {
+const answer = (
+  state: SessionState,
+  { failed, text }: Extract<Command, { type: "Answer" }>,
+  { find }: Situation
+): Decision => {
   const { turn } = state.edge
   if (turn?.kind === "turn")
     return accept({
@@ -35,7 +41,8 @@ const answer = (state: SessionState, { failed, text }: Extract<Command, { type: 
   const report = turn?.report ?? state.reports[0]
   if (report === undefined) return reject("no turn is open and no job is to be reported")
   const in_reply_to = report.inbox_id === undefined ? {} : { in_reply_to: report.inbox_id }
-  return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to } })
+  const facts = factsOf(report, find)
+  return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to, ...facts } })
 }
 
 /** The end of a turn that was set aside; the reply to the open one, which stands before it, takes it up again. */
@@ -158,7 +165,9 @@ export const decide = (state: SessionState, command: Command, situation: Situati
     case "StopCore":
       return stopCore(state, command)
     case "Answer":
-      return answer(state, command)
+      return answer(state, command, situation)
+    case "TellJob":
+      return tellJob(state, command, situation)
     case "Notice":
       return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text: command.text } })
     case "End":

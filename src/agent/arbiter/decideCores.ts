@@ -3,11 +3,14 @@ import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
+import { askFacts, endFacts, planLine, progressLine } from "#src/shared/session/jobText.ts"
+import { workDone } from "#src/shared/session/jobWork.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
-import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
+import { reported } from "#src/shared/session/reported.ts"
+import type { OpenCall, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { reportsFull } from "./decideCalls.ts"
 import { beginning, endedWithLane, skillRules } from "./decideSkills.ts"
-import { accept, controlBatch, type Decision, type Command, reject, type Situation } from "./Command.ts"
+import { accept, controlBatch, type Decision, type Command, type Find, reject, type Situation } from "./Command.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
 /** Edge's calls that run and change something. A spawn waits for them (D30). */
@@ -187,7 +190,40 @@ export const stopCore = (state: SessionState, command: Extract<Command, { type: 
       summary,
       usage: { input_tokens, output_tokens, ...(cost_usd > 0 ? { cost_usd } : {}) },
       ...(result === undefined ? {} : { result }),
-      ...(resumable === undefined ? {} : { resumable })
+      ...(resumable === undefined ? {} : { resumable }),
+      work: workDone(core)
     }
+  })
+}
+
+/** The words of the log below those on a job: how it ended, or that it asks. */
+export const factsOf = (
+  report: PendingReport | undefined,
+  find: Find
+): Pick<PayloadOf<"AgentMessage">, "facts" | "job"> => {
+  if (report === undefined) return {}
+  const { job_name: job, kind, rev } = report
+  const event = find(rev)
+  const facts = kind === "question" ? askFacts(job) : event?.event_type === "CoreStopped" ? endFacts(event) : undefined
+  return { job, ...(facts === undefined ? {} : { facts }) }
+}
+
+/** The line on a job that runs: its plan where the user has not heard of it, or else what it did so far. */
+export const tellJob = (
+  { cores, ended }: SessionState,
+  { job_id, job_name }: Extract<Command, { type: "TellJob" }>,
+  { find }: Situation
+): Decision => {
+  const core = cores.get(job_name)
+  if (core?.job_id !== job_id || ended !== undefined) return reject(`the job ${job_name} does not run any more`)
+  const plan = core.plan === undefined ? undefined : reported(find(core.plan.rev))
+  const isNew = (core.plan?.rev ?? 0) > (core.told?.rev ?? 0)
+  const text =
+    plan !== undefined && isNew ? planLine(core, plan) : progressLine(core, reported(find(core.report_rev)), plan)
+  const in_reply_to = core.inbox_id === undefined ? {} : { in_reply_to: core.inbox_id }
+  return accept({
+    event_type: "AgentMessage",
+    lane: EDGE,
+    payload: { kind: "notice", text, job: job_name, ...in_reply_to }
   })
 }

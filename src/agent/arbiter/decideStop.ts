@@ -6,7 +6,8 @@ import { findTurn, skillToEnd } from "#src/shared/session/turns.ts"
 import { closingCall, endOfCall } from "./decideCalls.ts"
 import { endedWithLane } from "./decideSkills.ts"
 import { isCorrecting } from "./finalWords.ts"
-import { accept, type Decision, type Command, type Situation } from "./Command.ts"
+import { factsOf } from "./decideCores.ts"
+import { accept, type Decision, type Command, type Find, type Situation } from "./Command.ts"
 
 /** Why its calls and its skill end, and what the event says. */
 export const TURN_STOPPED = "the user stopped the turn"
@@ -30,7 +31,7 @@ const stoppedText = (state: SessionState, report: string | undefined): string =>
 }
 
 /** The turn's one answer. */
-const lastWord = (state: SessionState, report: string | undefined): EventDraft => {
+const lastWord = (state: SessionState, report: string | undefined, find: Find): EventDraft => {
   const { turn } = state.edge
   const text = stoppedText(state, report)
   if (turn?.kind === "turn")
@@ -39,16 +40,21 @@ const lastWord = (state: SessionState, report: string | undefined): EventDraft =
       lane: EDGE,
       payload: { kind: "reply", text, in_reply_to: turn.inbox_id, failed: "stopped" }
     }
-  const inbox_id = (turn?.report ?? state.reports[0])?.inbox_id
-  const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
-  return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to } }
+  const owed = turn?.report ?? state.reports[0]
+  const in_reply_to = owed?.inbox_id === undefined ? {} : { in_reply_to: owed.inbox_id }
+  const facts = factsOf(owed, find)
+  return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to, ...facts } }
 }
 
 /**
  * The end of a turn that was set aside: once the user stops the agent's work, none of its calls may run on a later approval. The answer
  * to the open turn, which stands before it, takes it up again.
  */
-const asideStopped = ({ edge: { parked } }: SessionState, report: string | undefined): ReadonlyArray<EventDraft> => {
+const asideStopped = (
+  { edge: { parked } }: SessionState,
+  report: string | undefined,
+  find: Find
+): ReadonlyArray<EventDraft> => {
   if (parked === undefined) return []
   const { calls, turn } = parked
   const rev = turn.kind === "turn" ? turn.rev : turn.report.rev
@@ -67,7 +73,7 @@ const asideStopped = ({ edge: { parked } }: SessionState, report: string | undef
       payload:
         turn.kind === "turn"
           ? { kind: "reply", text, ...in_reply_to, failed: "stopped" }
-          : { kind: "report", text, ...in_reply_to }
+          : { kind: "report", text, ...in_reply_to, ...factsOf(turn.report, find) }
     }
   ]
 }
@@ -100,7 +106,7 @@ export const stopTurn = (
     ...state.edge.calls.flatMap((call) => endOfCall(state, closingCall(EDGE, call, TURN_STOPPED))),
     ...endedWithLane(EDGE, state.edge, TURN_STOPPED),
     { event_type: "Cancelled", lane: EDGE, payload: { ...signal, reason: TURN_STOPPED, turn: found.rev } },
-    lastWord(state, report),
-    ...asideStopped(state, report)
+    lastWord(state, report, find),
+    ...asideStopped(state, report, find)
   )
 }

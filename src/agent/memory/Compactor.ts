@@ -11,9 +11,10 @@ import { isUnheard } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { lossOf } from "#src/shared/session/memory.ts"
 import type { CoreLane, EdgeLane } from "#src/shared/session/State.ts"
+import { pictureTokens } from "#src/shared/model/pictures.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd } from "#src/agent/arbiter/Arbiter.ts"
-import { type Message, textsOf, type Tool } from "#src/agent/model/Conversation.ts"
+import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import {
   askedAgain,
   compactionNote,
@@ -108,7 +109,7 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, isOrdere
   const limit = yield* windowLimit(prefix)
   const factor = tokens.factor(prefix.model)
   const sizes = yield* Effect.forEach(folding, ({ messages }) =>
-    Effect.map(tokens.count(textsOf(messages)), (counted) => counted * factor)
+    Effect.map(tokens.count(messages), (counted) => counted * factor + pictureTokens(messages))
   )
   const stay = isOrdered
     ? { events: 0, tokens: 0 }
@@ -274,10 +275,7 @@ const make = Effect.fnUntraced(function* () {
   // The tokens of a prompt whose window could not be made shorter.
   const backedOff = new Map<LaneId, number>()
 
-  const windowOf = (lane: LaneId) => {
-    const memory = laneOf(arbiter.state(), lane)
-    return { boundary: memory?.boundary ?? 0, fill: windowFill(log, memory?.window ?? []) }
-  }
+  const boundaryOf = (lane: LaneId) => laneOf(arbiter.state(), lane)?.boundary ?? 0
   const backOff = (lane: LaneId, tokens: number, isShorter: boolean) => {
     for (const known of backedOff.keys()) if (laneOf(arbiter.state(), known) === undefined) backedOff.delete(known)
     if (isShorter) backedOff.delete(lane)
@@ -285,18 +283,19 @@ const make = Effect.fnUntraced(function* () {
   }
 
   const before = Effect.fn("Compactor.before")(function* (lane: LaneId, prefix: LanePrefix) {
-    const { boundary, fill } = windowOf(lane)
+    const boundary = boundaryOf(lane)
+    const fill = windowFill(log, laneOf(arbiter.state(), lane)?.window ?? [])
     if (fill <= FILL_BEGINS_AT && (yield* isClearlySmall(prefix, BEGINS_AT))) return
     const limit = yield* windowLimit(prefix)
     const tokens = yield* promptTokens(lane, prefix)
     // A compaction that ended while tokens were counted has made another prompt of it.
-    if (windowOf(lane).boundary !== boundary) return
+    if (boundaryOf(lane) !== boundary) return
     if (tokens <= limit * BEGINS_AT && fill <= FILL_BEGINS_AT) return
     const failed = backedOff.get(lane)
     if (failed !== undefined && tokens < failed + limit * BACK_OFF) return
     const isOver = tokens > limit || fill > FILL_WAITS_AT
     yield* isOver ? turns.done(lane) : turns.begin(lane)
-    if (!turns.isUnderWay(lane)) backOff(lane, tokens, windowOf(lane).boundary > boundary)
+    if (!turns.isUnderWay(lane)) backOff(lane, tokens, boundaryOf(lane) > boundary)
   })
 
   const settle = Effect.fnUntraced(function* (

@@ -1,6 +1,7 @@
 /** Stubs of what leaves a window, in a line each: for the model of a compaction, and in place of a summary where no model wrote one. */
 import type { Schema } from "effect"
-import type { ChoirEvent } from "#schema/Event.ts"
+import type { ChoirEvent, PayloadOf } from "#schema/Event.ts"
+import { isPictured } from "#src/shared/model/pictures.ts"
 import type { ReferenceSummary } from "#src/shared/session/State.ts"
 import { SUMMARY_CHARS_MAX } from "#src/shared/session/memory.ts"
 import { SHOWN_HASH_CHARS } from "#src/agent/model/prompt/Prompt.ts"
@@ -29,8 +30,13 @@ const argumentsOf = (input: Schema.Json): string => {
 
 const sizeOf = ({ messages }: Folding): string => {
   const bytes = messages.reduce((total, { content }) => total + Buffer.byteLength(content ?? ""), 0)
-  return bytes < 1024 ? `${bytes} B` : `${Math.round(bytes / 1024)} KB`
+  const text = bytes < 1024 ? `${bytes} B` : `${Math.round(bytes / 1024)} KB`
+  return messages.some(isPictured) ? `${text} and an image` : text
 }
+
+/** The attachments of a message by their paths, where they may still be found. */
+const attached = (attachments: PayloadOf<"UserMsg">["attachments"]): ReadonlyArray<string> =>
+  attachments.length === 0 ? [] : [`(attached: ${attachments.map(({ path }) => path).join(", ")})`]
 
 type Calls = ReadonlyMap<string, { readonly name: string; readonly input: Schema.Json }>
 
@@ -47,7 +53,7 @@ const callsOf = (folding: ReadonlyArray<Folding>): Calls =>
 const lineOf = (event: ChoirEvent, folding: Folding, calls: Calls): string | undefined => {
   switch (event.event_type) {
     case "UserMsg":
-      return `the user: ${short(event.payload.text)}`
+      return `the user: ${short([event.payload.text, ...attached(event.payload.attachments)].join(" "))}`
     case "ModelOutput":
       return (event.payload.text ?? "") === "" ? undefined : `you: ${short(event.payload.text ?? "")}`
     case "ToolResultCommitted": {

@@ -5,7 +5,7 @@ import { type Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { ReferenceSummary } from "#src/shared/session/State.ts"
 import { answerTool } from "#src/agent/model/llmView.ts"
-import { type Message, textsOf } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { type Folding, foldingLine } from "./compaction.ts"
 import { SUMMARY_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
@@ -38,8 +38,8 @@ export const summaryPrompt = Effect.fnUntraced(function* (
   ]
   const lines = window.map(foldingLine)
   const whole = messages(lines)
-  if (tokens.certainlyBelow(textsOf(whole), room)) return whole
-  let left = room - (yield* tokens.count(textsOf(messages([]))))
+  if (tokens.certainlyBelow(whole, room)) return whole
+  let left = room - (yield* tokens.count(messages([])))
   const sizes = yield* Effect.forEach(lines, (line) => tokens.count([line, "\n"]))
   const from = sizes.findLastIndex((size) => {
     left -= size

@@ -5,8 +5,9 @@ import type { LaneId } from "#schema/Ids.ts"
 import { WINDOW_REVS_MAX } from "#src/shared/session/lanes.ts"
 import { type EventLog, RESIDENT_WINDOW_BYTES_MAX } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
+import { pictureTokens } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
-import { jsonOf, type Message, textsOf } from "#src/agent/model/Conversation.ts"
+import { beginsWith, bytesOf } from "#src/agent/model/Conversation.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, Tokens } from "#src/agent/model/Tokens.ts"
 import type { LanePrefix } from "./Compactor.ts"
@@ -27,14 +28,11 @@ export const windowFill = (log: EventLog["Service"], window: ReadonlyArray<numbe
 }
 
 /** The tools and the system text. */
-const fixedTexts = ({ messages: [system], tools }: LanePrefix): ReadonlyArray<string> => [
-  ...tools.map(jsonOf),
-  system?.content ?? ""
-]
+const fixedParts = ({ messages, tools }: LanePrefix) => [...tools, ...messages.slice(0, 1)]
 
 const fixedTokens = Effect.fnUntraced(function* (prefix: LanePrefix) {
   const tokens = yield* Tokens
-  return (yield* tokens.count(fixedTexts(prefix))) * tokens.factor(prefix.model)
+  return (yield* tokens.count(fixedParts(prefix))) * tokens.factor(prefix.model)
 })
 
 /** Tokens that a lane's window may take. */
@@ -54,18 +52,13 @@ export const isClearlySmall = Effect.fnUntraced(function* (prefix: LanePrefix, s
   const { compact_at, window_tokens_max } = config.memory
   const model = boundModel(config, prefix.model)
   if (model === undefined) return true
-  const fixed = fixedTexts(prefix).reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  const fixed = fixedParts(prefix).reduce((sum, part) => sum + bytesOf(part), 0)
   const limit = Math.min(
     compact_at * (model.context_window - outputTokensMax(model) - fixed),
     window_tokens_max ?? Infinity
   )
-  return tokens.certainlyBelow(textsOf(prefix.messages.slice(1)), share * limit)
+  return tokens.certainlyBelow(prefix.messages.slice(1), share * limit - pictureTokens(prefix.messages))
 })
-
-/** Whether one prompt begins with another, message by message. */
-const beginsWith = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Message>): boolean =>
-  before.length <= messages.length &&
-  before.every((message, index) => jsonOf(message) === jsonOf(messages[index] ?? message))
 
 /**
  * The tokens of what a lane's next call shows beside the fixed parts: what the provider counted for the last one, and our count of what came
@@ -74,12 +67,11 @@ const beginsWith = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Mess
 export const promptTokens = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
   const calls = yield* ModelCalls
   const tokens = yield* Tokens
-  const shown = textsOf(prefix.messages.slice(1))
   const factor = tokens.factor(prefix.model)
   const last = calls.lastPrompt(lane)
-  const counted = (yield* tokens.count(shown)) * factor
+  const counted = (yield* tokens.count(prefix.messages.slice(1))) * factor + pictureTokens(prefix.messages)
   if (last === undefined || last.model !== prefix.model || !beginsWith(prefix.messages, last.messages)) return counted
-  const before = (yield* tokens.count(textsOf(last.messages.slice(1)))) * factor
+  const before = (yield* tokens.count(last.messages.slice(1))) * factor + pictureTokens(last.messages)
   const fixed = yield* fixedTokens(prefix)
   const share = last.reported / (before + fixed)
   const isSense = share >= TOKEN_FACTOR_MIN && share <= TOKEN_FACTOR_MAX

@@ -1,22 +1,34 @@
-/** The sizes of a conversation's parts. */
+/** The sizes of a conversation's parts. Most parts are measured for many prompts, so that each is measured once. */
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 
-export type { Message, Tool } from "#src/shared/model/Conversation.ts"
-
-/** The texts of messages that take tokens, in pieces that stay the same from prompt to prompt. */
-export const textsOf = (messages: ReadonlyArray<Message>): ReadonlyArray<string> =>
-  messages.flatMap((message) => [
-    message.content ?? "",
-    ...(message.role === "assistant" ? (message.calls ?? []).map((call) => call.arguments) : [])
-  ])
-
-const written = new WeakMap<Message | Tool, string>()
-
-/** A message or a tool as JSON, for its size. Most are measured many times, so that each is written once. */
-export const jsonOf = (part: Message | Tool): string => {
-  const before = written.get(part)
-  if (before !== undefined) return before
-  const json = JSON.stringify(part)
-  written.set(part, json)
-  return json
+const once = <A>(measure: (part: Message | Tool) => A) => {
+  const known = new WeakMap<Message | Tool, A>()
+  return (part: Message | Tool): A => {
+    const before = known.get(part)
+    if (before !== undefined) return before
+    const measured = measure(part)
+    known.set(part, measured)
+    return measured
+  }
 }
+
+/** A message or a tool as JSON, for its size. */
+export const jsonOf = once((part) => JSON.stringify(part))
+
+/** The texts of a message or a tool that take tokens. */
+export const textsOf = (part: Message | Tool): ReadonlyArray<string> => {
+  if (!("role" in part)) return [jsonOf(part)]
+  const calls = part.role === "assistant" ? (part.calls ?? []) : []
+  return [part.content ?? "", ...calls.map((call) => call.arguments)]
+}
+
+/** The bytes of those texts. */
+export const bytesOf = once((part) => textsOf(part).reduce((sum, text) => sum + Buffer.byteLength(text), 0))
+
+/** Whether one prompt begins with another, message by message. */
+export const beginsWith = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Message>): boolean =>
+  before.length <= messages.length &&
+  before.every((message, index) => {
+    const same = messages[index]
+    return same === message || (same !== undefined && jsonOf(same) === jsonOf(message))
+  })

@@ -4,6 +4,7 @@ import { type Draft, DRAFT_CHARS_MAX } from "#schema/AgentApi.ts"
 import { EDGE, type InboxId } from "#schema/Ids.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { budgetRemaining } from "#src/agent/control/budgetRemaining.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import type { Spoken } from "./Llm.ts"
 
@@ -34,18 +35,9 @@ const make = Effect.fnUntraced(function* () {
   let newest: Draft | undefined
 
   const report = (draft: Draft) => {
-    const { edge, spent } = arbiter.state()
-    const { max_cost_usd, max_tool_calls_per_session, total_session_tokens } = settings.current().config.budgets
-    return plane.report({
-      lane: EDGE,
-      state: edge.state,
-      budget_remaining: {
-        tokens: total_session_tokens - spent.tokens,
-        tool_calls: max_tool_calls_per_session - spent.tool_calls,
-        cost_usd: max_cost_usd === null ? null : max_cost_usd - spent.cost_usd
-      },
-      draft
-    })
+    const state = arbiter.state()
+    const budget_remaining = budgetRemaining(state, settings.current().config.budgets)
+    return plane.report({ lane: EDGE, state: state.edge.state, budget_remaining, draft })
   }
 
   yield* Effect.gen(function* () {

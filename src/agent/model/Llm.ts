@@ -3,23 +3,23 @@
  * hostile input: sizes, counts and times are capped, tool calls are structured or nothing, redirects are not followed. A failure is data:
  * it becomes an event.
  */
-import { Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"
+import { Context, Duration, Effect, Layer, Result, type Schema } from "effect"
 import { HttpClient } from "effect/http"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { Continuation } from "#schema/Continuation.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { problem } from "#src/shared/model/Answer.ts"
-import type { Asked } from "#src/shared/model/Codec.ts"
 import { CODECS } from "#src/shared/model/codecs.ts"
 import { continuationOf } from "#src/shared/model/continuation.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
-import { outputTokensMax, type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
+import { type PictureData, shownSize } from "#src/shared/model/pictures.ts"
+import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { CHARS_A_TOKEN, NO_USAGE, sumOfUsage, usageOf } from "#src/shared/model/usage.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
-import { type Heard, request, type RequestFailed } from "./modelRequest.ts"
+import { type Heard, type RequestFailed } from "./modelRequest.ts"
+import { type Candidate, negotiated, type Prompt, Refusals } from "./negotiated.ts"
 import { makeSpoken } from "./spoken.ts"
-import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 
 /** How long a whole answer may take. */
@@ -51,13 +51,6 @@ export interface Completion {
 /** The possible cost of a call that was interrupted before its end. */
 export type Unanswered = Pick<Completion, "latency_ms" | "model" | "usage">
 
-/** The model and key of an attempt, taken once for a whole call: a switch meanwhile counts for the next one (R35, R58). */
-interface Candidate {
-  readonly name: string
-  readonly model: Model
-  readonly key: Redacted.Redacted | undefined
-}
-
 /** A step of an answer for those who watch it being written: no secret is in it, and no thought. */
 export type Spoken =
   /** A model begins to answer; what an earlier attempt said is void. */
@@ -75,6 +68,8 @@ export interface Asking {
   heard?(step: Spoken): Effect.Effect<void>
   /** Names the prompts that begin alike, for the caches of providers. */
   readonly cache_key?: string
+  /** The bytes of the pictures in the messages. */
+  readonly pictures?: PictureData
 }
 
 /** Asks models. */
@@ -104,16 +99,11 @@ export class Llm extends Context.Service<
         HttpClient.HttpClient,
         SecretStore
       )(yield* Effect.context<HttpClient.HttpClient | SecretStore>())
-      const known = Context.add(services, RefusedParameters, new Map())
+      const known = Context.add(services, Refusals, new Map())
       return Llm.of({ complete: (...asked) => Effect.provide(complete(...asked), known) })
     })
   )
 }
-
-/** A provider may quote the request that it refuses; its words reach people and the log, the key must not, nor a part of it. */
-const withoutKey = ({ key }: Candidate) => makeScrub(key === undefined ? [] : [Redacted.value(key)])
-
-type Prompt = Pick<Asked, "cache_key" | "messages" | "tools">
 
 /** Puts on a call's bill what one attempt cost, or may cost: the characters that were sent and that came back, and the provider's count. */
 type Bill = (...attempted: Parameters<typeof usageOf>) => void
@@ -126,52 +116,6 @@ const writtenIn = (model: Model, ms: number): number =>
 type Attempt = Omit<Completion, "usage">
 
 const tooLate = problem("timeout", `no whole answer in ${MODEL_TOTAL_MS_MAX / 60_000} minutes`)
-
-/** The parameters that the providers of this agent's models refused, by endpoint and model, of which a configuration has few. */
-class RefusedParameters extends Context.Service<RefusedParameters, Map<string, ParameterChanges>>()(
-  "choir/agent/model/RefusedParameters"
-) {}
-
-/**
- * Asks a model, and again without each parameter that the provider refuses by name; a refused parameter is not sent any more. `sending` runs
- * before each request, `lost` after each whose connection broke before its answer.
- */
-const negotiated = Effect.fnUntraced(function* (
-  candidate: Candidate,
-  prompt: Prompt,
-  sending: Effect.Effect<void>,
-  lost: Effect.Effect<void>,
-  heard: Heard
-) {
-  const http = yield* HttpClient.HttpClient
-  const refusedParameters = yield* RefusedParameters
-  const { model, name } = candidate
-  const kind = `${model.api} ${model.endpoint} ${model.model}`
-  const codec = CODECS[model.api]
-  while (true) {
-    const changes = refusedParameters.get(kind) ?? new Map<string, string | undefined>()
-    const asked = { ...prompt, model, changes }
-    const body = codec.body(asked)
-    const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
-      Effect.andThen(lost),
-      Effect.andThen(sending)
-    )
-    yield* sending
-    const answer = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken, heard)
-    if (!("refused" in answer)) return answer
-    const sent = codec.parameters(asked).map(([key]) => key)
-    const next = withoutRefused(answer.refused, sent, changes, model.api)
-    if (next === undefined) return yield* Effect.fail<RequestFailed>({ error: answer.error })
-    refusedParameters.set(kind, next.changes)
-    yield* Effect.logWarning(
-      `the model "${name}" refuses the parameter ${next.parameter}; it is left out from here on`,
-      {
-        parameter: next.parameter,
-        instead: next.changes.get(next.parameter)
-      }
-    )
-  }
-})
 
 /** Passes on what may be heard of one attempt. */
 const listening = Effect.fnUntraced(function* (model: string, heard: Asking["heard"]) {
@@ -193,7 +137,8 @@ const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Promp
   const secrets = yield* SecretStore
   const { model, name } = candidate
   const started = yield* monotonicMs
-  const asked = CODECS[model.api].body({ ...prompt, model }).length
+  const shown = shownSize({ ...prompt, model })
+  const asked = CODECS[model.api].body({ ...prompt, model }).length - shown.chars + CHARS_A_TOKEN * shown.tokens
   const listen = yield* listening(name, heard)
   let sent = started
   const sending = Effect.map(monotonicMs, (now) => void (sent = now))
@@ -288,8 +233,13 @@ const complete = Effect.fn("Llm.complete")(function* (
 ) {
   const began = yield* monotonicMs
   const [first, ...others] = yield* candidates(config, name)
-  const { cache_key } = asking
-  const prompt = { messages, tools, ...(cache_key === undefined ? {} : { cache_key }) }
+  const { cache_key, pictures } = asking
+  const prompt = {
+    messages,
+    tools,
+    ...(cache_key === undefined ? {} : { cache_key }),
+    ...(pictures === undefined ? {} : { pictures })
+  }
   let usage: Usage = NO_USAGE
   const bill: Bill = (...attempted) => {
     usage = sumOfUsage(usage, usageOf(...attempted))

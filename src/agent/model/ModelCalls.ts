@@ -3,6 +3,8 @@ import { Context, Duration, Effect, Layer } from "effect"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf, PayloadOf, Prompted, Usage } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
+import type { Message, Tool } from "#src/shared/model/Conversation.ts"
+import { newestPictures, pictureTokens } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { costMax, estimateTokens } from "#src/shared/model/usage.ts"
 import { messageOf } from "#src/shared/session/messageSteps.ts"
@@ -12,11 +14,13 @@ import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
 import { isOverflow, withoutOldResults } from "./contextOverflow.ts"
+import { jsonOf } from "./Conversation.ts"
 import { Drafts } from "./Drafts.ts"
-import { jsonOf, type Message, textsOf, type Tool } from "./Conversation.ts"
+import type { SentPrompt } from "./describeContext.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
-import { size, Tokens } from "./Tokens.ts"
+import { type Part, size, Tokens } from "./Tokens.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
 
 /** The size of a prompt that was answered. */
 export interface PromptTokens {
@@ -61,6 +65,8 @@ export class ModelCalls extends Context.Service<
       prompt: () => Asked | undefined,
       shortening?: Shortening
     ): Effect.Effect<EventOf<"ModelOutput"> | undefined, Exhausted>
+    /** The newest prompt of the lane's turns and reports, or of its work. */
+    newestPrompt(lane: LaneId): SentPrompt | undefined
     /** The lane's newest turn or report call whose provider counted its prompt. */
     lastPrompt(lane: LaneId): PromptTokens | undefined
   }
@@ -142,6 +148,18 @@ const commitAnswer = Effect.fnUntraced(function* (
   return committed.find((event) => event.event_type === "ModelOutput")
 })
 
+/** The newest prompt of each lane that is there. */
+const makePrompts = (arbiter: Arbiter["Service"]) => {
+  const prompts = new Map<LaneId, SentPrompt>()
+  return {
+    newest: (lane: LaneId) => prompts.get(lane),
+    remember: (lane: LaneId, prompt: SentPrompt) => {
+      for (const known of prompts.keys()) if (laneOf(arbiter.state(), known) === undefined) prompts.delete(known)
+      prompts.set(lane, prompt)
+    }
+  }
+}
+
 /** The sizes of the lanes' newest prompts. */
 const makePromptSizes = (arbiter: Arbiter["Service"], tokens: Tokens["Service"]) => {
   const sizes = new Map<LaneId, PromptTokens>()
@@ -153,10 +171,12 @@ const makePromptSizes = (arbiter: Arbiter["Service"], tokens: Tokens["Service"])
       if (size.counted !== undefined) tokens.observe(size.model, size.counted, size.reported)
     },
     /** Counted only where it is near the length at which windows are compacted, so that small sessions never pay for it. */
-    count: (config: AgentConfig, name: string, texts: ReadonlyArray<string>) => {
+    count: (config: AgentConfig, name: string, parts: ReadonlyArray<Part>, beside: number) => {
       const { compact_at, window_tokens_max } = config.memory
       const near = Math.min(window_tokens_max ?? Infinity, compact_at * (boundModel(config, name)?.context_window ?? 0))
-      return tokens.certainlyBelow(texts, near) ? Effect.undefined : tokens.count(texts)
+      return tokens.certainlyBelow(parts, near - beside)
+        ? Effect.undefined
+        : Effect.map(tokens.count(parts), (counted) => counted + beside)
     }
   }
 }
@@ -205,9 +225,17 @@ const make = Effect.fnUntraced(function* () {
   const budget = yield* Budget
   const drafts = yield* Drafts
   const llm = yield* Llm
+  const pictures = yield* Pictures
   const replication = yield* Replication
   const settings = yield* AgentSettings
   const sizes = makePromptSizes(arbiter, yield* Tokens)
+  const prompts = makePrompts(arbiter)
+
+  /** The bytes of the pictures that a prompt may show. */
+  const loaded = (messages: ReadonlyArray<Message>) => {
+    const newest = newestPictures(messages)
+    return newest.length === 0 ? Effect.succeed({}) : Effect.map(pictures.load(newest), (data) => ({ pictures: data }))
+  }
 
   /** A person sees edge's words while they are written. */
   const heardBy = (lane: LaneId, purpose: Purpose) => {
@@ -236,25 +264,38 @@ const make = Effect.fnUntraced(function* () {
     const first = prompt()
     if (first === undefined) return undefined
     const offered = tools.map(jsonOf).join(",")
-    const most = reservation(config, name, estimateTokens(size(first.messages)) + estimateTokens(offered.length))
+    if (purpose === "turn" || purpose === "report")
+      prompts.remember(lane, {
+        rev: arbiter.state().rev,
+        model: name,
+        context_window: boundModel(config, name)?.context_window ?? 0,
+        tools,
+        messages: first.messages
+      })
+    const most = reservation(
+      config,
+      name,
+      estimateTokens(size(first.messages)) + estimateTokens(offered.length) + pictureTokens(first.messages)
+    )
     const unanswered = commitUnanswered(arbiter, lane)
     // An answer that came and is not committed yet: it has to be paid for even if the call is interrupted now.
     let came: Unanswered | undefined
     const complete = (messages: ReadonlyArray<Message>) =>
-      llm
-        .complete(name, messages, tools, config, {
+      Effect.flatMap(loaded(messages), (shown) =>
+        llm.complete(name, messages, tools, config, {
           announce: purpose === "summary" ? unannounced : announce(name),
           interrupted: unanswered,
           ...heardBy(lane, purpose),
-          cache_key: `${session_id}/${lane}`
+          cache_key: `${session_id}/${lane}`,
+          ...shown
         })
-        .pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
+      ).pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
     return yield* Effect.gen(function* () {
       yield* budget.reserve(most)
       const [{ asked, completion }, counted] = yield* Effect.all(
         [
           askShorter(first, prompt, complete, shortening),
-          sizes.count(config, name, [offered, ...textsOf(first.messages)])
+          sizes.count(config, name, [...tools, ...first.messages], pictureTokens(first.messages))
         ],
         { concurrency: 2 }
       )
@@ -276,5 +317,5 @@ const make = Effect.fnUntraced(function* () {
     )
   })
 
-  return ModelCalls.of({ ask, lastPrompt: sizes.last })
+  return ModelCalls.of({ ask, lastPrompt: sizes.last, newestPrompt: prompts.newest })
 })

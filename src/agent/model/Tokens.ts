@@ -6,8 +6,9 @@ import { hash } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { Context, Effect, Layer } from "effect"
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants"
+import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { packVocabulary, Vocabulary } from "./Vocabulary.ts"
-import { jsonOf, type Message } from "./Conversation.ts"
+import { bytesOf, jsonOf, textsOf } from "./Conversation.ts"
 
 /** Characters that are taken for one token where the vocabulary is missing; low, so that prompts rather come out short. */
 const GUESSED_CHARS_PER_TOKEN = 3
@@ -24,14 +25,17 @@ export const TOKEN_FACTOR_MAX = 4
 /** Models whose factor is remembered; the longest unused go first. */
 const TOKEN_FACTORS_MAX = 64
 
+/** A part of a prompt. Each message and each tool is counted once. */
+export type Part = string | Message | Tool
+
 /** Counts tokens. */
 export class Tokens extends Context.Service<
   Tokens,
   {
-    /** The tokens of texts by o200k_base; other fibers run between slices of a long one. */
-    count(texts: ReadonlyArray<string>): Effect.Effect<number>
-    /** Whether texts surely have fewer tokens than this: no token is less than a byte. Needs no vocabulary. */
-    certainlyBelow(texts: ReadonlyArray<string>, tokens: number): boolean
+    /** The tokens of parts by o200k_base; other fibers run between slices of a long text. */
+    count(parts: ReadonlyArray<Part>): Effect.Effect<number>
+    /** Whether parts surely have fewer tokens than this: no token is less than a byte. Needs no vocabulary. */
+    certainlyBelow(parts: ReadonlyArray<Part>, tokens: number): boolean
     /** Takes note of a provider's count of a prompt beside this service's own; nonsense is ignored. */
     observe(model: string, counted: number, reported: number): void
     /** By how much a model's own count is greater, from what was observed; 1 before. */
@@ -113,14 +117,16 @@ const makeSlice = (vocabulary: Vocabulary) => {
 const make = Effect.fnUntraced(function* () {
   const loaded = yield* Effect.cached(Effect.map(load, (found) => found && makeSlice(found)))
   const counts = makeRecent<number>(TOKEN_COUNTS_MAX)
+  const counted = new WeakMap<Message | Tool, number>()
   const factors = makeRecent<number>(TOKEN_FACTORS_MAX)
+  /** Characters that were counted since other fibers could run. */
+  let since = 0
 
-  const count = Effect.fn("Tokens.count")(function* (texts: ReadonlyArray<string>) {
+  const countTexts = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
     const slice = yield* loaded
     if (slice === undefined)
       return texts.reduce((total, { length }) => total + Math.ceil(length / GUESSED_CHARS_PER_TOKEN), 0)
     let total = 0
-    let since = 0
     for (const text of texts) {
       // The digest, so that what is remembered does not keep the texts.
       const key = text.length < TOKEN_COUNTED_CHARS_MIN ? undefined : hash("sha256", text, "base64")
@@ -132,10 +138,10 @@ const make = Effect.fnUntraced(function* () {
           yield* Effect.yieldNow
           since = 0
         }
-        const counted = slice(text, from)
-        since += counted.next - from
-        from = counted.next
-        tokens += counted.tokens
+        const piece = slice(text, from)
+        since += piece.next - from
+        from = piece.next
+        tokens += piece.tokens
       }
       if (key !== undefined) counts.set(key, tokens)
       total += tokens
@@ -143,12 +149,23 @@ const make = Effect.fnUntraced(function* () {
     return total
   })
 
+  const count = Effect.fn("Tokens.count")(function* (parts: ReadonlyArray<Part>) {
+    let total = 0
+    for (const part of parts) {
+      const known = typeof part === "string" ? undefined : counted.get(part)
+      const tokens = known ?? (yield* countTexts(typeof part === "string" ? [part] : textsOf(part)))
+      if (known === undefined && typeof part !== "string") counted.set(part, tokens)
+      total += tokens
+    }
+    return total
+  })
+
   return Tokens.of({
     count,
-    certainlyBelow: (texts, tokens) => {
+    certainlyBelow: (parts, tokens) => {
       let left = tokens
-      for (const text of texts) {
-        left -= Buffer.byteLength(text)
+      for (const part of parts) {
+        left -= typeof part === "string" ? Buffer.byteLength(part) : bytesOf(part)
         if (left <= 0) return false
       }
       return left > 0

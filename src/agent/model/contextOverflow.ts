@@ -3,7 +3,8 @@
  * without. There is no common code for it: most answer 400, some 413, and only the text tells it from other refusals.
  */
 import type { ModelError } from "#schema/Event.ts"
-import type { Message } from "./Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
+import { isPictured } from "#src/shared/model/pictures.ts"
 
 const OVERFLOWS: ReadonlyArray<readonly [provider: string, words: RegExp]> = [
   [
@@ -26,7 +27,7 @@ export const isOverflow = (error: ModelError | undefined): boolean =>
   (error.kind === "http" || error.kind === "too_large") &&
   OVERFLOWS.some(([, words]) => words.test(error.message))
 
-/** The newest results that keep their text when a prompt has to become shorter at once. */
+/** The newest results that keep their text and their images when a prompt has to become shorter at once. */
 const WHOLE_RESULTS_MIN = 10
 /** The length from which a result is worth a stub. */
 const STUBBED_CHARS_MIN = 300
@@ -35,11 +36,16 @@ const STUB = "[an old result, left out because the context is full; choir-memory
 
 /** The messages without the texts of old results, or `undefined` where that makes nothing shorter. */
 export const withoutOldResults = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> | undefined => {
-  const results = messages.filter(({ role }) => role === "tool")
-  const old = new Set(
-    results.slice(0, -WHOLE_RESULTS_MIN).filter(({ content }) => (content ?? "").length >= STUBBED_CHARS_MIN)
+  const results = messages.filter((message) => message.role === "tool")
+  const old = new Set<Message>(
+    results
+      .slice(0, -WHOLE_RESULTS_MIN)
+      .filter((message) => message.content.length >= STUBBED_CHARS_MIN || isPictured(message))
   )
-  return old.size === 0
-    ? undefined
-    : messages.map((message) => (message.role === "tool" && old.has(message) ? { ...message, content: STUB } : message))
+  if (old.size === 0) return undefined
+  return messages.map((message) => {
+    if (message.role !== "tool" || !old.has(message)) return message
+    const { pictures: _, ...kept } = message
+    return { ...kept, content: STUB }
+  })
 }

@@ -2,7 +2,7 @@
 import { JsonSchema, Result, Schema } from "effect"
 import { type ToolLlmView, ToolName } from "#schema/Tool.ts"
 import type { ModelToolCall } from "#schema/Event.ts"
-import type { Tool } from "./Conversation.ts"
+import type { Tool } from "#src/shared/model/Conversation.ts"
 
 const NO_INPUT = { type: "object", properties: {}, additionalProperties: false }
 

@@ -6,8 +6,10 @@ import { Clock, Duration, Effect, Predicate, Redacted, Result, Stream } from "ef
 import { Headers, type HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
+import type { SecretName } from "#schema/Ids.ts"
 import { type Answer, excerpt, problem } from "#src/shared/model/Answer.ts"
 import type { Codec, Delta } from "#src/shared/model/Codec.ts"
+import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 import { CODECS, MODEL_REPLY_BYTES_MAX, readStream, readWhole } from "#src/shared/model/codecs.ts"
 
 /** The parts of a request besides its body. */
@@ -128,10 +130,10 @@ export const request = Effect.fnUntraced(function* (
   )
   if (NOT_UNDERSTOOD.has(response.status)) {
     const said = yield* Effect.orElseSucceed(bodyText(response), () => "")
-    return { refused: said, error: statusWords(response.status, redact(said)) }
+    return { refused: said, error: statusWords(response.status, redact(said), model.secret) }
   }
   if (response.status < 200 || response.status > 299)
-    return yield* Effect.fail<RequestFailed>({ error: yield* statusProblem(response, redact) })
+    return yield* Effect.fail<RequestFailed>({ error: yield* statusProblem(response, redact, model.secret) })
   return yield* isStream(response) ? streamed(codec, response, redact, heard) : whole(codec, response, redact)
 })
 
@@ -201,25 +203,26 @@ const retryAfter = (header: string | undefined, now: number): number | undefined
 /** The problem in an answer that is not a success; `redact` takes secrets out of it. */
 export const statusProblem = Effect.fnUntraced(function* (
   response: HttpClientResponse.HttpClientResponse,
-  redact: (text: string) => string
+  redact: (text: string) => string,
+  secret?: SecretName
 ) {
   const { status } = response
   const said = redact(yield* Effect.orElseSucceed(bodyText(response), () => ""))
   const wait = retryAfter(response.headers["retry-after"], yield* Clock.currentTimeMillis)
   if (status === 429 || (OVERLOADED.has(status) && wait !== undefined)) {
-    const detail = said === "" ? "" : `: ${excerpt(said)}`
+    const detail = said === "" ? "" : `: ${excerpt(errorMessage(said) ?? said)}`
     const what = status === 429 ? "the provider's rate limit is reached" : `the provider is overloaded (${status})`
     return problem("rate_limited", what + detail, wait === undefined ? { status } : { status, retry_after_ms: wait })
   }
-  return statusWords(status, said)
+  return statusWords(status, said, secret)
 })
 
 /** The problem that a status is, with the provider's words. */
-export const statusWords = (status: number, said: string): ModelError => {
-  const detail = said === "" ? "" : `: ${excerpt(said)}`
+export const statusWords = (status: number, said: string, secret?: SecretName): ModelError => {
+  const detail = said === "" ? "" : `: ${excerpt(errorMessage(said) ?? said)}`
   const hint =
     status === 401 || status === 403
-      ? " (is the model's secret right? choirctl secret set)"
+      ? ` (is the model's secret right? choirctl secret set${secret === undefined ? "" : ` ${secret}`})`
       : status === 404
         ? " (are the model's endpoint and name right?)"
         : status >= 300 && status <= 399

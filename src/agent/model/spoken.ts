@@ -11,9 +11,10 @@ export const makeSpoken = ({ begun, scrub }: Pick<SecretStore["Service"], "begun
   let closing = ""
 
   const decide = () => {
-    const start = waiting.trimStart()
-    if (TAGS.some((tag) => `<${tag}>`.startsWith(start))) return
-    const tag = TAGS.find((tag) => start.startsWith(`<${tag}>`))
+    // Blanks in front say nothing, and a model may send them for ever.
+    waiting = waiting.trimStart()
+    if (TAGS.some((tag) => `<${tag}>`.startsWith(waiting))) return
+    const tag = TAGS.find((tag) => waiting.startsWith(`<${tag}>`))
     state = tag === undefined ? "speaking" : "thinking"
     closing = `</${tag ?? ""}>`
   }
@@ -31,8 +32,10 @@ export const makeSpoken = ({ begun, scrub }: Pick<SecretStore["Service"], "begun
       if (waiting !== "") state = "speaking"
     }
     if (state !== "speaking") return ""
+    // Whole secrets go first: the end of one may look like the beginning of another, and would be held back without the rest.
+    waiting = scrub(waiting)
     const shown = waiting.slice(0, waiting.length - begun(waiting))
     waiting = waiting.slice(shown.length)
-    return scrub(shown)
+    return shown
   }
 }

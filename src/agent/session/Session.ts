@@ -3,25 +3,31 @@
  * are started and ended by comparing what the fold says with what runs, so that a spawn, a cancel and a recovery are one thing.
  */
 import { Cause, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
-import { type CallId, EDGE } from "#schema/Ids.ts"
+import { type CallId, EDGE, type JobName } from "#schema/Ids.ts"
 import type { CoreOutcome } from "#schema/Event.ts"
-import type { Signal, UserMessage } from "#schema/Signal.ts"
+import type { Signal, SignalOf, UserMessage } from "#schema/Signal.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { mayPark } from "#src/shared/session/parked.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Confirmations } from "#src/agent/calls/Confirmations.ts"
+import { budgetRemaining } from "#src/agent/control/budgetRemaining.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { isRunning, runCore } from "./CoreJob.ts"
+import { tellOfJob } from "./jobLines.ts"
 import { runEdge } from "./EdgeLane.ts"
 import { type ShutdownNotice, safePointMs, sayGoodbye, summarize } from "./shutdownNotice.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Replication, Severed } from "#src/agent/control/Replication.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { makeLanePrompts } from "./LanePrompts.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
+import { describeContext } from "#src/agent/model/describeContext.ts"
+import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import type { Exhausted } from "#src/agent/model/Budget.ts"
 import { TurnStops } from "./TurnStops.ts"
 
@@ -30,10 +36,26 @@ type Ending =
   | { readonly type: "stopped"; readonly deadline_at_ms: number }
   | { readonly type: "exhausted"; readonly limit: string }
 
+/** Its attachments with their pictures, of which copies are kept before edge takes it. */
+const withPictures = Effect.fnUntraced(function* (message: UserMessage) {
+  const pictures = yield* Pictures
+  const attachments = yield* Effect.forEach(message.attachments, ({ bytes, mime, name, path }) =>
+    Effect.map(pictures.keepFile(path), (picture) => ({
+      bytes,
+      mime,
+      name,
+      path,
+      ...(picture === undefined ? {} : { picture })
+    }))
+  )
+  return { ...message, attachments }
+})
+
 /** Queues a message; a sender who has to wait gets one notice. */
-const take = Effect.fnUntraced(function* (message: UserMessage) {
+const take = Effect.fnUntraced(function* (sent: UserMessage) {
   const arbiter = yield* Arbiter
   const mailbox = yield* Mailbox
+  const message = sent.attachments.length === 0 ? sent : yield* withPictures(sent)
   const { edge, reports } = arbiter.state()
   const isBusy = (edge.turn !== undefined && !mayPark(edge)) || reports.length > 0
   const place = yield* mailbox.put(message)
@@ -48,15 +70,38 @@ const refreshed = Effect.fnUntraced(function* (config_version: number) {
   if (config_version !== settings.current().config_version) yield* replication.refresh
 })
 
-/** Puts an instruction into edge's context; one that no event can hold is refused in an event. */
-const inject = Effect.fnUntraced(function* (signal_id: string, source: "user" | "control_plane", content: string) {
+/** Puts an instruction into edge's context, or a job's; one that no event can hold is refused in an event. */
+const inject = Effect.fnUntraced(function* (
+  signal_id: string,
+  source: "user" | "control_plane",
+  content: string,
+  job_name?: JobName
+) {
   const arbiter = yield* Arbiter
-  const order = { type: "SignalInject", signal_id, source } as const
+  const order = { type: "SignalInject", signal_id, source, job_name } as const
   yield* commitEnd(arbiter, { ...order, content }, isUnheard(signal_id), (refused) => ({
     ...order,
     content: "",
     refused
   }))
+})
+
+/** Answers the question for a lane's prompt. A lost answer is asked for again. */
+const describe = Effect.fnUntraced(function* ({ lane, request_id }: SignalOf<"DescribeContext">) {
+  const arbiter = yield* Arbiter
+  const calls = yield* ModelCalls
+  const plane = yield* ControlPlane
+  const settings = yield* AgentSettings
+  const prompt = calls.newestPrompt(lane)
+  const context = prompt === undefined ? undefined : yield* describeContext(lane, prompt)
+  yield* Effect.ignore(
+    plane.report({
+      lane,
+      state: laneOf(arbiter.state(), lane)?.state ?? "",
+      budget_remaining: budgetRemaining(arbiter.state(), settings.current().config.budgets),
+      described: { request_id, ...(context === undefined ? {} : { context }) }
+    })
+  )
 })
 
 /** Passes signals on. Each ends in an event; one that came before is refused by the fold and dropped. */
@@ -69,7 +114,7 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
     case "UserMessage":
       return yield* take(signal)
     case "Inject":
-      return yield* inject(signal.signal_id, "user", signal.content)
+      return yield* inject(signal.signal_id, "user", signal.content, signal.job_name)
     case "CancelCore": {
       const { job_name, signal_id } = signal
       return yield* commitEnd(arbiter, { type: "SignalCancel", signal_id, job_name }, isUnheard(signal_id))
@@ -82,6 +127,8 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
       return yield* Effect.flatMap(monotonicMs, (now) =>
         Deferred.succeed(ending, { type: "stopped", deadline_at_ms: now + signal.deadline_ms })
       )
+    case "DescribeContext":
+      return yield* Effect.forkChild(describe(signal))
     case "ConfigChanged":
       return yield* refreshed(signal.config_version)
     case "ApprovalResolved":
@@ -96,6 +143,7 @@ const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: stri
   const arbiter = yield* Arbiter
   const runner = yield* ToolRunner
   const { job_name, lane } = core
+  yield* Effect.forkChild(tellOfJob(core))
   yield* runCore(job_name).pipe(
     Effect.catch(({ limit }) => exhausted(limit)),
     Effect.catchDefect(

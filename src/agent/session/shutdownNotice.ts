@@ -70,7 +70,7 @@ export const summarize = Effect.fn("ShutdownNotice.summarize")(function* ({ dead
       const error = output.value?.payload.error
       if (error !== undefined) return skipped(error.message)
       const summary = summaryOf(output.value)
-      return summary === undefined ? skipped("the model's answer is none") : Effect.succeed(summary)
+      return summary === undefined ? skipped("the model answered without one") : Effect.succeed(summary)
     }),
     Effect.catch(({ limit }) => skipped(limit))
   )

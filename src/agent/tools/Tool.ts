@@ -1,6 +1,7 @@
 /** A tool: the model's view, the locks it needs, its effect class and how it runs; and what all tools share. */
 import { Effect, Result, Schema } from "effect"
 import type { CallId, LaneId } from "#schema/Ids.ts"
+import type { Picture } from "#schema/Picture.ts"
 import { LockRequest, type ToolEffect, type ToolLlmView } from "#schema/Tool.ts"
 import { fileKey } from "#src/shared/image/lockKey.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
@@ -48,6 +49,8 @@ export interface ToolOutcome {
   readonly summary: string
   /** JSON for the model. */
   readonly output?: Schema.Json
+  /** Shown to models that take images; the summary or the output names them. */
+  readonly pictures?: ReadonlyArray<Picture>
   /** SHA-256 of the file that holds all of an output that is cut here, in hex (R48). */
   readonly artifact_ref?: string
   readonly untrusted?: boolean

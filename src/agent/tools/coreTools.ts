@@ -1,9 +1,9 @@
 /** The tools of core jobs: edge starts, instructs, cancels and lists them; a job reports. */
-import { Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { ContextBundle, CoreReport, CoreSkill, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"
-import { ToolName } from "#schema/Tool.ts"
-import type { SessionState } from "#src/shared/session/State.ts"
+import { shownName, ToolName } from "#schema/Tool.ts"
+import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { type ControlTool, decodeInput, invalidInput, type Tool } from "./Tool.ts"
@@ -136,6 +136,18 @@ export const coreCancel: ControlTool = {
     }))
 }
 
+/** A running job as edge's model reads it. */
+const listed = ({ job_name, question, spent, started_at, state, step, work }: CoreLane, now_ms: number) => ({
+  job_name,
+  state,
+  step,
+  started_at,
+  last_tool: shownName(work.last_tool),
+  tokens: work.earlier.tokens + spent.input_tokens + spent.output_tokens,
+  minutes: Math.round((work.earlier.ms + Math.max(0, now_ms - Date.parse(started_at))) / 60_000),
+  ...(question === undefined ? {} : { waits_for_answer: true })
+})
+
 /** choir.core.list: the running jobs, as the fold knows them. */
 export const coreList = (state: () => SessionState): Tool => ({
   llm: llmView("choir.core.list", "List the running core jobs.", Schema.Struct({})),
@@ -147,13 +159,8 @@ export const coreList = (state: () => SessionState): Tool => ({
       locks: [],
       timeout_ms: CONTROL_TIMEOUT_MS,
       run: () =>
-        Effect.sync(() => {
-          const jobs = [...state().cores.values()].map(({ job_name, started_at, state: lane_state, step }) => ({
-            job_name,
-            state: lane_state,
-            step,
-            started_at
-          }))
+        Effect.map(Clock.currentTimeMillis, (now_ms) => {
+          const jobs = [...state().cores.values()].map((core) => listed(core, now_ms))
           return { status: "success", summary: `${jobs.length} running`, output: { jobs } }
         })
     })

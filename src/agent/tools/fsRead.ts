@@ -1,12 +1,12 @@
-/** choir.fs.read: a file of the workspace, or some of its lines; of a folder its entries. */
+/** choir.fs.read: a file of the workspace, or some of its lines; a picture; of a folder its entries. */
 import { Effect, Schema } from "effect"
-import { counted } from "#src/agent/model/prompt/textParts.ts"
+import { counted } from "#src/shared/text/counts.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
+import { type Looked, Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts"
 import { countLines, cutToJsonBytes, isText, lineOffset } from "./fileText.ts"
 import { FILE_TOOL_TIMEOUT_MS } from "./guardedWrite.ts"
-import { imageKind } from "./imageKind.ts"
 import { decodeInput, lockOn, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 
 /** Lines that one call reads, and bytes of their text as JSON. */
@@ -56,24 +56,24 @@ const rangeOf = ({ head, limit, lines, offset = 1, tail }: typeof Input.Type, to
   return { first: start, last: Math.min(end, total, start + most - 1) }
 }
 
-const binary = ({ path, bytes, sha256 }: WorkspaceFile): ToolOutcome => {
-  const image = imageKind(bytes)
-  const size = `${counted(bytes.length)} bytes`
-  return {
-    status: "success",
-    summary:
-      image === undefined
-        ? `${path} is binary, or not UTF-8: ${size}. choir-exec can show a part of it`
-        : `${path} is a ${image} image of ${size}. You cannot see images here: ask the user about it, or examine it with a program`,
-    output: { path, binary: true, bytes: bytes.length, sha256 },
-    reads: [{ path, sha256 }]
-  }
-}
+const binary = ({ path, bytes, sha256 }: WorkspaceFile): ToolOutcome => ({
+  status: "success",
+  summary: `${path} is binary, or not UTF-8: ${counted(bytes.length)} bytes. choir-exec can show a part of it`,
+  output: { path, binary: true, bytes: bytes.length, sha256 },
+  reads: [{ path, sha256 }]
+})
+
+const shownPicture = ({ path, bytes, sha256 }: WorkspaceFile, { picture, problem, words }: Looked): ToolOutcome => ({
+  status: "success",
+  summary: `${path} is a ${words}${problem === undefined ? "" : `. It ${problem}, or examine it with a program`}`,
+  output: { path, binary: true, bytes: bytes.length, sha256 },
+  ...(picture === undefined ? {} : { pictures: [picture] }),
+  reads: [{ path, sha256 }]
+})
 
 const show = (file: WorkspaceFile, input: typeof Input.Type): ToolOutcome => {
   const { path, bytes, sha256 } = file
   const reads = [{ path, sha256 }]
-  if (!isText(bytes)) return binary(file)
   const lines_total = countLines(bytes)
   const { first, last } = rangeOf(input, lines_total)
   if (first > last && (first > 1 || last > 0)) {
@@ -92,9 +92,17 @@ const show = (file: WorkspaceFile, input: typeof Input.Type): ToolOutcome => {
   }
 }
 
-export const fsRead: Effect.Effect<Tool, never, Workspace> = Effect.gen(function* () {
+export const fsRead: Effect.Effect<Tool, never, Pictures | Workspace> = Effect.gen(function* () {
+  const pictures = yield* Pictures
   const workspace = yield* Workspace
   const decode = decodeInput(Input)
+
+  const shown = (file: WorkspaceFile, input: typeof Input.Type) =>
+    isText(file.bytes)
+      ? Effect.succeed(show(file, input))
+      : Effect.map(pictures.keep(file.bytes), (looked) =>
+          looked === undefined ? binary(file) : shownPicture(file, looked)
+        )
 
   const listed = (path: string) =>
     Effect.match(workspace.list(path), {
@@ -122,7 +130,7 @@ export const fsRead: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
         timeout_ms: FILE_TOOL_TIMEOUT_MS,
         run: () =>
           Effect.matchEffect(workspace.read(input.path), {
-            onSuccess: (file) => Effect.succeed(show(file, input)),
+            onSuccess: (file) => shown(file, input),
             onFailure: (error) => (error.reason === "folder" ? listed(input.path) : Effect.succeed(refusal(error)))
           })
       }

@@ -5,7 +5,7 @@
 import { Effect, Result, Schema, TextDiff } from "effect"
 import type { Workspace, WorkspaceFile, WorkspaceWrite } from "#src/agent/workspace/Workspace.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
-import { plural } from "#src/agent/model/prompt/textParts.ts"
+import { plural } from "#src/shared/text/counts.ts"
 import { changeOf, changeText, excerptOf } from "./fileChange.ts"
 import { cutToJsonBytes, isText } from "./fileText.ts"
 import { refusal, type ToolContext, type ToolOutcome } from "./Tool.ts"

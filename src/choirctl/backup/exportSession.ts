@@ -5,7 +5,7 @@ import { basename } from "node:path"
 import { Clock, Effect, Stream } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { ask, askStream } from "#src/choirctl/client/ask.ts"
-import { printedEvent } from "#src/choirctl/render/sessions.ts"
+import { printedEvent, wholeEvent } from "#src/choirctl/render/printedEvent.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
 import { jsonText } from "#src/choirctl/terminal/text.ts"
 import { VERSION } from "#src/shared/program/version.ts"
@@ -13,8 +13,12 @@ import { freshFile, onFile, putInPlace } from "./freshFiles.ts"
 
 const FORMAT = "choir-session-export/1"
 
-/** Writes what there is when it begins. The last event has to have the hash of the session's own row. */
-export const exportSession = Effect.fn("choirctl.exportSession")(function* (id: SessionId, path: string) {
+/** Writes what there is when it begins, with or without the reasoning of models. The last event has to have the hash of the session's own row. */
+export const exportSession = Effect.fn("choirctl.exportSession")(function* (
+  id: SessionId,
+  path: string,
+  reasoning: boolean
+) {
   const manifest = `${path}.manifest.json`
   for (const place of [path, manifest])
     if (existsSync(place)) return yield* failed("FILE_EXISTS", `${place} exists already`, "choose another file")
@@ -23,7 +27,7 @@ export const exportSession = Effect.fn("choirctl.exportSession")(function* (id: 
   const digest = createHash("sha256")
   let [count, bytes, last] = [0, 0, ""]
   yield* askStream("sessions", (choird) => choird.events({ params: { id }, query: {} })).pipe(
-    Stream.map(printedEvent),
+    Stream.map(reasoning ? wholeEvent : printedEvent),
     Stream.takeWhile(({ rev }) => rev <= last_rev),
     Stream.runForEach((printed) =>
       onFile(path, () => {

@@ -1,7 +1,7 @@
 /** Arguments that several commands take. */
 import { existsSync, statSync } from "node:fs"
 import { Effect, Schema } from "effect"
-import { Argument } from "effect/cli"
+import { Argument, Flag } from "effect/cli"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { usageError } from "#src/choirctl/terminal/failure.ts"
@@ -38,6 +38,12 @@ export const sessionOf = Effect.fnUntraced(function* (name: string) {
   const { session_id } = yield* ask("retention", (choird) => choird.find({ params: { name } }))
   return session_id
 })
+
+/** The reasoning of models is for the model that wrote it; only a whole proof needs it. */
+export const reasoning = Flag.Boolean("reasoning").pipe(
+  Flag.withDescription("Print the reasoning of models too, so that every payload can be proved"),
+  Flag.withDefault(false)
+)
 
 /** An agent to narrow a list to. */
 export const onlyAgent = (what: string) =>

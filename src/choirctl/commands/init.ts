@@ -1,8 +1,10 @@
 /** choirctl init: a home in which choird starts. */
 import { Effect, Option, Redacted, Result } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
+import { ResourceName } from "#schema/Ids.ts"
 import type { Setup } from "#src/choirctl/home/initHome.ts"
-import { knownPrice } from "#src/choirctl/home/knownPrices.ts"
+import { knownPrice } from "#src/choirctl/home/knownModels.ts"
+import { apiAt, hasOwnAddress, presetOf, type Provider, PROVIDERS } from "#src/choirctl/home/providers.ts"
 import {
   addressProblem,
   type Given,
@@ -10,12 +12,10 @@ import {
   keyName,
   known,
   nameProblem,
-  type Provider,
-  PROVIDERS,
-  takesKey
+  needsKey
 } from "#src/choirctl/home/setupAnswers.ts"
 import { initText } from "#src/choirctl/render/setup.ts"
-import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { readInput } from "#src/choirctl/terminal/input.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
@@ -24,23 +24,33 @@ import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
 import { unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
-import { apiAddress } from "#src/shared/wire/apiAddress.ts"
+import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
 const flags = {
   provider: Flag.Literals("model-provider", PROVIDERS).pipe(
-    Flag.withDescription("Provider of the first model; offline needs no key"),
+    Flag.withDescription("Provider of the first model; offline and local need no key"),
     Flag.optional
   ),
   endpoint: Flag.String("model-endpoint").pipe(
-    Flag.withDescription("Address of an OpenAI-compatible API, ending in /v1"),
+    Flag.withDescription("Address of an API of your own, ending in /v1"),
     Flag.withMetavar("<url>"),
     Flag.optional
   ),
   name: Flag.String("model-name").pipe(
-    Flag.withDescription("Model name at the provider"),
+    Flag.withDescription("Model name at the provider; at a provider of the list a good one is chosen without it"),
     Flag.withMetavar("<model>"),
     Flag.optional
+  ),
+  api: Flag.Literals("model-api", ["chat", "responses", "messages"]).pipe(
+    Flag.withDescription("API of the endpoint; of a provider of the list the right one is chosen without it"),
+    Flag.optional
+  ),
+  test: Flag.Boolean("model-test").pipe(
+    Flag.withDescription(
+      "Ask the model for one tool call once the home is set up; exits with 1 and the cause if it fails"
+    ),
+    Flag.withDefault(false)
   ),
   fallback: Flag.String("model-fallback").pipe(
     Flag.withDescription("Model of the same provider to use when the first one is overloaded or fails"),
@@ -85,6 +95,9 @@ const flags = {
   ),
   brief: Flag.Boolean("brief").pipe(Flag.withDescription("Print only problems"), Flag.withDefault(false))
 } as const
+
+/** The model of a new home. */
+const MAIN = ResourceName.make("main")
 
 type Flags = {
   readonly [K in Exclude<keyof typeof flags, "brief">]: (typeof flags)[K] extends Flag.Flag<infer A> ? A : never
@@ -133,6 +146,7 @@ const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
     provider: providerOf(Option.getOrUndefined(wanted.provider), endpoint),
     endpoint: endpoint === undefined ? undefined : apiAddress(endpoint),
     name,
+    api: Option.getOrUndefined(wanted.api) ?? (endpoint === undefined ? undefined : apiNamedBy(endpoint)),
     fallback,
     price: yield* priceOf(wanted),
     telegram_user_id,
@@ -180,10 +194,12 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
     yield* screen.note(
       "No model was named: agents use the offline model, which choird serves. See choirctl init --help"
     )
-  const { endpoint, name } = known({ provider, endpoint: given.endpoint, name: given.name })
+  const { endpoint, name: named } = known({ provider, endpoint: given.endpoint, name: given.name })
+  const name = named ?? (hasOwnAddress(provider) ? undefined : presetOf(provider).model)
   if (endpoint === undefined) return yield* usageError("--model-endpoint is missing", "choirctl init --help")
   if (name === undefined) return yield* usageError("--model-name is missing", "choirctl init --help")
-  const keyed = key !== undefined || (takesKey(provider) && provider !== "other")
+  if (named === undefined) yield* screen.note(`The model is ${name}; --model-name chooses another.`)
+  const keyed = key !== undefined || needsKey(provider)
   const user_id = given.telegram_user_id ?? ""
   if (user_id === "" && token !== undefined)
     return yield* usageError("--telegram-user-id is missing", "only this user can talk with the bot")
@@ -192,6 +208,7 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
     model: {
       provider,
       endpoint,
+      api: given.api ?? apiAt(provider, endpoint),
       name,
       secret: keyed ? keyName(provider) : undefined,
       key,
@@ -216,6 +233,26 @@ const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: 
   return { ...setup, model: { ...setup.model, fallback: given.fallback } }
 })
 
+/** The trial of the home's first model, in words. The home is set up, whatever becomes of it. */
+const tryFirst = Effect.fnUntraced(function* (home: string) {
+  const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
+  const { triedWords } = yield* Effect.promise(() => import("#src/choirctl/doctor/modelTrial.ts"))
+  const { tryConfigured } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceTrials.ts"))
+  const screen = yield* Screen
+  const { config, secrets } = yield* loadFiles(home)
+  const model = config.models[MAIN]
+  if (model === undefined)
+    return yield* usageError(`there is no model ${MAIN} in config.json`, "choirctl model test <name>")
+  const tried = yield* tryConfigured(model, secrets).pipe(
+    withProgress(`asking ${model.model}`),
+    Effect.mapError(({ fix, obstacle, problem }) =>
+      failed(`MODEL_${obstacle.toUpperCase()}`, `the home is set up, and its model does not work: ${problem}`, fix)
+    )
+  )
+  yield* screen.note(`It works: ${triedWords(model.model, tried)}`)
+  return tried
+})
+
 export const init = Command.make(
   "init",
   flags,
@@ -230,7 +267,8 @@ export const init = Command.make(
     if (configured && answered) yield* screen.note("config.json already exists, so the flags are ignored")
     const setup = configured ? undefined : yield* setupOf(home, wanted, screen.interactive && !json)
     const done = yield* initHome(home, setup).pipe(withProgress("setting up"))
-    if (!brief || json) yield* print({ ok: true, ...done }, initText)
+    const tried = wanted.test ? yield* tryFirst(home) : undefined
+    if (!brief || json) yield* print({ ok: true, ...done, ...(tried === undefined ? {} : { tried }) }, initText)
   }, onHost)
 ).pipe(
   Command.withDescription("Set up a home: folders, config.json, secrets.json and the global repository"),

@@ -9,7 +9,7 @@ import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
-import { sessionName, sessionOf } from "./arguments.ts"
+import { reasoning, sessionName, sessionOf } from "./arguments.ts"
 
 /** choirctl prune: removes at once what is older than config.json keeps it. */
 export const prune = Command.make(
@@ -77,13 +77,14 @@ export const exportEvents = Command.make(
     file: Argument.String("file").pipe(
       Argument.withDescription("File to write; default: <session-id>.jsonl in this folder"),
       Argument.optional
-    )
+    ),
+    reasoning
   },
-  Effect.fnUntraced(function* ({ file, name }) {
+  Effect.fnUntraced(function* ({ file, name, reasoning: isWhole }) {
     const id = yield* sessionOf(name)
     const { exportSession } = yield* Effect.promise(() => import("#src/choirctl/backup/exportSession.ts"))
     const path = Option.getOrElse(file, () => `${id}.jsonl`)
-    const exported = yield* onHost(exportSession(id, path)).pipe(withProgress(`exporting ${id}`))
+    const exported = yield* onHost(exportSession(id, path, isWhole)).pipe(withProgress(`exporting ${id}`))
     yield* print(exported, exportedText)
   })
 ).pipe(

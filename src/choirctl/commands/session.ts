@@ -2,18 +2,20 @@
 import { Clock, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { ask, askStream } from "#src/choirctl/client/ask.ts"
+import { LaneId } from "#schema/Ids.ts"
 import {
-  coreTable,
+  contextText,
+  coreList,
   eventLine,
-  printedEvent,
   sessionTable,
   sessionText,
   verificationText
 } from "#src/choirctl/render/sessions.ts"
+import { printedEvent, wholeEvent } from "#src/choirctl/render/printedEvent.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { endWithReader } from "#src/choirctl/terminal/Screen.ts"
-import { onlyAgent, sessionName, sessionOf } from "./arguments.ts"
+import { onlyAgent, reasoning, sessionName, sessionOf } from "./arguments.ts"
 import { archive, exportEvents, remove } from "./retention.ts"
 import { cancel, compact, coreCancel, inject, stop } from "./steering.ts"
 
@@ -66,9 +68,10 @@ const events = Command.make(
     follow: Flag.Boolean("follow").pipe(
       Flag.withDescription("Print new events as they are committed"),
       Flag.withDefault(false)
-    )
+    ),
+    reasoning
   },
-  Effect.fnUntraced(function* ({ follow, from, last, name }) {
+  Effect.fnUntraced(function* ({ follow, from, last, name, reasoning: isWhole }) {
     const id = yield* sessionOf(name)
     yield* endWithReader
     const query = {
@@ -77,7 +80,7 @@ const events = Command.make(
       ...(follow ? { follow: "true" as const } : {})
     }
     yield* askStream("sessions", (choird) => choird.events({ params: { id }, query })).pipe(
-      Stream.map(printedEvent),
+      Stream.map(isWhole ? wholeEvent : printedEvent),
       Stream.runForEach((event) => print(event, eventLine))
     )
   })
@@ -92,12 +95,32 @@ const cores = Command.make(
   Effect.fnUntraced(function* ({ name }) {
     const id = yield* sessionOf(name)
     const rows = yield* ask("sessions", (choird) => choird.cores({ params: { id } }))
-    const now_ms = yield* Clock.currentTimeMillis
-    yield* print(rows, (rows, color) => coreTable(rows, now_ms, color))
+    yield* print(rows, coreList)
   })
 ).pipe(
-  Command.withDescription("List the running core jobs of a session"),
+  Command.withDescription("List the running core jobs of a session with their plans, work and cost"),
   Command.withExamples([{ command: "choirctl session cores 0k8v3w9m2p1n4q7r" }])
+)
+
+const context = Command.make(
+  "context",
+  {
+    name: sessionName,
+    lane: Flag.String("lane").pipe(
+      Flag.withSchema(LaneId),
+      Flag.withDescription("edge (default), or core:NAME for a job"),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ lane, name }) {
+    const id = yield* sessionOf(name)
+    const query = Option.isSome(lane) ? { lane: lane.value } : {}
+    const prompt = yield* ask("sessions", (choird) => choird.context({ params: { id }, query }))
+    yield* print(prompt, contextText)
+  })
+).pipe(
+  Command.withDescription("Print a lane's newest prompt as its model saw it, with the tokens of each part"),
+  Command.withExamples([{ command: "choirctl session context 0k8v3w9m2p1n4q7r --lane core:refactor-auth" }])
 )
 
 const verify = Command.make(
@@ -137,6 +160,7 @@ export const session = Command.make("session").pipe(
     events,
     resume,
     cores,
+    context,
     inject,
     compact,
     stop,

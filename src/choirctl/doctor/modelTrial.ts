@@ -14,7 +14,10 @@ import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
 import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
 
 /** A model's entry in config.json, or the part that the wizard has asked for. */
-export type TriedModel = (Pick<Model, "endpoint" | "model"> & Partial<Pick<Model, "api" | "provider">>) | Model
+export type TriedModel =
+  | (Pick<Model, "endpoint" | "model"> &
+      Partial<Pick<Model, "api" | "provider">> & { readonly price?: Model["price"] | undefined })
+  | Model
 
 /** How a trial went. */
 export interface Tried {
@@ -90,10 +93,12 @@ const BARE = {
   fallback: []
 } as const
 
-const entryOf = (model: TriedModel): Model =>
-  "request_template" in model
-    ? model
-    : { ...BARE, ...model, request_template: (model.api ?? "chat") === "chat" ? { max_tokens: null } : {} }
+const entryOf = (model: TriedModel): Model => {
+  if ("request_template" in model) return model
+  const { price, ...named } = model
+  const request_template = (model.api ?? "chat") === "chat" ? { max_tokens: null } : {}
+  return { ...BARE, ...named, ...(price === undefined ? {} : { price }), request_template }
+}
 
 const noTools = (model: string, said: string) =>
   new TrialFailed({
@@ -128,7 +133,7 @@ const refusal = (model: Model, answer: TrialAnswer, key: string | undefined): Tr
     return failed(
       "address",
       `${host} has nothing at ${model.endpoint} (404): the address may be wrong`,
-      `Check the address, which usually ends in /v1, and then the model's name ${model.model}`
+      `Check the address, which usually ends in /v1; for another API than that of ${CODECS[model.api].path}, end it with the path of a request, such as /v1/messages`
     )
   if (status === 404)
     return failed(

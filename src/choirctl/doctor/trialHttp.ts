@@ -1,6 +1,7 @@
 /** One small request to an external service, as the trials of the wizard and `choirctl doctor` send it. */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 
 /** How long a service may take for the whole of an answer. */
 const TRIAL_MS_MAX = 60_000
@@ -91,30 +92,8 @@ export const ask = Effect.fn("trialHttp.ask")(function* (url: string, init: Requ
   })
 })
 
-const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json)))
-
-/** The keys under which services say what is wrong, and the objects around them. */
-const MESSAGE_KEYS = ["error", "message", "detail", "description"]
-const MESSAGE_DEPTH_MAX = 3
-
-const messageIn = (value: Schema.Json | undefined, depth: number): string | undefined => {
-  if (typeof value === "string") return depth === 0 ? undefined : value
-  if (Array.isArray(value)) return messageIn(value[0], depth)
-  if (typeof value !== "object" || value === null || depth === MESSAGE_DEPTH_MAX) return undefined
-  const fields = new Map<string, Schema.Json>(Object.entries(value))
-  for (const key of MESSAGE_KEYS) {
-    const found = messageIn(fields.get(key), depth + 1)
-    if (found !== undefined) return found
-  }
-  return undefined
-}
-
 /** The service's description of the error; empty for a document without one. */
-const wordsOf = (text: string): string =>
-  Option.match(decodeObject(text), {
-    onNone: () => (/^\s*[[{]/u.test(text) ? "" : text),
-    onSome: (found) => messageIn(found, 0) ?? ""
-  })
+const wordsOf = (text: string): string => errorMessage(text) ?? (/^\s*[[{]/u.test(text) ? "" : text)
 
 /** The service's own words in one short line, without the secret that it may echo. */
 export const quoted = ({ text }: TrialAnswer, secret: string | undefined): string => {

@@ -2,6 +2,7 @@
 import { join } from "node:path"
 import { Effect, FileSystem, JsonSchema, type Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
+import type { ModelApi } from "#schema/Continuation.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { configError } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
@@ -14,7 +15,8 @@ import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { fileText, homePlace, secretsPath, writePrivate } from "./homeFiles.ts"
-import { knownPrice, type Price } from "./knownPrices.ts"
+import { knownModel, knownPrice, type Price } from "./knownModels.ts"
+import type { Provider } from "./providers.ts"
 import { GLOBAL_STARTER } from "./repositories.ts"
 import { addSecrets } from "./secretsFile.ts"
 import { removeDraft } from "./setupDraft.ts"
@@ -33,8 +35,9 @@ export const configSchema: Readonly<Record<string, unknown>> = {
 /** The operator's answers. A key is undefined when it is set later. */
 export interface Setup {
   readonly model: {
-    readonly provider: string
+    readonly provider: Provider
     readonly endpoint: string
+    readonly api: ModelApi
     readonly name: string
     readonly secret: string | undefined
     /** A key that is not in secrets.json yet. */
@@ -69,14 +72,19 @@ export const TELEGRAM_SECRET = "telegram-token"
 const OWNER_FOLDER = 0o700
 
 /** The model of a new home and, where one was named, its fallback at the same endpoint and with the same key. */
-export const modelsOf = ({ endpoint, fallback, name, price, provider, secret }: Setup["model"]) => {
-  const entry = (name: string, price: Price | undefined) => ({
-    provider,
-    model: name,
-    endpoint,
-    ...(secret === undefined ? {} : { secret }),
-    ...(price === undefined ? {} : { price })
-  })
+export const modelsOf = ({ api, endpoint, fallback, name, price, provider, secret }: Setup["model"]) => {
+  const entry = (name: string, price: Price | undefined) => {
+    const known = provider === "offline" ? undefined : knownModel(provider, name)
+    return {
+      provider,
+      model: name,
+      endpoint,
+      ...(api === "chat" ? {} : { api }),
+      ...(secret === undefined ? {} : { secret }),
+      ...(known === undefined ? {} : { max_tokens: known.max_tokens, context_window: known.context_window }),
+      ...(price === undefined ? {} : { price })
+    }
+  }
   const main = entry(name, price)
   if (fallback === undefined) return { main }
   const second = entry(fallback, fallback === name ? price : knownPrice(provider, fallback))

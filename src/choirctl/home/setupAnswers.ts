@@ -1,13 +1,15 @@
-/** The models that `choirctl init` offers, and the answers that its flags give. */
-
+/** The answers that the flags of `choirctl init` give, and what is wrong with one. */
+import type { ModelApi } from "#schema/Continuation.ts"
 import type { Setup } from "./initHome.ts"
-import type { Price } from "./knownPrices.ts"
+import type { Price } from "./knownModels.ts"
+import { presetOf, type Provider } from "./providers.ts"
 
 /** The answers that the flags of `choirctl init` give, so that nobody is asked for them. */
 export interface Given {
   readonly provider: Provider | undefined
   readonly endpoint: string | undefined
   readonly name: string | undefined
+  readonly api?: ModelApi | undefined
   readonly fallback?: string | undefined
   readonly price: Price | undefined
   readonly telegram_user_id: string | undefined
@@ -19,36 +21,6 @@ export interface Given {
 /** A Telegram user id, as @userinfobot tells it. */
 export const isTelegramId = (text: string): boolean => /^[1-9][0-9]{0,15}$/u.test(text)
 
-/** The provider of a model, as its question and flag name it. */
-export const PROVIDERS = ["offline", "openrouter", "openai", "other"] as const
-export type Provider = (typeof PROVIDERS)[number]
-
-/** The providers in the words of the wizard. */
-export const PROVIDER_TITLES: Readonly<Record<Provider, string>> = {
-  offline: "the offline model: no key, follows plain instructions only",
-  openrouter: "OpenRouter",
-  openai: "OpenAI",
-  other: "another OpenAI-compatible API"
-}
-
-/** A model name that each provider knows. */
-export const MODEL_EXAMPLES: Readonly<Record<Provider, string>> = {
-  offline: "offline-model",
-  openrouter: "anthropic/claude-sonnet-4",
-  openai: "gpt-4.1",
-  other: "llama3.1"
-}
-
-/** Where choird serves the offline model when nothing else is said. */
-const OFFLINE_ENDPOINT = "http://127.0.0.1:9411/v1"
-const OFFLINE_MODEL = "offline-model"
-
-const ENDPOINTS: Readonly<Partial<Record<Provider, string>>> = {
-  offline: OFFLINE_ENDPOINT,
-  openrouter: "https://openrouter.ai/api/v1",
-  openai: "https://api.openai.com/v1"
-}
-
 export interface ModelAnswers {
   readonly provider: Provider
   readonly endpoint: string | undefined
@@ -57,12 +29,13 @@ export interface ModelAnswers {
 
 /** The endpoint and the model of a choice as far as they are known. */
 export const known = ({ endpoint, name, provider }: ModelAnswers) => ({
-  endpoint: endpoint ?? ENDPOINTS[provider],
-  name: name ?? (provider === "offline" ? OFFLINE_MODEL : undefined)
+  endpoint: endpoint ?? presetOf(provider).endpoint,
+  name: name ?? (provider === "offline" ? presetOf(provider).model : undefined)
 })
 
 /** Whether the provider asks for a key; that of an endpoint of one's own may be left out. */
-export const takesKey = (provider: Provider): boolean => provider !== "offline"
+export const takesKey = (provider: Provider): boolean => presetOf(provider).key !== "none"
+export const needsKey = (provider: Provider): boolean => presetOf(provider).key === "needed"
 
 /** The name of the secret that holds the key. */
 export const keyName = (provider: Provider): string => `${provider}-key`
@@ -75,7 +48,7 @@ export const addressProblem = (text: string): string | undefined =>
 
 /** Why a text is not the name of a model. */
 export const nameProblem = (provider: Provider, text: string): string | undefined => {
-  if (/^https?:/iu.test(text)) return `This is an address. Enter the model's name, such as ${MODEL_EXAMPLES[provider]}`
-  if (/\s/u.test(text)) return `A model name has no spaces. Enter one such as ${MODEL_EXAMPLES[provider]}`
-  return text === "" ? `Enter the provider's name of the model, such as ${MODEL_EXAMPLES[provider]}` : undefined
+  if (/^https?:/iu.test(text)) return `This is an address. Enter the model's name, such as ${presetOf(provider).model}`
+  if (/\s/u.test(text)) return `A model name has no spaces. Enter one such as ${presetOf(provider).model}`
+  return text === "" ? `Enter the provider's name of the model, such as ${presetOf(provider).model}` : undefined
 }

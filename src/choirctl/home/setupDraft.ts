@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
 import type { CommandFailed } from "#src/choirctl/terminal/failure.ts"
 import { fileText, writePrivate } from "./homeFiles.ts"
-import { PROVIDERS } from "./setupAnswers.ts"
+import { PROVIDERS } from "./providers.ts"
 
 /** The answers so far. */
 export const Answers = Schema.Struct({
@@ -15,7 +15,16 @@ export const Answers = Schema.Struct({
   /** Whether the model passed its trial, or is to be kept although it did not. */
   model_accepted: Schema.optionalKey(Schema.Boolean),
   /** Null where it is unknown. */
-  price: Schema.optionalKey(Schema.NullOr(Schema.Struct({ input: Schema.Finite, output: Schema.Finite }))),
+  price: Schema.optionalKey(
+    Schema.NullOr(
+      Schema.Struct({
+        input: Schema.Finite,
+        output: Schema.Finite,
+        cache_read: Schema.optionalKey(Schema.Finite),
+        cache_write: Schema.optionalKey(Schema.Finite)
+      })
+    )
+  ),
   /** Empty without Telegram. */
   telegram_user_id: Schema.optionalKey(Schema.String),
   bot_accepted: Schema.optionalKey(Schema.Boolean),

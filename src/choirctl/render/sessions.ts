@@ -1,18 +1,14 @@
 /** Sessions, their events and their proof for people. */
-import { type ChoirEvent, isKnownEvent, type OpaqueEvent } from "#schema/Event.ts"
-import type { LogLine } from "#schema/SessionsApi.ts"
-import {
-  type CoreSummary,
-  isPrintedEvent,
-  type SessionSummary,
-  type SignalSummary,
-  type Verification
-} from "#schema/SessionsApi.ts"
+import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
+import { type CoreSummary, type SessionSummary, type SignalSummary, type Verification } from "#schema/SessionsApi.ts"
 import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionDetail } from "#schema/SessionsApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
+import type { PromptContext } from "#schema/PromptContext.ts"
 import { ago, paint, type Paint, safeLine, safeText, table } from "#src/choirctl/terminal/text.ts"
-import { reportLine } from "#src/shared/session/reported.ts"
+import { contextLine, contextShares } from "#src/shared/session/contextShares.ts"
+import { jobLines } from "#src/shared/session/jobText.ts"
+import type { PrintedLine } from "./printedEvent.ts"
 
 /** A session's bindings by kind, with all DMs under `dm`. */
 export const bindingEntries = (
@@ -21,12 +17,6 @@ export const bindingEntries = (
   const { dms: _, ...single } = bindings
   return Object.entries(single).map(([kind, name]) => [kind, kind === "dm" ? boundDms(bindings) : [name]])
 }
-
-/** The pinned line of `session events`: the fields of the event, verbatim, and the digest. */
-type PrintedLine = (ChoirEvent | OpaqueEvent) & { readonly hash: string }
-
-export const printedEvent = (line: LogLine): PrintedLine =>
-  isPrintedEvent(line) ? { ...line.event, hash: line.hash } : { ...line.opaque, hash: line.hash }
 
 const STYLES: Readonly<Record<SessionStatus, Paint>> = {
   active: "green",
@@ -86,23 +76,25 @@ export const sessionText = (detail: SessionDetail, now_ms: number, color: boolea
   ].join("\n")
 }
 
-/** Of what a job said last, what the table of jobs shows; --json has all of it. */
-const REPORT_CHARS_SHOWN = 160
-
-export const coreTable = (rows: ReadonlyArray<CoreSummary>, now_ms: number, color: boolean): string =>
+/** The running jobs, each with its task, its plan and its work. */
+export const coreList = (rows: ReadonlyArray<CoreSummary>): string =>
   rows.length === 0
     ? "no core jobs are running"
-    : table(
-        ["JOB", "STATE", "STEP", "STARTED", "REPORT"],
-        rows.map(({ job_name, report, started_at, state, step }) => [
-          job_name,
-          state,
-          String(step),
-          ago(started_at, now_ms),
-          report === undefined ? "" : safeLine(reportLine(report)).slice(0, REPORT_CHARS_SHOWN)
-        ]),
-        color
-      )
+    : rows.map((row) => jobLines(row).map(safeText).join("\n")).join("\n\n")
+
+/** A prompt part by part, and the shares of its kinds of parts at the end, where a person looks first. */
+export const contextText = (context: PromptContext, color: boolean): string =>
+  [
+    ...context.parts.map(
+      ({ kind, text, tokens }) => `${paint(color, "bold", `${kind}, ${tokens} tokens`)}\n${safeText(text)}\n`
+    ),
+    safeLine(contextLine(context)),
+    table(
+      ["PART", "COUNT", "TOKENS"],
+      contextShares(context).map(({ name, parts, tokens }) => [name, String(parts), String(tokens)]),
+      color
+    )
+  ].join("\n")
 
 /** The outcome of a signal, with the event that completed it if that was waited for. */
 const signalLine = ({ refused, rev, signal_id }: SignalSummary, asked: string, done: string): string => {
@@ -169,7 +161,7 @@ const summary = (event: ChoirEvent): string => {
     case "SkillTransitionCommitted":
       return `${event.payload.skill}: ${event.payload.from} to ${event.payload.to} on ${event.payload.on}`
     case "AgentMessage":
-      return `${event.payload.kind}: ${event.payload.text ?? event.payload.file?.as ?? ""}`
+      return `${event.payload.kind}: ${event.payload.text ?? event.payload.file?.as ?? ""} ${event.payload.facts ?? ""}`
     case "CompactionCommitted":
       return `up to revision ${event.payload.boundary_rev}`
   }

@@ -4,12 +4,14 @@ import { RuntimeConfig } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { askEngine, whyNoDocker } from "#src/choirctl/doctor/dockerTrials.ts"
 import { sandboxFix, trySandbox } from "#src/choirctl/doctor/doctorTrials.ts"
-import { tryModel } from "#src/choirctl/doctor/modelTrial.ts"
+import { triedWords, tryModel } from "#src/choirctl/doctor/modelTrial.ts"
 import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/serviceTrials.ts"
 import { type Setup, TELEGRAM_SECRET } from "#src/choirctl/home/initHome.ts"
-import { knownPrice } from "#src/choirctl/home/knownPrices.ts"
+import { knownPrice } from "#src/choirctl/home/knownModels.ts"
+import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
+import { apiAt, type Provider } from "#src/choirctl/home/providers.ts"
 import { secretValue, setSecret } from "#src/choirctl/home/secretsFile.ts"
-import { type Given, keyName, known, type Provider, takesKey } from "#src/choirctl/home/setupAnswers.ts"
+import { type Given, keyName, known, needsKey, takesKey } from "#src/choirctl/home/setupAnswers.ts"
 import { type Answers, openDraft, type SetupDraft } from "#src/choirctl/home/setupDraft.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { withProgress } from "#src/choirctl/terminal/print.ts"
@@ -56,16 +58,17 @@ const answered = Effect.fnUntraced(function* <K extends keyof Answers, E, R>(
   return answer
 })
 
-const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft) {
+const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
   const screen = yield* Screen
   for (;;) {
     const provider = yield* answered(draft, "provider", askProvider)
     const preset = known({ provider, endpoint: undefined, name: undefined })
-    const endpoint = yield* answered(
+    const typed = yield* answered(
       draft,
       "endpoint",
-      preset.endpoint === undefined ? askEndpoint : Effect.succeed(preset.endpoint)
+      preset.endpoint === undefined ? askEndpoint(provider) : Effect.succeed(preset.endpoint)
     )
+    const endpoint = apiAddress(typed)
     const name = yield* answered(
       draft,
       "name",
@@ -73,8 +76,8 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
     )
     const secret = SecretName.make(keyName(provider))
     if (takesKey(provider) && draft.answers().key_asked !== true) {
-      const typed = yield* askKey(provider)
-      if (typed !== undefined) yield* setSecret(home, secret, typed)
+      const key = yield* askKey(provider)
+      if (key !== undefined) yield* setSecret(home, secret, key)
       yield* draft.keep({ key_asked: true })
     }
     const key = takesKey(provider) ? yield* secretValue(home, secret) : undefined
@@ -85,18 +88,22 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
       yield* draft.forget("endpoint", "key_asked")
       continue
     }
-    const model = { provider, endpoint, name, secret: key === undefined ? undefined : secret, key: undefined }
+    const api = given.api ?? apiNamedBy(typed) ?? apiAt(provider, endpoint)
+    const model = { provider, endpoint, api, name, secret: key === undefined ? undefined : secret, key: undefined }
     // choird serves the offline model itself, and does not run yet.
     if (provider === "offline" || draft.answers().model_accepted === true) return model
-    if (key === undefined && provider !== "other") {
+    if (key === undefined && needsKey(provider)) {
       yield* screen.note(
         `The model was not tested because its key is missing. Set it later: choirctl secret set ${secret}`
       )
       return { ...model, secret }
     }
-    const tried = yield* Effect.result(tryModel({ endpoint, model: name }, key).pipe(withProgress(`asking ${name}`)))
+    const price = given.price ?? knownPrice(provider, name)
+    const tried = yield* Effect.result(
+      tryModel({ api, endpoint, model: name, provider, price }, key).pipe(withProgress(`asking ${name}`))
+    )
     if (tried._tag === "Success") {
-      yield* screen.note(`${name} works: it called a tool after ${(tried.success.took_ms / 1000).toFixed(1)} s`)
+      yield* screen.note(`It works: ${triedWords(name, tried.success)}`)
       yield* draft.keep({ model_accepted: true })
       return model
     }
@@ -214,7 +221,7 @@ export const askSetup = Effect.fn("wizard.ask")(
     const draft = yield* openDraft(home)
     yield* resume(draft)
     yield* takeFlags(draft, given)
-    const model = yield* modelQuestions(home, draft)
+    const model = yield* modelQuestions(home, draft, given)
     const price = yield* priceQuestion(draft, given, model.provider, model.name)
     const telegram = yield* telegramQuestions(home, draft, given)
     const runtime = yield* runtimeQuestion(draft, given, model.endpoint)

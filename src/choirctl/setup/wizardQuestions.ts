@@ -3,18 +3,10 @@ import { Effect, Redacted } from "effect"
 import { Prompt } from "effect/cli"
 import { looksLikeToken } from "#src/choirctl/doctor/serviceTrials.ts"
 import type { Obstacle, TrialFailed } from "#src/choirctl/doctor/trialHttp.ts"
-import { parsePrice, type Price, PRICES_AS_OF } from "#src/choirctl/home/knownPrices.ts"
-import {
-  addressProblem,
-  isTelegramId,
-  MODEL_EXAMPLES,
-  nameProblem,
-  type Provider,
-  PROVIDER_TITLES,
-  PROVIDERS
-} from "#src/choirctl/home/setupAnswers.ts"
+import { parsePrice, type Price, PRICES_AS_OF } from "#src/choirctl/home/knownModels.ts"
+import { hasOwnAddress, LOCAL_ENDPOINT, presetOf, type Provider, PROVIDERS } from "#src/choirctl/home/providers.ts"
+import { addressProblem, isTelegramId, nameProblem, needsKey } from "#src/choirctl/home/setupAnswers.ts"
 import { askPerson } from "#src/choirctl/terminal/questions.ts"
-import { apiAddress } from "#src/shared/wire/apiAddress.ts"
 
 const checked = (fits: (text: string) => boolean, problem: string) => (text: string) =>
   fits(text.trim()) ? Effect.succeed(text.trim()) : Effect.fail(problem)
@@ -32,21 +24,32 @@ export const askResume = askPerson(
 export const askProvider = askPerson(
   Prompt.Select({
     message: "Which model do you want to use?",
-    choices: PROVIDERS.map((value) => ({ title: PROVIDER_TITLES[value], value }))
+    choices: PROVIDERS.map((value) => ({ title: presetOf(value).title, value }))
   })
 )
 
-export const askEndpoint = askPerson(
-  Prompt.String({ message: "Address of the API, usually ending in /v1", validate: without(addressProblem) })
-).pipe(Effect.map(apiAddress))
-
-export const askName = (provider: Provider) =>
-  askPerson(
+/** The address as it was typed: its path may name the API. */
+export const askEndpoint = (provider: Provider) => {
+  const usual = provider === "local" ? LOCAL_ENDPOINT : undefined
+  return askPerson(
     Prompt.String({
-      message: `Model name, such as ${MODEL_EXAMPLES[provider]}`,
-      validate: without((text) => nameProblem(provider, text))
+      message: `Address of the API, usually ending in /v1${usual === undefined ? "" : ` (Enter: ${usual})`}`,
+      validate: without((text) => (text === "" && usual !== undefined ? undefined : addressProblem(text)))
     })
-  )
+  ).pipe(Effect.map((text) => (text === "" ? (usual ?? text) : text)))
+}
+
+/** Only at a provider that is known may the name be left to Choir. */
+export const askName = (provider: Provider) => {
+  const { model } = presetOf(provider)
+  const usual = hasOwnAddress(provider) ? undefined : model
+  return askPerson(
+    Prompt.String({
+      message: usual === undefined ? `Model name, such as ${model}` : `Model name (Enter: ${usual})`,
+      validate: without((text) => (text === "" && usual !== undefined ? undefined : nameProblem(provider, text)))
+    })
+  ).pipe(Effect.map((text) => (text === "" ? (usual ?? text) : text)))
+}
 
 export const askPrice = (price: Price | undefined) => {
   const fallback = price === undefined ? "unknown" : `${price.input}/${price.output}, published in ${PRICES_AS_OF}`
@@ -79,9 +82,9 @@ const askSecret = (message: string, validate: (value: string) => Effect.Effect<s
 
 export const askKey = (provider: Provider) =>
   askSecret(
-    provider === "other"
-      ? "API key, if the API needs one (Enter: no key)"
-      : `API key from ${PROVIDER_TITLES[provider]} (Enter: set it later)`
+    needsKey(provider)
+      ? `API key from ${presetOf(provider).title.replace(/:.*$/u, "")} (Enter: set it later)`
+      : "API key, if the API needs one (Enter: no key)"
   )
 
 export const askToken = askSecret(
@@ -119,7 +122,9 @@ const BEST: Readonly<Record<Obstacle, Next>> = {
  * the one that most likely helps. Only the address of another API is a person's to choose.
  */
 export const waysOn = (provider: Provider, obstacle: Obstacle) => {
-  const ways = (Object.keys(NEXT_TITLES) as Array<Next>).filter((next) => next !== "endpoint" || provider === "other")
+  const ways = (Object.keys(NEXT_TITLES) as Array<Next>).filter(
+    (next) => next !== "endpoint" || hasOwnAddress(provider)
+  )
   return { ways, best: ways.includes(BEST[obstacle]) ? BEST[obstacle] : "again" }
 }
 

@@ -82,6 +82,7 @@ export const fromSteeringRefused = ({ hint, kind, reason }: SteeringRefused): Ap
     case "SIGNALS_FULL":
       return new TooMany({ error: { ...detail(kind, reason, hint), retry_after_ms: SIGNALS_FULL_RETRY_MS } })
     case "JOB_AMBIGUOUS":
+    case "NO_QUESTION":
     case "NOTHING_RUNS":
     case "NOT_RUNNING":
     case "NEWER_EVENTS":

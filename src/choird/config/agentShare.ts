@@ -36,6 +36,7 @@ export const agentConfig = (
     ...(repo === undefined ? {} : { repo }),
     budgets: config.budgets,
     memory: config.memory,
+    jobs: config.jobs,
     approvals: config.approvals,
     heartbeat_interval_ms: config.heartbeat_interval_ms,
     crash_detection_threshold_ms: config.crash_detection_threshold_ms,

@@ -1,22 +1,23 @@
 /** The execution of a chat's commands, with answers in words for a person. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { Budgets } from "#schema/Config.ts"
-import type { CoreReport } from "#schema/Core.ts"
-import type { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
+import { type AgentId, EDGE, type ResourceName } from "#schema/Ids.ts"
+import type { PromptContext } from "#schema/PromptContext.ts"
+import type { CoreSummary } from "#schema/SessionsApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { summaryOf } from "#src/choird/sessions/jobSummaries.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
-import { reportLine } from "#src/shared/session/reported.ts"
+import { contextLine, contextShares } from "#src/shared/session/contextShares.ts"
+import { jobLines } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 import type { Command } from "./readCommand.ts"
-
-/** Characters of a job's latest words that the list of jobs shows in a chat. */
-const CHAT_REPORT_CHARS_MAX = 300
 
 /** The person who typed it, and the identity by which a repetition is the same request. */
 export interface Speaker {
@@ -49,13 +50,6 @@ const notice = (...lines: ReadonlyArray<string>): Answer => ({ kind: "notice", t
 const refusal = (text: string): Answer => ({ kind: "refusal", text })
 
 const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
-
-/** `CORE_WAITING_TOOL` as a person reads it. */
-const stateWords = (state: string) =>
-  state
-    .replace(/^[A-Z]+_/u, "")
-    .toLowerCase()
-    .replaceAll("_", " ")
 
 /** The activity of edge. A call that waits for a person gets its own line, unless another turn runs meanwhile. */
 const activityText = (state: SessionState, edge_waits: boolean): ReadonlyArray<string> => {
@@ -96,22 +90,25 @@ const statusText = (
   )
 }
 
-const coresText = (state: SessionState | undefined, reports: ReadonlyMap<JobName, CoreReport>): Answer => {
-  const cores = [...(state?.cores.values() ?? [])]
-  if (cores.length === 0) return notice("No job runs.")
-  return notice(
-    ...cores.map(({ job_name, state, step }) => {
-      const report = reports.get(job_name)
-      const said = report === undefined ? "" : `; ${reportLine(report).slice(0, CHAT_REPORT_CHARS_MAX).toWellFormed()}`
-      return `${job_name}: ${stateWords(state)}, step ${step}${said}`
-    })
-  )
-}
+const coresText = (jobs: ReadonlyArray<CoreSummary>): Answer =>
+  jobs.length === 0 ? notice("No job runs.") : notice(...jobs.flatMap(jobLines))
 
-const orderOf = (command: Extract<Command, { readonly type: "inject" | "compact" | "cancel" | "stop" }>): Order => {
+const contextAnswer = (context: PromptContext): Answer =>
+  notice(
+    sentence(contextLine(context)),
+    ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens} tokens`)
+  )
+
+const orderOf = (
+  command: Extract<Command, { readonly type: "inject" | "answer" | "compact" | "cancel" | "stop" }>
+): Order => {
   switch (command.type) {
     case "inject":
       return { type: "Inject", content: command.content }
+    case "answer": {
+      const { content, job_name } = command
+      return { type: "Answer", content, ...(job_name === undefined ? {} : { job_name }) }
+    }
     case "compact":
       return { type: "Compact" }
     case "stop":
@@ -121,16 +118,11 @@ const orderOf = (command: Extract<Command, { readonly type: "inject" | "compact"
   }
 }
 
-const make = Effect.fnUntraced(function* () {
-  const audit = yield* Audit
-  const config = yield* ConfigStore
-  const decisions = yield* makeChatDecisions
+/** An agent with the state of its session, as far as it has one. */
+const makeLook = Effect.gen(function* () {
   const events = yield* EventStore
   const lifecycle = yield* Lifecycle
-  const models = yield* Models
-  const steering = yield* Steering
-
-  const look = Effect.fnUntraced(function* (agent_id: AgentId) {
+  return Effect.fnUntraced(function* (agent_id: AgentId) {
     const view = yield* Effect.orDie(lifecycle.view(agent_id))
     const state =
       view.session_id === null
@@ -138,6 +130,18 @@ const make = Effect.fnUntraced(function* () {
         : Option.getOrUndefined(yield* Effect.option(databaseDefect(events.state(view.session_id))))
     return { view, state }
   })
+})
+
+const make = Effect.fnUntraced(function* () {
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  const contexts = yield* Contexts
+  const decisions = yield* makeChatDecisions
+  const events = yield* EventStore
+  const models = yield* Models
+  const steering = yield* Steering
+
+  const look = yield* makeLook
 
   const steer = Effect.fnUntraced(function* (order: Order, { agent_id, gateway, request_id }: Speaker) {
     const { state, view } = yield* look(agent_id)
@@ -152,12 +156,13 @@ const make = Effect.fnUntraced(function* () {
     if (ordered._tag === "Failure") {
       const { failure } = ordered
       if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS") return notice("Nothing is running.")
-      const isCancel = order.type === "CancelCore" || order.type === "Cancel"
-      return refusal(`${sentence(failure.message)}${isCancel ? ` ${sentence(failure.hint)}` : ""}`)
+      const namesJobs = order.type === "CancelCore" || order.type === "Cancel" || order.type === "Answer"
+      return refusal(`${sentence(failure.message)}${namesJobs ? ` ${sentence(failure.hint)}` : ""}`)
     }
     const { wish } = ordered.success
     switch (wish.type) {
       case "Inject":
+        if (wish.job_name !== undefined) return notice(`Passed on to ${wish.job_name}.`)
         return notice(
           state?.edge.state === "EDGE_IDLE"
             ? "Noted. Nothing is open, so it is read with your next message."
@@ -190,13 +195,22 @@ const make = Effect.fnUntraced(function* () {
           return yield* decisions.decide(command, speaker)
         case "cores": {
           const { state, view } = yield* look(speaker.agent_id)
-          const said =
-            state === undefined || view.session_id === null
-              ? new Map<JobName, CoreReport>()
-              : yield* databaseDefect(events.reports(view.session_id, state))
-          return coresText(state, said)
+          if (state === undefined || view.session_id === null) return coresText([])
+          const words = yield* databaseDefect(events.jobWords(view.session_id, state))
+          const now_ms = yield* Clock.currentTimeMillis
+          return coresText([...state.cores.values()].map((core) => summaryOf(core, words.get(core.job_name), now_ms)))
+        }
+        case "context": {
+          const { view } = yield* look(speaker.agent_id)
+          return view.session_id === null
+            ? refusal("There is no conversation at the moment.")
+            : yield* Effect.match(contexts.ask(view.session_id, EDGE), {
+                onFailure: ({ message }) => refusal(sentence(message)),
+                onSuccess: contextAnswer
+              })
         }
         case "inject":
+        case "answer":
         case "compact":
         case "cancel":
         case "stop":

@@ -106,6 +106,29 @@ const make = Effect.fnUntraced(function* () {
   const refused = yield* makeRefused
   const store = yield* makeStore
   const tell = yield* makeTell
+  const scope = yield* Effect.scope
+  const asked = new Set<AgentId>()
+
+  const run = Effect.fnUntraced(function* (
+    gateway: ResourceName,
+    { id }: Pick<Arrival, "id">,
+    { agent_id, command, dm }: Extract<Route, { readonly type: "command" }>
+  ) {
+    const answer = yield* commands.run(command, { agent_id, gateway, dm, request_id: id })
+    yield* tell(gateway, { id }, { agent_id, dm, ...answer })
+  })
+
+  /** Runs a command that the agent itself answers, or never does: nobody else's messages wait for it. One at a time is enough. */
+  const runAside = Effect.fnUntraced(function* (...command: Parameters<typeof run>) {
+    const [, , { agent_id }] = command
+    if (asked.has(agent_id)) return
+    asked.add(agent_id)
+    yield* run(...command).pipe(
+      Effect.catchCause((cause) => Effect.logWarning("a command was not answered", cause)),
+      Effect.ensuring(Effect.sync(() => asked.delete(agent_id))),
+      Effect.forkIn(scope)
+    )
+  })
 
   const receive = Effect.fn("Gateways.receive")(function* (gateway: ResourceName, arrivals: ReadonlyArray<Arrival>) {
     const { config: running } = yield* config.current
@@ -134,9 +157,7 @@ const make = Effect.fnUntraced(function* () {
           // The messages before the command come before it.
           yield* store(gateway, messages)
           messages = []
-          const { agent_id, dm } = to
-          const answer = yield* commands.run(to.command, { agent_id, gateway, dm, request_id: id })
-          yield* tell(gateway, arrival, { ...to, ...answer })
+          yield* to.command.type === "context" ? runAside(gateway, arrival, to) : run(gateway, arrival, to)
         }
       }
     }

@@ -52,6 +52,7 @@ export class Presence extends Context.Service<
           Effect.sync(() => {
             for (const event of news) {
               if (event.event_type !== "AgentMessage" || event.payload.in_reply_to === undefined) continue
+              if (event.payload.kind === "notice") continue
               open.delete(event.payload.in_reply_to)
               answered.add(event.payload.in_reply_to)
               forgetOldest(answered)

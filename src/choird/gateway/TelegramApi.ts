@@ -62,9 +62,21 @@ const PrivateMessage = Schema.Struct({
   from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) }),
   text: Schema.optionalKey(Schema.String),
   forward_origin: Schema.optionalKey(Schema.Unknown),
-  via_bot: Schema.optionalKey(Schema.Unknown)
+  via_bot: Schema.optionalKey(Schema.Unknown),
+  reply_to_message: Schema.optionalKey(Schema.Unknown)
 })
 const decodeMessage = Schema.decodeUnknownOption(PrivateMessage)
+/** A message of the bot's own that a person replies to. */
+const OwnMessage = Schema.Struct({
+  from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(true) }),
+  text: Schema.String
+})
+const decodeOwn = Schema.decodeUnknownOption(OwnMessage)
+
+const repliesTo = (bot_id: string, reply: unknown): Pick<Arrival, "replies_to"> => {
+  const own = decodeOwn(reply)
+  return own._tag === "Some" && String(own.value.from.id) === bot_id ? { replies_to: own.value.text } : {}
+}
 
 /** The id of a bot is the public part of its token; it keeps the ids of two bots behind one gateway apart. */
 const botId = (token: Redacted.Redacted) => /^\d{1,20}/u.exec(Redacted.value(token))?.[0] ?? "bot"
@@ -76,9 +88,11 @@ export const readUpdates = (bot_id: string, updates: unknown): Batch | undefined
   const arrivals = decoded.value.flatMap(({ message, update_id }): ReadonlyArray<Arrival> => {
     const found = decodeMessage(message)
     if (found._tag === "None" || found.value.chat.id !== found.value.from.id) return []
-    const { forward_origin, from, text, via_bot } = found.value
+    const { forward_origin, from, reply_to_message, text, via_bot } = found.value
     const forwarded = forward_origin !== undefined || via_bot !== undefined
-    return [{ id: `${bot_id}:${update_id}`, user_id: String(from.id), text, ...(forwarded ? { forwarded } : {}) }]
+    const id = `${bot_id}:${update_id}`
+    const replied = repliesTo(bot_id, reply_to_message)
+    return [{ id, user_id: String(from.id), text, ...replied, ...(forwarded ? { forwarded } : {}) }]
   })
   return { update_id: Math.max(0, ...decoded.value.map(({ update_id }) => update_id)), arrivals }
 }

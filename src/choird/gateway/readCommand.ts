@@ -14,10 +14,12 @@ export type Command =
   | Decide
   | { readonly type: "status" }
   | { readonly type: "cores" }
+  | { readonly type: "context" }
   | { readonly type: "stop" }
   | { readonly type: "cancel"; readonly job_name: JobName | undefined }
   | { readonly type: "compact" }
   | { readonly type: "inject"; readonly content: string }
+  | { readonly type: "answer"; readonly content: string; readonly job_name?: JobName }
   | { readonly type: "model" }
   | { readonly type: "set model"; readonly llm: ResourceName }
 
@@ -48,6 +50,11 @@ const decide = (resolution: Decide["resolution"], rest: string): Decide => {
 const COMMANDS: Readonly<Record<string, Entry>> = {
   status: { usage: "", description: "What the agent is doing", read: () => ({ type: "status" }) },
   cores: { usage: "", description: "The jobs that run", read: () => ({ type: "cores" }) },
+  context: {
+    usage: "",
+    description: "What the agent has in mind, and how much room is left",
+    read: () => ({ type: "context" })
+  },
   stop: {
     usage: "",
     description: "Stop what the agent is doing for you now; jobs continue",
@@ -79,6 +86,11 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     usage: " <message>",
     description: "Tell the agent something in the middle of its work",
     read: (rest) => (rest === "" ? undefined : { type: "inject", content: rest })
+  },
+  answer: {
+    usage: " [job] <answer>",
+    description: "Answer a job's question; without a name the only job that asks",
+    read: (rest) => (rest === "" ? undefined : { type: "answer", content: rest })
   },
   compact: {
     usage: "",

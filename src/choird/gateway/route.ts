@@ -1,10 +1,14 @@
 /** The route of a message from outside, from the configuration and the agents' views alone (R46). */
 import type { Config } from "#schema/Config.ts"
-import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { Option, Schema } from "effect"
+import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import { askedJob } from "#src/shared/session/jobText.ts"
 import { isTooLong } from "#src/shared/text/chatText.ts"
 import { type Command, readCommand } from "./readCommand.ts"
+
+const jobName = Schema.decodeUnknownOption(JobName)
 
 /** A message of a person, as far as it could be read. */
 export interface Arrival {
@@ -15,6 +19,8 @@ export interface Arrival {
   readonly text: string | undefined
   /** True if somebody else wrote it: it was forwarded, or another bot made it. */
   readonly forwarded?: boolean
+  /** The message of the bot's own that it replies to. */
+  readonly replies_to?: string
 }
 
 /** The line before a text that is not the person's own. */
@@ -56,7 +62,7 @@ export const route = (
   config: Config,
   views: ReadonlyArray<AgentView>,
   gateway: ResourceName,
-  { forwarded = false, text, user_id }: Pick<Arrival, "forwarded" | "text" | "user_id">
+  { forwarded = false, replies_to, text, user_id }: Omit<Arrival, "id">
 ): Route => {
   const found = Object.entries(config.dms).find(([, dm]) => dm.gateway === gateway && dm.user_id === user_id)
   if (found === undefined) return { type: "stranger" }
@@ -70,6 +76,10 @@ export const route = (
   // A stranger's words are never commands, even if forwarded by a person whom the agent knows.
   if (forwarded) return { type: "message", ...place, text: `${FORWARDED}\n${text}`, forwarded }
   const read = readCommand(text)
+  const asked = replies_to === undefined ? undefined : Option.getOrUndefined(jobName(askedJob(replies_to)))
+  // A reply to a job's question is its answer, as long as the job asks.
+  if (read === undefined && asked !== undefined)
+    return { type: "command", ...place, command: { type: "answer", content: text, job_name: asked } }
   if (read === undefined) return { type: "message", ...place, text }
   return read.type === "say" ? { type: "say", ...place, text: read.text } : { ...read, ...place }
 }

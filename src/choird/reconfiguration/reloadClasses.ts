@@ -33,6 +33,7 @@ export const REACH = {
   agents: "agents",
   budgets: "apply",
   memory: "apply",
+  jobs: "apply",
   approvals: "apply",
   heartbeat_interval_ms: "apply",
   crash_detection_threshold_ms: "apply",

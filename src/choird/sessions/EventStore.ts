@@ -5,7 +5,6 @@
 import { Context, Effect, Layer, Option, PubSub, Schema, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
-import type { CoreReport } from "#schema/Core.ts"
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { type AgentId, type JobName, ResourceName, Rev, type SessionId } from "#schema/Ids.ts"
 import type { LogLine } from "#schema/SessionsApi.ts"
@@ -20,6 +19,7 @@ import { makeNotifier } from "#src/shared/Notifier.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
 import { type ArchiveUnreadable } from "./archivedLog.ts"
 import { type ForgetRefused, forgetPayloads, type Reduction } from "./forgetPayloads.ts"
+import type { JobWords } from "./jobSummaries.ts"
 import { readHead } from "./readLog.ts"
 import { type NewerEvents } from "./newerEvents.ts"
 import { makeSnapshots, SESSION_STATES_MAX } from "./snapshots.ts"
@@ -29,7 +29,7 @@ import {
   firstTail,
   proveState,
   readEvents,
-  readReports,
+  readJobWords,
   readState,
   type SessionUnknown,
   type Tail,
@@ -86,8 +86,8 @@ export class EventStore extends Context.Service<
      * tail, from the oldest revision that it names (docs/protocol.md, Snapshots). Both are at most TAIL_PAGE_BYTES_MAX.
      */
     recovery(session_id: SessionId): Effect.Effect<Tail, SessionUnknown | NewerEvents | DatabaseAway>
-    /** The newest report of each running job of a state. */
-    reports(session_id: SessionId, state: SessionState): Effect.Effect<ReadonlyMap<JobName, CoreReport>, DatabaseAway>
+    /** The task, the reports and the question of each running job of a state. */
+    jobWords(session_id: SessionId, state: SessionState): Effect.Effect<ReadonlyMap<JobName, JobWords>, DatabaseAway>
     /** A page of at most TAIL_PAGE_BYTES_MAX from a revision on, for recovery. */
     tail(session_id: SessionId, from: number): Effect.Effect<Tail, SessionUnknown | NewerEvents | DatabaseAway>
     /** Stored events in order from a revision on, or the last few; with `follow` also those that are appended later. */
@@ -127,7 +127,7 @@ const make = Effect.gen(function* () {
     append: Effect.fn("EventStore.append")(append),
     state: Effect.fn("EventStore.state")(readState, read),
     recovery: Effect.fn("EventStore.recovery")(firstTail, read),
-    reports: Effect.fn("EventStore.reports")(readReports, read),
+    jobWords: Effect.fn("EventStore.jobWords")(readJobWords, read),
     tail: Effect.fn("EventStore.tail")(function* (session_id, from) {
       const { last_rev } = yield* readHead(session_id)
       return yield* tailPage(session_id, from, last_rev)

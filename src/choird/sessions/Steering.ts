@@ -1,6 +1,6 @@
 /**
- * Requests of people to a running session, from the command line and from gateways alike: instructions to edge, the end of a job or of a turn,
- * compaction. Each is checked against the acknowledged events, stored once for its request id, and ends in an event; each request and
+ * Requests of people to a running session, from the command line and from gateways alike: instructions to edge, answers to jobs, the end of a
+ * job or of a turn, compaction. Each is checked against the acknowledged events, stored once for its request id, and ends in an event; each request and
  * each refusal is audited (R77).
  */
 import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
@@ -24,6 +24,7 @@ export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("Stee
     "EMPTY",
     "TOO_LARGE",
     "NO_SUCH_JOB",
+    "NO_QUESTION",
     "JOB_AMBIGUOUS",
     "NOTHING_RUNS",
     "NOT_RUNNING",
@@ -42,6 +43,8 @@ export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("Stee
 /** A person's order. A job that is not named is the only one that runs. `Cancel` ends that job, or the turn when no job runs. */
 export type Order =
   | { readonly type: "Inject"; readonly content: string }
+  /** The answer to a job's question. The job is named, by the first word of the content where it asks one, or the only one that asks. */
+  | { readonly type: "Answer"; readonly content: string; readonly job_name?: JobName }
   | { readonly type: "CancelCore"; readonly job_name?: JobName }
   | { readonly type: "StopTurn" }
   | { readonly type: "Cancel" }
@@ -65,7 +68,10 @@ export interface Ended {
 
 export interface Ordered<T extends Order["type"] = Order["type"]> {
   readonly signal_id: SignalId
-  readonly wish: Extract<Wish, { readonly type: T extends "Cancel" ? "CancelCore" | "StopTurn" : T }>
+  readonly wish: Extract<
+    Wish,
+    { readonly type: T extends "Cancel" ? "CancelCore" | "StopTurn" : T extends "Answer" ? "Inject" : T }
+  >
   /** Null while no event that choird knows of ends it. */
   readonly ended: Ended | null
 }
@@ -92,6 +98,7 @@ const refused = (kind: SteeringRefused["kind"], reason: string, hint: string) =>
 
 const ACTIONS = {
   Inject: "session.inject",
+  Answer: "session.answer",
   CancelCore: "session.cancel",
   Cancel: "session.cancel",
   StopTurn: "session.stop",
@@ -113,6 +120,37 @@ const chosenJob = ({ cores }: SessionState, named: JobName | undefined) => {
     : refused("JOB_AMBIGUOUS", "several jobs run", `name one of: ${names}`)
 }
 
+/** An answer with the job that it is for: jobs that ask at once are told apart by name. */
+const chosenAnswer = (
+  { cores }: SessionState,
+  { content, job_name }: Extract<Order, { type: "Answer" }>
+): Effect.Effect<{ readonly job_name: JobName; readonly content: string }, SteeringRefused> => {
+  const asking = [...cores.values()].flatMap((core) => (core.question === undefined ? [] : [core.job_name]))
+  const hint = `jobs that ask: ${asking.join(", ") || "none"}`
+  const [, word = "", rest = ""] = /^(\S+)\s*([^]*)$/u.exec(content.trim()) ?? []
+  const named = job_name ?? asking.find((name) => name === word)
+  const text = job_name === undefined && named !== undefined ? rest : content.trim()
+  const [only, ...others] = asking
+  const chosen = named ?? (others.length === 0 ? only : undefined)
+  if (chosen === undefined && others.length > 0) return refused("JOB_AMBIGUOUS", "several jobs ask something", hint)
+  const unasked = job_name ?? [...cores.keys()].find((name) => name === word)
+  if (unasked !== undefined && !asking.includes(unasked))
+    return refused("NO_QUESTION", `the job ${unasked} does not wait for an answer`, hint)
+  if (chosen === undefined) return refused("NO_QUESTION", "no job waits for an answer", hint)
+  return text === ""
+    ? refused("EMPTY", "the answer is empty", `say what ${chosen} is to know`)
+    : Effect.succeed({ job_name: chosen, content: text })
+}
+
+const sized = (content: string) =>
+  isTooLong(content)
+    ? refused(
+        "TOO_LARGE",
+        `an instruction may have ${CHAT_TEXT_LIMIT}`,
+        "put the rest into a file of the workspace and name it"
+      )
+    : Effect.succeed(content)
+
 const chosenTurn = (state: SessionState, next: InboxId | undefined) => {
   const turn = turnToStop(state, next)
   return turn === undefined
@@ -132,13 +170,11 @@ const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, n
     case "Inject": {
       const { content } = order
       if (content.trim() === "") return yield* refused("EMPTY", "the instruction is empty", "say what edge is to know")
-      if (isTooLong(content))
-        return yield* refused(
-          "TOO_LARGE",
-          `an instruction may have ${CHAT_TEXT_LIMIT}`,
-          "put the rest into a file of the workspace and name it"
-        )
-      return { type: "Inject", content } satisfies Wish
+      return { type: "Inject", content: yield* sized(content) } satisfies Wish
+    }
+    case "Answer": {
+      const { content, job_name } = yield* chosenAnswer(state, order)
+      return { type: "Inject", content: yield* sized(content), job_name } satisfies Wish
     }
     case "CancelCore":
       return { type: "CancelCore", job_name: yield* chosenJob(state, order.job_name) } satisfies Wish
@@ -154,7 +190,14 @@ const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, n
 const isSame = (order: Order, wish: Wish): boolean => {
   switch (order.type) {
     case "Inject":
-      return wish.type === "Inject" && wish.content === storableJson(order.content)
+      return wish.type === "Inject" && wish.job_name === undefined && wish.content === storableJson(order.content)
+    case "Answer":
+      return (
+        wish.type === "Inject" &&
+        wish.job_name !== undefined &&
+        (order.job_name === undefined || order.job_name === wish.job_name) &&
+        storableJson(order.content).trim().endsWith(wish.content)
+      )
     case "CancelCore":
       return wish.type === "CancelCore" && (order.job_name === undefined || wish.job_name === order.job_name)
     case "StopTurn":
@@ -196,6 +239,8 @@ const auditDetail = (order: Order): Readonly<Record<string, string | number | nu
   switch (order.type) {
     case "Inject":
       return { chars: order.content.length }
+    case "Answer":
+      return { chars: order.content.length, job_name: order.job_name ?? null }
     case "CancelCore":
       return { job_name: order.job_name ?? null }
     case "Compact":
@@ -260,7 +305,7 @@ const make = Effect.fnUntraced(function* () {
             detail: { ...detail, refused: error._tag === "SteeringRefused" ? error.kind : "UNKNOWN_SESSION" }
           })
     )
-    const job = wish.type === "CancelCore" ? { job_name: wish.job_name } : {}
+    const job = "job_name" in wish && wish.job_name !== undefined ? { job_name: wish.job_name } : {}
     const turn = wish.type === "StopTurn" ? wish.turn : {}
     yield* audit.record({ ...entry, detail: { ...detail, ...job, ...turn, signal_id } })
     const ended = request.wait_ms === 0 ? null : yield* outcome(request, signal_id)

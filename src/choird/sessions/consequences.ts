@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import type { AgentId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
 import { rowId } from "#src/shared/rowId.ts"
 
@@ -92,6 +92,21 @@ const placesOf = Effect.fnUntraced(function* (agent_id: AgentId, spoken: Readonl
   return new Map<string, Place>(rows.map(({ dm, gateway, id }) => [id, { dm, gateway }]))
 })
 
+/** The third part of the source of a line on a job names the job. */
+const sourceOf = (session_id: SessionId, { payload: { job, kind }, rev }: Pick<Spoken, "payload" | "rev">) =>
+  `${session_id}:${rev}${kind === "notice" && job !== undefined ? `:${job}` : ""}`
+
+/**
+ * Drops the lines on a job that nobody has read by the time of the next message on it: to a person who comes back after hours only the newest
+ * is of use.
+ */
+const dropLines = Effect.fnUntraced(function* (session_id: SessionId, dm: ResourceName, job: JobName) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`DELETE FROM choir_control.outbox
+    WHERE dm = ${dm} AND delivered_at IS NULL AND failed_at IS NULL AND source = 'event' AND session_id = ${session_id}
+      AND split_part(source_id, ':', 3) = ${job}`
+})
+
 const speak = Effect.fnUntraced(function* (
   config: Config,
   { agent_id, dm, session_id }: Origin,
@@ -105,7 +120,7 @@ const speak = Effect.fnUntraced(function* (
   for (const { payload, rev } of spoken) {
     const in_reply_to = payload.in_reply_to ?? null
     const place = places.get(in_reply_to ?? "") ?? (bound === undefined ? undefined : { dm, gateway: bound.gateway })
-    const source_id = `${session_id}:${rev}`
+    const source_id = sourceOf(session_id, { payload, rev })
     if (place === undefined) yield* Effect.logWarning(`message ${source_id} has nowhere to go: there is no DM ${dm}`)
     else
       messages.push({
@@ -115,9 +130,10 @@ const speak = Effect.fnUntraced(function* (
         agent_id,
         session_id,
         kind: kindOf(payload),
-        text: payload.text,
+        text: payload.facts === undefined ? payload.text : `${payload.text}\n\n${payload.facts}`,
         in_reply_to
       })
+    if (place !== undefined && payload.job !== undefined) yield* dropLines(session_id, place.dm, payload.job)
   }
   yield* insertOutbox(config, messages)
   return [...new Set(messages.map((message) => message.dm))]

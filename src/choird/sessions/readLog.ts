@@ -3,7 +3,7 @@ import { Effect, Option, Result, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Snapshot } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { type JobName, SessionId } from "#schema/Ids.ts"
+import { SessionId } from "#schema/Ids.ts"
 import type { LogLine } from "#schema/SessionsApi.ts"
 import type { Verification } from "#schema/SessionsApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -18,12 +18,11 @@ import {
 } from "#src/shared/events/eventRow.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
 import { archivedLog, archiveOf, archivePath } from "./archivedLog.ts"
+import { revsOfWords, wordsOf } from "./jobSummaries.ts"
 import { newerEvents, newerFrom } from "./newerEvents.ts"
 import { SessionStates } from "./SessionStates.ts"
 import { offerSnapshot, TAIL_PAGE_BYTES_MAX } from "./snapshots.ts"
 import { chainLog, type Log, readNamed, readPage, replayLog, replayStart, storedLog } from "./storedEvents.ts"
-import type { CoreReport } from "#schema/Core.ts"
-import { reported } from "#src/shared/session/reported.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
 /** The newest event of a session, as the session's own row has it. */
@@ -98,24 +97,12 @@ const storedEvent = Effect.fnUntraced(function* (session_id: SessionId, row: Eve
   return yield* first ?? (yield* newerFrom(session_id, newer))
 })
 
-/** The newest report of each running job, of the events that its state names. */
-export const reportsOf = ({ cores }: SessionState, events: ReadonlyArray<ChoirEvent>) => {
-  const byRev = new Map(events.map((event) => [event.rev, reported(event)]))
-  return new Map<JobName, CoreReport>(
-    [...cores.values()].flatMap(({ job_name, report_rev }) => {
-      const report = byRev.get(report_rev)
-      return report === undefined ? [] : [[job_name, report] as const]
-    })
-  )
-}
-
-/** The newest reports, whose words are in the log. */
-export const readReports = Effect.fnUntraced(
+/** The words of each running job, which are in the log. */
+export const readJobWords = Effect.fnUntraced(
   function* (session_id: SessionId, state: SessionState) {
-    const revs = [...state.cores.values()].flatMap(({ report_rev }) => (report_rev === 0 ? [] : [report_rev]))
-    if (revs.length === 0) return new Map<JobName, CoreReport>()
-    const rows = yield* readNamed(session_id, revs)
-    return reportsOf(state, yield* Effect.forEach(rows, (row) => storedEvent(session_id, row)))
+    const revs = revsOfWords(state)
+    const rows = revs.length === 0 ? [] : yield* readNamed(session_id, revs)
+    return wordsOf(state, yield* Effect.forEach(rows, (row) => storedEvent(session_id, row)))
   },
   Effect.catchTag("NewerEvents", Effect.die)
 )

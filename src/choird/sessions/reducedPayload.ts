@@ -3,18 +3,20 @@
  * needs stay. A reduced event folds like the original, so that its session can continue.
  */
 import type { Schema } from "effect"
-import type { ChoirEvent, PayloadOf, Prompted } from "#schema/Event.ts"
+import type { ChoirEvent, PayloadOf, Prompted, WorkDone } from "#schema/Event.ts"
 import { commitsToGit } from "#src/shared/session/calls.ts"
+import { reportKind } from "#src/shared/session/jobWork.ts"
 import type { CallId } from "#schema/Ids.ts"
 
 /** The replacement for a text, so that models and people see that there was one. */
 export const FORGOTTEN = "[forgotten]"
 
-/** A different value for each call: equal ones would look like a loop of the model (E11). A question to the user stays one. */
-const inputOf = (call_id: CallId, input: Schema.Json) =>
-  typeof input === "object" && input !== null && "kind" in input && input["kind"] === "need_info"
-    ? { forgotten: call_id, kind: "need_info" }
-    : { forgotten: call_id }
+/** A different value for each call: equal ones would look like a loop of the model (E11). A question to the user stays one, and a plan. */
+const inputOf = (call_id: CallId, input: Schema.Json) => {
+  const { isPlan, isQuestion } = reportKind(input)
+  const kind = isQuestion ? "need_info" : isPlan === true ? "plan" : undefined
+  return kind === undefined ? { forgotten: call_id } : { forgotten: call_id, kind }
+}
 
 /** Notes may quote anything that the lane was shown. */
 const promptOf = (prompt: Prompted): Prompted => {
@@ -51,13 +53,20 @@ const coreStarted = ({ resumes, start, ...kept }: PayloadOf<"CoreStarted">): Pay
 })
 
 const toolResult = (payload: PayloadOf<"ToolResultCommitted">): PayloadOf<"ToolResultCommitted"> => {
-  const { output: _, ...kept } = payload
+  const { output: _, pictures: __, ...kept } = payload
   return { ...kept, summary: `${FORGOTTEN} ${payload.call_id}` }
 }
 
-const coreStopped = ({ result, ...kept }: PayloadOf<"CoreStopped">): PayloadOf<"CoreStopped"> => ({
+/** The names of files are free text; their count is not. */
+const workDone = (work: WorkDone): WorkDone => {
+  const { files: _, ...counts } = work
+  return counts
+}
+
+const coreStopped = ({ result, work, ...kept }: PayloadOf<"CoreStopped">): PayloadOf<"CoreStopped"> => ({
   ...kept,
   summary: FORGOTTEN,
+  ...(work === undefined ? {} : { work: workDone(work) }),
   ...(result === undefined ? {} : { result: null })
 })
 
@@ -68,7 +77,7 @@ const skillTransition = (payload: PayloadOf<"SkillTransitionCommitted">): Payloa
 }
 
 const agentMessage = (payload: PayloadOf<"AgentMessage">): PayloadOf<"AgentMessage"> => {
-  const { file: _, text, ...kept } = payload
+  const { facts: _, file: __, text, ...kept } = payload
   return { ...kept, ...(text === undefined ? {} : { text: FORGOTTEN }) }
 }
 

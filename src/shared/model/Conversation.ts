@@ -3,6 +3,7 @@
  * The order is the one that all providers take: one system message, first; each tool's result right behind its call.
  */
 import type { Continuation } from "#schema/Continuation.ts"
+import type { Picture } from "#schema/Picture.ts"
 
 /** A tool call as the model made it; `arguments` is the text of a JSON object. */
 export interface Call {
@@ -20,10 +21,26 @@ export interface AssistantMessage {
   readonly continuation?: Continuation
 }
 
+/** A message of a person, or a note of Choir. Its text names each of its pictures. */
+export interface UserMessage {
+  readonly role: "user"
+  readonly content: string
+  readonly pictures?: ReadonlyArray<Picture>
+}
+
+/** A call's result. */
+export interface ToolMessage {
+  readonly role: "tool"
+  readonly call_id: string
+  readonly content: string
+  readonly pictures?: ReadonlyArray<Picture>
+}
+
 export type Message =
-  | { readonly role: "system" | "user"; readonly content: string }
+  | { readonly role: "system"; readonly content: string }
+  | UserMessage
   | AssistantMessage
-  | { readonly role: "tool"; readonly call_id: string; readonly content: string }
+  | ToolMessage
 
 /** A tool as a model is offered it; `parameters` is a JSON Schema of an object. */
 export interface Tool {

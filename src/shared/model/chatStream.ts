@@ -1,6 +1,6 @@
 /** A streamed chat completion, put together to a whole one. */
 import { Result, Schema } from "effect"
-import { errorIn, excerpt, problem } from "./Answer.ts"
+import { errorIn, excerpt, MODEL_TOOL_ARGUMENT_BYTES_MAX, problem } from "./Answer.ts"
 import type { Assembler, Delta } from "./Codec.ts"
 
 const Text = Schema.optionalKey(Schema.NullOr(Schema.String))
@@ -56,21 +56,30 @@ type Detail = Record<string, Schema.Json>
 const PIECES = new Set(["text", "summary", "data"])
 
 /** Pieces of one part have its index and type; a signature comes at the end. */
-const addDetail = (details: Array<Detail>, piece: Detail) => {
-  const last = details.findLast(({ index, type }) => type === piece["type"] && (index ?? 0) === (piece["index"] ?? 0))
-  if (
-    last === undefined ||
-    (typeof piece["id"] === "string" && typeof last["id"] === "string" && piece["id"] !== last["id"])
-  )
-    return void details.push({ ...piece })
-  for (const [key, value] of Object.entries(piece)) {
-    const before = last[key]
-    if (PIECES.has(key) && typeof value === "string" && typeof before === "string") last[key] = before + value
-    else if (value !== null) last[key] = value
+const makeDetails = () => {
+  const details: Array<Detail> = []
+  const places = new Map<string, Detail>()
+  const add = (piece: Detail) => {
+    const place = JSON.stringify([piece["type"], piece["index"] ?? 0])
+    const last = places.get(place)
+    if (
+      last === undefined ||
+      (typeof piece["id"] === "string" && typeof last["id"] === "string" && piece["id"] !== last["id"])
+    ) {
+      const detail = { ...piece }
+      places.set(place, detail)
+      return void details.push(detail)
+    }
+    for (const [key, value] of Object.entries(piece)) {
+      const before = last[key]
+      if (PIECES.has(key) && typeof value === "string" && typeof before === "string") last[key] = before + value
+      else if (value !== null) last[key] = value
+    }
   }
+  return { details, add }
 }
 
-const isWhole = (text: string): boolean => {
+const isJson = (text: string): boolean => {
   try {
     JSON.parse(text)
     return true
@@ -81,6 +90,15 @@ const isWhole = (text: string): boolean => {
 
 const makeCalls = () => {
   const slots: Array<CallSlot> = []
+  /** Arguments that were looked at and go on: a stream may repeat the name of a call in each of its pieces. */
+  let begun = ""
+  const isWhole = (text: string): boolean => {
+    const isLooked = text === "" || text === begun || text.length > MODEL_TOOL_ARGUMENT_BYTES_MAX
+    if (isLooked || !/\}\s{0,16}$/u.test(text.slice(-20))) return false
+    if (isJson(text)) return true
+    begun = text
+    return false
+  }
   const places = new Map<number, CallSlot>()
   const add = (part: typeof CallPart.Type): Delta | undefined => {
     const index = part.index ?? 0
@@ -114,7 +132,7 @@ const textOf = (content: (typeof Piece.Type)["content"]): string =>
 
 export const chatAssembler = (): Assembler => {
   const message = { content: "", refusal: "", reasoning: "", reasoning_content: "" }
-  const details: Array<Detail> = []
+  const { add: addDetail, details } = makeDetails()
   const calls = makeCalls()
   let extra_content: unknown
   let finish_reason: string | undefined
@@ -129,8 +147,8 @@ export const chatAssembler = (): Assembler => {
     message.reasoning += delta.reasoning ?? ""
     message.reasoning_content += delta.reasoning_content ?? ""
     for (const detail of delta.reasoning_details ?? []) {
-      addDetail(details, detail)
-      chars += JSON.stringify(detail).length
+      addDetail(detail)
+      chars += PART_CHARS + JSON.stringify(detail).length
     }
     if (delta.extra_content !== undefined && delta.extra_content !== null) extra_content = delta.extra_content
     const called = (delta.tool_calls ?? []).flatMap((part) => {

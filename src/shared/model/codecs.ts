@@ -3,6 +3,7 @@ import { Result } from "effect"
 import { Sse } from "effect/encoding"
 import type { ModelApi } from "#schema/Continuation.ts"
 import type { ModelError } from "#schema/Event.ts"
+import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { type Answer, excerpt, problem } from "./Answer.ts"
 import { chatCodec } from "./chatCodec.ts"
 import type { Codec, Delta } from "./Codec.ts"
@@ -17,6 +18,8 @@ export const CODECS: Readonly<Record<ModelApi, Codec>> = {
 
 /** A model's answer in bytes (threat model, LLM endpoint); of a stream, the characters that are kept of it. */
 export const MODEL_REPLY_BYTES_MAX = 8 * 1024 * 1024
+/** How deep an answer, or an event of a stream, may nest: whatever walks through one does so by recursion. */
+const MODEL_REPLY_DEPTH_MAX = 500
 
 const parse = (text: string): unknown => {
   try {
@@ -24,6 +27,14 @@ const parse = (text: string): unknown => {
   } catch {
     return undefined
   }
+}
+
+/** The JSON in a text of a provider; `undefined` for any other text. */
+const parseBounded = (text: string): Result.Result<unknown, ModelError> => {
+  const value = parse(text)
+  return isDeeperThan(value, MODEL_REPLY_DEPTH_MAX)
+    ? Result.fail(problem("malformed", `the answer nests deeper than ${MODEL_REPLY_DEPTH_MAX} levels`))
+    : Result.succeed(value)
 }
 
 type Redact = (text: string) => string
@@ -42,12 +53,13 @@ const quoting = <A>(
 
 /** An answer in one piece; `redact` takes secrets out of what an error quotes of it. */
 export const readWhole = (codec: Codec, text: string, redact: Redact): Result.Result<Answer, ModelError> =>
-  quoting(text, redact, (text) => {
-    const body = parse(text)
-    return body === undefined
-      ? Result.fail(problem("malformed", `the answer is not JSON: ${excerpt(text)}`))
-      : codec.read(body)
-  })
+  quoting(text, redact, (text) =>
+    Result.flatMap(parseBounded(text), (body) =>
+      body === undefined
+        ? Result.fail(problem("malformed", `the answer is not JSON: ${excerpt(text)}`))
+        : codec.read(body)
+    )
+  )
 
 /** The end mark of streams of chat completions; the other APIs end with an event. */
 const DONE = "[DONE]"
@@ -82,11 +94,11 @@ export const readStream = (codec: Codec, redact: Redact): Reading => {
     }
     let reader = assembler
     return quoting(text, redact, (text) => {
-      const data = parse(text)
-      const taken =
+      const taken = Result.flatMap(parseBounded(text), (data) =>
         data === undefined
           ? Result.fail(problem("malformed", `a part of the answer is not JSON: ${excerpt(text)}`))
           : reader.take(data)
+      )
       // The second reading must add nothing.
       reader = codec.assembler()
       return taken
@@ -101,7 +113,7 @@ export const readStream = (codec: Codec, redact: Redact): Reading => {
         if (isDone) break
         const taken = take(data)
         if (Result.isFailure(taken)) return taken
-        deltas.push(...taken.success)
+        for (const delta of taken.success) deltas.push(delta)
       }
       return assembler.chars() > MODEL_REPLY_BYTES_MAX ? Result.fail(tooLarge) : Result.succeed(deltas)
     },

@@ -9,6 +9,7 @@ import { type Asked, type Codec, jsonOnce, written } from "./Codec.ts"
 import { isThoughtThrough, reasoningOf } from "./continuation.ts"
 import type { AssistantMessage, Call, Message, Tool } from "./Conversation.ts"
 import { messagesAssembler } from "./messagesStream.ts"
+import { isPictured, type Shown, type ShownPicture, shownIn } from "./pictures.ts"
 import { type Quirks, quirksOf } from "./quirks.ts"
 import { requestParameters } from "./requestParameters.ts"
 import { anthropicUsage } from "./usage.ts"
@@ -140,13 +141,22 @@ const assistantBlocks = (message: AssistantMessage, { model }: Asked): ReadonlyA
   return layout === undefined || Result.isFailure(layout) ? plainBlocks(message) : laidOut(message, layout.success)
 }
 
-const turnOf = (message: Message, asked: Asked): Turn => {
+const pictureBlock = ({ data, type }: ShownPicture): Content => ({
+  type: "image",
+  source: { type: "base64", media_type: type, data }
+})
+
+/** The text of a message as it stands beside its pictures. */
+const textsOf = (content: string): ReadonlyArray<Content> => (isSaid(content) ? [textBlock(content)] : [])
+
+const turnOf = (message: Message, asked: Asked, shown: ReturnType<typeof shownIn>): Turn => {
   if (message.role === "assistant") return { role: "assistant", content: assistantBlocks(message, asked) }
-  if (message.role === "tool") {
-    const result = { type: "tool_result", tool_use_id: message.call_id }
-    return { role: "user", content: [isSaid(message.content) ? { ...result, content: message.content } : result] }
-  }
-  return { role: "user", content: isSaid(message.content) ? [textBlock(message.content)] : [] }
+  const { content, pictures }: Shown = isPictured(message) ? shown(message) : { content: message.content, pictures: [] }
+  const blocks = pictures.map(pictureBlock)
+  if (message.role !== "tool") return { role: "user", content: [...blocks, ...textsOf(content)] }
+  const result = { type: "tool_result", tool_use_id: message.call_id }
+  if (blocks.length > 0) return { role: "user", content: [{ ...result, content: [...textsOf(content), ...blocks] }] }
+  return { role: "user", content: [isSaid(content) ? { ...result, content } : result] }
 }
 
 const isThought = ({ type }: Content): boolean => type === "thinking" || type === "redacted_thinking"
@@ -161,8 +171,9 @@ const together = (before: Turn, after: Turn): Turn => {
 
 const turnsOf = (asked: Asked): ReadonlyArray<Turn> => {
   const turns: Array<Turn> = []
+  const shown = shownIn(asked)
   for (const message of asked.messages) {
-    const turn = turnOf(message, asked)
+    const turn = turnOf(message, asked, shown)
     if (message.role === "system" || turn.content.length === 0) continue
     const last = turns.at(-1)
     if (last?.role === turn.role) turns[turns.length - 1] = together(last, turn)
@@ -235,15 +246,20 @@ const BUDGETS: Readonly<Record<string, number>> = {
 /** Room that thinking leaves to the answer. */
 const ANSWER_TOKENS_MIN = 1024
 
+/** The words for an effort that is adaptive: low, medium, high and max, and from the models on that refuse a temperature, xhigh. */
+const effortWord = (effort: string, isOlder: boolean): string =>
+  effort === "minimal" ? "low" : effort === "xhigh" && isOlder ? "high" : effort
+
 /** The effort as this model takes it; empty where it does not think. */
 const thinkingOf = (
   { messages, model }: Asked,
-  { effort, unbroken }: Quirks
+  { effort, temperature, unbroken }: Quirks
 ): Readonly<Record<string, Schema.Json>> => {
   const { max_tokens, reasoning_effort } = model
   if (reasoning_effort === null || reasoning_effort === "none") return {}
   if (unbroken && !isThoughtThrough(messages, model)) return {}
-  if (effort === "adaptive") return { thinking: { type: "adaptive" }, output_config: { effort: reasoning_effort } }
+  if (effort === "adaptive")
+    return { thinking: { type: "adaptive" }, output_config: { effort: effortWord(reasoning_effort, temperature) } }
   const wanted = BUDGETS[reasoning_effort] ?? BUDGETS["medium"] ?? THINKING_TOKENS_MIN
   const budget_tokens = Math.min(wanted, max_tokens - ANSWER_TOKENS_MIN)
   return budget_tokens < THINKING_TOKENS_MIN ? {} : { thinking: { type: "enabled", budget_tokens } }

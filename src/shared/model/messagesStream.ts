@@ -62,8 +62,9 @@ const keysOf = (value: unknown): Readonly<Record<string, unknown>> =>
 
 export const messagesAssembler = (): Assembler => {
   const blocks = new Map<number, Block>()
-  let usage: Readonly<Record<string, unknown>> = {}
-  let end: Readonly<Record<string, unknown>> = {}
+  const usage = new Map<string, unknown>()
+  let stop_reason: unknown
+  let stop_details: unknown
   let chars = 0
 
   const addPiece = ({ delta, index }: Extract<Event, { type: "content_block_delta" }>): ReadonlyArray<Delta> => {
@@ -79,10 +80,16 @@ export const messagesAssembler = (): Assembler => {
     if (delta.type === "text_delta") return [{ type: "text", text: delta.text ?? "" }]
     return delta.type === "thinking_delta" ? [{ type: "thinking" }] : []
   }
+  /** The counts of a later event stand; those of the prompt may come in the first one only. */
+  const count = (counts: unknown) => {
+    const before = usage.size
+    for (const [key, value] of Object.entries(keysOf(counts))) if (value !== null) usage.set(key, value)
+    chars += (usage.size - before) * BLOCK_CHARS
+  }
   const add = (event: Event): ReadonlyArray<Delta> => {
     switch (event.type) {
       case "message_start":
-        usage = keysOf(event.message["usage"])
+        count(event.message["usage"])
         return []
       case "content_block_start": {
         const { content_block, index } = event
@@ -95,12 +102,9 @@ export const messagesAssembler = (): Assembler => {
       case "content_block_delta":
         return addPiece(event)
       case "message_delta":
-        end = { ...end, ...event.delta }
-        // Its counts are of the whole answer; those of the prompt may stand in the first event only.
-        usage = {
-          ...usage,
-          ...Object.fromEntries(Object.entries(keysOf(event.usage)).filter(([, count]) => count !== null))
-        }
+        stop_reason = event.delta["stop_reason"] ?? stop_reason
+        stop_details = event.delta["stop_details"] ?? stop_details
+        count(event.usage)
         return []
       default:
         return []
@@ -115,13 +119,13 @@ export const messagesAssembler = (): Assembler => {
       return Result.mapBoth(decodeEvent(data), { onFailure: () => malformed(data), onSuccess: add })
     },
     whole: () =>
-      typeof end["stop_reason"] === "string"
+      typeof stop_reason === "string"
         ? {
             type: "message",
             content: [...blocks].toSorted(([a], [b]) => a - b).map(([, block]) => block),
-            stop_reason: end["stop_reason"],
-            stop_details: end["stop_details"],
-            usage
+            stop_reason,
+            stop_details,
+            usage: Object.fromEntries(usage)
           }
         : undefined,
     chars: () => chars

@@ -3,7 +3,7 @@
  * them, and a load of config.json warns by it. What the table does not know is learned from a 400 (`requestParameters.ts`).
  */
 import type { ModelApi } from "#schema/Continuation.ts"
-import type { Model } from "#schema/Config.ts"
+import { type Model, TEMPERATURE_DEFAULT } from "#schema/Config.ts"
 
 export interface Quirks {
   /** The key that limits the tokens of an answer. */
@@ -25,6 +25,8 @@ export interface Quirks {
   readonly encrypted: boolean
   /** Whether a turn that began without thinking has to continue without it. */
   readonly unbroken: boolean
+  /** Whether the model takes images; where nothing is known, it is not shown any. */
+  readonly images: "taken" | "refused" | "unknown"
 }
 
 /** The parts of a model's entry that the table looks at. */
@@ -49,10 +51,17 @@ const OPENROUTER: Service = { host: /^openrouter\.ai$/u, label: "openrouter" }
 /** GPT-5 and the o-series think always, and take the newer name of the limit alone. */
 const THINKS_ALWAYS = /(?:^|\/)(?:gpt-[5-9](?!.*chat)|o[134](?:-|$))/iu
 /** These think in tokens of their own choice; a budget is refused from 4.7 on. */
-const ADAPTIVE = /(?:^|\/)claude-[a-z]+-(?:4[.-](?:[6-9]|\d\d)(?!\d)|[5-9])/iu
-const REFUSES_TEMPERATURE = /(?:^|\/)claude-opus-(?:4[.-](?:[7-9]|\d\d)(?!\d)|[5-9])/iu
+const ADAPTIVE = /(?:^|\/)claude-(?:[a-z]+-(?:4[.-](?:[6-9]|\d\d)(?!\d)|[5-9])|mythos)/iu
+/** Opus from 4.7 on, and every Claude from 5 on. */
+const REFUSES_TEMPERATURE = /(?:^|\/)claude-(?:opus-4[.-](?:[7-9]|\d\d)(?!\d)|[a-z]+-[5-9]|mythos)/iu
 const KIMI_THINKS = /(?:^|\/)kimi-(?:k2(?:\.[5-9]|-thinking)|k[3-9]|thinking|latest)/iu
 const MISTRAL = /(?:^|\/)(?:mi(?:s|nis)tral|magistral|codestral|devstral|pixtral)/iu
+
+/** Families that are known to take images, and those that are known to refuse them. */
+const SEES =
+  /(?:^|\/)(?:gpt-(?:4o|4\.[15]|4-turbo|[5-9])|chatgpt-4o|o[134](?:-|$)|claude-|gemini-|gemma-3|kimi-(?:k2\.[5-9]|k[3-9]|latest)|qwen3\.[5-9]|llama-4|grok-[4-9]|pixtral|mistral-(?:medium|small|large)-(?:latest|2[5-9]|3)|llava)|(?:^|[-_])(?:vl|vision)(?:[-_:]|$)/iu
+const BLIND =
+  /(?:^|\/)(?:gpt-3|gpt-4(?:-0|-1106|-32k|$)|gpt-oss|o1-mini|o1-preview|o3-mini|claude-(?:2|instant)|deepseek-|kimi-k2(?!\.)|codestral|devstral|qwen[\d.]*-coder|offline-model$)/iu
 
 /** Later rows win. */
 const TABLE: ReadonlyArray<Row> = [
@@ -84,6 +93,8 @@ const TABLE: ReadonlyArray<Row> = [
   { api: "chat", model: /^gemini-/iu, has: { turns: "joined" } },
   { api: "chat", model: /^gemini-(?:[3-9]|\d\d)/iu, has: { reasoning: "thought_signature" } },
   { api: "chat", model: /^google\/gemini-(?:[3-9]|\d\d)/iu, has: { reasoning: "reasoning_details" } },
+  { model: SEES, has: { images: "taken" } },
+  { model: BLIND, has: { images: "refused" } },
   { api: "chat", model: MISTRAL, has: { call_ids: "short", turns: "answered", stream_options: false } }
 ]
 
@@ -98,7 +109,8 @@ const USUAL: Quirks = {
   cache: "none",
   key: "bearer",
   encrypted: true,
-  unbroken: false
+  unbroken: false,
+  images: "unknown"
 }
 
 /** An address that is being typed may be none. */
@@ -119,6 +131,9 @@ export const quirksOf = (named: Named): Quirks =>
     ).map(({ has }) => has)
   ) as Quirks
 
+/** The least of `max_tokens` with which a model that thinks by a budget does think: half for the thoughts, half for the answer. */
+export const THINKING_MAX_TOKENS_MIN = 2048
+
 /** A key of a model's entry that does less than it says, or that keeps every request from being answered. */
 export interface QuirkWarning {
   readonly key: keyof Model
@@ -127,9 +142,10 @@ export interface QuirkWarning {
 
 /** The objections of the table to a model's entry. */
 export const quirkWarnings = (model: Model): ReadonlyArray<QuirkWarning> => {
-  const { api, endpoint, reasoning_effort } = model
+  const { api, context_window, endpoint, max_tokens, reasoning_effort, temperature } = model
   const host = hostOf(endpoint)
-  const { effort } = quirksOf(model)
+  const { effort, images, temperature: takesTemperature } = quirksOf(model)
+  const thinks = reasoning_effort !== null && reasoning_effort !== "none"
   const isAnthropic = host === "api.anthropic.com"
   const isOpenAi = OPENAI.host.test(host)
   const warn = (applies: boolean, key: keyof Model, message: string): ReadonlyArray<QuirkWarning> =>
@@ -153,6 +169,26 @@ export const quirkWarnings = (model: Model): ReadonlyArray<QuirkWarning> => {
       effort === "refused" && reasoning_effort !== null,
       "reasoning_effort",
       "is a parameter that this provider refuses, so that it is left out: set it to null"
+    ),
+    ...warn(
+      effort === "budget" && thinks && max_tokens < THINKING_MAX_TOKENS_MIN,
+      "max_tokens",
+      `leaves no room to think, so that reasoning_effort does nothing: set it to ${THINKING_MAX_TOKENS_MIN} or more`
+    ),
+    ...warn(
+      !takesTemperature && temperature !== null && temperature !== TEMPERATURE_DEFAULT,
+      "temperature",
+      "is a parameter that this model refuses, so that it is left out: set it to null"
+    ),
+    ...warn(
+      images === "refused" && model.images === true,
+      "images",
+      "is true, but this model takes no images: set it to false"
+    ),
+    ...warn(
+      context_window <= max_tokens,
+      "context_window",
+      `leaves no room for a prompt beside an answer of max_tokens (${max_tokens}): set it to what the model has`
     )
   ]
 }

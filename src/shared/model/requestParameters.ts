@@ -5,6 +5,8 @@
 import { Predicate, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelApi } from "#schema/Continuation.ts"
+import type { Asked } from "./Codec.ts"
+import type { Quirks } from "./quirks.ts"
 
 /** The parameters that a model's provider refused: the keys that are left out, or sent under another name. */
 export type ParameterChanges = ReadonlyMap<string, string | undefined>
@@ -34,6 +36,14 @@ export const requestParameters = (
     return value === null || value === undefined || sent === undefined ? [] : [[sent, value] as const]
   })
 }
+
+/** The keys that both of OpenAI's APIs spell alike; what the provider or the model does not take is undefined. */
+export const openAiKeys = ({ cache_key, model }: Asked, quirks: Quirks) => ({
+  model: model.model,
+  temperature: quirks.temperature ? model.temperature : undefined,
+  stream: true,
+  prompt_cache_key: quirks.cache === "key" && model.cache === "auto" ? cache_key : undefined
+})
 
 /** Tokens that a provider may report for one call, or an answer may have; a higher count is taken for this one, so that sums stay exact. */
 export const MODEL_USAGE_TOKENS_MAX = 1_000_000_000

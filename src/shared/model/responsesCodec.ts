@@ -8,8 +8,9 @@ import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
 import { type Asked, type Assembler, type Codec, type Delta, jsonOnce, written } from "./Codec.ts"
 import { reasoningOf } from "./continuation.ts"
 import type { AssistantMessage, Call, Message, Tool } from "./Conversation.ts"
+import { isPictured, type Shown, type ShownPicture, shownIn } from "./pictures.ts"
 import { quirksOf } from "./quirks.ts"
-import { requestParameters } from "./requestParameters.ts"
+import { openAiKeys, requestParameters } from "./requestParameters.ts"
 import { openAiUsage } from "./usage.ts"
 
 /** The least that the API takes as a limit. */
@@ -55,44 +56,42 @@ type Layout = typeof Layout.Type
 const decodeLayout = Schema.decodeUnknownResult(Schema.fromJsonString(Layout))
 
 interface Found {
-  readonly text: string
-  readonly refusal: string
-  readonly calls: ReadonlyArray<{ readonly name: string; readonly arguments: string }>
-  readonly layout: Layout
+  text: string
+  refusal: string
+  readonly calls: Array<{ readonly name: string; readonly arguments: string }>
+  readonly layout: Array<Layout[number]>
 }
-
-const NOTHING: Found = { text: "", refusal: "", calls: [], layout: [] }
 
 const malformed = (body: unknown): ModelError =>
   errorIn(body) ?? problem("malformed", `the answer is not a response: ${excerpt(JSON.stringify(body) ?? "")}`)
 
 type Raw = (typeof Reply.Type)["output"][number]
 
-/** The answer with one more item; `undefined` where it is not of its type. */
-const withItem = (found: Found, raw: Raw): Found | undefined => {
+/** Adds one item to an answer; false where it is not of its type. */
+const addItem = (found: Found, raw: Raw): boolean => {
   const item = decodeItem(raw)
-  if (Result.isFailure(item)) return undefined
+  if (Result.isFailure(item)) return false
   const { content, phase, type } = item.success
   if (type === "reasoning") {
     // Without its encrypted content nobody can continue it, since nothing is stored.
-    const isSealed = typeof raw["encrypted_content"] === "string"
-    return isSealed ? { ...found, layout: [...found.layout, { item: raw }] } : found
+    if (typeof raw["encrypted_content"] === "string") found.layout.push({ item: raw })
+    return true
   }
   if (type === "function_call") {
     const call = decodeCall(raw)
-    if (Result.isFailure(call)) return undefined
-    return { ...found, calls: [...found.calls, call.success], layout: [...found.layout, "call"] }
+    if (Result.isFailure(call)) return false
+    found.calls.push(call.success)
+    found.layout.push("call")
+    return true
   }
-  if (type !== "message") return found
+  if (type !== "message") return true
   const parts = decodeParts(content)
-  if (Result.isFailure(parts)) return undefined
+  if (Result.isFailure(parts)) return false
   const said = parts.success.flatMap(({ text, type }) => (type === "output_text" ? [text ?? ""] : [])).join("")
-  return {
-    ...found,
-    text: found.text === "" || said === "" ? found.text + said : `${found.text}\n\n${said}`,
-    refusal: found.refusal + parts.success.map(({ refusal }) => refusal ?? "").join(""),
-    layout: [...found.layout, { phase: typeof phase === "string" ? phase.slice(0, 64) : null }]
-  }
+  found.text = found.text === "" || said === "" ? found.text + said : `${found.text}\n\n${said}`
+  found.refusal += parts.success.map(({ refusal }) => refusal ?? "").join("")
+  found.layout.push({ phase: typeof phase === "string" ? phase.slice(0, 64) : null })
+  return true
 }
 
 const read = (body: unknown): Result.Result<Answer, ModelError> => {
@@ -100,12 +99,8 @@ const read = (body: unknown): Result.Result<Answer, ModelError> => {
   if (Result.isFailure(reply)) return Result.fail(malformed(body))
   const { incomplete_details, output, status, usage } = reply.success
   if (status === "failed") return Result.fail(errorIn(body) ?? problem("http", "the provider failed", { status: 502 }))
-  let found: Found = NOTHING
-  for (const raw of output) {
-    const next = withItem(found, raw)
-    if (next === undefined) return Result.fail(malformed(body))
-    found = next
-  }
+  const found: Found = { text: "", refusal: "", calls: [], layout: [] }
+  for (const raw of output) if (!addItem(found, raw)) return Result.fail(malformed(body))
   const { calls, layout, refusal, text } = found
   const isThought = layout.some((part) => typeof part === "object" && "item" in part)
   return answerOf({
@@ -166,11 +161,25 @@ const laidOut = (message: AssistantMessage, layout: Layout): ReadonlyArray<objec
   })
 }
 
-const itemsOf = (message: Message, { model }: Asked): ReadonlyArray<object> => {
+const textPart = (text: string) => ({ type: "input_text", text })
+
+const picturePart = ({ data, type }: ShownPicture) => ({
+  type: "input_image",
+  detail: "auto",
+  image_url: `data:${type};base64,${data}`
+})
+
+const itemsOf = (message: Message, { model }: Asked, shown: ReturnType<typeof shownIn>): ReadonlyArray<object> => {
+  const { content, pictures }: Shown = isPictured(message)
+    ? shown(message)
+    : { content: message.content ?? "", pictures: [] }
+  const parts = [
+    ...(pictures.length > 0 && content.trim() === "" ? [] : [textPart(content)]),
+    ...pictures.map(picturePart)
+  ]
   if (message.role === "tool")
-    return [{ type: "function_call_output", call_id: message.call_id, output: message.content }]
-  if (message.role !== "assistant")
-    return [{ type: "message", role: message.role, content: [{ type: "input_text", text: message.content }] }]
+    return [{ type: "function_call_output", call_id: message.call_id, output: pictures.length === 0 ? content : parts }]
+  if (message.role !== "assistant") return [{ type: "message", role: message.role, content: parts }]
   const own = reasoningOf(message, model)
   const layout = own === undefined ? undefined : decodeLayout(own)
   return layout === undefined || Result.isFailure(layout) ? plainItems(message) : laidOut(message, layout.success)
@@ -182,7 +191,8 @@ const toolJson = jsonOnce((tool: Tool) => ({ type: "function", ...tool, strict: 
 const conversation = (asked: Asked): ReadonlyArray<readonly [string, string]> => {
   const { messages, tools } = asked
   const instructions = messages.flatMap((message) => (message.role === "system" ? [message.content] : []))
-  const items = messages.filter(({ role }) => role !== "system").flatMap((message) => itemsOf(message, asked))
+  const shown = shownIn(asked)
+  const items = messages.filter(({ role }) => role !== "system").flatMap((message) => itemsOf(message, asked, shown))
   return [
     ...(instructions.length === 0 ? [] : [["instructions", JSON.stringify(instructions.join("\n\n"))] as const]),
     ["input", JSON.stringify(items)],
@@ -243,17 +253,14 @@ export const responsesCodec: Codec = {
   path: "/responses",
   headers: (_, key) => (key === undefined ? {} : { authorization: `Bearer ${key}` }),
   parameters: (asked) => {
-    const { cache_key, changes, model } = asked
+    const { changes, model } = asked
     const quirks = quirksOf(model)
     const own = {
-      model: model.model,
+      ...openAiKeys(asked, quirks),
       max_output_tokens: Math.max(OUTPUT_TOKENS_MIN, model.max_tokens),
-      temperature: quirks.temperature ? model.temperature : undefined,
       reasoning: reasoningWish(asked),
       include: quirks.encrypted ? ["reasoning.encrypted_content"] : undefined,
-      store: false,
-      stream: true,
-      prompt_cache_key: quirks.cache === "key" && model.cache === "auto" ? cache_key : undefined
+      store: false
     }
     return requestParameters(model, own, changes)
   },

@@ -34,8 +34,8 @@ export interface OpenCall {
   readonly output_rev: number
   /** The revision of its newest ToolCallCommitted; 0 before. */
   readonly committed_rev: number
-  /** The report of a `choir.core.report`: the revision of its request, and whether it is a question to the user. */
-  readonly report: { readonly rev: number; readonly isQuestion: boolean } | undefined
+  /** The report of a `choir.core.report`: the revision of its request, and whether it is a question to the user or holds the job's plan. */
+  readonly report: { readonly rev: number; readonly isQuestion: boolean; readonly isPlan?: boolean } | undefined
   /** It runs a command that commits the workspace to git. */
   readonly commits?: boolean
 }
@@ -132,6 +132,26 @@ export interface CoreOutput {
   readonly isCorrection: boolean
 }
 
+/** A job's work so far, over all its lives; the counts of `jobWork.ts` people read. */
+export interface JobWork {
+  /** Files that it read; one that it wrote before does not count, and one that it forgot meanwhile counts again. */
+  readonly files_read: number
+  /** Paths that its tools wrote, the first CHANGED_FILES_MAX. What its commands wrote is not known. */
+  readonly changed: ReadonlyArray<string>
+  /** Commands that it ran. */
+  readonly commands: number
+  /** The tool that it called last, by its canonical name; empty before the first. */
+  readonly last_tool: string
+  /** Spent before it was resumed. */
+  readonly earlier: { readonly tokens: number; readonly cost_usd: number; readonly ms: number }
+}
+
+/** A moment of a job: an event, and when it was committed. */
+export interface Moment {
+  readonly rev: number
+  readonly at: string
+}
+
 export interface CoreLane extends LaneMemory {
   readonly state: CoreState
   readonly job_id: CallId
@@ -150,6 +170,11 @@ export interface CoreLane extends LaneMemory {
   readonly output: CoreOutput
   /** The newest report of the job, which edge is shown while the job runs; 0 when there is none. */
   readonly report_rev: number
+  /** The newest report that holds its plan. */
+  readonly plan: Moment | undefined
+  /** The newest line on it that the user got while it ran. */
+  readonly told: Moment | undefined
+  readonly work: JobWork
   /** The question to the user whose answer the job waits for, until an instruction comes. */
   readonly question: { readonly rev: number; readonly asked_at: string } | undefined
   readonly spent: { readonly input_tokens: number; readonly output_tokens: number; readonly cost_usd: number }

@@ -1,16 +1,18 @@
 /** The effects of model outputs and tool calls on a state. */
-import { Result, type Schema } from "effect"
+import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { limitTokens } from "#src/shared/model/usage.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { coreOf, type Folded, inWindow, laneOf, move, remembered, withCore, withEdge, withLane } from "./lanes.ts"
+import { reportKind, workAfter } from "./jobWork.ts"
 import { WRITTEN_FILES_MAX } from "./memory.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { repeated } from "./repetitions.ts"
 import { afterOutput, afterResult } from "./skills.ts"
 import { type CoreLane, type CoreOutput, type OpenCall, REPORTS_OWED_MAX, type SessionState } from "./State.ts"
+import { costSum, tokenSum } from "./sums.ts"
 
 /** Files whose versions a lane remembers, and the characters of their paths together; the longest unused go first. */
 export const SEEN_FILES_MAX = 256
@@ -85,8 +87,8 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
   const { usage } = payload
   const spent = {
     ...state.spent,
-    tokens: state.spent.tokens + limitTokens(usage),
-    cost_usd: state.spent.cost_usd + (usage.cost_usd ?? 0)
+    tokens: tokenSum(state.spent.tokens, limitTokens(usage)),
+    cost_usd: costSum(state.spent.cost_usd, usage.cost_usd ?? 0)
   }
   const memory = laneOf(state, lane)
   if (memory === undefined) return Result.fail(`no job runs on ${lane}`)
@@ -146,9 +148,9 @@ const countUsage = (state: SessionState, lane: LaneId, usage: EventOf<"ModelOutp
   return withCore(state, {
     ...core,
     spent: {
-      input_tokens: core.spent.input_tokens + usage.input_tokens,
-      output_tokens: core.spent.output_tokens + usage.output_tokens,
-      cost_usd: core.spent.cost_usd + (usage.cost_usd ?? 0)
+      input_tokens: tokenSum(core.spent.input_tokens, usage.input_tokens),
+      output_tokens: tokenSum(core.spent.output_tokens, usage.output_tokens),
+      cost_usd: costSum(core.spent.cost_usd, usage.cost_usd ?? 0)
     }
   })
 }
@@ -188,9 +190,6 @@ const writtenAfter = (
   return [...written.filter((path) => !added.has(path)), ...added].slice(-WRITTEN_FILES_MAX)
 }
 
-const isQuestion = (input: Schema.Json): boolean =>
-  typeof input === "object" && input !== null && "kind" in input && input["kind"] === "need_info"
-
 export const toolCallRequested = (
   state: SessionState,
   { lane, payload, rev }: EventOf<"ToolCallRequested">
@@ -201,12 +200,14 @@ export const toolCallRequested = (
     stage: "requested",
     effect: payload.effect,
     ...(payload.confirm === undefined ? {} : { confirm: payload.confirm }),
-    report: payload.tool === CORE_REPORT ? { rev, isQuestion: isQuestion(payload.input) } : undefined,
+    report: payload.tool === CORE_REPORT ? { rev, ...reportKind(payload.input) } : undefined,
     ...(commitsToGit(payload) ? { commits: true } : {})
   })
   const counted = { ...requested, spent: { ...state.spent, tool_calls: state.spent.tool_calls + 1 } }
   const core = coreOf(counted, lane)
-  return Result.succeed(core === undefined ? counted : withCore(counted, { ...core, tool_calls: core.tool_calls + 1 }))
+  if (core === undefined) return Result.succeed(counted)
+  const work = { ...core.work, last_tool: payload.tool }
+  return Result.succeed(withCore(counted, { ...core, tool_calls: core.tool_calls + 1, work }))
 }
 
 /** Legal again in a later epoch for a call without effect (docs/protocol.md, Recovery); the arbiter alone decides when. */
@@ -243,7 +244,9 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
   const ran = call.stage === "committed"
   const tainted =
     memory.tainted || payload.untrusted === true || (ran && state.workspace_tainted && readsWorkspace(call))
-  const next = withLane(state, lane, {
+  const core = coreOf(state, lane)
+  const worked = core === undefined ? state : withCore(state, { ...core, work: workAfter(core, call, payload) })
+  const next = withLane(worked, lane, {
     calls,
     skill: afterResult(memory.skill, call, payload),
     window: remembered(memory.window, rev),
@@ -267,11 +270,15 @@ const withReport = (state: SessionState, { report }: OpenCall, event: EventOf<"T
   const core = coreOf(state, event.lane)
   if (core === undefined) return state
   const settled = { ...core, settled_rev: event.rev }
+  const { created_at } = event
   if (report === undefined || event.payload.status !== "success") return withCore(state, settled)
   const { inbox_id, job_id, job_name } = core
   const heard = core.tainted ? withEdge(state, { tainted: true }) : state
-  if (!report.isQuestion) return withCore(heard, { ...settled, report_rev: report.rev })
-  const asked = { ...settled, report_rev: report.rev, question: { rev: report.rev, asked_at: event.created_at } }
+  if (!report.isQuestion) {
+    const plan = report.isPlan === true ? { rev: report.rev, at: created_at } : core.plan
+    return withCore(heard, { ...settled, report_rev: report.rev, plan })
+  }
+  const asked = { ...settled, report_rev: report.rev, question: { rev: report.rev, asked_at: created_at } }
   const owed = { kind: "question", job_id, job_name, rev: report.rev, inbox_id } as const
   return { ...withCore(heard, asked), reports: [...state.reports, owed] }
 }

@@ -4,7 +4,7 @@
  */
 import { Result } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import { EDGE, type InboxId, jobOf } from "#schema/Ids.ts"
+import { EDGE, jobOf } from "#schema/Ids.ts"
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
 import {
   modelOutput,
@@ -16,6 +16,7 @@ import {
 } from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
 import { compacted } from "./compacted.ts"
+import { noWork } from "./jobWork.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { parked, resumed } from "./parked.ts"
 import { keptForResume, laneToResume, nameTaken, withoutExpired } from "./resumable.ts"
@@ -110,6 +111,9 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
     injection_rev: 0,
     output: { rev: 0, isFinal: false, isSuperseded: false, isCorrection: false },
     report_rev: 0,
+    plan: undefined,
+    told: undefined,
+    work: noWork,
     question: undefined,
     spent: { input_tokens: 0, output_tokens: 0, cost_usd: 0 },
     cancelled: undefined,
@@ -184,15 +188,21 @@ const cancelled = (state: SessionState, event: EventOf<"Cancelled">): Folded => 
   })
 }
 
-/** A notice that answers a message which was not taken yet says that the message waits. */
-const noticed = (state: SessionState, inbox_id: InboxId | undefined): SessionState => {
-  const id = inbox_id === undefined ? 0n : BigInt(inbox_id)
+/** A notice on a job is a line on its work; one that answers a message which was not taken yet says that the message waits. */
+const noticed = (state: SessionState, { created_at, payload, rev }: EventOf<"AgentMessage">): SessionState => {
+  const { in_reply_to, job } = payload
+  if (job !== undefined) {
+    const core = state.cores.get(job)
+    return core === undefined ? state : withCore(state, { ...core, told: { rev, at: created_at } })
+  }
+  const id = in_reply_to === undefined ? 0n : BigInt(in_reply_to)
   return id <= state.queued_inbox_id || id <= state.last_inbox_id ? state : { ...state, queued_inbox_id: id }
 }
 
-const agentMessage = (state: SessionState, { lane, payload, rev }: EventOf<"AgentMessage">): Folded => {
+const agentMessage = (state: SessionState, event: EventOf<"AgentMessage">): Folded => {
+  const { lane, payload, rev } = event
   if (lane !== EDGE) return Result.fail("only edge speaks to the user")
-  if (payload.kind === "notice") return Result.succeed(noticed(state, payload.in_reply_to))
+  if (payload.kind === "notice") return Result.succeed(noticed(state, event))
   const opened = payload.kind === "report" ? openReport(state, lane, rev) : Result.succeed(state)
   return Result.flatMap(opened, (ready) => {
     const turn = ready.edge.turn

@@ -44,6 +44,7 @@ export const namedRevs = (state: SessionState): ReadonlyArray<number> =>
       core.started_rev,
       core.output.rev,
       core.report_rev,
+      core.plan?.rev ?? 0,
       core.question?.rev ?? 0
     ])
   ].filter((rev) => rev > 0)

@@ -9,8 +9,8 @@ const decode = Schema.decodeUnknownOption(CoreReport)
 export const reported = (event: ChoirEvent | undefined): CoreReport | undefined =>
   event?.event_type === "ToolCallRequested" ? Option.getOrUndefined(decode(event.payload.input)) : undefined
 
-/** In one line: how far it is, and its words. */
-export const reportLine = ({ focus, kind, percent, phase, plan, text }: CoreReport): string => {
+/** How far it is, and its words. */
+export const reportText = ({ focus, percent, phase, plan, text }: Omit<CoreReport, "kind">): string => {
   const done = plan?.filter(({ state }) => state === "done").length
   const parts = [
     ...(phase === undefined ? [] : [phase]),
@@ -18,5 +18,8 @@ export const reportLine = ({ focus, kind, percent, phase, plan, text }: CoreRepo
     ...(plan === undefined ? [] : [`${done} of ${plan.length} steps done`]),
     ...(focus === undefined ? [] : [focus])
   ]
-  return `${kind}: ${[...(parts.length === 0 ? [] : [parts.join(", ")]), text].join(" — ")}`
+  return [...(parts.length === 0 ? [] : [parts.join(", ")]), text].join(" — ")
 }
+
+/** In one line, with its kind. */
+export const reportLine = (report: CoreReport): string => `${report.kind}: ${reportText(report)}`

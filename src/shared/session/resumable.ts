@@ -4,6 +4,7 @@
  */
 import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
+import { workBefore } from "./jobWork.ts"
 import type { CoreLane, SessionState } from "./State.ts"
 
 /** Jobs of a session that can be resumed; the one that ended first gives way. */
@@ -18,14 +19,15 @@ const withoutJob = ({ resumable }: SessionState, job_name: CoreLane["job_name"])
 export const keptForResume = (
   state: SessionState,
   core: CoreLane,
-  { payload, rev }: EventOf<"CoreStopped">
+  { created_at, payload, rev }: EventOf<"CoreStopped">
 ): Result.Result<SessionState, string> => {
   const others = withoutJob(state, core.job_name)
   if (payload.resumable === undefined) return Result.succeed({ ...state, resumable: new Map(others) })
   const { left_ms } = payload.resumable
   if (payload.outcome !== "error") return Result.fail("only a job that failed can be resumed")
   if (left_ms > core.budgets.wall_time_ms) return Result.fail("more time is left than the job had")
-  const kept = { core: { ...core, budgets: { ...core.budgets, wall_time_ms: left_ms } }, stopped_rev: rev }
+  const budgets = { ...core.budgets, wall_time_ms: left_ms }
+  const kept = { core: { ...core, budgets, work: workBefore(core, created_at) }, stopped_rev: rev }
   return Result.succeed({
     ...state,
     resumable: new Map([...others, [core.job_name, kept] as const].slice(-RESUMABLE_JOBS_MAX))
@@ -42,8 +44,8 @@ export const laneToResume = (
   if (kept?.job_id !== resumes.job_id)
     return Result.fail(`no job ${job_name} of the id ${resumes.job_id} can be resumed`)
   const { boundary, environment, repetitions, report_rev, seen, summary, window, written } = kept
-  const { budgets, injections, step, tainted, tool_calls } = kept
-  const kept_of_events = { boundary, environment, repetitions, report_rev, seen, summary, written }
+  const { budgets, injections, plan, step, tainted, told, tool_calls, work } = kept
+  const kept_of_events = { boundary, environment, plan, repetitions, report_rev, seen, summary, told, work, written }
   return Result.succeed({ ...kept_of_events, window: [...window, rev], budgets, injections, step, tainted, tool_calls })
 }
 

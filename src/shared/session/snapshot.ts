@@ -9,6 +9,7 @@ import { MemoryFact } from "#schema/Event.ts"
 import { CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev } from "#schema/Ids.ts"
 import { CoreState, EdgeState } from "#schema/Lane.ts"
 import { ToolEffect } from "#schema/Tool.ts"
+import { CHANGED_FILES_MAX } from "./jobWork.ts"
 import type { SessionState } from "./State.ts"
 import { SUMMARY_FACTS_MAX, SUMMARY_REFERENCES_MAX, SUMMARY_WORDS_MAX, WRITTEN_FILES_MAX } from "./memory.ts"
 import { REPORTS_OWED_MAX } from "./State.ts"
@@ -25,7 +26,7 @@ export const SKILL_RESULTS_MAX = 32
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 6
+export const FOLD_VERSION = 7
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -36,7 +37,9 @@ const Call = Schema.Struct({
   confirm: Schema.optionalKey(ConfirmReason),
   output_rev: Rev,
   committed_rev: Rev,
-  report: Schema.UndefinedOr(Schema.Struct({ rev: Rev, isQuestion: Schema.Boolean })),
+  report: Schema.UndefinedOr(
+    Schema.Struct({ rev: Rev, isQuestion: Schema.Boolean, isPlan: Schema.optionalKey(Schema.Boolean) })
+  ),
   commits: Schema.optionalKey(Schema.Boolean)
 })
 
@@ -99,6 +102,16 @@ const Edge = Schema.Struct({
   output_rev: Rev
 })
 
+const Moment = Schema.Struct({ rev: Rev, at: IsoInstant })
+
+const Work = Schema.Struct({
+  files_read: Schema.Natural,
+  changed: Schema.Array(Schema.String).check(Schema.isMaxLength(CHANGED_FILES_MAX)),
+  commands: Schema.Natural,
+  last_tool: Schema.String,
+  earlier: Schema.Struct({ tokens: Schema.Natural, cost_usd: Schema.Finite, ms: Schema.Natural })
+})
+
 const Core = Schema.Struct({
   ...memory,
   state: CoreState,
@@ -120,6 +133,9 @@ const Core = Schema.Struct({
     isCorrection: Schema.Boolean
   }),
   report_rev: Rev,
+  plan: Schema.UndefinedOr(Moment),
+  told: Schema.UndefinedOr(Moment),
+  work: Work,
   question: Schema.UndefinedOr(Schema.Struct({ rev: Rev, asked_at: IsoInstant })),
   spent: Schema.Struct({ input_tokens: Schema.Natural, output_tokens: Schema.Natural, cost_usd: Schema.Finite }),
   cancelled: Schema.UndefinedOr(Schema.String),

@@ -1,7 +1,7 @@
 /** What a provider's cache is worth over long work: the share of prompts that was sent before, the calls for memory, and the cost beside the ideal. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { type Counted, layerCachingModel } from "../../support/testing/CachingModel.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"

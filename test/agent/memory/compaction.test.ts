@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { type Folding, leavingCount } from "#src/agent/memory/compaction.ts"
 import { SUMMARY_CHARS_MAX } from "#src/shared/session/memory.ts"
 import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"

@@ -1,7 +1,7 @@
 /** What an agent still knows after hundreds of turns: from its prompt, or from one query of its memory (R81). */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { logSearch, LogQuery } from "#src/shared/session/search.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
 import { calls, isCompaction, says, type Script } from "../../support/testing/ScriptedModel.ts"

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import type { Tool } from "#src/agent/model/Conversation.ts"
+import type { Tool } from "#src/shared/model/Conversation.ts"
 import type { Unanswered } from "#src/agent/model/Llm.ts"
 import { answering, asking, KEY, MESSAGES } from "../../support/askedModel.ts"
 import * as double from "../../support/testing/Provider.ts"
@@ -334,7 +334,10 @@ describe("Llm", () => {
   it.effect("says what to check for a refused key and for a wrong address, in the provider's words", () =>
     Effect.gen(function* () {
       const said = (yield* answering(double.failing(401, "invalid   api\nkey"))).error?.message
-      assert.match(said ?? "", /answered 401 \(is the model's secret right\? choirctl secret set\).*invalid +api/u)
+      assert.match(
+        said ?? "",
+        /answered 401 \(is the model's secret right\? choirctl secret set [a-z-]+\).*invalid +api/u
+      )
       assert.include((yield* answering(double.failing(404))).error?.message, "endpoint and name")
     })
   )

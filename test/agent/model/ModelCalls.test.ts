@@ -9,12 +9,13 @@ import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
 import { Drafts } from "#src/agent/model/Drafts.ts"
-import type { Message, Tool } from "#src/agent/model/Conversation.ts"
+import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { configOf } from "../../support/askedModel.ts"
 import { makeMemoryControlPlane, SESSION } from "../../support/testing/MemoryControlPlane.ts"
@@ -64,7 +65,7 @@ const withCalls = <A, E>(
         )
       )
     )
-    const guards = Layer.mergeAll(Replication.layer, Budget.layer, Drafts.layer, tokens, llm).pipe(
+    const guards = Layer.mergeAll(Replication.layer, Budget.layer, Drafts.layer, tokens, llm, Pictures.layerNone).pipe(
       Layer.provideMerge(base)
     )
     return yield* Effect.andThen(say, use).pipe(Effect.provide(ModelCalls.layer.pipe(Layer.provideMerge(guards))))

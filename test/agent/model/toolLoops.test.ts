@@ -1,11 +1,10 @@
 /** Agents with strict providers of every dialect: long loops of tools with reasoning, a stop and a resume, and nothing is refused. */
-import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Effect, Exit, Fiber, Scope } from "effect"
 import { type DialectName, DIALECTS } from "#demo/dialects/Dialect.ts"
 import { isObject } from "#demo/dialects/jsonKeys.ts"
-import { Llm } from "#src/agent/model/Llm.ts"
-import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { modelClient } from "../../support/modelClient.ts"
+import { MODEL_NAMES } from "../../support/modelNames.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
 import { SIZE } from "../../support/size.ts"
 import * as double from "../../support/testing/Provider.ts"
@@ -14,17 +13,6 @@ import { agentConfig, ofType, quiet, runAgent, spoken, testTool } from "../../su
 
 const look = testTool("mem.look", () => Effect.succeed({ status: "success", summary: "seen", output: "x".repeat(50) }))
 
-const MODELS: Readonly<Record<DialectName, string>> = {
-  openai: "gpt-4.1",
-  responses: "gpt-5.6",
-  anthropic: "claude-sonnet-4-5",
-  openrouter: "anthropic/claude-sonnet-4.5",
-  kimi: "kimi-k2.6",
-  deepseek: "deepseek-chat",
-  gemini: "gemini-3-pro-preview",
-  "qwen-template": "qwen3.5-27b",
-  mistral: "mistral-large-latest"
-}
 const THOUGHT = "The next place is unknown as yet."
 
 /** Answers with two calls at each step, and with words after so many. */
@@ -49,7 +37,7 @@ const agentAt = (provider: double.Provider, dialect: DialectName) => {
   const entry = {
     api,
     endpoint: provider.endpoint,
-    model: MODELS[dialect],
+    model: MODEL_NAMES[dialect],
     context_window: 128_000,
     reasoning_effort: "low"
   }
@@ -65,14 +53,14 @@ const twoLives = Effect.fnUntraced(function* (dialect: DialectName, steps: numbe
   const provider = yield* double.makeProviderOf({ dialect, counts: true })
   yield* provider.otherwise(looping(steps))
   const plane = yield* makeMemoryControlPlane
-  const llm = yield* Layer.build(Llm.layer.pipe(Layer.provide([SecretStore.layer, NodeHttpClient.layerUndici])))
+  const llm = yield* modelClient
   for (const epoch of [1, 2]) {
     const scope = yield* Scope.make()
     const running = yield* runAgent({
       plane,
       epoch,
       script: inOrder(),
-      llm: Layer.succeedContext(llm),
+      llm,
       tools: [look],
       config: agentAt(provider, dialect)
     }).pipe(Effect.forkIn(scope))

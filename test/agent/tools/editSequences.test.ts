@@ -9,6 +9,7 @@ import { toolText } from "#src/agent/model/prompt/toolText.ts"
 import { fsEdit } from "#src/agent/tools/fsEdit.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { laneThatSaw } from "../../support/workspace.ts"
 import { seeded } from "../../support/seeded.ts"
@@ -157,7 +158,10 @@ const memoryWorkspace = () => {
 
 const player = Effect.gen(function* () {
   const { layer, put, text: file } = memoryWorkspace()
-  const tools = yield* Effect.provide(Effect.all({ edit: fsEdit, read: fsRead, write: fsWrite }), layer)
+  const tools = yield* Effect.provide(
+    Effect.all({ edit: fsEdit, read: fsRead, write: fsWrite }),
+    Layer.merge(layer, Pictures.layerNone)
+  )
   /** A lane at a fresh file; a call answers with its text, as a prompt shows it. */
   const lane = (content: string) => {
     const seen: Record<string, string> = {}

@@ -1,8 +1,11 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { createHash } from "node:crypto"
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fsRead, READ_BYTES_MAX, READ_LINES_MAX } from "#src/agent/tools/fsRead.ts"
+import { PICTURE_BYTES_MAX, PICTURE_SIDE_MAX } from "#src/agent/workspace/Pictures.ts"
+import { pngOf } from "../../support/pictures.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 const reader = Effect.gen(function* () {
@@ -20,6 +23,8 @@ const reader = Effect.gen(function* () {
 })
 
 const HELLO_SHA256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+
+const PNG = pngOf(3, 2)
 
 describe("choir.fs.read", () => {
   it.effect("shows a file with its lines and hash, and records the version that was read", () =>
@@ -115,14 +120,34 @@ describe("choir.fs.read", () => {
     })
   )
 
-  it.effect("says what an image is, which nobody can read as text", () =>
+  it.effect("answers with a picture, and keeps a copy of it for prompts", () =>
     Effect.gen(function* () {
-      const { put, read } = yield* reader
-      put("a.png", Buffer.from("\x89PNG\r\n\x1a\n\0rest", "latin1"))
-      assert.match(
-        (yield* read({ path: "a.png" })).summary,
-        /^a\.png is a PNG image of 13 bytes\. You cannot see images/u
-      )
+      const { put, read, root } = yield* reader
+      put("a.png", PNG)
+      const { pictures, summary } = yield* read({ path: "a.png" })
+      assert.strictEqual(summary, `a.png is a PNG image of ${PNG.length} bytes, 3 × 2 pixels`)
+      const sha256 = createHash("sha256").update(PNG).digest("hex")
+      assert.deepStrictEqual(pictures, [{ type: "image/png", sha256, bytes: PNG.length, width: 3, height: 2 }])
+      assert.deepStrictEqual(readFileSync(join(root, `.choirtmp/pictures/${sha256}.png`)), PNG)
+    })
+  )
+
+  it.effect("says why a picture cannot be shown", () =>
+    Effect.gen(function* () {
+      const { put, read, root } = yield* reader
+      put("large.png", Buffer.concat([PNG, Buffer.alloc(PICTURE_BYTES_MAX)]))
+      put("wide.png", pngOf(PICTURE_SIDE_MAX + 1, 1))
+      for (const [path, why] of [
+        ["large.png", /is larger than the 3,750,000 bytes that can be shown: make it smaller/u],
+        ["wide.png", /has a side of more than the 8,000 pixels that can be shown: make it smaller/u]
+      ] as const) {
+        const outcome = yield* read({ path })
+        assert.match(outcome.summary, why)
+        assert.notProperty(outcome, "pictures")
+      }
+      writeFileSync(join(root, ".choirtmp"), "a file where the copies would be")
+      put("a.png", PNG)
+      assert.match((yield* read({ path: "a.png" })).summary, /cannot be shown, because no copy of it can be kept/u)
     })
   )
 

@@ -6,6 +6,7 @@ import { Effect, Exit } from "effect"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
+import { callTools, makeProviderOf } from "../../support/testing/Provider.ts"
 
 const configOf = (home: string) => JSON.parse(readFileSync(join(home, "config.json"), "utf8"))
 const mode = (path: string) => statSync(path).mode & 0o777
@@ -79,12 +80,65 @@ describe("choirctl init", () => {
     })
   )
 
+  it.effect(
+    "chooses API, address, model, context and price of a provider by its name alone, and says which model",
+    () =>
+      Effect.gen(function* () {
+        const home = join(yield* temporaryFolder, "home")
+        const ran = yield* choirctl(home, ["init", "--model-provider", "anthropic", "--model-secret-stdin"], {
+          stdin: "sk-ant-1\n"
+        })
+        assert.strictEqual(ran.code, 0, ran.err)
+        assert.include(ran.err, "The model is claude-sonnet-4-6; --model-name chooses another.")
+        assert.deepStrictEqual(configOf(home).models.main, {
+          provider: "anthropic",
+          model: "claude-sonnet-4-6",
+          endpoint: "https://api.anthropic.com/v1",
+          api: "messages",
+          secret: "anthropic-key",
+          max_tokens: 16_000,
+          context_window: 200_000,
+          price: { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 }
+        })
+        assert.deepStrictEqual((yield* loadFiles(home)).warnings, [])
+      })
+  )
+
+  it.live("tests the model at once where it is told to, in words", () =>
+    Effect.gen(function* () {
+      const provider = yield* makeProviderOf({ dialect: "anthropic", key: "sk-1" })
+      yield* provider.otherwise(() => callTools([{ name: "choir_check", input: { word: "ready" } }]))
+      const flags = (...more: ReadonlyArray<string>) => [
+        "init",
+        "--model-endpoint",
+        provider.endpoint,
+        "--model-name",
+        "claude-sonnet-4-6",
+        "--model-test",
+        "--model-secret-stdin",
+        ...more
+      ]
+      const folder = yield* temporaryFolder
+      const ran = yield* choirctl(join(folder, "a"), flags("--model-api", "messages"), { stdin: "sk-1\n" })
+      assert.strictEqual(ran.code, 0, ran.err)
+      assert.match(ran.err, /It works: claude-sonnet-4-6 called a tool after \d/u)
+      const refused = yield* choirctl(join(folder, "b"), flags("--model-api", "messages"), { stdin: "sk-2\n" })
+      assert.strictEqual(refused.code, 1)
+      assert.match(refused.err, /the home is set up, and its model does not work: .*refuses the key \(401\)/u)
+      assert.isTrue(existsSync(join(folder, "b", "config.json")))
+      yield* provider.takeRefusals
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("names the flag of an answer that is missing, and makes nothing", () =>
     Effect.gen(function* () {
       const home = join(yield* temporaryFolder, "home")
-      const noName = yield* choirctl(home, ["init", "--model-provider", "openrouter"])
+      const noName = yield* choirctl(home, ["init", "--model-endpoint", "http://127.0.0.1:9/v1"])
       assert.strictEqual(noName.code, 2)
       assert.include(noName.err, "--model-name")
+      const noAddress = yield* choirctl(home, ["init", "--model-provider", "local"])
+      assert.strictEqual(noAddress.code, 2)
+      assert.include(noAddress.err, "--model-endpoint")
       const badUser = yield* choirctl(home, ["init", "--telegram-user-id", "@me"])
       assert.strictEqual(badUser.code, 2)
       const noKey = yield* choirctl(home, [

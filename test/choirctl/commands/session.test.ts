@@ -2,13 +2,41 @@ import { createHash } from "node:crypto"
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { Conflict } from "#schema/ApiError.ts"
+import { ChoirEvent } from "#schema/Event.ts"
 import { SignalId } from "#schema/Ids.ts"
+import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
 import { choirctl, document, documents } from "../../support/choirctl.ts"
+import { verifiedByDocs } from "../../support/documentedVerifier.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { fakeChoird, printedEvent, SESSION, sessionDetail } from "../../support/fakeChoird.ts"
+
+/** An event that holds a model's reasoning, as choird's API gives it. */
+const thoughtful = (() => {
+  const event = Schema.decodeUnknownSync(ChoirEvent)({
+    v: 2,
+    rev: 1,
+    event_type: "ModelOutput",
+    lane: "edge",
+    payload: {
+      call_id: "s-1-1",
+      purpose: "turn",
+      model: "small",
+      text: "I look.",
+      tool_calls: [{ call_id: "s-1-1-0", name: "choir-fs-read", input: { path: "a" } }],
+      finish_reason: "tool_calls",
+      continuation: { api: "chat", model: "elsewhere.example small", data: '{"reasoning":"raw thought 4711"}' },
+      usage: { input_tokens: 1, output_tokens: 1 },
+      latency_ms: 1
+    },
+    created_at: "2026-01-02T03:04:05.678Z",
+    salt: "ab".repeat(16)
+  })
+  const hash = hex(chainEvent(genesis(SESSION), event).hash)
+  return { hash, line: { event, hash } }
+})()
 
 describe("choirctl session", () => {
   it.effect("prints events as the pinned lines, the six fields of the chain first", () =>
@@ -113,6 +141,38 @@ describe("choirctl session", () => {
     })
   )
 
+  it.effect("shows the reasoning of models only for a whole proof, and the chain holds without it (D52)", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const { hash, line } = thoughtful
+      yield* fakeChoird(home, {
+        events: Effect.succeed([line]),
+        session: Effect.succeed({ ...sessionDetail, last_rev: 1, head: hash })
+      })
+      const file = join(home, "out.jsonl")
+      const shown = yield* choirctl(home, ["session", "events", SESSION, "--json"])
+      yield* choirctl(home, ["session", "export", SESSION, file])
+      for (const text of [shown.out.trimEnd(), readFileSync(file, "utf8").trimEnd()]) {
+        assert.notInclude(text, "raw thought")
+        assert.include(text, "I look.")
+        assert.strictEqual(
+          verifiedByDocs(SESSION, [text]),
+          `1 events, head ${hash}, 1 payloads not proved: print them with --reasoning`
+        )
+        assert.match(
+          verifiedByDocs(SESSION, [text.replace('"edge"', '"core:a"')]),
+          /^refused: revision 1 does not hold/u
+        )
+      }
+      assert.notInclude((yield* choirctl(home, ["session", "events", SESSION])).out, "raw thought")
+      const whole = yield* choirctl(home, ["session", "events", SESSION, "--json", "--reasoning"])
+      assert.include(whole.out, "raw thought")
+      assert.strictEqual(verifiedByDocs(SESSION, [whole.out.trimEnd()]), `1 events, head ${hash}`)
+      yield* choirctl(home, ["session", "export", SESSION, join(home, "whole.jsonl"), "--reasoning"])
+      assert.strictEqual(readFileSync(join(home, "whole.jsonl"), "utf8"), whole.out)
+    })
+  )
+
   it.effect("exports events and a manifest, 0600, over no file that is there", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
@@ -179,8 +239,24 @@ describe("choirctl session", () => {
         `SESSION           AGENT    STATUS  STARTED   ENDED  EVENTS\n${SESSION}  agent-1  active  just now  -      12\n`
       )
       assert.deepStrictEqual(calls[0]?.input, { agent_id: "agent-1" })
+      const context = yield* choirctl(home, ["session", "context", SESSION, "--lane", "core:research"])
+      assert.include(context.out, "user, 25 tokens\nWhat is new?\n")
+      assert.include(context.out, "edge, large: 250 of 1000 (25 %) tokens at revision 12\n")
+      assert.match(context.out, /the user's messages +2 +40\n/u)
+      assert.notInclude(context.out, "\u001b")
       const cores = yield* choirctl(home, ["session", "cores", SESSION])
-      assert.include(cores.out, "research  REASONING")
+      assert.strictEqual(
+        cores.out,
+        "research: reasoning, step 2, 2 minutes\n  task: Read it all\n  1 file read, last choir.fs.read, 1,200 tokens, 0.02 USD\n"
+      )
+      const [job] = JSON.parse((yield* choirctl(home, ["session", "cores", SESSION, "--json"])).out)
+      assert.deepInclude(job, {
+        job_name: "research",
+        task: "Read it all",
+        tokens: 1200,
+        cost_usd: 0.02,
+        ran_ms: 90_000
+      })
       assert.strictEqual((yield* choirctl(home, ["session", "cores", "Not a session"])).code, 2)
     })
   )

@@ -5,7 +5,7 @@ import { Schema } from "effect"
 import { agentDetail, agentTable, buildLine } from "#src/choirctl/render/agents.ts"
 import { messageText, promptText } from "#src/choirctl/render/chat.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
-import { coreTable, eventLine, sessionTable, verificationText } from "#src/choirctl/render/sessions.ts"
+import { coreList, eventLine, sessionTable, verificationText } from "#src/choirctl/render/sessions.ts"
 import { statusText } from "#src/choirctl/commands/status.ts"
 import { workspaceTable } from "#src/choirctl/commands/workspace.ts"
 import { AGENT, detail, summary, systemStatus } from "../../support/fakeChoird.ts"
@@ -105,7 +105,7 @@ describe("lists that are empty", () => {
   it("say so, and what to do where something helps", () => {
     assert.include(agentTable([], false), "choirctl agent init")
     assert.strictEqual(sessionTable([], 0, false), "no sessions")
-    assert.strictEqual(coreTable([], 0, false), "no core jobs are running")
+    assert.strictEqual(coreList([]), "no core jobs are running")
     assert.strictEqual(workspaceTable([], false), "no workspace is configured")
   })
 })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { openDraft } from "#src/choirctl/home/setupDraft.ts"
 import { addressProblem, type Given, nameProblem } from "#src/choirctl/home/setupAnswers.ts"
-import { apiAddress } from "#src/shared/wire/apiAddress.ts"
+import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
 import { FORGOTTEN, takeFlags } from "#src/choirctl/setup/wizard.ts"
 import { waysOn } from "#src/choirctl/setup/wizardQuestions.ts"
 import { Obstacle } from "#src/choirctl/doctor/trialHttp.ts"
@@ -22,7 +22,8 @@ const NOTHING: Given = {
 
 describe("the wizard", () => {
   it("offers another address only for an API of one's own", () => {
-    assert.strictEqual(waysOn("other", "unreachable").best, "endpoint")
+    for (const provider of ["other", "local"] as const)
+      assert.strictEqual(waysOn(provider, "unreachable").best, "endpoint")
     assert.strictEqual(waysOn("openai", "unreachable").best, "again")
     assert.notInclude(waysOn("openai", "unreachable").ways, "endpoint")
   })
@@ -40,6 +41,15 @@ describe("the wizard", () => {
       assert.match(addressProblem(text) ?? "", /Enter an address/u, text)
   })
 
+  it("learns the API from the path of a request", () => {
+    const of = (tail: string) => apiNamedBy(`https://llm.example.org/v1${tail}`)
+    assert.deepStrictEqual(
+      ["/chat/completions", "/responses/", " /messages "].map((tail) => of(tail.trim())),
+      ["chat", "responses", "messages"]
+    )
+    assert.deepStrictEqual(["", "/", "/messages/1", "/models"].map(of), [undefined, undefined, undefined, undefined])
+  })
+
   it("takes no address and no sentence for the name of a model", () => {
     for (const name of ["gpt-4.1", "anthropic/claude-sonnet-4", "llama3.1:8b", "qwen/qwen3:free"])
       assert.isUndefined(nameProblem("other", name))
@@ -47,7 +57,7 @@ describe("the wizard", () => {
       nameProblem("openrouter", "https://openrouter.ai/openai/gpt-4o") ?? "",
       /This is an address.*such as anthropic/u
     )
-    assert.match(nameProblem("openai", "gpt 4.1") ?? "", /no spaces.*such as gpt-4\.1/u)
+    assert.match(nameProblem("openai", "gpt 4.1") ?? "", /no spaces.*such as gpt-5\.4/u)
     assert.match(nameProblem("openai", "") ?? "", /Enter the provider's name/u)
   })
 

@@ -5,6 +5,7 @@ import { SecretName } from "#schema/Ids.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore, SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { layerGateways } from "#src/choird/gateway/layerGateways.ts"
@@ -47,6 +48,7 @@ const setUp = Effect.gen(function* () {
     store,
     GatewayHealth.layer,
     Layer.mock(Audit, { record: () => Effect.void }),
+    Layer.mock(Contexts, {}),
     Layer.mock(Drafts, { changes: Stream.never }),
     Layer.mock(EventStore, { appended: Stream.never }),
     Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]) }),

@@ -28,6 +28,25 @@ describe("route", () => {
     }
   })
 
+  it("takes a reply to a job's question to that job, and every other reply to the agent", () => {
+    const dig = "Which branch?\n\ndig waits for your answer: /answer dig …"
+    const reply = (replies_to: string, text = "main", more: object = {}) =>
+      route(config, [view("running")], BOT, { user_id: "1", text, replies_to, ...more })
+    const answer = { type: "answer", content: "main", job_name: JobName.make("dig") } as const
+    assert.deepInclude(reply(dig), { type: "command", command: answer })
+    assert.deepInclude(reply(`${dig}\n`), { type: "command", command: answer })
+    for (const other of [
+      "Which branch?",
+      `${dig}\nand more`,
+      "dig waits for your answer: /answer sow …",
+      "Dig It waits for your answer: /answer Dig It …",
+      `${"x".repeat(41)} waits for your answer: /answer ${"x".repeat(41)} …`
+    ])
+      assert.strictEqual(reply(other).type, "message", other)
+    assert.deepInclude(reply(dig, "/status"), { type: "command", command: { type: "status" } })
+    assert.strictEqual(reply(dig, "main", { forwarded: true }).type, "message")
+  })
+
   it("drops strangers, and a known person at another gateway is one", () => {
     assert.strictEqual(from("2", "hi").type, "stranger")
     assert.strictEqual(from("local", "hi").type, "stranger")
@@ -80,6 +99,7 @@ describe("route", () => {
     assert.deepStrictEqual(command("/cancel tidy"), { type: "cancel", job_name: JobName.make("tidy") })
     assert.deepStrictEqual(command("/compact"), { type: "compact" })
     assert.deepStrictEqual(command("/inject \n a\n/b "), { type: "inject", content: "a\n/b" })
+    assert.deepStrictEqual(command("/answer dig the\nmain one"), { type: "answer", content: "dig the\nmain one" })
     assert.deepStrictEqual(command("/model"), { type: "model" })
     assert.deepStrictEqual(command("/model llm  large"), { type: "set model", llm: ResourceName.make("large") })
     assert.match(said(from("1", "/start")), /^Hello!/u)
@@ -110,6 +130,7 @@ describe("route", () => {
       ["/approve 99999999999999999999", "/approve [number]"],
       ["/inject", "/inject <message>"],
       ["/inject  \n", "/inject <message>"],
+      ["/answer", "/answer [job] <answer>"],
       ["/cancel Two Words", "/cancel [job]"],
       ["/cancel ../x", "/cancel [job]"],
       ["/stop it", "/stop"],

@@ -14,6 +14,24 @@ describe("what Telegram answers", () => {
       assert.isUndefined(readUpdates("9", bad))
   })
 
+  it("knows which message of the bot's own a person replies to", () => {
+    const own = { from: { id: 9, is_bot: true }, text: "dig waits" }
+    const message = { chat: { id: 7, type: "private" }, from: { id: 7, is_bot: false }, text: "hi" }
+    const read = (reply_to_message: unknown) =>
+      readUpdates("9", [{ update_id: 3, message: { ...message, reply_to_message } }])?.arrivals[0]
+    const plain = { id: "9:3", user_id: "7", text: "hi" }
+    assert.deepStrictEqual(read(own), { ...plain, replies_to: "dig waits" })
+    for (const other of [
+      { ...own, from: { id: 8, is_bot: true } },
+      { ...own, from: { id: 9, is_bot: false } },
+      { ...own, text: 5 },
+      { from: own.from },
+      null,
+      "x"
+    ])
+      assert.deepStrictEqual(read(other), plain)
+  })
+
   it("doubles its pauses up to a minute, unless it is told how long", () => {
     const none = { retry_after_ms: null }
     assert.deepStrictEqual(

@@ -60,6 +60,7 @@ const ROWS: ReadonlyArray<Row> = [
   ["dms.user-dm.user_id", "5", "changed", APPLY],
   ["budgets.max_core_jobs", 2, "changed", APPLY],
   ["memory.event_window", 9, "changed", APPLY],
+  ["jobs.progress_interval_ms", null, "changed", APPLY],
   ["approvals.confirm_external", "always", "changed", APPLY],
   ["heartbeat_interval_ms", 900, "changed", APPLY],
   ["crash_detection_threshold_ms", 20_000, "changed", APPLY],

@@ -10,6 +10,7 @@ import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
 import type { Tool, ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { AgentSettings, type Settings } from "#src/agent/settings/AgentSettings.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { hostilePath } from "../../support/hostilePaths.ts"
 import { startSwapper } from "../../support/swapper.ts"
@@ -22,7 +23,7 @@ const SETTINGS = { config: { approvals: { confirm_external: "never" } } } as Set
 
 const runtime = ManagedRuntime.make(
   Layer.mergeAll(
-    Workspace.layer({ root: ROOT }),
+    Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: ROOT }))),
     ProcessRunner.layer({ ownsPidNamespace: true }),
     GitAccess.layerNone,
     SecretStore.layer,

@@ -6,7 +6,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
 import { describeStores } from "../../support/engines.ts"
-import { started, stopped } from "../../support/operatorSocket.ts"
+import { reporting, started, stopped } from "../../support/operatorSocket.ts"
 import { newTalk, stores, type Talk } from "../../support/stores.ts"
 import { SIGNALS_PENDING_MAX } from "#src/choird/queues/Signals.ts"
 
@@ -124,6 +124,55 @@ describeStores("Steering", (it) => {
       assert.deepStrictEqual([again.signal_id, again.ended], [first.signal_id, { rev: 2, refused: null }])
       const late = yield* Effect.flip(order(session_id, "r2", { type: "CancelCore", job_name: JOB }))
       assert.deepInclude(late, { _tag: "SteeringRefused", kind: "NO_SUCH_JOB" })
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("takes an answer to the job that asks, and tells jobs that ask at once apart", () =>
+    Effect.gen(function* () {
+      const talk = yield* newTalk
+      const { session_id } = talk.caller
+      const answer = (id: string, content: string, job_name?: JobName) =>
+        order(session_id, id, { type: "Answer", content, ...(job_name === undefined ? {} : { job_name }) })
+      const asks = (name: string) =>
+        reporting(coreLane(JobName.make(name)), `ask-${name}`, { kind: "need_info", text: "?" })
+      talk.commit(started("tidy"), started("other"))
+      yield* store(talk, 0)
+      const refused = (id: string, content: string) => Effect.flip(answer(id, content))
+      assert.deepInclude(yield* refused("r0", "main"), { kind: "NO_QUESTION", reason: "no job waits for an answer" })
+      const early = yield* refused("r0", "tidy main")
+      assert.deepInclude(early, { kind: "NO_QUESTION", reason: "the job tidy does not wait for an answer" })
+      talk.commit(...asks("tidy"))
+      yield* store(talk, 2)
+      assert.deepStrictEqual((yield* answer("r1", " the main one ")).wish, {
+        type: "Inject",
+        content: "the main one",
+        job_name: JOB
+      })
+      assert.deepInclude(yield* refused("r2", "other main"), { kind: "NO_QUESTION" })
+      assert.deepInclude(yield* refused("r2", "tidy"), { kind: "EMPTY" })
+      const from = 2 + asks("tidy").length
+      talk.commit(...asks("other"))
+      yield* store(talk, from)
+      assert.deepInclude(yield* refused("r3", "main"), { kind: "JOB_AMBIGUOUS", hint: "jobs that ask: tidy, other" })
+      const named = yield* answer("r4", "other the\nmain one")
+      assert.deepStrictEqual(named.wish, {
+        type: "Inject",
+        content: "the\nmain one",
+        job_name: JobName.make("other")
+      })
+      assert.deepStrictEqual((yield* answer("r5", "tidy", JOB)).wish, {
+        type: "Inject",
+        content: "tidy",
+        job_name: JOB
+      })
+      // The same request is the same signal, and no answer passes for an instruction to edge.
+      assert.strictEqual((yield* answer("r4", "other the\nmain one")).signal_id, named.signal_id)
+      const other = yield* Effect.flip(order(session_id, "r5", { type: "Inject", content: "tidy" }))
+      assert.deepInclude(other, { kind: "REQUEST_ID_REUSED" })
+      assert.deepStrictEqual(
+        (yield* auditOf(session_id)).slice(-1).map(({ action, detail }) => [action, detail["chars"]]),
+        [["session.inject", 4]]
+      )
     }).pipe(Effect.provide(stores))
   )
 

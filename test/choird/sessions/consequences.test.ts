@@ -2,7 +2,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option, Queue, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { EventDraft } from "#schema/Event.ts"
-import { EDGE, InboxId, ResourceName } from "#schema/Ids.ts"
+import { EDGE, InboxId, JobName, ResourceName } from "#schema/Ids.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
@@ -112,6 +112,53 @@ describeStores("What follows from events", (it) => {
         }
       ])
       assert.strictEqual(yield* inbox.pending(agent_id), 0)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("is one line at most on a job that runs, and none once its end is told", () =>
+    Effect.gen(function* () {
+      const [store, queue] = [yield* EventStore, yield* Outbox]
+      const talk = yield* boundTo(DESK)
+      const texts = Effect.map(outbox(talk), (rows) => rows.map(({ source_id, text }) => [source_id, text]))
+      const line = (job: string, text: string): EventDraft => ({
+        event_type: "AgentMessage",
+        lane: EDGE,
+        payload: { kind: "notice", text, job: JobName.make(job) }
+      })
+      const id = yield* from(talk, "a", DESK, TERMINAL)
+      const { session_id } = talk.caller
+      talk.commit(userMsg(id), line("dig", "dig: 1"), line("sow", "sow: 1"), notice("other"))
+      yield* store.append(talk.caller, talk.heartbeat(0))
+      assert.deepStrictEqual(yield* texts, [
+        [`${session_id}:2:dig`, "dig: 1"],
+        [`${session_id}:3:sow`, "sow: 1"],
+        [`${session_id}:4`, "other"]
+      ])
+      talk.commit(line("dig", "dig: 2"))
+      yield* store.append(talk.caller, talk.heartbeat(4))
+      assert.deepStrictEqual(
+        (yield* texts).map(([, text]) => text),
+        ["sow: 1", "other", "dig: 2"]
+      )
+      // One that was read stays what it is.
+      const read = (yield* queue.undelivered(DESK, undefined)).filter(({ text }) => text === "dig: 2")
+      yield* queue.delivered(read.map(({ outbox_id }) => outbox_id))
+      talk.commit({
+        event_type: "AgentMessage",
+        lane: EDGE,
+        payload: {
+          kind: "reply",
+          text: "done",
+          in_reply_to: id,
+          job: JobName.make("sow"),
+          facts: "sow completed"
+        }
+      })
+      yield* store.append(talk.caller, talk.heartbeat(5))
+      assert.deepStrictEqual(
+        (yield* texts).map(([, text]) => text),
+        ["other", "dig: 2", "done\n\nsow completed"]
+      )
     }).pipe(Effect.provide(stores))
   )
 

@@ -78,6 +78,14 @@ export const withCall = (base: ChatBase, change: Keys): Keys =>
 const withFunction = (base: ChatBase, change: Keys): Keys =>
   withCall(base, { function: { ...(callsIn(base)[0]?.["function"] as Keys), ...change } })
 
+/** The smallest PNG, in base64. */
+export const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+export const imagePart = (type: string, data = PNG): Keys => ({
+  type: "image_url",
+  image_url: { url: `data:${type};base64,${data}` }
+})
+
 export type Broken<Base> = Readonly<Record<string, (base: Base) => Keys>>
 
 export const CHAT: Broken<ChatBase> = {
@@ -111,6 +119,8 @@ export const CHAT: Broken<ChatBase> = {
   "a message has a known role and that role's keys": (base) => withMessage(base, 1, { role: "function" }),
   "one system message comes first": (base) => withMessage(base, 0, { role: "user" }),
   "a message has content": (base) => withMessage(base, 1, { content: " " }),
+  "images are a user's, of a known format, and for a model that takes them": (base) =>
+    withMessage(base, 3, { content: [{ type: "text", text: "one" }, imagePart("image/png")] }),
   "calls are a list that is not empty": (base) => withMessage(base, 2, { content: "a", tool_calls: [] }),
   "a call is a function's, with a legal name": (base) => withFunction(base, { name: "fs.read()" }),
   "a call's id has the form that the provider takes": (base) => withCall(base, { id: "x".repeat(65) }),
@@ -169,14 +179,4 @@ export const MORE: Partial<Record<DialectName, Broken<ChatBase>>> = {
       messages: [...base.messages, { role: "assistant", content: "Done." }]
     })
   }
-}
-
-export const MODELS: Partial<Record<DialectName, string>> = {
-  openai: "gpt-4.1",
-  openrouter: "anthropic/claude-sonnet-4.5",
-  kimi: "kimi-k2.6",
-  deepseek: "deepseek-v4",
-  gemini: "gemini-3-pro-preview",
-  "qwen-template": "qwen3.8",
-  mistral: "mistral-large-latest"
 }

@@ -11,10 +11,11 @@ import {
   chatBase,
   chatTool,
   fn,
+  imagePart,
   marked,
-  MODELS,
   MORE,
   PARAMETERS,
+  PNG,
   THOUGHT,
   withCall,
   withMessage,
@@ -22,6 +23,7 @@ import {
   withoutReasoning,
   withUser
 } from "./chatRequests.ts"
+import { CHAT_DIALECTS, MODEL_NAMES } from "../../support/modelNames.ts"
 
 const TRAITS: Traits = { context_window: 128_000, refuses: [], extensions: [], count: (text) => text.length }
 
@@ -85,6 +87,10 @@ const RESPONSES: Broken<ResponsesBase> = {
   "a call has an id, a legal name and arguments that are a JSON object": (base) =>
     withItem(base, 2, { arguments: "{" }),
   "each call is answered once, and no result stands before its call": (base) => items(base, 0, 1, 2),
+  "a result is a text, or parts as a message of the user has them": (base) =>
+    withItem(base, 3, { output: [{ type: "output_text", text: "one" }] }),
+  "images are of a known format, and for a model that takes them": (base) =>
+    withItem(base, 3, { output: [{ type: "input_image", image_url: `data:image/gif;base64,${PNG}` }] }),
   "reasoning brings its encrypted content, since nothing is stored": (base) =>
     withItem(base, 1, { encrypted_content: null }),
   "reasoning comes back as it was sent, to the model that it is of": (base) => ({ ...base, model: "gpt-5.5" }),
@@ -125,6 +131,10 @@ const withBlocks = (
 })
 const withBlock = (base: AnthropicBase, message: number, block: number, change: Keys): Keys =>
   withBlocks(base, message, (blocks) => blocks.map((one, at) => (at === block ? { ...one, ...change } : one)))
+const imageBlock = (media_type: string, data = PNG): Keys => ({
+  type: "image",
+  source: { type: "base64", media_type, data }
+})
 const anthropicTool = (base: AnthropicBase, change: Keys): Keys => ({
   ...base,
   tools: [{ ...base.tools[0], ...change }]
@@ -139,6 +149,8 @@ const ANTHROPIC: Broken<AnthropicBase> = {
   "a model that thinks has temperature 1": (base) => ({ ...base, temperature: 0.7 }),
   "thinking has a budget below the answer's limit": (base) => ({ ...base, max_tokens: 2000 }),
   "the newest models think adaptively": (base) => ({ ...base, model: "claude-opus-4-8" }),
+  "an effort is one that the model knows": (base) => ({ ...base, output_config: { effort: "xhigh" } }),
+  "no call is forced where the model thinks": (base) => ({ ...base, tool_choice: { type: "any" } }),
   "a tool has known keys": (base) => anthropicTool(base, { parameters: PARAMETERS }),
   "a tool's name has the letters and the length that the provider takes": (base) =>
     anthropicTool(base, { name: "fs.read" }),
@@ -172,11 +184,14 @@ const ANTHROPIC: Broken<AnthropicBase> = {
   "calls are the assistant's and have different ids": (base) =>
     withBlocks(base, 1, (blocks) => [...blocks, ...blocks.slice(1)]),
   "each call is answered once, right behind it": (base) => withBlocks(base, 2, (blocks) => blocks.toReversed()),
+  "a result is text and images": (base) => withBlock(base, 2, 0, { content: [{ type: "tool_use" }] }),
+  "images are the user's, of a known format and size, and for a model that takes them": (base) =>
+    withBlock(base, 2, 0, { content: [imageBlock("image/jpeg")] }),
   "thinking comes back as it was sent, to the model that it is of": (base) =>
     withBlock(base, 1, 0, { thinking: "Else." }),
   "thinking is the beginning of the assistant's message": (base) =>
     withBlocks(base, 1, (blocks) => blocks.toReversed()),
-  "calls of the present turn come back with their thinking where thinking is on": (base) =>
+  "calls of the present turn come back with their thinking where thinking has a budget": (base) =>
     withBlocks(base, 1, (blocks) => blocks.slice(1)),
   "a request has at most four breakpoints of the cache": (base) => ({
     ...base,
@@ -184,6 +199,8 @@ const ANTHROPIC: Broken<AnthropicBase> = {
   }),
   "prompt and answer fit into the model's context": (base) => ({ ...base, max_tokens: 128_000 })
 }
+
+const withoutMark = (part: Keys): Keys => without(part, "cache_control")
 
 const HEADERS = { authorization: "Bearer k", "x-api-key": "k", "anthropic-version": "2023-06-01" }
 const refusal = (name: DialectName, body: unknown, traits: Partial<Traits> = {}, bytes = 1, headers: Keys = HEADERS) =>
@@ -209,18 +226,8 @@ const both = <Base>(name: DialectName, base: Base & Keys, broken: Broken<Base>) 
     })
   })
 
-const CHAT_NAMES: ReadonlyArray<DialectName> = [
-  "openai",
-  "openrouter",
-  "kimi",
-  "deepseek",
-  "gemini",
-  "qwen-template",
-  "mistral"
-]
-
 describe("refusals", () => {
-  for (const name of CHAT_NAMES) both(name, chatBase(name, MODELS[name] ?? ""), { ...CHAT, ...MORE[name] })
+  for (const name of CHAT_DIALECTS) both(name, chatBase(name, MODEL_NAMES[name]), { ...CHAT, ...MORE[name] })
   both("responses", responsesBase(), RESPONSES)
   both("anthropic", anthropicBase(), ANTHROPIC)
 
@@ -239,10 +246,48 @@ describe("refusals", () => {
     const claude = anthropicBase()
     const quick = withBlocks(claude, 1, (blocks) => blocks.slice(1))
     assert.isUndefined(refusal("anthropic", { ...quick, thinking: { type: "disabled" } }))
+    // Adaptive thinking does not ask for it at the beginning of each message.
+    assert.isUndefined(refusal("anthropic", { ...quick, thinking: { type: "adaptive" }, model: "claude-opus-4-7" }))
     const responses = responsesBase()
     assert.isUndefined(refusal("responses", withItem(items(responses, 0, 2, 3) as ResponsesBase, 1, { id: undefined })))
     const loose = { type: "function", ...fn("fs-read", { ...PARAMETERS, required: [] }), strict: false }
     assert.isUndefined(refusal("responses", { ...responses, tools: [loose] }))
+  })
+
+  it("take images where a model takes them, and refuse each that it does not take", () => {
+    const chat = (name: DialectName, model: string, part: Keys) =>
+      refusal(name, withMessage(chatBase(name, model), 1, { content: [marked("Look."), part].map(withoutMark) }))
+    const png = imagePart("image/png")
+    for (const [name, model] of [
+      ["openai", "gpt-4.1"],
+      ["openrouter", "anthropic/claude-sonnet-4.5"],
+      ["kimi", "kimi-k2.6"],
+      ["gemini", "gemini-3-pro-preview"]
+    ] as const)
+      assert.isUndefined(chat(name, model, png), name)
+    assert.include(chat("openai", "gpt-3.5", png)?.message, "image_url is only supported by certain models")
+    assert.strictEqual(chat("openrouter", "z-ai/glm-5.2", png)?.status, 404)
+    assert.include(chat("deepseek", "deepseek-v4", png)?.message, "unknown variant `image_url`")
+    assert.strictEqual(chat("qwen-template", "qwen3-coder", png)?.status, 500)
+    assert.include(chat("openai", "gpt-4.1", imagePart("image/bmp"))?.message, "unsupported image")
+    assert.include(chat("openai", "gpt-4.1", imagePart("image/png", "bm90IGEgcG5n"))?.message, "unsupported image")
+    const claude = (block: Keys) =>
+      refusal("anthropic", withBlock(anthropicBase(), 2, 0, { content: [block] }))?.message
+    assert.isUndefined(claude(imageBlock("image/png")))
+    assert.include(claude(imageBlock("image/bmp")), "media_type: Input should be 'image/png'")
+    assert.include(claude(imageBlock("image/gif")), "does not match the provided media type image/gif")
+    assert.include(claude(imageBlock("image/png", PNG + "A".repeat(5_300_000))), "image exceeds 5 MB maximum")
+  })
+
+  it("count an image as one, however long its data is", () => {
+    const base = chatBase("openai", "gpt-4.1")
+    const large = imagePart("image/png", PNG.replace(/=+$/u, "") + "A".repeat(400_000))
+    const looks = withMessage(base, 1, { content: Array.from({ length: 5 }, () => large) })
+    assert.isUndefined(refusal("openai", looks))
+    assert.strictEqual(
+      refusal("openai", looks, { context_window: 8000 })?.rule,
+      "prompt and answer fit into the model's context"
+    )
   })
 
   it("are worded as the real provider words them", () => {

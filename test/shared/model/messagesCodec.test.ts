@@ -254,4 +254,13 @@ describe("the codec of messages", () => {
       assert.isTrue(Result.isFailure(answer))
       if (Result.isFailure(answer)) assert.deepStrictEqual([answer.failure.kind, answer.failure.status], [kind, status])
     })
+
+  it("says an effort in the words that the model knows", () => {
+    const effort = (model: string, reasoning_effort: string) =>
+      bodyOf(modelOf({ ...ENTRY, model, reasoning_effort }), START)["output_config"]
+    assert.deepStrictEqual<unknown>(effort("claude-opus-4-8", "xhigh"), { effort: "xhigh" })
+    assert.deepStrictEqual<unknown>(effort("claude-sonnet-5", "minimal"), { effort: "low" })
+    assert.deepStrictEqual<unknown>(effort("claude-opus-4-6", "xhigh"), { effort: "high" })
+    assert.deepStrictEqual<unknown>(effort("claude-opus-4-6", "max"), { effort: "max" })
+  })
 })

@@ -1,7 +1,8 @@
 /** What is known of models before they are asked, and what is learned from a 400 (D47). */
 import { assert, describe, it } from "@effect/vitest"
-import { quirksOf } from "#src/shared/model/quirks.ts"
+import { quirksOf, quirkWarnings } from "#src/shared/model/quirks.ts"
 import { withoutRefused } from "#src/shared/model/requestParameters.ts"
+import { modelOf } from "../../support/askedCodec.ts"
 
 const LIKES_TEMPERATURE = [
   "gpt-4o",
@@ -27,7 +28,10 @@ const REFUSES_TEMPERATURE = [
   "claude-opus-4-7",
   "anthropic/claude-opus-4.7",
   "claude-opus-4-10",
-  "claude-opus-5"
+  "claude-opus-5",
+  "claude-sonnet-5",
+  "anthropic/claude-fable-5",
+  "claude-mythos-preview"
 ]
 
 const ENDPOINT = "http://127.0.0.1:11434/v1"
@@ -50,6 +54,29 @@ describe("quirksOf", () => {
   ] as const)("at %s limits the answer of %s by %s", (endpoint, model, limit) =>
     assert.strictEqual(quirksOf({ endpoint, model }).limit, limit)
   )
+})
+
+describe("quirkWarnings", () => {
+  const OPENAI = "https://api.openai.com/v1"
+  const ANTHROPIC = "https://api.anthropic.com/v1"
+  const claude = { api: "messages", endpoint: ANTHROPIC, model: "claude-sonnet-4-5" }
+  const keys = (entry: Readonly<Record<string, unknown>>) => quirkWarnings(modelOf(entry)).map(({ key }) => key)
+
+  it.each([
+    ["temperature that is left out", { model: "gpt-5.1", temperature: 0.2 }, ["temperature"]],
+    ["chat where reasoning beside tools is refused", { endpoint: OPENAI, model: "gpt-5.6" }, ["api"]],
+    ["an API that is not there", { endpoint: OPENAI, model: "gpt-5.6", api: "messages" }, ["api"]],
+    ["no room to think", { ...claude, reasoning_effort: "high", max_tokens: 2000 }, ["max_tokens"]],
+    ["no room for a prompt", { model: "m", max_tokens: 9000, context_window: 8000 }, ["context_window"]],
+    ["images of a model without vision", { model: "deepseek-chat", images: true }, ["images"]]
+  ] as const)("tells of %s", (_, entry, expected) => assert.deepStrictEqual<unknown>(keys(entry), expected))
+
+  it.each([
+    ["the default temperature", { model: "gpt-5.1" }],
+    ["a temperature of null", { model: "claude-opus-4-7", temperature: null }],
+    ["a model that thinks by a budget", { ...claude, reasoning_effort: "high", max_tokens: 4096 }],
+    ["images of a model that nobody knows", { model: "mine", images: true }]
+  ] as const)("says nothing of %s", (_, entry) => assert.deepStrictEqual(keys(entry), []))
 })
 
 describe("withoutRefused", () => {

@@ -1,4 +1,4 @@
-/** Five spellings of usage, and what each costs (A9). */
+/** Five spellings of usage, and what each costs. */
 import { assert, describe, it } from "@effect/vitest"
 import { anthropicUsage, limitTokens, openAiUsage, usageOf } from "#src/shared/model/usage.ts"
 

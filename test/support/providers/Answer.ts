@@ -50,6 +50,17 @@ export interface Written {
   readonly events: () => ReadonlyArray<ServerEvent>
 }
 
+/** How Anthropic's models end, in their own words. */
+export const ANTHROPIC_STOP = {
+  stop: "end_turn",
+  calls: "tool_use",
+  length: "max_tokens",
+  filter: "refusal"
+} as const
+
+/** What a model thinks where its script does not say it and its dialect wants some reasoning back. */
+export const THOUGHT = "The user needs a tool for this."
+
 /** A text in pieces of about a token each; joined, they are the text. */
 export const piecesOf = (text: string): ReadonlyArray<string> => text.match(/\s*\S{1,6}|\s+/gu) ?? []
 

@@ -4,6 +4,7 @@
  */
 import { encode } from "gpt-tokenizer/encoding/o200k_base"
 import type { Dialect } from "#demo/dialects/Dialect.ts"
+import { weighed } from "#demo/dialects/images.ts"
 import { isObject, type Keys, listOf } from "#demo/dialects/jsonKeys.ts"
 import { family } from "#demo/dialects/Rule.ts"
 
@@ -47,16 +48,20 @@ interface Part {
   readonly isBreakpoint: boolean
 }
 
+/** A word of one token, which stands for the tokens of an image. */
+const TOKEN = " a"
+
 /** A part of a prompt: its JSON without the marks of the cache, which are no part of what is cached. */
 const partOf = (value: unknown): Part => {
   let isBreakpoint = false
-  const text =
+  const json =
     JSON.stringify(value, (key, inner: unknown) => {
       if (key !== "cache_control") return inner
       isBreakpoint = true
       return undefined
     }) ?? ""
-  return { text, isBreakpoint }
+  const { text, tokens } = weighed(json)
+  return { text: text + TOKEN.repeat(tokens), isBreakpoint }
 }
 
 const blocksOf = (message: unknown): ReadonlyArray<Part> =>

@@ -8,11 +8,9 @@ import { Clock, Context, Duration, Effect, Stream, type Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Dialect } from "#demo/dialects/Dialect.ts"
 import type { Keys } from "#demo/dialects/jsonKeys.ts"
-import type { Answer, Occasion, ServerEvent, Written } from "./Answer.ts"
-import { chatAnswer } from "./chatAnswer.ts"
-import { messagesAnswer } from "./messagesAnswer.ts"
+import type { Answer, Occasion, Written } from "./Answer.ts"
 import type { Tally } from "./Meter.ts"
-import { responsesAnswer } from "./responsesAnswer.ts"
+import { keepAlive, sse, streamError, writerOf } from "./serverEvents.ts"
 
 /** The request that a reply is for, and the provider that it came to. */
 export class Asking extends Context.Service<
@@ -44,8 +42,6 @@ export interface StreamOptions {
   readonly breaks?: { readonly after: number; readonly how: "cut" | "error" | "silence" }
 }
 
-const writerOf = { chat: chatAnswer, responses: responsesAnswer, messages: messagesAnswer }
-
 const write = Effect.fnUntraced(function* (answer: Answer, overrides: Keys) {
   const { body, dialect, number, prompt, wrote } = yield* Asking
   const { calls = [], reasoning = "", refusal = "", text = "" } = answer
@@ -62,45 +58,6 @@ const write = Effect.fnUntraced(function* (answer: Answer, overrides: Keys) {
   }
   return writerOf[dialect.api](answer, occasion, overrides)
 })
-
-const sse = ({ data, name }: Pick<ServerEvent, "data" | "name">): string =>
-  `${name === undefined ? "" : `event: ${name}\n`}data: ${data}\n\n`
-
-/** https://openrouter.ai/docs/api/reference/streaming: comments keep the connection open; Anthropic has an event for it. */
-const keepAlive = ({ api, name }: Dialect): string =>
-  api === "messages"
-    ? sse({ name: "ping", data: '{"type": "ping"}' })
-    : name === "openrouter"
-      ? ": OPENROUTER PROCESSING\n\n"
-      : ": keep-alive\n\n"
-
-/** The error with which a stream ends that began well. */
-const streamError = (dialect: Dialect): string => {
-  const failure = { status: 500, message: "The server had an error while processing your request." }
-  switch (dialect.name) {
-    case "anthropic":
-      return sse({
-        name: "error",
-        data: '{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}'
-      })
-    case "responses":
-      return sse({
-        name: "error",
-        data: JSON.stringify({ type: "error", code: "server_error", message: failure.message, param: null })
-      })
-    case "openrouter":
-      return sse({
-        data: JSON.stringify({
-          id: "gen-1",
-          object: "chat.completion.chunk",
-          error: { code: "server_error", message: "Provider disconnected unexpectedly" },
-          choices: [{ index: 0, delta: { content: "" }, finish_reason: "error" }]
-        })
-      })
-    default:
-      return sse({ data: JSON.stringify(dialect.errorBody(failure)) })
-  }
-}
 
 const socketOf = Effect.map(
   HttpServerRequest.HttpServerRequest,

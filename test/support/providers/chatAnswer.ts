@@ -4,18 +4,18 @@ import { family } from "#demo/dialects/Rule.ts"
 import { signatureOf, signedCall } from "#demo/dialects/signatures.ts"
 import {
   type Answer,
+  ANTHROPIC_STOP,
   argumentsOf,
   asksToThink,
   finishOf,
   type Occasion,
   piecesOf,
   type ServerEvent,
+  THOUGHT,
   type Written
 } from "./Answer.ts"
 
 const FINISH = { stop: "stop", calls: "tool_calls", length: "length", filter: "content_filter" } as const
-/** What a model thinks where its script does not say it and its dialect wants some reasoning back. */
-const THOUGHT = "The user needs a tool for this."
 /** https://openrouter.ai/docs/guides/best-practices/reasoning-tokens */
 const FORMATS = { claude: "anthropic-claude-v1", gemini: "google-gemini-v1" } as const
 const PRICE = { input: 3, output: 15, cached: 0.3 } as const
@@ -126,8 +126,6 @@ const usageOf = ({ dialect, tally }: Occasion): Keys => {
   }
 }
 
-const NATIVE = { stop: "end_turn", calls: "tool_use", length: "max_tokens", filter: "refusal" } as const
-
 /** The answer of one choice. `overrides` replace keys of the completion. */
 export const chatAnswer = (answer: Answer, occasion: Occasion, overrides: Keys = {}): Written => {
   const { created, dialect, model, number } = occasion
@@ -137,7 +135,7 @@ export const chatAnswer = (answer: Answer, occasion: Occasion, overrides: Keys =
   const finish = finishOf(answer)
   const reason = {
     finish_reason: FINISH[finish],
-    ...(dialect.name === "openrouter" ? { native_finish_reason: NATIVE[finish] } : {})
+    ...(dialect.name === "openrouter" ? { native_finish_reason: ANTHROPIC_STOP[finish] } : {})
   }
   const base = {
     id: `chatcmpl-${number}`,

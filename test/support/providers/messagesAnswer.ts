@@ -4,17 +4,16 @@ import { parseJson } from "#demo/dialects/looseJson.ts"
 import { signatureOf } from "#demo/dialects/signatures.ts"
 import {
   type Answer,
+  ANTHROPIC_STOP,
   argumentsOf,
   asksToThink,
   finishOf,
   type Occasion,
   piecesOf,
   type ServerEvent,
+  THOUGHT,
   type Written
 } from "./Answer.ts"
-
-const STOP = { stop: "end_turn", calls: "tool_use", length: "max_tokens", filter: "refusal" } as const
-const THOUGHT = "The user needs a tool for this."
 
 /** A block with its deltas. */
 interface Block {
@@ -64,7 +63,7 @@ const blocksOf = (answer: Answer, { body, model, number }: Occasion): ReadonlyAr
 export const messagesAnswer = (answer: Answer, occasion: Occasion): Written => {
   const { model, number, tally } = occasion
   const blocks = blocksOf(answer, occasion)
-  const stop_reason = answer.refusal === undefined ? STOP[finishOf(answer)] : "refusal"
+  const stop_reason = answer.refusal === undefined ? ANTHROPIC_STOP[finishOf(answer)] : "refusal"
   const input = {
     input_tokens: tally.input - tally.cached - tally.written,
     cache_creation_input_tokens: tally.written,

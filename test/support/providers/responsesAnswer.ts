@@ -1,6 +1,6 @@
 /** Answers of OpenAI's Responses API: https://platform.openai.com/docs/api-reference/responses/object and .../responses-streaming */
 import { type Keys, listOf } from "#demo/dialects/jsonKeys.ts"
-import { sealedReasoning } from "#demo/dialects/responsesRules.ts"
+import { sealedReasoning } from "#demo/dialects/responsesReasoning.ts"
 import { family } from "#demo/dialects/Rule.ts"
 import { signatureOf } from "#demo/dialects/signatures.ts"
 import {

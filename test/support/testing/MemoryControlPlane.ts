@@ -7,7 +7,7 @@ import type { Draft, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { AskedApproval, ConfirmTool, Resolution } from "#schema/Approval.ts"
 import { ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
-import type { Signal } from "#schema/Signal.ts"
+import type { Signal, UserMessage } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
 import { type ApprovalWish, ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import type { Recovery } from "#src/agent/session/sessionLayers.ts"
@@ -51,7 +51,7 @@ export interface MemoryControlPlane {
   /** Sends a signal to the agent, and again to its next lives until an event answers it. */
   push(signal: Signal): Effect.Effect<void>
   /** Sends a user's message and answers its inbox id, from 1. */
-  say(text: string): Effect.Effect<InboxId>
+  say(text: string, attachments?: UserMessage["attachments"]): Effect.Effect<InboxId>
   /** What edge's model was seen to write, in order. */
   readonly drafts: ReadonlyArray<Draft>
   /** What a person was asked, in order. */
@@ -190,14 +190,11 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
         if (signal.type === "Stop") stop = signal
         return Effect.asVoid(PubSub.publish(pushes, signal))
       }),
-    say: (text) =>
+    say: (text, attachments = []) =>
       Effect.suspend(() => {
         const inbox_id = InboxId.make(String(++messages))
         const dm = ResourceName.make("me")
-        return Effect.as(
-          plane.push({ type: "UserMessage", inbox_id, dm, text, attachments: [], created_at: "" }),
-          inbox_id
-        )
+        return Effect.as(plane.push({ type: "UserMessage", inbox_id, dm, text, attachments, created_at: "" }), inbox_id)
       }),
     until: (fits) =>
       Effect.suspend(() => {

@@ -30,6 +30,7 @@ import type { AnyTool, PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn } from "#src/agent/tools/coreTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { type MemoryControlPlane, SESSION } from "./MemoryControlPlane.ts"
 import { layerScriptedModel, type Script } from "./ScriptedModel.ts"
@@ -48,6 +49,7 @@ export const agentConfig = (budgets: Partial<AgentConfig["budgets"]> = {}): Agen
     models: config.models,
     budgets: { ...config.budgets, ...budgets },
     memory: config.memory,
+    jobs: config.jobs,
     approvals: config.approvals,
     heartbeat_interval_ms: config.heartbeat_interval_ms,
     rate_limit_retry_ms: config.rate_limit_retry_ms
@@ -108,7 +110,7 @@ export const PLACE: Place = {
 }
 
 /** What {@link runSession} needs around an arbiter, its locks and its control plane: a model, tools and no identity texts. */
-export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "tools">) => {
+export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "pictures" | "tools">) => {
   const around = Layer.mergeAll(
     Mailbox.layer,
     Replication.layer,
@@ -116,6 +118,7 @@ export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "tools
     Tokens.layer,
     options.llm ?? layerScriptedModel(options.script),
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
+    options.pictures ?? Pictures.layerNone,
     Layer.succeed(Environment, ofPlace(PLACE))
   )
   return ToolRunner.layer.pipe(
@@ -138,6 +141,8 @@ export interface AgentOptions {
   readonly script: Script
   /** A client of models in the place of the script. */
   readonly llm?: Layer.Layer<Llm>
+  /** None where absent. */
+  readonly pictures?: Layer.Layer<Pictures>
   readonly tools?: ReadonlyArray<Tool>
   readonly skills?: SkillBook
   readonly epoch?: number

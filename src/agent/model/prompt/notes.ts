@@ -18,10 +18,20 @@ const TOLD_OWED_MAX = 20
 const short = (text: string): string =>
   text.length <= TOLD_REPORT_CHARS_MAX ? text : `${text.slice(0, TOLD_REPORT_CHARS_MAX).toWellFormed()}…`
 
+/** The user's own answer to a job, which edge did not pass on. */
+const answeredNotes = ({ injection_rev, job_name }: CoreLane, find: Find): ReadonlyArray<Note> => {
+  const event = injection_rev === 0 ? undefined : find(injection_rev)
+  return event?.event_type === "InjectedInstruction" && event.payload.source === "user"
+    ? [{ about: `answer ${injection_rev}`, text: `The user answered job ${job_name}: ${short(event.payload.content)}` }]
+    : []
+}
+
 /** That a job began and ended its events say; between them its newest report, and whether it waits. */
-const jobNotes = ({ job_id, job_name, question, report_rev }: CoreLane, find: Find): ReadonlyArray<Note> => {
+const jobNotes = (core: CoreLane, find: Find): ReadonlyArray<Note> => {
+  const { job_id, job_name, question, report_rev } = core
   const said = report_rev === 0 ? undefined : reported(find(report_rev))
   return [
+    ...answeredNotes(core, find),
     ...(said === undefined
       ? []
       : [{ about: `job ${job_id}`, text: `Job ${job_name} reports: ${short(reportLine(said))}` }]),

@@ -1,9 +1,11 @@
 /** How one event reads in a prompt. */
 import type { Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message, UserMessage } from "#src/shared/model/Conversation.ts"
 import { inlineResult } from "./inlineResult.ts"
-import { note, withoutNotes } from "./instructions.ts"
+import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
+import { counted, plural } from "#src/shared/text/counts.ts"
+import { shortLine } from "./textParts.ts"
 import { toolText } from "./toolText.ts"
 
 type Rendered = ReadonlyArray<Message>
@@ -34,7 +36,8 @@ const replayed = (input: Schema.Json): string =>
 const toolResult = (event: EventOf<"ToolResultCommitted">, { isMasked, tool }: ResultOf): Message => ({
   role: "tool",
   call_id: event.payload.call_id,
-  content: toolText(event, tool, isMasked)
+  content: toolText(event, tool, isMasked),
+  ...(event.payload.pictures === undefined || isMasked ? {} : { pictures: event.payload.pictures })
 })
 
 export const withCalls = ({ payload }: EventOf<"ModelOutput">): Message => ({
@@ -51,14 +54,25 @@ export const withCalls = ({ payload }: EventOf<"ModelOutput">): Message => ({
 /** A job's result as edge's prompts show it, in bytes of JSON; the report to the user needs no more, and the log has all of it. */
 const PROMPT_JOB_RESULT_BYTES_MAX = 16 * 1024
 
-/** A job's end as the model sees it. The result of most jobs is their last words, which the summary repeats. */
+/** Characters by which the beginning of a result is found in a summary. */
+const RESULT_BEGIN_CHARS = 200
+
+/** The part of a summary that its result does not repeat: most jobs end with their last words, and a completed one with nothing else. */
+const ownSummary = ({ outcome, result, summary }: EventOf<"CoreStopped">["payload"]): string => {
+  if (result === undefined || result === "" || result === null) return summary
+  if (typeof result !== "string") return outcome === "completed" ? "" : summary
+  const at = summary.indexOf(result.slice(0, RESULT_BEGIN_CHARS))
+  return at === -1 ? summary : summary.slice(0, at).replace(/:\s*$/u, "")
+}
+
+/** A job's end as the model sees it, each of its words once. */
 export const stopped = ({ payload }: EventOf<"CoreStopped">): string => {
-  const { job_name, outcome, result, resumable, summary } = payload
-  const isSaidTwice = typeof result === "string" && result.startsWith(summary)
+  const { job_name, outcome, result, resumable } = payload
+  const summary = ownSummary(payload)
   return JSON.stringify({
     job_name,
     outcome,
-    ...(isSaidTwice ? {} : { summary }),
+    ...(summary === "" ? {} : { summary }),
     ...(result === undefined ? {} : { result: inlineResult(result, PROMPT_JOB_RESULT_BYTES_MAX) }),
     ...(resumable === undefined ? {} : { resumable: "choir-core-spawn with resume: true continues it" })
   })
@@ -67,11 +81,33 @@ export const stopped = ({ payload }: EventOf<"CoreStopped">): string => {
 const injected = ({ payload: { content, source } }: EventOf<"InjectedInstruction">): string =>
   source === "control_plane" ? content : `The user adds while you work: ${content}`
 
-/** A person's message as they wrote it, or its attachments where it has no words. */
-export const userMessage = ({ payload: { attachments, text } }: EventOf<"UserMsg">): Message => {
-  const names = attachments.map(({ name }) => name).join(", ")
-  const content = text.trim() === "" ? `(a message without text${names === "" ? "" : `; attached: ${names}`})` : text
-  return { role: "user", content: withoutNotes(content) }
+/** Attachments of one message that have a line of their own, and the characters of a name or a path of theirs. */
+const TOLD_ATTACHMENTS_MAX = 50
+const ATTACHMENT_CHARS_MAX = 200
+
+type Attachments = EventOf<"UserMsg">["payload"]["attachments"]
+
+/** Names and paths are others' words, so that each is one short line. */
+const attachmentLine = ({ bytes, mime, name, path }: Attachments[number]): string => {
+  const [what, kind, where] = [name, mime, path].map((text) =>
+    shortLine(text.replaceAll(/\s+/gu, " "), ATTACHMENT_CHARS_MAX)
+  )
+  return `[attached: ${what}, ${kind}, ${counted(bytes)} bytes, at ${where}]`
+}
+
+const attachmentLines = (attachments: Attachments): ReadonlyArray<string> => [
+  ...attachments.slice(0, TOLD_ATTACHMENTS_MAX).map(attachmentLine),
+  ...(attachments.length > TOLD_ATTACHMENTS_MAX
+    ? [`[${plural(attachments.length - TOLD_ATTACHMENTS_MAX, "more attachment")}]`]
+    : [])
+]
+
+/** A person's message as they wrote it, with a line for each attachment. */
+export const userMessage = ({ payload: { attachments, text } }: EventOf<"UserMsg">): UserMessage => {
+  const words = text.trim() === "" ? "(a message without text)" : text
+  const content = withoutNotes([words, ...attachmentLines(attachments)].join("\n"))
+  const pictures = attachments.flatMap(({ picture }) => picture ?? [])
+  return { role: "user", content, ...(pictures.length === 0 ? {} : { pictures }) }
 }
 
 const said = (text: string | undefined): Rendered =>

@@ -3,7 +3,8 @@
  * or an output of another shape, reads as `toolText.ts` has it for every tool.
  */
 import { Option, Schema } from "effect"
-import { counted, fitMiddle, fitting, numbered, type NumberedLine, plural, shortLine, trimmedEnd } from "./textParts.ts"
+import { counted, plural } from "#src/shared/text/counts.ts"
+import { fitMiddle, fitting, numbered, type NumberedLine, shortLine, trimmedEnd } from "./textParts.ts"
 
 /** A committed result, and the bytes that its text may take. */
 export interface ResultView {

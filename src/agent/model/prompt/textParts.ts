@@ -1,5 +1,7 @@
 /** The parts that texts for models are made of: numbered lines, counts, and texts that are cut to a number of bytes. */
 
+import { plural } from "#src/shared/text/counts.ts"
+
 /** Characters of a line that a model is shown; the rest is cut, with a mark. */
 export const SHOWN_LINE_CHARS_MAX = 2000
 
@@ -10,12 +12,6 @@ export interface NumberedLine {
   readonly line: number
   readonly text: string
 }
-
-/** A count as people write it: 1,210. */
-export const counted = (count: number): string => count.toLocaleString("en-US")
-
-/** A count with its noun, which takes an s where there are several. */
-export const plural = (count: number, noun: string): string => `${counted(count)} ${noun}${count === 1 ? "" : "s"}`
 
 /** A line, cut where it is too long. */
 export const shortLine = (text: string, chars_max = SHOWN_LINE_CHARS_MAX): string =>

@@ -5,7 +5,7 @@
 import type { Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import { RESULT_TEXTS, type ResultText, type ResultView, uncut } from "./resultTexts.ts"
-import { withoutNotes } from "./instructions.ts"
+import { withoutNotes } from "#src/agent/model/choirNote.ts"
 import { fitMiddle } from "./textParts.ts"
 
 /** The part of one result that a prompt holds, in bytes of UTF-8. Its event holds more, and a file of the workspace all of it. */

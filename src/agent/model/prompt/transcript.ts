@@ -5,8 +5,8 @@
  */
 import type { ChoirEvent, Prompted } from "#schema/Event.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
-import { note } from "./instructions.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
+import { note } from "#src/agent/model/choirNote.ts"
 import { type IsMasked, rendering } from "./promptMessages.ts"
 import { eventsOf, settled } from "./promptWindow.ts"
 
@@ -31,6 +31,23 @@ const isOfTurn = ({ about }: Note): boolean => about.startsWith("turn ")
 const noted = (notes: ReadonlyArray<Note>): ReadonlyArray<Message> =>
   notes.length === 0 ? [] : [note(notes.map(({ text }) => text).join("\n"))]
 
+const places = new WeakMap<ReadonlyArray<Note>, ReturnType<typeof place>>()
+
+const place = (notes: ReadonlyArray<Note>) => ({
+  shared: noted(notes.filter((each) => !standsLast(each) && !isOfTurn(each))),
+  turn: noted(notes.filter(isOfTurn)),
+  last: notes.filter(standsLast).flatMap((each) => noted([each]))
+})
+
+/** A call's notes by their places. Every later prompt shows the notes of an output, so that they are rendered once. */
+const placed = (notes: ReadonlyArray<Note>) => {
+  const before = places.get(notes)
+  if (before !== undefined) return before
+  const rendered = place(notes)
+  places.set(notes, rendered)
+  return rendered
+}
+
 /** Where the calls begin that the last messages are the results of. */
 const lastCalls = (messages: ReadonlyArray<Message>): number => {
   const at = messages.findLastIndex(({ role }) => role !== "tool")
@@ -43,9 +60,7 @@ export const withNotes = (
   endsAsked: boolean,
   notes: ReadonlyArray<Note>
 ): ReadonlyArray<Message> => {
-  const shared = noted(notes.filter((each) => !standsLast(each) && !isOfTurn(each)))
-  const turn = noted(notes.filter(isOfTurn))
-  const last = notes.filter(standsLast).flatMap((each) => noted([each]))
+  const { last, shared, turn } = placed(notes)
   const at = turn.length === 0 ? messages.length : lastCalls(messages)
   const end = endsAsked ? messages.length - 1 : messages.length
   return turn.length === 0
@@ -60,12 +75,7 @@ const repeats = (words: ReadonlyArray<string>, text: string): boolean =>
     return said !== "" && text.startsWith(said)
   })
 
-export const transcriptOf = (
-  lane: "edge" | "core",
-  window: ReadonlyArray<number>,
-  find: Find,
-  isMasked: IsMasked
-): Transcript => {
+const tell = (lane: "edge" | "core", window: ReadonlyArray<number>, find: Find, isMasked: IsMasked): Transcript => {
   const events: ReadonlyArray<ChoirEvent> = settled(eventsOf(window, find))
   const render = rendering(lane, events, isMasked)
   const told = new Map<string, string>()
@@ -90,4 +100,23 @@ export const transcriptOf = (
     if (added.length > 0 || event.event_type === "ModelOutput") endsAsked = event.event_type === "UserMsg"
   }
   return { messages, told, asked_rev, endsAsked }
+}
+
+const transcripts = new WeakMap<
+  ReadonlyArray<number>,
+  Transcript & { readonly find: Find; readonly isMasked: IsMasked }
+>()
+
+/** A lane's transcript, which is the same as long as its window is. */
+export const transcriptOf = (
+  lane: "edge" | "core",
+  window: ReadonlyArray<number>,
+  find: Find,
+  isMasked: IsMasked
+): Transcript => {
+  const before = transcripts.get(window)
+  if (before !== undefined && before.find === find && before.isMasked === isMasked) return before
+  const transcript = { ...tell(lane, window, find, isMasked), find, isMasked }
+  transcripts.set(window, transcript)
+  return transcript
 }

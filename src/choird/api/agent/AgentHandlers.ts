@@ -100,7 +100,7 @@ const push = Effect.fn("AgentApi.events")(function* (
   query: { readonly session_id: SessionId },
   lastEventId: string | undefined
 ) {
-  const { config, signals } = services
+  const { config, contexts, signals } = services
   const session = yield* CurrentOpenSession
   if (session === undefined || query.session_id !== caller.session_id)
     return yield* denied(services, caller, "events", "another session is named")
@@ -114,8 +114,10 @@ const push = Effect.fn("AgentApi.events")(function* (
     Stream.drop(1),
     Stream.map((config_version): Pushed => ({ id: undefined, signal: { type: "ConfigChanged", config_version } }))
   )
+  const questions = Stream.map(contexts.asked(caller.session_id), (signal): Pushed => ({ id: undefined, signal }))
+  const stored = Stream.orDie(signals.stream(caller.session_id, after))
   return yield* sseResponse(
-    Stream.merge(newer, Stream.orDie(signals.stream(caller.session_id, after))).pipe(
+    Stream.mergeAll([newer, questions, stored], { concurrency: "unbounded" }).pipe(
       Stream.map(({ id, signal }) => ({ id, data: signal })),
       Stream.interruptWhen(Deferred.await(replaced))
     )
@@ -164,11 +166,12 @@ export const layerAgentHandlers = HttpApiBuilder.group(
           Effect.mapError(fromApprovalRefused)
         )
       }),
-      // Only the draft is of use: what a lane does is read from its acknowledged events.
-      REPORT_STATUS: Effect.fn("AgentApi.REPORT_STATUS")(function* ({ payload: { draft } }) {
-        const { agent_id, job_id, standing } = yield* Lease
-        if (draft !== undefined && standing === "current" && job_id === undefined)
-          yield* databaseDefect(all.drafts.put(agent_id, draft))
+      // What a lane does is read from its acknowledged events; the rest is passed on and forgotten.
+      REPORT_STATUS: Effect.fn("AgentApi.REPORT_STATUS")(function* ({ payload: { described, draft } }) {
+        const { agent_id, job_id, session_id, standing } = yield* Lease
+        if (standing !== "current" || job_id !== undefined) return { ack: true as const }
+        if (draft !== undefined) yield* databaseDefect(all.drafts.put(agent_id, draft))
+        if (described !== undefined) yield* all.contexts.answer(session_id, described.request_id, described.context)
         return { ack: true as const }
       }),
       TERMINATE_SELF: Effect.fn("AgentApi.TERMINATE_SELF")(function* ({ payload }) {

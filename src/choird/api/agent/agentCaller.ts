@@ -8,6 +8,7 @@ import { HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -21,6 +22,7 @@ export const services = Effect.gen(function* () {
     approvals: yield* Approvals,
     audit: yield* Audit,
     config: yield* ConfigStore,
+    contexts: yield* Contexts,
     drafts: yield* Drafts,
     events: yield* EventStore,
     hostTools: yield* HostTools,

@@ -87,8 +87,8 @@ const makeActivity = Effect.map(EventStore, (events) => () => {
     const next = [state.edge.state, waits, ...cores, ...reported].join(" ")
     if (next === told) return []
     told = next
-    const reports = [...(yield* events.reports(session_id, state))]
-    const shown = reports.map(([job_name, report]) => ({ job_name, report }))
+    const words = [...(yield* events.jobWords(session_id, state))]
+    const shown = words.flatMap(([job_name, { report }]) => (report === undefined ? [] : [{ job_name, report }]))
     return [
       {
         type: "activity",

@@ -1,12 +1,14 @@
 /** The operator's endpoints about sessions: events, jobs, verification, and orders to the agent. */
 import { randomUUID } from "node:crypto"
-import { Effect, Option, Stream } from "effect"
+import { Clock, Effect, Option, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import type { AgentId, SessionId } from "#schema/Ids.ts"
+import { type AgentId, EDGE, type SessionId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { type SessionSummary, type SignalSummary } from "#schema/SessionsApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { summaryOf } from "#src/choird/sessions/jobSummaries.ts"
 import { SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, type Ordered, Steering } from "#src/choird/sessions/Steering.ts"
@@ -151,7 +153,9 @@ export const layerOperatorSessions = HttpApiBuilder.group(
   OperatorApi,
   "sessions",
   Effect.fnUntraced(function* (handlers) {
+    const contexts = yield* Contexts
     const events = yield* EventStore
+    const lifecycle = yield* Lifecycle
     const sessions = yield* SessionStore
     const steering = yield* Steering
     const order = <const O extends Order>(session_id: SessionId, asking: Parameters<typeof asked>[1], order: O) =>
@@ -176,11 +180,17 @@ export const layerOperatorSessions = HttpApiBuilder.group(
       }),
       cores: Effect.fn("OperatorApi.cores")(function* ({ params }) {
         const now = yield* state(params.id)
-        const reports = yield* databaseDefect(events.reports(params.id, now))
-        return [...now.cores.values()].map(({ job_name, started_at, state, step }) => {
-          const report = reports.get(job_name)
-          return { job_name, state, step, started_at, ...(report === undefined ? {} : { report }) }
-        })
+        const words = yield* databaseDefect(events.jobWords(params.id, now))
+        const now_ms = yield* Clock.currentTimeMillis
+        return [...now.cores.values()].map((core) => summaryOf(core, words.get(core.job_name), now_ms))
+      }),
+      context: Effect.fn("OperatorApi.context")(function* ({ params, query: { lane = EDGE } }) {
+        yield* state(params.id)
+        const runs = (yield* lifecycle.list).some(
+          ({ session_id, status }) => session_id === params.id && status === "running"
+        )
+        if (!runs) return yield* conflict("NOT_RUNNING", "the session does not run; resume it: choirctl session resume")
+        return yield* Effect.mapError(contexts.ask(params.id, lane), ({ kind, message }) => conflict(kind, message))
       }),
       cancel: Effect.fn("OperatorApi.cancel")(function* ({ params, payload: { job_name, ...asking } }) {
         const named = job_name === undefined ? {} : { job_name }

@@ -2,28 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { JobName } from "#schema/Ids.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { corePrompt, edgePrompt } from "#src/agent/model/prompt/Prompt.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { draft, output, userMsg } from "../../../support/drafts.ts"
 import { makeHistory, placed } from "../../../support/history.ts"
 
 const IDENTITY = { user: "Ada.", soul: "Kind.", soulCore: "Exact." }
 const PLACE = "workspace: /workspace\ntoday: Monday, 2026-01-05 (UTC)"
 
-const draft = (event_type: string, lane: string, payload: object) => ({ event_type, lane, payload }) as EventDraft
-const userMsg = (inbox_id: string, text: string) =>
-  draft("UserMsg", "edge", { inbox_id, dm: "me", text, attachments: [] })
-const output = (lane: string, more: object) =>
-  draft("ModelOutput", lane, {
-    call_id: "o",
-    purpose: "turn",
-    model: "m",
-    tool_calls: [],
-    finish_reason: "stop",
-    usage: { input_tokens: 1, output_tokens: 1 },
-    latency_ms: 0,
-    ...more
-  })
 const calling = (lane: string, name: string, ...ids: ReadonlyArray<string>) =>
   output(lane, { text: "Let me see.", tool_calls: ids.map((call_id) => ({ call_id, name, input: { a: 1 } })) })
 const result = (lane: string, call_id: string, more: object = {}) => [
@@ -150,11 +137,43 @@ describe("edgePrompt", () => {
     assert.deepStrictEqual(lines(messages), [
       "user: go",
       "user: <choir-note>\nJob work runs\n</choir-note>",
-      'user: <choir-note>\nJob ended: {"job_name":"work","outcome":"completed","summary":"3","result":3}\n</choir-note>',
+      'user: <choir-note>\nJob ended: {"job_name":"work","outcome":"completed","result":3}\n</choir-note>',
       "user: <choir-note>\nThe user adds while you work: x\n</choir-note>",
       "user: <choir-note>\nJob work ended; its report to the user is still to come.\n</choir-note>"
     ])
     assert.notInclude(JSON.stringify(messages), "secret thought")
+  })
+
+  it("shows each word of a job's end once, whichever part of it holds it", () => {
+    const long = "word ".repeat(2000)
+    const ended = (payload: object) => {
+      const event = { ...stopped, payload: { ...stopped.payload, ...payload } } as typeof stopped
+      const said =
+        lines(edge([userMsg("1", "go"), started, output("core:work", { text: "x" }), event])).find((line) =>
+          line.includes("Job ended")
+        ) ?? ""
+      return JSON.parse(/Job ended: (.*)\n/u.exec(said)?.[1] ?? "{}") as Record<string, unknown>
+    }
+    const end = (outcome: string, summary: string, result?: unknown) => {
+      const { job_name: _, ...shown } = ended({ outcome, summary, ...(result === undefined ? {} : { result }) })
+      return shown
+    }
+    assert.deepStrictEqual(end("completed", "all is well", "all is well"), {
+      outcome: "completed",
+      result: "all is well"
+    })
+    assert.deepStrictEqual(end("completed", long.slice(0, 4000), long), { outcome: "completed", result: long })
+    assert.deepStrictEqual(end("completed", '{"a": 1}', { a: 1 }), { outcome: "completed", result: { a: 1 } })
+    assert.deepStrictEqual(end("error", `it was cut: ${long.slice(0, 3988)}`, long), {
+      outcome: "error",
+      summary: "it was cut",
+      result: long
+    })
+    assert.deepStrictEqual(end("error", "the provider is away"), {
+      outcome: "error",
+      summary: "the provider is away",
+      result: 3
+    })
   })
 
   it("asks for a report in a message that is marked as the control plane's", () => {
@@ -168,8 +187,7 @@ describe("edgePrompt", () => {
     ]
     const report =
       'user: <choir-note>\nReport:\n{"job_name":"work","outcome":"completed"}\nWhat it came to stands above.\n</choir-note>'
-    const told =
-      'user: <choir-note>\nJob ended: {"job_name":"work","outcome":"completed","summary":"3","result":3}\n</choir-note>'
+    const told = 'user: <choir-note>\nJob ended: {"job_name":"work","outcome":"completed","result":3}\n</choir-note>'
     assert.deepStrictEqual(lines(edge(before)).slice(-2), [told, report])
     const { prompted } = edgeCall(before)
     const during = [...before, calling("edge", "choir-fs-read", "c"), ...result("edge", "c")]

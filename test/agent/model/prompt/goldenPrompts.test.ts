@@ -9,10 +9,11 @@ import { Effect, Result } from "effect"
 import { encode } from "gpt-tokenizer/encoding/o200k_base"
 import type { EventDraft } from "#schema/Event.ts"
 import { JobName } from "#schema/Ids.ts"
-import type { Message } from "#src/agent/model/Conversation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { ofPlace } from "#src/agent/model/prompt/Environment.ts"
 import { corePrompt, edgePrompt, type Prompt } from "#src/agent/model/prompt/Prompt.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { draft, output, userMsg } from "../../../support/drafts.ts"
 import { placed } from "../../../support/history.ts"
 import { bookOf, carefulChange } from "../../../support/skills.ts"
 import { PLACE } from "../../../support/testing/TestAgent.ts"
@@ -25,20 +26,6 @@ const IDENTITY = {
 /** Tokens of a lane's instructions and environment; with its tools at most 3,000 (context). */
 const INSTRUCTION_TOKENS_MAX = 900
 
-const draft = (event_type: string, lane: string, payload: object) => ({ event_type, lane, payload }) as EventDraft
-const userMsg = (inbox_id: string, text: string) =>
-  draft("UserMsg", "edge", { inbox_id, dm: "me", text, attachments: [] })
-const output = (lane: string, more: object) =>
-  draft("ModelOutput", lane, {
-    call_id: "o",
-    purpose: "turn",
-    model: "m",
-    tool_calls: [],
-    finish_reason: "stop",
-    usage: { input_tokens: 1, output_tokens: 1 },
-    latency_ms: 0,
-    ...more
-  })
 const calling = (lane: string, call_id: string, name: string, input: object) =>
   output(lane, { tool_calls: [{ call_id, name, input }] })
 const result = (lane: string, call_id: string, tool: string, more: object) => [

@@ -29,7 +29,10 @@ describe("chat", () => {
         Effect.map(api.chat.command(message(text, client_id)), ({ answer }) => answer)
       assert.deepStrictEqual(yield* command("hello /status"), null)
       assert.match((yield* command("/nonsense"))?.text ?? "", /^I do not know the command/u)
-      assert.deepStrictEqual(yield* command("/cores"), { kind: "notice", text: "a: initializing, step 0" })
+      assert.deepStrictEqual(yield* command("/cores"), {
+        kind: "notice",
+        text: "a: initializing, step 0, 1 s\n  task: x\n  at work, 0 steps, 0 tokens"
+      })
       assert.deepStrictEqual(yield* command("/inject"), { kind: "notice", text: "Usage: /inject <message>" })
       const noted = { kind: "notice" as const, text: "Noted. It is read at the next step." }
       assert.deepStrictEqual(yield* command("/inject faster"), noted)
@@ -199,10 +202,15 @@ describe("chat", () => {
       const [job] = yield* api.sessions.cores({ params: { id: SESSION } })
       assert.deepStrictEqual<unknown>(job?.report, report)
       const { answer } = yield* api.chat.command(message("/cores"))
-      assert.strictEqual(
-        answer?.text,
-        "a: reasoning, step 1; plan: write, 50%, 1 of 2 steps done, notes.md — two steps"
-      )
+      assert.deepStrictEqual(answer?.text.split("\n"), [
+        "a: reasoning, step 1, 1 s",
+        "  task: x",
+        "  plan: 1 of 2 steps done",
+        "    [x] look",
+        "    [>] write",
+        "  says: write, 50%, notes.md — two steps",
+        "  at work, 1 step, last choir.core.report, 15 tokens"
+      ])
       const stream = yield* api.chat.stream({ params: { id: AGENT } })
       const news = yield* Stream.runCollect(Stream.take(stream, 2))
       const activity = news.map(({ data }) => data).find(({ type }) => type === "activity")

@@ -1,0 +1,136 @@
+/**
+ * One attempt at a model with what its provider refuses left out: parameters by their names (D47), and pictures, of which each would else be
+ * in every later request of the lane.
+ */
+import { Context, Effect, Redacted, Result } from "effect"
+import { HttpClient } from "effect/http"
+import type { Model } from "#schema/Config.ts"
+import type { ModelError } from "#schema/Event.ts"
+import type { Answer } from "#src/shared/model/Answer.ts"
+import type { Asked } from "#src/shared/model/Codec.ts"
+import { CODECS } from "#src/shared/model/codecs.ts"
+import { REFUSED_PICTURE, shownDigests } from "#src/shared/model/pictures.ts"
+import { type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
+import { makeScrub } from "#src/agent/settings/scrub.ts"
+import { isOverflow } from "./contextOverflow.ts"
+import { type Heard, request, type RequestFailed } from "./modelRequest.ts"
+
+/** The model and key of an attempt, taken once for a whole call: a switch meanwhile counts for the next one (R35, R58). */
+export interface Candidate {
+  readonly name: string
+  readonly model: Model
+  readonly key: Redacted.Redacted | undefined
+}
+
+export type Prompt = Pick<Asked, "cache_key" | "messages" | "pictures" | "tools">
+
+/** Digests of pictures that are remembered of one model; the oldest go first. */
+const PICTURES_MAX = 1000
+
+/** The refusals of one model's provider; of its pictures also those that it took, which are not to blame for a later refusal. */
+interface Known {
+  changes: ParameterChanges
+  readonly refused: Set<string>
+  readonly taken: Set<string>
+}
+
+/** The refusals of the providers of this agent's models, by endpoint and model, of which a configuration has few. */
+export class Refusals extends Context.Service<Refusals, Map<string, Known>>()("choir/agent/model/Refusals") {}
+
+/** A provider may quote the request that it refuses; its words reach people and the log, the key must not, nor a part of it. */
+const withoutKey = ({ key }: Candidate) => makeScrub(key === undefined ? [] : [Redacted.value(key)])
+
+const remember = (known: Set<string>, digests: ReadonlyArray<string>) => {
+  for (const digest of digests) known.add(digest)
+  for (const oldest of known) {
+    if (known.size <= PICTURES_MAX) break
+    known.delete(oldest)
+  }
+}
+
+/** The words of providers about pictures; the statuses go from 400 to 500. */
+const OF_A_PICTURE = /\bimages?\b|image_url|input_image|\bvision\b|multi-?modal|mmproj/iu
+
+const isOfAPicture = (error: ModelError): boolean =>
+  error.kind === "http" &&
+  (error.status ?? 0) >= 400 &&
+  (error.status ?? 0) <= 500 &&
+  !isOverflow(error) &&
+  OF_A_PICTURE.test(error.message)
+
+/** A failed request, with the words of one that the provider does not understand. */
+interface Failed extends RequestFailed {
+  readonly refused?: string
+}
+
+const withoutPictures = (prompt: Prompt, { refused }: Known): Prompt =>
+  prompt.pictures === undefined || refused.size === 0
+    ? prompt
+    : {
+        ...prompt,
+        pictures: new Map(
+          [...prompt.pictures].map(([digest, data]) => [digest, refused.has(digest) ? REFUSED_PICTURE : data])
+        )
+      }
+
+/**
+ * Asks a model, and again without each parameter that the provider refuses by name and without the pictures that it refuses; neither is sent
+ * any more. `sending` runs before each request, `lost` after each whose connection broke before its answer.
+ */
+export const negotiated = Effect.fnUntraced(function* (
+  candidate: Candidate,
+  prompt: Prompt,
+  sending: Effect.Effect<void>,
+  lost: Effect.Effect<void>,
+  heard: Heard
+) {
+  const http = yield* HttpClient.HttpClient
+  const refusals = yield* Refusals
+  const { model, name } = candidate
+  const kind = `${model.api} ${model.endpoint} ${model.model}`
+  const known: Known = refusals.get(kind) ?? { changes: new Map(), refused: new Set(), taken: new Set() }
+  refusals.set(kind, known)
+  const codec = CODECS[model.api]
+  while (true) {
+    const { changes } = known
+    const asked = { ...withoutPictures(prompt, known), model, changes }
+    const body = codec.body(asked)
+    const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
+      Effect.andThen(lost),
+      Effect.andThen(sending)
+    )
+    yield* sending
+    const shown = shownDigests(asked)
+    const outcome = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken, heard).pipe(
+      Effect.flatMap((answer): Effect.Effect<Answer, Failed> =>
+        "refused" in answer ? Effect.fail(answer) : Effect.succeed(answer)
+      ),
+      Effect.result
+    )
+    if (Result.isSuccess(outcome)) {
+      remember(known.taken, shown)
+      return outcome.success
+    }
+    const failure: Failed = outcome.failure
+    if (shown.length > 0 && failure.answered === undefined && isOfAPicture(failure.error)) {
+      const fresh = shown.filter((digest) => !known.taken.has(digest))
+      remember(known.refused, fresh.length === 0 ? shown : fresh)
+      yield* Effect.logWarning(
+        `the model "${name}" refuses images; they are left out from here on`,
+        failure.error.message
+      )
+      continue
+    }
+    const sent = codec.parameters(asked).map(([key]) => key)
+    const next = failure.refused === undefined ? undefined : withoutRefused(failure.refused, sent, changes, model.api)
+    if (next === undefined) return yield* Effect.fail<RequestFailed>(failure)
+    known.changes = next.changes
+    yield* Effect.logWarning(
+      `the model "${name}" refuses the parameter ${next.parameter}; it is left out from here on`,
+      {
+        parameter: next.parameter,
+        instead: next.changes.get(next.parameter)
+      }
+    )
+  }
+})

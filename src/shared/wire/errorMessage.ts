@@ -1,0 +1,33 @@
+/** The message in a service's error, without the JSON around it. Pure. */
+import { Option, Schema } from "effect"
+
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
+
+/** The keys under which services say it, and the objects around them. */
+const MESSAGE_KEYS = ["error", "message", "detail", "description"]
+const MESSAGE_DEPTH_MAX = 3
+
+const fieldsOf = (value: Schema.Json | undefined): ReadonlyMap<string, Schema.Json> =>
+  new Map(typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value) : [])
+
+/** A router's message is its own; the words of the provider behind it stand beside. */
+const behind = (fields: ReadonlyMap<string, Schema.Json>): string => {
+  const raw = fieldsOf(fields.get("metadata")).get("raw")
+  return typeof raw === "string" && raw !== "" ? `: ${raw}` : ""
+}
+
+const messageIn = (value: Schema.Json | undefined, depth: number): string | undefined => {
+  if (typeof value === "string") return depth === 0 || value === "" ? undefined : value
+  if (Array.isArray(value)) return messageIn(value[0], depth)
+  if (depth === MESSAGE_DEPTH_MAX) return undefined
+  const fields = fieldsOf(value)
+  for (const key of MESSAGE_KEYS) {
+    const found = messageIn(fields.get(key), depth + 1)
+    if (found !== undefined) return found + behind(fields)
+  }
+  return undefined
+}
+
+/** The message in the body of an error, or `undefined` where it has none. */
+export const errorMessage = (body: string): string | undefined =>
+  Option.match(decode(body), { onNone: () => undefined, onSome: (found) => messageIn(found, 0) })

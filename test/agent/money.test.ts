@@ -1,0 +1,67 @@
+/** The cost of a session as its events have it, beside what each provider counted in its own spelling. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { DialectName } from "#demo/dialects/Dialect.ts"
+import { ResourceName } from "#schema/Ids.ts"
+import { modelClient } from "../support/modelClient.ts"
+import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import * as double from "../support/testing/Provider.ts"
+import { inOrder } from "../support/testing/ScriptedModel.ts"
+import { agentConfig, ofType, quiet, runAgent, spoken } from "../support/testing/TestAgent.ts"
+
+/** OpenRouter's double takes the same. What goes into a cache costs as much as any other input here, since the double sums only what came out of it. */
+const PRICE = { input: 3, output: 15, cache_read: 0.3, cache_write: 3 }
+const TURNS = 5
+/** The difference that is allowed. */
+const SHARE_MAX = 0.01
+
+interface Spelling {
+  readonly dialect: DialectName
+  readonly model: string
+  readonly api?: string
+  /** The provider says nothing of a cache, so that nobody can price one. */
+  readonly isSilent?: true
+}
+
+const SPELLINGS: ReadonlyArray<Spelling> = [
+  { dialect: "openai", model: "gpt-4.1" },
+  { dialect: "responses", model: "gpt-5.1", api: "responses" },
+  { dialect: "anthropic", model: "claude-sonnet-4-5", api: "messages" },
+  { dialect: "deepseek", model: "deepseek-v4" },
+  { dialect: "kimi", model: "kimi-k2.6" },
+  { dialect: "gemini", model: "gemini-3-pro-preview", isSilent: true },
+  { dialect: "mistral", model: "mistral-large-latest", isSilent: true },
+  // Its own cost counts, whatever config.json says.
+  { dialect: "openrouter", model: "openai/gpt-4.1" }
+]
+
+describe("the cost of a session", () => {
+  it.live.each(SPELLINGS)("is within 1 % of what $dialect counted", ({ dialect, isSilent, ...entry }) =>
+    Effect.gen(function* () {
+      const provider = yield* double.makeProviderOf({ dialect, counts: true })
+      yield* provider.otherwise(({ body }) =>
+        double.answer(`I read ${JSON.stringify(body).length} characters. `.repeat(20))
+      )
+      const base = agentConfig()
+      const price = dialect === "openrouter" ? { input: 30, output: 150 } : PRICE
+      const small = base.models[ResourceName.make("small")]
+      const models = { small: { ...small, ...entry, endpoint: provider.endpoint, price } } as typeof base.models
+      const plane = yield* makeMemoryControlPlane
+      const llm = yield* modelClient
+      yield* Effect.forkScoped(runAgent({ plane, script: inOrder(), llm, config: { ...base, models } }))
+      for (let turn = 1; turn <= TURNS; turn++) {
+        yield* plane.say(`Line ${turn} of what there is to say. `.repeat(50))
+        yield* plane.until((events, state) => spoken(events).length === turn && quiet(state))
+      }
+      const { cached, input, output } = yield* provider.summary
+      assert.isAbove(cached, 0)
+      const read = isSilent === true ? PRICE.input : PRICE.cache_read
+      const counted = ((input - cached) * PRICE.input + cached * read + output * PRICE.output) / 1e6
+      const told = ofType(plane.events, "ModelOutput").reduce(
+        (sum, { payload }) => sum + (payload.usage.cost_usd ?? 0),
+        0
+      )
+      assert.closeTo(told, counted, counted * SHARE_MAX)
+    })
+  )
+})
