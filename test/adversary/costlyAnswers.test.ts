@@ -1,4 +1,4 @@
-/** Answers of models within their limit of bytes that overflow the stack of whoever reads them, or take hours of it. */
+/** Answers of models within their limit of bytes that overflow the stack of their reader, or take hours of it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { makeSpoken } from "#src/agent/model/spoken.ts"

@@ -57,13 +57,13 @@ const withLast = (calls: ReadonlyArray<ScriptedCall>, bend: (json: string) => st
 
 /** An answer with its fault. `count` tells the words of one from those of another. */
 export const bent = (answer: Answer, fault: ContentFault, count: number, draw: Seed): Answer => {
-  // A tool without parameters, so that arguments of which nothing came look like whole ones.
-  const { calls = [{ name: "choir-core-list", input: {} }], reasoning = `thoughts ${count}` } = answer
+  // A tool without required parameters, so that arguments of which nothing came look like whole ones.
+  const { calls = [{ name: "sim-look", input: {} }], reasoning = `thoughts ${count}` } = answer
   switch (fault) {
     case "cut-text":
       return { text: `${HALF} ${count}`, finish: "length" }
     case "cut-call": {
-      const cut = withLast(calls, (json) => json.slice(0, draw.chance(0.3) ? 0 : draw.below(json.length)))
+      const cut = withLast(calls, (json) => json.slice(0, draw.chance(0.5) ? 0 : draw.below(json.length)))
       return { text: `${HALF} ${count}`, calls: cut, reasoning, finish: "length" }
     }
     case "cut-thinking":

@@ -8,14 +8,15 @@ import type { AgentIdentity } from "./Agent.ts"
 import type { Seed } from "./Seed.ts"
 import type { World } from "./World.ts"
 
+/** A call without arguments is one too, so that a call of whose arguments nothing came looks whole. */
 const Input = Schema.Struct({
-  path: Schema.String,
+  path: Schema.optionalKey(Schema.String),
   /** How long it works, in ms. */
-  ms: Schema.Natural.check(Schema.isLessThanOrEqualTo(60_000)),
+  ms: Schema.optionalKey(Schema.Natural.check(Schema.isLessThanOrEqualTo(60_000))),
   /** Told back, so that calls can be made equal or different. */
   note: Schema.optionalKey(Schema.String)
 })
-type Input = typeof Input.Type
+type Input = Required<Omit<typeof Input.Type, "note">> & Pick<typeof Input.Type, "note">
 
 /** What the tools of one kind are. */
 interface Kind {
@@ -114,7 +115,7 @@ export const simTools = (world: World, agent: AgentIdentity): ReadonlyArray<Tool
     lanes: "both",
     readOnly: kind.readOnly,
     prepare: Effect.fnUntraced(function* (raw) {
-      const input = yield* decode(raw)
+      const input = { path: "a", ms: 100, ...(yield* decode(raw)) }
       const locks = yield* Effect.forEach(kind.locks(input.path), ([path, mode]) => lockOn(path, mode))
       return { locks, timeout_ms: kind.timeout_ms, run: run(world, agent, draw, kind, input, locks) }
     })

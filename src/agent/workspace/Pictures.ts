@@ -36,7 +36,7 @@ export interface Looked {
 export class Pictures extends Context.Service<
   Pictures,
   {
-    /** Keeps a copy of a file that is a picture; `undefined` for a file that is none. */
+    /** Keeps a copy of a picture; `undefined` for any other file. */
     keep(file: Uint8Array): Effect.Effect<Looked | undefined>
     /** Keeps a copy of a file of the workspace; `undefined` where it cannot be read, or holds nothing that can be shown. */
     keepFile(path: string): Effect.Effect<Picture | undefined>

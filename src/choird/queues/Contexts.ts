@@ -11,7 +11,7 @@ export const CONTEXT_ASK_MS_MAX = 5000
 const CONTEXT_ASKS_MAX = 64
 const CONTEXT_ASKS_PER_SESSION_MAX = 2
 
-/** The agent gave no answer, or there is none to give. */
+/** The agent gave no answer, or has nothing to describe. */
 export class NoContext extends Schema.TaggedError<NoContext>()("NoContext", {
   kind: Schema.Literals(["BUSY", "NOT_ANSWERED", "NO_PROMPT"]),
   lane: Schema.String

@@ -45,7 +45,7 @@ describe("a question for a lane's prompt", () => {
     }).pipe(Effect.provide(Contexts.layer))
   )
 
-  it.effect("ends without an answer in time, where there is none, and where another lane is described", () =>
+  it.effect("ends without an answer when time is up, when the agent has none, and when another lane is described", () =>
     Effect.gen(function* () {
       const { answer } = yield* Contexts
       const questions = yield* listening(SESSION)
