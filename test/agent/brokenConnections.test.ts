@@ -4,14 +4,12 @@ import { Effect } from "effect"
 import { type DialectName, DIALECTS } from "#demo/dialects/Dialect.ts"
 import { isObject } from "#demo/dialects/jsonKeys.ts"
 import { ResourceName } from "#schema/Ids.ts"
-import { modelClient } from "../support/modelClient.ts"
+import { agentWithModels } from "../support/modelClient.ts"
 import { MODEL_NAMES } from "../support/modelNames.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { seeded } from "../support/seeded.ts"
 import { SIZE } from "../support/size.ts"
 import * as double from "../support/testing/Provider.ts"
-import { inOrder } from "../support/testing/ScriptedModel.ts"
-import { agentConfig, ofType, quiet, runAgent, spoken, testTool } from "../support/testing/TestAgent.ts"
+import { agentConfig, ofType, quiet, spoken, testTool } from "../support/testing/TestAgent.ts"
 
 /** Steps of a job that works for hours. */
 const STEPS = 200
@@ -68,17 +66,7 @@ const setUp = Effect.fnUntraced(function* (
     const text = JSON.stringify(body)
     return isJob(text) ? job(text, body) : edge(text)
   })
-  const plane = yield* makeMemoryControlPlane
-  const llm = yield* modelClient
-  yield* Effect.forkScoped(
-    runAgent({
-      plane,
-      script: inOrder(),
-      llm,
-      tools: [look],
-      config: config(provider.endpoint, dialect, fallback)
-    })
-  )
+  const plane = yield* agentWithModels({ tools: [look], config: config(provider.endpoint, dialect, fallback) })
   yield* plane.say("go")
   yield* plane.until(
     (events, state) =>

@@ -2,12 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type DialectName, DIALECTS } from "#demo/dialects/Dialect.ts"
-import { modelClient } from "../support/modelClient.ts"
+import { agentWithModels } from "../support/modelClient.ts"
 import { MODEL_NAMES } from "../support/modelNames.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import * as double from "../support/testing/Provider.ts"
-import { inOrder } from "../support/testing/ScriptedModel.ts"
-import { agentConfig, ofType, quiet, runAgent, spoken, testTool } from "../support/testing/TestAgent.ts"
+import { agentConfig, ofType, quiet, spoken, testTool } from "../support/testing/TestAgent.ts"
 
 /** A model behind a server, and the keys that its configuration adds to each request. */
 interface Server {
@@ -70,17 +68,7 @@ describe("an agent", () => {
           }
         ])
       )
-      const plane = yield* makeMemoryControlPlane
-      const llm = yield* modelClient
-      yield* Effect.forkScoped(
-        runAgent({
-          plane,
-          script: inOrder(),
-          llm,
-          tools: [look],
-          config: { ...base, models }
-        })
-      )
+      const plane = yield* agentWithModels({ tools: [look], config: { ...base, models } })
       for (const text of ["look around", "thanks", "start a job", "what else"]) {
         const before = spoken(plane.events).length
         yield* plane.say(text)

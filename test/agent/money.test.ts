@@ -3,11 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { DialectName } from "#demo/dialects/Dialect.ts"
 import { ResourceName } from "#schema/Ids.ts"
-import { modelClient } from "../support/modelClient.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import { agentWithModels } from "../support/modelClient.ts"
 import * as double from "../support/testing/Provider.ts"
-import { inOrder } from "../support/testing/ScriptedModel.ts"
-import { agentConfig, ofType, quiet, runAgent, spoken } from "../support/testing/TestAgent.ts"
+import { agentConfig, ofType, quiet, spoken } from "../support/testing/TestAgent.ts"
 
 /** OpenRouter's double takes the same. What goes into a cache costs as much as any other input here, since the double sums only what came out of it. */
 const PRICE = { input: 3, output: 15, cache_read: 0.3, cache_write: 3 }
@@ -46,9 +44,7 @@ describe("the cost of a session", () => {
       const price = dialect === "openrouter" ? { input: 30, output: 150 } : PRICE
       const small = base.models[ResourceName.make("small")]
       const models = { small: { ...small, ...entry, endpoint: provider.endpoint, price } } as typeof base.models
-      const plane = yield* makeMemoryControlPlane
-      const llm = yield* modelClient
-      yield* Effect.forkScoped(runAgent({ plane, script: inOrder(), llm, config: { ...base, models } }))
+      const plane = yield* agentWithModels({ config: { ...base, models } })
       for (let turn = 1; turn <= TURNS; turn++) {
         yield* plane.say(`Line ${turn} of what there is to say. `.repeat(50))
         yield* plane.until((events, state) => spoken(events).length === turn && quiet(state))

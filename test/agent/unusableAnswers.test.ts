@@ -1,11 +1,9 @@
 /** No answer of a provider ends a lane: after a cut call, an empty reply and a refused request the next message is answered. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { modelClient } from "../support/modelClient.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import { agentWithModels } from "../support/modelClient.ts"
 import * as double from "../support/testing/Provider.ts"
-import { inOrder } from "../support/testing/ScriptedModel.ts"
-import { agentConfig, ofType, quiet, runAgent, spoken, testTool } from "../support/testing/TestAgent.ts"
+import { agentConfig, ofType, quiet, spoken, testTool } from "../support/testing/TestAgent.ts"
 
 const write = testTool("mem.write", () => Effect.succeed({ status: "success", summary: "written" }))
 
@@ -37,17 +35,7 @@ const talking = Effect.fnUntraced(function* (
   const models = Object.fromEntries(
     Object.entries(base.models).map(([name, model]) => [name, { ...model, endpoint: provider.endpoint }])
   )
-  const plane = yield* makeMemoryControlPlane
-  const llm = yield* modelClient
-  yield* Effect.forkScoped(
-    runAgent({
-      plane,
-      script: inOrder(),
-      llm,
-      tools: [write],
-      config: { ...base, models }
-    })
-  )
+  const plane = yield* agentWithModels({ tools: [write], config: { ...base, models } })
   const say = Effect.fnUntraced(function* (text: string) {
     const before = spoken(plane.events).length
     yield* plane.say(text)

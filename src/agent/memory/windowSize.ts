@@ -7,7 +7,7 @@ import { type EventLog, RESIDENT_WINDOW_BYTES_MAX } from "#src/agent/arbiter/Eve
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { pictureTokens } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
-import { beginsWith, bytesOf } from "#src/agent/model/Conversation.ts"
+import { beginsWith, bytesOf } from "#src/agent/model/partSizes.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, Tokens } from "#src/agent/model/Tokens.ts"
 import type { LanePrefix } from "./Compactor.ts"

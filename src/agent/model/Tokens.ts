@@ -8,7 +8,7 @@ import { Context, Effect, Layer } from "effect"
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { packVocabulary, Vocabulary } from "./Vocabulary.ts"
-import { bytesOf, jsonOf, textsOf } from "./Conversation.ts"
+import { bytesOf, jsonOf, textsOf } from "./partSizes.ts"
 
 /** Characters that are taken for one token where the vocabulary is missing; low, so that prompts rather come out short. */
 const GUESSED_CHARS_PER_TOKEN = 3

@@ -9,7 +9,7 @@ import {
   type PromptContext
 } from "#schema/PromptContext.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
-import { jsonOf } from "./Conversation.ts"
+import { jsonOf } from "./partSizes.ts"
 import { isNote } from "./choirNote.ts"
 import { type Part, Tokens } from "./Tokens.ts"
 

@@ -4,7 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import { encode } from "gpt-tokenizer/encoding/o200k_base"
-import { jsonOf } from "#src/agent/model/Conversation.ts"
+import { jsonOf } from "#src/agent/model/partSizes.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { type Completion, Llm } from "#src/agent/model/Llm.ts"
 import { isCompaction, type Script } from "./ScriptedModel.ts"
