@@ -7,7 +7,7 @@ export const APPROVAL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/calls/Confirmations.ts",
     find: `if (status === "approved") return`,
     replace: `if (status !== "pending") return`,
-    knownSeed: 2,
+    knownSeed: 7,
     breaks: ["I12"]
   },
   {
@@ -31,7 +31,7 @@ export const APPROVAL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/choird/approvals/approvalStatus.ts",
     find: `if (facts.status !== "pending")`,
     replace: `if (facts.status === "expired")`,
-    knownSeed: 2,
+    knownSeed: 7,
     breaks: ["I12"]
   }
 ]

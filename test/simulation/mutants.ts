@@ -233,7 +233,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("fold.ts"),
     find: "injections: injections + 1,",
     replace: "step: 0, tool_calls: 0, injections: injections + 1,",
-    knownSeed: 11,
+    knownSeed: 19,
     breaks: ["I9"]
   },
   {
@@ -249,7 +249,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("model/Budget.ts"),
     find: "running.add(taken)",
     replace: "running.delete(taken)",
-    knownSeed: 26,
+    knownSeed: 64,
     breaks: ["I9"]
   },
   {
