@@ -19,8 +19,7 @@
 set -euo pipefail
 
 STATE=/var/lib/choir-docker IMAGE=debian:bookworm-slim SUITE=bookworm
-mirrors() { apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | sort -u; }
-MIRROR=$(mirrors | grep -v security | head -1) SECURITY=$(mirrors | grep security | head -1)
+MIRROR='' SECURITY=default
 PACKAGES='' EXTRA_CA='' CACHE='' BRIDGE='' DOCKERD_ARGS='' OWN=0 PULL=1 DOWN=0
 while [ $# -gt 0 ]; do
   case $1 in
@@ -78,10 +77,18 @@ apt_install() {
   export DEBIAN_FRONTEND=noninteractive
   local t=$SECONDS
   if [ $APT_FRESH = 0 ]; then $SUDO apt-get update -qq >&2 || true; APT_FRESH=1; fi
-  $SUDO apt-get install -y -qq --no-install-recommends "$@" >&2 </dev/null || die "apt-get install $* failed"
+  $SUDO apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "$@" >&2 </dev/null || die "apt-get install $* failed"
   log "installed $* in $((SECONDS - t))s"
 }
 
+# The mirrors that this host installs from. A machine that never ran apt-get update names none.
+mirrors() { apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | sort -u; }
+find_mirrors() {
+  [ -n "$(mirrors)" ] || $SUDO apt-get update -qq >&2 || true
+  [ -n "$MIRROR" ] || MIRROR=$(mirrors | awk '!/security/ { print; exit }')
+  [ "$SECURITY" != default ] || SECURITY=$(mirrors | awk '/security/ { print; exit }')
+  [ -n "$MIRROR" ] || die "apt-get knows no mirror on this machine: run apt-get update, or name one with --mirror"
+}
 
 mount_cgroups() { # minimal machines without systemd
   grep -qE ' /sys/fs/cgroup(/[a-z]+)? cgroup2? ' /proc/mounts && return 0
@@ -141,6 +148,7 @@ export DOCKER_HOST=$HOST
 
 bootstrap_root() { # writes a tarball equivalent to debian:<suite>-slim to $1
   command -v mmdebstrap >/dev/null || apt_install mmdebstrap
+  find_mirrors
   local out=$1 hooks tmp; tmp=$(mktemp -d); hooks=$tmp/hook.sh
   # What the official slim image carries besides the packages: no docs/man/locales (for later
   # apt-get installs as well), no cached .debs, no services started by maintainer scripts.
