@@ -100,7 +100,7 @@ export const family = (model: unknown) => {
     /** Kimi from K2.5 on: temperature is 1. */
     kimiThinks: /(?:^|\/)kimi-k2(?:\.[5-9]|-thinking)/u.test(name),
     /** These take images. */
-    sees: /(?:^|\/)(?:gpt-(?:4o|4\.1|5)|claude-|gemini-|kimi-k2\.[5-9]|qwen3\.[5-9]|pixtral|mistral-medium-3)/u.test(
+    sees: /(?:^|\/)(?:gpt-(?:4o|4\.1|5)|claude-|gemini-|kimi-k2\.[5-9]|qwen3\.[5-9]|pixtral|mistral-(?:medium-3|large-latest))/u.test(
       name
     )
   }

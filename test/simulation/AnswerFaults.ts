@@ -3,7 +3,7 @@ import type { Answer, ScriptedCall } from "../support/providers/Answer.ts"
 import type { Said } from "./Script.ts"
 import type { Seed } from "./Seed.ts"
 
-/** In what is said: a cut at the limit, nothing, a refusal, arguments that are no JSON. */
+/** In what is said: a cut at the limit, nothing, a refusal, arguments that do not parse. */
 export const CONTENT_FAULTS = [
   "cut-text",
   "cut-call",

@@ -13,6 +13,9 @@ export const MODEL_NAMES: Readonly<Record<DialectName, string>> = {
   mistral: "mistral-large-latest"
 }
 
+/** The entry of config.json that such a model needs beside its endpoint. */
+export const modelEntry = (dialect: DialectName) => ({ model: MODEL_NAMES[dialect], api: DIALECTS[dialect].api })
+
 export const CHAT_DIALECTS: ReadonlyArray<DialectName> = (Object.keys(DIALECTS) as ReadonlyArray<DialectName>).filter(
   (name) => DIALECTS[name].api === "chat"
 )
