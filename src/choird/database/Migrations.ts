@@ -14,6 +14,7 @@ import { unusedColumns } from "./migrations/0012_unused_columns.ts"
 import { undeliverable } from "./migrations/0014_undeliverable.ts"
 import { forwardedMessages } from "./migrations/0016_forwarded_messages.ts"
 import { logBytes } from "./migrations/0017_log_bytes.ts"
+import { memory } from "./migrations/0018_memory.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -34,7 +35,8 @@ export const MIGRATIONS = {
   "0012_unused_columns": unusedColumns,
   "0014_undeliverable": undeliverable,
   "0016_forwarded_messages": forwardedMessages,
-  "0017_log_bytes": logBytes
+  "0017_log_bytes": logBytes,
+  "0018_memory": memory
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */
