@@ -8,6 +8,7 @@ const BANNER = "#!/usr/bin/env node"
 const DIST = process.env["CHOIR_DIST"] ?? "dist"
 const EXTERNAL = [
   /^@electric-sql\//,
+  /^@energetic-ai\//,
   "@vscode/ripgrep",
   "dockerode",
   "grammy",
@@ -134,6 +135,7 @@ const choirctl = defineConfig({
 export default [
   program("choird", "src/choird/main.ts"),
   program("postgres-worker", "src/choird/database/postgres-worker.ts"),
+  program("embedding-worker", "src/choird/memory/embedding-worker.ts"),
   choirctl,
   program("choir-agent", "src/agent/launch.ts", [vocabulary]),
   agentCode,

@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import { AllowedHost } from "./AllowedHost.ts"
 import { ModelApi } from "./Continuation.ts"
 import { CORE_JOBS_MAX } from "./Core.ts"
+import { EMBEDDING_MODEL, knownEmbedding } from "./knownEmbeddings.ts"
 import { GitIdentity } from "./GitIdentity.ts"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
 import { Port } from "./Port.ts"
@@ -97,13 +98,18 @@ const EmailAccount = Schema.Struct({
   secret: SecretName
 })
 const Search = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
-const Embedding = Schema.Struct({
-  provider: Schema.Literals(["openai", "openrouter", "local"]),
-  model: Text,
-  dimensions: Positive,
+/**
+ * The model whose vectors searches of memory compare. Absent: the local one beside an embedded database, none beside a server. `model` and
+ * `dimensions` have the defaults of their provider (knownEmbeddings.ts).
+ */
+export const Embedding = Schema.Struct({
+  provider: Schema.Literals(["off", "local", "openai", "openrouter"]),
+  model: Schema.optionalKey(Text),
+  dimensions: Schema.optionalKey(Positive),
   endpoint: Schema.optionalKey(Url),
   secret: Schema.optionalKey(SecretName)
 })
+export type Embedding = typeof Embedding.Type
 
 /** A place people talk from: a Telegram bot, or the console of `choirctl chat`. */
 export const Gateway = Schema.Union([
@@ -334,7 +340,47 @@ const duplicates = <A>(
   })
 }
 
+/** Dimensions of vectors that an index takes: of `vector` up to the first number, of `halfvec` up to the second. */
+export const VECTOR_DIMENSIONS_MAX = 2000
+export const HALFVEC_DIMENSIONS_MAX = 4000
+/** The one model inside Choir, and what its vectors have. */
+export const LOCAL_EMBEDDING = { model: "universal-sentence-encoder", dimensions: 512 } as const
+
+const localProblems = ({ dimensions, endpoint, model, secret }: Embedding): ReadonlyArray<Problem> => [
+  ...(model !== undefined && model !== LOCAL_EMBEDDING.model
+    ? [{ path: ["embedding", "model"], issue: `the local provider has one model: ${LOCAL_EMBEDDING.model}` }]
+    : []),
+  ...(dimensions !== undefined && dimensions !== LOCAL_EMBEDDING.dimensions
+    ? [{ path: ["embedding", "dimensions"], issue: `the local model has ${LOCAL_EMBEDDING.dimensions} dimensions` }]
+    : []),
+  ...Object.entries({ endpoint, secret }).flatMap(([key, value]) =>
+    value === undefined
+      ? []
+      : [{ path: ["embedding", key], issue: "the local provider runs inside choird: leave it out" }]
+  )
+]
+
+const embeddingProblems = (embedding: Embedding | undefined): ReadonlyArray<Problem> => {
+  if (embedding === undefined || embedding.provider === "off") return []
+  if (embedding.provider === "local") return localProblems(embedding)
+  const at = ["embedding", "dimensions"]
+  const { dimensions, model = EMBEDDING_MODEL } = embedding
+  const known = knownEmbedding(model)
+  if (known === undefined)
+    return dimensions === undefined
+      ? [{ path: at, issue: `must be given, since the dimensions of "${model}" are not known` }]
+      : dimensions > HALFVEC_DIMENSIONS_MAX
+        ? [{ path: at, issue: `must be at most ${HALFVEC_DIMENSIONS_MAX}, the most that an index of vectors takes` }]
+        : []
+  if (dimensions === undefined || dimensions === known.dimensions) return []
+  if (!known.shortens) return [{ path: at, issue: `"${model}" has ${known.dimensions} dimensions and no others` }]
+  return dimensions < known.dimensions
+    ? []
+    : [{ path: at, issue: `"${model}" has at most ${known.dimensions} dimensions` }]
+}
+
 const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
+  ...embeddingProblems(config.embedding),
   ...Object.entries(config.dms).flatMap(([name, dm]) =>
     missing("gateway", config.gateways, ["dms", name, "gateway"], dm.gateway)
   ),

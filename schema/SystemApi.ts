@@ -28,6 +28,20 @@ export const DiskStatus = Schema.Struct({
 })
 export type DiskStatus = typeof DiskStatus.Type
 
+/** How agents' memory is searched. */
+export const MemoryStatus = Schema.Struct({
+  /** The model that texts get vectors of; null where searches go by words alone. */
+  model: Schema.NullOr(Schema.String),
+  /** Texts that wait for a vector. Until they have one they are found by their words. */
+  waiting: Schema.Natural,
+  /** Why no vectors are made at the moment, and for how long that has been so: searches go by words alone. */
+  problem: Schema.optionalKey(Schema.String),
+  failing_ms: Schema.optionalKey(Schema.Natural),
+  /** How far the vectors of a new model are, until which those of the earlier one serve. */
+  reembedding: Schema.optionalKey(Schema.Struct({ done: Schema.Natural, total: Schema.Natural }))
+})
+export type MemoryStatus = typeof MemoryStatus.Type
+
 export const SystemStatus = Schema.Struct({
   choird: Schema.Struct({
     version: Schema.String,
@@ -60,6 +74,8 @@ export const SystemStatus = Schema.Struct({
   ),
   /** Of the home's file system; absent where it does not say. */
   disk: Schema.optionalKey(DiskStatus),
+  /** Absent while the database does not answer. */
+  memory: Schema.optionalKey(MemoryStatus),
   /** How many approvals wait for a person; null while the database does not answer. */
   approvals: Schema.Struct({ pending: Schema.NullOr(Schema.Natural) }),
   warnings: Schema.Array(Schema.String)

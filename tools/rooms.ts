@@ -16,7 +16,7 @@ export const FLOORS: ReadonlyArray<ReadonlyArray<string>> = [
   ["repos", "database", "queues"],
   ["logs", "runtime", "sessions"],
   ["images", "listeners", "hosttools"],
-  ["agents"],
+  ["agents", "memory"],
   ["telemetry", "reconfiguration", "retention"],
   ["approvals"],
   ["gateway"],

@@ -13,6 +13,8 @@ import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
+import { Embeddings } from "#src/choird/memory/Embeddings.ts"
+import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
@@ -68,6 +70,9 @@ const ImageBuilder = Layer.unwrap(
   )
 )
 
+/** Agents' long-term memory. */
+const Memory = Layer.provideMerge(EmbeddingQueue.layer, Embeddings.layer)
+
 /** The types of proposals that agents make. */
 const layerProposals = Proposals.layer.pipe(
   Layer.provide(Layer.mergeAll(AgentChange.layer, ConfigChange.layer, RepoChange.layer)),
@@ -91,6 +96,6 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),
     Layer.provideMerge(layerAgentListeners),
-    Layer.provideMerge(Layer.mergeAll(Stores, GatewayHealth.layer, Shutdown.layer)),
+    Layer.provideMerge(Layer.mergeAll(Stores, Memory, GatewayHealth.layer, Shutdown.layer)),
     Layer.provideMerge(ImageBuilder)
   )

@@ -1,12 +1,13 @@
 /** choirctl status and doctor: the state of choird and its agents, and of the host. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import type { SystemStatus } from "#schema/SystemApi.ts"
+import type { MemoryStatus, SystemStatus } from "#schema/SystemApi.ts"
 import type { DiskStatus } from "#schema/SystemApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import type { Check } from "#src/choirctl/doctor/doctorTrials.ts"
 import { printAdvice } from "#src/choirctl/terminal/print.ts"
 import { tokenText } from "#src/shared/wire/metricsPage.ts"
+import { searchText } from "#src/choirctl/render/memory.ts"
 import { agentTable } from "#src/choirctl/render/agents.ts"
 import { approvalsWaiting } from "#src/choirctl/render/approvals.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
@@ -56,8 +57,11 @@ const diskText = ({ free_bytes, low, paused, total_bytes }: DiskStatus, color: b
   return `${paint(color, "red", "almost full")}, ${free}${agents}`
 }
 
+const memoryText = (memory: MemoryStatus, color: boolean): string =>
+  memory.problem === undefined ? searchText(memory) : paint(color, "yellow", searchText(memory))
+
 export const statusText = (
-  { agents, approvals, choird, disk, gateways, metrics, postgres, runtime, warnings }: SystemStatus,
+  { agents, approvals, choird, disk, gateways, memory, metrics, postgres, runtime, warnings }: SystemStatus,
   color: boolean
 ) => {
   const limits = runtime.limits.length === 0 ? "none" : runtime.limits.join(", ")
@@ -72,6 +76,7 @@ export const statusText = (
       ? []
       : [["metrics", `${metrics.url}, bearer token in ${safeLine(tokenText(metrics))}`] as const]),
     ["runtime", `${runtime.type}, limits enforced: ${limits}`],
+    ...(memory === undefined ? [] : [["memory", memoryText(memory, color)] as const]),
     ["approvals", approvals.pending === null ? "unknown" : approvalsWaiting(approvals.pending)],
     ...gateways.map(
       ({ detail, name, ok, type }) =>

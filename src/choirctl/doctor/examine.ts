@@ -1,6 +1,8 @@
 /** All trials of `choirctl doctor`. */
 import { Cause, Effect, Exit, Option, Schema } from "effect"
 import { type Config, RetentionConfig } from "#schema/Config.ts"
+import type { SystemStatus } from "#schema/SystemApi.ts"
+import { searchText } from "#src/choirctl/render/memory.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { startCommand } from "#src/choirctl/terminal/root.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
@@ -21,24 +23,37 @@ import {
 } from "./doctorTrials.ts"
 import { metricsChecks, serviceChecks } from "./serviceTrials.ts"
 
+/** The line of the status, where searches lack what they should have. */
+const memoryChecks = (memory: SystemStatus["memory"]): ReadonlyArray<Check> =>
+  memory?.problem === undefined
+    ? []
+    : [
+        check(
+          "memory",
+          "warn",
+          searchText(memory),
+          "correct embedding in config.json, or its secret: choirctl config show"
+        )
+      ]
+
 /** Whether choird runs, in its own words. */
 const choirdCheck = Effect.fnUntraced(function* (home: string) {
   const asked = yield* Effect.result(ask("system", (choird) => choird.status()))
   if (asked._tag === "Success") {
-    const { choird, warnings } = asked.success
+    const { choird, memory, warnings } = asked.success
     const detail = `version ${choird.version}, pid ${choird.pid}`
     const found =
       warnings.length === 0
         ? check("choird", "ok", detail)
         : check("choird", "warn", `${detail}; ${warnings.join("; ")}`, "choirctl status")
-    return { found, running: true }
+    return { found: [found, ...memoryChecks(memory)], running: true }
   }
   const { hint, problem, type } = asked.failure
   const found =
     type === "CHOIRD_UNREACHABLE"
       ? check("choird", "warn", "not running", hint ?? startCommand(home))
       : check("choird", "fail", problem, hint)
-  return { found, running: false }
+  return { found: [found], running: false }
 })
 
 /** The files of the home: unusable, usable with warnings, or fine. */
@@ -84,7 +99,7 @@ export const examine = Effect.fn("examine")(function* (home: string) {
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
     ...(files === undefined ? [] : yield* serviceChecks(files.config, files.secrets, choird.running)),
     ...(files === undefined ? [] : yield* metricsChecks(home, files.config, files.secrets, choird.running)),
-    choird.found,
+    ...choird.found,
     yield* diskCheck(home, files?.config.retention ?? Schema.decodeSync(RetentionConfig)({}))
   ] satisfies ReadonlyArray<Check>
 })

@@ -10,7 +10,6 @@ const filled = (table: Readonly<Record<string, unknown>>) => Object.keys(table).
 /** One sentence for each setting, with what happens instead. */
 export const unsupportedConfig = (config: Config): ReadonlyArray<string> => {
   const features: ReadonlyArray<readonly [boolean, string]> = [
-    [config.embedding !== undefined, "embedding: there is no memory search"],
     [filled(config.search), "search: there is no web search"],
     [filled(config.tts) || filled(config.voice_profiles), "tts and voice_profiles: replies are text"],
     [filled(config.notion_integrations), "notion_integrations: there is no Notion tool"],

