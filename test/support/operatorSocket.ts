@@ -12,6 +12,7 @@ import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { Backup } from "#src/choird/database/Backup.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { DiskGuard } from "#src/choird/retention/DiskGuard.ts"
 import { Retention } from "#src/choird/retention/Retention.ts"
@@ -41,6 +42,7 @@ export const platform = Layer.mergeAll(
   }),
   Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
+  Layer.mock(EmbeddingQueue, { status: Effect.succeed({ model: null, waiting: 0 }) }),
   Layer.mock(DiskGuard, { status: Effect.succeed(undefined) }),
   Layer.mock(Retention, {
     prune: ({ dry_run, step = () => Effect.void }) =>

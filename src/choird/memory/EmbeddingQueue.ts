@@ -3,15 +3,13 @@
  * itself wherever it was cut off. After a change of the model it makes new vectors of everything while the old ones serve searches, then
  * flips (D37).
  */
-import { Clock, Context, Effect, Layer, Queue, type Scope, Stream } from "effect"
-import { SqlClient } from "effect/sql"
+import { Context, Effect, Layer, Queue, type Scope, Stream } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import type { MemoryStatus } from "#schema/SystemApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Database } from "#src/choird/database/Database.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
-import { countProgress, countWaiting, hasMemory } from "./embeddingRows.ts"
-import { Embeddings, readServing } from "./Embeddings.ts"
+import { Embeddings } from "./Embeddings.ts"
+import { memoryStatus } from "./memoryStatus.ts"
 import { makeEmbeddingSteps } from "./embeddingSteps.ts"
 import { VectorIndexes } from "./VectorIndexes.ts"
 
@@ -20,8 +18,6 @@ const EMBEDDING_LOOK_MS = 30_000
 /** The first pause after a provider has failed, which doubles, and the longest one. */
 const EMBEDDING_PAUSE_MS = 30_000
 export const EMBEDDING_PAUSE_MS_MAX = 900_000
-/** Agents whose waiting texts `status` counts; the others are left out of the sum. */
-const COUNTED_AGENTS_MAX = 100
 
 export class EmbeddingQueue extends Context.Service<
   EmbeddingQueue,
@@ -46,9 +42,7 @@ const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const embeddings = yield* Embeddings
   const onDatabase = yield* useDatabase
-  const context = yield* Effect.context<Database | SqlClient.SqlClient | VectorIndexes>()
-  const step = Effect.provideContext(makeEmbeddingSteps, Context.add(context, Embeddings, embeddings))
-  const { next } = yield* step
+  const { next } = yield* makeEmbeddingSteps
   const woken = yield* Queue.sliding<void>(1)
   const reconfigured = yield* Queue.sliding<void>(1)
 
@@ -102,44 +96,10 @@ const make = Effect.gen(function* () {
     )
   })
 
-  const statusOf = Effect.fnUntraced(function* (agent_id: AgentId) {
-    if (!(yield* hasMemory(agent_id))) return { waiting: 0, progress: undefined }
-    const model = embeddings.configured(agent_id)?.model
-    const serving = yield* readServing(agent_id)
-    const isNew = model !== undefined && serving !== undefined && serving.model !== model
-    return {
-      waiting: yield* countWaiting(agent_id),
-      progress: isNew ? yield* countProgress(agent_id, model) : undefined
-    }
-  })
-
-  const status = Effect.gen(function* () {
-    const ids = (yield* agents).slice(0, COUNTED_AGENTS_MAX)
-    const all = embeddings.model === undefined ? [] : yield* Effect.forEach(ids, statusOf)
-    const changing = all.flatMap(({ progress }) => (progress === undefined ? [] : [progress]))
-    const trouble = yield* embeddings.trouble
-    const [first] = ids
-    const model = first === undefined ? undefined : embeddings.configured(first)?.model
-    const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, one) => total + one, 0)
-    const answer: MemoryStatus = {
-      model: model ?? null,
-      waiting: sum(all.map(({ waiting }) => waiting)),
-      ...(trouble === undefined
-        ? {}
-        : { problem: trouble.problem, failing_ms: Math.max(0, (yield* Clock.currentTimeMillis) - trouble.since_ms) }),
-      ...(changing.length === 0
-        ? {}
-        : {
-            reembedding: { done: sum(changing.map(({ done }) => done)), total: sum(changing.map(({ total }) => total)) }
-          })
-    }
-    return answer
-  }).pipe(onDatabase)
-
   return EmbeddingQueue.of({
     wake: Effect.asVoid(Queue.offer(woken, undefined)),
     run,
     drain: Effect.map(drain, (failure) => failure?.message),
-    status
+    status: Effect.flatMap(agents, memoryStatus).pipe(Effect.provideService(Embeddings, embeddings), onDatabase)
   })
 })

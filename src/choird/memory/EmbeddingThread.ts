@@ -140,7 +140,7 @@ export class EmbeddingThread {
   }
 
   #fail(failure: ThreadFailure) {
-    for (const request of [...this.#requests]) this.#finish(request, failure)
+    for (const request of this.#requests) this.#finish(request, failure)
   }
 
   async #stop() {

@@ -133,7 +133,7 @@ export const makeEmbeddingSteps = Effect.gen(function* () {
   const nextBatch = Effect.fnUntraced(function* (agent_id: AgentId, model: string) {
     const found = [...(yield* onDatabase(dueDocuments(agent_id, EMBEDDING_BATCH_MAX)))]
     const { after } = lookedAt(agent_id)
-    for (const [kind, id] of [...after]) {
+    for (const [kind, id] of after) {
       const room = EMBEDDING_BATCH_MAX - found.length
       if (room === 0) break
       const lacking = yield* onDatabase(lackingDocuments(agent_id, kind, model, id, room))
