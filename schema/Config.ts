@@ -177,7 +177,9 @@ export const MemoryConfig = Schema.Struct({
   window_tokens_max: withDefault(Schema.NullOr(Positive), null),
   mid_term_sessions: withDefault(Positive, 10),
   summary_timeout_ms: withDefault(Positive, 30_000),
-  cross_read: withDefault(CrossRead, "all")
+  cross_read: withDefault(CrossRead, "all"),
+  /** Tokens of what long-term memory adds to a user's message; 0 adds nothing. */
+  recall_tokens_max: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4000 })), 600)
 })
 /** `progress_interval_ms` is the shortest time between two lines to the user on one running job; null tells nothing before its end. */
 export const JobsConfig = Schema.Struct({

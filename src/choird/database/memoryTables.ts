@@ -57,6 +57,8 @@ export const memoryTables = (schema: string): ReadonlyArray<string> => [
     untrusted boolean NOT NULL,
     -- Who wrote it and from which event: { kind, session_id?, rev?, hash?, call_id?, who? }.
     source jsonb NOT NULL,
+    -- The call that wrote it, so that a repeated one writes nothing.
+    call_id text,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     -- A value that another one of its key replaced, or that was deleted, stays with its end.
@@ -66,6 +68,7 @@ export const memoryTables = (schema: string): ReadonlyArray<string> => [
     ${EMBEDDING}
   )`,
   `CREATE UNIQUE INDEX IF NOT EXISTS knowledge_documents_key ON ${schema}.knowledge_documents (key) WHERE valid_to IS NULL`,
+  `CREATE UNIQUE INDEX IF NOT EXISTS knowledge_documents_call ON ${schema}.knowledge_documents (call_id) WHERE call_id IS NOT NULL`,
   `CREATE INDEX IF NOT EXISTS knowledge_documents_words ON ${schema}.knowledge_documents USING gin (tsv)`,
   `CREATE INDEX IF NOT EXISTS knowledge_documents_due ON ${schema}.knowledge_documents (embed_after) WHERE embed_after IS NOT NULL`,
   `CREATE TABLE IF NOT EXISTS ${schema}.knowledge_embeddings (
