@@ -2,8 +2,9 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
-import { CallId, EDGE } from "#schema/Ids.ts"
-import { reductionOf } from "#src/choird/sessions/forgetPayloads.ts"
+import { CallId, EDGE, type SessionId } from "#schema/Ids.ts"
+import { inTransaction } from "#src/choird/database/DatabaseAway.ts"
+import { forgetPayloads, reductionOf } from "#src/choird/sessions/forgetPayloads.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { rowOf } from "#src/shared/events/eventRow.ts"
 import { chainEvent, genesis } from "#src/shared/events/hashChain.ts"
@@ -30,7 +31,14 @@ export const forgets = (talk: Talk, ...revs: ReadonlyArray<number>): EventDraft 
   }
 })
 
-export const reductions = (...revs: ReadonlyArray<number>) => revs.map((rev) => ({ rev, salt: NEW_SALT }))
+/** Reduces events that the log lists so; answers how many. */
+export const reduce = (session_id: SessionId, ...revs: ReadonlyArray<number>) =>
+  inTransaction(
+    forgetPayloads(
+      session_id,
+      revs.map((rev) => ({ rev, salt: NEW_SALT }))
+    )
+  )
 
 /** Stores a talk's events as an agent of version 1 committed them, in rows of before migration 0009. */
 export const storeVersion1 = Effect.fnUntraced(function* (talk: Talk) {

@@ -18,7 +18,7 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { makeNotifier } from "#src/shared/Notifier.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
 import { type ArchiveUnreadable } from "./archivedLog.ts"
-import { type ForgetRefused, forgetPayloads, type Reduction } from "./forgetPayloads.ts"
+import { FORGOTTEN_EVENTS_MAX, forgetEvents, type ForgottenEvents } from "./forgetEvents.ts"
 import type { JobWords } from "./jobSummaries.ts"
 import { readHead } from "./readLog.ts"
 import { type NewerEvents } from "./newerEvents.ts"
@@ -96,13 +96,13 @@ export class EventStore extends Context.Service<
       options: { readonly from?: number; readonly last?: number; readonly follow: boolean }
     ): Stream.Stream<LogLine, SessionUnknown | DatabaseAway>
     /**
-     * Reduces payloads that stored events list to what the fold needs, all or none (D52); answers how many. Payloads that were reduced before are
-     * not an error, and do not count.
+     * Reduces events to what the fold needs, and lists them at the end of the log (D52). Those that were reduced before do not count, nor
+     * do those without free text. An agent whose session this is must be told to start again: its epoch is fenced.
      */
     forget(
       session_id: SessionId,
-      reductions: ReadonlyArray<Reduction>
-    ): Effect.Effect<number, SessionUnknown | ForgetRefused | DatabaseAway>
+      revs: ReadonlyArray<Rev>
+    ): Effect.Effect<ForgottenEvents, SessionUnknown | DatabaseAway>
     /** Recomputes the chain and the fold from the stored text alone, also of an archived session. */
     verify(session_id: SessionId): Effect.Effect<Verification, SessionUnknown | ArchiveUnreadable | DatabaseAway>
     /** Appends as they happen; a slow reader loses the oldest and reads the store instead. */
@@ -118,6 +118,7 @@ export class EventStore extends Context.Service<
 const make = Effect.gen(function* () {
   const onDatabase = yield* useDatabase
   const context = yield* Effect.context<ConfigStore | SessionStates | SqlClient.SqlClient>()
+  const states = yield* SessionStates
   const readers = yield* makeNotifier
   const appends = yield* PubSub.sliding<Appended>({ capacity: APPENDS_BUFFERED_MAX })
   const append = yield* makeAppend(readers, appends)
@@ -140,9 +141,17 @@ const make = Effect.gen(function* () {
       const wakes = options.follow ? readers.wakes(session_id) : Stream.make(undefined)
       return Stream.unwrap(read(readEvents(session_id, options, wakes)))
     },
-    forget: Effect.fn("EventStore.forget")(function* (session_id, reductions) {
+    forget: Effect.fn("EventStore.forget")(function* (session_id, revs) {
       yield* readHead(session_id)
-      return yield* inTransaction(forgetPayloads(session_id, reductions))
+      let all: ForgottenEvents = { reduced: 0, fixed: 0, archived: false }
+      for (let from = 0; from < revs.length; from += FORGOTTEN_EVENTS_MAX) {
+        const part = yield* inTransaction(forgetEvents(session_id, revs.slice(from, from + FORGOTTEN_EVENTS_MAX)))
+        all = { ...part, reduced: all.reduced + part.reduced, fixed: all.fixed + part.fixed }
+      }
+      // A state that was folded before holds summaries of what is forgotten.
+      states.drop(session_id)
+      yield* readers.wake(session_id)
+      return all
     }, read),
     verify: Effect.fn("EventStore.verify")(verifySession, read),
     appended: Stream.fromPubSub(appends)

@@ -15,6 +15,8 @@ export class SessionStates extends Context.Service<
     has(session_id: SessionId): boolean
     /** Keeps a state. Of more than SESSION_STATES_MAX, the one that was kept longest ago leaves. */
     keep(session_id: SessionId, at: Replayed): void
+    /** Leaves the session to be folded from its log once more. */
+    drop(session_id: SessionId): void
   }
 >()("choir/choird/sessions/SessionStates") {
   static readonly layer = Layer.effect(
@@ -57,7 +59,8 @@ export class SessionStates extends Context.Service<
       return SessionStates.of({
         at,
         has: (session_id) => states.has(session_id),
-        keep: (session_id, state) => states.set(session_id, state)
+        keep: (session_id, state) => states.set(session_id, state),
+        drop: (session_id) => states.delete(session_id)
       })
     })
   )

@@ -1,6 +1,6 @@
 /**
  * The rest of a payload that is forgotten (D52): free text goes; ids, names, states, counts, statuses and everything else that the fold
- * needs stay. A reduced event folds like the original, so that its session can continue.
+ * needs stay. A reduced event folds like the original, but for what a compaction kept in words, so that its session can continue.
  */
 import type { Schema } from "effect"
 import type { ChoirEvent, PayloadOf, Prompted, WorkDone } from "#schema/Event.ts"
@@ -86,7 +86,14 @@ const memoryWrite = (payload: PayloadOf<"MemoryWriteCommitted">): PayloadOf<"Mem
   return kept
 }
 
-/** The payload of the event without its free text. The fold needs all of three types; what a compaction kept goes with the next one. */
+/** The lane's summary loses this part of it; where its window begins stays. */
+const compaction = ({ delta, words, ...kept }: PayloadOf<"CompactionCommitted">): PayloadOf<"CompactionCommitted"> => ({
+  ...kept,
+  delta: { mode: "append", ...(delta.summary_update === undefined ? {} : { summary_update: FORGOTTEN }) },
+  ...(words === undefined ? {} : { words: [] })
+})
+
+/** The payload of the event without its free text. The fold needs all of two types. */
 export const reducedPayload = (event: ChoirEvent): ChoirEvent["payload"] => {
   switch (event.event_type) {
     case "UserMsg":
@@ -109,9 +116,10 @@ export const reducedPayload = (event: ChoirEvent): ChoirEvent["payload"] => {
       return skillTransition(event.payload)
     case "AgentMessage":
       return agentMessage(event.payload)
+    case "CompactionCommitted":
+      return compaction(event.payload)
     case "ToolCallCommitted":
     case "Cancelled":
-    case "CompactionCommitted":
       return event.payload
   }
 }

@@ -13,7 +13,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { verifiedByDocs } from "../../support/documentedVerifier.ts"
 import { describeEmbedded } from "../../support/engines.ts"
 import { retentionWith } from "../../support/retention.ts"
-import { addNewer, forgets, LATER, PLAN, reductions, storeVersion1 } from "../../support/storedVersions.ts"
+import { addNewer, forgets, LATER, PLAN, reduce, storeVersion1 } from "../../support/storedVersions.ts"
 import { newTalk, type Talk } from "../../support/stores.ts"
 
 const TEXT = "My pin is 4711."
@@ -29,7 +29,7 @@ const everyForm = Effect.gen(function* () {
   yield* storeVersion1(talk)
   yield* append(talk.turn(2, TEXT), 3)
   yield* append(talk.commit(forgets(talk, 5, 6)), 6)
-  assert.strictEqual(yield* (yield* EventStore).forget(talk.caller.session_id, reductions(5, 6)), 2)
+  assert.strictEqual(yield* reduce(talk.caller.session_id, 5, 6), 2)
   yield* addNewer(talk, PLAN, LATER)
   yield* end(talk)
   return talk
@@ -76,8 +76,8 @@ describeEmbedded("an archive", (it) => {
       yield* (yield* SessionArchives).archive(session_id, "operator")
       // As if choird had died before the rows were removed.
       yield* sql`INSERT INTO choir_control.session_events SELECT * FROM kept`
-      const { forget, verify } = yield* EventStore
-      const { message } = yield* Effect.flip(forget(session_id, reductions(2, 3)))
+      const { verify } = yield* EventStore
+      const { message } = yield* Effect.flip(reduce(session_id, 2, 3))
       assert.strictEqual(message, "event 2 is not reduced: its session is archived")
       assert.deepStrictEqual(yield* verify(session_id), { ok: true, events: 4, head: talk.hash(4) })
     }).pipe(Effect.provide(retentionWith({})))
@@ -86,7 +86,6 @@ describeEmbedded("an archive", (it) => {
   it.effect("has no text that was forgotten while its file was written", () =>
     Effect.gen(function* () {
       const archives = yield* SessionArchives
-      const { forget } = yield* EventStore
       const { home } = yield* ConfigStore
       const talk = yield* newTalk
       const { session_id } = talk.caller
@@ -99,7 +98,7 @@ describeEmbedded("an archive", (it) => {
       const begun = () => (statSync(part, { throwIfNoEntry: false })?.size ?? 0) > 0
       while (!begun()) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       // The page with the text is in the file. Whichever comes first, the other is refused.
-      const forgotten = yield* Effect.result(forget(session_id, reductions(2, 3)))
+      const forgotten = yield* Effect.result(reduce(session_id, 2, 3))
       const archived = yield* Fiber.join(archive)
       assert.notStrictEqual(Result.isSuccess(forgotten), Result.isSuccess(archived))
       if (Result.isSuccess(forgotten)) yield* archives.archive(session_id, "operator")

@@ -20,24 +20,15 @@ import { describeStores } from "../../support/engines.ts"
 import { makeHistory } from "../../support/history.ts"
 import { RECORDED_SESSION } from "../../support/mixedHistory.ts"
 import { BINDINGS, newTalk, reply, rowOf, SALT, stores, type Talk } from "../../support/stores.ts"
-import {
-  addNewer,
-  forgets,
-  GROWN,
-  LATER,
-  PLAN,
-  reductions,
-  storeVersion1,
-  WIDENED
-} from "../../support/storedVersions.ts"
+import { addNewer, forgets, GROWN, LATER, PLAN, reduce, storeVersion1, WIDENED } from "../../support/storedVersions.ts"
 import { historyProblems } from "../../support/verifyHistory.ts"
 
 describe("a reduced payload", () => {
-  it("folds in the place of the whole one, apart from the digests that find loops", () => {
+  it("folds in the place of the whole one, apart from the digests that find loops and what compactions kept", () => {
     for (const seed of [1, 2, 3, 4, 5, 6]) {
       const { events } = makeHistory(seed, 250)
       const reduced = events.map((event) => ({ ...event, payload: reducedPayload(event) }) as ChoirEvent)
-      const digests = new Set(["digest", "repetitions"])
+      const digests = new Set(["digest", "repetitions", "summary"])
       const shape = (history: ReadonlyArray<ChoirEvent>) =>
         JSON.stringify(Result.getOrThrow(foldAll(initialState, history)), (key, value: unknown) =>
           digests.has(key)
@@ -146,13 +137,13 @@ describeStores("versions of events", (it) => {
       const talk = yield* stored
       const { session_id } = talk.caller
       const refusal = (...revs: ReadonlyArray<number>) =>
-        Effect.map(Effect.flip(store.forget(session_id, reductions(...revs))), ({ message }) => message)
+        Effect.map(Effect.flip(reduce(session_id, ...revs)), ({ message }) => message)
       assert.strictEqual(yield* refusal(2), "event 2 is not reduced: no later event lists what would be left of it")
       yield* append(talk.commit(forgets(talk, 2, 3)), 6)
       assert.strictEqual(yield* refusal(2, 1), "event 1 is not reduced: no later event lists what would be left of it")
       assert.strictEqual(yield* refusal(9), "event 9 is not reduced: there is no such event")
-      assert.strictEqual(yield* store.forget(session_id, reductions(2, 3)), 2)
-      assert.strictEqual(yield* store.forget(session_id, reductions(2, 3)), 0)
+      assert.strictEqual(yield* reduce(session_id, 2, 3), 2)
+      assert.strictEqual(yield* reduce(session_id, 2, 3), 0)
       assert.deepStrictEqual(yield* store.verify(session_id), { ok: true, events: 7, head: talk.hash(7), forgotten: 2 })
 
       const { events } = yield* store.tail(session_id, 1)
@@ -291,7 +282,7 @@ describeStores("versions of events", (it) => {
       const { session_id } = talk.caller
       const { event_type, payload } = forgets(talk, 2, 3)
       yield* append(talk.commit(forgets(talk, 2, 3)), 6)
-      yield* store.forget(session_id, reductions(2, 3))
+      yield* reduce(session_id, 2, 3)
       assert.deepInclude(yield* store.verify(session_id), { ok: true, forgotten: 2 })
       const sql = yield* SqlClient.SqlClient
       yield* sql`DELETE FROM choir_control.session_events WHERE session_id = ${session_id} AND rev = 7`
