@@ -86,3 +86,66 @@ export const MemoryAnswer = Schema.Struct({
   ranked_by: Schema.Literals(["hybrid", "words"])
 })
 export type MemoryAnswer = typeof MemoryAnswer.Type
+
+/** The words of an order to forget; shorter ones stand in too much. */
+const FORGOTTEN_WORDS_CHARS_MIN = 3
+const FORGOTTEN_WORDS_CHARS_MAX = 500
+
+/**
+ * An order to forget: a fact with all its values and the turns that they come from; words, wherever they stand; or a part of a session. All that
+ * derives from it goes too.
+ */
+export const Forget = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("fact"), key: FactKey }),
+  Schema.Struct({ type: Schema.Literal("document"), id: DocumentId }),
+  Schema.Struct({
+    type: Schema.Literal("words"),
+    words: Schema.String.check(
+      Schema.isTrimmed({ message: "no spaces at the ends" }),
+      Schema.isMinLength(FORGOTTEN_WORDS_CHARS_MIN, {
+        message: `give at least ${FORGOTTEN_WORDS_CHARS_MIN} characters`
+      }),
+      Schema.isMaxLength(FORGOTTEN_WORDS_CHARS_MAX)
+    )
+  }),
+  Schema.Struct({ type: Schema.Literal("span"), session_id: SessionId, first_rev: Rev, last_rev: Rev })
+])
+export type Forget = typeof Forget.Type
+
+/** A session that an order to forget reaches. */
+export const ForgetReach = Schema.Struct({
+  session_id: SessionId,
+  events: Schema.Natural,
+  /** Its file is not changed; `choirctl session delete` removes it. */
+  archived: Schema.Boolean,
+  /** Its agent is stopped for a moment. */
+  running: Schema.Boolean
+})
+export type ForgetReach = typeof ForgetReach.Type
+
+/** The reach of an order to forget, before it is given. */
+export const ForgetPlan = Schema.Struct({
+  facts: Schema.Array(Schema.Struct({ id: DocumentId, key: Schema.NullOr(FactKey), text: Schema.String })),
+  sessions: Schema.Array(ForgetReach)
+})
+export type ForgetPlan = typeof ForgetPlan.Type
+
+/** The receipt of an order that was carried out. It names no word of what went. */
+export const ForgetReceipt = Schema.Struct({
+  agent_id: AgentId,
+  forgotten_at: IsoInstant,
+  facts: Schema.Natural,
+  events: Schema.Natural,
+  /** Chunks and summaries of sessions; those of events that stay are made again. */
+  chunks: Schema.Natural,
+  /** Vectors of facts, chunks and summaries. */
+  vectors: Schema.Natural,
+  /** Texts of messages and results that queues still held. */
+  texts: Schema.Natural,
+  sessions: Schema.Array(SessionId),
+  /** Whether the agent was stopped for a moment. */
+  restarted: Schema.Boolean,
+  /** Copies that stay, in words, with what removes them. */
+  left: Schema.Array(Schema.String)
+})
+export type ForgetReceipt = typeof ForgetReceipt.Type

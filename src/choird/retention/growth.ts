@@ -47,6 +47,7 @@ export const TABLES: Readonly<Record<string, Bound>> = {
   memory_jobs: { bounded: "a row for each session whose memory is being made" },
   embedding_costs: { bounded: "a row for each agent, day and model with embeddings: some 100 bytes a day" },
   embedding_serving: { bounded: "a row an agent" },
+  forgets: { bounded: "a row for each order to forget that is not carried out yet" },
   schema_migrations: { bounded: "a row a migration" }
 }
 

@@ -1,0 +1,202 @@
+/**
+ * Orders of people to forget: a fact, words, or a part of a session, with all that derives from it. The order is a row until it is carried out,
+ * and each step can be done again, so that a choird that dies in the middle ends it later.
+ */
+import { Clock, Context, Effect, Layer, Schema, Semaphore } from "effect"
+import { SqlClient } from "effect/sql"
+import type { AgentId, SessionId } from "#schema/Ids.ts"
+import type { DocumentId, FactKey, Forget, ForgetPlan, ForgetReach, ForgetReceipt } from "#schema/Memory.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { type DatabaseAway, retryDatabase, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { hasMemory } from "./embeddingRows.ts"
+import { chunkedSessions, deleteChunks, deleteFacts, emptyTexts, factsOf } from "./forgetRows.ts"
+import { reachIn, Target, targetOf } from "./forgetTarget.ts"
+import { ForgetWords } from "./forgetWords.ts"
+import { SessionMemory } from "./SessionMemory.ts"
+
+/** Events that one order may reach: words that stand in more are too common. */
+export const FORGET_EVENTS_MAX = 20_000
+
+export class ForgetTooMuch extends Schema.TaggedError<ForgetTooMuch>()("ForgetTooMuch", { events: Schema.Natural }) {
+  override get message() {
+    return `${this.events} events hold this, and at most ${FORGET_EVENTS_MAX} are forgotten at once: give more words, or delete sessions`
+  }
+}
+
+export class Forgetting extends Context.Service<
+  Forgetting,
+  {
+    /** What an order would reach, and nothing is changed. */
+    plan(agent_id: AgentId, forget: Forget): Effect.Effect<ForgetPlan, DatabaseAway>
+    /**
+     * Carries an order out, to the end even if nobody waits for it any longer. An agent whose session it reaches is stopped for a moment and
+     * continues without the texts.
+     */
+    forget(agent_id: AgentId, forget: Forget, who: string): Effect.Effect<ForgetReceipt, ForgetTooMuch | DatabaseAway>
+    /** Ends the orders that an earlier life of choird began. */
+    readonly finish: Effect.Effect<void>
+  }
+>()("choir/choird/Forgetting") {
+  static readonly layer = Layer.effect(
+    Forgetting,
+    Effect.suspend(() => make)
+  )
+}
+
+interface SessionHead {
+  readonly session_id: SessionId
+  readonly last_rev: number
+  readonly active: boolean
+  readonly archived: boolean
+}
+
+const sessionsOf = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<SessionHead>`SELECT session_id, last_rev, status = 'active' AS active, archive IS NOT NULL AS archived
+    FROM choir_control.sessions WHERE agent_id = ${agent_id} ORDER BY started_at, session_id`
+})
+
+const archivedText = (session_id: SessionId) =>
+  `the session ${session_id} is archived, and its file still holds the text: choirctl session delete ${session_id}`
+const fixedText = (session_id: SessionId, fixed: number) =>
+  `${fixed} events of ${session_id} are of version 1 and stay whole: choirctl session delete ${session_id}`
+const BACKUPS = "backups and exports that were made before keep it, and so do files in the workspace"
+
+/** What a target reaches in each session of an agent. A session that was reached before counts, whatever its log still holds. */
+const reach = Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
+  const chunked = (yield* hasMemory(agent_id)) ? yield* chunkedSessions(agent_id, new ForgetWords(target.phrases)) : []
+  const named = new Set<string>([...chunked, ...target.sessions])
+  const sessions = yield* sessionsOf(agent_id)
+  const reached = yield* Effect.forEach(sessions, (session) =>
+    Effect.map(session.archived ? Effect.undefined : reachIn(target, session), (found) => ({
+      session,
+      events: found?.revs.length ?? 0
+    }))
+  )
+  const isInFile = ({ archived, session_id }: SessionHead) =>
+    archived && target.spans.some((span) => span.session_id === session_id)
+  return reached.filter(({ events, session }) => events > 0 || named.has(session.session_id) || isInFile(session))
+})
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* useDatabase
+  const audit = yield* Audit
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  const memory = yield* SessionMemory
+  const one = yield* Semaphore.make(1)
+
+  const planOf = Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
+    const reached = yield* reach(agent_id, target)
+    const facts = (yield* hasMemory(agent_id)) ? yield* factsOf(agent_id, target) : []
+    return {
+      facts: facts.map(({ id, key, text }) => ({ id: id as DocumentId, key: key as FactKey | null, text })),
+      sessions: reached.map(({ events, session: { active, archived, session_id } }): ForgetReach => ({
+        session_id,
+        events,
+        archived,
+        running: active
+      }))
+    } satisfies ForgetPlan
+  })
+
+  /** One session: first the texts beside its log, which its events name, then the events. */
+  const forgetIn = Effect.fnUntraced(function* (agent_id: AgentId, target: Target, session: SessionHead) {
+    const { session_id } = session
+    const words = new ForgetWords(target.phrases)
+    const found = yield* reachIn(target, session)
+    const texts = found.revs.length === 0 ? 0 : yield* emptyTexts(agent_id, found, words)
+    const { fixed, reduced } = yield* Effect.orDie(events.forget(session_id, found.revs))
+    return { reduced, texts, left: fixed === 0 ? [] : [fixedText(session_id, fixed)] }
+  })
+
+  const carryOut = Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
+    const reached = yield* onDatabase(reach(agent_id, target))
+    const sessions = reached.map(({ session }) => session)
+    const isPaused = sessions.some(({ active }) => active)
+      ? yield* lifecycle.pause(agent_id, "something is being forgotten")
+      : false
+    const done = yield* Effect.gen(function* () {
+      // The agent may have written more before it stopped.
+      const now = isPaused ? (yield* onDatabase(reach(agent_id, target))).map(({ session }) => session) : sessions
+      const open = now.filter(({ archived }) => !archived)
+      const parts = yield* Effect.forEach(open, (session) => onDatabase(forgetIn(agent_id, target, session)))
+      const facts = yield* onDatabase(deleteFacts(agent_id, target))
+      const ids = now.map(({ session_id }) => session_id)
+      const chunks = yield* onDatabase(deleteChunks(agent_id, ids))
+      yield* Effect.forEach(open, ({ session_id }) => memory.again(agent_id, session_id), { discard: true })
+      return { parts, facts, chunks, now, ids }
+    }).pipe(Effect.ensuring(isPaused ? Effect.ignore(lifecycle.wake(agent_id)) : Effect.void))
+    const { chunks, facts, ids, now, parts } = done
+    const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
+    return {
+      agent_id,
+      forgotten_at: new Date(yield* Clock.currentTimeMillis).toISOString(),
+      facts: facts.rows,
+      events: sum(parts.map(({ reduced }) => reduced)),
+      chunks: chunks.rows,
+      vectors: facts.vectors + chunks.vectors,
+      texts: sum(parts.map(({ texts }) => texts)),
+      sessions: ids,
+      restarted: isPaused,
+      left: [
+        ...parts.flatMap(({ left }) => left),
+        ...now.flatMap(({ archived, session_id }) => (archived ? [archivedText(session_id)] : [])),
+        BACKUPS
+      ]
+    } satisfies ForgetReceipt
+  })
+
+  /** Carries out the order of a row and deletes it with its words. */
+  const settle = Effect.fnUntraced(function* (order: Order) {
+    const { agent_id, id, target, who } = order
+    const receipt = yield* carryOut(agent_id, target)
+    const { facts, events, chunks, vectors, texts } = receipt
+    const detail = { facts, events, chunks, vectors, texts, sessions: [...receipt.sessions] }
+    yield* audit.record({ who, action: "memory.forget", agent_id, detail })
+    yield* retryDatabase(onDatabase(sql`DELETE FROM choir_control.forgets WHERE id = ${id}`))
+    return receipt
+  }, one.withPermit)
+
+  return Forgetting.of({
+    plan: Effect.fn("Forgetting.plan")(function* (agent_id, forget) {
+      return yield* planOf(agent_id, yield* targetOf(agent_id, forget))
+    }, onDatabase),
+    forget: Effect.fn("Forgetting.forget")(function* (agent_id, forget, who) {
+      const named = yield* onDatabase(targetOf(agent_id, forget))
+      const { sessions } = yield* onDatabase(planOf(agent_id, named))
+      const count = sessions.reduce((total, { events }) => total + events, 0)
+      if (count > FORGET_EVENTS_MAX) return yield* new ForgetTooMuch({ events: count })
+      const target = { ...named, sessions: sessions.map(({ session_id }) => session_id) }
+      const [row] = yield* onDatabase(sql<{
+        readonly id: string
+      }>`INSERT INTO choir_control.forgets (agent_id, who, target)
+        VALUES (${agent_id}, ${who}, ${canonicalJson(target)}::jsonb) RETURNING id::text AS id`)
+      return yield* Effect.uninterruptible(settle({ id: row?.id ?? "", agent_id, who, target }))
+    }),
+    finish: Effect.gen(function* () {
+      const rows = yield* retryDatabase(
+        onDatabase(sql<Stored>`SELECT id::text AS id, agent_id, who, target FROM choir_control.forgets ORDER BY id`)
+      )
+      for (const row of rows) {
+        const target = yield* decodeTarget(row.target)
+        yield* retryDatabase(settle({ ...row, target }))
+        yield* Effect.logInfo(`${row.agent_id}: an order to forget that was cut short is carried out`)
+      }
+    }).pipe(Effect.catchCause((cause) => Effect.logError("orders to forget are not carried out", cause)))
+  })
+})
+
+interface Order {
+  readonly id: string
+  readonly agent_id: AgentId
+  readonly who: string
+  readonly target: Target
+}
+type Stored = Omit<Order, "target"> & { readonly target: unknown }
+
+const decodeTarget = Schema.decodeUnknownEffect(Target)
