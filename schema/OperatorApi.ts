@@ -7,6 +7,7 @@ import { AgentsApi, SkillApi, UpdateApi } from "./AgentsApi.ts"
 import { Approvals } from "./ApprovalsApi.ts"
 import { ChatApi } from "./ChatApi.ts"
 import { Configuration } from "./ConfigApi.ts"
+import { MemoryApi } from "./MemoryApi.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { ResumeApi, SessionDetailApi, SessionsApi } from "./SessionsApi.ts"
 import { AuditApi, DatabaseApi, RetentionApi, SystemApi, WorkspaceApi } from "./SystemApi.ts"
@@ -26,7 +27,8 @@ export class OperatorApi extends HttpApi.make("choir-operator")
     Configuration,
     AuditApi,
     WorkspaceApi,
-    RetentionApi
+    RetentionApi,
+    MemoryApi
   )
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

@@ -11,6 +11,7 @@ import { daemon } from "#src/choirctl/commands/daemon.ts"
 import { database } from "#src/choirctl/commands/db.ts"
 import { init } from "#src/choirctl/commands/init.ts"
 import { logs } from "#src/choirctl/commands/logs.ts"
+import { memory } from "#src/choirctl/commands/memory.ts"
 import { models } from "#src/choirctl/commands/model.ts"
 import { prune } from "#src/choirctl/commands/retention.ts"
 import { secret } from "#src/choirctl/commands/secret.ts"
@@ -48,6 +49,7 @@ const commands = [
   agent,
   chat,
   session,
+  memory,
   approval,
   models,
   skill,

@@ -36,6 +36,7 @@ import { auditRow } from "./fakeAudit.ts"
 import { coreSummary } from "./coreSummary.ts"
 import { fakeBackup } from "./fakeBackup.ts"
 import { promptContext } from "./promptContext.ts"
+import { fakeMemory } from "./fakeMemory.ts"
 import { fakeRetention } from "./fakeRetention.ts"
 import { fakeSkills } from "./fakeSkills.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
@@ -411,6 +412,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         audit,
         fakeWorkspaces(calls, answers.reset),
         fakeRetention(calls, SESSION, AGENT),
+        fakeMemory(calls, SESSION, AGENT),
         chatGroup(desk, answers, calls)
       ]),
       Layer.provide(

@@ -24,6 +24,7 @@ import {
 import { layerOperatorChat } from "./OperatorChat.ts"
 import { layerOperatorConfig } from "./OperatorConfig.ts"
 import { layerOperatorResume, layerOperatorSessionDetail, layerOperatorSessions } from "./OperatorSessions.ts"
+import { layerOperatorMemory } from "./OperatorMemory.ts"
 import { layerOperatorRetention } from "./OperatorRetention.ts"
 import { layerOperatorSkills } from "./OperatorSkills.ts"
 import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
@@ -70,6 +71,7 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorSessionDetail,
             layerOperatorResume,
             layerOperatorRetention,
+            layerOperatorMemory,
             layerOperatorSkills,
             layerOperatorChat,
             layerOperatorApprovals,

@@ -1,0 +1,105 @@
+/** The operator's endpoints about agents' memory: what it holds, facts to set and delete, and what is to be forgotten. */
+import { Effect, Option } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import type { AgentId } from "#schema/Ids.ts"
+import { MEMORY_PAGE_MAX, type MemoryName } from "#schema/MemoryApi.ts"
+import { OperatorApi } from "#schema/OperatorApi.ts"
+import { conflict, fromAgentRefused, notFound } from "#src/choird/api/refusals.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { Forgetting } from "#src/choird/memory/Forgetting.ts"
+import { Knowledge } from "#src/choird/memory/Knowledge.ts"
+import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
+import { Recall } from "#src/choird/memory/Recall.ts"
+
+const OPERATOR = { kind: "operator", who: "operator" } as const
+
+const nameText = (name: MemoryName) => ("key" in name ? name.key : name.id)
+
+const unknown = (agent_id: AgentId, name: MemoryName) =>
+  notFound(
+    "UNKNOWN_MEMORY",
+    `${agent_id} remembers nothing named ${nameText(name)}`,
+    `choirctl memory list ${agent_id}`
+  )
+
+export const layerOperatorMemory = HttpApiBuilder.group(
+  OperatorApi,
+  "memory",
+  Effect.fnUntraced(function* (handlers) {
+    const audit = yield* Audit
+    const contents = yield* MemoryContents
+    const forgetting = yield* Forgetting
+    const knowledge = yield* Knowledge
+    const lifecycle = yield* Lifecycle
+    const recall = yield* Recall
+
+    const known = (id: AgentId) => Effect.mapError(lifecycle.view(id), fromAgentRefused)
+    const onAgent = <A, E, R>(id: AgentId, work: Effect.Effect<A, E, R>) => Effect.andThen(known(id), work)
+
+    return handlers.handleAll({
+      list: Effect.fn("OperatorApi.listMemory")(function* ({ params: { id }, query: { prefix } }) {
+        yield* known(id)
+        const options = { limit: MEMORY_PAGE_MAX, ...(prefix === undefined ? {} : { prefix }) }
+        const facts = yield* databaseDefect(knowledge.list(id, options))
+        return { summary: yield* databaseDefect(contents.summary(id)), facts }
+      }),
+      show: Effect.fn("OperatorApi.showMemory")(function* ({ params: { id }, payload }) {
+        yield* known(id)
+        const values = yield* databaseDefect(knowledge.history(id, payload))
+        if (values.length > 0) return { type: "fact" as const, values }
+        const hit = "id" in payload ? yield* databaseDefect(recall.get(id, payload.id)) : Option.none()
+        return Option.isSome(hit) ? { type: "session" as const, hit: hit.value } : yield* unknown(id, payload)
+      }),
+      search: ({ params: { id }, payload: { session_id, ...asked } }) =>
+        onAgent(
+          id,
+          databaseDefect(
+            recall.search({
+              ...asked,
+              ...(session_id === undefined ? {} : { session_id }),
+              mode: session_id === undefined ? "hybrid" : "session_detail",
+              agent: id,
+              cross: false
+            })
+          )
+        ),
+      set: Effect.fn("OperatorApi.setFact")(function* ({ params: { id }, payload: { key, text } }) {
+        yield* known(id)
+        const fact = { key, text, untrusted: false, source: OPERATOR }
+        const written = yield* databaseDefect(knowledge.set(id, fact)).pipe(
+          Effect.catchTag("KnowledgeFull", ({ message }) =>
+            Effect.fail(conflict("MEMORY_FULL", message, `choirctl memory delete ${id} KEY`))
+          )
+        )
+        const detail = { document_id: written.fact.id, change: written.change }
+        yield* audit.record({ who: "operator", action: "memory.set", agent_id: id, detail })
+        return { fact: written.fact, change: written.change }
+      }),
+      delete: Effect.fn("OperatorApi.deleteFact")(function* ({ params: { id }, payload }) {
+        yield* known(id)
+        const gone = Option.getOrUndefined(yield* databaseDefect(knowledge.remove(id, payload)))
+        if (gone === undefined) return yield* unknown(id, payload)
+        yield* audit.record({
+          who: "operator",
+          action: "memory.delete",
+          agent_id: id,
+          detail: { document_id: gone.id }
+        })
+        return gone
+      }),
+      plan: ({ params: { id }, payload }) => onAgent(id, databaseDefect(forgetting.plan(id, payload))),
+      forget: ({ params: { id }, payload }) =>
+        onAgent(
+          id,
+          databaseDefect(forgetting.forget(id, payload, "operator")).pipe(
+            Effect.catchTag("ForgetTooMuch", ({ message }) =>
+              Effect.fail(conflict("FORGET_TOO_MUCH", message, `choirctl session list ${id}`))
+            )
+          )
+        ),
+      page: ({ params: { id }, query: { after } }) => onAgent(id, databaseDefect(contents.page(id, after)))
+    })
+  })
+)
