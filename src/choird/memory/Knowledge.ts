@@ -1,11 +1,18 @@
 /** Facts that an agent or a person wrote down: values under keys with their origin, each replaced by the next and never edited. */
-import { Context, type Effect, Option, Schema } from "effect"
+import { Context, Effect, Layer, Option, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import type { AgentId, CallId } from "#schema/Ids.ts"
 import type { DocumentId, Fact, FactKey, FactSource } from "#schema/Memory.ts"
-import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
+import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { agentTable, asAgent } from "./agentTables.ts"
+import { EmbeddingQueue } from "./EmbeddingQueue.ts"
+import { hasMemory } from "./embeddingRows.ts"
+import { endFacts, insertFact, readFacts, supersede, textHash } from "./factRows.ts"
 
 /** Facts of one agent that are in force. */
 export const FACTS_MAX = 10_000
+/** Values of a key that are kept; the oldest go first. */
+export const VALUES_MAX = 50
 
 /** A fact to write. */
 export interface NewFact {
@@ -49,4 +56,121 @@ export class Knowledge extends Context.Service<
     /** A fact with its earlier values, the newest first; empty when there is none. */
     history(agent_id: AgentId, name: FactName): Effect.Effect<ReadonlyArray<Fact>, DatabaseAway>
   }
->()("choir/choird/Knowledge") {}
+>()("choir/choird/Knowledge") {
+  static readonly layer = Layer.effect(
+    Knowledge,
+    Effect.gen(function* () {
+      const onDatabase = yield* useDatabase
+      const queue = yield* EmbeddingQueue
+      return Knowledge.of({
+        set: Effect.fn("Knowledge.set")(function* (agent_id, fact) {
+          const written = yield* onDatabase(asAgent(agent_id, write(agent_id, fact)))
+          if (written.change !== "same") yield* queue.wake
+          return written
+        }),
+        remove: Effect.fn("Knowledge.remove")(function* (agent_id, name) {
+          if (!(yield* hasMemory(agent_id))) return Option.none()
+          return yield* asAgent(agent_id, end(agent_id, name))
+        }, onDatabase),
+        list: Effect.fn("Knowledge.list")(function* (agent_id, { before, limit, prefix = "" }) {
+          if (!(yield* hasMemory(agent_id))) return []
+          return yield* asAgent(
+            agent_id,
+            readFacts(
+              agent_id,
+              (sql) => sql`valid_to IS NULL AND starts_with(coalesce(key, ''), ${prefix})
+                AND ${
+                  before === undefined
+                    ? sql`true`
+                    : sql`(created_at, id) < (SELECT created_at, id FROM ${sql(agentTable(agent_id, "knowledge_documents"))} WHERE id = ${before}::uuid)`
+                } ORDER BY created_at DESC, id DESC LIMIT ${limit}`
+            )
+          )
+        }, onDatabase),
+        history: Effect.fn("Knowledge.history")(function* (agent_id, name) {
+          if (!(yield* hasMemory(agent_id))) return []
+          return yield* asAgent(agent_id, historyOf(agent_id, name))
+        }, onDatabase)
+      })
+    })
+  )
+}
+
+/** Two writers of one key come one after the other: each sees what the other wrote. */
+const lockFacts = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`SELECT pg_advisory_xact_lock(hashtext(${agentTable(agent_id, "knowledge_documents")}))`
+})
+
+/** The fact in force that a new one replaces: the value of its key, or without a key the one that says the same. */
+const inForce = (agent_id: AgentId, { key, text }: NewFact) =>
+  Effect.map(
+    readFacts(agent_id, (sql) =>
+      key === null
+        ? sql`valid_to IS NULL AND key IS NULL AND text_hash = ${textHash(text)}`
+        : sql`valid_to IS NULL AND key = ${key}`
+    ),
+    ([fact]) => fact
+  )
+
+const writtenBy = (agent_id: AgentId, call_id: CallId | undefined) =>
+  call_id === undefined
+    ? Effect.undefined
+    : Effect.map(
+        readFacts(agent_id, (sql) => sql`call_id = ${call_id}`),
+        ([fact]) => fact
+      )
+
+const write = Effect.fnUntraced(function* (agent_id: AgentId, fact: NewFact) {
+  yield* lockFacts(agent_id)
+  const { call_id, key, source, text, untrusted } = fact
+  const earlier = yield* writtenBy(agent_id, call_id)
+  if (earlier !== undefined) return { fact: earlier, change: "same" } satisfies Written
+  const before = yield* inForce(agent_id, fact)
+  // What somebody to be trusted says again is to be trusted from now on, and never the other way round.
+  if (before !== undefined && textHash(before.text).equals(textHash(text)) && (untrusted || !before.untrusted))
+    return { fact: before, change: "same" } satisfies Written
+  if (before === undefined) yield* requireRoom(agent_id)
+  else yield* endFacts(agent_id, [before.id])
+  const inserted = yield* insertFact(agent_id, { key, text, untrusted, source, call_id: call_id ?? null })
+  if (before === undefined) return { fact: inserted, change: "inserted" } satisfies Written
+  yield* supersede(agent_id, before.id, inserted.id)
+  yield* dropOldest(agent_id, before)
+  return { fact: inserted, change: "updated", before } satisfies Written
+})
+
+/** A key that is written again and again keeps its newest values. */
+const dropOldest = Effect.fnUntraced(function* (agent_id: AgentId, { key }: Pick<Fact, "key">) {
+  const sql = yield* SqlClient.SqlClient
+  const table = sql(agentTable(agent_id, "knowledge_documents"))
+  yield* sql`DELETE FROM ${table} WHERE key = ${key} AND id NOT IN (SELECT id FROM ${table} WHERE key = ${key}
+    ORDER BY valid_to DESC NULLS FIRST, created_at DESC, id DESC LIMIT ${VALUES_MAX})`
+})
+
+const requireRoom = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly facts: number }>`SELECT count(*)::int AS facts
+    FROM ${sql(agentTable(agent_id, "knowledge_documents"))} WHERE valid_to IS NULL`
+  const facts = row?.facts ?? 0
+  if (facts >= FACTS_MAX) return yield* new KnowledgeFull({ facts })
+})
+
+const end = Effect.fnUntraced(function* (agent_id: AgentId, name: FactName) {
+  yield* lockFacts(agent_id)
+  const [fact] = yield* readFacts(agent_id, (sql) =>
+    "key" in name ? sql`key = ${name.key} AND valid_to IS NULL` : sql`id = ${name.id}::uuid AND valid_to IS NULL`
+  )
+  if (fact === undefined) return Option.none()
+  yield* endFacts(agent_id, [fact.id])
+  return Option.some(fact)
+})
+
+const historyOf = (agent_id: AgentId, name: FactName) =>
+  readFacts(agent_id, (sql) => {
+    const table = sql(agentTable(agent_id, "knowledge_documents"))
+    const which =
+      "key" in name
+        ? sql`key = ${name.key}`
+        : sql`(id = ${name.id}::uuid OR key = (SELECT key FROM ${table} WHERE id = ${name.id}::uuid))`
+    return sql`${which} ORDER BY valid_to DESC NULLS FIRST, created_at DESC, id DESC LIMIT ${VALUES_MAX}`
+  })

@@ -2,11 +2,12 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, LaneId, Rev, SessionId } from "#schema/Ids.ts"
-import type { DocumentId, Fact, FactKey, FactSource, MemoryHit, MemoryTier } from "#schema/Memory.ts"
+import type { DocumentId, MemoryHit, MemoryTier } from "#schema/Memory.ts"
 import { MEMORY_PAGE_MAX, type MemoryPage, type MemorySummary } from "#schema/MemoryApi.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { agentTable, asAgent } from "./agentTables.ts"
 import { hasMemory } from "./embeddingRows.ts"
+import { readFacts } from "./factRows.ts"
 
 export class MemoryContents extends Context.Service<
   MemoryContents,
@@ -47,17 +48,6 @@ const countMemory = Effect.fnUntraced(function* (agent_id: AgentId) {
   return row ?? NOTHING
 })
 
-interface FactRow {
-  readonly id: DocumentId
-  readonly key: FactKey | null
-  readonly text: string
-  readonly untrusted: boolean
-  readonly source: FactSource
-  readonly created_at: Date
-  readonly valid_to: Date | null
-  readonly superseded_by: DocumentId | null
-}
-
 interface PartRow {
   readonly id: DocumentId
   readonly tier: MemoryTier
@@ -70,15 +60,7 @@ interface PartRow {
   readonly untrusted: boolean
 }
 
-const FACT_COLUMNS =
-  "id::text AS id, key, text, untrusted, source, created_at, valid_to, superseded_by::text AS superseded_by"
 const PART_COLUMNS = "id::text AS id, tier, session_id, lane, first_rev, last_rev, said_at, text, untrusted"
-
-const factOf = ({ created_at, valid_to, ...row }: FactRow): Fact => ({
-  ...row,
-  created_at: created_at.toISOString(),
-  valid_to: valid_to?.toISOString() ?? null
-})
 
 const partOf = ({ said_at, untrusted, ...row }: PartRow): MemoryHit => ({
   ...row,
@@ -105,11 +87,9 @@ const memoryPage = Effect.fnUntraced(function* (agent_id: AgentId, cursor: strin
         const next = rows.length < MEMORY_PAGE_MAX ? null : `parts ${rows.at(-1)?.id ?? NO_ID}`
         return { facts: [], parts: rows.map(partOf), next }
       }
-      const rows =
-        yield* sql<FactRow>`SELECT ${sql.literal(FACT_COLUMNS)} FROM ${sql(agentTable(agent_id, "knowledge_documents"))}
-        WHERE id > ${after}::uuid ORDER BY id LIMIT ${MEMORY_PAGE_MAX}`
+      const rows = yield* readFacts(agent_id, (sql) => sql`id > ${after}::uuid ORDER BY id LIMIT ${MEMORY_PAGE_MAX}`)
       const next = rows.length < MEMORY_PAGE_MAX ? `parts ${NO_ID}` : `facts ${rows.at(-1)?.id ?? NO_ID}`
-      return { facts: rows.map(factOf), parts: [], next }
+      return { facts: rows, parts: [], next }
     })
   )
   return page satisfies MemoryPage
