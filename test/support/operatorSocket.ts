@@ -13,10 +13,6 @@ import { Backup } from "#src/choird/database/Backup.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
-import { Forgetting } from "#src/choird/memory/Forgetting.ts"
-import { Knowledge } from "#src/choird/memory/Knowledge.ts"
-import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
-import { Recall } from "#src/choird/memory/Recall.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { DiskGuard } from "#src/choird/retention/DiskGuard.ts"
 import { Retention } from "#src/choird/retention/Retention.ts"
@@ -26,6 +22,7 @@ import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import { DM, layerWorld, makeWorld, type World } from "./control.ts"
 import { temporaryFolder } from "./engines.ts"
+import { quietMemory } from "./quietMemory.ts"
 
 export const image = {
   image_version: ImageVersion.make("abc1234"),
@@ -47,12 +44,7 @@ export const platform = Layer.mergeAll(
   Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
   Layer.mock(EmbeddingQueue, { status: Effect.succeed({ model: null, waiting: 0 }) }),
-  Layer.mergeAll(
-    Layer.mock(Forgetting, {}),
-    Layer.mock(Knowledge, {}),
-    Layer.mock(MemoryContents, {}),
-    Layer.mock(Recall, {})
-  ),
+  quietMemory,
   Layer.mock(DiskGuard, { status: Effect.succeed(undefined) }),
   Layer.mock(Retention, {
     prune: ({ dry_run, step = () => Effect.void }) =>

@@ -9,6 +9,7 @@ import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { agentView } from "./agentView.ts"
+import { quietMemory } from "./quietMemory.ts"
 import { BINDINGS, PHONE } from "./stores.ts"
 import type { TelegramBot } from "./testing/Telegram.ts"
 
@@ -30,6 +31,7 @@ export const lifecycle = Layer.mock(Lifecycle, {
 
 /** Nobody waits, and nothing is being written. */
 export const quiet = Layer.mergeAll(
+  quietMemory,
   Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),
   Layer.mock(Presence, {

@@ -17,6 +17,7 @@ import { contextLine, contextShares } from "#src/shared/session/contextShares.ts
 import { jobLines } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
+import { makeChatMemory } from "./chatMemory.ts"
 import type { Command } from "./readCommand.ts"
 
 /** The person who typed it, and the identity by which a repetition is the same request. */
@@ -137,6 +138,7 @@ const make = Effect.fnUntraced(function* () {
   const config = yield* ConfigStore
   const contexts = yield* Contexts
   const decisions = yield* makeChatDecisions
+  const memory = yield* makeChatMemory
   const events = yield* EventStore
   const models = yield* Models
   const steering = yield* Steering
@@ -215,6 +217,10 @@ const make = Effect.fnUntraced(function* () {
         case "cancel":
         case "stop":
           return yield* steer(orderOf(command), speaker)
+        case "memory":
+          return yield* memory.memory(command.query, speaker)
+        case "forget":
+          return yield* memory.forget(command.text, speaker)
         case "model": {
           const { core_llm, llm } = yield* Effect.orDie(models.get(speaker.agent_id))
           return notice(llm === core_llm ? `${llm} answers and works.` : `${llm} answers, ${core_llm} works in jobs.`)

@@ -1,6 +1,7 @@
 /** The commands of a chat, read from what a person typed. All of them are about the agent at the person's own DM (R46). */
 import { Option, Schema } from "effect"
 import { ApprovalId, JobName, ResourceName } from "#schema/Ids.ts"
+import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
 
 /** A person's yes or no. Without an id the only approval that waits is meant. */
 export interface Decide {
@@ -20,6 +21,8 @@ export type Command =
   | { readonly type: "compact" }
   | { readonly type: "inject"; readonly content: string }
   | { readonly type: "answer"; readonly content: string; readonly job_name?: JobName }
+  | { readonly type: "memory"; readonly query: string | undefined }
+  | { readonly type: "forget"; readonly text: string }
   | { readonly type: "model" }
   | { readonly type: "set model"; readonly llm: ResourceName }
 
@@ -96,6 +99,16 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     usage: "",
     description: "Summarise the older part of the conversation",
     read: () => ({ type: "compact" })
+  },
+  memory: {
+    usage: " [words]",
+    description: "What the agent knows, or what it remembers of some words",
+    read: (rest) => ({ type: "memory", query: rest === "" ? undefined : rest.slice(0, MEMORY_QUERY_CHARS_MAX) })
+  },
+  forget: {
+    usage: " <words>",
+    description: "Forget a fact, or everything that holds these words; asks first",
+    read: (rest) => (rest === "" ? undefined : { type: "forget", text: rest })
   },
   model: {
     usage: " [llm <name>]",

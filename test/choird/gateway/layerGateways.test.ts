@@ -15,6 +15,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { CONFIG } from "../../support/stores.ts"
 import { lifecycle, noApprovals, nthPoll, polls } from "../../support/telegramBot.ts"
+import { quietMemory } from "../../support/quietMemory.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
 
 const decode = Schema.decodeUnknownSync(Config)
@@ -60,7 +61,8 @@ const setUp = Effect.gen(function* () {
     }),
     Layer.mock(Steering, {}),
     lifecycle,
-    noApprovals
+    noApprovals,
+    quietMemory
   )
   /** Replaces what runs, as an apply or new secrets do. */
   const change = (more: object = {}) =>

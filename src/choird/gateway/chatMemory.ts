@@ -1,0 +1,124 @@
+/** What a person asks a chat about its agent's memory: what it knows, where that is from, and what it is to forget. */
+import { Clock, Effect, Schema } from "effect"
+import { type Fact, FactKey, Forget, type ForgetPlan, type ForgetReceipt, type MemoryHit } from "#schema/Memory.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { Forgetting } from "#src/choird/memory/Forgetting.ts"
+import { Knowledge } from "#src/choird/memory/Knowledge.ts"
+import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
+import { Recall } from "#src/choird/memory/Recall.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
+import type { Answer, Speaker } from "./GatewayCommands.ts"
+
+/** Facts and parts of sessions of one answer, and characters of each. */
+const LISTED_MAX = 10
+const FOUND_MAX = 5
+const SHOWN_CHARS = 300
+/** How long an order to forget waits for its yes, and how many wait. */
+const YES_MS_MAX = 600_000
+const ORDERS_MAX = 256
+
+const notice = (...lines: ReadonlyArray<string>): Answer => ({ kind: "notice", text: lines.join("\n") })
+const refusal = (text: string): Answer => ({ kind: "refusal", text })
+
+/** On one line, so that no text looks like another line of the answer. */
+const short = (text: string) => {
+  const line = text.replaceAll(/\s+/gu, " ").trim()
+  return line.length <= SHOWN_CHARS ? line : `${line.slice(0, SHOWN_CHARS).toWellFormed()}…`
+}
+
+const day = (instant: string) => instant.slice(0, 10)
+
+const count = (number: number, one: string) => `${number} ${one}${number === 1 ? "" : "s"}`
+
+const factLine = ({ created_at, key, text, untrusted }: Fact) =>
+  `${key ?? "fact"}: ${short(text)} (${day(created_at)}${untrusted ? ", not confirmed" : ""})`
+
+const hitLine = ({ first_rev, key, last_rev, said_at, session_id, text, untrusted }: MemoryHit) => {
+  const place = session_id === undefined ? (key ?? "fact") : `session ${session_id}, events ${first_rev}-${last_rev}`
+  return `${day(said_at)}, ${place}${untrusted === true ? ", not confirmed" : ""}: ${short(text)}`
+}
+
+const planLines = ({ facts, sessions }: ForgetPlan): ReadonlyArray<string> => {
+  const events = sessions.reduce((sum, session) => sum + session.events, 0)
+  return [
+    ...facts.slice(0, LISTED_MAX).map(({ key, text }) => `The fact ${key ?? ""}: ${short(text)}`.replace(" :", ":")),
+    ...(facts.length > LISTED_MAX ? [`and ${count(facts.length - LISTED_MAX, "more fact")}`] : []),
+    ...(sessions.length === 0
+      ? []
+      : [`The text of ${count(events, "event")} in ${count(sessions.length, "conversation")}, with their summaries`])
+  ]
+}
+
+const receiptText = ({ events, facts, left, restarted }: ForgetReceipt) =>
+  notice(
+    `Forgotten: ${count(facts, "fact value")} and the text of ${count(events, "event")}.`,
+    ...(restarted ? ["I was stopped for a moment and continue without it."] : []),
+    ...left.map((line) => `Left: ${line}.`),
+    "This chat's own messages stay until you delete them here."
+  )
+
+const isKey = Schema.is(FactKey)
+const decodeForget = Schema.decodeUnknownOption(Forget)
+
+/** A known key means its fact; everything else means the words. */
+const orderOf = (text: string, isFact: boolean) =>
+  decodeForget(isFact ? { type: "fact", key: text } : { type: "words", words: text })
+
+export const makeChatMemory = Effect.gen(function* () {
+  const contents = yield* MemoryContents
+  const forgetting = yield* Forgetting
+  const knowledge = yield* Knowledge
+  const recall = yield* Recall
+  const orders = new BoundedMap<string, { readonly forget: Forget; readonly asked_ms: number }>(ORDERS_MAX)
+  const chatOf = ({ agent_id, dm, gateway }: Speaker) => `${agent_id} ${gateway} ${dm}`
+
+  const known = Effect.fnUntraced(function* ({ agent_id }: Speaker) {
+    const facts = yield* databaseDefect(knowledge.list(agent_id, { limit: LISTED_MAX }))
+    const { chunks, facts: all, sessions, summaries } = yield* databaseDefect(contents.summary(agent_id))
+    if (all + chunks + summaries === 0) return notice("I remember nothing beyond this conversation yet.")
+    return notice(
+      ...(facts.length === 0 ? [] : ["What I know:", ...facts.map(factLine)]),
+      ...(all > facts.length ? [`and ${count(all - facts.length, "more fact")}`] : []),
+      `I also remember ${count(sessions, "earlier conversation")}. /memory <words> searches everything, /forget <words> removes it.`
+    )
+  })
+
+  const found = Effect.fnUntraced(function* (query: string, { agent_id }: Speaker) {
+    const asked = { query, limit: FOUND_MAX, mode: "hybrid", agent: agent_id, cross: false } as const
+    const facts = yield* databaseDefect(recall.search({ ...asked, store: "knowledge" }))
+    const parts = yield* databaseDefect(recall.search({ ...asked, store: "session" }))
+    const hits = [...facts.hits, ...parts.hits]
+    return hits.length === 0 ? notice("I remember nothing of that.") : notice(...hits.map(hitLine))
+  })
+
+  const plan = Effect.fnUntraced(function* (text: string, speaker: Speaker) {
+    const { agent_id } = speaker
+    const isFact = isKey(text) && (yield* databaseDefect(knowledge.history(agent_id, { key: text }))).length > 0
+    const order = orderOf(text, isFact)
+    if (order._tag === "None") return refusal("Give at least 3 characters, the words as they were written.")
+    const planned = yield* databaseDefect(forgetting.plan(agent_id, order.value))
+    const lines = planLines(planned)
+    if (lines.length === 0) return notice("I remember nothing of that.")
+    orders.set(chatOf(speaker), { forget: order.value, asked_ms: yield* Clock.currentTimeMillis })
+    return notice("This would go, and cannot come back:", ...lines, "Send /forget yes to do it.")
+  })
+
+  const confirmed = Effect.fnUntraced(function* (speaker: Speaker) {
+    const waiting = orders.get(chatOf(speaker))
+    orders.delete(chatOf(speaker))
+    if (waiting === undefined || (yield* Clock.currentTimeMillis) - waiting.asked_ms > YES_MS_MAX)
+      return refusal("Nothing waits for a yes: send /forget with the words first.")
+    return yield* databaseDefect(
+      forgetting.forget(speaker.agent_id, waiting.forget, `gateway:${speaker.gateway}`)
+    ).pipe(Effect.match({ onFailure: ({ message }) => refusal(`${message}.`), onSuccess: receiptText }))
+  })
+
+  return {
+    /** What the agent knows, or what it remembers of some words. */
+    memory: (query: string | undefined, speaker: Speaker) =>
+      query === undefined ? known(speaker) : found(query, speaker),
+    /** What an order to forget would remove, and with a yes its removal. */
+    forget: (text: string, speaker: Speaker) =>
+      text.toLowerCase() === "yes" ? confirmed(speaker) : plan(text, speaker)
+  }
+})
