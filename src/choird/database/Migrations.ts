@@ -16,6 +16,7 @@ import { forwardedMessages } from "./migrations/0016_forwarded_messages.ts"
 import { logBytes } from "./migrations/0017_log_bytes.ts"
 import { memory } from "./migrations/0018_memory.ts"
 import { embeddingServing } from "./migrations/0019_embedding_serving.ts"
+import { sessionMemory } from "./migrations/0020_session_memory.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -38,7 +39,8 @@ export const MIGRATIONS = {
   "0016_forwarded_messages": forwardedMessages,
   "0017_log_bytes": logBytes,
   "0018_memory": memory,
-  "0019_embedding_serving": embeddingServing
+  "0019_embedding_serving": embeddingServing,
+  "0020_session_memory": sessionMemory
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

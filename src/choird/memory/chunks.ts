@@ -215,7 +215,11 @@ const remembered = (state: ChunkState, event: ChoirEvent): ChunkState => {
   if (event.event_type !== "SkillTransitionCommitted") return state
   const { skill: _, ...kept } = lane
   const { ended, skill, to } = event.payload
-  return withLane(state, event.lane, ended === undefined ? { ...kept, skill: `${skill} ${to}` } : kept)
+  return withLane(
+    state,
+    event.lane,
+    ended === undefined ? { ...kept, skill: `${skill} ${to}`.slice(0, NAME_CHARS_MAX) } : kept
+  )
 }
 
 /** One more event, with its hash. */
