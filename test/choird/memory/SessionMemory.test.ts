@@ -1,0 +1,459 @@
+import { assert } from "@effect/vitest"
+import { Effect, Fiber, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type AgentId, EDGE, InboxId, type SessionId } from "#schema/Ids.ts"
+import type { EventDraft } from "#schema/Event.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { agentSchema } from "#src/choird/database/AgentSchemas.ts"
+import { MIGRATIONS } from "#src/choird/database/Migrations.ts"
+import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
+import { make, SessionMemory } from "#src/choird/memory/SessionMemory.ts"
+import { SESSION_CHUNKS_MAX } from "#src/choird/memory/sessionDocuments.ts"
+import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
+import { insertEvents } from "#src/choird/sessions/storedEvents.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { describeEngines } from "../../support/engines.ts"
+import { makeMemory } from "../../support/memoryRows.ts"
+import { BINDINGS, CONFIG, makeHome, newAgent, reply, SECRETS, storesWith, Talk } from "../../support/stores.ts"
+
+const SUMMARY = {
+  title: "Plans for the garden",
+  summary: "They planned a garden. ".repeat(60),
+  decisions: ["Plant an oak"],
+  open_points: ["Who waters it"],
+  facts: Array.from({ length: 20 }, (_, n) => `Bed ${n} is ${n} metres long. ${"Soil is fine there. ".repeat(6)}`)
+}
+
+const home = (agents: ReadonlyArray<AgentId>, memory: object) => {
+  const [entry] = Object.values(CONFIG.agents)
+  return makeHome({ ...CONFIG, agents: Object.fromEntries(agents.map((id) => [id, entry])), memory }, SECRETS)
+}
+
+/** A choird with these agents: building it again is a restart. */
+const choird = (agents: ReadonlyArray<AgentId>, memory: object = {}, details_max?: number) =>
+  Layer.effect(SessionMemory, make(details_max)).pipe(
+    Layer.provide(Layer.mock(EmbeddingQueue, { wake: Effect.void })),
+    Layer.provide(Layer.unwrap(Effect.map(home(agents, memory), (home) => ConfigStore.layer({ home })))),
+    Layer.provideMerge(Layer.merge(SessionArchives.layer, Layer.empty)),
+    Layer.provideMerge(storesWith(CONFIG)),
+    Layer.fresh,
+    Layer.orDie
+  )
+const drain = Effect.flatMap(SessionMemory, ({ drain }) => drain)
+
+const said = (inbox: number, text: string): EventDraft => ({
+  event_type: "UserMsg",
+  lane: EDGE,
+  payload: { inbox_id: InboxId.make(String(inbox)), dm: BINDINGS.dm, text, attachments: [] }
+})
+
+/** Stores events after those that are there, which no agent sent. */
+const append = Effect.fnUntraced(function* (talk: Talk, ...drafts: ReadonlyArray<EventDraft>) {
+  const { rev } = talk
+  const links = talk.commit(...drafts).links.slice(rev)
+  const head = links.at(-1)
+  if (head !== undefined) yield* insertEvents(talk.caller.session_id, links, head.hash)
+}, Effect.orDie)
+
+const begin = Effect.fnUntraced(function* (agent_id: AgentId, ...drafts: ReadonlyArray<EventDraft>) {
+  const { session_id } = yield* (yield* SessionStore).create(agent_id, BINDINGS, "0000000")
+  const talk = new Talk(session_id, agent_id)
+  yield* append(talk, ...drafts)
+  return talk
+})
+const end = (session_id: SessionId) => Effect.flatMap(SessionStore, (sessions) => sessions.end(session_id, "crashed"))
+/** A session that has ended, with these words in it. */
+const session = Effect.fnUntraced(function* (agent_id: AgentId, text: string, summary?: typeof SUMMARY) {
+  const talk = yield* begin(agent_id, said(1, text), reply(1, "noted"))
+  if (summary !== undefined) yield* (yield* SessionStore).summarize(talk.caller.session_id, summary)
+  yield* end(talk.caller.session_id)
+  return talk
+})
+
+interface Row {
+  readonly session_id: SessionId
+  readonly tier: string
+  readonly first_rev: number
+  readonly part: number
+  readonly text: string
+  readonly untrusted: boolean
+  readonly due: boolean
+  readonly vectors: number
+}
+
+const rows = Effect.fnUntraced(function* (agent_id: AgentId, session_id?: SessionId) {
+  const sql = yield* SqlClient.SqlClient
+  const table = (name: string) => sql(`${agentSchema(agent_id)}.${name}`)
+  return yield* sql<Row>`SELECT session_id, tier, first_rev, part, text, untrusted, embed_after IS NOT NULL AS due,
+      (SELECT count(*)::int FROM ${table("memory_embeddings")} WHERE document_id = d.id) AS vectors
+    FROM ${table("memory_documents")} AS d WHERE ${session_id ?? null}::text IS NULL OR session_id = ${session_id ?? null}
+    ORDER BY session_id, tier, first_rev, part`
+}, Effect.orDie)
+
+const jobs = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{
+    kind: string
+    attempts: number
+    problem: string | null
+    later: boolean
+  }>`SELECT kind, attempts, problem,
+      run_after > now() AS later
+    FROM choir_control.memory_jobs WHERE agent_id = ${agent_id} ORDER BY kind, session_id`
+}, Effect.orDie)
+
+/** Gives every chunk of an agent a vector. */
+const embed = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const sql = yield* SqlClient.SqlClient
+  const table = (name: string) => sql(`${agentSchema(agent_id)}.${name}`)
+  yield* sql`INSERT INTO ${table("memory_embeddings")} (document_id, model, session_id, tier, embedding)
+    SELECT id, 'small', session_id, tier, '[1,0]' FROM ${table("memory_documents")} ON CONFLICT DO NOTHING`
+  yield* sql`UPDATE ${table("memory_documents")} SET embed_after = NULL`
+}, Effect.orDie)
+
+const newOne = Effect.tap(Effect.sync(newAgent), makeMemory)
+
+describeEngines("SessionMemory", (it) => {
+  it.effect(
+    "makes chunks of a session that has ended, however it ended, in one job that is stored with its status",
+    () =>
+      Effect.gen(function* () {
+        const agent_id = yield* newOne
+        yield* Effect.gen(function* () {
+          const { caller } = yield* session(agent_id, "I live in Oslo.")
+          assert.deepStrictEqual(yield* jobs(agent_id), [{ kind: "chunk", attempts: 0, problem: null, later: false }])
+          yield* drain
+          assert.deepStrictEqual(yield* jobs(agent_id), [])
+          const [row, ...others] = yield* rows(agent_id)
+          assert.deepStrictEqual(others, [])
+          assert.deepInclude(row, {
+            session_id: caller.session_id,
+            tier: "mid_term",
+            first_rev: 1,
+            untrusted: false,
+            due: true
+          })
+          assert.include(row?.text, "user: I live in Oslo.\nagent: noted")
+        }).pipe(Effect.provide(choird([agent_id])))
+      })
+  )
+
+  it.effect("adds to a session that goes on after its end, and says nothing twice", () =>
+    Effect.gen(function* () {
+      const agent_id = yield* newOne
+      yield* Effect.gen(function* () {
+        const talk = yield* session(agent_id, "first words")
+        const { session_id } = talk.caller
+        yield* drain
+        yield* (yield* SessionStore).resume(session_id, BINDINGS, "0000000")
+        yield* append(talk, said(2, "second words"), reply(2, "noted again"))
+        yield* end(session_id)
+        yield* drain
+        yield* end(session_id)
+        yield* drain
+        const texts = (yield* rows(agent_id)).map(({ first_rev, text }) => [first_rev, text.split("\n").slice(1)])
+        assert.deepStrictEqual(texts, [
+          [1, ["user: first words", "agent: noted"]],
+          [3, ["agent: noted", "user: second words", "agent: noted again"]]
+        ])
+      }).pipe(Effect.provide(choird([agent_id])))
+    })
+  )
+
+  it.effect("does not forget what came while it worked, and leaves what a running session says open", () =>
+    Effect.gen(function* () {
+      const agent_id = yield* newOne
+      yield* Effect.gen(function* () {
+        const talk = yield* session(agent_id, "first words")
+        yield* (yield* SessionStore).resume(talk.caller.session_id, BINDINGS, "0000000")
+        yield* drain
+        assert.deepStrictEqual(yield* rows(agent_id), [])
+        yield* append(talk, said(2, "second words"))
+        yield* end(talk.caller.session_id)
+        yield* drain
+        assert.deepStrictEqual(
+          (yield* rows(agent_id)).map(({ text }) => text.split("\n").slice(1)),
+          [["user: first words", "agent: noted", "user: second words"]]
+        )
+      }).pipe(Effect.provide(choird([agent_id])))
+    })
+  )
+
+  it.effect("promotes the sessions beyond the newest: their summary is found by meaning, their detail by words", () =>
+    Effect.gen(function* () {
+      const agent_id = yield* newOne
+      const plane = choird([agent_id], { mid_term_sessions: 2 })
+      const [with_summary, without, ...newest] = yield* Effect.gen(function* () {
+        const talks = [yield* session(agent_id, "oak", SUMMARY), yield* session(agent_id, "elm")]
+        yield* drain
+        yield* embed(agent_id)
+        return [...talks, yield* session(agent_id, "ash", SUMMARY), yield* session(agent_id, "fir")]
+      }).pipe(Effect.provide(plane))
+      yield* Effect.provide(drain, plane)
+      for (const talk of newest)
+        assert.deepStrictEqual(
+          (yield* rows(agent_id, talk.caller.session_id)).map(({ tier }) => tier),
+          ["mid_term"]
+        )
+      const old = yield* rows(agent_id, without?.caller.session_id)
+      assert.deepStrictEqual(
+        old.map(({ due, tier, vectors }) => ({ due, tier, vectors })),
+        [{ due: false, tier: "long_term_detail", vectors: 0 }]
+      )
+      const promoted = yield* rows(agent_id, with_summary?.caller.session_id)
+      const summaries = promoted.filter(({ tier }) => tier === "long_term_summary")
+      assert.strictEqual(promoted.length - summaries.length, 1)
+      assert.isAtLeast(summaries.length, 3)
+      for (const { due, text } of summaries) {
+        assert.isTrue(due)
+        assert.isAtMost(text.length, 1600)
+        assert.include(text, "Plans for the garden")
+      }
+      const all = summaries.map(({ text }) => text).join("\n")
+      for (const words of ["Decision: Plant an oak", "Open: Who waters it", "Fact: Bed 19 is 19 metres long."])
+        assert.include(all, words)
+      // A larger number of sessions leaves those that were promoted where they are.
+      yield* Effect.gen(function* () {
+        yield* session(agent_id, "yew")
+        yield* drain
+      }).pipe(Effect.provide(choird([agent_id], { mid_term_sessions: 10 })))
+      assert.deepStrictEqual(yield* rows(agent_id, with_summary?.caller.session_id), promoted)
+    })
+  )
+
+  it.effect("makes a promoted session that goes on mid-term again with what is new, and promotes it in its turn", () =>
+    Effect.gen(function* () {
+      const agent_id = yield* newOne
+      yield* Effect.gen(function* () {
+        const old = yield* session(agent_id, "oak", SUMMARY)
+        const { session_id } = old.caller
+        yield* session(agent_id, "elm")
+        yield* drain
+        yield* (yield* SessionStore).resume(session_id, BINDINGS, "0000000")
+        yield* append(old, said(2, "more on the oak"))
+        yield* end(session_id)
+        yield* drain
+        const tiers = () =>
+          Effect.map(rows(agent_id, session_id), (found) =>
+            found.filter(({ tier }) => tier !== "long_term_summary").map(({ tier }) => tier)
+          )
+        assert.deepStrictEqual(yield* tiers(), ["long_term_detail", "mid_term"])
+        const before = (yield* rows(agent_id, session_id)).length
+        yield* session(agent_id, "ash")
+        yield* drain
+        assert.deepStrictEqual(yield* tiers(), ["long_term_detail", "long_term_detail"])
+        assert.strictEqual((yield* rows(agent_id, session_id)).length, before)
+      }).pipe(Effect.provide(choird([agent_id], { mid_term_sessions: 1 })))
+    })
+  )
+
+  it.effect("deletes the detail of the oldest sessions where there is too much of it, and keeps their summaries", () =>
+    Effect.gen(function* () {
+      const agent_id = yield* newOne
+      yield* Effect.gen(function* () {
+        const talks: Array<Talk> = []
+        for (const text of ["oak", "elm", "ash", "fir"]) talks.push(yield* session(agent_id, text, SUMMARY))
+        yield* drain
+        const tiersOf = (talk: Talk | undefined) =>
+          Effect.map(rows(agent_id, talk?.caller.session_id), (found) => [...new Set(found.map(({ tier }) => tier))])
+        assert.deepStrictEqual(yield* tiersOf(talks[0]), ["long_term_summary"])
+        assert.deepStrictEqual(yield* tiersOf(talks[1]), ["long_term_detail", "long_term_summary"])
+        assert.deepStrictEqual(yield* tiersOf(talks[3]), ["mid_term"])
+      }).pipe(Effect.provide(choird([agent_id], { mid_term_sessions: 1 }, 2)))
+    })
+  )
+
+  it.effect("loses and doubles nothing when it is killed between two steps, or a transaction fails", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [whole, cut] = [yield* newOne, yield* newOne]
+      const memory = { mid_term_sessions: 1 }
+      const drafts = Array.from({ length: 700 }, (_, n) => said(n + 1, `message ${n} ${"and words ".repeat(30)}`))
+      const fill = (agent_id: AgentId) =>
+        Effect.gen(function* () {
+          const { session_id } = (yield* begin(agent_id, ...drafts)).caller
+          yield* (yield* SessionStore).summarize(session_id, SUMMARY)
+          yield* end(session_id)
+          yield* session(agent_id, "short")
+        })
+      const shape = (found: ReadonlyArray<Row>) =>
+        found.map(({ first_rev, part, text, tier }) => `${tier} ${first_rev} ${part} ${text}`).toSorted()
+      yield* Effect.andThen(fill(whole), drain).pipe(Effect.provide(choird([whole], memory)))
+      yield* Effect.provide(fill(cut), choird([cut], memory))
+      // Each kind of statement fails once, at every place.
+      yield* sql`CREATE TABLE choir_control.fuse (n int)`
+      yield* sql`GRANT ALL ON SCHEMA choir_control TO public`
+      yield* sql`GRANT ALL ON choir_control.fuse TO public`
+      yield* sql`CREATE FUNCTION choir_control.blow() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          IF EXISTS (SELECT 1 FROM choir_control.fuse WHERE n > 0) THEN RAISE EXCEPTION 'killed here'; END IF;
+          RETURN NULL;
+        END $$`
+      const table = sql(`${agentSchema(cut)}.memory_documents`)
+      yield* sql`INSERT INTO choir_control.fuse VALUES (1)`
+      yield* sql`CREATE TRIGGER blow AFTER INSERT OR UPDATE ON ${table} EXECUTE FUNCTION choir_control.blow()`
+      for (let round = 0; round < 40; round += 1) {
+        // The fuse burns in one life, and the next one gets a single step further.
+        yield* sql`UPDATE choir_control.fuse SET n = 1`
+        yield* sql`UPDATE choir_control.memory_jobs SET run_after = '-infinity' WHERE agent_id = ${cut}`
+        yield* Effect.provide(drain, choird([cut], memory))
+        if ((yield* jobs(cut)).length === 0) break
+        assert.include((yield* jobs(cut))[0]?.problem ?? "", "", `round ${round}`)
+        yield* sql`UPDATE choir_control.fuse SET n = 0`
+        yield* sql`UPDATE choir_control.memory_jobs SET run_after = '-infinity' WHERE agent_id = ${cut}`
+        const steps = round % 4
+        yield* Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(drain, { startImmediately: true })
+          for (let n = 0; n < 3 * steps; n += 1) yield* sql`SELECT 1`
+          yield* Fiber.interrupt(fiber)
+        }).pipe(Effect.provide(choird([cut], memory)))
+      }
+      yield* sql`UPDATE choir_control.fuse SET n = 0`
+      yield* sql`UPDATE choir_control.memory_jobs SET run_after = '-infinity' WHERE agent_id = ${cut}`
+      yield* Effect.provide(drain, choird([cut], memory))
+      assert.deepStrictEqual(yield* jobs(cut), [])
+      assert.isAbove((yield* rows(whole)).length, 100)
+      assert.deepStrictEqual(shape(yield* rows(cut)), shape(yield* rows(whole)))
+      yield* sql`DROP FUNCTION choir_control.blow() CASCADE`
+      yield* sql`DROP TABLE choir_control.fuse`
+    })
+  )
+
+  it.effect("lets a broken session wait alone, with its problem, and goes on with the others", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [broken, sound] = [yield* newOne, yield* newOne]
+      yield* Effect.gen(function* () {
+        const { session_id } = (yield* session(broken, "damaged")).caller
+        yield* session(broken, "whole")
+        yield* session(sound, "of another agent")
+        yield* sql`UPDATE choir_control.session_events SET body = '\\x00'::bytea WHERE session_id = ${session_id} AND rev = 2`
+        yield* drain
+        const [job, ...others] = yield* jobs(broken)
+        assert.deepInclude(job, { kind: "chunk", attempts: 1, later: true })
+        assert.include(job?.problem, "stored event 2: its payload is stored in an unknown form")
+        assert.deepStrictEqual(others, [])
+        assert.strictEqual((yield* rows(broken)).length, 1)
+        assert.strictEqual((yield* rows(sound)).length, 1)
+      }).pipe(Effect.provide(choird([broken, sound])))
+    })
+  )
+
+  it.effect(
+    "takes events of a later Choir for untrusted ones, and texts that a database refuses for what can be stored",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const agent_id = yield* newOne
+        yield* Effect.gen(function* () {
+          const talk = yield* begin(
+            agent_id,
+            said(1, "before"),
+            said(2, `nul \0 end ${"\0".repeat(3000)}`),
+            reply(2, "after")
+          )
+          yield* sql`UPDATE choir_control.session_events SET event_type = 'Novelty' WHERE session_id = ${talk.caller.session_id} AND rev = 1`
+          yield* end(talk.caller.session_id)
+          yield* drain
+          assert.deepStrictEqual(yield* jobs(agent_id), [])
+          const found = yield* rows(agent_id)
+          assert.isTrue(found.every(({ text }) => !text.includes("before")))
+          assert.include(found[0]?.text, "nul \uFFFD end")
+          assert.isTrue(found.at(-1)?.untrusted)
+        }).pipe(Effect.provide(choird([agent_id])))
+      })
+  )
+
+  it.effect("keeps the same words of a session once, and of a long session the newest", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const agent_id = yield* newOne
+      yield* Effect.gen(function* () {
+        const same = "the same words again ".repeat(60)
+        const talk = yield* begin(agent_id, said(1, same), said(2, same.toUpperCase()), said(3, "other words"))
+        const { session_id } = talk.caller
+        yield* end(session_id)
+        yield* drain
+        assert.strictEqual((yield* rows(agent_id)).filter(({ text }) => /same words/iu.test(text)).length, 2)
+        yield* sql`UPDATE choir_control.sessions
+          SET memory_state = jsonb_set(memory_state, '{count}', to_jsonb(${SESSION_CHUNKS_MAX}::int)) WHERE session_id = ${session_id}`
+        yield* append(talk, said(4, "newest words"))
+        yield* end(session_id)
+        yield* drain
+        const left = yield* rows(agent_id)
+        assert.include(left.at(-1)?.text, "newest words")
+        assert.isFalse(left.some(({ first_rev }) => first_rev === 1))
+      }).pipe(Effect.provide(choird([agent_id])))
+    })
+  )
+
+  it.effect(
+    "deletes the chunks, the summary and the words that it kept of a session, and makes them of what is left",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const agent_id = yield* newOne
+        yield* Effect.gen(function* () {
+          const { caller } = yield* session(agent_id, "my pin is 4711", SUMMARY)
+          yield* drain
+          yield* sql`DELETE FROM choir_control.session_events WHERE session_id = ${caller.session_id}`
+          const left = new Talk(caller.session_id, agent_id).commit(said(1, "[forgotten]"), reply(1, "fine"))
+          yield* insertEvents(caller.session_id, left.links, left.links[1]!.hash)
+          yield* sql`UPDATE choir_control.sessions SET last_rev = 2 WHERE session_id = ${caller.session_id}`
+          const memory = yield* SessionMemory
+          yield* memory.again(newAgent(), caller.session_id).pipe(Effect.ignoreCause)
+          assert.strictEqual((yield* rows(agent_id)).length, 1)
+          yield* memory.again(agent_id, caller.session_id)
+          assert.deepStrictEqual(yield* rows(agent_id), [])
+          yield* drain
+          assert.deepStrictEqual(
+            (yield* rows(agent_id)).map(({ text }) => text.split("\n").slice(1)),
+            [["agent: fine"]]
+          )
+          const [row] = yield* sql`SELECT summary, memory_state::text LIKE '%4711%' AS kept FROM choir_control.sessions
+          WHERE session_id = ${caller.session_id}`
+          assert.deepStrictEqual(row, { summary: null, kept: false })
+        }).pipe(Effect.provide(choird([agent_id])))
+      })
+  )
+
+  it.effect("keeps the memory of an archived session, and removes that of a deleted one with its job", () =>
+    Effect.gen(function* () {
+      const agent_id = yield* newOne
+      yield* Effect.gen(function* () {
+        const archives = yield* SessionArchives
+        const [one, two] = [yield* session(agent_id, "archived"), yield* session(agent_id, "deleted")]
+        yield* drain
+        yield* archives.archive(one.caller.session_id, "choird")
+        yield* end(two.caller.session_id)
+        yield* archives.remove(two.caller.session_id, "choird")
+        assert.deepStrictEqual(yield* jobs(agent_id), [])
+        assert.deepStrictEqual(
+          (yield* rows(agent_id)).map(({ session_id }) => session_id),
+          [one.caller.session_id]
+        )
+        yield* drain
+        yield* archives.remove(one.caller.session_id, "choird")
+        assert.deepStrictEqual(yield* rows(agent_id), [])
+      }).pipe(Effect.provide(choird([agent_id])))
+    })
+  )
+
+  it.effect("gives sessions that ended before there was memory their jobs, the newest of each agent", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const agent_id = yield* newOne
+      yield* Effect.gen(function* () {
+        for (let n = 0; n < 32; n += 1) yield* session(agent_id, `session ${n}`)
+        yield* begin(agent_id, said(1, "still runs"))
+        yield* sql`DELETE FROM choir_control.memory_jobs`
+        yield* sql`ALTER TABLE choir_control.sessions DROP COLUMN memory_state, DROP COLUMN memory_tier`
+        yield* MIGRATIONS["0020_session_memory"]
+        assert.strictEqual((yield* jobs(agent_id)).length, 30)
+        yield* sql`DELETE FROM choir_control.memory_jobs WHERE agent_id <> ${agent_id}`
+        yield* drain
+        assert.strictEqual((yield* rows(agent_id)).filter(({ tier }) => tier === "mid_term").length, 10)
+      }).pipe(Effect.provide(choird([agent_id])))
+    })
+  )
+})
