@@ -1,11 +1,12 @@
 /** The next piece of work on an agent's session memory: a page of a session's events, or a session's promotion. Each is one transaction. */
 import { Cause, Effect, Option, Result, Schema } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, SqlError } from "effect/sql"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Summary } from "#schema/Summary.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { inTransaction, retryDatabase, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { sqlProblem } from "#src/choird/database/sqlState.ts"
 import { askForPromotion, finishJob, type MemoryJob, nextJob, postponeJob } from "#src/choird/queues/memoryJobs.ts"
 import { headHash } from "#src/choird/sessions/readLog.ts"
 import { readPage } from "#src/choird/sessions/storedEvents.ts"
@@ -198,8 +199,9 @@ export const makeMemorySteps = Effect.fnUntraced(function* (details_max = DETAIL
   /** A job that fails concerns itself alone. */
   const failed = Effect.fnUntraced(function* (job: MemoryJob, cause: Cause.Cause<unknown>) {
     const problem = Cause.squash(cause)
+    const text = SqlError.isSqlError(problem) ? sqlProblem(problem) : String(problem)
     yield* Effect.logError(`${job.agent_id}: the memory of the session ${job.session_id} waits`, cause)
-    yield* onDatabase(postponeJob(job, problem instanceof Error ? problem.message : String(problem)))
+    yield* onDatabase(postponeJob(job, text))
   })
 
   return {

@@ -1,117 +1,30 @@
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-import { type AgentId, EDGE, InboxId, type SessionId } from "#schema/Ids.ts"
-import type { EventDraft } from "#schema/Event.ts"
-import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import type { AgentId } from "#schema/Ids.ts"
 import { agentSchema } from "#src/choird/database/AgentSchemas.ts"
 import { MIGRATIONS } from "#src/choird/database/Migrations.ts"
-import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
-import { make, SessionMemory } from "#src/choird/memory/SessionMemory.ts"
+import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
 import { SESSION_CHUNKS_MAX } from "#src/choird/memory/sessionDocuments.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { insertEvents } from "#src/choird/sessions/storedEvents.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import {
+  SUMMARY,
+  choird,
+  drain,
+  said,
+  append,
+  begin,
+  end,
+  session,
+  type Row,
+  rows,
+  jobs,
+  newOne
+} from "../../support/endedSessions.ts"
 import { describeEngines } from "../../support/engines.ts"
-import { makeMemory } from "../../support/memoryRows.ts"
-import { BINDINGS, CONFIG, makeHome, newAgent, reply, SECRETS, storesWith, Talk } from "../../support/stores.ts"
-
-const SUMMARY = {
-  title: "Plans for the garden",
-  summary: "They planned a garden. ".repeat(60),
-  decisions: ["Plant an oak"],
-  open_points: ["Who waters it"],
-  facts: Array.from({ length: 20 }, (_, n) => `Bed ${n} is ${n} metres long. ${"Soil is fine there. ".repeat(6)}`)
-}
-
-const home = (agents: ReadonlyArray<AgentId>, memory: object) => {
-  const [entry] = Object.values(CONFIG.agents)
-  return makeHome({ ...CONFIG, agents: Object.fromEntries(agents.map((id) => [id, entry])), memory }, SECRETS)
-}
-
-/** A choird with these agents: building it again is a restart. */
-const choird = (agents: ReadonlyArray<AgentId>, memory: object = {}, details_max?: number) =>
-  Layer.effect(SessionMemory, make(details_max)).pipe(
-    Layer.provide(Layer.mock(EmbeddingQueue, { wake: Effect.void })),
-    Layer.provide(Layer.unwrap(Effect.map(home(agents, memory), (home) => ConfigStore.layer({ home })))),
-    Layer.provideMerge(Layer.merge(SessionArchives.layer, Layer.empty)),
-    Layer.provideMerge(storesWith(CONFIG)),
-    Layer.fresh,
-    Layer.orDie
-  )
-const drain = Effect.flatMap(SessionMemory, ({ drain }) => drain)
-
-const said = (inbox: number, text: string): EventDraft => ({
-  event_type: "UserMsg",
-  lane: EDGE,
-  payload: { inbox_id: InboxId.make(String(inbox)), dm: BINDINGS.dm, text, attachments: [] }
-})
-
-/** Stores events after those that are there, which no agent sent. */
-const append = Effect.fnUntraced(function* (talk: Talk, ...drafts: ReadonlyArray<EventDraft>) {
-  const { rev } = talk
-  const links = talk.commit(...drafts).links.slice(rev)
-  const head = links.at(-1)
-  if (head !== undefined) yield* insertEvents(talk.caller.session_id, links, head.hash)
-}, Effect.orDie)
-
-const begin = Effect.fnUntraced(function* (agent_id: AgentId, ...drafts: ReadonlyArray<EventDraft>) {
-  const { session_id } = yield* (yield* SessionStore).create(agent_id, BINDINGS, "0000000")
-  const talk = new Talk(session_id, agent_id)
-  yield* append(talk, ...drafts)
-  return talk
-})
-const end = (session_id: SessionId) => Effect.flatMap(SessionStore, (sessions) => sessions.end(session_id, "crashed"))
-/** A session that has ended, with these words in it. */
-const session = Effect.fnUntraced(function* (agent_id: AgentId, text: string, summary?: typeof SUMMARY) {
-  const talk = yield* begin(agent_id, said(1, text), reply(1, "noted"))
-  if (summary !== undefined) yield* (yield* SessionStore).summarize(talk.caller.session_id, summary)
-  yield* end(talk.caller.session_id)
-  return talk
-})
-
-interface Row {
-  readonly session_id: SessionId
-  readonly tier: string
-  readonly first_rev: number
-  readonly part: number
-  readonly text: string
-  readonly untrusted: boolean
-  readonly due: boolean
-  readonly vectors: number
-}
-
-const rows = Effect.fnUntraced(function* (agent_id: AgentId, session_id?: SessionId) {
-  const sql = yield* SqlClient.SqlClient
-  const table = (name: string) => sql(`${agentSchema(agent_id)}.${name}`)
-  return yield* sql<Row>`SELECT session_id, tier, first_rev, part, text, untrusted, embed_after IS NOT NULL AS due,
-      (SELECT count(*)::int FROM ${table("memory_embeddings")} WHERE document_id = d.id) AS vectors
-    FROM ${table("memory_documents")} AS d WHERE ${session_id ?? null}::text IS NULL OR session_id = ${session_id ?? null}
-    ORDER BY session_id, tier, first_rev, part`
-}, Effect.orDie)
-
-const jobs = Effect.fnUntraced(function* (agent_id: AgentId) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* sql<{
-    kind: string
-    attempts: number
-    problem: string | null
-    later: boolean
-  }>`SELECT kind, attempts, problem,
-      run_after > now() AS later
-    FROM choir_control.memory_jobs WHERE agent_id = ${agent_id} ORDER BY kind, session_id`
-}, Effect.orDie)
-
-/** Gives every chunk of an agent a vector. */
-const embed = Effect.fnUntraced(function* (agent_id: AgentId) {
-  const sql = yield* SqlClient.SqlClient
-  const table = (name: string) => sql(`${agentSchema(agent_id)}.${name}`)
-  yield* sql`INSERT INTO ${table("memory_embeddings")} (document_id, model, session_id, tier, embedding)
-    SELECT id, 'small', session_id, tier, '[1,0]' FROM ${table("memory_documents")} ON CONFLICT DO NOTHING`
-  yield* sql`UPDATE ${table("memory_documents")} SET embed_after = NULL`
-}, Effect.orDie)
-
-const newOne = Effect.tap(Effect.sync(newAgent), makeMemory)
+import { BINDINGS, newAgent, reply, Talk } from "../../support/stores.ts"
 
 describeEngines("SessionMemory", (it) => {
   it.effect(
@@ -179,90 +92,6 @@ describeEngines("SessionMemory", (it) => {
     })
   )
 
-  it.effect("promotes the sessions beyond the newest: their summary is found by meaning, their detail by words", () =>
-    Effect.gen(function* () {
-      const agent_id = yield* newOne
-      const plane = choird([agent_id], { mid_term_sessions: 2 })
-      const [with_summary, without, ...newest] = yield* Effect.gen(function* () {
-        const talks = [yield* session(agent_id, "oak", SUMMARY), yield* session(agent_id, "elm")]
-        yield* drain
-        yield* embed(agent_id)
-        return [...talks, yield* session(agent_id, "ash", SUMMARY), yield* session(agent_id, "fir")]
-      }).pipe(Effect.provide(plane))
-      yield* Effect.provide(drain, plane)
-      for (const talk of newest)
-        assert.deepStrictEqual(
-          (yield* rows(agent_id, talk.caller.session_id)).map(({ tier }) => tier),
-          ["mid_term"]
-        )
-      const old = yield* rows(agent_id, without?.caller.session_id)
-      assert.deepStrictEqual(
-        old.map(({ due, tier, vectors }) => ({ due, tier, vectors })),
-        [{ due: false, tier: "long_term_detail", vectors: 0 }]
-      )
-      const promoted = yield* rows(agent_id, with_summary?.caller.session_id)
-      const summaries = promoted.filter(({ tier }) => tier === "long_term_summary")
-      assert.strictEqual(promoted.length - summaries.length, 1)
-      assert.isAtLeast(summaries.length, 3)
-      for (const { due, text } of summaries) {
-        assert.isTrue(due)
-        assert.isAtMost(text.length, 1600)
-        assert.include(text, "Plans for the garden")
-      }
-      const all = summaries.map(({ text }) => text).join("\n")
-      for (const words of ["Decision: Plant an oak", "Open: Who waters it", "Fact: Bed 19 is 19 metres long."])
-        assert.include(all, words)
-      // A larger number of sessions leaves those that were promoted where they are.
-      yield* Effect.gen(function* () {
-        yield* session(agent_id, "yew")
-        yield* drain
-      }).pipe(Effect.provide(choird([agent_id], { mid_term_sessions: 10 })))
-      assert.deepStrictEqual(yield* rows(agent_id, with_summary?.caller.session_id), promoted)
-    })
-  )
-
-  it.effect("makes a promoted session that goes on mid-term again with what is new, and promotes it in its turn", () =>
-    Effect.gen(function* () {
-      const agent_id = yield* newOne
-      yield* Effect.gen(function* () {
-        const old = yield* session(agent_id, "oak", SUMMARY)
-        const { session_id } = old.caller
-        yield* session(agent_id, "elm")
-        yield* drain
-        yield* (yield* SessionStore).resume(session_id, BINDINGS, "0000000")
-        yield* append(old, said(2, "more on the oak"))
-        yield* end(session_id)
-        yield* drain
-        const tiers = () =>
-          Effect.map(rows(agent_id, session_id), (found) =>
-            found.filter(({ tier }) => tier !== "long_term_summary").map(({ tier }) => tier)
-          )
-        assert.deepStrictEqual(yield* tiers(), ["long_term_detail", "mid_term"])
-        const before = (yield* rows(agent_id, session_id)).length
-        yield* session(agent_id, "ash")
-        yield* drain
-        assert.deepStrictEqual(yield* tiers(), ["long_term_detail", "long_term_detail"])
-        assert.strictEqual((yield* rows(agent_id, session_id)).length, before)
-      }).pipe(Effect.provide(choird([agent_id], { mid_term_sessions: 1 })))
-    })
-  )
-
-  it.effect("deletes the detail of the oldest sessions where there is too much of it, and keeps their summaries", () =>
-    Effect.gen(function* () {
-      const agent_id = yield* newOne
-      yield* Effect.gen(function* () {
-        const talks: Array<Talk> = []
-        for (const text of ["oak", "elm", "ash", "fir"]) talks.push(yield* session(agent_id, text, SUMMARY))
-        yield* drain
-        const tiersOf = (talk: Talk | undefined) =>
-          Effect.map(rows(agent_id, talk?.caller.session_id), (found) => [...new Set(found.map(({ tier }) => tier))])
-        assert.deepStrictEqual(yield* tiersOf(talks[0]), ["long_term_summary"])
-        assert.deepStrictEqual(yield* tiersOf(talks[1]), ["long_term_detail", "long_term_summary"])
-        assert.deepStrictEqual(yield* tiersOf(talks[3]), ["mid_term"])
-      }).pipe(Effect.provide(choird([agent_id], { mid_term_sessions: 1 }, 2)))
-    })
-  )
-
   it.effect("loses and doubles nothing when it is killed between two steps, or a transaction fails", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -292,13 +121,15 @@ describeEngines("SessionMemory", (it) => {
       const table = sql(`${agentSchema(cut)}.memory_documents`)
       yield* sql`INSERT INTO choir_control.fuse VALUES (1)`
       yield* sql`CREATE TRIGGER blow AFTER INSERT OR UPDATE ON ${table} EXECUTE FUNCTION choir_control.blow()`
+      let lives = 0
       for (let round = 0; round < 40; round += 1) {
         // The fuse burns in one life, and the next one gets a single step further.
         yield* sql`UPDATE choir_control.fuse SET n = 1`
         yield* sql`UPDATE choir_control.memory_jobs SET run_after = '-infinity' WHERE agent_id = ${cut}`
         yield* Effect.provide(drain, choird([cut], memory))
         if ((yield* jobs(cut)).length === 0) break
-        assert.include((yield* jobs(cut))[0]?.problem ?? "", "", `round ${round}`)
+        assert.include((yield* jobs(cut))[0]?.problem, "killed here", `life ${round}`)
+        lives += 1
         yield* sql`UPDATE choir_control.fuse SET n = 0`
         yield* sql`UPDATE choir_control.memory_jobs SET run_after = '-infinity' WHERE agent_id = ${cut}`
         const steps = round % 4
@@ -312,6 +143,7 @@ describeEngines("SessionMemory", (it) => {
       yield* sql`UPDATE choir_control.memory_jobs SET run_after = '-infinity' WHERE agent_id = ${cut}`
       yield* Effect.provide(drain, choird([cut], memory))
       assert.deepStrictEqual(yield* jobs(cut), [])
+      assert.isAbove(lives, 3)
       assert.isAbove((yield* rows(whole)).length, 100)
       assert.deepStrictEqual(shape(yield* rows(cut)), shape(yield* rows(whole)))
       yield* sql`DROP FUNCTION choir_control.blow() CASCADE`

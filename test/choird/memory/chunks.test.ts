@@ -26,16 +26,13 @@ const hashOf = (rev: number) => rev.toString(16).padStart(64, "0")
 
 /** Events in their order, a second apart unless `at_s` says when. */
 const eventsOf = (drafts: ReadonlyArray<EventDraft & { readonly at_s?: number }>): ReadonlyArray<ChoirEvent> =>
-  drafts.map(
-    ({ at_s, ...draft }, index) =>
-      ({
-        v: 2,
-        rev: index + 1,
-        created_at: new Date(AT + 1000 * (at_s ?? index)).toISOString(),
-        salt: "0".repeat(32),
-        ...draft
-      }) as ChoirEvent
-  )
+  drafts.map(({ at_s, ...draft }, index) => ({
+    v: 2,
+    rev: index + 1,
+    created_at: new Date(AT + 1000 * (at_s ?? index)).toISOString(),
+    salt: "0".repeat(32),
+    ...draft
+  }))
 
 const run = (events: ReadonlyArray<ChoirEvent>, from: ChunkState = noChunks) => {
   let state = from
@@ -301,7 +298,7 @@ describe("chunks of a session", () => {
 
   it("hold no reasoning and no word of a payload that was forgotten", () => {
     const events = [...goldenEvents("jobs"), ...goldenEvents("files"), ...goldenEvents("crash")].map(
-      ({ event }) => event as ChoirEvent
+      ({ event }) => event
     )
     assert.isAbove(events.length, 20)
     const whole = eventsOf([
@@ -314,7 +311,7 @@ describe("chunks of a session", () => {
           ...(output("4711 it is", [["t-1", "choir.exec"]]).payload as object),
           continuation: { protocol: "chat", model: "m", items: ["reasoned-4711"] }
         } as never
-      } as EventDraft,
+      },
       request("t-1", "choir.exec", { command: "echo 4711" }),
       result("t-1", "it printed 4711", { output: "4711" }),
       reply("done with 4711")
