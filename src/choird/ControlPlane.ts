@@ -15,6 +15,7 @@ import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
 import { Embeddings } from "#src/choird/memory/Embeddings.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
+import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
@@ -71,7 +72,7 @@ const ImageBuilder = Layer.unwrap(
 )
 
 /** Agents' long-term memory. */
-const Memory = Layer.provideMerge(EmbeddingQueue.layer, Embeddings.layer)
+const Memory = SessionMemory.layer.pipe(Layer.provideMerge(EmbeddingQueue.layer), Layer.provideMerge(Embeddings.layer))
 
 /** The types of proposals that agents make. */
 const layerProposals = Proposals.layer.pipe(
@@ -96,6 +97,6 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),
     Layer.provideMerge(layerAgentListeners),
-    Layer.provideMerge(Layer.mergeAll(Stores, Memory, GatewayHealth.layer, Shutdown.layer)),
+    Layer.provideMerge(Layer.mergeAll(Layer.provideMerge(Memory, Stores), GatewayHealth.layer, Shutdown.layer)),
     Layer.provideMerge(ImageBuilder)
   )

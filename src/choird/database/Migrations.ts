@@ -16,7 +16,8 @@ import { forwardedMessages } from "./migrations/0016_forwarded_messages.ts"
 import { logBytes } from "./migrations/0017_log_bytes.ts"
 import { memory } from "./migrations/0018_memory.ts"
 import { embeddingServing } from "./migrations/0019_embedding_serving.ts"
-import { forgets } from "./migrations/0020_forgets.ts"
+import { sessionMemory } from "./migrations/0020_session_memory.ts"
+import { forgets } from "./migrations/0021_forgets.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -40,7 +41,8 @@ export const MIGRATIONS = {
   "0017_log_bytes": logBytes,
   "0018_memory": memory,
   "0019_embedding_serving": embeddingServing,
-  "0020_forgets": forgets
+  "0020_session_memory": sessionMemory,
+  "0021_forgets": forgets
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { clearSessionMemory } from "#src/choird/memory/sessionDocuments.ts"
 import { archivePath } from "#src/choird/sessions/archivedLog.ts"
 import { homeBackupRuns } from "#src/shared/files/homeLocks.ts"
 import { removeArchive } from "./archiveFile.ts"
@@ -40,7 +41,7 @@ export const clearArchived = Effect.fnUntraced(function* (session_id: SessionId)
 })
 
 /**
- * Removes the rest of a deleted session. Texts that were acknowledged, delivered or given up are the session's; the others still have
+ * Removes the rest of a deleted session, and its memory. Texts that were acknowledged, delivered or given up are the session's; the others still have
  * somewhere to go. The file stays while a backup of the home runs, which may have copied the session's row before it was deleted; the next
  * look removes it.
  */
@@ -56,6 +57,7 @@ export const clearDeleted = Effect.fnUntraced(function* (session_id: SessionId) 
   const [row] = yield* sql<{ readonly agent_id: AgentId }>`SELECT agent_id FROM choir_control.deleted_sessions
     WHERE session_id = ${session_id}`
   if (row !== undefined) {
+    yield* clearSessionMemory(row.agent_id, session_id, pause)
     const path = archivePath(home, { agent_id: row.agent_id, session_id })
     if (existsSync(path) && (yield* homeBackupRuns(home)))
       return yield* Effect.logInfo(`${path} is deleted after the backup that is running`)

@@ -1,16 +1,18 @@
 /** The sessions table: who ran when, on what, in which epoch. */
-import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, Schema, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { randomBytes } from "node:crypto"
 import type { RunBindings } from "#schema/ResourceBindings.ts"
 import { type AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Summary } from "#schema/Summary.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
 import { VERSION } from "#src/shared/program/version.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { dropAnswered, lockActiveSession, lockAgent, signalInbox } from "#src/choird/queues/Inbox.ts"
 import { type NewerEvents, newerEvents } from "./newerEvents.ts"
+import { askForChunks } from "#src/choird/queues/memoryJobs.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "./Tokens.ts"
 
@@ -50,8 +52,13 @@ export class SessionStore extends Context.Service<
     summarize(session_id: SessionId, summary: Summary): Effect.Effect<void, DatabaseAway>
     /** The newest summary, if there is one. Apart from the row, since it may be long. */
     summary(session_id: SessionId): Effect.Effect<Option.Option<Summary>, DatabaseAway>
-    /** Ends it with a status; its tokens are dead from here on, and a stop that was asked for is forgotten. */
+    /**
+     * Ends it with a status; its tokens are dead from here on, and a stop that was asked for is forgotten. With the status a job is stored
+     * that makes memory of it.
+     */
     end(session_id: SessionId, status: Exclude<SessionStatus, "active">): Effect.Effect<void, DatabaseAway>
+    /** Emits at once, and whenever a session has ended. */
+    readonly ended: Stream.Stream<void>
     /** Marks it as one that only `--fresh` leaves behind (CONFLICT, or an event that the fold refuses). The first reason stays. */
     freeze(session_id: SessionId, reason: string): Effect.Effect<void, DatabaseAway>
     get(session_id: SessionId): Effect.Effect<Option.Option<SessionRow>, DatabaseAway>
@@ -73,6 +80,7 @@ export class SessionStore extends Context.Service<
       const onDatabase = yield* useDatabase
       const tokens = yield* Tokens
       const signals = yield* Signals
+      const endings = yield* makeNotifier
       const columns = sql.literal(COLUMNS)
 
       return SessionStore.of({
@@ -94,10 +102,11 @@ export class SessionStore extends Context.Service<
         }, onDatabase),
         end: Effect.fn("SessionStore.end")(function* (session_id, status) {
           yield* tokens.revoke(session_id)
-          yield* inTransaction(sql`UPDATE choir_control.sessions
-            SET status = ${status}, ended_at = coalesce(ended_at, now()) WHERE session_id = ${session_id}`)
+          yield* endSession(session_id, status)
+          yield* endings.wake(ENDED)
           yield* signals.forget(session_id)
         }, onDatabase),
+        ended: endings.wakes(ENDED),
         freeze: Effect.fn("SessionStore.freeze")(freezeSession, onDatabase),
         get: Effect.fn("SessionStore.get")(function* (session_id) {
           return Option.fromUndefinedOr(yield* findSession(session_id))
@@ -136,6 +145,15 @@ export class SessionStore extends Context.Service<
     })
   )
 }
+
+const ENDED = "ended"
+
+const endSession = Effect.fnUntraced(function* (session_id: SessionId, status: SessionStatus) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`UPDATE choir_control.sessions
+    SET status = ${status}, ended_at = coalesce(ended_at, now()) WHERE session_id = ${session_id}`
+  yield* askForChunks(session_id)
+}, inTransaction)
 
 const decodeSummary = Schema.decodeUnknownEffect(Summary)
 

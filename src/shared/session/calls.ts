@@ -53,13 +53,16 @@ const READERS: ReadonlySet<string> = new Set([
 ])
 const WRITERS: ReadonlySet<string> = new Set(["choir.exec", "choir.fs.write", "choir.fs.edit"])
 
-const nameOf = ({ name }: OpenCall): string => name.replaceAll("-", ".")
+const nameOf = ({ name }: Pick<OpenCall, "name">): string => name.replaceAll("-", ".")
 
 const isOfImage = (name: string): boolean => !name.startsWith("choir.")
 
-const readsWorkspace = (call: OpenCall): boolean => isOfImage(nameOf(call)) || READERS.has(nameOf(call))
+/** Whether a call that has run may have read the workspace. */
+export const readsWorkspace = (call: Pick<OpenCall, "name">): boolean =>
+  isOfImage(nameOf(call)) || READERS.has(nameOf(call))
 
-const writesWorkspace = (call: OpenCall): boolean =>
+/** Whether a call may write the workspace. */
+export const writesWorkspace = (call: Pick<OpenCall, "effect" | "name">): boolean =>
   call.effect !== "none" && (isOfImage(nameOf(call)) || WRITERS.has(nameOf(call)))
 
 /** With the mark that a call of a tainted lane leaves on the workspace, from the moment at which it may begin to write. */
