@@ -15,6 +15,10 @@ import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
 import { Embeddings } from "#src/choird/memory/Embeddings.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
+import { Forgetting } from "#src/choird/memory/Forgetting.ts"
+import { Knowledge } from "#src/choird/memory/Knowledge.ts"
+import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
+import { Recall } from "#src/choird/memory/Recall.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
@@ -72,7 +76,10 @@ const ImageBuilder = Layer.unwrap(
 )
 
 /** Agents' long-term memory. */
-const Memory = SessionMemory.layer.pipe(Layer.provideMerge(EmbeddingQueue.layer), Layer.provideMerge(Embeddings.layer))
+const Memory = Layer.mergeAll(SessionMemory.layer, Knowledge.layer, MemoryContents.layer, Recall.layer).pipe(
+  Layer.provideMerge(EmbeddingQueue.layer),
+  Layer.provideMerge(Embeddings.layer)
+)
 
 /** The types of proposals that agents make. */
 const layerProposals = Proposals.layer.pipe(
@@ -86,6 +93,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
   Layer.mergeAll(
     Layer.provide(layerAgentRoutes, layerHostTools),
     Models.layer,
+    Forgetting.layer,
     OfflineModels.layer,
     Layer.provideMerge(Layer.provide(DiskGuard.layer, DiskHolders.layer), WorkspaceUsage.layer),
     Retention.layer,

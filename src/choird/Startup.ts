@@ -25,6 +25,7 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { lockHome } from "./HomeLock.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { EmbeddingQueue } from "./memory/EmbeddingQueue.ts"
+import { Forgetting } from "./memory/Forgetting.ts"
 import { SessionMemory } from "./memory/SessionMemory.ts"
 import { Retention } from "./retention/Retention.ts"
 import { chosenRuntime } from "./chosenRuntime.ts"
@@ -151,6 +152,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* Context.get(services, Retention).run
   yield* Context.get(services, EmbeddingQueue).run
   yield* Context.get(services, SessionMemory).run
+  yield* Effect.forkScoped(Context.get(services, Forgetting).finish)
   yield* Layer.build(layerGateways).pipe(Effect.provideContext(services), step(8, "the gateways are started"))
   yield* keepLastGood(home, config)
   yield* Layer.build(Layer.provide(layerOperatorServer(options.version), Backup.layer)).pipe(

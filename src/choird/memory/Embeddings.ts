@@ -75,7 +75,12 @@ const make = Effect.gen(function* () {
     )
   const countedFor = (agent_id: AgentId, embedder: AnEmbedder): AnEmbedder => ({
     ...embedder,
-    embed: (texts) => Effect.provideService(embedder.embed(texts), EmbeddingMeter, count(agent_id, embedder.model))
+    embed: (texts) =>
+      Effect.flatMap(EmbeddingMeter, (outer) =>
+        Effect.provideService(embedder.embed(texts), EmbeddingMeter, (use) =>
+          Effect.andThen(count(agent_id, embedder.model)(use), outer(use))
+        )
+      )
   })
 
   const own = model === undefined ? undefined : watched(yield* embedderOf(model))

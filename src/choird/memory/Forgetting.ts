@@ -128,7 +128,7 @@ const make = Effect.gen(function* () {
       const facts = yield* onDatabase(deleteFacts(agent_id, target))
       const ids = now.map(({ session_id }) => session_id)
       const chunks = yield* onDatabase(deleteChunks(agent_id, ids))
-      yield* Effect.forEach(open, ({ session_id }) => memory.again(agent_id, session_id), { discard: true })
+      yield* Effect.forEach(ids, (session_id) => memory.again(agent_id, session_id), { discard: true })
       return { parts, facts, chunks, now, ids }
     }).pipe(Effect.ensuring(isPaused ? Effect.ignore(lifecycle.wake(agent_id)) : Effect.void))
     const { chunks, facts, ids, now, parts } = done

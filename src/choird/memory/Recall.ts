@@ -1,21 +1,186 @@
 /** Searches of an agent's long-term memory, by words and by vectors. */
-import { Context, type Effect, type Option } from "effect"
+import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
-import type { DocumentId, MemoryAnswer, MemoryHit } from "#schema/Memory.ts"
+import type { DocumentId, MemoryAnswer, MemoryHit, MemoryTier } from "#schema/Memory.ts"
 import type { RecallAnswer, RecallInput, SearchInput } from "#src/shared/memory/hostQueries.ts"
-import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
+import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { asAgent } from "./agentTables.ts"
+import { EmbeddingMeter } from "./Embedder.ts"
+import { hasMemory } from "./embeddingRows.ts"
+import { type AnEmbedder, Embeddings } from "./Embeddings.ts"
+import { rank } from "./ranking.ts"
+import { block, fits, floorsOf, wordFit } from "./recallBlock.ts"
+import {
+  byVectors,
+  byWords,
+  type Candidate,
+  type FoundDocument,
+  lexemesOf,
+  readDocument,
+  readDocuments,
+  readSession,
+  type Scope,
+  termsOf
+} from "./searchRows.ts"
 
-/** The store of a search and whose; `cross` when somebody else's memory is read (D40). */
+/** The store of a search and whose; `cross` when an agent reads the memory of another one (D40). */
 export type Search = Omit<SearchInput, "agent"> & { readonly agent: AgentId; readonly cross: boolean }
+
+/** The time that the vector of a query may take; the words rank alone then. */
+const VECTOR_MS_MAX = 1500
 
 export class Recall extends Context.Service<
   Recall,
   {
     /** The best hits first. Where no vector comes in time, words alone rank, and the answer says so. */
     search(search: Search): Effect.Effect<MemoryAnswer, DatabaseAway>
-    /** What of facts and sessions may matter to a message. Nothing where nothing fits well enough. */
+    /** What of facts and sessions may matter to a message. Nothing where nothing fits well enough, and nothing from outside. */
     recall(agent_id: AgentId, session_id: SessionId, input: RecallInput): Effect.Effect<RecallAnswer, DatabaseAway>
     /** A chunk, a summary or a fact by its id. */
     get(agent_id: AgentId, id: DocumentId): Effect.Effect<Option.Option<MemoryHit>, DatabaseAway>
   }
->()("choir/choird/Recall") {}
+>()("choir/choird/Recall") {
+  static readonly layer = Layer.effect(
+    Recall,
+    Effect.gen(function* () {
+      const embeddings = yield* Embeddings
+      const onDatabase = yield* useDatabase
+      const embed = makeEmbed(embeddings)
+      return Recall.of({
+        search: Effect.fn("Recall.search")(function* (search) {
+          const { agent, cross, mode } = search
+          if (!(yield* onDatabase(hasMemory(agent)))) return { hits: [], ranked_by: "words" }
+          const near = mode === "hybrid" || mode === "semantic" ? yield* embed(agent, search.query) : undefined
+          const now_ms = yield* Clock.currentTimeMillis
+          const found = searchIn(search, near, now_ms)
+          const documents = yield* onDatabase(cross ? inTransaction(found) : asAgent(agent, found))
+          const hits = documents.map((document) => hitOf(document, cross ? agent : undefined))
+          return { hits, ranked_by: near === undefined ? "words" : "hybrid" }
+        }),
+        recall: Effect.fn("Recall.recall")(function* (agent_id, session_id, input) {
+          if (!(yield* onDatabase(hasMemory(agent_id)))) return { hits: [], ranked_by: "words", cost_usd: 0 }
+          let cost_usd = 0
+          const near = yield* Effect.provideService(embed(agent_id, input.text), EmbeddingMeter, (use) =>
+            Effect.sync(() => void (cost_usd += use.cost_usd))
+          )
+          const now_ms = yield* Clock.currentTimeMillis
+          const documents = yield* onDatabase(asAgent(agent_id, recallFor(agent_id, session_id, input, near, now_ms)))
+          return {
+            hits: documents.map((one) => hitOf(one)),
+            ranked_by: near === undefined ? "words" : "hybrid",
+            cost_usd
+          }
+        }),
+        get: Effect.fn("Recall.get")(function* (agent_id, id) {
+          if (!(yield* hasMemory(agent_id))) return Option.none()
+          const read = (store: Scope["store"]) => readDocument({ agent_id, store, tiers: SEARCHED }, id)
+          const document = yield* asAgent(
+            agent_id,
+            Effect.flatMap(read("knowledge"), (fact) => (fact === undefined ? read("session") : Effect.succeed(fact)))
+          )
+          return Option.map(Option.fromUndefinedOr(document), (found) => hitOf(found))
+        }, onDatabase)
+      })
+    })
+  )
+}
+
+/** Old detail is found by its session alone. */
+const SEARCHED: ReadonlyArray<MemoryTier> = ["mid_term", "long_term_summary"]
+const ALL: ReadonlyArray<MemoryTier> = [...SEARCHED, "long_term_detail"]
+
+const hitOf = (
+  { first_rev, key, lane, last_rev, said_at, session_id, source, tier, untrusted, ...document }: FoundDocument,
+  other?: AgentId
+): MemoryHit => ({
+  ...document,
+  said_at: said_at.toISOString(),
+  ...(tier === null ? {} : { tier }),
+  ...(key === null ? {} : { key }),
+  ...(session_id === null ? {} : { session_id }),
+  ...(lane === null ? {} : { lane }),
+  ...(first_rev === null ? {} : { first_rev }),
+  ...(last_rev === null ? {} : { last_rev }),
+  ...(source === null ? {} : { source }),
+  ...(untrusted || other !== undefined ? { untrusted: true } : {}),
+  ...(other === undefined ? {} : { agent: other })
+})
+
+/** The vector of a query, and the model that made it. */
+interface Near {
+  readonly model: string
+  readonly vector: Float32Array
+}
+
+/** Undefined where there are no vectors to compare with, and where none came in time. */
+const makeEmbed = (embeddings: Embeddings["Service"]) =>
+  Effect.fnUntraced(function* (agent_id: AgentId, text: string): Effect.fn.Return<Near | undefined, DatabaseAway> {
+    const embedder: AnEmbedder | undefined = yield* embeddings.serving(agent_id)
+    if (embedder === undefined || text.trim() === "") return undefined
+    const made = yield* embedder.embed([text]).pipe(Effect.timeoutOption(VECTOR_MS_MAX), Effect.result)
+    const [vector] = made._tag === "Success" ? Option.getOrElse(made.success, () => []) : []
+    return vector === undefined ? undefined : { model: embedder.model, vector }
+  })
+
+/** The two lists of candidates of a scope. */
+const candidates = Effect.fnUntraced(function* (scope: Scope, query: string | undefined, near: Near | undefined) {
+  const terms = query === undefined ? [] : yield* termsOf(scope, query)
+  const words = yield* byWords(scope, terms)
+  const vectors = near === undefined ? [] : yield* byVectors(scope, near.model, near.vector)
+  return { terms, words, vectors }
+})
+
+const idsOf = (lists: ReadonlyArray<ReadonlyArray<Candidate>>) => [...new Set(lists.flat().map(({ id }) => id))]
+
+const searchIn = Effect.fnUntraced(function* (search: Search, near: Near | undefined, now_ms: number) {
+  const { agent, limit, mode, query, session_id, store } = search
+  const tiers = mode === "session_detail" ? ALL : SEARCHED
+  const scope: Scope = { agent_id: agent, store, tiers, session_id: store === "session" ? session_id : undefined }
+  const { vectors, words } = yield* candidates(
+    scope,
+    mode === "semantic" && near !== undefined ? undefined : query,
+    near
+  )
+  const lists = [words, vectors]
+  if (mode === "session_detail" && words.length === 0) return yield* readSession(scope, limit)
+  const documents = yield* readDocuments(scope, idsOf(lists))
+  return rank(documents, lists, now_ms, limit).map(({ document }) => document)
+})
+
+/** Documents of each store that are weighed for a block. */
+const RECALL_WEIGHED_MAX = 12
+
+/** The documents of one store that fit a message, the best first. */
+const fitting = Effect.fnUntraced(function* (scope: Scope, input: RecallInput, near: Near | undefined, now_ms: number) {
+  const { terms, vectors, words } = yield* candidates(scope, input.text, near)
+  const lists = [words, vectors]
+  const ranked = rank(yield* readDocuments(scope, idsOf(lists)), lists, now_ms, RECALL_WEIGHED_MAX)
+  const lexemes = yield* lexemesOf(
+    scope,
+    ranked.map(({ document }) => document.id)
+  )
+  const similarity = new Map(vectors.map(({ id, score }) => [id, score]))
+  const floors = floorsOf(near?.model)
+  const found = ranked.filter(({ document: { id } }) => {
+    const has = lexemes.get(id) ?? new Set<string>()
+    return fits(
+      { ...wordFit(terms, has), similarity: near === undefined ? undefined : (similarity.get(id) ?? 0) },
+      floors
+    )
+  })
+  return { terms, documents: found.map(({ document }) => document) }
+})
+
+const recallFor = Effect.fnUntraced(function* (
+  agent_id: AgentId,
+  session_id: SessionId,
+  input: RecallInput,
+  near: Near | undefined,
+  now_ms: number
+) {
+  const facts = yield* fitting({ agent_id, store: "knowledge", tiers: SEARCHED }, input, near, now_ms)
+  const parts = yield* fitting({ agent_id, store: "session", tiers: SEARCHED }, input, near, now_ms)
+  const isShown = (one: FoundDocument) => one.session_id === session_id && (one.last_rev ?? 0) >= input.shown_from
+  const trusted = [...facts.documents, ...parts.documents].filter((one) => !one.untrusted && !isShown(one))
+  return block(trusted, [...facts.terms, ...parts.terms], input.tokens_max)
+})

@@ -1,0 +1,97 @@
+/** How candidates of several searches become one list: rank fusion, a little for what is new, and no two hits that say the same. Pure. */
+import type { Candidate, FoundDocument } from "./searchRows.ts"
+
+/** Reciprocal rank fusion: how much the first ranks stand out. */
+const RRF_K = 60
+/** How much more the newest counts than the oldest, and after how many days half of that is gone. */
+const RECENCY = 0.1
+const RECENCY_DAYS = 30
+/** Of a summary: its session's own words are gone from the search. */
+const SUMMARY = 1.02
+/** Maximal marginal relevance: how much the fit counts against the difference to the hits before. */
+const MMR = 0.7
+/** Texts that share so much of their words say the same: the newer one goes first. */
+const SAME = 0.6
+
+const DAY_MS = 86_400_000
+
+/** A document with its place in the fused list. */
+export interface Ranked {
+  readonly document: FoundDocument
+  readonly score: number
+}
+
+/** The sum of reciprocal ranks, by document. */
+export const fuse = (lists: ReadonlyArray<ReadonlyArray<Candidate>>): ReadonlyMap<string, number> => {
+  const scores = new Map<string, number>()
+  for (const list of lists)
+    for (const [rank, { id }] of list.entries()) scores.set(id, (scores.get(id) ?? 0) + 1 / (RRF_K + rank + 1))
+  return scores
+}
+
+const ageFactor = (said_at: Date, now_ms: number) =>
+  1 + RECENCY * 0.5 ** (Math.max(0, now_ms - said_at.getTime()) / (RECENCY_DAYS * DAY_MS))
+
+/** The words of a text by which two texts are compared. */
+export const wordsIn = (text: string): ReadonlySet<string> =>
+  new Set(text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [])
+
+export const overlap = (a: ReadonlySet<string>, b: ReadonlySet<string>): number => {
+  if (a.size === 0 || b.size === 0) return 0
+  let shared = 0
+  for (const word of a) if (b.has(word)) shared += 1
+  return shared / (a.size + b.size - shared)
+}
+
+/** By fit alone, with the small factors of age and tier. */
+const weighed = (documents: ReadonlyArray<FoundDocument>, scores: ReadonlyMap<string, number>, now_ms: number) =>
+  documents
+    .map((document): Ranked => {
+      const tier = document.tier === "long_term_summary" ? SUMMARY : 1
+      return { document, score: (scores.get(document.id) ?? 0) * ageFactor(document.said_at, now_ms) * tier }
+    })
+    .toSorted((a, b) => b.score - a.score)
+
+/** Takes what fits best and differs from what was taken already. */
+const diverse = (ranked: ReadonlyArray<Ranked>, limit: number): ReadonlyArray<Ranked> => {
+  const best = ranked[0]?.score ?? 1
+  const words = new Map(ranked.map(({ document }) => [document.id, wordsIn(document.text)]))
+  const of = ({ document }: Ranked) => words.get(document.id) ?? new Set<string>()
+  const left = [...ranked]
+  const taken: Array<Ranked> = []
+  while (taken.length < limit && left.length > 0) {
+    let place = 0
+    let highest = -Infinity
+    for (const [index, each] of left.entries()) {
+      const likeness = Math.max(0, ...taken.map((other) => overlap(of(each), of(other))))
+      const value = MMR * (each.score / best) - (1 - MMR) * likeness
+      if (value > highest) [place, highest] = [index, value]
+    }
+    taken.push(...left.splice(place, 1))
+  }
+  return taken
+}
+
+/** Of hits that say the same thing at different times the newest stands first. */
+const newestFirst = (hits: ReadonlyArray<Ranked>): ReadonlyArray<Ranked> => {
+  const words = hits.map(({ document }) => wordsIn(document.text))
+  const order = hits.map((_, place) => place)
+  for (const place of order)
+    for (let other = place + 1; other < order.length; other += 1) {
+      const [a, b] = [order[place] ?? 0, order[other] ?? 0]
+      const newer = (hits[b]?.document.said_at.getTime() ?? 0) > (hits[a]?.document.said_at.getTime() ?? 0)
+      if (newer && overlap(words[a] ?? new Set(), words[b] ?? new Set()) >= SAME) {
+        order[place] = b
+        order[other] = a
+      }
+    }
+  return order.flatMap((place) => hits[place] ?? [])
+}
+
+/** The best documents, in their order. */
+export const rank = (
+  documents: ReadonlyArray<FoundDocument>,
+  lists: ReadonlyArray<ReadonlyArray<Candidate>>,
+  now_ms: number,
+  limit: number
+): ReadonlyArray<Ranked> => newestFirst(diverse(weighed(documents, fuse(lists), now_ms), limit))

@@ -1,0 +1,99 @@
+/** What of the best documents is worth a place in a prompt that nobody asked for, and how much of each. Pure. */
+import { estimateTokens } from "#src/shared/model/usage.ts"
+import type { FoundDocument, Term } from "./searchRows.ts"
+import { overlap, wordsIn } from "./ranking.ts"
+
+/** Tokens of one document, and of the label before it. */
+const DOCUMENT_TOKENS_MAX = 160
+const LABEL_TOKENS = 24
+/** Documents of one block. */
+const BLOCK_DOCUMENTS_MAX = 8
+/** Words that say the same twice. */
+const SAID_ALREADY = 0.5
+
+/** How near the words and the vector of a document are to a message. */
+export interface Fit {
+  /** The share of the message's rare words that the document has, 0 to 1. */
+  readonly words: number
+  /** How many of them. */
+  readonly matched: number
+  /** The cosine of its vector; undefined where there is none. */
+  readonly similarity: number | undefined
+}
+
+/** What a model's vectors have to reach: alone, and together with some words. */
+export interface Floors {
+  readonly alone: number
+  readonly together: number
+}
+
+/** By the model's name: cosines of other models mean other things. */
+const FLOORS: Readonly<Record<string, Floors>> = { local: { alone: 0.62, together: 0.42 } }
+const OTHER: Floors = { alone: 0.5, together: 0.35 }
+
+export const floorsOf = (model: string | undefined): Floors => FLOORS[model?.split(":")[0] ?? ""] ?? OTHER
+
+/** Shares of the message's words that are enough together with a near vector, and alone. */
+const WORDS_TOGETHER = 0.25
+const WORDS_ALONE = 0.55
+const MATCHED_MIN = 2
+
+export const fits = ({ matched, similarity, words }: Fit, { alone, together }: Floors): boolean => {
+  if (similarity === undefined) return words >= WORDS_ALONE && matched >= MATCHED_MIN
+  return similarity >= alone || (similarity >= together && words >= WORDS_TOGETHER)
+}
+
+/** How much of a message's words a document has, by their weights. `lexemes` are the document's own. */
+export const wordFit = (terms: ReadonlyArray<Term>, lexemes: ReadonlySet<string>) => {
+  const all = terms.reduce((sum, { weight }) => sum + weight, 0)
+  const found = terms.filter(({ lexeme }) => lexemes.has(lexeme))
+  return { words: all === 0 ? 0 : found.reduce((sum, { weight }) => sum + weight, 0) / all, matched: found.length }
+}
+
+const lineScore = (line: string, stems: ReadonlyArray<string>) => {
+  const words = [...wordsIn(line)]
+  return stems.filter((stem) => words.some((word) => word.startsWith(stem))).length
+}
+
+/** The header and the lines of a long text around those that have most of the words. */
+export const excerpt = (text: string, terms: ReadonlyArray<Term>, tokens_max = DOCUMENT_TOKENS_MAX): string => {
+  if (estimateTokens(text.length) <= tokens_max) return text
+  const [header = "", ...lines] = text
+    .split("\n")
+    .flatMap((line, place) => (place === 0 ? [line] : line.split(/(?<=[.!?])\s+/u)))
+  const stems = terms.map(({ lexeme }) => lexeme)
+  const order = lines
+    .map((line, place) => ({ place, score: lineScore(line, stems) }))
+    .toSorted((a, b) => b.score - a.score || a.place - b.place)
+  const kept = new Set<number>()
+  let left = tokens_max - estimateTokens(header.length)
+  for (const { place } of order) {
+    const tokens = estimateTokens((lines[place] ?? "").length + 1)
+    if (tokens > left) continue
+    kept.add(place)
+    left -= tokens
+  }
+  const shown = lines.map((line, place) => (kept.has(place) ? line : "…"))
+  const joined = [header, ...shown.filter((line, place) => line !== "…" || shown[place - 1] !== "…")].join("\n")
+  return estimateTokens(joined.length) <= 2 * tokens_max ? joined : joined.slice(0, 4 * tokens_max).toWellFormed()
+}
+
+/** The documents of a block in their order, each cut, as long as there is room; none that says what one before it said. */
+export const block = (
+  documents: ReadonlyArray<FoundDocument>,
+  terms: ReadonlyArray<Term>,
+  tokens_max: number
+): ReadonlyArray<FoundDocument> => {
+  const taken: Array<FoundDocument> = []
+  let left = tokens_max
+  for (const document of documents) {
+    if (taken.length === BLOCK_DOCUMENTS_MAX) break
+    const text = excerpt(document.text, terms)
+    const tokens = estimateTokens(text.length) + LABEL_TOKENS
+    const words = wordsIn(document.text)
+    if (tokens > left || taken.some((other) => overlap(wordsIn(other.text), words) > SAID_ALREADY)) continue
+    taken.push({ ...document, text })
+    left -= tokens
+  }
+  return taken
+}

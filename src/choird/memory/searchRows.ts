@@ -1,0 +1,177 @@
+/** The documents that may answer a query: those that share its words, weighted by how rare they are, and those whose vectors lie near. */
+import { toSql } from "pgvector"
+import { Effect } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import type { AgentId, LaneId, Rev, SessionId } from "#schema/Ids.ts"
+import type { DocumentId, FactKey, FactSource, MemoryTier } from "#schema/Memory.ts"
+import { agentTable } from "./agentTables.ts"
+import { vectorType } from "./VectorIndexes.ts"
+
+/** Candidates of each half of a search. */
+export const CANDIDATES_MAX = 50
+/** Words of a query that are looked for; of more the rarest. */
+const TERMS_MAX = 16
+/** Documents with a word of the query that are weighed; the words that most documents have are left out then. */
+const WEIGHED_MAX = 2000
+/** How far the index of vectors is searched, so that CANDIDATES_MAX are left after the filters. */
+const EF_SEARCH = 100
+/** BM25: how soon a repeated word counts no more, how much long documents count less, and the words of a usual one. */
+const K1 = 1.2
+const B = 0.5
+const USUAL_WORDS = 80
+
+export type Store = "session" | "knowledge"
+
+/** Which documents are searched. Tiers and session are of the store `session`. */
+export interface Scope {
+  readonly agent_id: AgentId
+  readonly store: Store
+  readonly tiers: ReadonlyArray<MemoryTier>
+  readonly session_id?: SessionId | undefined
+}
+
+const documents = ({ agent_id, store }: Scope) =>
+  agentTable(agent_id, store === "session" ? "memory_documents" : "knowledge_documents")
+const embeddings = ({ agent_id, store }: Scope) =>
+  agentTable(agent_id, store === "session" ? "memory_embeddings" : "knowledge_embeddings")
+
+const isSearched = (sql: SqlClient.SqlClient, { session_id, store, tiers }: Scope): Statement.Fragment =>
+  store === "knowledge"
+    ? sql`d.valid_to IS NULL`
+    : sql`d.tier = ANY(${tiers}::text[]) AND ${session_id === undefined ? sql`true` : sql`d.session_id = ${session_id}`}`
+
+/** A word of a query as the database stems it, and its weight: rare words tell documents apart. */
+export interface Term {
+  readonly lexeme: string
+  readonly weight: number
+}
+
+interface Frequency {
+  readonly lexeme: string
+  readonly found: number
+  readonly total: number
+}
+
+/** The words of a query, the rarest first, without those that no document has. */
+export const termsOf = Effect.fnUntraced(function* (scope: Scope, query: string) {
+  const sql = yield* SqlClient.SqlClient
+  const table = sql(documents(scope))
+  const rows = yield* sql<Frequency>`SELECT q.lexeme, n.found::int AS found, t.total::int AS total
+    FROM (SELECT lexeme FROM unnest(to_tsvector('english', ${query})) ORDER BY length(lexeme) DESC LIMIT ${2 * TERMS_MAX}) AS q
+    CROSS JOIN (SELECT count(*) AS total FROM ${table} AS d WHERE ${isSearched(sql, scope)}) AS t
+    CROSS JOIN LATERAL (SELECT count(*) AS found FROM (SELECT FROM ${table} AS d
+      WHERE d.tsv @@ quote_literal(q.lexeme)::tsquery AND ${isSearched(sql, scope)} LIMIT ${WEIGHED_MAX + 1}) AS some) AS n`
+  const terms = rows.map(({ found, lexeme, total }) => ({
+    lexeme,
+    found,
+    weight: Math.log(1 + (total - found + 0.5) / (found + 0.5))
+  }))
+  return terms.toSorted((a, b) => a.found - b.found).slice(0, TERMS_MAX)
+})
+
+/** The rarest words that together stand in few enough documents to weigh each of them, and at least one. */
+const selective = (terms: ReadonlyArray<Frequency | { readonly lexeme: string; readonly found: number }>) => {
+  let sum = 0
+  return terms.filter(({ found }, place) => {
+    sum += found
+    return place === 0 || sum <= WEIGHED_MAX
+  })
+}
+
+/** A document and how well it fits, the best first. */
+export interface Candidate {
+  readonly id: DocumentId
+  readonly score: number
+}
+
+/** The documents that share the query's words, by BM25. */
+export const byWords = Effect.fnUntraced(function* (scope: Scope, all: Effect.Success<ReturnType<typeof termsOf>>) {
+  const terms = all.filter(({ found }) => found > 0)
+  if (terms.length === 0) return []
+  const sql = yield* SqlClient.SqlClient
+  const query = selective(terms).map(({ lexeme }) => lexeme)
+  return yield* sql<Candidate>`WITH terms AS (
+      SELECT * FROM unnest(${terms.map(({ lexeme }) => lexeme)}::text[], ${terms.map(({ weight }) => weight)}::float8[]) AS term (lexeme, weight)
+    ), some AS (
+      SELECT d.id, d.tsv FROM ${sql(documents(scope))} AS d
+      WHERE d.tsv @@ (SELECT string_agg(quote_literal(one), ' | ')::tsquery FROM unnest(${query}::text[]) AS one) AND ${isSearched(sql, scope)}
+      LIMIT ${2 * WEIGHED_MAX}
+    )
+    SELECT some.id::text AS id, sum(terms.weight * cardinality(w.positions) * ${K1 + 1}::float8
+        / (cardinality(w.positions) + ${K1}::float8 * (${1 - B}::float8 + ${B}::float8 * length(some.tsv) / ${USUAL_WORDS}::float8))) AS score
+    FROM some CROSS JOIN LATERAL unnest(some.tsv) AS w (lexeme, positions, weights) JOIN terms ON terms.lexeme = w.lexeme
+    GROUP BY some.id ORDER BY score DESC, some.id LIMIT ${CANDIDATES_MAX}`
+})
+
+/** The documents whose vectors lie nearest, by their cosine. Only columns of the vectors' own table filter, so that its index is used. */
+export const byVectors = Effect.fnUntraced(function* (scope: Scope, model: string, vector: Float32Array) {
+  const sql = yield* SqlClient.SqlClient
+  // The predicate of the index has to be there in so many words.
+  const named = sql.literal(`'${model.replaceAll("'", "''")}'`)
+  const type = sql.literal(vectorType(vector.length))
+  const { session_id, store, tiers } = scope
+  const filter =
+    store === "knowledge"
+      ? sql`true`
+      : sql`e.tier = ANY(${tiers}::text[]) AND ${session_id === undefined ? sql`true` : sql`e.session_id = ${session_id}`}`
+  const near = toSql(Array.from(vector))
+  yield* sql`SELECT set_config('hnsw.ef_search', ${String(EF_SEARCH)}, true), set_config('hnsw.iterative_scan', 'relaxed_order', true)`
+  const rows =
+    yield* sql<Candidate>`SELECT e.document_id::text AS id, 1 - (e.embedding::${type} <=> ${near}::${type}) AS score
+    FROM ${sql(embeddings(scope))} AS e WHERE e.model = ${named} AND ${filter}
+    ORDER BY e.embedding::${type} <=> ${near}::${type} LIMIT ${CANDIDATES_MAX}`
+  return rows.toSorted((a, b) => b.score - a.score)
+})
+
+/** A document as it is ranked and shown. */
+export interface FoundDocument {
+  readonly id: DocumentId
+  readonly store: Store
+  readonly text: string
+  readonly untrusted: boolean
+  readonly said_at: Date
+  readonly tier: MemoryTier | null
+  readonly session_id: SessionId | null
+  readonly lane: LaneId | null
+  readonly first_rev: Rev | null
+  readonly last_rev: Rev | null
+  readonly key: FactKey | null
+  readonly source: FactSource | null
+}
+
+const SESSION_COLUMNS = `d.id::text AS id, 'session' AS store, d.text, d.untrusted, d.said_at, d.tier, d.session_id, d.lane, d.first_rev,
+  d.last_rev, NULL AS key, NULL::jsonb AS source`
+const FACT_COLUMNS = `d.id::text AS id, 'knowledge' AS store, d.text, d.untrusted, d.created_at AS said_at, NULL AS tier, NULL AS session_id,
+  NULL AS lane, NULL::int AS first_rev, NULL::int AS last_rev, d.key, d.source`
+
+const columnsOf = ({ store }: Scope) => (store === "session" ? SESSION_COLUMNS : FACT_COLUMNS)
+
+/** Documents by their ids. */
+export const readDocuments = Effect.fnUntraced(function* (scope: Scope, ids: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<FoundDocument>`SELECT ${sql.literal(columnsOf(scope))} FROM ${sql(documents(scope))} AS d
+    WHERE d.id = ANY(${ids}::uuid[]) AND ${isSearched(sql, scope)}`
+})
+
+/** A document by its id, of any tier, and a fact also when it is over. */
+export const readDocument = Effect.fnUntraced(function* (scope: Scope, id: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] =
+    yield* sql<FoundDocument>`SELECT ${sql.literal(columnsOf(scope))} FROM ${sql(documents(scope))} AS d WHERE d.id = ${id}::uuid`
+  return row
+})
+
+/** The parts of a session in their order, for a search of it that names no word that it has. */
+export const readSession = Effect.fnUntraced(function* (scope: Scope, limit: number) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<FoundDocument>`SELECT ${sql.literal(columnsOf(scope))} FROM ${sql(documents(scope))} AS d
+    WHERE ${isSearched(sql, scope)} ORDER BY d.chunk_index, d.id LIMIT ${limit}`
+})
+
+/** The stemmed words that documents have. */
+export const lexemesOf = Effect.fnUntraced(function* (scope: Scope, ids: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly id: string; readonly lexemes: ReadonlyArray<string> }>`SELECT d.id::text AS id,
+    tsvector_to_array(d.tsv) AS lexemes FROM ${sql(documents(scope))} AS d WHERE d.id = ANY(${ids}::uuid[])`
+  return new Map(rows.map(({ id, lexemes }) => [id, new Set(lexemes)]))
+})
