@@ -26,10 +26,15 @@ const home = (agents: ReadonlyArray<AgentId>, memory: object) => {
   return makeHome({ ...CONFIG, agents: Object.fromEntries(agents.map((id) => [id, entry])), memory }, SECRETS)
 }
 
-/** A choird with these agents: building it again is a restart. */
-export const choird = (agents: ReadonlyArray<AgentId>, memory: object = {}, details_max?: number) =>
+/** A choird with these agents: building it again is a restart. `wake` hears that there are new texts to embed. */
+export const choird = (
+  agents: ReadonlyArray<AgentId>,
+  memory: object = {},
+  details_max?: number,
+  wake: Effect.Effect<void> = Effect.void
+) =>
   Layer.effect(SessionMemory, make(details_max)).pipe(
-    Layer.provide(Layer.mock(EmbeddingQueue, { wake: Effect.void })),
+    Layer.provide(Layer.mock(EmbeddingQueue, { wake })),
     Layer.provide(Layer.unwrap(Effect.map(home(agents, memory), (home) => ConfigStore.layer({ home })))),
     Layer.provideMerge(SessionArchives.layer),
     Layer.provideMerge(storesWith(CONFIG)),

@@ -1,7 +1,7 @@
 /**
  * A session's events as chunks of words, one event after the other. A chunk is what one lane said and did in a row: turns of a talk, a sequence
  * of tool calls, a phase of a skill. Its words are the events' own. The state between two events is small and can be stored, so that a
- * session that goes on after its end is continued where it was left. Pure.
+ * session that resumes after its end is continued where it was left. Pure.
  */
 import { createHash } from "node:crypto"
 import { Schema } from "effect"
@@ -153,7 +153,7 @@ const apart = (state: ChunkState, name: LaneId): ChunkState => {
   return withLane(state, name, lane)
 }
 
-/** How an event stands to the open chunk of its lane: it goes on with it, may begin another one, or has nothing to do with it. */
+/** How an event stands to the open chunk of its lane: it continues it, may begin another one, or has nothing to do with it. */
 const breakBefore = (lane: Lane, event: ChoirEvent): "none" | "soft" | "hard" => {
   const last = lane.open.at(-1) ?? lane.before
   if (last !== undefined && Date.parse(event.created_at) - Date.parse(last.at) > SILENCE_MS) return "hard"
@@ -179,7 +179,7 @@ const added = ({ chunks, state }: Chunked, name: LaneId, piece: Piece): Chunked 
     const ended = closed(state, name)
     return added({ state: ended.state, chunks: [...chunks, ...ended.chunks] }, name, piece)
   }
-  // Alone with what came before it may be too much, or it goes on with its own first part.
+  // Alone with what came before it may be too much, or it continues its own first part.
   const ready = fits && piece.part === 0 ? state : apart(state, name)
   const now = laneOf(ready, name)
   return { state: withLane(ready, name, { ...now, open: [...now.open, piece] }), chunks }

@@ -47,7 +47,7 @@ const packed = (topics: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<str
   return parts
 }
 
-/** The chunks of a summary. They cite the session's last event and stand for all of its revisions. */
+/** The chunks of a summary. They cite the session's last event and cover all of its revisions. */
 export const summaryChunks = (summary: Summary, session: SummedUp): ReadonlyArray<Chunk> =>
   packed(topicsOf(summary)).map((text, part) => ({
     lane: EDGE,

@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Queue } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId } from "#schema/Ids.ts"
 import { agentSchema } from "#src/choird/database/AgentSchemas.ts"
@@ -49,6 +49,25 @@ describeEngines("SessionMemory", (it) => {
           assert.include(row?.text, "user: I live in Oslo.\nagent: noted")
         }).pipe(Effect.provide(choird([agent_id])))
       })
+  )
+
+  it.effect("works by itself as soon as a session ends, and lets the new texts be embedded", () =>
+    Effect.gen(function* () {
+      const agent_id = yield* newOne
+      const written = yield* Queue.unbounded<void>()
+      const plane = choird([agent_id], {}, undefined, Effect.asVoid(Queue.offer(written, undefined)))
+      yield* Effect.gen(function* () {
+        yield* Effect.flatMap(SessionMemory, ({ run }) => run)
+        yield* session(agent_id, "one")
+        yield* Queue.take(written)
+        yield* session(agent_id, "two")
+        while ((yield* rows(agent_id)).length < 2) yield* Queue.take(written)
+        assert.deepStrictEqual(
+          (yield* rows(agent_id)).map(({ text }) => text.split("\n")[1]),
+          ["user: one", "user: two"]
+        )
+      }).pipe(Effect.scoped, Effect.provide(plane))
+    })
   )
 
   it.effect("adds to a session that goes on after its end, and says nothing twice", () =>
