@@ -8,12 +8,11 @@ import { asAgent } from "./agentTables.ts"
 import { EmbeddingMeter } from "./Embedder.ts"
 import { hasMemory } from "./embeddingRows.ts"
 import { type AnEmbedder, Embeddings } from "./Embeddings.ts"
-import { rank } from "./ranking.ts"
-import { block, fits, floorsOf, wordFit } from "./recallBlock.ts"
+import { type About, rank } from "./ranking.ts"
+import { block, fits, floorsOf, NO_FIT, wordFit, type WordFit } from "./recallBlock.ts"
 import {
   byVectors,
   byWords,
-  type Candidate,
   type FoundDocument,
   lexemesOf,
   readDocument,
@@ -130,45 +129,70 @@ const candidates = Effect.fnUntraced(function* (scope: Scope, query: string | un
   return { terms, words, vectors }
 })
 
-const idsOf = (lists: ReadonlyArray<ReadonlyArray<Candidate>>) => [...new Set(lists.flat().map(({ id }) => id))]
+/** The candidates as one list, and the words that each has of the query's. */
+const rankIn = Effect.fnUntraced(function* (
+  scope: Scope,
+  { terms, vectors, words }: Effect.Success<ReturnType<typeof candidates>>,
+  now_ms: number,
+  limit: number
+) {
+  const lists = [words, vectors]
+  const ids = [...new Set(lists.flat().map(({ id }) => id))]
+  const lexemes = yield* lexemesOf(scope, ids)
+  const about = new Map<string, WordFit>(ids.map((id) => [id, wordFit(terms, lexemes.get(id) ?? NO_WORDS)]))
+  const near = new Map<string, number>(vectors.map(({ id, score }) => [id, score]))
+  const documents = yield* readDocuments(scope, ids)
+  return {
+    ranked: rank(documents, lists, (id) => aboutOf(about.get(id) ?? NO_FIT, near.get(id)), now_ms, limit),
+    about
+  }
+})
+
+const NO_WORDS: ReadonlySet<string> = new Set()
+
+/** The share of a query's words that tells a subject. */
+const ABOUT_MIN = 0.25
+const aboutOf = ({ lexemes, words }: WordFit, similarity = 0): About => ({
+  words: words < ABOUT_MIN ? undefined : lexemes.join(" "),
+  similarity
+})
 
 const searchIn = Effect.fnUntraced(function* (search: Search, near: Near | undefined, now_ms: number) {
   const { agent, limit, mode, query, session_id, store } = search
   const tiers = mode === "session_detail" ? ALL : SEARCHED
   const scope: Scope = { agent_id: agent, store, tiers, session_id: store === "session" ? session_id : undefined }
-  const { vectors, words } = yield* candidates(
+  const { terms, vectors, words } = yield* candidates(
     scope,
     mode === "semantic" && near !== undefined ? undefined : query,
     near
   )
-  const lists = [words, vectors]
   if (mode === "session_detail" && words.length === 0) return yield* readSession(scope, limit)
-  const documents = yield* readDocuments(scope, idsOf(lists))
-  return rank(documents, lists, now_ms, limit).map(({ document }) => document)
+  const { ranked } = yield* rankIn(scope, { terms, words, vectors }, now_ms, limit)
+  return ranked.map(({ document }) => document)
 })
 
 /** Documents of each store that are weighed for a block. */
 const RECALL_WEIGHED_MAX = 12
 
 /** The documents of one store that fit a message, the best first. */
-const fitting = Effect.fnUntraced(function* (scope: Scope, input: RecallInput, near: Near | undefined, now_ms: number) {
-  const { terms, vectors, words } = yield* candidates(scope, input.text, near)
-  const lists = [words, vectors]
-  const ranked = rank(yield* readDocuments(scope, idsOf(lists)), lists, now_ms, RECALL_WEIGHED_MAX)
-  const lexemes = yield* lexemesOf(
-    scope,
-    ranked.map(({ document }) => document.id)
-  )
+const fittingIn = Effect.fnUntraced(function* (
+  scope: Scope,
+  input: RecallInput,
+  near: Near | undefined,
+  now_ms: number
+) {
+  const found = yield* candidates(scope, input.text, near)
+  const { terms, vectors } = found
+  const { about, ranked } = yield* rankIn(scope, found, now_ms, RECALL_WEIGHED_MAX)
   const similarity = new Map(vectors.map(({ id, score }) => [id, score]))
   const floors = floorsOf(near?.model)
-  const found = ranked.filter(({ document: { id } }) => {
-    const has = lexemes.get(id) ?? new Set<string>()
-    return fits(
-      { ...wordFit(terms, has), similarity: near === undefined ? undefined : (similarity.get(id) ?? 0) },
+  const fitting = ranked.filter(({ document: { id } }) =>
+    fits(
+      { ...(about.get(id) ?? NO_FIT), similarity: near === undefined ? undefined : (similarity.get(id) ?? 0) },
       floors
     )
-  })
-  return { terms, documents: found.map(({ document }) => document) }
+  )
+  return { terms, documents: fitting.map(({ document }) => document) }
 })
 
 const recallFor = Effect.fnUntraced(function* (
@@ -178,8 +202,8 @@ const recallFor = Effect.fnUntraced(function* (
   near: Near | undefined,
   now_ms: number
 ) {
-  const facts = yield* fitting({ agent_id, store: "knowledge", tiers: SEARCHED }, input, near, now_ms)
-  const parts = yield* fitting({ agent_id, store: "session", tiers: SEARCHED }, input, near, now_ms)
+  const facts = yield* fittingIn({ agent_id, store: "knowledge", tiers: SEARCHED }, input, near, now_ms)
+  const parts = yield* fittingIn({ agent_id, store: "session", tiers: SEARCHED }, input, near, now_ms)
   const isShown = (one: FoundDocument) => one.session_id === session_id && (one.last_rev ?? 0) >= input.shown_from
   const trusted = [...facts.documents, ...parts.documents].filter((one) => !one.untrusted && !isShown(one))
   return block(trusted, [...facts.terms, ...parts.terms], input.tokens_max)

@@ -105,10 +105,19 @@ const charsOf = (pieces: ReadonlyArray<Piece>): number => pieces.reduce((sum, { 
 const tokensOf = ({ before, open }: Lane): number =>
   HEADER_TOKENS_MAX + estimateTokens(charsOf(open) + (before === undefined ? 0 : before.line.length + 1))
 
+/** With the names of day and month, by which people ask. */
+const DAY = new Intl.DateTimeFormat("en-GB", {
+  weekday: "long",
+  day: "numeric",
+  month: "long",
+  year: "numeric",
+  timeZone: "UTC"
+})
+
 /** When, and on which job and skill. */
-const headerOf = (at: string, { job, skill }: Chunk["metadata"]): string => {
+export const headerOf = (at: string, { job, skill }: Chunk["metadata"]): string => {
   const place = [
-    `${at.slice(0, 16).replace("T", " ")} UTC`,
+    `${DAY.format(new Date(at)).replace(",", "")}, ${at.slice(11, 16)} UTC`,
     job === undefined ? "talk with the user" : `job ${job}`,
     ...(skill === undefined ? [] : [`skill ${skill}`])
   ]

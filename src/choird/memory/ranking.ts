@@ -21,6 +21,19 @@ export interface Ranked {
   readonly score: number
 }
 
+/** What a query tells of a document's subject. */
+export interface About {
+  /** The words of the query that it has; undefined where they are too few to tell anything. */
+  readonly words: string | undefined
+  readonly similarity: number
+}
+export type AboutOf = (id: string) => About | undefined
+
+/** Documents with the same words of a query, as near to it as that, are about the same. */
+const NEAR = 0.08
+const isAboutSame = (a: About | undefined, b: About | undefined): boolean =>
+  a?.words !== undefined && a.words === b?.words && Math.abs(a.similarity - b.similarity) <= NEAR
+
 /** The sum of reciprocal ranks, by document. */
 export const fuse = (lists: ReadonlyArray<ReadonlyArray<Candidate>>): ReadonlyMap<string, number> => {
   const scores = new Map<string, number>()
@@ -73,14 +86,17 @@ const diverse = (ranked: ReadonlyArray<Ranked>, limit: number): ReadonlyArray<Ra
 }
 
 /** Of hits that say the same thing at different times the newest stands first. */
-const newestFirst = (hits: ReadonlyArray<Ranked>): ReadonlyArray<Ranked> => {
+const newestFirst = (hits: ReadonlyArray<Ranked>, aboutOf: AboutOf): ReadonlyArray<Ranked> => {
   const words = hits.map(({ document }) => wordsIn(document.text))
+  const about = hits.map(({ document }) => aboutOf(document.id))
+  const isSame = (a: number, b: number) =>
+    isAboutSame(about[a], about[b]) || overlap(words[a] ?? new Set(), words[b] ?? new Set()) >= SAME
   const order = hits.map((_, place) => place)
   for (const place of order)
     for (let other = place + 1; other < order.length; other += 1) {
       const [a, b] = [order[place] ?? 0, order[other] ?? 0]
       const newer = (hits[b]?.document.said_at.getTime() ?? 0) > (hits[a]?.document.said_at.getTime() ?? 0)
-      if (newer && overlap(words[a] ?? new Set(), words[b] ?? new Set()) >= SAME) {
+      if (newer && isSame(a, b)) {
         order[place] = b
         order[other] = a
       }
@@ -92,6 +108,7 @@ const newestFirst = (hits: ReadonlyArray<Ranked>): ReadonlyArray<Ranked> => {
 export const rank = (
   documents: ReadonlyArray<FoundDocument>,
   lists: ReadonlyArray<ReadonlyArray<Candidate>>,
+  aboutOf: AboutOf,
   now_ms: number,
   limit: number
-): ReadonlyArray<Ranked> => newestFirst(diverse(weighed(documents, fuse(lists), now_ms), limit))
+): ReadonlyArray<Ranked> => newestFirst(diverse(weighed(documents, fuse(lists), now_ms), limit), aboutOf)

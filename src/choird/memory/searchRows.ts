@@ -60,7 +60,7 @@ export const termsOf = Effect.fnUntraced(function* (scope: Scope, query: string)
     FROM (SELECT lexeme FROM unnest(to_tsvector('english', ${query})) ORDER BY length(lexeme) DESC LIMIT ${2 * TERMS_MAX}) AS q
     CROSS JOIN (SELECT count(*) AS total FROM ${table} AS d WHERE ${isSearched(sql, scope)}) AS t
     CROSS JOIN LATERAL (SELECT count(*) AS found FROM (SELECT FROM ${table} AS d
-      WHERE d.tsv @@ quote_literal(q.lexeme)::tsquery AND ${isSearched(sql, scope)} LIMIT ${WEIGHED_MAX + 1}) AS some) AS n`
+      WHERE d.tsv @@ quote_literal(q.lexeme)::tsquery AND ${isSearched(sql, scope)} LIMIT ${WEIGHED_MAX + 1}) AS having_it) AS n`
   const terms = rows.map(({ found, lexeme, total }) => ({
     lexeme,
     found,
@@ -92,15 +92,15 @@ export const byWords = Effect.fnUntraced(function* (scope: Scope, all: Effect.Su
   const query = selective(terms).map(({ lexeme }) => lexeme)
   return yield* sql<Candidate>`WITH terms AS (
       SELECT * FROM unnest(${terms.map(({ lexeme }) => lexeme)}::text[], ${terms.map(({ weight }) => weight)}::float8[]) AS term (lexeme, weight)
-    ), some AS (
+    ), matching AS (
       SELECT d.id, d.tsv FROM ${sql(documents(scope))} AS d
       WHERE d.tsv @@ (SELECT string_agg(quote_literal(one), ' | ')::tsquery FROM unnest(${query}::text[]) AS one) AND ${isSearched(sql, scope)}
       LIMIT ${2 * WEIGHED_MAX}
     )
-    SELECT some.id::text AS id, sum(terms.weight * cardinality(w.positions) * ${K1 + 1}::float8
-        / (cardinality(w.positions) + ${K1}::float8 * (${1 - B}::float8 + ${B}::float8 * length(some.tsv) / ${USUAL_WORDS}::float8))) AS score
-    FROM some CROSS JOIN LATERAL unnest(some.tsv) AS w (lexeme, positions, weights) JOIN terms ON terms.lexeme = w.lexeme
-    GROUP BY some.id ORDER BY score DESC, some.id LIMIT ${CANDIDATES_MAX}`
+    SELECT matching.id::text AS id, sum(terms.weight * cardinality(w.positions) * ${K1 + 1}::float8
+        / (cardinality(w.positions) + ${K1}::float8 * (${1 - B}::float8 + ${B}::float8 * length(matching.tsv) / ${USUAL_WORDS}::float8))) AS score
+    FROM matching CROSS JOIN LATERAL unnest(matching.tsv) AS w (lexeme, positions, weights) JOIN terms ON terms.lexeme = w.lexeme
+    GROUP BY matching.id ORDER BY score DESC, matching.id LIMIT ${CANDIDATES_MAX}`
 })
 
 /** The documents whose vectors lie nearest, by their cosine. Only columns of the vectors' own table filter, so that its index is used. */

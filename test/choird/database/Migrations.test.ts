@@ -30,6 +30,7 @@ describeEngines("Migrations", (it) => {
         "deleted_sessions",
         "embedding_costs",
         "embedding_serving",
+      "forgets",
         "inbox",
         "leases",
         "memory_jobs",

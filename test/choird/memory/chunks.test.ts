@@ -101,7 +101,7 @@ describe("chunks of a session", () => {
     const { chunks } = run(eventsOf([user("I live in Oslo."), output("Noted: Oslo."), reply("Noted: Oslo.")]))
     assert.deepStrictEqual(
       chunks.map(({ text }) => text),
-      ["[2026-01-01 00:00 UTC, talk with the user]\nuser: I live in Oslo.\nagent: Noted: Oslo."]
+      ["[Thursday 1 January 2026, 00:00 UTC, talk with the user]\nuser: I live in Oslo.\nagent: Noted: Oslo."]
     )
     assert.deepInclude(chunks[0], {
       lane: EDGE,
