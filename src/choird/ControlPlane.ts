@@ -19,6 +19,7 @@ import { Forgetting } from "#src/choird/memory/Forgetting.ts"
 import { Knowledge } from "#src/choird/memory/Knowledge.ts"
 import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
+import { memoryTools } from "#src/choird/memory/memoryTools.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
@@ -91,7 +92,7 @@ const layerProposals = Proposals.layer.pipe(
 /** Includes the agents' API, since starting an agent and serving its API need the same services. */
 export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
   Layer.mergeAll(
-    Layer.provide(layerAgentRoutes, layerHostTools),
+    Layer.provide(layerAgentRoutes, layerHostTools(memoryTools)),
     Models.layer,
     Forgetting.layer,
     OfflineModels.layer,

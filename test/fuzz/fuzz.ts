@@ -61,7 +61,7 @@ const open = Effect.gen(function* () {
   })
   const flags = { transport: "both" as const, listen: "127.0.0.1:0", tls_cert: cert, tls_key: key }
   const services = yield* Layer.build(
-    Layer.provide(layerAgentRoutes, layerHostTools).pipe(
+    Layer.provide(layerAgentRoutes, layerHostTools(Effect.succeed([]))).pipe(
       Layer.provideMerge(layerAgentListeners),
       Layer.provideMerge([lifecycle, Layer.succeedContext(base)]),
       Layer.provide(Layer.succeed(CommandLine, flags))

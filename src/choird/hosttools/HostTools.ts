@@ -205,8 +205,13 @@ export const layerRunEndings = Layer.effectDiscard(
   })
 )
 
-/** The tools of choird over its stores. */
-export const layerHostTools = layerRunEndings.pipe(
-  Layer.provideMerge(Layer.unwrap(Effect.map(memoryQuery, (query) => HostTools.layer([query])))),
-  Layer.provide(CallResults.layer)
-)
+/** The tools of choird over its stores, and further ones. */
+export const layerHostTools = <E, R>(further: Effect.Effect<ReadonlyArray<HostTool>, E, R>) =>
+  layerRunEndings.pipe(
+    Layer.provideMerge(
+      Layer.unwrap(
+        Effect.map(Effect.all([memoryQuery, further]), ([query, tools]) => HostTools.layer([query, ...tools]))
+      )
+    ),
+    Layer.provide(CallResults.layer)
+  )

@@ -1,7 +1,7 @@
 /** Facts that an agent or a person wrote down: values under keys with their origin, each replaced by the next and never edited. */
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import type { AgentId, CallId } from "#schema/Ids.ts"
+import type { AgentId } from "#schema/Ids.ts"
 import type { DocumentId, Fact, FactKey, FactSource } from "#schema/Memory.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { agentTable, asAgent } from "./agentTables.ts"
@@ -20,8 +20,8 @@ export interface NewFact {
   readonly text: string
   readonly untrusted: boolean
   readonly source: FactSource
-  /** A call that was written before writes nothing. */
-  readonly call_id?: CallId
+  /** Names the call among all of the agent's: one that was written before writes nothing. */
+  readonly call_id?: string
 }
 
 /** The state after a write, and the fact that the new one replaced. */
@@ -113,7 +113,7 @@ const inForce = (agent_id: AgentId, { key, text }: NewFact) =>
     ([fact]) => fact
   )
 
-const writtenBy = (agent_id: AgentId, call_id: CallId | undefined) =>
+const writtenBy = (agent_id: AgentId, call_id: string | undefined) =>
   call_id === undefined
     ? Effect.undefined
     : Effect.map(

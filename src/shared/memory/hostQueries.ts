@@ -1,7 +1,7 @@
 /** The inputs of the host tools of long-term memory, as an agent sends them and choird decodes them. */
 import { Schema } from "effect"
 import { AgentId, CallId, LaneId, Rev, SessionId } from "#schema/Ids.ts"
-import { FactKey, FactText, MEMORY_HITS_MAX, MEMORY_QUERY_CHARS_MAX, MemoryHit } from "#schema/Memory.ts"
+import { DocumentId, FactKey, FactText, MEMORY_HITS_MAX, MEMORY_QUERY_CHARS_MAX, MemoryHit } from "#schema/Memory.ts"
 
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MEMORY_HITS_MAX }))
 const Query = Schema.String.check(Schema.isNonEmpty(), Schema.isMaxLength(MEMORY_QUERY_CHARS_MAX))
@@ -44,14 +44,11 @@ export const UpsertInput = Schema.Struct({
   untrusted: Schema.Boolean,
   /** The output that proposed the call. */
   rev: Rev,
-  lane: LaneId
+  lane: LaneId,
+  call_id: CallId
 })
 export type UpsertInput = typeof UpsertInput.Type
 
 /** choir.memory.delete: ends the fact of a key, or of an id. */
-export const DeleteInput = Schema.Struct({
-  key: Schema.optionalKey(FactKey),
-  id: Schema.optionalKey(Schema.String.check(Schema.isUUID())),
-  call_id: Schema.optionalKey(CallId)
-})
+export const DeleteInput = Schema.Union([Schema.Struct({ key: FactKey }), Schema.Struct({ id: DocumentId })])
 export type DeleteInput = typeof DeleteInput.Type

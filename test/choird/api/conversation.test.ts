@@ -59,7 +59,7 @@ const run = Effect.gen(function* () {
   })
   const services = yield* Layer.build(
     Layer.mergeAll(layerAgentRoutes, layerOperatorServer("0.1.0")).pipe(
-      Layer.provide(layerHostTools),
+      Layer.provide(layerHostTools(Effect.succeed([]))),
       Layer.provideMerge([layerAgentListeners, Models.layer]),
       Layer.provideMerge([
         platform,

@@ -30,7 +30,7 @@ describeEngines("Migrations", (it) => {
         "deleted_sessions",
         "embedding_costs",
         "embedding_serving",
-      "forgets",
+        "forgets",
         "inbox",
         "leases",
         "memory_jobs",

@@ -1,0 +1,111 @@
+/** The host tools of long-term memory: choird searches and writes for an agent, whose own memory is the only one that it may write. */
+import { Effect, Option, Schema } from "effect"
+import type { Config } from "#schema/Config.ts"
+import type { AgentId } from "#schema/Ids.ts"
+import { Fact, type FactSource, MemoryAnswer, type MemoryHit } from "#schema/Memory.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
+import { DeleteInput, RecallAnswer, RecallInput, SearchInput, UpsertInput } from "#src/shared/memory/hostQueries.ts"
+import { Knowledge } from "./Knowledge.ts"
+import { Recall } from "./Recall.ts"
+
+/** Characters of a hit that an agent is sent; drill-down reads the rest. */
+const HIT_CHARS_MAX = 2400
+/** A search by words and vectors takes milliseconds; the vector of the query may have to come from a provider. */
+const SEARCH_MS_MAX = 10_000
+/** Nobody waits longer for what only may be of use. */
+const RECALL_MS_MAX = 2500
+const WRITE_MS_MAX = 10_000
+
+const cut = (hit: MemoryHit): MemoryHit =>
+  hit.text.length <= HIT_CHARS_MAX ? hit : { ...hit, text: `${hit.text.slice(0, HIT_CHARS_MAX).toWellFormed()}…` }
+
+const success = (output: Schema.Json): HostOutcome => ({ status: "success", output })
+
+const encodeAnswer = Schema.encodeEffect(MemoryAnswer)
+const encodeRecall = Schema.encodeEffect(RecallAnswer)
+const encodeFact = Schema.encodeEffect(Fact)
+
+/** Why an agent may not read another one's memory, if it may not (D40). */
+const readProblem = ({ agents, memory }: Config, caller: AgentId, other: AgentId): string | undefined => {
+  const { cross_read } = memory
+  if (!Object.hasOwn(agents, other)) return `there is no agent ${other}`
+  if (cross_read === "all" || (cross_read !== "none" && cross_read.includes(other))) return undefined
+  return `${caller} may not read the memory of ${other}: memory.cross_read in config.json decides`
+}
+
+/** All of them. Repeated writes change nothing more: facts know the call that wrote them, and a fact ends once; so choird keeps no outcome of them. */
+export const memoryTools = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const knowledge = yield* Knowledge
+  const recall = yield* Recall
+
+  const search = makeHostTool({
+    name: "choir.memory.search",
+    effect: "none",
+    timeout_ms: SEARCH_MS_MAX,
+    input: SearchInput,
+    run: Effect.fn("memoryTools.search")(function* ({ agent, ...asked }, { agent_id }) {
+      const other = agent === undefined || agent === agent_id ? undefined : agent
+      const problem = other === undefined ? undefined : readProblem((yield* config.current).config, agent_id, other)
+      if (problem !== undefined) return failed("error", problem)
+      if (asked.mode === "session_detail" && asked.session_id === undefined)
+        return failed("error", "session_detail needs the session_id of a hit")
+      const { hits, ranked_by } = yield* recall.search({
+        ...asked,
+        agent: other ?? agent_id,
+        cross: other !== undefined
+      })
+      return success(yield* encodeAnswer({ hits: hits.map(cut), ranked_by }))
+    }, Effect.orDie)
+  })
+
+  const unasked = makeHostTool({
+    name: "choir.memory.recall",
+    effect: "none",
+    timeout_ms: RECALL_MS_MAX,
+    input: RecallInput,
+    run: Effect.fn("memoryTools.recall")(function* (input, { agent_id, session_id }) {
+      const answer = yield* recall.recall(agent_id, session_id, input)
+      // What came from outside is never shown without being asked for, whoever chose it.
+      const hits = answer.hits.filter(({ untrusted }) => untrusted !== true).map(cut)
+      return success(yield* encodeRecall({ ...answer, hits }))
+    }, Effect.orDie)
+  })
+
+  const upsert = makeHostTool({
+    name: "choir.memory.upsert",
+    effect: "none",
+    timeout_ms: WRITE_MS_MAX,
+    input: UpsertInput,
+    run: Effect.fn("memoryTools.upsert")(function* ({ call_id, key = null, lane, rev, text, untrusted }, caller) {
+      const { agent_id, session_id } = caller
+      const source: FactSource = { kind: "agent", session_id, rev, call_id, lane }
+      const written = yield* Effect.result(
+        knowledge.set(agent_id, { key, text, untrusted, source, call_id: idOf(session_id, call_id) })
+      )
+      if (written._tag === "Failure") {
+        const error = written.failure
+        return error._tag === "KnowledgeFull" ? failed("error", error.message) : yield* Effect.die(error)
+      }
+      const { change, fact } = written.success
+      return success({ change, document_id: fact.id })
+    }, Effect.orDie)
+  })
+
+  const remove = makeHostTool({
+    name: "choir.memory.delete",
+    effect: "none",
+    timeout_ms: WRITE_MS_MAX,
+    input: DeleteInput,
+    run: Effect.fn("memoryTools.delete")(function* (name, { agent_id }) {
+      const gone = Option.getOrUndefined(yield* knowledge.remove(agent_id, name))
+      return gone === undefined ? success({ deleted: null }) : success({ deleted: yield* encodeFact(gone) })
+    }, Effect.orDie)
+  })
+
+  return [search, unasked, upsert, remove]
+})
+
+/** A call's id is its session's. */
+const idOf = (session_id: string, call_id: string) => `${session_id} ${call_id}`
