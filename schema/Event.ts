@@ -8,6 +8,7 @@ import { Continuation } from "./Continuation.ts"
 import { CoreBudgets, CoreJobStart } from "./Core.ts"
 import { ApprovalId, CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
 import { Picture } from "./Picture.ts"
+import { DocumentId } from "./Memory.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
 
 /** The version of the events that an agent commits. The log may begin with older ones. */
@@ -82,6 +83,16 @@ export type ModelError = typeof ModelError.Type
 export const ModelToolCall = Schema.Struct({ call_id: CallId, name: Schema.String, input: Schema.Json })
 export type ModelToolCall = typeof ModelToolCall.Type
 
+/** What of long-term memory stood unasked in a prompt; `tokens` are those of its note. */
+const Recalled = Schema.Struct({
+  rows: Schema.Array(DocumentId),
+  tokens: Schema.Natural,
+  ranked_by: Schema.Literals(["hybrid", "words"]),
+  latency_ms: Schema.Natural,
+  cost_usd: Schema.optionalKey(Schema.Finite)
+})
+export type Recalled = typeof Recalled.Type
+
 /**
  * The parts of a prompt beside the lane's events: the newest revision that the prompt shows, its new notes, each under what it is about,
  * and, with the lane's first call, the environment that its system text ends with. Later prompts repeat all of it in its place.
@@ -89,7 +100,9 @@ export type ModelToolCall = typeof ModelToolCall.Type
 const Prompted = Schema.Struct({
   rev: Rev,
   notes: Schema.optionalKey(Schema.Array(Schema.Struct({ about: Schema.String, text: Schema.String }))),
-  environment: Schema.optionalKey(Schema.String)
+  environment: Schema.optionalKey(Schema.String),
+  /** The rows of long-term memory that a note of this call shows, and what finding them cost. */
+  recalled: Schema.optionalKey(Recalled)
 })
 export type Prompted = typeof Prompted.Type
 

@@ -133,6 +133,15 @@ export type Command =
   /** Answers the open turn, or reports on the oldest stopped job. */
   | { readonly type: "Answer"; readonly text: string; readonly failed?: "again" | "final" }
   | { readonly type: "Notice"; readonly text: string }
+  /** choird has written long-term memory for a call. */
+  | {
+      readonly type: "MemoryWrite"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly action: "insert" | "update" | "delete"
+      readonly document_id: string
+      readonly key?: string
+    }
   /** Tells the user what a job that runs is at. */
   | { readonly type: "TellJob"; readonly job_name: JobName; readonly job_id: CallId }
   /** Ends the session at one of its limits; the text says how to continue. */

@@ -6,6 +6,7 @@ import { Result } from "effect"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { coreLane, EDGE, SignalId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { endOfCall, grant, output, request } from "./decideCalls.ts"
 import { cancelCore, factsOf, injectCore, resumeCore, signalCancel, spawn, stopCore, tellJob } from "./decideCores.ts"
@@ -170,6 +171,12 @@ export const decide = (state: SessionState, command: Command, situation: Situati
       return tellJob(state, command, situation)
     case "Notice":
       return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text: command.text } })
+    case "MemoryWrite": {
+      const { type: _, lane, ...write } = command
+      return laneOf(state, lane) === undefined
+        ? reject("the job does not run any more")
+        : accept({ event_type: "MemoryWriteCommitted", lane, payload: { store: "knowledge", ...write } })
+    }
     case "End":
       return end(state, command)
   }

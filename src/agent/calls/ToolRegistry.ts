@@ -7,7 +7,8 @@ import { jobOf, type LaneId } from "#schema/Ids.ts"
 import { toWireName } from "#schema/Tool.ts"
 import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
@@ -24,6 +25,7 @@ import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
 import { makeAskHost } from "#src/agent/tools/hostTool.ts"
+import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
 import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
@@ -62,6 +64,8 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const compactor = yield* Compactor
   const settings = yield* AgentSettings
   const skills = yield* SkillRegistry
+  const ask = yield* makeAskHost
+  const memory = { ask, state: arbiter.state, commit: (command: Command) => commitIfDue(arbiter, command) }
   const builtIn: ReadonlyArray<AnyTool> = [
     yield* fsRead,
     yield* fsWrite,
@@ -73,7 +77,9 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     coreInject,
     coreCancel,
     coreList(arbiter.state),
-    memoryQuery(yield* EventLog, arbiter.state, yield* makeAskHost, (name) => isMasked(name)),
+    memoryQuery(yield* EventLog, arbiter.state, ask, (name) => isMasked(name)),
+    memoryUpsert(memory),
+    memoryDelete(memory),
     coreReport,
     memoryCompact(compactor.request),
     memoryDelta,

@@ -18,6 +18,7 @@ import { TURN_STOPPED } from "#src/agent/arbiter/decideStop.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { cutCalls, edgeWords } from "#src/agent/arbiter/finalWords.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
+import { Recollection } from "#src/agent/memory/Recollection.ts"
 import { makeLanePrompts } from "./LanePrompts.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
@@ -184,8 +185,10 @@ const makeQuestions = Effect.gen(function* () {
   const calls = yield* ModelCalls
   const compactor = yield* Compactor
   const prompts = yield* makeLanePrompts
+  const recollection = yield* Recollection
 
   return Effect.fnUntraced(function* (purpose: "turn" | "report", correction?: string) {
+    yield* recollection.prepare
     if (arbiter.state().edge.skill !== undefined) yield* commitIfDue(arbiter, { type: "FailSkill", lane: EDGE })
     const { model, prompt, tools } = yield* prompts.edge
     const asked = () => {

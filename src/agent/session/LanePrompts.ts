@@ -12,6 +12,7 @@ import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import type { LaneView } from "#src/agent/memory/Compactor.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
 import { presentModel } from "#src/agent/model/ModelCalls.ts"
+import { Recollection } from "#src/agent/memory/Recollection.ts"
 import { Environment } from "#src/agent/model/prompt/Environment.ts"
 import { corePrompt, edgePrompt, type Prompt } from "#src/agent/model/prompt/Prompt.ts"
 
@@ -25,6 +26,7 @@ export interface LaneCall {
 export const makeLanePrompts = Effect.gen(function* () {
   const arbiter = yield* Arbiter
   const environment = yield* Environment
+  const recollection = yield* Recollection
   const log = yield* EventLog
   const registry = yield* ToolRegistry
   const settings = yield* AgentSettings
@@ -47,7 +49,7 @@ export const makeLanePrompts = Effect.gen(function* () {
     return Effect.map(sourcesFor(EDGE, llm), (sources) => ({
       model: llm,
       tools: registry.offered(EDGE),
-      prompt: (correction) => edgePrompt(arbiter.state(), sources, correction)
+      prompt: (correction) => edgePrompt(arbiter.state(), { ...sources, recollected: recollection.found() }, correction)
     }))
   })
 

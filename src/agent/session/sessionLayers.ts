@@ -5,6 +5,7 @@ import type { SecretName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, Unfit } from "#src/agent/arbiter/Arbiter.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
+import { Recollection } from "#src/agent/memory/Recollection.ts"
 import { Confirmations } from "#src/agent/calls/Confirmations.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { LockManager } from "#src/agent/calls/LockManager.ts"
@@ -100,7 +101,12 @@ export const layerRecovered = <E, R>(
 export const layerModels = <A, E, R>(guards: Layer.Layer<A, E, R>) =>
   Compactor.layer.pipe(
     Layer.provideMerge(
-      Layer.mergeAll(Confirmations.layer, Layer.provide(ModelCalls.layer, Drafts.layer), TurnStops.layer)
+      Layer.mergeAll(
+        Confirmations.layer,
+        Layer.provide(ModelCalls.layer, Drafts.layer),
+        Recollection.layer,
+        TurnStops.layer
+      )
     ),
     Layer.provideMerge(guards)
   )

@@ -8,6 +8,7 @@ import type { LaneId } from "#schema/Ids.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import {
+  LOG_SEARCH_HITS_MAX,
   LogAnswer,
   type LogHit,
   LogQuery,
@@ -23,7 +24,8 @@ import { deltaView } from "#src/agent/memory/compaction.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
 import type { AskHost } from "./hostTool.ts"
-import { decodeInput, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
+import { LONG_TERM_TIMEOUT_MS, searchInput, searchLongTerm } from "./longTermMemory.ts"
+import { decodeInput, invalidInput, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import { CONTROL_TIMEOUT_MS } from "./coreTools.ts"
 
 /** Canonical bytes of events that an agent looks through before it lets its other lanes run; a few milliseconds of work. */
@@ -55,13 +57,54 @@ interface Found {
   readonly problem?: string
 }
 
+const LONG_TERM = ["hybrid", "semantic", "text", "session_detail"] as const
+
+/** The stores have one tool, so that no prompt describes three. The descriptions are for models. */
+const MemoryQuery = Schema.Struct({
+  query: LogQuery.fields.query.annotate({ description: "Words or a question; for mode hash 8 or more hex digits" }),
+  store: Schema.optionalKey(
+    Schema.Literals(["working", "session", "knowledge"]).annotate({
+      description: "working: this session's log. session: what earlier sessions said. knowledge: facts. Default working"
+    })
+  ),
+  mode: Schema.optionalKey(
+    Schema.Literals(["keyword", "hash", ...LONG_TERM]).annotate({
+      description:
+        "working: keyword (every word; default) or hash (more of an event). Others: hybrid (default), semantic, text; session_detail: one session in full"
+    })
+  ),
+  session_id: Schema.optionalKey(Schema.String.annotate({ description: "Only this session" })),
+  agent: Schema.optionalKey(Schema.String.annotate({ description: "Another agent's memory" })),
+  limit: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LOG_SEARCH_HITS_MAX })).annotate({
+      description: "The most hits"
+    })
+  ),
+  before_rev: LogQuery.fields.before_rev
+})
+type MemoryQuery = typeof MemoryQuery.Type
+
+const isLongTerm = (mode: MemoryQuery["mode"]): mode is (typeof LONG_TERM)[number] =>
+  LONG_TERM.some((each) => each === mode)
+
 const MEMORY_QUERY = llmView(
   "choir.memory.query",
-  "Search all of this session, also what left your context, the newest first. By hash you get more of an event.",
-  LogQuery.mapFields(({ before_rev, limit, mode, query }) => ({ mode, query, limit, before_rev }), {
-    unsafePreserveChecks: true
-  })
+  "Search your memory: this session, also what left your context; earlier sessions; facts.",
+  MemoryQuery
 )
+
+/** A query beyond this session's log, or what is wrong with it. */
+const longTermOf = ({ agent, limit, mode, query, session_id, store }: MemoryQuery) => {
+  if (store === undefined || store === "working")
+    return isLongTerm(mode) || session_id !== undefined || agent !== undefined
+      ? invalidInput(
+          "modes hybrid, semantic, text and session_detail, session_id and agent need store session or knowledge"
+        )
+      : undefined
+  if (mode !== undefined && !isLongTerm(mode))
+    return invalidInput(`store ${store} has the modes ${LONG_TERM.join(", ")}; keyword and hash are of store working`)
+  return searchInput({ store, mode: mode ?? "hybrid", query, limit, session_id, agent })
+}
 
 /** The tool whose result an event is, as the output named it that proposed the call. */
 const toolOf = (log: EventLog["Service"], event: ChoirEvent): string | undefined => {
@@ -157,6 +200,7 @@ export const memoryQuery = (
   isMasked: Sources["isMasked"]
 ): Tool => {
   const sources: Sources = { log, ask, isMasked }
+  const decodeAll = decodeInput(MemoryQuery)
   const decode = decodeInput(LogQuery)
 
   const run = Effect.fnUntraced(function* (query: LogQuery, context: ToolContext) {
@@ -177,7 +221,22 @@ export const memoryQuery = (
     lanes: "both",
     readOnly: true,
     prepare: Effect.fn("memoryQuery.prepare")(function* (raw) {
-      const query = yield* decode(raw)
+      const asked = yield* decodeAll(raw)
+      const search = longTermOf(asked)
+      if (search !== undefined && "_tag" in search) return yield* Effect.fail(search)
+      if (search !== undefined)
+        return {
+          locks: [],
+          timeout_ms: LONG_TERM_TIMEOUT_MS,
+          run: (context) => searchLongTerm(ask, search, context)
+        }
+      const { before_rev, limit, mode = "keyword", query: words } = asked
+      const query = yield* decode({
+        mode,
+        query: words,
+        ...(limit === undefined ? {} : { limit }),
+        ...(before_rev === undefined ? {} : { before_rev })
+      })
       return { locks: [], timeout_ms: CONTROL_TIMEOUT_MS, run: (context) => run(query, context) }
     })
   }

@@ -12,6 +12,8 @@ export const BUILT_IN_TOOLS: ReadonlyArray<string> = [
   "choir.core.list",
   "choir.core.report",
   "choir.memory.query",
+  "choir.memory.upsert",
+  "choir.memory.delete",
   "choir.memory.compact",
   "choir.memory.delta",
   "choir.propose.tool",

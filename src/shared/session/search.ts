@@ -9,7 +9,7 @@ import { coreOf } from "./lanes.ts"
 import type { SessionState } from "./State.ts"
 
 /** Hits of one search of a session's log, and how many a model gets that does not say. */
-const LOG_SEARCH_HITS_MAX = 50
+export const LOG_SEARCH_HITS_MAX = 50
 export const LOG_SEARCH_HITS = 10
 /** Characters of a search of a session's log, and words in it. */
 const LOG_SEARCH_QUERY_CHARS_MAX = 500

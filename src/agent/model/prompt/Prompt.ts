@@ -3,7 +3,7 @@
  * and never changes within a session; then what a lane was given at its start or remembers; then its transcript, which only grows. Notes that
  * are due stand at the end, and the output of the call keeps them in their place.
  */
-import type { EventOf, Prompted } from "#schema/Event.ts"
+import type { EventOf, Prompted, Recalled } from "#schema/Event.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import type { Identity } from "#src/agent/image/ImageTexts.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
@@ -25,6 +25,8 @@ export interface Sources {
   readonly skills: SkillBook
   /** The environment at the moment. */
   readonly environment: string
+  /** What long-term memory knows of the open turn. */
+  readonly recollected?: { readonly rev: number; readonly text: string; readonly recalled: Recalled } | undefined
 }
 
 /** The messages of a call, and what its output has to keep of them. */
@@ -99,10 +101,14 @@ interface Parts {
   readonly transcript: Transcript
   readonly notes: ReadonlyArray<Note>
   readonly rev: number
+  readonly recollected?: Sources["recollected"]
 }
 
+const memoryNotes = (recollected: Parts["recollected"]): ReadonlyArray<Note> =>
+  recollected === undefined ? [] : [{ about: `memory ${recollected.rev}`, text: recollected.text }]
+
 const assembled = (
-  { given, lane, notes, rev, system, transcript }: Parts,
+  { given, lane, notes, recollected, rev, system, transcript }: Parts,
   present: string,
   correction?: string
 ): Prompt => {
@@ -110,25 +116,36 @@ const assembled = (
   const environment = isFirst ? present : lane.environment
   const isTold = present === environment && !transcript.told.has("environment")
   const due = [
-    ...dueOf([...(isTold ? [] : [environmentNote(present)]), ...notes], transcript),
+    ...dueOf([...(isTold ? [] : [environmentNote(present)]), ...memoryNotes(recollected), ...notes], transcript),
     ...correctionOf(correction)
   ]
   const fixed = [system(environment), ...given, ...remembered(lane.summary)]
   return {
     messages: [...fixed, ...withNotes(transcript.messages, transcript.endsAsked, due)],
     prefix: [...fixed, ...transcript.messages],
-    prompted: { rev, ...(due.length === 0 ? {} : { notes: due }), ...(isFirst ? { environment: present } : {}) }
+    prompted: {
+      rev,
+      ...(due.length === 0 ? {} : { notes: due }),
+      ...(isFirst ? { environment: present } : {}),
+      ...(recollected !== undefined && due.some(({ about }) => about.startsWith("memory "))
+        ? { recalled: recollected.recalled }
+        : {})
+    }
   }
 }
 
 /** Edge's next call, or `undefined` when nothing is to be answered. `correction` tells what was wrong with its last words. */
 export const edgePrompt = (state: SessionState, sources: Sources, correction?: string): Prompt => {
-  const { find, identity, isMasked, skills } = sources
+  const { find, identity, isMasked, recollected, skills } = sources
   const { edge, rev } = state
   const transcript = transcriptOf("edge", edge.window, find, isMasked)
   const notes = edgeNotes(state, skills, find, transcript)
   const system = (environment: string) => edgeSystem(identity, skills, environment)
-  return assembled({ lane: edge, system, given: [], transcript, notes, rev }, sources.environment, correction)
+  return assembled(
+    { lane: edge, system, given: [], transcript, notes, rev, recollected },
+    sources.environment,
+    correction
+  )
 }
 
 const briefing = ({ payload }: EventOf<"CoreStarted">): string => {

@@ -1,0 +1,114 @@
+/**
+ * What long-term memory knows of a user's message: asked of choird once, before the first call of a turn. Memory never holds a person up: what
+ * does not come in time is left out.
+ */
+import { Context, Effect, Layer, Schema } from "effect"
+import type { Recalled } from "#schema/Event.ts"
+import { CallId, Rev } from "#schema/Ids.ts"
+import { ToolName } from "#schema/Tool.ts"
+import { RecallAnswer, type RecallInput } from "#src/shared/memory/hostQueries.ts"
+import { estimateTokens } from "#src/shared/model/usage.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { recalledNote } from "#src/agent/model/prompt/recalledNote.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+
+/** How long a turn waits for its memory. */
+export const RECALL_MS_MAX = 1000
+/** How long nothing is asked after choird did not answer. */
+const QUIET_MS = 30_000
+/** Characters of a message that memory is searched for. */
+const MESSAGE_CHARS_MAX = 4000
+
+const TOOL = ToolName.make("choir.memory.recall")
+
+/** What a turn's prompts tell of memory. */
+export interface Recollected {
+  /** The user's message. */
+  readonly rev: number
+  readonly text: string
+  readonly recalled: Recalled
+}
+
+export class Recollection extends Context.Service<
+  Recollection,
+  {
+    /** Asks for the open turn, once. */
+    readonly prepare: Effect.Effect<void>
+    /** What was found for the open turn. */
+    readonly found: () => Recollected | undefined
+  }
+>()("choir/agent/memory/Recollection") {
+  static readonly layer = Layer.effect(
+    Recollection,
+    Effect.suspend(() => make)
+  )
+}
+
+const decode = Schema.decodeUnknownEffect(RecallAnswer)
+
+const make = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const plane = yield* ControlPlane
+  const settings = yield* AgentSettings
+  let asked_rev = 0
+  let found: Recollected | undefined
+  /** Until when nothing is asked; for good where choird has no such tool. */
+  let quiet_until = 0
+
+  /** The turn to ask for: a message of the user that no call was made for yet. */
+  const due = () => {
+    const { edge } = arbiter.state()
+    if (edge.turn?.kind !== "turn" || edge.step > 0 || edge.turn.rev === asked_rev) return undefined
+    const event = log.find(edge.turn.rev)
+    return event?.event_type === "UserMsg" && event.payload.text.trim() !== ""
+      ? { rev: edge.turn.rev, text: event.payload.text, shown_from: edge.window[0] ?? edge.turn.rev }
+      : undefined
+  }
+
+  const ask = Effect.fnUntraced(function* (rev: number, input: RecallInput) {
+    const started = yield* monotonicMs
+    const call = { tool_name: TOOL, call_id: CallId.make(`recall-${rev}`), input, timeout_ms: RECALL_MS_MAX }
+    const { output, status } = yield* plane.execute(call)
+    if (status !== "success") return
+    const { cost_usd, hits, ranked_by } = yield* decode(output)
+    const note = recalledNote(hits)
+    if (note === undefined) return
+    const recalled: Recalled = {
+      rows: note.rows.map(({ id }) => id),
+      tokens: estimateTokens(note.text.length),
+      ranked_by,
+      latency_ms: Math.max(0, Math.round((yield* monotonicMs) - started)),
+      ...(cost_usd === 0 ? {} : { cost_usd })
+    }
+    found = { rev, text: note.text, recalled }
+  })
+
+  /** Without memory the turn goes on all the same. */
+  const leftOut = Effect.fnUntraced(function* (error: {
+    readonly _tag: string
+    readonly type?: string
+    readonly message: string
+  }) {
+    quiet_until = error.type === "NOT_AVAILABLE" ? Infinity : (yield* monotonicMs) + QUIET_MS
+    yield* Effect.logDebug(`memory was not asked: ${error.message}`)
+  })
+
+  return Recollection.of({
+    found: () => (found !== undefined && arbiter.state().edge.turn?.rev === found.rev ? found : undefined),
+    prepare: Effect.gen(function* () {
+      const turn = due()
+      const { recall_tokens_max: tokens_max } = settings.current().config.memory
+      if (turn === undefined || tokens_max === 0 || (yield* monotonicMs) < quiet_until) return
+      asked_rev = turn.rev
+      const text = turn.text.slice(0, MESSAGE_CHARS_MAX).toWellFormed()
+      yield* ask(turn.rev, { text, tokens_max, shown_from: Rev.make(turn.shown_from) }).pipe(
+        Effect.timeoutOption(RECALL_MS_MAX),
+        Effect.catch(leftOut)
+      )
+    })
+  })
+})

@@ -1,0 +1,215 @@
+/** The tools of long-term memory, which choird keeps: what sessions said, and facts. */
+import { Effect, Schema } from "effect"
+import { AgentId, CallId, type LaneId, Rev, SessionId } from "#schema/Ids.ts"
+import { DocumentId, FactKey, FactText, MEMORY_HITS, MEMORY_HITS_MAX, MemoryAnswer } from "#schema/Memory.ts"
+import { type SearchInput, type UpsertInput } from "#src/shared/memory/hostQueries.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
+import { outputRevOf } from "#src/shared/session/search.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import type { AskHost } from "./hostTool.ts"
+import { ToolName } from "#schema/Tool.ts"
+import { decodeInput, invalidInput, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
+
+/** One request to choird, which may have to ask a provider for the vector of a query. */
+const MEMORY_MS_MAX = 12_000
+/** Beyond choird's own limit, so that its words reach the model. */
+const GRACE_MS = 1000
+/** A call of choir.memory.query beyond this session's log. */
+export const LONG_TERM_TIMEOUT_MS = MEMORY_MS_MAX + GRACE_MS
+
+/** The input of choir.memory.query beside store `working`. */
+export interface LongTermQuery {
+  readonly store: "session" | "knowledge"
+  readonly mode: SearchInput["mode"]
+  readonly query: string
+  readonly limit?: number | undefined
+  readonly session_id?: string | undefined
+  readonly agent?: string | undefined
+}
+
+const decodeSession = Schema.decodeUnknownOption(SessionId)
+const decodeAgent = Schema.decodeUnknownOption(AgentId)
+const decodeAnswer = Schema.decodeUnknownEffect(MemoryAnswer)
+
+/** The request to choird, or what is wrong with the query in words for the model. */
+export const searchInput = (query: LongTermQuery) => {
+  const { agent, limit = MEMORY_HITS, mode, session_id, store } = query
+  const session = decodeSession(session_id)
+  const other = decodeAgent(agent)
+  if (session_id !== undefined && session._tag === "None") return invalidInput("session_id is that of a hit")
+  if (agent !== undefined && other._tag === "None") return invalidInput("agent is the id of another agent")
+  if (mode === "session_detail" && (store !== "session" || session._tag === "None"))
+    return invalidInput("mode session_detail is for store session and needs the session_id of a hit")
+  const input: SearchInput = {
+    store,
+    mode,
+    query: query.query,
+    limit: Math.min(limit, MEMORY_HITS_MAX),
+    ...(session._tag === "Some" ? { session_id: session.value } : {}),
+    ...(other._tag === "Some" ? { agent: other.value } : {})
+  }
+  return input
+}
+
+const counted = (count: number) => (count === 1 ? "1 hit" : `${count} hits`)
+
+/** Asks choird. Hits from outside, and another agent's, taint the lane (D31, D40). */
+export const searchLongTerm = (
+  ask: AskHost,
+  input: SearchInput,
+  { call_id, lane }: ToolContext
+): Effect.Effect<ToolOutcome> =>
+  Effect.gen(function* () {
+    const call = { tool_name: SEARCH, call_id, input, timeout_ms: MEMORY_MS_MAX }
+    const { output, status } = yield* ask(lane, call)
+    if (status !== "success") return refusal({ message: problemOf(output) ?? `choird ended the search with ${status}` })
+    const { hits, ranked_by } = yield* Effect.orDie(decodeAnswer(output))
+    const isUntrusted = hits.some(({ untrusted }) => untrusted === true)
+    const outcome: ToolOutcome = {
+      status: "success",
+      summary: hits.length === 0 ? "nothing found" : counted(hits.length),
+      output: { hits: hits.map((hit) => ({ ...hit })), ranked_by },
+      ...(isUntrusted ? { untrusted: true } : {})
+    }
+    return outcome
+  }).pipe(Effect.catch((error) => Effect.succeed(refusal({ message: error.message }))))
+
+const SEARCH = ToolName.make("choir.memory.search")
+
+const problemOf = (output: Schema.Json): string | undefined => {
+  const error = typeof output === "object" && output !== null && "error" in output ? output["error"] : undefined
+  return typeof error === "string" ? error : undefined
+}
+
+const Upsert = Schema.Struct({
+  text: FactText.annotate({ description: "The fact, in one sentence that stands for itself" }),
+  key: Schema.optionalKey(
+    FactKey.annotate({ description: "Such as user.preference.theme: the new text replaces the old one of this key" })
+  )
+})
+
+const Delete = Schema.Struct({
+  key: Schema.optionalKey(FactKey.annotate({ description: "The key of the fact" })),
+  id: Schema.optionalKey(DocumentId.annotate({ description: "The id of a hit, for a fact without a key" }))
+})
+
+const Written = Schema.Struct({ change: Schema.Literals(["inserted", "updated", "same"]), document_id: DocumentId })
+const decodeWritten = Schema.decodeUnknownEffect(Written)
+const Deleted = Schema.Struct({ deleted: Schema.NullOr(Schema.Struct({ id: DocumentId, text: Schema.String })) })
+const decodeDeleted = Schema.decodeUnknownEffect(Deleted)
+
+type Write = Extract<Command, { readonly type: "MemoryWrite" }>
+
+/** The parts of the session that writing needs. `commit` records what choird has written. */
+interface Sources {
+  readonly state: () => SessionState
+  readonly ask: AskHost
+  readonly commit: (command: Write) => Effect.Effect<unknown>
+}
+
+/** Anything but a success, in words. */
+const asked = (ask: AskHost, lane: LaneId, tool_name: ToolName, call_id: CallId, input: Schema.Json) =>
+  Effect.gen(function* () {
+    const call = { tool_name, call_id, input, timeout_ms: MEMORY_MS_MAX }
+    const { output, status } = yield* Effect.mapError(ask(lane, call), ({ message }) => message)
+    return status === "success" ? output : yield* Effect.fail(problemOf(output) ?? `choird ended with ${status}`)
+  })
+
+/** choir.memory.upsert: a fact that is kept beyond the session. A tainted lane's is labelled as a claim from outside. */
+export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
+  const decode = decodeInput(Upsert)
+  const name = ToolName.make("choir.memory.upsert")
+  const run = Effect.fnUntraced(function* (input: typeof Upsert.Type, { call_id, lane }: ToolContext) {
+    const fact: UpsertInput = {
+      ...input,
+      untrusted: laneOf(state(), lane)?.tainted !== false,
+      rev: Rev.make(outputRevOf(call_id) ?? 0),
+      lane,
+      call_id
+    }
+    const output = yield* asked(ask, lane, name, call_id, fact)
+    const { change, document_id } = yield* Effect.orDie(decodeWritten(output))
+    const key = input.key === undefined ? {} : { key: input.key }
+    if (change !== "same")
+      yield* commit({
+        type: "MemoryWrite",
+        lane,
+        call_id,
+        action: change === "inserted" ? "insert" : "update",
+        document_id,
+        ...key
+      })
+    const outcome: ToolOutcome = {
+      status: "success",
+      summary:
+        change === "same"
+          ? "known already"
+          : change === "updated"
+            ? "remembered, in place of the old value"
+            : "remembered",
+      output: { id: document_id, change }
+    }
+    return outcome
+  })
+  return {
+    llm: llmView(name, "Remember a fact in all later sessions: a preference, a decision, a name, a date.", Upsert),
+    effect: "external",
+    lanes: "both",
+    readOnly: false,
+    prepare: Effect.fn("memoryUpsert.prepare")(function* (raw) {
+      const input = yield* decode(raw)
+      return {
+        locks: [],
+        timeout_ms: LONG_TERM_TIMEOUT_MS,
+        run: (context) => Effect.catch(run(input, context), (message) => Effect.succeed(refusal({ message })))
+      }
+    })
+  }
+}
+
+const STILL =
+  "deleted from your facts; the conversation in which it was told stays, and the user can send /forget to remove it"
+
+/** choir.memory.delete: ends a fact. What was said of it stays in the log. */
+export const memoryDelete = ({ ask, commit }: Sources): Tool => {
+  const decode = decodeInput(Delete)
+  const name = ToolName.make("choir.memory.delete")
+  const run = Effect.fnUntraced(function* (
+    input: Schema.Json,
+    key: FactKey | undefined,
+    { call_id, lane }: ToolContext
+  ) {
+    const output = yield* asked(ask, lane, name, call_id, input)
+    const { deleted } = yield* Effect.orDie(decodeDeleted(output))
+    if (deleted === null)
+      return refusal({ message: "there is no such fact; choir-memory-query finds facts with store knowledge" })
+    yield* commit({
+      type: "MemoryWrite",
+      lane,
+      call_id,
+      action: "delete",
+      document_id: deleted.id,
+      ...(key === undefined ? {} : { key })
+    })
+    const outcome: ToolOutcome = { status: "success", summary: STILL, output: { id: deleted.id } }
+    return outcome
+  })
+  return {
+    llm: llmView(name, "Delete a remembered fact, by its key or id.", Delete),
+    effect: "external",
+    lanes: "both",
+    readOnly: false,
+    prepare: Effect.fn("memoryDelete.prepare")(function* (raw) {
+      const { id, key } = yield* decode(raw)
+      if ((id === undefined) === (key === undefined)) return yield* Effect.fail(invalidInput("give either key or id"))
+      const input: Schema.Json = key === undefined ? { id: id ?? "" } : { key }
+      return {
+        locks: [],
+        timeout_ms: LONG_TERM_TIMEOUT_MS,
+        run: (context) => Effect.catch(run(input, key, context), (message) => Effect.succeed(refusal({ message })))
+      }
+    })
+  }
+}
