@@ -2,7 +2,7 @@
  * What long-term memory knows of a user's message: asked of choird once, before the first call of a turn. Memory never holds a person up: what
  * does not come in time is left out.
  */
-import { Context, Effect, Layer, Schema } from "effect"
+import { Cause, Context, Effect, Layer, Schema } from "effect"
 import type { Recalled } from "#schema/Event.ts"
 import { CallId, Rev } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
@@ -12,6 +12,7 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { Denied } from "#src/agent/control/verbAnswer.ts"
 import { recalledNote } from "#src/agent/model/prompt/recalledNote.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 
@@ -87,14 +88,12 @@ const make = Effect.gen(function* () {
     found = { rev, text: note.text, recalled }
   })
 
-  /** Without memory the turn goes on all the same. */
-  const leftOut = Effect.fnUntraced(function* (error: {
-    readonly _tag: string
-    readonly type?: string
-    readonly message: string
-  }) {
-    quiet_until = error.type === "NOT_AVAILABLE" ? Infinity : (yield* monotonicMs) + QUIET_MS
-    yield* Effect.logDebug(`memory was not asked: ${error.message}`)
+  /** Without memory the turn goes on all the same, whatever broke. */
+  const leftOut = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+    const error = Cause.squash(cause)
+    const isMissing = error instanceof Denied && error.type === "NOT_AVAILABLE"
+    quiet_until = isMissing ? Infinity : (yield* monotonicMs) + QUIET_MS
+    yield* Effect.logDebug("memory was not asked", cause)
   })
 
   return Recollection.of({
@@ -107,7 +106,7 @@ const make = Effect.gen(function* () {
       const text = turn.text.slice(0, MESSAGE_CHARS_MAX).toWellFormed()
       yield* ask(turn.rev, { text, tokens_max, shown_from: Rev.make(turn.shown_from) }).pipe(
         Effect.timeoutOption(RECALL_MS_MAX),
-        Effect.catch(leftOut)
+        Effect.catchCause((cause) => (Cause.hasInterrupts(cause) ? Effect.interrupt : leftOut(cause)))
       )
     })
   })

@@ -235,7 +235,14 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
                 ? approve(wish)
                 : Effect.fail(new Unreachable({ verb: "REQUEST_APPROVAL", reason: "choird is away" }))
             }),
-          execute: () => Effect.die("this control plane has no host tools"),
+          execute: ({ tool_name }) =>
+            Effect.fail(
+              new Denied({
+                verb: "EXECUTE_HOST_TOOL",
+                type: "NOT_AVAILABLE",
+                reason: `there is no host tool ${tool_name}`
+              })
+            ),
           report: ({ draft }) => Effect.sync(() => void (draft === undefined || drafts.push(draft))),
           terminate: ({ final_rev, reason, summary }) =>
             Effect.suspend(() => {
