@@ -83,7 +83,7 @@ export type ModelError = typeof ModelError.Type
 export const ModelToolCall = Schema.Struct({ call_id: CallId, name: Schema.String, input: Schema.Json })
 export type ModelToolCall = typeof ModelToolCall.Type
 
-/** What of long-term memory stood unasked in a prompt; `tokens` are those of its note. */
+/** The long-term memory that stood unasked in a prompt; `tokens` are those of its note. */
 const Recalled = Schema.Struct({
   rows: Schema.Array(DocumentId),
   tokens: Schema.Natural,

@@ -293,7 +293,7 @@ export const qualitySet = (seed: number): QualitySet => {
   for (const { direct, other, told, values } of MATTERS)
     for (const [place, person] of PEOPLE.entries()) {
       const value = values[(place + seed) % values.length]!
-      const words = `${told.replace("P", person).replace("V", value)}`
+      const words = told.replace("P", person).replace("V", value)
       const answer = tell(words.charAt(0).toUpperCase() + words.slice(1), anywhen())
       const says = [value, person.split(" ").at(-1) ?? ""]
       if (random(2) === 0) questions.push({ kind: "fact", text: direct.replaceAll("P", person), answer, says })

@@ -1,6 +1,6 @@
 /**
- * What long-term memory knows of a user's message: asked of choird once, before the first call of a turn. Memory never holds a person up: what
- * does not come in time is left out.
+ * Long-term memory about a user's message: asked of choird once, before the first call of a turn. Memory never holds a person up: an answer
+ * that comes too late is left out.
  */
 import { Cause, Context, Effect, Layer, Schema } from "effect"
 import type { Recalled } from "#schema/Event.ts"
@@ -25,7 +25,7 @@ const MESSAGE_CHARS_MAX = 4000
 
 const TOOL = ToolName.make("choir.memory.recall")
 
-/** What a turn's prompts tell of memory. */
+/** The long-term memory in a turn's prompts. */
 export interface Recollected {
   /** The user's message. */
   readonly rev: number
@@ -38,7 +38,7 @@ export class Recollection extends Context.Service<
   {
     /** Asks for the open turn, once. */
     readonly prepare: Effect.Effect<void>
-    /** What was found for the open turn. */
+    /** The answer for the open turn. */
     readonly found: () => Recollected | undefined
   }
 >()("choir/agent/memory/Recollection") {
@@ -88,7 +88,7 @@ const make = Effect.gen(function* () {
     found = { rev, text: note.text, recalled }
   })
 
-  /** Without memory the turn goes on all the same, whatever broke. */
+  /** Without memory the turn runs all the same, after any failure. */
   const leftOut = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
     const error = Cause.squash(cause)
     const isMissing = error instanceof Denied && error.type === "NOT_AVAILABLE"

@@ -84,7 +84,7 @@ const problemOf = (output: Schema.Json): string | undefined => {
 }
 
 const Upsert = Schema.Struct({
-  text: FactText.annotate({ description: "The fact, in one sentence that stands for itself" }),
+  text: FactText.annotate({ description: "The fact, in one sentence that is clear on its own" }),
   key: Schema.optionalKey(
     FactKey.annotate({ description: "Such as user.preference.theme: the new text replaces the old one of this key" })
   )
@@ -169,8 +169,7 @@ export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
   }
 }
 
-const STILL =
-  "deleted from your facts; the conversation in which it was told stays, and the user can send /forget to remove it"
+const STILL = "deleted from your facts; the conversation it came from stays, and the user can send /forget to remove it"
 
 /** choir.memory.delete: ends a fact. What was said of it stays in the log. */
 export const memoryDelete = ({ ask, commit }: Sources): Tool => {

@@ -235,7 +235,8 @@ const exportedText = ({ facts, parts, path }: Exported): string =>
 const exportTo = Effect.fn("choirctl.exportMemory")(function* (id: AgentId, path: string) {
   if (existsSync(path)) return yield* failed("FILE_EXISTS", `${path} exists already`, "choose another file")
   const { descriptor, fresh } = yield* freshFile(path)
-  let exported: Exported = { path, facts: 0, parts: 0 }
+  let facts = 0
+  let parts = 0
   let after: string | null | undefined
   while (after !== null) {
     const query = after === undefined ? {} : { after }
@@ -245,10 +246,12 @@ const exportTo = Effect.fn("choirctl.exportMemory")(function* (id: AgentId, path
       ...page.parts.map((part) => ({ kind: "part", ...part }))
     ]
     yield* onFile(path, () => writeFileSync(descriptor, rows.map((row) => `${jsonText(row)}\n`).join("")))
-    exported = { ...exported, facts: exported.facts + page.facts.length, parts: exported.parts + page.parts.length }
+    facts += page.facts.length
+    parts += page.parts.length
     after = page.next
   }
   yield* putInPlace(path, fresh, descriptor)
+  const exported: Exported = { path, facts, parts }
   return exported
 }, Effect.scoped)
 

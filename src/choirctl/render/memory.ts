@@ -37,7 +37,7 @@ const short = (text: string) => {
 
 const count = (number: number, one: string, many = `${one}s`) => `${number} ${number === 1 ? one : many}`
 
-/** Who wrote a fact, and where. */
+/** The source of a fact: its writer and place. */
 const sourceText = ({ kind, rev, session_id, who }: FactSource): string => {
   if (kind === "operator") return "the operator"
   if (kind === "person") return safeLine(who ?? "a person")
@@ -120,7 +120,7 @@ export const writtenText = ({ change, fact }: FactWritten): string => {
 }
 
 export const deletedText = ({ id, key }: Fact): string =>
-  `${key ?? id} is deleted; its history and the conversation where it was told stay until you forget them`
+  `${key ?? id} is deleted; its history and the conversation it came from stay until you forget them`
 
 /** The reach of an order, in sentences for the person who confirms it. */
 export const planText = (agent_id: AgentId, { facts, sessions }: ForgetPlan): ReadonlyArray<string> => [

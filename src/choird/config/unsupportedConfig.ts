@@ -1,9 +1,5 @@
 /** Settings of config.json that this version does not support, as warnings for the operator. */
-import { Schema } from "effect"
-import { type Config, MemoryConfig } from "#schema/Config.ts"
-
-/** The defaults, which say nothing about what the operator wants. */
-const MEMORY = Schema.decodeSync(MemoryConfig)({})
+import type { Config } from "#schema/Config.ts"
 
 const filled = (table: Readonly<Record<string, unknown>>) => Object.keys(table).length > 0
 
@@ -14,11 +10,6 @@ export const unsupportedConfig = (config: Config): ReadonlyArray<string> => {
     [filled(config.tts) || filled(config.voice_profiles), "tts and voice_profiles: replies are text"],
     [filled(config.notion_integrations), "notion_integrations: there is no Notion tool"],
     [filled(config.email_accounts), "email_accounts: there is no e-mail tool"],
-    [
-      config.memory.mid_term_sessions !== MEMORY.mid_term_sessions,
-      "memory.mid_term_sessions: no earlier session is read"
-    ],
-    [config.memory.cross_read !== MEMORY.cross_read, "memory.cross_read: no agent reads another one's memory"],
     ...Object.entries(config.agents).flatMap(([id, { defaults }]) =>
       (["voice_profile", "notion", "email"] as const).map(
         (key) =>

@@ -1,4 +1,4 @@
-/** What a person asks a chat about its agent's memory: what it knows, where that is from, and what it is to forget. */
+/** The commands of a chat for its agent's memory: show it, say where it came from, forget parts of it. */
 import { Clock, Effect, Schema } from "effect"
 import { type Fact, FactKey, Forget, type ForgetPlan, type ForgetReceipt, type MemoryHit } from "#schema/Memory.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
@@ -114,10 +114,10 @@ export const makeChatMemory = Effect.gen(function* () {
   })
 
   return {
-    /** What the agent knows, or what it remembers of some words. */
+    /** The facts of the agent, or what it remembers of some words. */
     memory: (query: string | undefined, speaker: Speaker) =>
       query === undefined ? known(speaker) : found(query, speaker),
-    /** What an order to forget would remove, and with a yes its removal. */
+    /** Shows an order to forget, and carries it out at a yes. */
     forget: (text: string, speaker: Speaker) =>
       text.toLowerCase() === "yes" ? confirmed(speaker) : plan(text, speaker)
   }

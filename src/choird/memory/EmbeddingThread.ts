@@ -123,7 +123,7 @@ export class EmbeddingThread {
     this.#next()
   }
 
-  /** A new thread goes on with the text, once; it may have been the text, and others must not wait for it. */
+  /** A new thread tries the text again, once; it may have been the text, and others must not wait for it. */
   #crashed(problem: string) {
     const request = this.#current
     this.#current = undefined

@@ -29,7 +29,7 @@ export class ForgetTooMuch extends Schema.TaggedError<ForgetTooMuch>()("ForgetTo
 export class Forgetting extends Context.Service<
   Forgetting,
   {
-    /** What an order would reach, and nothing is changed. */
+    /** The reach of an order; changes nothing. */
     plan(agent_id: AgentId, forget: Forget): Effect.Effect<ForgetPlan, DatabaseAway>
     /**
      * Carries an order out, to the end even if nobody waits for it any longer. An agent whose session it reaches is stopped for a moment and
@@ -65,7 +65,7 @@ const fixedText = (session_id: SessionId, fixed: number) =>
   `${fixed} events of ${session_id} are of version 1 and stay whole: choirctl session delete ${session_id}`
 const BACKUPS = "backups and exports that were made before keep it, and so do files in the workspace"
 
-/** What a target reaches in each session of an agent. A session that was reached before counts, whatever its log still holds. */
+/** The reach of a target in each session of an agent. A session that was reached before counts, even if its log holds nothing of it any longer. */
 const reach = Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
   const chunked = (yield* hasMemory(agent_id)) ? yield* chunkedSessions(agent_id, new ForgetWords(target.phrases)) : []
   const named = new Set<string>([...chunked, ...target.sessions])
@@ -81,28 +81,26 @@ const reach = Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
   return reached.filter(({ events, session }) => events > 0 || named.has(session.session_id) || isInFile(session))
 })
 
-const make = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
+const planOf = Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
+  const reached = yield* reach(agent_id, target)
+  const facts = (yield* hasMemory(agent_id)) ? yield* factsOf(agent_id, target) : []
+  return {
+    facts: facts.map(({ id, key, text }) => ({ id: id as DocumentId, key: key as FactKey | null, text })),
+    sessions: reached.map(({ events, session: { active, archived, session_id } }): ForgetReach => ({
+      session_id,
+      events,
+      archived,
+      running: active
+    }))
+  } satisfies ForgetPlan
+})
+
+/** Carries out an order: stops the agent if it runs in a session that is reached, removes everything, and wakes it again. */
+const makeCarryOut = Effect.gen(function* () {
   const onDatabase = yield* useDatabase
-  const audit = yield* Audit
   const events = yield* EventStore
   const lifecycle = yield* Lifecycle
   const memory = yield* SessionMemory
-  const one = yield* Semaphore.make(1)
-
-  const planOf = Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
-    const reached = yield* reach(agent_id, target)
-    const facts = (yield* hasMemory(agent_id)) ? yield* factsOf(agent_id, target) : []
-    return {
-      facts: facts.map(({ id, key, text }) => ({ id: id as DocumentId, key: key as FactKey | null, text })),
-      sessions: reached.map(({ events, session: { active, archived, session_id } }): ForgetReach => ({
-        session_id,
-        events,
-        archived,
-        running: active
-      }))
-    } satisfies ForgetPlan
-  })
 
   /** One session: first the texts beside its log, which its events name, then the events. */
   const forgetIn = Effect.fnUntraced(function* (agent_id: AgentId, target: Target, session: SessionHead) {
@@ -114,7 +112,7 @@ const make = Effect.gen(function* () {
     return { reduced, texts, left: fixed === 0 ? [] : [fixedText(session_id, fixed)] }
   })
 
-  const carryOut = Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
+  return Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
     const reached = yield* onDatabase(reach(agent_id, target))
     const sessions = reached.map(({ session }) => session)
     const isPaused = sessions.some(({ active }) => active)
@@ -150,6 +148,14 @@ const make = Effect.gen(function* () {
       ]
     } satisfies ForgetReceipt
   })
+})
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* useDatabase
+  const audit = yield* Audit
+  const carryOut = yield* makeCarryOut
+  const one = yield* Semaphore.make(1)
 
   /** Carries out the order of a row and deletes it with its words. */
   const settle = Effect.fnUntraced(function* (order: Order) {

@@ -33,7 +33,7 @@ export class Recall extends Context.Service<
   {
     /** The best hits first. Where no vector comes in time, words alone rank, and the answer says so. */
     search(search: Search): Effect.Effect<MemoryAnswer, DatabaseAway>
-    /** What of facts and sessions may matter to a message. Nothing where nothing fits well enough, and nothing from outside. */
+    /** Facts and parts of sessions that may matter to a message. Empty when nothing fits well enough; nothing from outside. */
     recall(agent_id: AgentId, session_id: SessionId, input: RecallInput): Effect.Effect<RecallAnswer, DatabaseAway>
     /** A chunk, a summary or a fact by its id. */
     get(agent_id: AgentId, id: DocumentId): Effect.Effect<Option.Option<MemoryHit>, DatabaseAway>

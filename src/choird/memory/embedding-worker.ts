@@ -51,7 +51,7 @@ type Model = Awaited<ReturnType<typeof load>>
 const embed = async (model: Model, text: string): Promise<Float32Array> => {
   const windows = textWindows(text, (word) => model.tokenizer.encode(word).length)
   let sum: Float64Array | undefined
-  // One after the other: a batch is no faster, and takes a hundred megabytes more.
+  // One after the other: a batch would not be faster, and would take a hundred megabytes more.
   for (const window of windows) {
     const values = await model.embed(window.text)
     sum ??= new Float64Array(values.length)

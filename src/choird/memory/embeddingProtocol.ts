@@ -7,7 +7,7 @@ export interface EmbeddingOrder {
 
 export type EmbeddingReport =
   | { readonly _tag: "Vector"; readonly values: Float32Array }
-  /** The text cannot be embedded; the thread goes on. */
+  /** The text cannot be embedded; the thread continues. */
   | { readonly _tag: "Refused"; readonly problem: string }
   /** The model cannot be loaded; the thread ends. */
   | { readonly _tag: "Unusable"; readonly problem: string }

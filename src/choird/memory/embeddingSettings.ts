@@ -1,6 +1,6 @@
 /** The embedding model that config.json chooses, with the defaults of its provider. Pure. */
 import { Schema } from "effect"
-import { type Config, LOCAL_EMBEDDING } from "#schema/Config.ts"
+import type { Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { EMBEDDING_MODEL, knownEmbedding } from "#schema/knownEmbeddings.ts"
 import { LOCAL_MODEL } from "./localEmbedder.ts"
@@ -42,7 +42,3 @@ export const embeddingModel = ({ embedding, postgres }: Config): EmbeddingModel 
 /** The name that the vectors of a model have: another one for other vectors, wherever they are made. */
 export const modelName = (model: EmbeddingModel): string =>
   model.provider === "local" ? LOCAL_MODEL : `${model.provider}:${model.model}:${model.dimensions}`
-
-/** The dimensions of the vectors of a model. */
-export const modelDimensions = (model: EmbeddingModel): number =>
-  model.provider === "local" ? LOCAL_EMBEDDING.dimensions : model.dimensions

@@ -42,7 +42,7 @@ export type Outcome =
 const WORKED: Outcome = { _tag: "Worked" }
 const IDLE: Outcome = { _tag: "Idle" }
 
-/** What of an agent's documents was looked through for those that lack a vector of the model, since choird started. */
+/** How far an agent's documents were searched for missing vectors of the model, since choird started. */
 interface Looked {
   readonly after: Map<DocumentKind, string>
   /** Whether everything is as it should be: nothing to flip, nothing to remove. */

@@ -54,7 +54,7 @@ export interface FactValues {
 export const insertFact = Effect.fnUntraced(function* (agent_id: AgentId, values: FactValues) {
   const sql = yield* SqlClient.SqlClient
   const { call_id, key, source, text, untrusted } = values
-  const stored = storableJson(text) as string
+  const stored = storableJson(text)
   const [row] = yield* sql<FactRow>`INSERT INTO ${sql(agentTable(agent_id, "knowledge_documents"))}
     (key, text, text_hash, untrusted, source, call_id)
     VALUES (${key}, ${stored}, ${textHash(stored)}, ${untrusted}, ${canonicalJson(source)}::jsonb, ${call_id})

@@ -56,7 +56,7 @@ const namedFacts = Effect.fnUntraced(function* (agent_id: AgentId, { facts, phra
       WHERE id > ${after}::uuid AND ${mayHold(sql, text, words)} ORDER BY id LIMIT ${ROWS_MAX}`,
     NO_ID
   )
-  // Of a fact that is forgotten the turn goes too, in which others may have been told.
+  // The turn of a forgotten fact goes too, and other facts may come from the same turn.
   const whole = facts.length > 0 ? [] : spans
   const derived = yield* Effect.forEach(
     whole,

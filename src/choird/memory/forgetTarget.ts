@@ -60,7 +60,7 @@ const turnOf = Effect.fnUntraced(function* (session_id: SessionId, rev: Rev) {
   return { session_id, first_rev: Rev.make(first), last_rev: Rev.make(last), lane: EDGE } satisfies Span
 })
 
-/** The places where a fact was told: the turn of edge, and the call of a job that wrote it. */
+/** The places a fact came from: the turn of edge, and the call of a job that wrote it. */
 const originsOf = Effect.fnUntraced(function* (source: unknown) {
   const found = decodeSource(source)
   if (found._tag === "None" || found.value.session_id === undefined || found.value.rev === undefined) return []

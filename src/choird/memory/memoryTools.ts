@@ -67,7 +67,7 @@ export const memoryTools = Effect.gen(function* () {
     input: RecallInput,
     run: Effect.fn("memoryTools.recall")(function* (input, { agent_id, session_id }) {
       const answer = yield* recall.recall(agent_id, session_id, input)
-      // What came from outside is never shown without being asked for, whoever chose it.
+      // What came from outside is never shown unasked, even if a person chose it.
       const hits = answer.hits.filter(({ untrusted }) => untrusted !== true).map(cut)
       return success(yield* encodeRecall({ ...answer, hits }))
     }, Effect.orDie)

@@ -21,7 +21,7 @@ export interface Ranked {
   readonly score: number
 }
 
-/** What a query tells of a document's subject. */
+/** How a document's subject compares with the query's. */
 export interface About {
   /** The words of the query that it has; undefined where they are too few to tell anything. */
   readonly words: string | undefined

@@ -1,4 +1,4 @@
-/** What of the best documents is worth a place in a prompt that nobody asked for, and how much of each. Pure. */
+/** The choice of documents, and of an excerpt of each, for a prompt that did not ask for them. Pure. */
 import { estimateTokens } from "#src/shared/model/usage.ts"
 import type { FoundDocument, Term } from "./searchRows.ts"
 import { overlap, wordsIn } from "./ranking.ts"

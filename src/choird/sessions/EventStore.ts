@@ -97,7 +97,7 @@ export class EventStore extends Context.Service<
     ): Stream.Stream<LogLine, SessionUnknown | DatabaseAway>
     /**
      * Reduces events to what the fold needs, and lists them at the end of the log (D52). Those that were reduced before do not count, nor
-     * do those without free text. An agent whose session this is must be told to start again: its epoch is fenced.
+     * do those without free text. The epoch of an active session is fenced, so its agent must start again.
      */
     forget(
       session_id: SessionId,

@@ -18,7 +18,7 @@ import { insertEvents, lockSession, readNamed } from "./storedEvents.ts"
 /** Events that one listing names, so that it stays far below EVENT_BYTES_MAX and its transaction short. */
 export const FORGOTTEN_EVENTS_MAX = 250
 
-/** What became of events that were to be forgotten. */
+/** The result of forgetting events. */
 export interface ForgottenEvents {
   readonly reduced: number
   /** Events of version 1, whose payloads the chain itself covers. */

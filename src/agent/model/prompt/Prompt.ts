@@ -25,7 +25,7 @@ export interface Sources {
   readonly skills: SkillBook
   /** The environment at the moment. */
   readonly environment: string
-  /** What long-term memory knows of the open turn. */
+  /** The long-term memory about the open turn. */
   readonly recollected?: { readonly rev: number; readonly text: string; readonly recalled: Recalled } | undefined
 }
 

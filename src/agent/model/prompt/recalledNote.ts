@@ -1,4 +1,4 @@
-/** What long-term memory adds to a user's message, as a note. Pure. */
+/** The note that long-term memory adds to a user's message. Pure. */
 import type { MemoryHit } from "#schema/Memory.ts"
 
 /** Ahead of the rows: they are records, and the newest of two that differ holds. */
@@ -12,7 +12,7 @@ const placeOf = ({ first_rev, key, last_rev, session_id, source }: MemoryHit): s
 /** One line a row. The text is quoted as JSON, so that nothing in it looks like a row, a note or somebody's words. */
 const lineOf = (hit: MemoryHit): string => `- ${hit.said_at.slice(0, 10)} ${placeOf(hit)}: ${JSON.stringify(hit.text)}`
 
-/** Undefined where nothing is to be told. What came from outside is never told unasked. */
+/** Undefined when no hit remains. Text from outside is never shown unasked. */
 export const recalledNote = (
   hits: ReadonlyArray<MemoryHit>
 ): { readonly text: string; readonly rows: ReadonlyArray<MemoryHit> } | undefined => {
