@@ -59,7 +59,10 @@ const start = Effect.gen(function* () {
       ControlPlane.of({
         ...memory,
         approval: () => Effect.die("unused"),
-        execute: () => Effect.as(Effect.sleep(BROWSE_MS), { status: "success", output: { text: "a page" } }),
+        execute: (call) =>
+          call.tool_name === browsing.name
+            ? Effect.as(Effect.sleep(BROWSE_MS), { status: "success", output: { text: "a page" } })
+            : memory.execute(call),
         heartbeat: (request) =>
           Effect.andThen(
             Effect.map(Clock.currentTimeMillis, (now) => void beats.push(now)),

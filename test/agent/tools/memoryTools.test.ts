@@ -264,7 +264,7 @@ describe("choir.memory.query", () => {
       assert.deepStrictEqual(prepared.locks, [])
       for (const store of ["session", "knowledge"]) {
         const { problem } = yield* Effect.flip(tool.prepare({ store, mode: "keyword", query: "x" }))
-        assert.include(problem, "only the store working")
+        assert.include(problem, `store ${store} has the modes`)
       }
     })
   )

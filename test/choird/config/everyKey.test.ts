@@ -53,8 +53,6 @@ const IDLE: Readonly<Record<string, object>> = {
   "notion_integrations.": { notion_integrations: { notes: { secret: "k" } } },
   "email_accounts.": { email_accounts: { post: account } },
   "search.": { search: { web: { secret: "k" } } },
-  "memory.mid_term_sessions": { memory: { mid_term_sessions: 3 } },
-  "memory.cross_read": { memory: { cross_read: "none" } },
   "agents.*.defaults.voice_profile": {
     tts,
     voice_profiles: { calm: { tts: "voice", voice_id: "v" } },
