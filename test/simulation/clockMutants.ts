@@ -7,7 +7,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/calls/grantedCall.ts",
     find: `import { monotonicMs } from "#src/shared/monotonicMs.ts"`,
     replace: `import { Clock } from "effect"\nconst monotonicMs = Clock.currentTimeMillis`,
-    knownSeed: 4,
+    knownSeed: 5,
     breaks: ["M1"]
   },
   {
@@ -15,7 +15,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/CoreJob.ts",
     find: "Effect.map(monotonicMs, (now) => before + now - began)",
     replace: "Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, now - Date.parse(created_at)))",
-    knownSeed: 5,
+    knownSeed: 10,
     breaks: ["M1", "J1"]
   },
   {

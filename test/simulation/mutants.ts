@@ -144,7 +144,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 1,
+    knownSeed: 4,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -153,7 +153,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
-    knownSeed: 1,
+    knownSeed: 10,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -297,7 +297,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "if (allowed_tools !== undefined && !allowed_tools.includes(tool))",
     replace: "if (false)",
-    knownSeed: 2,
+    knownSeed: 5,
     breaks: ["J2"]
   },
   {
@@ -313,7 +313,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 19,
+    knownSeed: 25,
     breaks: ["J1"]
   },
   {
@@ -361,7 +361,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "core.tool_calls >= core.budgets.max_tool_calls",
     replace: "core.tool_calls > core.budgets.max_tool_calls",
-    knownSeed: 11,
+    knownSeed: 8,
     breaks: ["I9"]
   },
   {
@@ -384,7 +384,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         replace: "if (final_hash === reason)"
       }
     ],
-    knownSeed: 9,
+    knownSeed: 3,
     breaks: ["L1", "I10", "I3"]
   },
   ...APPROVAL_MUTANTS,
