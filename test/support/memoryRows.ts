@@ -26,7 +26,7 @@ export const writeChunk = Effect.fnUntraced(function* (agent_id: AgentId, text: 
   chunks += 1
   const [row] = yield* sql<{ readonly id: string }>`INSERT INTO ${sql(`${agentSchema(agent_id)}.memory_documents`)}
     (session_id, tier, lane, first_rev, last_rev, source_events, chunk_index, text, text_hash, untrusted, said_at)
-    VALUES ('s1', ${tier}, 'edge', ${chunks}, ${chunks}, '{}', ${chunks}, ${text}, sha256(convert_to(${text}, 'UTF8')), false, now())
+    VALUES ('0k8v3w9m2p1n4q7s', ${tier}, 'edge', ${chunks}, ${chunks}, '{}', ${chunks}, ${text}, sha256(convert_to(${text}, 'UTF8')), false, now())
     RETURNING id::text`
   return row?.id ?? ""
 }, Effect.orDie)

@@ -105,7 +105,7 @@ const make = Effect.gen(function* () {
       asked_rev = turn.rev
       const text = turn.text.slice(0, MESSAGE_CHARS_MAX).toWellFormed()
       yield* ask(turn.rev, { text, tokens_max, shown_from: Rev.make(turn.shown_from) }).pipe(
-        Effect.timeoutOption(RECALL_MS_MAX),
+        Effect.timeout(RECALL_MS_MAX),
         Effect.catchCause((cause) => (Cause.hasInterrupts(cause) ? Effect.interrupt : leftOut(cause)))
       )
     })

@@ -7,6 +7,7 @@ import { DocumentId, FactSource, type Forget } from "#schema/Memory.ts"
 import { storedLog } from "#src/choird/sessions/storedEvents.ts"
 import { eventOf, type EventRow, readRow } from "#src/shared/events/eventRow.ts"
 import { agentTable, asAgent } from "./agentTables.ts"
+import { hasMemory } from "./embeddingRows.ts"
 import { ForgetWords, isDistinct } from "./forgetWords.ts"
 
 /** Events that are looked through before others of choird's work go on. */
@@ -28,6 +29,8 @@ export const Target = Schema.Struct({
   phrases: Schema.Array(Schema.String),
   spans: Schema.Array(Span),
   facts: Schema.Array(DocumentId),
+  /** Facts and chunks that go: prompts and searches of any session may have shown them. */
+  shown: Schema.Array(DocumentId),
   /** Sessions that were reached when it was ordered: their chunks are made again even where a crash left nothing in their logs to find. */
   sessions: Schema.Array(SessionId)
 })
@@ -75,6 +78,7 @@ const factTarget = Effect.fnUntraced(function* (rows: ReadonlyArray<FactRow>) {
     phrases: rows.map(({ text }) => text).filter(isDistinct),
     spans: spans.flat(),
     facts: rows.map(({ id }) => id),
+    shown: rows.map(({ id }) => id),
     sessions: []
   } satisfies Target
 })
@@ -91,6 +95,22 @@ const factRows = (agent_id: AgentId, column: "key" | "id", value: string) =>
     )
   )
 
+/** The events of parts of sessions, and the chunks that were made of them. */
+const spanTarget = Effect.fnUntraced(function* (agent_id: AgentId, spans: ReadonlyArray<Span>) {
+  if (!(yield* hasMemory(agent_id))) return { phrases: [], spans, facts: [], shown: [], sessions: [] } satisfies Target
+  const sql = yield* SqlClient.SqlClient
+  const chunks = yield* asAgent(
+    agent_id,
+    Effect.forEach(
+      spans,
+      ({ first_rev, last_rev, session_id }) => sql<{ readonly id: DocumentId }>`SELECT id::text AS id
+        FROM ${sql(agentTable(agent_id, "memory_documents"))}
+        WHERE session_id = ${session_id} AND first_rev <= ${last_rev} AND last_rev >= ${first_rev}`
+    )
+  )
+  return { phrases: [], spans, facts: [], shown: chunks.flat().map(({ id }) => id), sessions: [] } satisfies Target
+})
+
 /** A fact without a key, one value of a key with all others of it, or the events of a chunk. */
 const documentTarget = Effect.fnUntraced(function* (agent_id: AgentId, id: DocumentId) {
   const [fact] = yield* factRows(agent_id, "id", id)
@@ -101,7 +121,7 @@ const documentTarget = Effect.fnUntraced(function* (agent_id: AgentId, id: Docum
     agent_id,
     sql<Span>`SELECT session_id, first_rev, last_rev, lane FROM ${sql(agentTable(agent_id, "memory_documents"))} WHERE id = ${id}::uuid`
   )
-  return { phrases: [], spans, facts: [], sessions: [] } satisfies Target
+  return yield* spanTarget(agent_id, spans)
 })
 
 /** The target of an order, which may be empty. */
@@ -112,10 +132,10 @@ export const targetOf = Effect.fnUntraced(function* (agent_id: AgentId, forget: 
     case "document":
       return yield* documentTarget(agent_id, forget.id)
     case "words":
-      return { phrases: [forget.words], spans: [], facts: [], sessions: [] } satisfies Target
+      return { phrases: [forget.words], spans: [], facts: [], shown: [], sessions: [] } satisfies Target
     case "span": {
       const { first_rev, last_rev, session_id } = forget
-      return { phrases: [], spans: [{ session_id, first_rev, last_rev }], facts: [], sessions: [] } satisfies Target
+      return yield* spanTarget(agent_id, [{ session_id, first_rev, last_rev }])
     }
   }
 })
@@ -131,6 +151,16 @@ export interface Reached {
 const holds = (spans: ReadonlyArray<Span>, { lane, rev }: ChoirEvent) =>
   spans.some((span) => rev >= span.first_rev && rev <= span.last_rev && (span.lane ?? lane) === lane)
 
+const isHits = Schema.is(Schema.Struct({ hits: Schema.Array(Schema.Struct({ id: Schema.String })) }))
+
+/** The rows of memory that an event quotes: a model was shown them, or searched for them. */
+const quotedBy = (event: ChoirEvent): ReadonlyArray<string> => {
+  if (event.event_type === "ModelOutput") return event.payload.prompt?.recalled?.rows ?? []
+  if (event.event_type !== "ToolResultCommitted") return []
+  const { output } = event.payload
+  return isHits(output) ? output.hits.map(({ id }) => id) : []
+}
+
 const callsOf = (event: ChoirEvent): ReadonlyArray<string> => {
   if (event.event_type === "ModelOutput") return event.payload.tool_calls.map(({ call_id }) => call_id)
   return "call_id" in event.payload ? [event.payload.call_id] : []
@@ -142,21 +172,24 @@ const isListing = (event: ChoirEvent) =>
 
 /** Reads a session's log and finds what a target names: its spans, its words, and the summaries that were written of them later. */
 export const reachIn = Effect.fnUntraced(function* (
-  { phrases, spans }: Target,
+  { phrases, shown, spans }: Target,
   { last_rev, session_id }: { readonly session_id: SessionId; readonly last_rev: number }
 ) {
   const words = new ForgetWords(phrases)
   const here = spans.filter((span) => span.session_id === session_id)
+  const rows = new Set<string>(shown)
+  const isReached = (event: ChoirEvent) =>
+    holds(here, event) || words.inEvent(event) || quotedBy(event).some((id) => rows.has(id))
   const found = new Map<number, ChoirEvent>()
   const compactions: Array<ChoirEvent> = []
-  if (phrases.length > 0 || here.length > 0)
-    yield* Stream.runForEachArray(Stream.rechunk(storedLog(session_id, last_rev).rows(1), SLICE_EVENTS), (rows) =>
+  if (phrases.length > 0 || here.length > 0 || rows.size > 0)
+    yield* Stream.runForEachArray(Stream.rechunk(storedLog(session_id, last_rev).rows(1), SLICE_EVENTS), (stored) =>
       Effect.andThen(
         Effect.sync(() => {
-          for (const row of rows) {
+          for (const row of stored) {
             const event = storedEvent(row)
             if (event === undefined || isListing(event)) continue
-            if (holds(here, event) || words.inEvent(event)) found.set(event.rev, event)
+            if (isReached(event)) found.set(event.rev, event)
             else if (event.event_type === "CompactionCommitted") compactions.push(event)
           }
         }),

@@ -27,6 +27,7 @@ export const COMMAND_NAMES = [
   "doctor",
   "init",
   "logs",
+  "memory",
   "model",
   "prune",
   "restore",

@@ -1,8 +1,9 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
-import { type AgentId, EDGE, Rev, type SessionId } from "#schema/Ids.ts"
-import { FactKey } from "#schema/Memory.ts"
+import type { EventDraft } from "#schema/Event.ts"
+import { type AgentId, CallId, EDGE, Rev, type SessionId } from "#schema/Ids.ts"
+import { type DocumentId, FactKey } from "#schema/Memory.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { agentSchema } from "#src/choird/database/AgentSchemas.ts"
 import { FORGET_EVENTS_MAX, Forgetting } from "#src/choird/memory/Forgetting.ts"
@@ -201,6 +202,51 @@ describeStores("Forgetting", (it) => {
     }).pipe(Effect.provide(forgetting().pipe(Layer.provideMerge(stores))))
   )
 
+  it.effect("forgets what prompts and searches quoted of a fact, though its words are too common to look for", () =>
+    Effect.gen(function* () {
+      const { talk } = yield* told
+      const { agent_id, session_id } = talk.caller
+      yield* writeFact(agent_id, "user.theme", "dark", { kind: "operator" })
+      const sql = yield* SqlClient.SqlClient
+      const [fact] = yield* sql<{ readonly id: DocumentId }>`SELECT id::text AS id
+        FROM ${sql(`${agentSchema(agent_id)}.knowledge_documents`)} WHERE key = 'user.theme'`
+      const id = fact?.id ?? assert.fail("there is no fact")
+      const from = talk.rev
+      const call = { call_id: CallId.make("c-q-0"), name: "choir-memory-query", input: {} }
+      const asking = modelOutput("c-q", "")
+      const recalled = { rows: [id], tokens: 9, ranked_by: "words", latency_ms: 1 } as const
+      const prompt = { rev: Rev.make(from), notes: [{ about: "memory 1", text: "user.theme: dark-4711" }], recalled }
+      const received = yield* (yield* Inbox).receive(message(agent_id, "m9", "Which theme?"))
+      if (received.type === "full") return assert.fail("the inbox is full")
+      const { inbox_id } = received
+      talk.commit(
+        { event_type: "UserMsg", lane: EDGE, payload: { inbox_id, dm: DESK, text: "Which theme?", attachments: [] } },
+        { ...asking, payload: { ...asking.payload, prompt, tool_calls: [call] } } as EventDraft,
+        {
+          event_type: "ToolResultCommitted",
+          lane: EDGE,
+          payload: {
+            call_id: call.call_id,
+            status: "rejected",
+            summary: "1 hit",
+            duration_ms: 0,
+            output: { ranked_by: "words", hits: [{ id, text: "dark-4712" }] }
+          }
+        },
+        modelOutput("c-r", "the dark one"),
+        reply(inbox_id, "the dark one")
+      )
+      yield* append(talk, from)
+      yield* end(talk)
+      const memory = yield* Forgetting
+      const order = { type: "fact", key: FactKey.make("user.theme") } as const
+      const receipt = yield* memory.forget(agent_id, order, "operator")
+      assert.deepInclude(receipt, { facts: 1, events: 2, sessions: [session_id] })
+      for (const text of ["dark-4711", "dark-4712"]) assert.deepStrictEqual(yield* placesWith(text), [])
+      assert.isTrue((yield* (yield* EventStore).verify(session_id)).ok)
+    }).pipe(Effect.provide(forgetting().pipe(Layer.provideMerge(stores))))
+  )
+
   it.effect("drops what a compaction made of forgotten events", () =>
     Effect.gen(function* () {
       const { secret, talk } = yield* told
@@ -247,7 +293,7 @@ describeStores("Forgetting", (it) => {
       const { agent_id, session_id } = talk.caller
       yield* end(talk)
       const sql = yield* SqlClient.SqlClient
-      const target = { phrases: [secret], spans: [], facts: [], sessions: [session_id] }
+      const target = { phrases: [secret], spans: [], facts: [], shown: [], sessions: [session_id] }
       yield* sql`INSERT INTO choir_control.forgets (agent_id, who, target) VALUES (${agent_id}, 'operator', ${JSON.stringify(target)}::jsonb)`
       // As if choird had died after all but the chunks.
       yield* (yield* EventStore).forget(session_id, [Rev.make(4)])

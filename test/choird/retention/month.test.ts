@@ -264,6 +264,7 @@ const rowLimits = (events: number): Readonly<Record<string, number>> => {
     memory_jobs: sessions,
     embedding_costs: 0,
     embedding_serving: 0,
+    forgets: 0,
     schema_migrations: 24
   }
 }

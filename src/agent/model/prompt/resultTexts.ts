@@ -3,7 +3,9 @@
  * or an output of another shape, reads as `toolText.ts` has it for every tool.
  */
 import { Option, Schema } from "effect"
+import { MemoryAnswer, type MemoryHit } from "#schema/Memory.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
+import { placeOf } from "./recalledNote.ts"
 import { fitMiddle, fitting, numbered, type NumberedLine, shortLine, trimmedEnd } from "./textParts.ts"
 
 /** A committed result, and the bytes that its text may take. */
@@ -208,6 +210,30 @@ const hits = shaped(Hits, ({ hits: all, next_before_rev, problem }, result) => {
   ].join("\n")
 })
 
+/** A hit of long-term memory: date, place and mark, then its words. A fact without a key is deleted by its id. */
+const longTermHit = (hit: MemoryHit): string => {
+  const { agent, id, said_at, store, text, tier, untrusted } = hit
+  const marks = [
+    ...(tier === "long_term_summary" ? ["summary"] : []),
+    ...(agent === undefined ? [] : [`of agent ${agent}`]),
+    ...(untrusted === true ? ["untrusted"] : []),
+    ...(store === "knowledge" && hit.key === undefined ? [`id ${id}`] : [])
+  ]
+  return `${[`${said_at.slice(0, 10)} ${placeOf(hit)}`, ...marks].join(", ")}\n${text}`
+}
+
+const longTermHits = shaped(MemoryAnswer, ({ hits: all, ranked_by }, result) => {
+  if (all.length === 0) return result.summary
+  const shown = fitting(all.map(longTermHit), bodyRoom(result))
+  const notes = [
+    ...(shown.length < all.length
+      ? [`${plural(all.length - shown.length, "more hit")}: ask with a smaller limit or narrower words`]
+      : []),
+    ...(ranked_by === "words" ? ["ranked by words alone"] : [])
+  ]
+  return [...shown, ...notes].join("\n")
+})
+
 /** By the wire name of the tool. */
 export const RESULT_TEXTS: ReadonlyMap<string, Render> = new Map<string, Render>([
   ["choir-exec", printed],
@@ -223,7 +249,9 @@ export const RESULT_TEXTS: ReadonlyMap<string, Render> = new Map<string, Render>
   ["choir-fs-edit", firstOf(notWritten, written)],
   ["choir-fs-search", firstOf(found, names)],
   ["choir-fs-find", names],
-  ["choir-memory-query", hits],
+  ["choir-memory-query", firstOf(hits, longTermHits)],
+  ["choir-memory-upsert", summaryAlone],
+  ["choir-memory-delete", summaryAlone],
   ["choir-core-spawn", summaryAlone],
   ["choir-core-inject", summaryAlone],
   ["choir-core-cancel", summaryAlone],

@@ -1,0 +1,137 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { EventOf } from "#schema/Event.ts"
+import { CallId, EDGE, SessionId } from "#schema/Ids.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
+import type { HostCall, HostReply } from "#src/agent/control/ControlPlane.ts"
+import { memoryDelete, memoryUpsert, searchInput, searchLongTerm } from "#src/agent/tools/longTermMemory.ts"
+import type { Tool } from "#src/agent/tools/Tool.ts"
+import { toolText } from "#src/agent/model/prompt/toolText.ts"
+import { initialState } from "#src/shared/session/fold.ts"
+
+const ID = "00000000-0000-4000-8000-000000000001"
+const SESSION = SessionId.make("0k8v3w9m2p1n4q7r")
+const context = { lane: EDGE, call_id: CallId.make("c-5-0"), seen: () => undefined, network: true }
+
+/** A choird that answers in order, and an agent whose edge has seen text from outside or not. */
+const beside = (tainted: boolean, ...answers: ReadonlyArray<HostReply>) => {
+  const asked: Array<HostCall> = []
+  const commits: Array<Command> = []
+  const left = [...answers]
+  const ask = (_: unknown, call: HostCall) =>
+    Effect.sync(() => {
+      asked.push(call)
+      return left.shift() ?? assert.fail("choird was asked too often")
+    })
+  const sources = {
+    ask,
+    state: () => ({ ...initialState, edge: { ...initialState.edge, tainted } }),
+    commit: (command: Command) => Effect.sync(() => void commits.push(command))
+  }
+  return { ask, asked, commits, sources }
+}
+
+const run = (tool: Tool, input: object) =>
+  Effect.flatMap(tool.prepare(input as never), (prepared) => prepared.run(context))
+
+const written = (change: string): HostReply => ({ status: "success", output: { change, document_id: ID } })
+
+describe("a search of long-term memory", () => {
+  const query = { store: "session", mode: "hybrid", query: "Lyon" } as const
+
+  it("says what is wrong with its input before choird is asked", () => {
+    const problemOf = (more: object) => {
+      const input = searchInput({ ...query, ...more })
+      return "_tag" in input ? input.problem : undefined
+    }
+    assert.isUndefined(problemOf({}))
+    assert.include(problemOf({ session_id: "no session" }) ?? "", "session_id")
+    assert.include(problemOf({ agent: "No Agent" }) ?? "", "agent")
+    assert.include(problemOf({ mode: "session_detail" }) ?? "", "needs the session_id")
+    assert.include(
+      problemOf({ store: "knowledge", mode: "session_detail", session_id: SESSION }) ?? "",
+      "store session"
+    )
+  })
+
+  it.effect("taints the lane where a hit came from outside, and reads as dates, places and marks", () =>
+    Effect.gen(function* () {
+      const chunk = { id: ID, store: "session", session_id: SESSION, first_rev: 3, last_rev: 6 }
+      const said_at = "2026-01-02T03:04:05.000Z"
+      const hits = [
+        { ...chunk, said_at, text: "Ada lives in Lyon" },
+        { id: ID, store: "knowledge", said_at, text: "Lyon is far", untrusted: true, agent: "bob" }
+      ]
+      const { ask } = beside(false, { status: "success", output: { hits, ranked_by: "words" } })
+      const input = searchInput(query)
+      if ("_tag" in input) return assert.fail(input.problem)
+      const outcome = yield* searchLongTerm(ask, input, context)
+      assert.deepInclude(outcome, { status: "success", summary: "2 hits", untrusted: true })
+      const { output = null, status, summary } = outcome
+      const payload = { call_id: context.call_id, status, summary, output, duration_ms: 1 }
+      const result = { rev: 7, payload } as unknown as EventOf<"ToolResultCommitted">
+      const text = toolText(result, "choir-memory-query", false)
+      for (const part of [`session ${SESSION} rev 3-6\nAda lives`, `of agent bob, untrusted, id ${ID}\nLyon`])
+        assert.include(text, part)
+      assert.include(text, "ranked by words alone")
+      const clean = beside(false, { status: "success", output: { hits: hits.slice(0, 1), ranked_by: "hybrid" } })
+      assert.notProperty(yield* searchLongTerm(clean.ask, input, context), "untrusted")
+      const failing = beside(false, { status: "error", output: { error: "agent bob may not" } })
+      assert.deepInclude(yield* searchLongTerm(failing.ask, input, context), { status: "error" })
+    })
+  )
+})
+
+describe("choir.memory.upsert", () => {
+  it.effect("commits what choird wrote, and nothing for what was known already", () =>
+    Effect.gen(function* () {
+      const { asked, commits, sources } = beside(false, written("inserted"), written("updated"), written("same"))
+      const tool = memoryUpsert(sources)
+      const input = { key: "user.city", text: "Lives in Lyon" }
+      for (const _ of [1, 2, 3]) assert.strictEqual((yield* run(tool, input)).status, "success")
+      assert.deepStrictEqual(
+        commits.map((command) => (command.type === "MemoryWrite" ? [command.action, command.key] : command.type)),
+        [
+          ["insert", "user.city"],
+          ["update", "user.city"]
+        ]
+      )
+      assert.deepInclude(asked[0]?.input, { untrusted: false, call_id: context.call_id, lane: EDGE })
+      assert.deepInclude(yield* Effect.flip(run(tool, { text: " " })), { _tag: "InvalidInput" })
+    })
+  )
+
+  it.effect("of a lane that has seen text from outside is a claim from outside", () =>
+    Effect.gen(function* () {
+      const { asked, sources } = beside(true, written("inserted"))
+      yield* run(memoryUpsert(sources), { text: "The password is swordfish" })
+      assert.deepInclude(asked[0]?.input, { untrusted: true })
+    })
+  )
+
+  it.effect("passes on why choird refused, and commits nothing", () =>
+    Effect.gen(function* () {
+      const { commits, sources } = beside(false, { status: "error", output: { error: "there are 10000 facts" } })
+      const outcome = yield* run(memoryUpsert(sources), { text: "one more" })
+      assert.include(JSON.stringify(outcome), "there are 10000 facts")
+      assert.lengthOf(commits, 0)
+    })
+  )
+})
+
+describe("choir.memory.delete", () => {
+  it.effect("ends a fact by its key or its id, and says where there is none", () =>
+    Effect.gen(function* () {
+      const gone: HostReply = { status: "success", output: { deleted: { id: ID, text: "Lives in Lyon" } } }
+      const { asked, commits, sources } = beside(false, gone, gone, { status: "success", output: { deleted: null } })
+      const tool = memoryDelete(sources)
+      assert.include((yield* run(tool, { key: "user.city" })).summary, "/forget")
+      yield* run(tool, { id: ID })
+      assert.notStrictEqual((yield* run(tool, { key: "user.city" })).status, "success")
+      assert.lengthOf(commits, 2)
+      assert.deepStrictEqual(asked[1]?.input, { id: ID })
+      for (const input of [{}, { key: "user.city", id: ID }])
+        assert.include(JSON.stringify(yield* Effect.flip(run(tool, input))), "either key or id")
+    })
+  )
+})

@@ -1,0 +1,132 @@
+import { assert } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import type { Caller } from "#schema/AgentApi.ts"
+import { EDGE, Rev, SessionId } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Embeddings } from "#src/choird/memory/Embeddings.ts"
+import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
+import { Knowledge } from "#src/choird/memory/Knowledge.ts"
+import { memoryTools } from "#src/choird/memory/memoryTools.ts"
+import { Recall } from "#src/choird/memory/Recall.ts"
+import { describeEngines } from "../../support/engines.ts"
+import { makeMemory, writeChunk } from "../../support/memoryRows.ts"
+import { CONFIG, makeHome, newAgent } from "../../support/stores.ts"
+
+const [AGENT, OPEN, CLOSED] = [newAgent(), newAgent(), newAgent()]
+const [entry] = Object.values(CONFIG.agents)
+
+const servicesOf = (provider: "local" | "off") =>
+  Layer.mergeAll(Recall.layer, Knowledge.layer).pipe(
+    Layer.provideMerge(EmbeddingQueue.layer),
+    Layer.provideMerge(Embeddings.layer),
+    Layer.provideMerge(
+      Layer.unwrap(
+        Effect.map(
+          makeHome({
+            ...CONFIG,
+            agents: { [AGENT]: entry, [OPEN]: entry, [CLOSED]: entry },
+            memory: { cross_read: [OPEN] },
+            embedding: { provider }
+          }),
+          (home) => ConfigStore.layer({ home })
+        )
+      )
+    ),
+    Layer.orDie,
+    Layer.fresh
+  )
+
+const caller = (agent_id = AGENT) =>
+  ({ agent_id, session_id: SessionId.make("0k8v3w9m2p1n4q7r"), epoch: 1 }) as unknown as Caller
+
+/** Runs a host tool as an agent asks for it. */
+const asking = Effect.map(memoryTools, (tools) =>
+  Effect.fnUntraced(function* (name: string, input: object, agent_id = AGENT) {
+    const tool = tools.find((one) => one.name === `choir.memory.${name}`) ?? assert.fail(`there is no ${name}`)
+    const { output, status } = yield* yield* tool.prepare(input as never, caller(agent_id))
+    return {
+      status,
+      output: output as Record<string, never> & { readonly hits?: ReadonlyArray<Record<string, unknown>> }
+    }
+  })
+)
+
+const texts = ({ output }: { readonly output: { readonly hits?: ReadonlyArray<Record<string, unknown>> } }) =>
+  (output.hits ?? []).map(({ text }) => text)
+
+const search = (query: string, more: object = {}) => ({ store: "session", mode: "hybrid", query, limit: 3, ...more })
+
+describeEngines("Searches of agents' memory", (it) => {
+  it.effect("finds by words and by vectors, each alone and together", () =>
+    Effect.gen(function* () {
+      yield* makeMemory(AGENT)
+      const ask = yield* asking
+      yield* writeChunk(AGENT, "Ada: my cat is called Pixel and sleeps all day")
+      yield* writeChunk(AGENT, "Ada: the invoice RX-4410 was paid in March")
+      yield* writeChunk(AGENT, "Ada: we fly to Lisbon on the third of May")
+      assert.isUndefined(yield* (yield* EmbeddingQueue).drain)
+      assert.include(String(texts(yield* ask("search", search("RX-4410", { mode: "text" })))[0]), "RX-4410")
+      assert.include(
+        String(texts(yield* ask("search", search("which pet do I have?", { mode: "semantic" })))[0]),
+        "Pixel"
+      )
+      const both = yield* ask("search", search("when is the flight to Lisbon?"))
+      assert.include(String(texts(both)[0]), "Lisbon")
+      assert.strictEqual(both.output["ranked_by"], "hybrid")
+      const said = { text: "Remind me when we fly to Lisbon", tokens_max: 600, shown_from: Rev.make(1) }
+      assert.include(String(texts(yield* ask("recall", said))), "Lisbon")
+      assert.deepStrictEqual(texts(yield* ask("recall", { ...said, text: "ok, thanks" })), [])
+    }).pipe(Effect.provide(servicesOf("local")))
+  )
+
+  it.effect("reads the memory of another agent where config.json lets it, marked as from outside (D40)", () =>
+    Effect.gen(function* () {
+      const ask = yield* asking
+      for (const [agent, text] of [
+        [OPEN, "Bob likes herons"],
+        [CLOSED, "Eve likes herons"]
+      ] as const) {
+        yield* makeMemory(agent)
+        yield* writeChunk(agent, text)
+      }
+      const { output } = yield* ask("search", search("herons", { agent: OPEN }))
+      assert.lengthOf(output.hits ?? [], 1)
+      assert.deepInclude(output.hits?.[0], { agent: OPEN, untrusted: true, text: "Bob likes herons" })
+      assert.strictEqual(output["ranked_by"], "words")
+      for (const [agent, problem] of [
+        [CLOSED, "memory.cross_read"],
+        ["nobody", "there is no agent nobody"]
+      ] as const) {
+        const refused = yield* ask("search", search("herons", { agent }))
+        assert.strictEqual(refused.status, "error")
+        assert.include(JSON.stringify(refused.output), problem)
+      }
+      assert.notInclude(JSON.stringify(texts(yield* ask("search", search("herons")))), "likes herons")
+      // Nobody writes for another one: the input has no place for it.
+      const write = { text: "a lie", untrusted: false, rev: 1, lane: EDGE, call_id: "c-1-0", agent: OPEN }
+      assert.include(JSON.stringify(yield* Effect.flip(ask("upsert", write))), "agent")
+    }).pipe(Effect.provide(servicesOf("off")))
+  )
+
+  it.effect("writes a fact once for each call, ends it once, and shows no claim from outside unasked", () =>
+    Effect.gen(function* () {
+      yield* makeMemory(AGENT)
+      const ask = yield* asking
+      const fact = { key: "user.boat", text: "The boat is called Merganser", untrusted: false, rev: 4, lane: EDGE }
+      const first = yield* ask("upsert", { ...fact, call_id: "c-4-0" })
+      const again = yield* ask("upsert", { ...fact, call_id: "c-4-0" })
+      assert.deepStrictEqual([first.output["change"], again.output["change"]], ["inserted", "same"])
+      const said = { text: "What is my boat called, Merganser?", tokens_max: 600, shown_from: Rev.make(1) }
+      assert.deepStrictEqual(texts(yield* ask("recall", said)), [fact.text])
+      const { output } = yield* ask("search", search("boat", { store: "knowledge" }))
+      assert.deepInclude(output.hits?.[0]?.["source"] as object, { kind: "agent", rev: 4, call_id: "c-4-0" })
+      const claim = { ...fact, text: "The boat Merganser is sold", untrusted: true, call_id: "c-5-0" }
+      yield* ask("upsert", claim)
+      assert.deepStrictEqual(texts(yield* ask("recall", said)), [])
+      assert.deepStrictEqual(texts(yield* ask("search", search("boat", { store: "knowledge" }))), [claim.text])
+      assert.isNotNull((yield* ask("delete", { key: "user.boat" })).output["deleted"])
+      assert.isNull((yield* ask("delete", { key: "user.boat" })).output["deleted"])
+      assert.deepStrictEqual(texts(yield* ask("search", search("boat", { store: "knowledge" }))), [])
+    }).pipe(Effect.provide(servicesOf("off")))
+  )
+})
