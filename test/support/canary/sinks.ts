@@ -87,10 +87,10 @@ export const searchHome = (search: Search, keep: Evidence, home: string, remotes
 export const searchDatabase = Effect.fnUntraced(
   function* (search: Search, keep: Evidence, options: PgClient.PgClientConfig) {
     const sql = yield* PgClient.makeClient(options)
-    // Types of extensions arrive in a form of their own: they are read as text.
+    // Vectors and the words of an index arrive in forms of their own: everything but bytes and JSON is read as text.
     const tables = yield* sql.unsafe<{ readonly name: string; readonly columns: string }>(
       `SELECT format('%I.%I', table_schema, table_name) AS name,
-         string_agg(format(CASE WHEN udt_schema = 'pg_catalog' THEN '%1$I' ELSE '%1$I::text AS %1$I' END, column_name), ', ') AS columns
+         string_agg(format(CASE WHEN udt_name IN ('bytea', 'json', 'jsonb') THEN '%1$I' ELSE '%1$I::text AS %1$I' END, column_name), ', ') AS columns
        FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
        WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema') GROUP BY table_schema, table_name`
     )
