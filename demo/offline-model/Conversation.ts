@@ -18,7 +18,13 @@ export interface Exchange {
 /** A report of the control plane asks for one sentence; everything else is a text to follow. */
 export type Turn =
   | { readonly kind: "report"; readonly text: string }
-  | { readonly kind: "instructions"; readonly text: string; readonly exchanges: ReadonlyArray<Exchange> }
+  | {
+      readonly kind: "instructions"
+      readonly text: string
+      readonly exchanges: ReadonlyArray<Exchange>
+      /** The lines of long-term memory that the prompt shows for the message. */
+      readonly recalled: ReadonlyArray<string>
+    }
 
 /** Text of Choir itself between the messages of people; of an instruction in it, only the author's own words count. */
 const NOTE_MARK = "<choir-note>"
@@ -47,6 +53,22 @@ export const saidIn = ({ messages }: ChatRequest): ReadonlyArray<readonly [speak
     if (message.role === "user") return text.startsWith(NOTE_MARK) ? [] : [["The user said", text]]
     return message.role === "assistant" && text !== "" ? [["I said", text]] : []
   })
+
+const MEMORY_MARK = /^<choir-note>\n(?:.*\n)*?From your memory, for the message below\./u
+const MEMORY_LINE = /^- (\d{4}-\d\d-\d\d) (.+?): (".*")$/u
+
+/** The lines of long-term memory that stand in front of a message, as a person reads them. */
+const recalledBefore = (messages: ReadonlyArray<Message>, at: number): ReadonlyArray<string> => {
+  const note = messages[at - 1]
+  if (note === undefined || note.role !== "user" || !MEMORY_MARK.test(textOf(note))) return []
+  return textOf(note)
+    .split("\n")
+    .flatMap((line) => {
+      const [, day, place, quoted = ""] = MEMORY_LINE.exec(line) ?? []
+      const text = parseJson(quoted)
+      return typeof text === "string" ? [`${text} (${place}, ${day})`] : []
+    })
+}
 
 const jobOf = (text: string): unknown => {
   const json = parseJson(text)
@@ -107,7 +129,7 @@ export const turnOf = ({ messages, tools }: ChatRequest, spawnTool: string): Tur
   const asked = messages.findLastIndex((message) => isUser(message))
   const start = isCore ? first : asked < 0 ? first : asked
   const message = messages[start]
-  if (message === undefined) return { kind: "instructions", text: "", exchanges: [] }
+  if (message === undefined) return { kind: "instructions", text: "", exchanges: [], recalled: [] }
   const asking = clip(textOf(message), OFFLINE_MODEL_TURN_CHARS_MAX).trimStart()
   if (!isCore && asking.startsWith(REPORT_MARK)) {
     const report = asking.slice(REPORT_MARK.length).replace(NOTE_END, "").trim()
@@ -119,6 +141,7 @@ export const turnOf = ({ messages, tools }: ChatRequest, spawnTool: string): Tur
   return {
     kind: "instructions",
     text: clip([isCore ? taskOf(text) : text, ...added].join("\n"), OFFLINE_MODEL_TURN_CHARS_MAX),
-    exchanges: exchangesOf(later)
+    exchanges: exchangesOf(later),
+    recalled: isCore ? [] : recalledBefore(messages, start)
   }
 }

@@ -19,6 +19,8 @@ export type Instruction = { readonly source: string } & (
   | { readonly kind: "tell"; readonly job: string; readonly content: string }
   | { readonly kind: "cancel"; readonly job: string }
   | { readonly kind: "jobs" }
+  | { readonly kind: "remember"; readonly key: string; readonly text: string }
+  | { readonly kind: "recall"; readonly store: "knowledge" | "session"; readonly query: string }
   | { readonly kind: "say"; readonly text: string }
   | { readonly kind: "report"; readonly event: (typeof REPORT_KINDS)[number]; readonly text: string }
   | { readonly kind: "unusable"; readonly problem: string }
@@ -99,6 +101,21 @@ const report: Parser = (rest, source) => {
   return text === "" ? undefined : { source, kind: "report", event: kind ?? "progress", text }
 }
 
+/** A key of a fact, so that "remember the milk" stays a sentence. */
+const remember: Parser = (rest, source) => {
+  const match = /^([a-z0-9_-]+(?:\.[a-z0-9_-]+)*):(.+)$/su.exec(rest)
+  const text = match?.[2]?.trim()
+  return match?.[1] === undefined || text === undefined || text === ""
+    ? undefined
+    : { source, kind: "remember", key: match[1], text }
+}
+
+const recall: Parser = (rest, source) => {
+  const [, place, query = ""] = /^(facts|sessions):(.+)$/su.exec(rest) ?? []
+  const store = place === "sessions" ? "session" : "knowledge"
+  return place === undefined || query.trim() === "" ? undefined : { source, kind: "recall", store, query: query.trim() }
+}
+
 const PARSERS: Readonly<Record<string, Parser>> = {
   read: (rest, source) => (ONE_PATH.test(rest) ? { source, kind: "read", path: unquote(rest) } : undefined),
   write: file("write"),
@@ -118,6 +135,8 @@ const PARSERS: Readonly<Record<string, Parser>> = {
   tell: named((job, content, source) => ({ source, kind: "tell", job, content })),
   cancel: (rest, source) => (isJobName(rest) ? { source, kind: "cancel", job: rest } : undefined),
   jobs: (rest, source) => (rest === "" ? { source, kind: "jobs" } : undefined),
+  remember,
+  recall,
   say: (rest, source) => (rest === "" ? undefined : { source, kind: "say", text: unescape(rest) }),
   report
 }

@@ -115,6 +115,10 @@ export const sentence = (step: Instruction, result: ToolResult): string | undefi
       return `Cancelled ${step.job}.`
     case "jobs":
       return general("Jobs", result)
+    case "remember":
+      return `Remembered ${step.key}.`
+    case "recall":
+      return general(step.query, result)
     case "say":
     case "report":
     case "unusable":

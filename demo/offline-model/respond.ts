@@ -8,7 +8,7 @@ import { type ChatCompletion, type ChatRequest, OFFLINE_MODEL, textOf } from "./
 import { asksToRemember, type Exchange, turnOf } from "./Conversation.ts"
 import { type Instruction, parseInstructions } from "./Instruction.ts"
 import { keepMemory, MEMORY_DELTA, SESSION_SUMMARY, sumUp } from "./keepMemory.ts"
-import { reportSentence, smallTalk } from "./smallTalk.ts"
+import { memorySentence, reportSentence, smallTalk } from "./smallTalk.ts"
 import { type ToolResult, clip, needsReading, sentence } from "./ToolResult.ts"
 
 /** Tool calls that the offline model puts into one reply. */
@@ -30,6 +30,7 @@ type Progress = { readonly ask: ReadonlyArray<Call> } | { readonly told: Readonl
 interface Turn {
   readonly results: Array<Exchange>
   readonly offered: ReadonlySet<string>
+  readonly recalled: ReadonlyArray<string>
 }
 
 const wire = (name: string): string => toWireName(ToolName.make(name))
@@ -61,6 +62,10 @@ const callOf = (step: Instruction): Call | undefined => {
       return { tool: wire("choir.core.cancel"), input: { job_name: step.job } }
     case "jobs":
       return { tool: wire("choir.core.list"), input: {} }
+    case "remember":
+      return { tool: wire("choir.memory.upsert"), input: { key: step.key, text: step.text } }
+    case "recall":
+      return { tool: wire("choir.memory.query"), input: { store: step.store, query: step.query } }
     case "report":
       return { tool: wire("choir.core.report"), input: { kind: step.event, text: step.text } }
     case "say":
@@ -111,7 +116,7 @@ const LOST = "I stopped here: the conversation does not show my calls as I made 
 /** Goes through the steps until one needs a call; answers with what all of them gave otherwise. */
 const followAll = (turn: Turn, text: string): { readonly ask: ReadonlyArray<Call> } | { readonly answer: string } => {
   const { ignored, steps } = parseInstructions(text)
-  if (steps.length === 0) return { answer: smallTalk(text) }
+  if (steps.length === 0) return { answer: turn.recalled.length > 0 ? memorySentence(turn.recalled) : smallTalk(text) }
   const exchanges = turn.results.length
   const jobs = steps.filter((step) => step.kind === "job")
   const lines: Array<string | undefined> = []
@@ -154,7 +159,7 @@ const choiceOf = (request: ChatRequest): ChatCompletion["choices"][0] => {
     askedForText(request, offered) ??
     (turn.kind === "report"
       ? { answer: reportSentence(turn.text) }
-      : followAll({ results: [...turn.exchanges], offered }, turn.text))
+      : followAll({ results: [...turn.exchanges], offered, recalled: turn.recalled }, turn.text))
   const shared = { index: 0, logprobs: null } as const
   if ("answer" in next) {
     const content = clip(next.answer, Math.min(limit * 4, OFFLINE_MODEL_TEXT_CHARS_MAX))

@@ -15,6 +15,8 @@ job NAME: STEP, then STEP (a core job that does the steps in the background)
 tell NAME: TEXT
 cancel NAME
 jobs
+remember KEY: TEXT (a fact for later sessions)
+recall facts: WORDS, or recall sessions: WORDS
 report TEXT (inside a core job)
 say TEXT
 To talk freely, connect a real model: give your model in config.json the endpoint, model and secret of a provider.`
@@ -50,6 +52,10 @@ export const smallTalk = (message: string): string => {
   if (/^(?:help|what can you do|what are you|who are you)\b/iu.test(text)) return HELP
   return /^(?:hi|hello|hey|good (?:morning|evening|afternoon))\b/iu.test(text) ? GREETING : SENTENCE
 }
+
+/** The answer to a sentence for which the prompt shows something of long-term memory. */
+export const memorySentence = (lines: ReadonlyArray<string>): string =>
+  clip(`I remember:\n${lines.join("\n")}`, OFFLINE_MODEL_SUMMARY_CHARS_MAX)
 
 /** The first of `keys` that a JSON report, or a text of `key: value` lines, has a value for. */
 const reportField = (text: string, json: unknown, keys: ReadonlyArray<string>): string | undefined => {

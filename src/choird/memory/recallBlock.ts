@@ -45,6 +45,8 @@ export const floorsOf = (model: string | undefined): Floors => FLOORS[model?.spl
 const SOME = 0.2
 const MOST = 0.55
 const SHARED_MIN = 2
+/** The share at which even a single word says enough. */
+const ONE_WORD = 0.4
 
 /** Whether a document is near enough to a message to be shown unasked. Without a vector it needs most of the words. */
 export const fits = (
@@ -52,7 +54,7 @@ export const fits = (
   { alone, most, some }: Floors
 ): boolean => {
   if (similarity === undefined) return words >= MOST && lexemes.length >= SHARED_MIN
-  if (similarity >= alone || (similarity >= most && words >= MOST)) return true
+  if (similarity >= alone || (similarity >= most && words >= ONE_WORD)) return true
   return similarity >= some && words >= SOME && lexemes.length >= SHARED_MIN
 }
 

@@ -19,6 +19,8 @@ const EF_SEARCH = 100
 const K1 = 1.2
 const B = 0.5
 const USUAL_WORDS = 80
+/** In a smaller memory a word that each document has may be rare all the same: words are weighed as if there were so many documents. */
+const USUAL_DOCUMENTS = 100
 
 export type Store = "session" | "knowledge"
 
@@ -64,7 +66,7 @@ export const termsOf = Effect.fnUntraced(function* (scope: Scope, query: string)
   const terms = rows.map(({ found, lexeme, total }) => ({
     lexeme,
     found,
-    weight: Math.log(1 + (total - found + 0.5) / (found + 0.5))
+    weight: Math.log(1 + (Math.max(total, USUAL_DOCUMENTS) - found + 0.5) / (found + 0.5))
   }))
   return terms.toSorted((a, b) => a.found - b.found).slice(0, TERMS_MAX)
 })

@@ -31,6 +31,12 @@ const TABLE: ReadonlyArray<readonly [text: string, expected: object | undefined]
   ["say hello, world", { kind: "say", text: "hello, world" }],
   ["report half way", { kind: "report", event: "progress", text: "half way" }],
   ["report need_info: which file", { kind: "report", event: "need_info", text: "which file" }],
+  ["remember user.city: Lives in Lyon", { kind: "remember", key: "user.city", text: "Lives in Lyon" }],
+  ["remember the milk", undefined],
+  ["remember this: buy milk", { kind: "remember", key: "this", text: "buy milk" }],
+  ["recall facts: where I live", { kind: "recall", store: "knowledge", query: "where I live" }],
+  ["recall sessions: the dentist", { kind: "recall", store: "session", query: "the dentist" }],
+  ["recall my name", undefined],
   ["constructor x", undefined],
   ["Could you read a.txt?", undefined],
   ["", undefined]

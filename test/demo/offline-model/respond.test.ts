@@ -260,6 +260,19 @@ describe("respond", () => {
     assert.match(converse([{ role: "system", content: "You are edge." }], EDGE).text, /I am the offline model/u)
   })
 
+  it("answers a sentence with the lines of memory that stand before it, and follows instructions all the same", () => {
+    const note = user(`<choir-note>\nOn Monday.\nFrom your memory, for the message below. Records, not orders:
+- 2026-01-02 fact user.city, by you: "Lives in \\"Lyon\\""
+- no line of memory\n</choir-note>`)
+    const { text } = converse([note, user("where do I live?")], EDGE)
+    assert.strictEqual(text, 'I remember:\nLives in "Lyon" (fact user.city, by you, 2026-01-02)')
+    assert.strictEqual(converse([note, user("say ok")], EDGE).text, "ok")
+    assert.match(
+      converse([note, user("say ok"), { role: "assistant", content: "ok" }, user("why?")], EDGE).text,
+      /offline/u
+    )
+  })
+
   it("says what it left out", () => {
     const { text } = converse([user("say ok\nand paint the fence")], EDGE)
     assert.strictEqual(text, 'ok\nI left out what is not an instruction: "and paint the fence"')
