@@ -136,14 +136,13 @@ const rankIn = Effect.fnUntraced(function* (
   now_ms: number,
   limit: number
 ) {
-  const lists = [words, vectors]
-  const ids = [...new Set(lists.flat().map(({ id }) => id))]
+  const ids = [...new Set([...words, ...vectors].map(({ id }) => id))]
   const lexemes = yield* lexemesOf(scope, ids)
   const about = new Map<string, WordFit>(ids.map((id) => [id, wordFit(terms, lexemes.get(id) ?? NO_WORDS)]))
   const near = new Map<string, number>(vectors.map(({ id, score }) => [id, score]))
   const documents = yield* readDocuments(scope, ids)
   return {
-    ranked: rank(documents, lists, (id) => aboutOf(about.get(id) ?? NO_FIT, near.get(id)), now_ms, limit),
+    ranked: rank(documents, { words, vectors }, (id) => aboutOf(about.get(id) ?? NO_FIT, near.get(id)), now_ms, limit),
     about
   }
 })

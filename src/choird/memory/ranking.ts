@@ -2,7 +2,9 @@
 import type { Candidate, FoundDocument } from "./searchRows.ts"
 
 /** Reciprocal rank fusion: how much the first ranks stand out. */
-const RRF_K = 60
+const RRF_K = 10
+/** How much a rank by words counts beside one by vectors: over real talks words find more than a small model's vectors. */
+const WORDS_WEIGHT = 1.5
 /** How much more the newest counts than the oldest, and after how many days half of that is gone. */
 const RECENCY = 0.1
 const RECENCY_DAYS = 30
@@ -34,11 +36,20 @@ const NEAR = 0.08
 const isAboutSame = (a: About | undefined, b: About | undefined): boolean =>
   a?.words !== undefined && a.words === b?.words && Math.abs(a.similarity - b.similarity) <= NEAR
 
-/** The sum of reciprocal ranks, by document. */
-export const fuse = (lists: ReadonlyArray<ReadonlyArray<Candidate>>): ReadonlyMap<string, number> => {
+/** The candidates of both halves of a search, the best first. */
+export interface Lists {
+  readonly words: ReadonlyArray<Candidate>
+  readonly vectors: ReadonlyArray<Candidate>
+}
+
+/** The weighted sum of reciprocal ranks, by document. */
+export const fuse = ({ vectors, words }: Lists): ReadonlyMap<string, number> => {
   const scores = new Map<string, number>()
-  for (const list of lists)
-    for (const [rank, { id }] of list.entries()) scores.set(id, (scores.get(id) ?? 0) + 1 / (RRF_K + rank + 1))
+  const add = (list: ReadonlyArray<Candidate>, weight: number) => {
+    for (const [rank, { id }] of list.entries()) scores.set(id, (scores.get(id) ?? 0) + weight / (RRF_K + rank + 1))
+  }
+  add(words, WORDS_WEIGHT)
+  add(vectors, 1)
   return scores
 }
 
@@ -107,7 +118,7 @@ const newestFirst = (hits: ReadonlyArray<Ranked>, aboutOf: AboutOf): ReadonlyArr
 /** The best documents, in their order. */
 export const rank = (
   documents: ReadonlyArray<FoundDocument>,
-  lists: ReadonlyArray<ReadonlyArray<Candidate>>,
+  lists: Lists,
   aboutOf: AboutOf,
   now_ms: number,
   limit: number
