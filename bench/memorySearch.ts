@@ -9,6 +9,8 @@ import { agentSchema } from "#src/choird/database/AgentSchemas.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { type AnEmbedder, Embeddings } from "#src/choird/memory/Embeddings.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
+import { asAgent } from "#src/choird/memory/agentTables.ts"
+import { byVectors, EF_SEARCH, type Scope } from "#src/choird/memory/searchRows.ts"
 import { indexName, VectorIndexes } from "#src/choird/memory/VectorIndexes.ts"
 import { ROOT } from "../test/support/installation.ts"
 import { makeMemory } from "../test/support/memoryRows.ts"
@@ -21,26 +23,32 @@ const QUERIES = 200
 const HITS = 10
 const SUBJECTS = 200
 const SESSIONS = 10
+/** The dimensions that the vectors of texts really fill, of those that they have. */
+const LATENT = 24
+const NORMAL = "(random() + random() + random() - 1.5)"
 
 interface Size {
   readonly chunks: number
   readonly dimensions: number
 }
 
-/** Chunks in sessions: each vector is that of a subject and some noise, as those of real texts lie in groups. */
+/** Chunks in sessions: each vector is that of a subject and some noise in a space of few dimensions, as those of real texts lie. */
 const fill = Effect.fnUntraced(function* ({ chunks, dimensions }: Size, indexes: Effect.Effect<void, unknown>) {
   const sql = yield* SqlClient.SqlClient
   yield* makeMemory(AGENT)
   const schema = agentSchema(AGENT)
-  const drawn = (width: string) => `(SELECT array_agg(${width} * (random() + random() + random() - 1.5))
-    FROM generate_series(1, ${dimensions}) AS d WHERE g > 0)::vector`
+  const count = Math.ceil(chunks / SUBJECTS)
   yield* sql.unsafe("SELECT setseed(0.5)")
-  yield* sql.unsafe(
-    `CREATE TABLE public.subjects AS SELECT g, ${drawn("1")} AS v FROM generate_series(1, ${SUBJECTS}) AS g`
-  )
-  yield* sql.unsafe(
-    `CREATE TABLE public.noises AS SELECT g, ${drawn("0.6")} AS v FROM generate_series(1, ${Math.ceil(chunks / SUBJECTS)}) AS g`
-  )
+  yield* sql.unsafe(`CREATE TABLE public.bases AS SELECT k, d, ${NORMAL} AS x
+    FROM generate_series(1, ${LATENT}) AS k, generate_series(1, ${dimensions}) AS d`)
+  for (const [table, rows, width] of [
+    ["subjects", SUBJECTS, 1],
+    ["noises", count, 0.6]
+  ] as const)
+    yield* sql.unsafe(`CREATE TABLE public.${table} AS
+      WITH places AS MATERIALIZED (SELECT g, k, ${width} * ${NORMAL} AS z FROM generate_series(1, ${rows}) AS g, generate_series(1, ${LATENT}) AS k),
+        coordinates AS (SELECT g, d, sum(z * x) AS c FROM places JOIN public.bases USING (k) GROUP BY g, d)
+      SELECT g, array_agg(c ORDER BY d)::vector AS v FROM coordinates GROUP BY g`)
   const { kind } = yield* Database
   // choird makes the index with the first vectors. On a server that is minutes of work for each ten thousand, and the index is the same at the end.
   if (kind === "embedded") yield* indexes
@@ -48,7 +56,7 @@ const fill = Effect.fnUntraced(function* ({ chunks, dimensions }: Size, indexes:
       SELECT s.g AS subject, n.g AS noise, (n.g - 1) * ${SUBJECTS} + s.g AS number FROM public.subjects AS s CROSS JOIN public.noises AS n
     ), documents AS (
       INSERT INTO ${schema}.memory_documents (session_id, tier, lane, first_rev, last_rev, source_events, chunk_index, text, text_hash, untrusted, said_at)
-      SELECT '0k8v3w9m2p1n' || lpad((number % ${SESSIONS})::text, 4, '0'), 'mid_term', 'edge', number, number, '{}', number,
+      SELECT '0k8v3w9m2p1n' || lpad((noise % ${SESSIONS})::text, 4, '0'), 'mid_term', 'edge', number, number, '{}', number,
         'subject' || subject || ' was said of noise' || noise || ' in part ' || number, sha256(number::text::bytea), false, now()
       FROM made RETURNING id, session_id, first_rev
     )
@@ -70,17 +78,17 @@ interface Query {
   readonly words: string
 }
 
-/** Vectors between a chunk and the noise of another one, as a question lies near what answers it. */
+/** Each asks for a subject as one of its chunks puts it, in the session of that chunk. */
 const queriesOf = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql.unsafe<{ readonly v: string; readonly subject: number }>(
-    `SELECT (s.v + n.v)::text AS v, s.g AS subject FROM public.subjects AS s JOIN public.noises AS n ON n.g = (s.g * 7) % 97 + 1
+  const rows = yield* sql.unsafe<{ readonly v: string; readonly subject: number; readonly noise: number }>(
+    `SELECT (s.v + n.v)::text AS v, s.g AS subject, n.g AS noise FROM public.subjects AS s JOIN public.noises AS n ON n.g = (s.g * 7) % 97 + 1
      ORDER BY s.g LIMIT ${QUERIES}`
   )
-  return rows.map(({ subject, v }, at): Query => ({
+  return rows.map(({ noise, subject, v }): Query => ({
     vector: Float32Array.from(JSON.parse(v) as ReadonlyArray<number>),
-    session_id: SessionId.make(`0k8v3w9m2p1n${String(at % SESSIONS).padStart(4, "0")}`),
-    words: `subject${subject} of noise${((subject * 7) % 97) + 1}`
+    session_id: SessionId.make(`0k8v3w9m2p1n${String(noise % SESSIONS).padStart(4, "0")}`),
+    words: `subject${subject} of noise${noise}`
   }))
 })
 
@@ -91,7 +99,7 @@ const timed = <A, E, R>(work: Effect.Effect<A, E, R>) =>
     return { value, ms: performance.now() - started }
   })
 
-/** One statement that reads what a search answers with; without the index it is exact. */
+/** One transaction whose statement reads what a search answers with; without the index it is exact. */
 const raw = Effect.fnUntraced(function* (
   { session_id, vector }: Query,
   { dimensions }: Size,
@@ -104,20 +112,21 @@ const raw = Effect.fnUntraced(function* (
       SELECT document_id, embedding::vector(${dimensions}) <=> ${near} AS far FROM ${schema}.memory_embeddings
       WHERE model = '${MODEL}' AND tier = ANY('{mid_term,long_term_summary}') AND session_id = '${session_id}'
       ORDER BY embedding::vector(${dimensions}) <=> ${near} LIMIT 50) AS e ON e.document_id = d.id ORDER BY far LIMIT ${HITS}`
-  return yield* sql.withTransaction(
-    Effect.andThen(
-      Effect.forEach(options, (option) => sql.unsafe(`SET LOCAL ${option}`)),
-      Effect.all({
-        rows: timed(sql.unsafe<{ readonly id: string }>(statement)),
-        plan: Effect.map(sql.unsafe<Record<string, string>>(`EXPLAIN ${statement}`), (lines) =>
-          lines.flatMap((line) => Object.values(line)).join("\n")
-        )
-      })
+  const inOne = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    sql.withTransaction(
+      Effect.andThen(
+        Effect.forEach(options, (option) => sql.unsafe(`SET LOCAL ${option}`)),
+        work
+      )
     )
-  )
+  const lines = yield* inOne(sql.unsafe<Record<string, string>>(`EXPLAIN ${statement}`))
+  return {
+    rows: yield* timed(inOne(sql.unsafe<{ readonly id: string }>(statement))),
+    plan: lines.flatMap((line) => Object.values(line)).join("\n")
+  }
 })
 
-const INDEXED = ["hnsw.ef_search = 100", "hnsw.iterative_scan = 'relaxed_order'"]
+const INDEXED = [`hnsw.ef_search = ${EF_SEARCH}`, "hnsw.iterative_scan = 'relaxed_order'"]
 const EXACT = ["enable_indexscan = off", "enable_bitmapscan = off"]
 
 /** An embedder that knows the vector of each query, so that a search is measured and no model. */
@@ -163,12 +172,12 @@ const measure = (size: Size) =>
         const { plan, rows } = yield* raw(query, size, INDEXED)
         plain.push(rows.ms)
         if (plan.includes(indexName("memory_embeddings", MODEL))) planned += 1
-        const near = yield* search("semantic", query)
-        semantic.push(near.ms)
+        semantic.push((yield* search("semantic", query)).ms)
         hybrid.push((yield* search("hybrid", query)).ms)
         if (at % 10 !== 0) continue
         const exact = new Set((yield* raw(query, size, EXACT)).rows.value.map(({ id }) => id))
-        found.push(near.value.hits.filter(({ id }) => exact.has(id)).length / HITS)
+        const near = yield* asAgent(AGENT, byVectors(scopeOf(query), MODEL, query.vector))
+        found.push(near.slice(0, HITS).filter(({ id }) => exact.has(id)).length / HITS)
       }
       return {
         plain,
@@ -181,6 +190,13 @@ const measure = (size: Size) =>
       Effect.provide(Layer.mergeAll(VectorIndexes.layer, Recall.layer).pipe(Layer.provide(known(size, () => queries))))
     )
   })
+
+const scopeOf = ({ session_id }: Query): Scope => ({
+  agent_id: AGENT,
+  store: "session",
+  tiers: ["mid_term", "long_term_summary"],
+  session_id
+})
 
 const p95 = (times: ReadonlyArray<number>) => place(times, 0.95)
 

@@ -3,17 +3,26 @@
  * and each step can be done again, so that a choird that dies in the middle ends it later.
  */
 import { Clock, Context, Effect, Layer, Schema, Semaphore } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { DocumentId, FactKey, Forget, ForgetPlan, ForgetReach, ForgetReceipt } from "#schema/Memory.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import { type DatabaseAway, retryDatabase, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { type DatabaseAway, inTransaction, retryDatabase, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { hasMemory } from "./embeddingRows.ts"
-import { chunkedSessions, deleteChunks, deleteFacts, emptyTexts, factsOf } from "./forgetRows.ts"
-import { reachIn, Target, targetOf } from "./forgetTarget.ts"
+import {
+  chunkedSessions,
+  countRemoved,
+  deleteChunks,
+  deleteFacts,
+  emptyTexts,
+  factsOf,
+  type Removed,
+  removedBy
+} from "./forgetRows.ts"
+import { type Reached, reachIn, Target, targetOf } from "./forgetTarget.ts"
 import { ForgetWords } from "./forgetWords.ts"
 import { SessionMemory } from "./SessionMemory.ts"
 
@@ -102,51 +111,62 @@ const makeCarryOut = Effect.gen(function* () {
   const lifecycle = yield* Lifecycle
   const memory = yield* SessionMemory
 
-  /** One session: first the texts beside its log, which its events name, then the events. */
-  const forgetIn = Effect.fnUntraced(function* (agent_id: AgentId, target: Target, session: SessionHead) {
-    const { session_id } = session
+  /** A step of an order with its count, in one transaction. */
+  const counted = (order_id: string, step: Effect.Effect<Partial<Removed>, SqlError.SqlError, SqlClient.SqlClient>) =>
+    onDatabase(inTransaction(Effect.flatMap(step, (removed) => countRemoved(order_id, removed))))
+
+  /** One session: first the texts beside its log, which its events name, then the events. Answers what stays. */
+  const forgetIn = Effect.fnUntraced(function* (
+    { agent_id, id, target }: Order,
+    session_id: SessionId,
+    found: Reached
+  ) {
     const words = new ForgetWords(target.phrases)
-    const found = yield* reachIn(target, session)
-    const texts = found.revs.length === 0 ? 0 : yield* emptyTexts(agent_id, found, words)
-    const { fixed, reduced } = yield* Effect.orDie(events.forget(session_id, found.revs))
-    return { reduced, texts, left: fixed === 0 ? [] : [fixedText(session_id, fixed)] }
+    if (found.revs.length > 0)
+      yield* counted(
+        id,
+        Effect.map(emptyTexts(agent_id, found, words), (texts) => ({ texts }))
+      )
+    const { fixed } = yield* events.forget(session_id, found.revs, (reduced) => countRemoved(id, { events: reduced }))
+    return fixed === 0 ? [] : [fixedText(session_id, fixed)]
   })
 
-  return Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
+  return Effect.fnUntraced(function* (order: Order) {
+    const { agent_id, id, target } = order
     const reached = yield* onDatabase(reach(agent_id, target))
     const sessions = reached.map(({ session }) => session)
     const isPaused = sessions.some(({ active }) => active)
       ? yield* lifecycle.pause(agent_id, "something is being forgotten")
       : false
-    const done = yield* Effect.gen(function* () {
+    return yield* Effect.gen(function* () {
       // The agent may have written more before it stopped.
       const now = isPaused ? (yield* onDatabase(reach(agent_id, target))).map(({ session }) => session) : sessions
       const open = now.filter(({ archived }) => !archived)
-      const parts = yield* Effect.forEach(open, (session) => onDatabase(forgetIn(agent_id, target, session)))
-      const facts = yield* onDatabase(deleteFacts(agent_id, target))
+      const fixed = yield* Effect.forEach(open, (session) =>
+        Effect.flatMap(onDatabase(reachIn(target, session)), (found) =>
+          Effect.orDie(forgetIn(order, session.session_id, found))
+        )
+      )
       const ids = now.map(({ session_id }) => session_id)
-      const chunks = yield* onDatabase(deleteChunks(agent_id, ids))
+      yield* counted(
+        id,
+        Effect.map(deleteFacts(agent_id, target), ({ rows, vectors }) => ({ facts: rows, vectors }))
+      )
+      yield* counted(
+        id,
+        Effect.map(deleteChunks(agent_id, ids), ({ rows, vectors }) => ({ chunks: rows, vectors }))
+      )
       yield* Effect.forEach(ids, (session_id) => memory.again(agent_id, session_id), { discard: true })
-      return { parts, facts, chunks, now, ids }
+      const files = now.flatMap(({ archived, session_id }) => (archived ? [archivedText(session_id)] : []))
+      return {
+        agent_id,
+        forgotten_at: new Date(yield* Clock.currentTimeMillis).toISOString(),
+        ...(yield* onDatabase(removedBy(id))),
+        sessions: ids,
+        restarted: isPaused,
+        left: [...fixed.flat(), ...files, BACKUPS]
+      } satisfies ForgetReceipt
     }).pipe(Effect.ensuring(isPaused ? Effect.ignore(lifecycle.wake(agent_id)) : Effect.void))
-    const { chunks, facts, ids, now, parts } = done
-    const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
-    return {
-      agent_id,
-      forgotten_at: new Date(yield* Clock.currentTimeMillis).toISOString(),
-      facts: facts.rows,
-      events: sum(parts.map(({ reduced }) => reduced)),
-      chunks: chunks.rows,
-      vectors: facts.vectors + chunks.vectors,
-      texts: sum(parts.map(({ texts }) => texts)),
-      sessions: ids,
-      restarted: isPaused,
-      left: [
-        ...parts.flatMap(({ left }) => left),
-        ...now.flatMap(({ archived, session_id }) => (archived ? [archivedText(session_id)] : [])),
-        BACKUPS
-      ]
-    } satisfies ForgetReceipt
   })
 })
 
@@ -159,12 +179,13 @@ const make = Effect.gen(function* () {
 
   /** Carries out the order of a row and deletes it with its words. */
   const settle = Effect.fnUntraced(function* (order: Order) {
-    const { agent_id, id, target, who } = order
-    const receipt = yield* carryOut(agent_id, target)
+    const { agent_id, id, who } = order
+    const receipt = yield* carryOut(order)
     const { facts, events, chunks, vectors, texts } = receipt
     const detail = { facts, events, chunks, vectors, texts, sessions: [...receipt.sessions] }
-    yield* audit.record({ who, action: "memory.forget", agent_id, detail })
-    yield* retryDatabase(onDatabase(sql`DELETE FROM choir_control.forgets WHERE id = ${id}`))
+    const record = audit.record({ who, action: "memory.forget", agent_id, detail })
+    const end = Effect.andThen(record, sql`DELETE FROM choir_control.forgets WHERE id = ${id}`)
+    yield* retryDatabase(onDatabase(inTransaction(end)))
     return receipt
   }, one.withPermit)
 

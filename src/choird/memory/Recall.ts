@@ -137,7 +137,7 @@ const rankIn = Effect.fnUntraced(function* (
   limit: number
 ) {
   const ids = [...new Set([...words, ...vectors].map(({ id }) => id))]
-  const lexemes = yield* lexemesOf(scope, ids)
+  const lexemes = terms.length === 0 ? new Map<string, ReadonlySet<string>>() : yield* lexemesOf(scope, ids)
   const about = new Map<string, WordFit>(ids.map((id) => [id, wordFit(terms, lexemes.get(id) ?? NO_WORDS)]))
   const near = new Map<string, number>(vectors.map(({ id, score }) => [id, score]))
   const documents = yield* readDocuments(scope, ids)

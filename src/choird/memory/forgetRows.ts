@@ -90,6 +90,34 @@ interface Count {
   readonly vectors: number
 }
 
+/** How much an order has removed. */
+export interface Removed {
+  readonly facts: number
+  readonly events: number
+  readonly chunks: number
+  readonly vectors: number
+  readonly texts: number
+}
+
+const NOTHING: Removed = { facts: 0, events: 0, chunks: 0, vectors: 0, texts: 0 }
+
+/** Adds to what an order has removed; in the transaction that removes it, so that no death between two steps loses count. */
+export const countRemoved = Effect.fnUntraced(function* (order_id: string, removed: Partial<Removed>) {
+  const sql = yield* SqlClient.SqlClient
+  const { chunks, events, facts, texts, vectors } = { ...NOTHING, ...removed }
+  // A step of the agent's own tables leaves its transaction with the agent's role.
+  yield* sql`SET LOCAL ROLE NONE`
+  yield* sql`UPDATE choir_control.forgets SET facts = facts + ${facts}::int, events = events + ${events}::int, chunks = chunks + ${chunks}::int,
+    vectors = vectors + ${vectors}::int, texts = texts + ${texts}::int WHERE id = ${order_id}`
+})
+
+export const removedBy = Effect.fnUntraced(function* (order_id: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] =
+    yield* sql<Removed>`SELECT facts, events, chunks, vectors, texts FROM choir_control.forgets WHERE id = ${order_id}`
+  return row ?? NOTHING
+})
+
 /** Deletes documents with their vectors. */
 const deleteDocuments = Effect.fnUntraced(function* (
   agent_id: AgentId,

@@ -14,7 +14,7 @@ const TERMS_MAX = 16
 /** Documents with a word of the query that are weighed; the words that most documents have are left out then. */
 const WEIGHED_MAX = 2000
 /** How far the index of vectors is searched, so that CANDIDATES_MAX are left after the filters. */
-const EF_SEARCH = 100
+export const EF_SEARCH = 100
 /** BM25: how soon a repeated word counts no more, how much long documents count less, and the words of a usual one. */
 const K1 = 1.2
 const B = 0.5

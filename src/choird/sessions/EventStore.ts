@@ -3,7 +3,7 @@
  * against revision, chain and fold, and answered as D4 says.
  */
 import { Context, Effect, Layer, Option, PubSub, Schema, Stream } from "effect"
-import type { SqlClient } from "effect/sql"
+import type { SqlClient, SqlError } from "effect/sql"
 import type { Caller, Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { type AgentId, type JobName, ResourceName, Rev, type SessionId } from "#schema/Ids.ts"
@@ -97,11 +97,13 @@ export class EventStore extends Context.Service<
     ): Stream.Stream<LogLine, SessionUnknown | DatabaseAway>
     /**
      * Reduces events to what the fold needs, and lists them at the end of the log (D52). Those that were reduced before do not count, nor
-     * do those without free text. The epoch of an active session is fenced, so its agent must start again.
+     * do those without free text. The epoch of an active session is fenced, so its agent must start again. Of many events a part at a time is
+     * reduced; `also` is done in the transaction of each part.
      */
     forget(
       session_id: SessionId,
-      revs: ReadonlyArray<Rev>
+      revs: ReadonlyArray<Rev>,
+      also?: (reduced: number) => Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
     ): Effect.Effect<ForgottenEvents, SessionUnknown | DatabaseAway>
     /** Recomputes the chain and the fold from the stored text alone, also of an archived session. */
     verify(session_id: SessionId): Effect.Effect<Verification, SessionUnknown | ArchiveUnreadable | DatabaseAway>
@@ -141,11 +143,12 @@ const make = Effect.gen(function* () {
       const wakes = options.follow ? readers.wakes(session_id) : Stream.make(undefined)
       return Stream.unwrap(read(readEvents(session_id, options, wakes)))
     },
-    forget: Effect.fn("EventStore.forget")(function* (session_id, revs) {
+    forget: Effect.fn("EventStore.forget")(function* (session_id, revs, also = () => Effect.void) {
       yield* readHead(session_id)
       let all: ForgottenEvents = { reduced: 0, fixed: 0, archived: false }
       for (let from = 0; from < revs.length; from += FORGOTTEN_EVENTS_MAX) {
-        const part = yield* inTransaction(forgetEvents(session_id, revs.slice(from, from + FORGOTTEN_EVENTS_MAX)))
+        const forgets = forgetEvents(session_id, revs.slice(from, from + FORGOTTEN_EVENTS_MAX))
+        const part = yield* inTransaction(Effect.tap(forgets, ({ reduced }) => also(reduced)))
         all = { ...part, reduced: all.reduced + part.reduced, fixed: all.fixed + part.fixed }
       }
       // A state that was folded before holds summaries of what is forgotten.
