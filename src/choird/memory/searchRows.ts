@@ -118,11 +118,13 @@ export const byVectors = Effect.fnUntraced(function* (scope: Scope, model: strin
       : sql`e.tier = ANY(${tiers}::text[]) AND ${session_id === undefined ? sql`true` : sql`e.session_id = ${session_id}`}`
   const near = toSql(Array.from(vector))
   yield* sql`SELECT set_config('hnsw.ef_search', ${String(EF_SEARCH)}, true), set_config('hnsw.iterative_scan', 'relaxed_order', true)`
-  const rows =
-    yield* sql<Candidate>`SELECT e.document_id::text AS id, 1 - (e.embedding::${type} <=> ${near}::${type}) AS score
-    FROM ${sql(embeddings(scope))} AS e WHERE e.model = ${named} AND ${filter}
-    ORDER BY e.embedding::${type} <=> ${near}::${type} LIMIT ${CANDIDATES_MAX}`
-  return rows.toSorted((a, b) => b.score - a.score)
+  // The vector is long: it is sent once.
+  const rows = yield* sql<{
+    readonly id: DocumentId
+    readonly far: number
+  }>`SELECT e.document_id::text AS id, e.embedding::${type} <=> ${near}::${type} AS far
+    FROM ${sql(embeddings(scope))} AS e WHERE e.model = ${named} AND ${filter} ORDER BY far LIMIT ${CANDIDATES_MAX}`
+  return rows.map(({ far, id }): Candidate => ({ id, score: 1 - far })).toSorted((a, b) => b.score - a.score)
 })
 
 /** A document as it is ranked and shown. */

@@ -1,4 +1,4 @@
-/** What an order to forget has removed so far, so that its receipt counts all of it however often choird died meanwhile. */
+/** The count of what an order to forget has removed so far, so that its receipt has all of it however often choird died meanwhile. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
