@@ -36,6 +36,8 @@ const opened = (where: Where): Layer.Layer<Database | SqlClient.SqlClient> =>
     "folder" in where ? Layer.orDie(Database.layerEmbedded(where)) : Layer.orDie(Database.layerPostgres(where))
   )
 
+const storesOn = (where: Where) => storesWith(CONFIG).pipe(Layer.provideMerge(opened(where)))
+
 /** Three sessions that have ended, of which each has chunks of some batches, and two facts. */
 const fill = Effect.gen(function* () {
   const sessions = yield* SessionStore
@@ -122,7 +124,7 @@ const survives = (
 ) =>
   Effect.gen(function* () {
     const whole = yield* make
-    yield* fill.pipe(Effect.provide(storesWith(CONFIG)), Effect.provide(opened(whole)), Effect.scoped)
+    yield* fill.pipe(Effect.provide(storesOn(whole)), Effect.scoped)
     const cut = yield* copy(whole)
     const [small, large] = [
       yield* embeddingServer({ model: "small", dimensions: 8, key: KEY }),
@@ -146,8 +148,7 @@ const survives = (
     for (const [number, stage] of stages.entries()) {
       assert.strictEqual(yield* lives({ ...stage, where: whole }), 0)
       killed += yield* lives({ ...stage, where: cut, dies: { file, passes: PASSES } })
-      const of = (where: Where) =>
-        contents.pipe(Effect.provide(storesWith(CONFIG)), Effect.provide(opened(where)), Effect.scoped)
+      const of = (where: Where) => contents.pipe(Effect.provide(storesOn(where)), Effect.scoped)
       const [expected, found] = [yield* of(whole), yield* of(cut)]
       assert.deepStrictEqual(found, expected, `stage ${number}`)
       assert.deepStrictEqual(found.left, [])
