@@ -3,7 +3,16 @@ import { existsSync, writeFileSync } from "node:fs"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { AgentId } from "#schema/Ids.ts"
-import { DocumentId, FactKey, FactText, Forget, MEMORY_HITS, MEMORY_HITS_MAX } from "#schema/Memory.ts"
+import {
+  DocumentId,
+  FACT_TEXT_CHARS_MAX,
+  FactKey,
+  FactText,
+  Forget,
+  MEMORY_HITS,
+  MEMORY_HITS_MAX,
+  MEMORY_QUERY_CHARS_MAX
+} from "#schema/Memory.ts"
 import type { MemoryName, MemoryPage } from "#schema/MemoryApi.ts"
 import { freshFile, onFile, putInPlace } from "#src/choirctl/backup/freshFiles.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
@@ -74,7 +83,13 @@ const query = Command.make(
   "query",
   {
     id: agentId,
-    text: Argument.String("text").pipe(Argument.withDescription("Words or a question")),
+    text: Argument.String("text").pipe(
+      Argument.filter(
+        (given) => given !== "" && given.length <= MEMORY_QUERY_CHARS_MAX,
+        () => `a query has 1 to ${MEMORY_QUERY_CHARS_MAX} characters`
+      ),
+      Argument.withDescription("Words or a question")
+    ),
     store: Flag.Literals("store", ["session", "knowledge"]).pipe(
       Flag.withDescription("What was said in sessions, or facts"),
       Flag.withDefault("session" as const)
@@ -101,9 +116,16 @@ const query = Command.make(
   Command.withExamples([{ command: 'choirctl memory query agent-1 "where does Ada live"' }])
 )
 
+const isText = Schema.is(FactText)
+
 const text = Argument.String("text").pipe(
-  Argument.withDescription("What the agent should know"),
-  Argument.withSchema(FactText)
+  Argument.map((given) => given.trim()),
+  Argument.filter(isText, (given) =>
+    given === ""
+      ? "the text is empty"
+      : `a fact has at most ${FACT_TEXT_CHARS_MAX} characters, and this has ${given.length}`
+  ),
+  Argument.withDescription("What the agent should know")
 )
 
 const set = Command.make(

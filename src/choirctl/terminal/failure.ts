@@ -56,9 +56,23 @@ export const refusedByChoird = ({ hint, message, retry_after_ms, type }: ErrorDe
     exit_code: retry_after_ms === undefined ? EXIT.failed : EXIT.again
   })
 
+/** Characters of a refused value that its message repeats. */
+const REPEATED_MAX = 60
+const SCHEMA = /^Schema validation failed: /u
+
+/** A refused argument or flag with what is wrong about it, in the words of the command rather than of the parser. */
+const refusedValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
+  const name = kind === "argument" ? option : `--${option}`
+  const shown = value.length <= REPEATED_MAX ? value : `${value.slice(0, REPEATED_MAX).toWellFormed()}…`
+  return `${name} cannot be "${shown}": ${expected.replace(SCHEMA, "")}`
+}
+
+const usageProblem = (error: CliError.CliError): string =>
+  error._tag === "InvalidValue" && error.value !== "" ? refusedValue(error) : error.message
+
 const usageFailure = ({ commandPath, errors }: CliError.ShowHelp): Failure => ({
   type: "USAGE",
-  message: errors.length === 0 ? "a command is missing" : errors.map(({ message }) => message).join("; "),
+  message: errors.length === 0 ? "a command is missing" : errors.map(usageProblem).join("; "),
   hint: `${commandPath.join(" ")} --help`,
   exit_code: EXIT.usage
 })

@@ -5,7 +5,9 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Forgetting } from "#src/choird/memory/Forgetting.ts"
 import { Knowledge } from "#src/choird/memory/Knowledge.ts"
 import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
+import { wordsIn } from "#src/choird/memory/ranking.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
+import { excerpt } from "#src/choird/memory/recallBlock.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
 
@@ -13,6 +15,8 @@ import type { Answer, Speaker } from "./GatewayCommands.ts"
 const LISTED_MAX = 10
 const FOUND_MAX = 5
 const SHOWN_CHARS = 300
+/** Tokens of an excerpt, which are SHOWN_CHARS characters at most. */
+const FOUND_TOKENS = 75
 /** How long an order to forget waits for its yes, and how many wait. */
 const YES_MS_MAX = 600_000
 const ORDERS_MAX = 256
@@ -33,7 +37,13 @@ const count = (number: number, one: string) => `${number} ${one}${number === 1 ?
 const factLine = ({ created_at, key, text, untrusted }: Fact) =>
   `${key ?? "fact"}: ${short(text)} (${day(created_at)}${untrusted ? ", not confirmed" : ""})`
 
-const hitLine = ({ first_rev, key, last_rev, said_at, session_id, text, untrusted }: MemoryHit) => {
+/** A hit with the part of it that has the words looked for. */
+const hitLine = (query: string) => {
+  const words = [...wordsIn(query)].map((lexeme) => ({ lexeme, found: 0, weight: 1 }))
+  return (hit: MemoryHit) => foundLine({ ...hit, text: excerpt(hit.text, words, FOUND_TOKENS) })
+}
+
+const foundLine = ({ first_rev, key, last_rev, said_at, session_id, text, untrusted }: MemoryHit) => {
   const place = session_id === undefined ? (key ?? "fact") : `session ${session_id}, events ${first_rev}-${last_rev}`
   return `${day(said_at)}, ${place}${untrusted === true ? ", not confirmed" : ""}: ${short(text)}`
 }
@@ -88,7 +98,7 @@ export const makeChatMemory = Effect.gen(function* () {
     const facts = yield* databaseDefect(recall.search({ ...asked, store: "knowledge" }))
     const parts = yield* databaseDefect(recall.search({ ...asked, store: "session" }))
     const hits = [...facts.hits, ...parts.hits]
-    return hits.length === 0 ? notice("I remember nothing of that.") : notice(...hits.map(hitLine))
+    return hits.length === 0 ? notice("I remember nothing of that.") : notice(...hits.map(hitLine(query)))
   })
 
   const plan = Effect.fnUntraced(function* (text: string, speaker: Speaker) {

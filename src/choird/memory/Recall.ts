@@ -27,6 +27,8 @@ export type Search = Omit<SearchInput, "agent"> & { readonly agent: AgentId; rea
 
 /** The time that the vector of a query may take; the words rank alone then. */
 const VECTOR_MS_MAX = 1500
+/** The same for the note of a prompt, which the turn waits a second for: a local model that was idle takes longer to load. */
+const NOTE_VECTOR_MS_MAX = 500
 
 export class Recall extends Context.Service<
   Recall,
@@ -49,7 +51,8 @@ export class Recall extends Context.Service<
         search: Effect.fn("Recall.search")(function* (search) {
           const { agent, cross, mode } = search
           if (!(yield* onDatabase(hasMemory(agent)))) return { hits: [], ranked_by: "words" }
-          const near = mode === "hybrid" || mode === "semantic" ? yield* embed(agent, search.query) : undefined
+          const near =
+            mode === "hybrid" || mode === "semantic" ? yield* embed(agent, search.query, VECTOR_MS_MAX) : undefined
           const now_ms = yield* Clock.currentTimeMillis
           const found = searchIn(search, near, now_ms)
           const documents = yield* onDatabase(cross ? inTransaction(found) : asAgent(agent, found))
@@ -59,8 +62,10 @@ export class Recall extends Context.Service<
         recall: Effect.fn("Recall.recall")(function* (agent_id, session_id, input) {
           if (!(yield* onDatabase(hasMemory(agent_id)))) return { hits: [], ranked_by: "words", cost_usd: 0 }
           let cost_usd = 0
-          const near = yield* Effect.provideService(embed(agent_id, input.text), EmbeddingMeter, (use) =>
-            Effect.sync(() => void (cost_usd += use.cost_usd))
+          const near = yield* Effect.provideService(
+            embed(agent_id, input.text, NOTE_VECTOR_MS_MAX),
+            EmbeddingMeter,
+            (use) => Effect.sync(() => void (cost_usd += use.cost_usd))
           )
           const now_ms = yield* Clock.currentTimeMillis
           const documents = yield* onDatabase(asAgent(agent_id, recallFor(agent_id, session_id, input, near, now_ms)))
@@ -113,10 +118,14 @@ interface Near {
 
 /** Undefined where there are no vectors to compare with, and where none came in time. */
 const makeEmbed = (embeddings: Embeddings["Service"]) =>
-  Effect.fnUntraced(function* (agent_id: AgentId, text: string): Effect.fn.Return<Near | undefined, DatabaseAway> {
+  Effect.fnUntraced(function* (
+    agent_id: AgentId,
+    text: string,
+    ms_max: number
+  ): Effect.fn.Return<Near | undefined, DatabaseAway> {
     const embedder: AnEmbedder | undefined = yield* embeddings.serving(agent_id)
     if (embedder === undefined || text.trim() === "") return undefined
-    const made = yield* embedder.embed([text]).pipe(Effect.timeoutOption(VECTOR_MS_MAX), Effect.result)
+    const made = yield* embedder.embed([text]).pipe(Effect.timeoutOption(ms_max), Effect.result)
     const [vector] = made._tag === "Success" ? Option.getOrElse(made.success, () => []) : []
     return vector === undefined ? undefined : { model: embedder.model, vector }
   })
@@ -166,8 +175,13 @@ const searchIn = Effect.fnUntraced(function* (search: Search, near: Near | undef
     near
   )
   if (mode === "session_detail" && words.length === 0) return yield* readSession(scope, limit)
-  const { ranked } = yield* rankIn(scope, { terms, words, vectors }, now_ms, limit)
-  return ranked.map(({ document }) => document)
+  const { about, ranked } = yield* rankIn(scope, { terms, words, vectors }, now_ms, limit)
+  const documents = ranked.map(({ document }) => document)
+  if (mode !== "hybrid" || near === undefined) return documents
+  // The nearest vectors of a small memory may be far away.
+  const similarity = new Map(vectors.map(({ id, score }) => [id, score]))
+  const { most } = floorsOf(near.model)
+  return documents.filter(({ id }) => (about.get(id) ?? NO_FIT).words > 0 || (similarity.get(id) ?? 0) >= most)
 })
 
 /** Documents of each store that are weighed for a block. */

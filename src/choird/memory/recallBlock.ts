@@ -47,6 +47,8 @@ const MOST = 0.55
 const SHARED_MIN = 2
 /** The share at which even a single word says enough. */
 const ONE_WORD = 0.4
+/** The share at which words say enough alone: in a long document that is mostly about something else a vector says little of them. */
+const NEARLY_ALL = 0.8
 
 /** Whether a document is near enough to a message to be shown unasked. Without a vector it needs most of the words. */
 export const fits = (
@@ -54,24 +56,36 @@ export const fits = (
   { alone, most, some }: Floors
 ): boolean => {
   if (similarity === undefined) return words >= MOST && lexemes.length >= SHARED_MIN
+  if (words >= NEARLY_ALL && lexemes.length >= SHARED_MIN) return true
   if (similarity >= alone || (similarity >= most && words >= ONE_WORD)) return true
   return similarity >= some && words >= SOME && lexemes.length >= SHARED_MIN
 }
+
+/** The score of a line beside one that has a word. */
+const BESIDE = 0.5
 
 const lineScore = (line: string, stems: ReadonlyArray<string>) => {
   const words = [...wordsIn(line)]
   return stems.filter((stem) => words.some((word) => word.startsWith(stem))).length
 }
 
-/** The header and the lines of a long text around those that have most of the words. */
+/** How well each line answers: by the words that it has, or a little if one beside it does; all alike where none has any. */
+const lineScores = (lines: ReadonlyArray<string>, terms: ReadonlyArray<Term>): ReadonlyArray<number> => {
+  const stems = terms.map(({ lexeme }) => lexeme)
+  const own = lines.map((line) => lineScore(line, stems))
+  if (own.every((score) => score === 0)) return own.map(() => 1)
+  return own.map((score, place) => (score > 0 ? score : (own[place - 1] ?? 0) + (own[place + 1] ?? 0) > 0 ? BESIDE : 0))
+}
+
+/** The header and the lines of a long text that have the words looked for, with those beside them. */
 export const excerpt = (text: string, terms: ReadonlyArray<Term>, tokens_max = DOCUMENT_TOKENS_MAX): string => {
   if (estimateTokens(text.length) <= tokens_max) return text
   const [header = "", ...lines] = text
     .split("\n")
     .flatMap((line, place) => (place === 0 ? [line] : line.split(/(?<=[.!?])\s+/u)))
-  const stems = terms.map(({ lexeme }) => lexeme)
-  const order = lines
-    .map((line, place) => ({ place, score: lineScore(line, stems) }))
+  const order = lineScores(lines, terms)
+    .map((score, place) => ({ place, score }))
+    .filter(({ score }) => score > 0)
     .toSorted((a, b) => b.score - a.score || a.place - b.place)
   const kept = new Set<number>()
   let left = tokens_max - estimateTokens(header.length)

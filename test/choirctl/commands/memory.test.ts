@@ -62,6 +62,10 @@ describe("choirctl memory", () => {
           { store: "session", query: "nothing", limit: 8 }
         ]
       )
+      const long = yield* run("query", AGENT, "x".repeat(501))
+      assert.strictEqual(long.code, 2)
+      assert.include(long.err, "a query has 1 to 500 characters")
+      assert.notInclude(long.err, "x".repeat(61))
       const both = yield* run("query", AGENT, "x", "--store", "knowledge", "--session", SESSION)
       assert.strictEqual(both.code, 2)
     })

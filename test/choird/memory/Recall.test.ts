@@ -12,7 +12,7 @@ import { describeEngines } from "../../support/engines.ts"
 import { makeMemory, writeChunk } from "../../support/memoryRows.ts"
 import { CONFIG, makeHome, newAgent } from "../../support/stores.ts"
 
-const [AGENT, OPEN, CLOSED] = [newAgent(), newAgent(), newAgent()]
+const [AGENT, OPEN, CLOSED, FAR] = [newAgent(), newAgent(), newAgent(), newAgent()]
 const [entry] = Object.values(CONFIG.agents)
 
 const servicesOf = (provider: "local" | "off") =>
@@ -24,7 +24,7 @@ const servicesOf = (provider: "local" | "off") =>
         Effect.map(
           makeHome({
             ...CONFIG,
-            agents: { [AGENT]: entry, [OPEN]: entry, [CLOSED]: entry },
+            agents: { [AGENT]: entry, [OPEN]: entry, [CLOSED]: entry, [FAR]: entry },
             memory: { cross_read: [OPEN] },
             embedding: { provider }
           }),
@@ -76,6 +76,51 @@ describeEngines("Searches of agents' memory", (it) => {
       const said = { text: "Remind me when we fly to Lisbon", tokens_max: 600, shown_from: Rev.make(1) }
       assert.include(String(texts(yield* ask("recall", said))), "Lisbon")
       assert.deepStrictEqual(texts(yield* ask("recall", { ...said, text: "ok, thanks" })), [])
+    }).pipe(Effect.provide(servicesOf("local")))
+  )
+
+  it.effect("chooses a prompt's note by words while the model is not loaded", () =>
+    Effect.gen(function* () {
+      const agent_id = newAgent()
+      yield* makeMemory(agent_id)
+      yield* writeChunk(
+        agent_id,
+        `[a talk]\nuser: hello\nagent: ${"I follow plain instructions. ".repeat(40)}\nuser: My uncle keeps goats.`
+      )
+      const recall = yield* Recall
+      const said = { text: "Who keeps goats?", tokens_max: 100, shown_from: Rev.make(1) }
+      const note = yield* recall.recall(agent_id, caller().session_id, said)
+      assert.strictEqual(note.ranked_by, "words")
+      assert.include(note.hits[0]?.text ?? "", "My uncle keeps goats.")
+      assert.notInclude(note.hits[0]?.text ?? "", "hello")
+    }).pipe(
+      Effect.provide(
+        Recall.layer.pipe(
+          Layer.provide(
+            Layer.mock(Embeddings, {
+              model: undefined,
+              configured: () => undefined,
+              serving: () => Effect.succeed({ model: "local:late:2", dimensions: 2, embed: () => Effect.never })
+            })
+          )
+        )
+      )
+    )
+  )
+
+  it.effect("leaves out of a search what shares no word with it and lies far away", () =>
+    Effect.gen(function* () {
+      yield* makeMemory(FAR)
+      yield* writeChunk(FAR, "Ada: the cat is called Pixel")
+      assert.isUndefined(yield* (yield* EmbeddingQueue).drain)
+      const recall = yield* Recall
+      const texts = (query: string) =>
+        Effect.map(
+          recall.search({ store: "session", mode: "hybrid", query, limit: 3, agent: FAR, cross: false }),
+          ({ hits }) => hits.map(({ text }) => text)
+        )
+      assert.lengthOf(yield* texts("which pet does she have?"), 1)
+      assert.lengthOf(yield* texts("quarterly tax declaration of the harbour company"), 0)
     }).pipe(Effect.provide(servicesOf("local")))
   )
 
