@@ -30,12 +30,15 @@ export const ERROR_EVENT = "error"
 
 const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
 
+/** Characters of a state's task: the prose of a SKILL.md is one. */
+export const OBJECTIVE_CHARS_MAX = 20_000
+
 export const SkillTransition = Schema.Struct({ on: SkillEvent, to: SkillStateName })
 export type SkillTransition = typeof SkillTransition.Type
 
 export const SkillState = Schema.Struct({
   /** The model's task here; every state that is not terminal needs one. */
-  objective: Schema.optionalKey(Schema.NonEmptyString.check(Schema.isMaxLength(4096))),
+  objective: Schema.optionalKey(Schema.NonEmptyString.check(Schema.isMaxLength(OBJECTIVE_CHARS_MAX))),
   allowed_tools: Schema.Array(ToolNameInEitherForm)
     .check(Schema.isMaxLength(64))
     .pipe(Schema.withDecodingDefaultKey(none<string>())),
@@ -53,7 +56,7 @@ const JsonSchemaObject = Schema.Record(Schema.String, Schema.Json)
 export const SkillSpec = Schema.Struct({
   name: SkillName,
   /** Models see it in every prompt, to know when the skill is of use. */
-  description: Schema.NonEmptyString.check(Schema.isMaxLength(500)),
+  description: Schema.NonEmptyString.check(Schema.isMaxLength(1024)),
   initial_state: SkillStateName,
   /** JSON Schema of what it is started with; absent takes any object. */
   input_schema: Schema.optionalKey(JsonSchemaObject),

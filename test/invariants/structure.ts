@@ -23,7 +23,8 @@ const DEPENDENCIES = [
   "grammy",
   "jsonc-parser",
   "pgvector",
-  "tar-stream"
+  "tar-stream",
+  "yaml"
 ]
 
 const SIBLINGS = ["agent", "choird", "choirctl"]

@@ -1,5 +1,5 @@
 /** choirctl skill and tool: the skills and tools of an agent, and the check of a skill file. */
-import { basename, join } from "node:path"
+import { basename, dirname, join, resolve } from "node:path"
 import { Effect, FileSystem, Result } from "effect"
 import { Argument, Command } from "effect/cli"
 import { SkillName } from "#schema/Skill.ts"
@@ -9,6 +9,7 @@ import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.t
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
+import { readSkillFolder, SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { readSkill } from "#src/shared/image/skillProblems.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
@@ -128,16 +129,38 @@ const show = Command.make(
   Command.withExamples([{ command: "choirctl skill show agent-1 tool-builder" }])
 )
 
-/** The file itself, or the `.json` files of a folder. */
+/** The file itself, or the skills of a folder: its skill files, its SKILL.md, and those of the folders in it. */
 const filesAt = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const { type } = yield* Effect.mapError(fs.stat(path), () =>
-    usageError(`there is no file or folder ${path}`, "name a skill file, or the skills folder of a repository")
+    usageError(`there is no file or folder ${path}`, "name a skill, or the skills folder of a repository")
   )
   if (type !== "Directory") return [path]
-  const names = (yield* fs.readDirectory(path)).filter((name) => name.endsWith(".json")).sort()
-  return names.slice(0, IMAGE_SKILLS_MAX + 1).map((name) => join(path, name))
+  // A file where a folder would be has no such file in it either.
+  const exists = (file: string) => Effect.orElseSucceed(fs.exists(file), () => false)
+  const own = join(path, SKILL_FILE)
+  if (yield* exists(own)) return [own]
+  const names = (yield* fs.readDirectory(path)).sort().slice(0, ENTRIES_MAX)
+  const found = yield* Effect.forEach(names, (name) => {
+    if (name.endsWith(".json")) return Effect.succeed([join(path, name)])
+    const file = join(path, name, SKILL_FILE)
+    return Effect.map(exists(file), (found) => (found ? [file] : []))
+  })
+  return found.flat().slice(0, IMAGE_SKILLS_MAX + 1)
 })
+
+/** Entries of a folder that are looked at. */
+const ENTRIES_MAX = 10_000
+
+const textProblems = (file: string, text: string): ReadonlyArray<string> => {
+  const folder = basename(dirname(resolve(file)))
+  const stem = basename(file, ".json")
+  const read =
+    basename(file) === SKILL_FILE
+      ? Result.flatMap(readSkillFolder(folder, text), (spec) => readSkill(folder, JSON.stringify(spec)))
+      : readSkill(stem, text)
+  return Result.isFailure(read) ? read.failure : []
+}
 
 const checkFile = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
@@ -147,24 +170,28 @@ const checkFile = Effect.fnUntraced(function* (file: string) {
       ? ["it is not a regular file"]
       : size > BigInt(MANIFEST_BYTES_MAX)
         ? [`larger than ${MANIFEST_BYTES_MAX} bytes`]
-        : Result.match(readSkill(basename(file, ".json"), yield* fs.readFileString(file)), {
-            onSuccess: () => [],
-            onFailure: (found) => found
-          })
+        : textProblems(file, yield* fs.readFileString(file))
   return { file, ok: problems.length === 0, problems } satisfies CheckedSkill
 })
 
 const check = Command.make(
   "check",
-  { path: Argument.String("path").pipe(Argument.withDescription("A skill file, or a folder of them")) },
+  {
+    path: Argument.String("path").pipe(
+      Argument.withDescription("A skill file, a folder with a SKILL.md, or a folder of skills")
+    )
+  },
   Effect.fnUntraced(function* ({ path }) {
     const rows = yield* onHost(Effect.flatMap(filesAt(path), (files) => Effect.forEach(files, checkFile)))
     yield* print(rows, checkText)
     if (rows.some(({ ok }) => !ok)) return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })
 ).pipe(
-  Command.withDescription("Check skill files without choird; a build also checks that their tools exist"),
-  Command.withExamples([{ command: "choirctl skill check skills/careful_change.json" }])
+  Command.withDescription("Check skills without choird; a build also checks that their tools exist"),
+  Command.withExamples([
+    { command: "choirctl skill check skills/careful_change.json" },
+    { command: "choirctl skill check skills/meeting-notes" }
+  ])
 )
 
 export const skill = Command.make("skill").pipe(

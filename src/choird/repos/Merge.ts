@@ -7,6 +7,7 @@ import { Result } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { IMAGE_SKILLS_MAX, IMAGE_TOOLS_MAX } from "#src/shared/limits.ts"
+import { readSkillFolder, SKILL_FILE, SKILL_FILE_BYTES_MAX } from "#src/shared/image/skillFolder.ts"
 import { readSkill } from "#src/shared/image/skillProblems.ts"
 import {
   idleManifestKeys,
@@ -213,16 +214,31 @@ const skillReasons = (file: RepoFile, tools: ReadonlySet<string>): ReadonlyArray
   })
 }
 
+const isSkillFile = ({ path }: RepoFile) => path.split("/").length === 2 && path.endsWith(`/${SKILL_FILE}`)
+
+/** A folder with a SKILL.md as the skill file that the image has beside it. */
+const readFolder = (file: RepoFile, manifests: ReadonlySet<string>): Result.Result<RepoFile, ReadonlyArray<string>> => {
+  const name = unitOf(file)
+  if (manifests.has(name)) return Result.fail([`there is a skill file ${shownPath(name)}.json too: keep one of them`])
+  const text = textOf(file, SKILL_FILE_BYTES_MAX)
+  if (Result.isFailure(text)) return Result.fail([text.failure])
+  return Result.map(readSkillFolder(name, text.success), (spec) => ({
+    path: `${name}.json`,
+    executable: false,
+    bytes: Buffer.from(`${JSON.stringify(spec, undefined, 2)}\n`)
+  }))
+}
+
 /** Warnings about folders that somebody may take for skills. */
 const ignoredSkills = (label: string, all: ReadonlyArray<RepoFile>): ReadonlyArray<string> => {
-  const skills = new Set(all.filter(isManifest).map(unitOf))
+  const skills = new Set(all.filter((file) => isManifest(file) || isSkillFile(file)).map(unitOf))
   const folders = new Set(all.filter(({ path }) => path.includes("/")).map(unitOf))
   return [...folders]
     .filter((name) => !skills.has(name))
     .slice(0, TOOLS_NAMED_MAX)
     .map(
       (name) =>
-        `${label}: skills/${shownPath(name)}/ is ignored: a skill is a file skills/<name>.json, and folders with a SKILL.md are not read (this version)`
+        `${label}: skills/${shownPath(name)}/ is ignored: a skill is a file skills/<name>.json or a folder with a ${SKILL_FILE}`
     )
 }
 
@@ -232,17 +248,22 @@ const skillsOf = (
   tools: ReadonlySet<string>
 ): Part => {
   const all = within(files, "skills")
+  const written = all.filter(isManifest)
+  const names = new Set(written.map(unitOf))
+  const folders = all.filter(isSkillFile).map((file) => ({ path: file.path, made: readFolder(file, names) }))
+  const problem = (path: string, reasons: ReadonlyArray<string>) =>
+    reasons.map((reason) => ({ repo: label, path: `skills/${shownPath(path)}`, reason }))
+  const made = folders.flatMap(({ made }) => (Result.isSuccess(made) ? [made.success] : []))
   return {
-    files: all
+    files: [...all, ...made]
       .filter((file) => !overridden.has(unitOf(file)))
       .map((file) => ({ ...file, path: `skills/${file.path}`, executable: false })),
     problems: [
-      ...tooMany(label, "skills", all.filter(isManifest).length, IMAGE_SKILLS_MAX),
-      ...all
-        .filter(isManifest)
-        .flatMap((file) =>
-          skillReasons(file, tools).map((reason) => ({ repo: label, path: `skills/${shownPath(file.path)}`, reason }))
-        )
+      ...tooMany(label, "skills", written.length + folders.length, IMAGE_SKILLS_MAX),
+      ...written.flatMap((file) => problem(file.path, skillReasons(file, tools))),
+      ...folders.flatMap(({ made, path }) =>
+        problem(path, Result.isFailure(made) ? made.failure : skillReasons(made.success, tools))
+      )
     ],
     warnings: ignoredSkills(label, all)
   }

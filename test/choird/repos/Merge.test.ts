@@ -34,6 +34,9 @@ const problemsOf = (global: Record<string, string>, agent: Record<string, string
     : []
 }
 
+const guide = (description: string, name = "guide", tools = "Read") =>
+  `---\nname: ${name}\ndescription: ${description}\nallowed-tools: ${tools}\n---\nHelp.\n`
+
 describe("Merge", () => {
   it("bakes tools by scope, skills together, and makes the executables executable", () => {
     const { texts, executables, warnings } = planOf(
@@ -82,14 +85,16 @@ describe("Merge", () => {
     const { texts } = planOf(
       {
         ...skill("old"),
-        "skills/guide/SKILL.md": "old",
+        "skills/guide/SKILL.md": guide("old"),
         "skills/guide/more.md": "old",
         "skills/t.json": skillText("t")
       },
-      { ...skill("new"), "skills/guide/SKILL.md": "new" }
+      { ...skill("new"), "skills/guide/SKILL.md": guide("new") }
     )
-    assert.deepStrictEqual(Object.fromEntries(Object.entries(texts).filter(([path]) => path.startsWith("skills/"))), {
-      "skills/guide/SKILL.md": "new",
+    const { "skills/guide.json": made = "", ...others } = texts
+    assert.include(JSON.parse(made), { name: "guide", description: "new" })
+    assert.deepStrictEqual(Object.fromEntries(Object.entries(others).filter(([path]) => path.startsWith("skills/"))), {
+      "skills/guide/SKILL.md": guide("new"),
       "skills/s.json": skillText("s", "new"),
       "skills/t.json": skillText("t")
     })
@@ -150,11 +155,11 @@ describe("Merge", () => {
       "tools/x": "",
       "tools/y.json": manifest("y", { exec_path: "y", network: true }),
       "tools/y": "",
-      "skills/review/SKILL.md": "# Review"
+      "skills/review/README.md": "# Review"
     })
     assert.deepStrictEqual(warnings, [
       "global: runtime.idempotent, runtime.version, runtime.network of tools/*.json have no effect (this version): x",
-      "global: skills/review/ is ignored: a skill is a file skills/<name>.json, and folders with a SKILL.md are not read (this version)"
+      "global: skills/review/ is ignored: a skill is a file skills/<name>.json or a folder with a SKILL.md"
     ])
   })
 
@@ -252,6 +257,21 @@ describe("Merge", () => {
       "a skill with an unknown tool",
       { "skills/x.json": skillText("x").replace("choir.fs.write", "no.such") },
       /no tool no\.such/u
+    ],
+    [
+      "a SKILL.md without front matter",
+      { "skills/x/SKILL.md": "# X" },
+      /skills\/x\/SKILL\.md: it begins with no front/u
+    ],
+    [
+      "a SKILL.md with an unknown tool",
+      { "skills/x/SKILL.md": guide("x", "x", "no.such") },
+      /SKILL\.md: .*no tool no\.such/u
+    ],
+    [
+      "a folder and a file of one skill",
+      { "skills/x/SKILL.md": guide("x", "x"), "skills/x.json": skillText("x") },
+      /there is a skill file x\.json too/u
     ],
     ["a skill without a name", { "skills/x.json": "{}" }, /\["name"\]/u],
     ["a skill that is no object", { "skills/x.json": "[]" }, /skills\/x\.json/u]

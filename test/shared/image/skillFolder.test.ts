@@ -1,0 +1,131 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import { readSkillFolder, SKILL_FILE_BYTES_MAX } from "#src/shared/image/skillFolder.ts"
+import { readSkill } from "#src/shared/image/skillProblems.ts"
+import { OBJECTIVE_CHARS_MAX } from "#schema/Skill.ts"
+
+const skill = (front: string, body = "# Steps\n\n1. Read the notes.") => `---\n${front}\n---\n\n${body}\n`
+const named = (more = "allowed-tools: Read") =>
+  `name: notes\ndescription: Turn a recording's notes into minutes. Use after a meeting.\n${more}`
+
+/** The tools of a folder that is read, or its problems. */
+const toolsOf = (text: string, folder = "notes"): ReadonlyArray<string> | string =>
+  Result.match(
+    Result.flatMap(readSkillFolder(folder, text), (spec) => readSkill(folder, JSON.stringify(spec))),
+    {
+      onFailure: (problems) => problems.join("; "),
+      onSuccess: ({ states }) => Object.values(states)[0]?.allowed_tools ?? []
+    }
+  )
+
+/** Front matter as public skills write it, and the tools that it allows here. */
+const READ: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
+  ["one tool of another harness", "allowed-tools: Read", ["choir.fs.read"]],
+  ["tools apart by spaces", "allowed-tools: Read Write Edit", ["choir.fs.read", "choir.fs.write", "choir.fs.edit"]],
+  ["tools apart by commas", "allowed-tools: Read, Grep, Glob", ["choir.fs.read", "choir.fs.search", "choir.fs.find"]],
+  ["a list in brackets", "allowed-tools: [Read, Bash]", ["choir.fs.read", "choir.exec"]],
+  ["a list in lines", "allowed-tools:\n  - Read\n  - LS", ["choir.fs.read", "choir.fs.find"]],
+  ["Choir's own names", "allowed-tools: choir.fs.read choir-fs-search", ["choir.fs.read", "choir.fs.search"]],
+  ["two names of one tool", "allowed-tools: Edit MultiEdit", ["choir.fs.edit"]],
+  ["no tools", "allowed-tools: []", []],
+  ["an empty value", "allowed-tools:", []],
+  ["a licence and a version", "license: MIT\nversion: 1.2.0\nallowed-tools: Read", ["choir.fs.read"]],
+  ["metadata", "metadata:\n  author: someone\n  version: '1.0'\nallowed-tools: Read", ["choir.fs.read"]],
+  ["compatibility", "compatibility: needs git\nallowed-tools: Read", ["choir.fs.read"]],
+  ["keys of other harnesses", "model: inherit\nuser-invocable: true\nallowed-tools: Read", ["choir.fs.read"]],
+  ["comments", "# for people\nallowed-tools: Read # only", ["choir.fs.read"]]
+]
+
+/** Texts that are refused, with the reason. */
+const REFUSED: ReadonlyArray<readonly [string, string, RegExp]> = [
+  ["no front matter", "# Notes", /begins with no front matter/u],
+  ["an empty file", "", /begins with no front matter/u],
+  ["front matter without an end", "---\nname: notes\n", /has no end/u],
+  ["no name", skill("description: d\nallowed-tools: Read"), /\["name"\]/u],
+  ["no description", skill("name: notes\nallowed-tools: Read"), /\["description"\]/u],
+  ["an empty description", skill("name: notes\ndescription: ''\nallowed-tools: Read"), /\["description"\]/u],
+  ["a long description", skill(`name: notes\ndescription: ${"x".repeat(1025)}\nallowed-tools: Read`), /1024/u],
+  ["a name of capitals", skill("name: Notes\ndescription: d\nallowed-tools: Read"), /a skill name is/u],
+  ["another folder's name", skill("name: other\ndescription: d\nallowed-tools: Read"), /name the folder other/u],
+  ["no allowed-tools", skill(named("")), /allowed-tools is missing/u],
+  ["a part of a tool", skill(named("allowed-tools: Bash(git:*)")), /allows a part of a tool.*write choir\.exec/u],
+  ["a tool that nobody has", skill(named("allowed-tools: WebFetch")), /there is no tool WebFetch/u],
+  ["every tool", skill(named("allowed-tools: '*'")), /there is no tool \*/u],
+  ["the tool that starts skills", skill(named("allowed-tools: choir.skill.start")), /cannot be allowed/u],
+  ["tools as a map", skill(named("allowed-tools: {Read: true}")), /allowed-tools/u],
+  ["tools of numbers", skill(named("allowed-tools: [1, 2]")), /allowed-tools/u],
+  ["a tool by an inherited name", skill(named("allowed-tools: constructor toString")), /there is no tool/u],
+  ["no text", skill(named(), ""), /says nothing below/u],
+  ["a long text", skill(named(), "x".repeat(OBJECTIVE_CHARS_MAX + 1)), /move parts of it/u],
+  ["a huge file", skill(named(), "x".repeat(SKILL_FILE_BYTES_MAX)), /larger than 65536 bytes/u],
+  ["huge front matter", skill(named(`x: ${"y".repeat(9000)}`)), /front matter is larger than/u],
+  ["a key twice", skill(named("name: other")), /not YAML/u],
+  ["tabs as indents", skill(named("metadata:\n\tauthor: x")), /not YAML/u],
+  ["an alias", skill(named("a: &a [Read]\nallowed-tools: *a")), /anchors/u],
+  ["an alias of aliases", skill(named(`a: &a [x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nallowed-tools: Read`)), /anchors/u],
+  ["a merge key", skill(named("a: &a {x: 1}\nb: {<<: *a}\nallowed-tools: Read")), /anchors/u],
+  ["a tag of a program", skill(named("x: !!js/function 'f'\nallowed-tools: Read")), /not YAML|tags/u],
+  ["a binary tag", skill(named("x: !!binary aGk=\nallowed-tools: Read")), /not YAML|tags/u],
+  ["a second document", skill(named("allowed-tools: Read\n...\nname: other")), /not YAML/u],
+  ["a list for a map", skill("- name: notes"), /name|object|record/iu],
+  ["a scalar for a map", skill("notes"), /name|object|record/iu],
+  ["deep brackets", skill(named(`x: ${"[".repeat(4000)}`)), /cannot be read|not YAML/u],
+  [
+    "closed deep brackets",
+    skill(named(`x: ${"[".repeat(3900)}${"]".repeat(3900)}`)),
+    /missing|cannot be read|not YAML/u
+  ],
+  ["a prototype", skill("__proto__:\n  name: notes\ndescription: d\nallowed-tools: Read"), /\["name"\]/u],
+  [
+    "a zero-width space",
+    skill(named(), "Read\u200B the notes"),
+    /line 7 has a character that cannot be seen, U\+200B/u
+  ],
+  ["text that runs backwards", skill(named(), "\u202Esecret\u202C"), /U\+202E/u],
+  ["letters of the plane of tags", skill(named(), "go\u{E0069}\u{E0067}"), /U\+E0069/u],
+  ["a control character", skill(named(), "go\u001B[2K"), /U\+001B/u],
+  ["a hidden character in the name", skill("name: not\u200Des\ndescription: d\nallowed-tools: Read"), /U\+200D/u],
+  ["a line separator", skill(named(), "a\u2028b"), /U\+2028/u],
+  ["a private character", skill(named(), "a\uE000b"), /U\+E000/u],
+  ["a built-in skill's name", skill("name: tool-builder\ndescription: d\nallowed-tools: Read"), /name the folder/u]
+]
+
+describe("a folder with a SKILL.md", () => {
+  it.each(READ)("is read with %s", (_, front, tools) => {
+    assert.deepStrictEqual(toolsOf(skill(named(front))), tools)
+  })
+
+  it("becomes a skill of one task, which is its text, and fails where the model says so", () => {
+    const spec = Result.getOrThrow(readSkillFolder("notes", skill(named()).replaceAll("\n", "\r\n")))
+    assert.strictEqual(spec.states["do"]?.objective, "# Steps\n\n1. Read the notes.")
+    assert.deepStrictEqual(spec.states["do"]?.transitions, [
+      { on: "done", to: "done" },
+      { on: "error", to: "failed" }
+    ])
+    assert.include(spec.description, "Use after a meeting.")
+  })
+
+  it("may have emoji, a byte order mark and a line of dashes in its text", () => {
+    const text = `\u{FEFF}${skill(named(), "Mark it \u{1F469}\u{1F3FD}\u200D\u{1F4BB} ✅\uFE0F\n\n---\n\nEnd.")}`
+    assert.deepStrictEqual(toolsOf(text), ["choir.fs.read"])
+    assert.include(JSON.stringify(Result.getOrThrow(readSkillFolder("notes", text))), "---")
+  })
+
+  it.each(REFUSED)("is refused with %s", (_, text, reason) => {
+    const found = toolsOf(text)
+    assert.isString(found)
+    assert.match(String(found), reason)
+    assert.isBelow(String(found).length, 2000)
+  })
+
+  it.prop(
+    "is never read into a skill that its check refuses, whatever stands in it",
+    [Schema.String, Schema.String, Schema.Json],
+    ([front, body, value]) => {
+      for (const more of [front, `allowed-tools: ${JSON.stringify(value)}`]) {
+        const read = readSkillFolder("notes", skill(named(more), body))
+        if (Result.isSuccess(read)) assert.isTrue(Result.isSuccess(readSkill("notes", JSON.stringify(read.success))))
+      }
+    }
+  )
+})
