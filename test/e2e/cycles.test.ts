@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { describePostgres, postgresDatabase } from "../support/engines.ts"
 import { AGENT, makeInstallation } from "../support/installation.ts"
@@ -15,6 +15,8 @@ import { SIZE } from "../support/size.ts"
 const CYCLES = SIZE.agentCycles
 /** Each of so many starts is of a new session, whose row stays as its history. */
 const FRESH_EVERY = 8
+/** Between two looks for memory that is still made. */
+const LOOK_MS = 50
 const CYCLES_MS_MAX = 60_000 + 5000 * CYCLES
 /** Connections that are closing when they are counted. */
 const DESCRIPTORS_MORE_MAX = 4
@@ -62,7 +64,11 @@ describePostgres("an agent that is started and stopped, again and again", () => 
           secrets: { "postgres-url": url }
         })
         const sql = yield* PgClient.makeClient({ host, port, database, username: user })
-        const seen = look(sql, database)
+        // The memory of an ended session is made in the background.
+        const seen = sql`SELECT 1 FROM choir_control.memory_jobs`.pipe(
+          Effect.repeat({ until: (jobs) => jobs.length === 0, schedule: Schedule.spaced(LOOK_MS) }),
+          Effect.andThen(look(sql, database))
+        )
         const choird = yield* start
         yield* build
         const cycle = Effect.fnUntraced(function* (fresh: boolean) {

@@ -55,7 +55,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/shared/model/Answer.ts",
     find: "const isWhole = !isCut || index < calls.length - 1",
     replace: "const isWhole = true",
-    knownSeed: 68,
+    knownSeed: 22,
     breaks: ["P1"]
   },
   {
@@ -78,7 +78,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/finalWords.ts",
     find: "if (flaw !== undefined && before === undefined) return",
     replace: "if (flaw !== undefined && before === undefined && isCut(output)) return",
-    knownSeed: 5,
+    knownSeed: 3,
     breaks: ["P2"]
   },
   {

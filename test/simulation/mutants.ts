@@ -249,7 +249,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("model/Budget.ts"),
     find: "running.add(taken)",
     replace: "running.delete(taken)",
-    knownSeed: 64,
+    knownSeed: 87,
     breaks: ["I9"]
   },
   {
@@ -321,7 +321,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "  yield* FiberMap.clear(jobs)\n",
     replace: "",
-    knownSeed: 5,
+    knownSeed: 48,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -361,7 +361,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "core.tool_calls >= core.budgets.max_tool_calls",
     replace: "core.tool_calls > core.budgets.max_tool_calls",
-    knownSeed: 8,
+    knownSeed: 3,
     breaks: ["I9"]
   },
   {

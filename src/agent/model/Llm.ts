@@ -17,7 +17,7 @@ import { type PictureData, shownSize } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { CHARS_A_TOKEN, NO_USAGE, sumOfUsage, usageOf } from "#src/shared/model/usage.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
-import { type Heard, type RequestFailed } from "./modelRequest.ts"
+import { type Heard, OVERLOADED, type RequestFailed } from "./modelRequest.ts"
 import { type Candidate, negotiated, type Prompt, Refusals } from "./negotiated.ts"
 import { makeSpoken } from "./spoken.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
@@ -29,6 +29,8 @@ export const MODEL_TOTAL_MS_MAX = 600_000
  * that a call that ended early is rather counted too high (D28).
  */
 export const OUTPUT_TOKENS_PER_SECOND_MAX = 300
+/** The wait for an overloaded model without a fallback, whose provider does not say when to come back. */
+const OVERLOADED_RETRY_MS = 5000
 /** The longest Retry-After that is obeyed (R26). */
 const MODEL_RETRY_AFTER_MS_MAX = 60_000
 
@@ -79,7 +81,7 @@ export class Llm extends Context.Service<
     /**
      * One completion by a model of `config`. A connection that broke before any byte of an answer is tried once more. After a 429, or a 503
      * or 529 that says when to come back, it announces the wait, obeys Retry-After up to a minute and asks once
-     * more (R26); after that, or after a timeout or a 5xx, the model's fallbacks take over (E9). All attempts use `config` and
+     * more (R26), and so it does 5 s after a 503 or 529 that does not say when, if the model has no fallback; after that, or after a timeout or a 5xx, the model's fallbacks take over (E9). All attempts use `config` and
      * the secrets of the call's beginning (R35). Never fails: the last attempt's error is in the completion.
      */
     complete(
@@ -195,7 +197,20 @@ const candidates = Effect.fnUntraced(function* (config: AgentConfig, name: strin
   return found.flat()
 })
 
-/** One model, once more after a rate limit, then its fallbacks. */
+/** The wait for a limited or overloaded provider before it is asked once more; undefined where nothing is won by a wait. */
+const waitFor = (
+  error: ModelError | undefined,
+  config: AgentConfig,
+  fallbacks: number
+): Duration.Duration | undefined => {
+  if (error === undefined) return undefined
+  // A fallback answers sooner than a provider that does not say when it is back.
+  const overloaded = fallbacks === 0 && OVERLOADED.has(error.status ?? 0) ? OVERLOADED_RETRY_MS : undefined
+  const asked = error.kind === "rate_limited" ? (error.retry_after_ms ?? config.rate_limit_retry_ms) : overloaded
+  return asked === undefined ? undefined : Duration.millis(Math.min(asked, MODEL_RETRY_AFTER_MS_MAX))
+}
+
+/** One model, once more after a rate limit or while it is overloaded, then its fallbacks. */
 const attemptAll = Effect.fnUntraced(function* (
   first: Candidate,
   others: ReadonlyArray<Candidate>,
@@ -205,9 +220,8 @@ const attemptAll = Effect.fnUntraced(function* (
   bill: Bill
 ) {
   let completion: Attempt = yield* attempt(first, prompt, bill, heard)
-  if (completion.error?.kind === "rate_limited") {
-    const asked = completion.error.retry_after_ms ?? config.rate_limit_retry_ms
-    const wait = Duration.millis(Math.min(asked, MODEL_RETRY_AFTER_MS_MAX))
+  const wait = waitFor(completion.error, config, others.length)
+  if (wait !== undefined) {
     yield* announce(wait)
     yield* Effect.sleep(wait)
     completion = yield* attempt(first, prompt, bill, heard)

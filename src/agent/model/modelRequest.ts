@@ -190,7 +190,7 @@ const streamedText = (response: HttpClientResponse.HttpClientResponse): Effect.E
 }
 
 /** Overload, which a provider that says when to come back treats as a limit of its rate. */
-const OVERLOADED: ReadonlySet<number> = new Set([503, 529])
+export const OVERLOADED: ReadonlySet<number> = new Set([503, 529])
 
 const retryAfter = (header: string | undefined, now: number): number | undefined => {
   if (header === undefined) return undefined

@@ -72,7 +72,11 @@ const archivedText = (session_id: SessionId) =>
   `the session ${session_id} is archived, and its file still holds the text: choirctl session delete ${session_id}`
 const fixedText = (session_id: SessionId, fixed: number) =>
   `${fixed} events of ${session_id} are of version 1 and stay whole: choirctl session delete ${session_id}`
-const BACKUPS = "backups and exports that were made before keep it, and so do files in the workspace"
+const BACKUPS =
+  "backups and exports that were made before keep it, and so do files in the workspace and the logs of other agents that found it here"
+
+/** The reach of words that stand in no session. */
+const NO_SESSION: Reached = { session_id: "" as SessionId, revs: [], calls: new Set(), inbox: new Set() }
 
 /** The reach of a target in each session of an agent. A session that was reached before counts, even if its log holds nothing of it any longer. */
 const reach = Effect.fnUntraced(function* (agent_id: AgentId, target: Target) {
@@ -133,14 +137,11 @@ const makeCarryOut = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (order: Order) {
     const { agent_id, id, target } = order
-    const reached = yield* onDatabase(reach(agent_id, target))
-    const sessions = reached.map(({ session }) => session)
-    const isPaused = sessions.some(({ active }) => active)
-      ? yield* lifecycle.pause(agent_id, "something is being forgotten")
-      : false
+    // A turn that runs may hold the text in its prompt, and would write it down after the look at its log.
+    const isRunning = (yield* onDatabase(sessionsOf(agent_id))).some(({ active }) => active)
+    const isPaused = isRunning ? yield* lifecycle.pause(agent_id, "something is being forgotten") : false
     return yield* Effect.gen(function* () {
-      // The agent may have written more before it stopped.
-      const now = isPaused ? (yield* onDatabase(reach(agent_id, target))).map(({ session }) => session) : sessions
+      const now = (yield* onDatabase(reach(agent_id, target))).map(({ session }) => session)
       const open = now.filter(({ archived }) => !archived)
       const fixed = yield* Effect.forEach(open, (session) =>
         Effect.flatMap(onDatabase(reachIn(target, session)), (found) =>
@@ -148,6 +149,11 @@ const makeCarryOut = Effect.gen(function* () {
         )
       )
       const ids = now.map(({ session_id }) => session_id)
+      // Answers of commands and messages without an event are reached by their words alone.
+      yield* counted(
+        id,
+        Effect.map(emptyTexts(agent_id, NO_SESSION, new ForgetWords(target.phrases)), (texts) => ({ texts }))
+      )
       yield* counted(
         id,
         Effect.map(deleteFacts(agent_id, target), ({ rows, vectors }) => ({ facts: rows, vectors }))

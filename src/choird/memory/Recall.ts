@@ -23,7 +23,12 @@ import {
 } from "./searchRows.ts"
 
 /** The store of a search and whose; `cross` when an agent reads the memory of another one (D40). */
-export type Search = Omit<SearchInput, "agent"> & { readonly agent: AgentId; readonly cross: boolean }
+export type Search = Omit<SearchInput, "agent"> & {
+  readonly agent: AgentId
+  readonly cross: boolean
+  /** The agent that embedding the query counts for; the one whose memory is searched if absent. */
+  readonly payer?: AgentId
+}
 
 /** The time that the vector of a query may take; the words rank alone then. */
 const VECTOR_MS_MAX = 1500
@@ -52,7 +57,9 @@ export class Recall extends Context.Service<
           const { agent, cross, mode } = search
           if (!(yield* onDatabase(hasMemory(agent)))) return { hits: [], ranked_by: "words" }
           const near =
-            mode === "hybrid" || mode === "semantic" ? yield* embed(agent, search.query, VECTOR_MS_MAX) : undefined
+            mode === "hybrid" || mode === "semantic"
+              ? yield* embed(agent, search.query, VECTOR_MS_MAX, search.payer)
+              : undefined
           const now_ms = yield* Clock.currentTimeMillis
           const found = searchIn(search, near, now_ms)
           const documents = yield* onDatabase(cross ? inTransaction(found) : asAgent(agent, found))
@@ -121,9 +128,10 @@ const makeEmbed = (embeddings: Embeddings["Service"]) =>
   Effect.fnUntraced(function* (
     agent_id: AgentId,
     text: string,
-    ms_max: number
+    ms_max: number,
+    payer?: AgentId
   ): Effect.fn.Return<Near | undefined, DatabaseAway> {
-    const embedder: AnEmbedder | undefined = yield* embeddings.serving(agent_id)
+    const embedder: AnEmbedder | undefined = yield* embeddings.serving(agent_id, payer)
     if (embedder === undefined || text.trim() === "") return undefined
     const made = yield* embedder.embed([text]).pipe(Effect.timeoutOption(ms_max), Effect.result)
     const [vector] = made._tag === "Success" ? Option.getOrElse(made.success, () => []) : []

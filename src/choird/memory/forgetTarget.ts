@@ -151,15 +151,59 @@ export interface Reached {
 const holds = (spans: ReadonlyArray<Span>, { lane, rev }: ChoirEvent) =>
   spans.some((span) => rev >= span.first_rev && rev <= span.last_rev && (span.lane ?? lane) === lane)
 
-const isHits = Schema.is(Schema.Struct({ hits: Schema.Array(Schema.Struct({ id: Schema.String })) }))
-
-/** The rows of memory that an event quotes: a model was shown them, or searched for them. */
-const quotedBy = (event: ChoirEvent): ReadonlyArray<string> => {
-  if (event.event_type === "ModelOutput") return event.payload.prompt?.recalled?.rows ?? []
-  if (event.event_type !== "ToolResultCommitted") return []
-  const { output } = event.payload
-  return isHits(output) ? output.hits.map(({ id }) => id) : []
+/** A row of memory, or a part of a session, that a model was shown. */
+interface Quote {
+  readonly id?: string | undefined
+  readonly session_id?: string | undefined
+  readonly first_rev: number
+  readonly last_rev: number
 }
+
+const Hits = Schema.Struct({
+  hits: Schema.Array(
+    Schema.Struct({
+      id: Schema.optional(Schema.String),
+      agent: Schema.optional(Schema.String),
+      session_id: Schema.optional(Schema.String),
+      first_rev: Schema.optional(Schema.Finite),
+      last_rev: Schema.optional(Schema.Finite),
+      rev: Schema.optional(Schema.Finite)
+    })
+  )
+})
+const isHits = Schema.is(Hits)
+
+/** Revisions before a chunk whose words it may begin with. */
+const OVERLAP_REVS_MAX = 16
+
+/** The place of a chunk as the note of a prompt names it. */
+const NOTED = /\bsession ([0-9a-z]{16}) rev (\d+)-(\d+)/gu
+
+/** The rows of memory and the parts of sessions that an event quotes: a model was shown them, or searched for them. */
+const quotesOf = (event: ChoirEvent, session_id: SessionId): ReadonlyArray<Quote> => {
+  if (event.event_type === "ModelOutput") {
+    const { notes = [], recalled } = event.payload.prompt ?? {}
+    const places = notes.flatMap(({ text }) => [...text.matchAll(NOTED)])
+    return [
+      ...(recalled?.rows ?? []).map((id): Quote => ({ id, first_rev: 0, last_rev: -1 })),
+      ...places.map(([, session_id, first, last]) => ({ session_id, first_rev: Number(first), last_rev: Number(last) }))
+    ]
+  }
+  if (event.event_type !== "ToolResultCommitted" || !isHits(event.payload.output)) return []
+  return event.payload.output.hits.map(({ agent, first_rev, id, last_rev, rev, ...hit }): Quote => ({
+    id,
+    // A search of the running session names its events by their revisions alone.
+    session_id: agent === undefined ? (hit.session_id ?? session_id) : undefined,
+    first_rev: first_rev ?? rev ?? 0,
+    last_rev: last_rev ?? rev ?? -1
+  }))
+}
+
+const isOf = (spans: ReadonlyArray<Span>, { first_rev, last_rev, session_id }: Quote) =>
+  spans.some(
+    (span) =>
+      span.session_id === session_id && first_rev - OVERLAP_REVS_MAX <= span.last_rev && last_rev >= span.first_rev
+  )
 
 const callsOf = (event: ChoirEvent): ReadonlyArray<string> => {
   if (event.event_type === "ModelOutput") return event.payload.tool_calls.map(({ call_id }) => call_id)
@@ -179,10 +223,12 @@ export const reachIn = Effect.fnUntraced(function* (
   const here = spans.filter((span) => span.session_id === session_id)
   const rows = new Set<string>(shown)
   const isReached = (event: ChoirEvent) =>
-    holds(here, event) || words.inEvent(event) || quotedBy(event).some((id) => rows.has(id))
+    holds(here, event) ||
+    words.inEvent(event) ||
+    quotesOf(event, session_id).some((quote) => rows.has(quote.id ?? "") || isOf(spans, quote))
   const found = new Map<number, ChoirEvent>()
   const compactions: Array<ChoirEvent> = []
-  if (phrases.length > 0 || here.length > 0 || rows.size > 0)
+  if (phrases.length > 0 || spans.length > 0 || rows.size > 0)
     yield* Stream.runForEachArray(Stream.rechunk(storedLog(session_id, last_rev).rows(1), SLICE_EVENTS), (stored) =>
       Effect.andThen(
         Effect.sync(() => {

@@ -54,7 +54,8 @@ export const memoryTools = Effect.gen(function* () {
       const { hits, ranked_by } = yield* recall.search({
         ...asked,
         agent: other ?? agent_id,
-        cross: other !== undefined
+        cross: other !== undefined,
+        payer: agent_id
       })
       return success(yield* encodeAnswer({ hits: hits.map(cut), ranked_by }))
     }, Effect.orDie)

@@ -23,9 +23,13 @@ export const insertChunks = Effect.fnUntraced(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   if (chunks.length === 0) return
-  const once = new Map(chunks.toReversed().map((chunk) => [`${chunk.text_hash} ${chunk.untrusted}`, chunk]))
+  const once = new Map(chunks.map((chunk) => [`${chunk.text_hash} ${chunk.untrusted}`, chunk]))
   const rows = storableJson([...once.values()].map(({ text_hash, ...chunk }) => ({ ...chunk, hash: text_hash })))
   const table = sql(agentTable(agent_id, "memory_documents"))
+  // Words that are said again are remembered by their newest time: what was true before may be true again.
+  yield* sql`DELETE FROM ${table} AS d USING jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) AS c (first_rev int, hash text, untrusted boolean)
+    WHERE d.session_id = ${session_id} AND (d.tier = 'long_term_summary') = ${tier === "long_term_summary"}
+      AND d.text_hash = decode(c.hash, 'hex') AND d.untrusted = c.untrusted AND d.first_rev < c.first_rev`
   yield* sql`INSERT INTO ${table} (session_id, tier, lane, first_rev, last_rev, part, source_events, chunk_index, text, text_hash,
       untrusted, said_at, metadata)
     SELECT ${session_id}, ${tier}, c.lane, c.first_rev, c.last_rev, c.part, c.source_events, c.index, c.text,

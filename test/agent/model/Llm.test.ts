@@ -147,6 +147,22 @@ describe("Llm", () => {
     })
   )
 
+  it.effect("asks an overloaded provider that says no time once more after 5 s, if nothing else can take over", () =>
+    Effect.gen(function* () {
+      for (const status of [503, 529] as const) {
+        const provider = yield* double.makeProvider
+        yield* provider.script(double.failing(status), double.answer("here"), double.failing(500))
+        const announced = yield* Deferred.make<void>()
+        const asked = yield* start(asking(provider, {}, {}, [], announced))
+        yield* Deferred.await(announced)
+        yield* TestClock.adjust(5000)
+        const { completion, waits } = yield* Fiber.join(asked)
+        assert.deepStrictEqual([completion.text, waits], ["here", [5000]])
+        assert.strictEqual((yield* asking(provider)).completion.error?.status, 500)
+      }
+    })
+  )
+
   it.effect("lets a fallback be the same endpoint under a second name", () =>
     Effect.gen(function* () {
       const provider = yield* double.makeProvider

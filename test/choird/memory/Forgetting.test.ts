@@ -247,6 +247,60 @@ describeStores("Forgetting", (it) => {
     }).pipe(Effect.provide(forgetting().pipe(Layer.provideMerge(stores))))
   )
 
+  it.effect("forgets what searches quoted of a part of a session, by its place, whatever ids it had then", () =>
+    Effect.gen(function* () {
+      const { secret, talk } = yield* told
+      const { agent_id, session_id } = talk.caller
+      const from = talk.rev
+      const place = { session_id, text: `… word is ${secret}`, id: "00000000-0000-4000-8000-00000000000a" }
+      const outputs = [
+        // A chunk of that time, the next one, which begins with its words, and the event itself.
+        { hits: [{ ...place, first_rev: 4, last_rev: 5 }] },
+        { hits: [{ ...place, first_rev: 7, last_rev: 9 }] },
+        { hits: [{ rev: 4, hash: "a".repeat(64), excerpt: secret }] }
+      ]
+      const received = yield* (yield* Inbox).receive(message(agent_id, "m9", "Which word?"))
+      if (received.type === "full") return assert.fail("the inbox is full")
+      const { inbox_id } = received
+      const calls = outputs.map((_, n) => ({ call_id: CallId.make(`c-q-${n}`), name: "choir-memory-query", input: {} }))
+      const asking = modelOutput("c-q", "")
+      talk.commit(
+        { event_type: "UserMsg", lane: EDGE, payload: { inbox_id, dm: DESK, text: "Which word?", attachments: [] } },
+        { ...asking, payload: { ...asking.payload, tool_calls: calls } } as EventDraft,
+        ...outputs.map((output, n): EventDraft => ({
+          event_type: "ToolResultCommitted",
+          lane: EDGE,
+          payload: { call_id: CallId.make(`c-q-${n}`), status: "rejected", summary: "1 hit", duration_ms: 0, output }
+        })),
+        modelOutput("c-r", "that one"),
+        reply(inbox_id, "that one")
+      )
+      yield* append(talk, from)
+      yield* end(talk)
+      const memory = yield* Forgetting
+      const order = { type: "span", session_id, first_rev: Rev.make(4), last_rev: Rev.make(6) } as const
+      assert.deepInclude(yield* memory.forget(agent_id, order, "operator"), { events: 6 })
+      const { events } = yield* (yield* EventStore).tail(session_id, 1)
+      assert.notInclude(JSON.stringify(events), secret)
+    }).pipe(Effect.provide(forgetting().pipe(Layer.provideMerge(stores))))
+  )
+
+  it.effect("empties answers of commands that have a forgotten fact, though no event has it", () =>
+    Effect.gen(function* () {
+      const { talk } = yield* told
+      const { agent_id } = talk.caller
+      const code = newSecret()
+      yield* writeFact(agent_id, "user.door", `The door code is ${code}`, { kind: "operator" })
+      yield* (yield* SqlClient.SqlClient)`INSERT INTO choir_control.outbox (agent_id, dm, source, source_id, part, kind, text, gateway, delivered_at)
+        VALUES (${agent_id}, ${DESK}, 'choird', ${code}, 0, 'notice', ${`user.door: The door code is ${code} (2026-01-01)`}, 'desk', now())`
+      yield* end(talk)
+      const memory = yield* Forgetting
+      const order = { type: "fact", key: FactKey.make("user.door") } as const
+      assert.deepInclude(yield* memory.forget(agent_id, order, "operator"), { facts: 1, events: 0, texts: 1 })
+      assert.deepStrictEqual(yield* placesWith(`code is ${code}`), [])
+    }).pipe(Effect.provide(forgetting().pipe(Layer.provideMerge(stores))))
+  )
+
   it.effect("drops what a compaction made of forgotten events", () =>
     Effect.gen(function* () {
       const { secret, talk } = yield* told

@@ -215,6 +215,31 @@ describeEngines("SessionMemory", (it) => {
       })
   )
 
+  it.effect(
+    "remembers words that are said again by their newest time, so that a return to an old value is the newest",
+    () =>
+      Effect.gen(function* () {
+        const agent_id = yield* newOne
+        yield* Effect.gen(function* () {
+          const talk = yield* begin(agent_id, said(1, "Call me Bob."))
+          const { session_id } = talk.caller
+          for (const [inbox, name] of [
+            [2, "Robert"],
+            [3, "Bob"]
+          ] as const) {
+            yield* end(session_id)
+            yield* drain
+            yield* (yield* SessionStore).resume(session_id, BINDINGS, "0000000")
+            yield* append(talk, said(inbox, `Call me ${name}.`))
+          }
+          yield* end(session_id)
+          yield* drain
+          const texts = (yield* rows(agent_id)).map(({ text }) => text.split("\n").at(-1))
+          assert.strictEqual(texts.at(-1), "user: Call me Bob.")
+        }).pipe(Effect.provide(choird([agent_id])))
+      })
+  )
+
   it.effect("keeps the same words of a session once, and of a long session the newest", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
