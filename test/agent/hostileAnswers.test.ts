@@ -141,7 +141,7 @@ const HOSTILE: ReadonlyArray<readonly [string, double.Reply, NonNullable<Complet
     double.raw('{"choices":[{"finish_reason":1,"message":{"content":"a"}}]}'),
     "malformed"
   ],
-  ["529 with a page", double.raw("<html>".repeat(1000), 529, "text/html"), "http"],
+  ["502 with a page", double.raw("<html>".repeat(1000), 502, "text/html"), "http"],
   ["204", Effect.succeed(HttpServerResponse.empty({ status: 204 })), "malformed"],
   ["a failure without an end", Effect.map(double.endless, (reply) => HttpServerResponse.setStatus(reply, 500)), "http"],
   ["a connection that is cut", double.cut(), "unreachable"],
