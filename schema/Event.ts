@@ -9,6 +9,7 @@ import { CoreBudgets, CoreJobStart } from "./Core.ts"
 import { ApprovalId, CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
 import { Picture } from "./Picture.ts"
 import { DocumentId } from "./Memory.ts"
+import { Acted, Sources } from "./Source.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
 
 /** The version of the events that an agent commits. The log may begin with older ones. */
@@ -163,6 +164,10 @@ export const ToolResultCommitted = Schema.Struct({
     Schema.Struct({ tools: Schema.Array(Schema.String), transitions: Schema.Array(Schema.String) })
   ),
   untrusted: Schema.optionalKey(Schema.Boolean),
+  /** Where its text came from; of a read of the workspace, where what may be in there came from. */
+  sources: Schema.optionalKey(Sources),
+  /** Of a call that acted outside, or may have. */
+  acted: Schema.optionalKey(Acted),
   dirty: Schema.optionalKey(Schema.Boolean),
   duration_ms: Schema.Natural,
   reads: Schema.optionalKey(Schema.Array(Schema.Struct({ path: Schema.String, sha256: Sha256 }))),
@@ -225,7 +230,9 @@ export const CoreStopped = Schema.Struct({
   /** A model's error ended it, so that it can be resumed with what is left of its wall time. */
   resumable: Schema.optionalKey(Schema.Struct({ left_ms: Schema.Natural })),
   /** Its work over all its lives, as the fold counted it. */
-  work: Schema.optionalKey(WorkDone)
+  work: Schema.optionalKey(WorkDone),
+  /** Where the text from outside came from that it had read. */
+  sources: Schema.optionalKey(Sources)
 })
 
 /** Text put into a lane's context; `control_plane` is choird's own words. `refused` says why it was not, and the lane never sees it. */
