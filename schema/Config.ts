@@ -214,6 +214,8 @@ export const RetentionConfig = Schema.Struct({
   approvals_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 30, maximum: 36_500 })), 365),
   call_results_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 7, maximum: 36_500 })), 30),
   snapshots_days: withDefault(Days, 7),
+  /** At least as long as the history that the choice of jobs looks at. */
+  runs_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 90, maximum: 36_500 })), 365),
   audit_days: withDefault(Days, 365),
   config_versions: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 10, maximum: 100_000 })), 500),
   logs_days: withDefault(Schema.NullOr(Days), 365),

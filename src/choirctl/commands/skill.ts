@@ -14,6 +14,7 @@ import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
 import { agentId } from "./arguments.ts"
+import { skillRuns } from "./runs.ts"
 
 const toolList = Command.make(
   "list",
@@ -192,5 +193,5 @@ const check = Command.make(
 
 export const skill = Command.make("skill").pipe(
   Command.withDescription("List, show and check agents' skills"),
-  Command.withSubcommands([list, show, check])
+  Command.withSubcommands([list, show, check, skillRuns])
 )
