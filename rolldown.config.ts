@@ -38,6 +38,10 @@ const NO_HTTP2 = "export const constants = {}; export default { constants }"
 const NO_TLS =
   "export const connect = undefined, createServer = connect, createSecureContext = connect, TLSSocket = connect"
 
+/** The IMAP client neither logs nor uses a proxy. */
+const NO_LOG = "export default undefined"
+const NO_PROXY = "export const SocksClient = undefined"
+
 /** Another module in the place of one, for those who import it from a file that the pattern fits. */
 const instead = (name: string, module: string, importers = /./u): Plugin => ({
   name: `instead of ${name}`,
@@ -53,7 +57,9 @@ const SLIM = [
   instead("undici", HTTP_CLIENT),
   instead("ws", NO_WEB_SOCKETS),
   instead("node:http2", NO_HTTP2),
-  instead("node:tls", NO_TLS, /platform-node-shared/u)
+  instead("node:tls", NO_TLS, /platform-node-shared/u),
+  instead("pino", NO_LOG),
+  instead("socks", NO_PROXY)
 ]
 
 const escaped = (character: string) =>

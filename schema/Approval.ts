@@ -20,8 +20,11 @@ export type ApprovalStatus = typeof ApprovalStatus.Type
 export const Resolution = Schema.Literals(["approved", "rejected", "expired"])
 export type Resolution = typeof Resolution.Type
 
-/** Why a call needs a person: its lane's window holds untrusted text, or each such call needs one (D31). */
-export const ConfirmReason = Schema.Literals(["tainted", "always"])
+/**
+ * Why a call needs a person: its lane's window holds untrusted text, or each such call needs one (D31), or it writes to somebody new. An
+ * agent of an earlier Choir does not know the last one.
+ */
+export const ConfirmReason = Schema.Literals(["tainted", "always", "new_recipients"])
 export type ConfirmReason = typeof ConfirmReason.Type
 
 /** The payload of a `confirm_tool`: the call as it stands in the log. */

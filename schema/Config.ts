@@ -89,16 +89,38 @@ const VoiceProfile = Schema.Struct({
     })
   )
 })
-const Notion = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
-const EmailAccount = Schema.Struct({
+/** `secret` is the integration's token. */
+export const Notion = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
+/** `secret` is `user:password`. */
+export const EmailAccount = Schema.Struct({
+  /** The sender; without it the user of the secret. */
+  address: Schema.optionalKey(Text),
+  /** Beside the address of what it sends. */
+  name: Schema.optionalKey(Text),
   smtp_host: Text,
   smtp_port: Port,
   imap_host: Text,
   imap_port: Port,
   sharing: withDefault(Schema.Literals(["exclusive", "shared"]), "exclusive"),
+  /** Whom it writes to without a person: those that it wrote to or had mail from, or everybody. */
+  recipients: withDefault(Schema.Literals(["known", "any"]), "known"),
+  /** Addresses, and domains as `@example.com`, that it knows from the start. */
+  known_recipients: withDefault(
+    Schema.Array(
+      Schema.String.check(
+        Schema.isPattern(/^[!-?A-~]*@[!-?A-~]+$/u, { message: "must be an address or @domain" }),
+        Schema.isMaxLength(254)
+      )
+    ).check(Schema.isMaxLength(1000)),
+    []
+  ),
+  /** Without it the folder that the server marks as that of sent mail. */
+  sent_folder: Schema.optionalKey(Text),
   secret: SecretName
 })
-const Search = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
+export type EmailAccount = typeof EmailAccount.Type
+/** A search engine; `secret` is its key. */
+export const Search = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
 /**
  * The model whose vectors searches of memory compare. Absent: the local one beside an embedded database, none beside a server. `model` and
  * `dimensions` have the defaults of their provider (knownEmbeddings.ts).
@@ -439,6 +461,9 @@ export const AgentConfig = Schema.Struct({
   /** The bound models and whatever their `fallback` names. */
   models: Schema.Record(ResourceName, Model),
   git_identity: Schema.optionalKey(GitIdentity),
+  search: Schema.optionalKey(Search),
+  notion: Schema.optionalKey(Notion),
+  email: Schema.optionalKey(EmailAccount),
   /** The agent's own repository, to which it pushes what it proposes. */
   repo: Schema.optionalKey(Repo),
   budgets: Budgets,

@@ -24,6 +24,7 @@ import { GitAccess } from "./git/GitAccess.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { Llm, MODEL_TOTAL_MS_MAX } from "#src/agent/model/Llm.ts"
+import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { runSession } from "#src/agent/session/Session.ts"
@@ -96,6 +97,9 @@ const modelHttp = Layer.fresh(
   })
 )
 
+/** The client for services of the agent's resources: their answers come soon, or not at all. */
+const outsideHttp = Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false }))
+
 /** The one place that knows by which transport choird is reached. */
 const wayToChoird = (options: Effect.Success<typeof flags>) => {
   const { ca, endpoint, socket } = options
@@ -145,6 +149,7 @@ const program = Effect.gen(function* () {
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], offline: besideProgram(OFFLINE) })
     ).pipe(Layer.provideMerge(recovered))
     const tools = ToolRegistry.layer({ rg: options.rg }).pipe(
+      Layer.provideMerge(OutsideApi.layer.pipe(Layer.provide(outsideHttp))),
       Layer.provideMerge(GitAccess.layer({ helper: gitHelper(options.choir) })),
       Layer.provideMerge(layerModels(guards))
     )

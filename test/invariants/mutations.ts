@@ -214,7 +214,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "8b",
     invariant: 8,
-    file: "src/agent/calls/callOutcomes.ts",
+    file: "src/agent/calls/inDoubt.ts",
     find: '.filter(({ effect, stage }) => stage === "committed" && effect !== "none")',
     replace: ".filter(() => false)",
     why: "a call whose end nobody knows is not closed",

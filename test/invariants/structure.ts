@@ -21,8 +21,11 @@ const DEPENDENCIES = [
   "effect",
   "gpt-tokenizer",
   "grammy",
+  "imapflow",
   "jsonc-parser",
+  "nodemailer",
   "pgvector",
+  "postal-mime",
   "tar-stream",
   "yaml"
 ]
@@ -101,7 +104,7 @@ export const boring = Effect.sync(() => {
     "a second place opens the database"
   )
   // One writer of a session's log, and in it one place that writes.
-  const writers = holding(sources("src/agent"), ".append(")
+  const writers = holding(sources("src/agent"), "log.append(")
   assert.deepStrictEqual(writers, ["src/agent/arbiter/Arbiter.ts"], "another part than the arbiter appends to the log")
   assert.strictEqual(sourceOf("src/agent/arbiter/Arbiter.ts").split(".append(").length - 1, 1)
   // One host: nothing but choird listens for others, and agents only ever connect.

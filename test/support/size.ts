@@ -30,6 +30,10 @@ export const SIZE = {
   kills: of(5, 30),
   /** Kills of choird while its configuration changes. */
   configKills: of(5, 20),
+  /** Kills of a process that sends a mail. */
+  mailKills: asSet("CHOIR_MAIL_KILLS", of(24, 1000)),
+  /** Mails of the folder that is searched. */
+  mailsOfFolder: of(1000, 10_000),
   /** Swaps of a path while it is walked. */
   swaps: asSet("SWAPS", of(1000, 12_000)),
   /** Hostile paths that a container asks for. */

@@ -9,6 +9,7 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
+import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
@@ -41,7 +42,8 @@ export const layerRegistry = <A, E, R>(
         SecretStore.layer,
         Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root }))),
         ProcessRunner.layer({ ownsPidNamespace: false, offline: OFFLINE_PROGRAM }),
-        GitAccess.layerNone
+        GitAccess.layerNone,
+        Layer.mock(OutsideApi, {})
       )
     ),
     Layer.provideMerge(NodeServices.layer)

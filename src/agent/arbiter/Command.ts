@@ -1,5 +1,6 @@
 /** Commands of lanes, tools and signals to the arbiter, and what a decision on them may know. */
 import { Result } from "effect"
+import type { ConfirmReason } from "#schema/Approval.ts"
 import type { CoreJobStart } from "#schema/Core.ts"
 import type {
   ChoirEvent,
@@ -38,6 +39,8 @@ export type Command =
       readonly effect: ToolEffect
       readonly locks: ReadonlyArray<LockRequest>
       readonly allowed_tools: ReadonlyArray<string> | undefined
+      /** Why a person has to see it, whatever the lane has read. */
+      readonly confirm?: ConfirmReason | undefined
     }
   /** The locks are there. */
   | {

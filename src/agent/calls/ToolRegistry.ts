@@ -3,6 +3,7 @@
  * every registry which tools a lane may see and what its model is offered.
  */
 import { Context, Effect, Layer, type Schema } from "effect"
+import type { AgentConfig } from "#schema/Config.ts"
 import { jobOf, type LaneId } from "#schema/Ids.ts"
 import { toWireName } from "#schema/Tool.ts"
 import type { EventOf } from "#schema/Event.ts"
@@ -17,6 +18,9 @@ import { requireSecrets } from "#src/agent/control/fetchSecrets.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { type AnyTool, isControl } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn } from "#src/agent/tools/coreTools.ts"
+import { emailCheck } from "#src/agent/tools/emailCheck.ts"
+import { emailReceive } from "#src/agent/tools/emailReceive.ts"
+import { emailSend } from "#src/agent/tools/emailSend.ts"
 import { exec } from "#src/agent/tools/exec.ts"
 import { external } from "#src/agent/tools/external.ts"
 import { fsEdit } from "#src/agent/tools/fsEdit.ts"
@@ -29,6 +33,7 @@ import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
 import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import { webSearch } from "#src/agent/tools/webSearch.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import { isCut } from "#src/agent/arbiter/finalWords.ts"
 
@@ -59,6 +64,15 @@ const placeOf = (settings: AgentSettings["Service"]) => {
   return { session_id, repo: config.repo }
 }
 
+/** The tools of the resources that the agent is bound to when it starts. Others would take room in each of its prompts for nothing. */
+const boundTools = Effect.fnUntraced(function* ({ email, search }: AgentConfig) {
+  const tools: ReadonlyArray<AnyTool> = [
+    ...(search === undefined ? [] : [yield* webSearch]),
+    ...(email === undefined ? [] : [yield* emailSend, yield* emailReceive, yield* emailCheck])
+  ]
+  return tools
+})
+
 const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
@@ -84,7 +98,8 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryCompact(compactor.request),
     memoryDelta,
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
-    ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])
+    ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition]),
+    ...(yield* boundTools(settings.current().config))
   ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))
   // No tool of an image has the name of a built-in one, and an agent's own comes after the global one that it replaces.

@@ -18,7 +18,8 @@ import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import type { Exhausted } from "#src/agent/model/Budget.ts"
 import { type ControlTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
-import { closeInDoubt, closeOpen, closeWaiting, finishCall, openCalls, rejected } from "./callOutcomes.ts"
+import { closeOpen, closeWaiting, finishCall, openCalls, rejected } from "./callOutcomes.ts"
+import { closeInDoubt, settleInDoubt } from "./inDoubt.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { runGranted } from "./grantedCall.ts"
 import { LockManager } from "./LockManager.ts"
@@ -43,6 +44,8 @@ export class ToolRunner extends Context.Service<
     closeWaiting(lane: LaneId, why: string): Effect.Effect<void>
     /** Closes the calls of an earlier epoch whose outcome is unknown; those without an effect stay open and run again (D3, R6). */
     readonly closeInDoubt: Effect.Effect<void>
+    /** Finds out what became of those whose tool can, which {@link closeInDoubt} leaves open. */
+    readonly settleInDoubt: Effect.Effect<void>
   }
 >()("choir/agent/calls/ToolRunner") {
   static readonly layer = Layer.effect(
@@ -73,7 +76,8 @@ export class ToolRunner extends Context.Service<
         ),
         closeOpen: (lane, why) => Effect.provide(closeOpen(lane, why), context),
         closeWaiting: (lane, why) => Effect.provide(closeWaiting(lane, why), context),
-        closeInDoubt: Effect.provide(closeInDoubt, context)
+        closeInDoubt: Effect.provide(closeInDoubt, context),
+        settleInDoubt: Effect.provide(settleInDoubt, context)
       })
     })
   ).pipe(Layer.provide(ToolSlots.layer))
@@ -121,7 +125,8 @@ const request = Effect.fnUntraced(function* (
     input,
     effect: isControl(tool) ? "workspace" : (prepared?.effect ?? tool.effect),
     locks: prepared?.locks ?? [],
-    allowed_tools: yield* allowedTools(lane, tool.llm.name)
+    allowed_tools: yield* allowedTools(lane, tool.llm.name),
+    confirm: prepared?.confirm === undefined ? undefined : yield* prepared.confirm
   })
 })
 

@@ -1,7 +1,7 @@
 /** The outcomes of a lane's calls. Each call has one result: the first that is committed. */
 import { Effect } from "effect"
 import type { PayloadOf } from "#schema/Event.ts"
-import { EDGE, type LaneId } from "#schema/Ids.ts"
+import type { LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
@@ -88,28 +88,3 @@ export const finishInterrupted = (lane: LaneId, { call_id }: OpenCall, began: bo
     const summary = "it was interrupted before it began"
     return finishCall(lane, call, { status: "cancelled", summary, duration_ms: 0 })
   })
-
-const IN_DOUBT =
-  "the agent went down while this ran; whether it took effect, once or twice, is not known: check before you do it again, and tell the user"
-
-/** Closes the calls of an earlier epoch whose outcome is unknown. Calls without an effect stay open and run again (D3, R6). */
-export const closeInDoubt = Effect.flatMap(Arbiter, (arbiter) => {
-  const state = arbiter.state()
-  const lanes = [EDGE, ...[...state.cores.values()].map(({ lane }) => lane)]
-  const inDoubt = lanes.flatMap((lane) =>
-    openCalls(state, lane)
-      .filter(({ effect, stage }) => stage === "committed" && effect !== "none")
-      .map((call) => ({ lane, call }))
-  )
-  return Effect.forEach(
-    inDoubt,
-    ({ call, lane }) =>
-      finishCall(lane, call, {
-        status: "unknown_after_crash",
-        summary: IN_DOUBT,
-        ...(call.effect === "external" ? { acted: "unknown" } : {}),
-        duration_ms: 0
-      }),
-    { discard: true }
-  )
-})

@@ -1,4 +1,4 @@
-/** The secrets that a configuration calls for: those of its models and its git identity, and those that tools name. */
+/** The secrets that a configuration calls for: those of its models and bound resources, and those that tools name. */
 import { Effect, Option } from "effect"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
@@ -45,7 +45,8 @@ const NONE: GivenSecrets = { secrets: new Map(), unbound: new Set(), unset: new 
 export const fetchSecrets = Effect.fnUntraced(function* (config: AgentConfig, named: ReadonlySet<SecretName>) {
   const plane = yield* ControlPlane
   const wanted = new Set(Object.values(config.models).flatMap(({ secret }) => secret ?? []))
-  if (config.git_identity?.secret !== undefined) wanted.add(config.git_identity.secret)
+  for (const resource of [config.git_identity, config.search, config.notion, config.email])
+    if (resource?.secret !== undefined) wanted.add(resource.secret)
   for (const name of named) {
     const secret = yield* Effect.option(secretBehind(name, config))
     if (Option.isSome(secret)) wanted.add(secret.value)

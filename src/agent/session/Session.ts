@@ -269,6 +269,7 @@ export const runSession = Effect.gen(function* () {
     Effect.andThen(Effect.never)
   )
   const living = Effect.gen(function* () {
+    yield* runner.settleInDoubt
     const { ended } = arbiter.state()
     // A session that ended before a crash kept it from saying goodbye only does that.
     const notice: ShutdownNotice =

@@ -1,5 +1,6 @@
 /** A tool: the model's view, the locks it needs, its effect class and how it runs; and what all tools share. */
 import { Effect, Result, Schema } from "effect"
+import type { ConfirmReason } from "#schema/Approval.ts"
 import type { CallId, LaneId } from "#schema/Ids.ts"
 import type { Picture } from "#schema/Picture.ts"
 import type { Acted, Source } from "#schema/Source.ts"
@@ -68,6 +69,8 @@ export interface PreparedCall {
   readonly timeout_ms: number
   /** Where the effect of this call is not the tool's own. */
   readonly effect?: ToolEffect
+  /** Why a person has to see this call before it runs, whatever the lane has read. It may take time, and changes nothing. */
+  readonly confirm?: Effect.Effect<ConfirmReason | undefined>
   /** Interruptible; an interrupt leaves no process and no half-written file behind. */
   run(context: ToolContext): Effect.Effect<ToolOutcome>
 }
@@ -83,6 +86,8 @@ export interface Tool {
   readonly masked?: boolean
   /** Strict on types, lenient on unknown keys; fails with a sentence for the model. */
   prepare(input: unknown): Effect.Effect<PreparedCall, InvalidInput>
+  /** The outcome of a call that a crash cut off, where it can be found out; it changes nothing. */
+  settle?(call_id: CallId): Effect.Effect<ToolOutcome, { readonly message: string }>
 }
 
 /** A tool input that does not fit; `problem` is written for the model. */

@@ -35,6 +35,8 @@ export const confirmSummary = ({ input, tool }: ConfirmTool): string =>
 /** Why a person is asked. Whatever the reason is, it names where the text came from that the agent has read. */
 const whyText = ({ sources = [], why }: ConfirmTool): string => {
   const read = sources.length === 0 ? "" : ` from ${sources.join(", ")}`
+  if (why === "new_recipients")
+    return `it writes to an address that this account has neither written to nor had mail from${read === "" ? "" : `; the agent has read untrusted text${read}`}`
   if (why === "tainted") return `it acts outside the workspace, and the agent has read untrusted text${read}`
   const reason = "it acts outside the workspace, and each such call is confirmed here"
   return read === "" ? reason : `${reason}; the agent has read untrusted text${read}`

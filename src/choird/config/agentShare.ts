@@ -21,6 +21,9 @@ const boundModels = (config: Config, bindings: Pick<ResourceBindings, "llm" | "c
   return Object.fromEntries(found)
 }
 
+/** The search engine of every agent: the first of config.json. */
+const searchOf = ({ search }: Config) => Object.values(search)[0]
+
 /** @param agent_id the agent whose repository is included. */
 export const agentConfig = (
   config: Config,
@@ -29,12 +32,18 @@ export const agentConfig = (
 ): AgentConfig => {
   const git_identity = own(config.git_identities, bindings.git_identity)
   const repo = own(config.agents, agent_id)?.repo
+  const search = searchOf(config)
+  const notion = own(config.notion_integrations, bindings.notion)
+  const email = own(config.email_accounts, bindings.email)
   return {
     llm: bindings.llm,
     core_llm: bindings.core_llm,
     models: boundModels(config, bindings),
     ...(git_identity === undefined ? {} : { git_identity }),
     ...(repo === undefined ? {} : { repo }),
+    ...(search === undefined ? {} : { search }),
+    ...(notion === undefined ? {} : { notion }),
+    ...(email === undefined ? {} : { email }),
     budgets: config.budgets,
     memory: config.memory,
     jobs: config.jobs,
@@ -53,7 +62,8 @@ export const boundSecrets = (config: Config, bindings: Omit<ResourceBindings, "d
     own(config.tts, own(config.voice_profiles, bindings.voice_profile)?.tts)?.secret,
     own(config.git_identities, bindings.git_identity)?.secret,
     own(config.notion_integrations, bindings.notion)?.secret,
-    own(config.email_accounts, bindings.email)?.secret
+    own(config.email_accounts, bindings.email)?.secret,
+    searchOf(config)?.secret
   ]
   return new Set(secrets.filter((secret) => secret !== undefined))
 }

@@ -6,12 +6,10 @@ const filled = (table: Readonly<Record<string, unknown>>) => Object.keys(table).
 /** One sentence for each setting, with what happens instead. */
 export const unsupportedConfig = (config: Config): ReadonlyArray<string> => {
   const features: ReadonlyArray<readonly [boolean, string]> = [
-    [filled(config.search), "search: there is no web search"],
     [filled(config.tts) || filled(config.voice_profiles), "tts and voice_profiles: replies are text"],
     [filled(config.notion_integrations), "notion_integrations: there is no Notion tool"],
-    [filled(config.email_accounts), "email_accounts: there is no e-mail tool"],
     ...Object.entries(config.agents).flatMap(([id, { defaults }]) =>
-      (["voice_profile", "notion", "email"] as const).map(
+      (["voice_profile", "notion"] as const).map(
         (key) =>
           [defaults[key] !== undefined, `agents.${id}.defaults.${key}: it is bound, and no tool uses it`] as const
       )

@@ -1,4 +1,4 @@
-/** The tools that every agent has, by name and by what they can do, so that a skill is checked before there is an agent to ask. */
+/** The tools of Choir itself, by name and by what they can do, so that a skill is checked before there is an agent to ask. */
 import type { Capability } from "#schema/Capability.ts"
 
 /** Tools by their names, each with its capabilities. */
@@ -30,6 +30,17 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.skill.transition": []
 }
 
-export const BUILT_IN_CAPABILITIES: ToolCapabilities = new Map(Object.entries(TABLE))
+/** Tools of a resource: only agents that are bound to it have them. */
+const OF_RESOURCES: Readonly<Record<string, ReadonlyArray<Capability>>> = {
+  "choir.email.send": ["fs:read", "net", "env:read"],
+  "choir.email.receive": ["fs:write", "net", "env:read"],
+  "choir.email.check": ["net", "env:read"],
+  "choir.web.search": ["net", "env:read"]
+}
 
-export const BUILT_IN_TOOLS: ReadonlyArray<string> = Object.keys(TABLE)
+export const BUILT_IN_CAPABILITIES: ToolCapabilities = new Map(Object.entries({ ...TABLE, ...OF_RESOURCES }))
+
+/** The tools that every agent has. */
+export const TOOLS_OF_ALL: ReadonlyArray<string> = Object.keys(TABLE)
+
+export const BUILT_IN_TOOLS: ReadonlyArray<string> = [...TOOLS_OF_ALL, ...Object.keys(OF_RESOURCES)]

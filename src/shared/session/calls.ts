@@ -71,7 +71,8 @@ const READERS: ReadonlySet<string> = new Set([
   "choir.fs.search",
   "choir.fs.find"
 ])
-const WRITERS: ReadonlySet<string> = new Set(["choir.exec", "choir.fs.write", "choir.fs.edit"])
+/** A mail's attachments are files too. */
+const WRITERS: ReadonlySet<string> = new Set(["choir.exec", "choir.fs.write", "choir.fs.edit", "choir.email.receive"])
 
 const nameOf = ({ name }: Pick<OpenCall, "name">): string => name.replaceAll("-", ".")
 

@@ -9,7 +9,7 @@ import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { layerSkills, loadSkills, SkillBroken } from "#src/agent/image/SkillRegistry.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
-import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
+import { TOOLS_OF_ALL } from "#src/shared/image/builtInTools.ts"
 import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
 import { skillDraft, skillText } from "../../support/skills.ts"
 import { temporaryWorkspace } from "../../support/workspace.ts"
@@ -81,7 +81,7 @@ describe("the tools of an agent with skills", () => {
     Effect.gen(function* () {
       const registry = yield* registryOf({})
       const names = new Set([...registry.names(EDGE), ...registry.names(CORE)].map((name) => registryName(name)))
-      assert.sameMembers([...names], [...BUILT_IN_TOOLS])
+      assert.sameMembers([...names], [...TOOLS_OF_ALL])
     })
   )
 

@@ -31,13 +31,15 @@ describe("an agent's share of the configuration", () => {
     const share = agentConfig(config, BINDINGS)
     assert.deepStrictEqual(Object.keys(share.models).sort(), ["large", "small"])
     assert.deepStrictEqual(Object.keys(agentConfig(config, { ...BINDINGS, core_llm: name("other") }).models).length, 3)
-    assert.notInclude(JSON.stringify(share), "brave")
+    assert.strictEqual<string | undefined>(share.search?.secret, "brave-key")
+    assert.notProperty(share, "email")
+    assert.notProperty(share, "notion")
     const [[agent_id, agent] = ["", undefined]] = Object.entries(config.agents)
     assert.deepStrictEqual(agentConfig(config, BINDINGS, AgentId.make(agent_id)).repo, agent?.repo)
   })
 
   test("names the secrets of bound resources and no other", () => {
-    assert.deepStrictEqual([...boundSecrets(config, BINDINGS)].sort(), ["large-key", "small-key"])
+    assert.deepStrictEqual([...boundSecrets(config, BINDINGS)].sort(), ["brave-key", "large-key", "small-key"])
     const all = {
       ...BINDINGS,
       voice_profile: name("calm"),
@@ -46,6 +48,7 @@ describe("an agent's share of the configuration", () => {
       email: name("post")
     }
     assert.deepStrictEqual([...boundSecrets(config, all)].sort(), [
+      "brave-key",
       "git-key",
       "large-key",
       "mail",
@@ -54,7 +57,7 @@ describe("an agent's share of the configuration", () => {
       "voice-key"
     ])
     const unknown = { ...BINDINGS, llm: name("constructor"), core_llm: name("gone"), git_identity: name("constructor") }
-    assert.deepStrictEqual([...boundSecrets(config, unknown)], [])
+    assert.deepStrictEqual([...boundSecrets({ ...config, search: {} }, unknown)], [])
   })
 })
 

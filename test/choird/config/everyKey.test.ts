@@ -41,7 +41,6 @@ const leaves = (): ReadonlyArray<string> => {
   return [...found].filter((path) => ![...found].some((other) => other.startsWith(`${path}.`)))
 }
 
-const account = { smtp_host: "h", smtp_port: 25, imap_host: "h", imap_port: 143, secret: "k" }
 const tts = { voice: { provider: "elevenlabs", model_id: "m", endpoint: "https://h", secret: "k" } }
 const [agent_id = "", agent] = Object.entries(CONFIG.agents)[0] ?? []
 const bound = (more: object) => ({ agents: { [agent_id]: { ...agent, defaults: { ...agent?.defaults, ...more } } } })
@@ -51,15 +50,12 @@ const IDLE: Readonly<Record<string, object>> = {
   "tts.": { tts },
   "voice_profiles.": { tts, voice_profiles: { calm: { tts: "voice", voice_id: "v" } } },
   "notion_integrations.": { notion_integrations: { notes: { secret: "k" } } },
-  "email_accounts.": { email_accounts: { post: account } },
-  "search.": { search: { web: { secret: "k" } } },
   "agents.*.defaults.voice_profile": {
     tts,
     voice_profiles: { calm: { tts: "voice", voice_id: "v" } },
     ...bound({ voice_profile: "calm" })
   },
-  "agents.*.defaults.notion": { notion_integrations: { notes: { secret: "k" } }, ...bound({ notion: "notes" }) },
-  "agents.*.defaults.email": { email_accounts: { post: account }, ...bound({ email: "post" }) }
+  "agents.*.defaults.notion": { notion_integrations: { notes: { secret: "k" } }, ...bound({ notion: "notes" }) }
 }
 const isIdle = (path: string) =>
   Object.keys(IDLE).some((start) => path === start || (start.endsWith(".") && path.startsWith(start)))

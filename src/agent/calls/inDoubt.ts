@@ -1,0 +1,74 @@
+/** The calls of an earlier epoch that had begun: a tool that can find out what became of one does, the others say that nobody knows. */
+import { Effect } from "effect"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import type { OpenCall } from "#src/shared/session/State.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { isControl, type Tool, withoutSecrets } from "#src/agent/tools/Tool.ts"
+import { finishCall, openCalls, resultOf } from "./callOutcomes.ts"
+import { ToolRegistry } from "./ToolRegistry.ts"
+
+/** The time to find out what became of one call. The lanes wait for it. */
+const SETTLE_MS_MAX = 20_000
+
+const IN_DOUBT =
+  "the agent went down while this ran; whether it took effect, once or twice, is not known: check before you do it again, and tell the user"
+
+interface DoubtfulCall {
+  readonly lane: LaneId
+  readonly call: OpenCall
+  readonly settle: Tool["settle"]
+}
+
+/** Those without an effect are not among them: they run again (D3, R6). */
+const doubtfulCalls = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const registry = yield* ToolRegistry
+  const state = arbiter.state()
+  const lanes = [EDGE, ...[...state.cores.values()].map(({ lane }) => lane)]
+  return lanes.flatMap((lane) =>
+    openCalls(state, lane)
+      .filter(({ effect, stage }) => stage === "committed" && effect !== "none")
+      .map((call): DoubtfulCall => {
+        const tool = registry.find(lane, call.name)
+        return { lane, call, settle: tool === undefined || isControl(tool) ? undefined : tool.settle }
+      })
+  )
+})
+
+const closeAsUnknown = ({ call, lane }: DoubtfulCall) =>
+  finishCall(lane, call, {
+    status: "unknown_after_crash",
+    summary: IN_DOUBT,
+    ...(call.effect === "external" ? { acted: "unknown" } : {}),
+    duration_ms: 0
+  })
+
+/** Closes those that no tool can settle. */
+export const closeInDoubt = Effect.flatMap(doubtfulCalls, (calls) =>
+  Effect.forEach(
+    calls.filter(({ settle }) => settle === undefined),
+    closeAsUnknown,
+    { discard: true }
+  )
+)
+
+const settled = Effect.fnUntraced(function* (doubtful: DoubtfulCall, settle: NonNullable<Tool["settle"]>) {
+  const { call, lane } = doubtful
+  const secrets = yield* SecretStore
+  const found = yield* settle(call.call_id).pipe(Effect.timeout(SETTLE_MS_MAX), Effect.result)
+  if (found._tag === "Failure") {
+    yield* Effect.logWarning(`what became of ${call.name.slice(0, 64)} was not found out: ${found.failure.message}`)
+    return yield* closeAsUnknown(doubtful)
+  }
+  return yield* finishCall(lane, call, resultOf(withoutSecrets(found.success, secrets), 0, 0, false))
+})
+
+/** Finds out what became of the others, before a lane continues. Heartbeats go on meanwhile. */
+export const settleInDoubt = Effect.flatMap(doubtfulCalls, (calls) =>
+  Effect.forEach(
+    calls,
+    (doubtful) => (doubtful.settle === undefined ? Effect.void : settled(doubtful, doubtful.settle)),
+    { discard: true, concurrency: "unbounded" }
+  )
+)

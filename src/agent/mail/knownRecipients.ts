@@ -1,0 +1,56 @@
+/** The people whom an account knows: those that the configuration lists, and those it has written to or had mail from. */
+import type { ImapFlow } from "imapflow"
+import { Effect } from "effect"
+import { sameAddress } from "./Draft.ts"
+import { inFolder, openImap, sentFolder } from "./imap.ts"
+import type { MailAccount, MailProblem } from "./MailAccount.ts"
+
+/** Mails that are looked at for one address, the newest ones: servers find parts of addresses too. */
+const LOOKED_AT_MAX = 50
+const INBOX = "INBOX"
+
+const isListed = (address: string, { config }: MailAccount): boolean =>
+  config.known_recipients.some((known) => {
+    const listed = sameAddress(known)
+    return listed.startsWith("@") ? address.endsWith(listed) : address === listed
+  })
+
+type Place = "from" | "to" | "cc" | "bcc"
+
+const hasMail = (
+  client: ImapFlow,
+  account: MailAccount,
+  folder: string,
+  address: string,
+  places: ReadonlyArray<Place>
+) =>
+  inFolder(client, account, folder, true, async () => {
+    for (const place of places) {
+      const uids = await client.search({ [place]: address, draft: false, deleted: false }, { uid: true })
+      if (uids === false || uids === undefined || uids.length === 0) continue
+      const newest = uids.slice(-LOOKED_AT_MAX).join(",")
+      const found = await client.fetchAll(newest, { envelope: true }, { uid: true })
+      const isThere = found.some(({ envelope }) =>
+        (envelope?.[place] ?? []).some((person) => sameAddress(person.address ?? "") === address)
+      )
+      if (isThere) return true
+    }
+    return false
+  })
+
+/** Those of the addresses that the account does not know. Without an answer of the server nobody is known but who is listed. */
+export const unknownRecipients = Effect.fn("mail.unknownRecipients")(function* (
+  account: MailAccount,
+  addresses: ReadonlyArray<string>
+) {
+  const unlisted = addresses.map(sameAddress).filter((address) => !isListed(address, account))
+  if (unlisted.length === 0) return unlisted
+  const client = yield* openImap(account)
+  const sent = yield* sentFolder(client, account)
+  const isKnown = (address: string): Effect.Effect<boolean, MailProblem> =>
+    Effect.flatMap(
+      Effect.orElseSucceed(hasMail(client, account, sent, address, ["to", "cc", "bcc"]), () => false),
+      (wrote) => (wrote ? Effect.succeed(true) : hasMail(client, account, INBOX, address, ["from"]))
+    )
+  return yield* Effect.filter(unlisted, (address) => Effect.map(isKnown(address), (known) => !known))
+}, Effect.scoped)

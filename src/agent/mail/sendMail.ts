@@ -1,0 +1,123 @@
+/**
+ * A mail from its first copy to its handover. A copy goes into the folder of sent mail before the server is asked to take it, marked as a
+ * draft; the mark goes once the server has taken it. So after a crash the folder tells the fate of the mail: no copy, and it was never
+ * offered; a copy without the mark, and it was taken; one with the mark, and nobody knows.
+ */
+import type { ImapFlow } from "imapflow"
+import { Effect } from "effect"
+import type { CallId } from "#schema/Ids.ts"
+import { type Draft, draftBytes, messageIdOf, recipientsOf } from "./Draft.ts"
+import { inFolder, openImap, sentFolder } from "./imap.ts"
+import { type MailAccount, MailProblem } from "./MailAccount.ts"
+import { type HandedOver, handOver, NotHandedOver } from "./smtp.ts"
+
+const DRAFT_FLAG = String.raw`\Draft`
+
+/** The copies of a message in a folder, with whether they are still marked. Deleted ones do not count. */
+const copies = (client: ImapFlow, account: MailAccount, folder: string, message_id: string) =>
+  inFolder(client, account, folder, true, async () => {
+    const uids = await client.search({ header: { "message-id": message_id }, deleted: false }, { uid: true })
+    if (uids === false || uids === undefined || uids.length === 0) return []
+    const found = await client.fetchAll(uids.join(","), { flags: true, envelope: true }, { uid: true })
+    // Servers search for a part of the header.
+    return found
+      .filter(({ envelope }) => envelope?.messageId === message_id)
+      .map(({ flags, uid }) => ({ uid, isDraft: flags?.has(DRAFT_FLAG) === true }))
+  })
+
+/** The fate of a call's mail, by the copy of it. */
+export type Fate = "not_sent" | "sent" | "unknown"
+
+const fateIn = Effect.fnUntraced(function* (
+  client: ImapFlow,
+  account: MailAccount,
+  folder: string,
+  message_id: string
+) {
+  const found = yield* copies(client, account, folder, message_id)
+  if (found.length === 0) return "not_sent"
+  return found.some(({ isDraft }) => !isDraft) ? "sent" : "unknown"
+})
+
+/** The fate of the mail of a call that a crash cut off. */
+export const fateOf = Effect.fn("mail.fateOf")(function* (account: MailAccount, call_id: CallId) {
+  const client = yield* openImap(account)
+  const folder = yield* sentFolder(client, account)
+  const fate: Fate = yield* fateIn(client, account, folder, messageIdOf(call_id, account.address))
+  return fate
+}, Effect.scoped)
+
+export interface Sent extends HandedOver {
+  readonly message_id: string
+  /** The copy is where sent mail is, without the mark. */
+  readonly copied: boolean
+}
+
+/** Sends a mail once: one that has a copy already is never offered again. */
+export const sendMail: (
+  account: MailAccount,
+  call_id: CallId,
+  draft: Draft
+) => Effect.Effect<Sent, MailProblem | NotHandedOver> = Effect.fn("mail.sendMail")(function* (account, call_id, draft) {
+  const message_id = messageIdOf(call_id, account.address)
+  const client = yield* openImap(account)
+  const folder = yield* sentFolder(client, account)
+  const before = yield* fateIn(client, account, folder, message_id)
+  if (before !== "not_sent")
+    return yield* new NotHandedOver({ problem: `a mail of this call is in ${folder} already`, in_doubt: true })
+  const raw = yield* draftBytes(draft, account, call_id)
+  yield* keepCopy(client, account, folder, message_id, raw)
+  const handed = yield* Effect.tapErrorTag(
+    handOver(account, { recipients: recipientsOf(draft), raw }),
+    "NotHandedOver",
+    (error) => (error.in_doubt ? Effect.void : Effect.ignore(withdraw(client, account, folder, message_id)))
+  )
+  // The mail has gone, whatever becomes of the mark.
+  const copied = yield* Effect.isSuccess(confirm(client, account, folder, message_id))
+  return { ...handed, message_id, copied }
+}, Effect.scoped)
+
+/** The folder is selected for writing, since the library leaves out flags that the selected folder does not keep. */
+const keepCopy = Effect.fnUntraced(function* (
+  client: ImapFlow,
+  account: MailAccount,
+  folder: string,
+  message_id: string,
+  raw: Buffer
+) {
+  const kept = yield* inFolder(client, account, folder, false, () =>
+    client.append(folder, raw, [String.raw`\Seen`, DRAFT_FLAG])
+  )
+  const found = kept === false ? [] : yield* copies(client, account, folder, message_id)
+  if (found.length > 0 && found.every(({ isDraft }) => isDraft)) return
+  // Without the mark nobody could tell afterwards that it was not sent.
+  yield* Effect.ignore(withdraw(client, account, folder, message_id))
+  const name = JSON.stringify(folder)
+  return yield* new MailProblem({ problem: `the server keeps no copy with the mark of a draft in ${name}` })
+})
+
+const uidsOf = (found: ReadonlyArray<{ readonly uid: number }>): string => found.map(({ uid }) => uid).join(",")
+
+const withdraw = Effect.fnUntraced(function* (
+  client: ImapFlow,
+  account: MailAccount,
+  folder: string,
+  message_id: string
+) {
+  const found = yield* copies(client, account, folder, message_id)
+  if (found.length === 0) return
+  yield* inFolder(client, account, folder, false, () => client.messageDelete(uidsOf(found), { uid: true }))
+})
+
+const confirm = Effect.fnUntraced(function* (
+  client: ImapFlow,
+  account: MailAccount,
+  folder: string,
+  message_id: string
+) {
+  const found = yield* copies(client, account, folder, message_id)
+  if (found.length === 0) return yield* new MailProblem({ problem: "the copy is gone" })
+  yield* inFolder(client, account, folder, false, () =>
+    client.messageFlagsRemove(uidsOf(found), [DRAFT_FLAG], { uid: true })
+  )
+})

@@ -1,0 +1,81 @@
+/** The handover of a message to the account's SMTP server. */
+import { Effect, Redacted, Schema } from "effect"
+import { isThisMachine, MAIL_ANSWER_MS_MAX, type MailAccount, serverWords } from "./MailAccount.ts"
+
+/** The port on which a connection begins with TLS; on others STARTTLS comes first. */
+const SMTPS_PORT = 465
+/** Time to take and check a whole message. */
+const SMTP_DATA_MS_MAX = 60_000
+
+/** A message as it goes over the wire, and to whom. */
+export interface Parcel {
+  readonly recipients: ReadonlyArray<string>
+  readonly raw: Buffer
+}
+
+/** The server's answer to a message that it took, perhaps not for everybody. */
+export interface HandedOver {
+  readonly rejected: ReadonlyArray<string>
+  readonly response: string
+}
+
+/** The message was not taken, or nobody knows. */
+export class NotHandedOver extends Schema.TaggedError<NotHandedOver>()("NotHandedOver", {
+  problem: Schema.String,
+  /** The connection ended while the server may have had all of it. */
+  in_doubt: Schema.Boolean
+}) {
+  override get message() {
+    return this.problem
+  }
+}
+
+const property = (error: unknown, name: string): unknown =>
+  typeof error === "object" && error !== null && name in error ? (error as Record<string, unknown>)[name] : undefined
+
+/** Only an answer, or an end before the content was sent, proves that the server did not take it. */
+const failure = (error: unknown, account: MailAccount): NotHandedOver => {
+  const code = property(error, "responseCode")
+  const command = property(error, "command")
+  const isBefore = typeof command === "string" && command !== "DATA"
+  const in_doubt = typeof code !== "number" && !isBefore
+  const hint = code === 535 ? ` (is the secret right? choirctl secret set ${account.config.secret})` : ""
+  const { smtp_host, smtp_port } = account.config
+  const what = in_doubt ? "broke off while it took the mail" : "did not take the mail"
+  return new NotHandedOver({
+    problem: `${smtp_host}:${smtp_port} ${what}${hint}: ${serverWords(error, account)}`,
+    in_doubt
+  })
+}
+
+export const handOver = Effect.fn("mail.handOver")(function* (account: MailAccount, { raw, recipients }: Parcel) {
+  // Only agents with mail load it.
+  const { createTransport } = yield* Effect.promise(() => import("nodemailer"))
+  const { smtp_host: host, smtp_port: port } = account.config
+  const isLocal = isThisMachine(host)
+  const transport = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      createTransport({
+        host,
+        port,
+        secure: port === SMTPS_PORT,
+        requireTLS: !isLocal,
+        tls: { rejectUnauthorized: !isLocal },
+        auth: { user: account.user, pass: Redacted.value(account.password) },
+        connectionTimeout: MAIL_ANSWER_MS_MAX,
+        greetingTimeout: MAIL_ANSWER_MS_MAX,
+        socketTimeout: SMTP_DATA_MS_MAX,
+        disableFileAccess: true,
+        disableUrlAccess: true
+      })
+    ),
+    (open) => Effect.sync(() => open.close())
+  )
+  const info = yield* Effect.tryPromise({
+    try: () => transport.sendMail({ envelope: { from: account.address, to: [...recipients] }, raw }),
+    catch: (error) => failure(error, account)
+  })
+  const rejected = [...info.rejected]
+  const done: HandedOver = { rejected, response: serverWords(new Error(info.response), account) }
+  return done
+}, Effect.scoped)

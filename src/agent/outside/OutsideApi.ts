@@ -1,0 +1,146 @@
+/** One request to a service's JSON API with its key, and its answer within limits: nothing in it is believed but its shape, later. */
+import { Clock, Context, Duration, Effect, Layer, Option, Result, Schema, Stream } from "effect"
+import { Headers, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { errorMessage } from "#src/shared/wire/errorMessage.ts"
+
+/** An answer as a whole, and the time for it. */
+const ANSWER_BYTES_MAX = 4 * 1024 * 1024
+export const OUTSIDE_ANSWER_MS_MAX = 20_000
+/** The longest wait that a limit of the service may impose on one request, and how often one may. */
+export const OUTSIDE_WAIT_MS_MAX = 10_000
+const WAITS_MAX = 2
+/** Characters of the service's words that a model is shown. */
+const WORDS_CHARS_MAX = 300
+
+export interface OutsideRequest {
+  readonly service: string
+  readonly method: "GET" | "POST" | "PATCH"
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: Schema.Json
+  /** Milliseconds until the service takes requests again, by the headers of an answer that says too many came. */
+  waitOf(headers: Readonly<Record<string, string | undefined>>, now_ms: number): number | undefined
+}
+
+/** The service did not do it, or nobody knows. */
+export class OutsideProblem extends Schema.TaggedError<OutsideProblem>()("OutsideProblem", {
+  problem: Schema.String,
+  status: Schema.optionalKey(Schema.Number),
+  /** No answer came to a request that was sent. */
+  in_doubt: Schema.Boolean
+}) {
+  override get message() {
+    return this.problem
+  }
+}
+
+/** Asks services of the agent's resources. */
+export class OutsideApi extends Context.Service<
+  OutsideApi,
+  {
+    /** The JSON of a success. A limit is waited for, within the limits here; redirects are not followed, since the key would go along. */
+    ask(request: OutsideRequest): Effect.Effect<Schema.Json, OutsideProblem>
+  }
+>()("choir/agent/outside/OutsideApi") {
+  static readonly layer = Layer.effect(
+    OutsideApi,
+    Effect.map(HttpClient.HttpClient, (client) => make(client))
+  )
+}
+
+const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
+
+const readBody = (service: string, response: HttpClientResponse.HttpClientResponse) => {
+  let received = 0
+  const chunks: Array<Uint8Array> = []
+  const broken = (words: string) => new OutsideProblem({ problem: `${service}: ${words}`, in_doubt: true })
+  return response.stream.pipe(
+    Stream.mapError(({ message }) => broken(`the answer broke off: ${message}`)),
+    Stream.runForEach((chunk) => {
+      received += chunk.byteLength
+      if (received > ANSWER_BYTES_MAX) return Effect.fail(broken(`the answer is larger than ${ANSWER_BYTES_MAX} bytes`))
+      chunks.push(chunk)
+      return Effect.void
+    }),
+    Effect.andThen(Effect.sync(() => Buffer.concat(chunks).toString("utf8")))
+  )
+}
+
+const oneLine = (text: string): string =>
+  text
+    .replaceAll(/[\p{C}\s]+/gu, " ")
+    .slice(0, WORDS_CHARS_MAX)
+    .toWellFormed()
+    .trim()
+
+const statusProblem = ({ service }: OutsideRequest, status: number, said: string): OutsideProblem => {
+  const words = oneLine(errorMessage(said) ?? said)
+  const hint =
+    status === 401 || status === 403
+      ? " (is the secret right, and may it do this?)"
+      : status >= 300 && status < 400
+        ? " (a redirect, which is not followed: is the endpoint right?)"
+        : ""
+  const detail = words === "" ? "" : `: ${words}`
+  return new OutsideProblem({
+    problem: `${service} answered ${status}${hint}${detail}`,
+    status,
+    in_doubt: status >= 500
+  })
+}
+
+const OVERLOADED: ReadonlySet<number> = new Set([429, 503, 529])
+
+/** Retry-After, as a number of seconds or a date. */
+export const retryAfterOf = (header: string | undefined, now_ms: number): number | undefined => {
+  if (header === undefined) return undefined
+  const parsed = Headers.parseRetryAfter(header)
+  if (Result.isFailure(parsed)) return undefined
+  return Math.ceil(Duration.toMillis(Headers.retryAfterDelay(parsed.success, now_ms)))
+}
+
+const make = (client: HttpClient.HttpClient): OutsideApi["Service"] => {
+  const send = Effect.fnUntraced(function* (request: OutsideRequest) {
+    const { body, headers, method, service, url } = request
+    const plain = HttpClientRequest.make(method)(url, { headers: { accept: "application/json", ...headers } })
+    const ready = body === undefined ? plain : HttpClientRequest.bodyJsonUnsafe(plain, body)
+    return yield* client.execute(ready).pipe(
+      Effect.flatMap((response) => Effect.map(readBody(service, response), (text) => ({ response, text }))),
+      Effect.catchTag("HttpClientError", ({ message }) =>
+        Effect.fail(new OutsideProblem({ problem: `${service} did not answer: ${oneLine(message)}`, in_doubt: true }))
+      ),
+      Effect.timeoutOrElse({
+        duration: OUTSIDE_ANSWER_MS_MAX,
+        orElse: () =>
+          Effect.fail(
+            new OutsideProblem({ problem: `${service} did not answer in ${OUTSIDE_ANSWER_MS_MAX} ms`, in_doubt: true })
+          )
+      })
+    )
+  })
+
+  const ask = (request: OutsideRequest, waits: number): Effect.Effect<Schema.Json, OutsideProblem> =>
+    Effect.gen(function* () {
+      const { response, text } = yield* send(request)
+      const { headers, status } = response
+      if (status >= 200 && status < 300) {
+        const json = decodeJson(text)
+        if (Option.isSome(json)) return json.value
+        return yield* new OutsideProblem({
+          problem: `${request.service} answered with something else than JSON`,
+          in_doubt: true
+        })
+      }
+      const wait_ms = OVERLOADED.has(status) ? request.waitOf(headers, yield* Clock.currentTimeMillis) : undefined
+      if (wait_ms === undefined) return yield* statusProblem(request, status, text)
+      if (wait_ms > OUTSIDE_WAIT_MS_MAX || waits >= WAITS_MAX)
+        return yield* new OutsideProblem({
+          problem: `${request.service} takes no more requests for ${Math.ceil(wait_ms / 1000)} s: try again then`,
+          status,
+          in_doubt: false
+        })
+      yield* Effect.sleep(Math.max(0, wait_ms))
+      return yield* ask(request, waits + 1)
+    })
+  return OutsideApi.of({ ask: (request) => ask(request, 0) })
+}

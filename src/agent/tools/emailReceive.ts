@@ -1,0 +1,140 @@
+/** choir.email.receive: lists mails of the account that the agent is bound to, or reads one. Nothing is marked as read. */
+import { Effect, Schema } from "effect"
+import type { Source } from "#schema/Source.ts"
+import { sourceOf } from "#src/shared/session/sources.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { makeMailAccount, type MailAccount } from "#src/agent/mail/MailAccount.ts"
+import { listMail, MAIL_LIST_MAX, type MailQuery, readMail } from "#src/agent/mail/readMail.ts"
+import type { MailPart } from "#src/agent/mail/readMime.ts"
+import { Workspace } from "#src/agent/workspace/Workspace.ts"
+import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
+
+const RECEIVE_TIMEOUT_MS = 60_000
+const LISTED = 10
+const QUERY_CHARS_MAX = 200
+/** Attachments that are kept, all together. */
+const KEPT_FILES = { files: 200, bytes: 200 * 1024 * 1024 }
+const KEPT_IN = ".choirtmp/mail"
+/** Beyond it a file stays in the mail: tools do not read larger ones. */
+const KEPT_BYTES_MAX = 16 * 1024 * 1024
+
+const Words = Schema.String.check(
+  Schema.isMaxLength(QUERY_CHARS_MAX),
+  Schema.isPattern(/^[^\0\r\n]*$/u, { message: "one line" })
+)
+const Day = Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u, { message: "a day is YYYY-MM-DD" }))
+const Uid = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4_294_967_295 }))
+
+const Input = Schema.Struct({
+  folder: Schema.optionalKey(Words.annotate({ description: "Default INBOX" })),
+  uid: Schema.optionalKey(Uid.annotate({ description: "Read this mail of a list; without it mails are listed" })),
+  save_attachments: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "With uid: write its files below .choirtmp/mail" })
+  ),
+  from: Schema.optionalKey(Words),
+  to: Schema.optionalKey(Words),
+  subject: Schema.optionalKey(Words),
+  text: Schema.optionalKey(Words.annotate({ description: "Words anywhere in the mail" })),
+  since: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
+  before: Schema.optionalKey(Day),
+  unread: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only unread ones" })),
+  before_uid: Schema.optionalKey(Uid.annotate({ description: "Continue a list before this uid" })),
+  limit: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAIL_LIST_MAX })))
+}).check(
+  Schema.makeFilter(
+    ({ save_attachments, uid }) =>
+      save_attachments !== true ||
+      uid !== undefined || { path: ["save_attachments"], issue: "give the uid of one mail" }
+  )
+)
+type Input = typeof Input.Type
+
+const queryOf = (input: Input): MailQuery => {
+  const { before, before_uid, folder = "INBOX", from, limit = LISTED, since, subject, text, to, unread } = input
+  const given = Object.entries({ from, to, subject, body: text, since, before })
+  const search = Object.fromEntries(given.filter(([, value]) => value !== undefined && value !== ""))
+  return { folder, limit, before_uid, search: { ...search, ...(unread === true ? { seen: false } : {}) } }
+}
+
+/** The senders of mails, which is where their words come from. */
+export const sendersOf = (mails: ReadonlyArray<{ readonly from: string }>): ReadonlyArray<Source> =>
+  mails.map(({ from }) => sourceOf("mail", from))
+
+const list = Effect.fnUntraced(function* (account: MailAccount, input: Input) {
+  const { mails, more } = yield* listMail(account, queryOf(input))
+  const last = mails.at(-1)
+  const outcome: ToolOutcome = {
+    status: "success",
+    summary: `${mails.length} mail(s)${more > 0 && last !== undefined ? `; ${more} older: before_uid ${last.uid}` : ""}`,
+    output: { mails: mails.map((mail) => ({ ...mail, to: [...mail.to] })) },
+    sources: sendersOf(mails)
+  }
+  return outcome
+})
+
+export const emailReceive = Effect.gen(function* () {
+  const workspace = yield* Workspace
+  const account = yield* makeMailAccount
+  const decode = decodeInput(Input)
+
+  const keep = (uid: number, files: ReadonlyArray<MailPart>) =>
+    Effect.forEach(files, ({ bytes, name, type }, index) => {
+      const told = { name, type, bytes: bytes.length }
+      if (bytes.length > KEPT_BYTES_MAX) return Effect.succeed({ ...told, problem: "too large to be written" })
+      const path = `${KEPT_IN}/${uid}-${index + 1}-${name}`
+      return Effect.match(workspace.keep(path, bytes, KEPT_FILES), {
+        onSuccess: () => ({ ...told, path }),
+        onFailure: ({ message }) => ({ ...told, problem: message })
+      })
+    })
+
+  const read = Effect.fnUntraced(function* (taken: MailAccount, uid: number, input: Input) {
+    const { from, mail } = yield* readMail(taken, input.folder ?? "INBOX", uid)
+    const { files, files_left_out, is_cut, ...words } = mail
+    const told =
+      input.save_attachments === true
+        ? yield* keep(uid, files)
+        : files.map(({ bytes, name, type }) => ({ name, type, bytes: bytes.length }))
+    const outcome: ToolOutcome = {
+      status: "success",
+      summary: is_cut ? "the mail is longer than this; the end is left out" : "the whole mail",
+      output: {
+        uid,
+        ...words,
+        to: [...words.to],
+        cc: [...words.cc],
+        reply_to: [...words.reply_to],
+        files: told,
+        ...(files_left_out === 0 ? {} : { files_left_out })
+      },
+      sources: sendersOf([{ from }])
+    }
+    return outcome
+  })
+
+  const tool: Tool = {
+    llm: llmView(
+      "choir.email.receive",
+      "List the mails of your account, the newest first, or read one by its uid. Reading marks nothing as read.",
+      Input
+    ),
+    effect: "none",
+    lanes: "both",
+    readOnly: true,
+    prepare: Effect.fn("emailReceive.prepare")(function* (raw) {
+      const input = yield* decode(raw)
+      return {
+        locks: [],
+        timeout_ms: RECEIVE_TIMEOUT_MS,
+        // What is written there came from outside.
+        effect: input.save_attachments === true ? "workspace" : "none",
+        run: () =>
+          account.pipe(
+            Effect.flatMap((taken) => (input.uid === undefined ? list(taken, input) : read(taken, input.uid, input))),
+            Effect.catch((error) => Effect.succeed(refusal(error)))
+          )
+      }
+    })
+  }
+  return tool
+})
