@@ -17,6 +17,7 @@ import {
   type ToolScope
 } from "#src/shared/image/toolManifest.ts"
 import { DOCKERFILE_BYTES_MAX, dockerfileProblems, type DockerfileRole, DOCKERFILES } from "./dockerfile.ts"
+import { pinProblems, SKILL_LOCK_FILE } from "./skillPins.ts"
 import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
 
 /** An identity file: it is part of every prompt. */
@@ -260,6 +261,7 @@ const skillsOf = (
       .map((file) => ({ ...file, path: `skills/${file.path}`, executable: false })),
     problems: [
       ...tooMany(label, "skills", written.length + folders.length, IMAGE_SKILLS_MAX),
+      ...pinProblems(files).map((reason) => ({ repo: label, path: SKILL_LOCK_FILE, reason })),
       ...written.flatMap((file) => problem(file.path, skillReasons(file, tools))),
       ...folders.flatMap(({ made, path }) =>
         problem(path, Result.isFailure(made) ? made.failure : skillReasons(made.success, tools))
