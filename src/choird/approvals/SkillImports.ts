@@ -9,7 +9,7 @@ import type { AddedSkill, AddSkill, OfferSkill, SkillOffer, SkillPin, SkillTarge
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork } from "#src/choird/repos/GitWork.ts"
-import { merge, toolNames } from "#src/choird/repos/Merge.ts"
+import { merge, skillSources } from "#src/choird/repos/Merge.ts"
 import { pushProblem, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import { repoLabel, type RepoOwner, Repos } from "#src/choird/repos/Repos.ts"
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
@@ -122,12 +122,12 @@ const makeConsider = Effect.gen(function* () {
     const { files, pin } = yield* Effect.provideContext(sourceFiles(source, parent), context)
     const { files: global } = yield* snapshot({ global: true }, running.global_repo)
     const current = target.type === "global" ? global : (yield* snapshot(ownerOf(target), repo)).files
-    const tools = toolNames(
+    const sources = skillSources(
       { label: repoLabel({ global: true }), files: global },
       { label: repoLabel(ownerOf(target)), files: target.type === "global" ? [] : current },
       capabilities(runtime.type)
     )
-    const read = readBundle(files, { tools, ...(source.tools === undefined ? {} : { allow: source.tools }) })
+    const read = readBundle(files, { ...sources, ...(source.tools === undefined ? {} : { allow: source.tools }) })
     if (Result.isFailure(read))
       return yield* badSkill(read.failure.map(({ path, reason }) => `${path}: ${reason}`).join("\n"))
     const considered: Considered = { bundle: read.success, pin: { ...pin, sha256: read.success.sha256 }, current }

@@ -8,7 +8,7 @@ import { Result } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { SKILL_BUNDLE_BYTES_MAX, SKILL_BUNDLE_FILES_MAX } from "#schema/SkillOffer.ts"
 import { hiddenProblem, readSkillFolder, SKILL_FILE } from "./skillFolder.ts"
-import { readSkill } from "./skillProblems.ts"
+import { readSkill, type SkillSources } from "./skillFile.ts"
 
 /** Folders within folders of one skill. */
 const SKILL_BUNDLE_DEPTH_MAX = 8
@@ -121,15 +121,12 @@ const mainOf = (files: ReadonlyArray<BundleFile>): Result.Result<BundleFile, Bun
   )
 }
 
-const specOf = (
-  main: BundleFile,
-  tools: ReadonlySet<string> | undefined
-): Result.Result<SkillSpec, ReadonlyArray<string>> => {
+const specOf = (main: BundleFile, sources: SkillSources): Result.Result<SkillSpec, ReadonlyArray<string>> => {
   if (!isUtf8(main.bytes)) return Result.fail(["not UTF-8"])
   const text = Buffer.from(main.bytes).toString("utf8")
   const stem = jsonName(main.path)
-  if (stem !== undefined) return readSkill(stem, text, tools)
-  return Result.flatMap(readSkillFolder(undefined, text), (spec) => readSkill(spec.name, JSON.stringify(spec), tools))
+  if (stem !== undefined) return readSkill(stem, text, sources)
+  return Result.flatMap(readSkillFolder(undefined, text), (spec) => readSkill(spec.name, JSON.stringify(spec), sources))
 }
 
 const wholeProblems = (files: ReadonlyArray<BundleFile>): ReadonlyArray<BundleProblem> => {
@@ -142,11 +139,11 @@ const wholeProblems = (files: ReadonlyArray<BundleFile>): ReadonlyArray<BundlePr
 /**
  * The skill of a folder's files, whose paths are relative to it.
  *
- * @param allow tools for a skill that names none. @param tools all tools that there are, where they are known.
+ * @param allow tools for a skill that names none.
  */
 export const readBundle = (
   given: ReadonlyArray<BundleFile>,
-  { allow = [], tools }: { readonly allow?: ReadonlyArray<string>; readonly tools?: ReadonlySet<string> } = {}
+  { allow = [], ...sources }: SkillSources & { readonly allow?: ReadonlyArray<string> } = {}
 ): Result.Result<SkillBundle, ReadonlyArray<BundleProblem>> => {
   const large = wholeProblems(given)
   if (large.length > 0) return Result.fail(large)
@@ -161,7 +158,7 @@ export const readBundle = (
   if (Result.isFailure(found)) return Result.fail([...problems, found.failure].slice(0, BUNDLE_PROBLEMS_MAX))
   const main = allow.length === 0 ? found : allowing(found.success, allow)
   if (Result.isFailure(main)) return Result.fail([...problems, main.failure].slice(0, BUNDLE_PROBLEMS_MAX))
-  const spec = specOf(main.success, tools)
+  const spec = specOf(main.success, sources)
   if (Result.isFailure(spec))
     problems.push(...spec.failure.map((reason) => ({ path: shown(main.success.path), reason })))
   if (problems.length > 0 || Result.isFailure(spec)) return Result.fail(problems.slice(0, BUNDLE_PROBLEMS_MAX))
