@@ -9,7 +9,7 @@ import { SecretName, SessionId } from "./Ids.ts"
 import { SkillName, SkillSpec } from "./Skill.ts"
 import { ToolManifest, ToolName } from "./Tool.ts"
 
-/** The first argument that makes the agent's program run a trial; the second is an empty folder that stands for the workspace. */
+/** The first argument that makes the agent's program run a trial; the second is an empty folder in place of the workspace. */
 export const TRIAL_COMMAND = "trial"
 
 /** Bytes of a task as JSON, the record included. */
@@ -42,7 +42,7 @@ export const TrialTask = Schema.Struct({
 })
 export type TrialTask = typeof TrialTask.Type
 
-/** What a trial came to. Money is in USD, time in milliseconds. */
+/** The end of a trial. Money is in USD, time in milliseconds. */
 export const TrialOutcome = Schema.Struct({
   outcome: CoreOutcome,
   /** The job's last words, or why it ended. */
@@ -65,7 +65,7 @@ export const TrialOutcome = Schema.Struct({
 })
 export type TrialOutcome = typeof TrialOutcome.Type
 
-/** What a rehearsal of a proposed skill came to on one recorded run, beside today's skill on the same run. */
+/** The verdict of a rehearsal on one recorded run: the proposed skill beside today's skill on the same run. */
 export const RehearsedRun = Schema.Struct({
   session_id: SessionId,
   verdict: Schema.Literals(["better", "same", "worse"]),

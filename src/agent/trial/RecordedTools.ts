@@ -1,5 +1,5 @@
 /**
- * The tools of a trial: those of the agent, with their own checks of inputs, locks and effects, and with answers from a record in the place of
+ * The tools of a trial: those of the agent, with their own checks of inputs, locks and effects, and with answers from a record instead of
  * their runs. What a call would write is kept for the trial's own reads, and nothing is done.
  */
 import { Effect, Layer, type Schema } from "effect"

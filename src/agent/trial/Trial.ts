@@ -42,7 +42,7 @@ const NOBODY_ANSWERS = "Nobody can answer now. Continue without the answer."
 
 /** Where a trial runs. */
 export interface TrialPlace {
-  /** An empty folder that stands for the workspace. */
+  /** An empty folder in place of the workspace. */
   readonly root: string
   readonly model: Layer.Layer<Llm, never, SecretStore>
 }

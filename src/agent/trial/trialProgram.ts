@@ -6,7 +6,7 @@ import { Llm } from "#src/agent/model/Llm.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { runTrial } from "./Trial.ts"
 
-/** A task that is no task; choird made it, so that this is a fault of Choir. */
+/** A task that cannot be used. choird made it, so that this is a fault of Choir. */
 class TaskRefused extends Schema.TaggedError<TaskRefused>()("TaskRefused", { problem: Schema.String }) {
   override get message() {
     return `the task of the trial cannot be used: ${this.problem}`
@@ -30,7 +30,7 @@ const readTask = Effect.tryPromise({
 const decodeTask = Schema.decodeUnknownEffect(Schema.fromJsonString(TrialTask), { onExcessProperty: "error" })
 const encodeOutcome = Schema.encodeEffect(Schema.fromJsonString(TrialOutcome))
 
-/** @param root an empty folder that stands for the workspace. */
+/** @param root an empty folder in place of the workspace. */
 export const trialProgram = (root: string, modelHttp: Layer.Layer<HttpClient.HttpClient>) =>
   Effect.gen(function* () {
     const text = yield* readTask

@@ -65,7 +65,7 @@ const make = Effect.gen(function* () {
     return yield* rehearsals.rehearse(subject)
   })
 
-  /** Keeps an outcome and tells of one that says something; a person who decided meanwhile is told nothing. */
+  /** Keeps an outcome, and tells a person who still has to decide. */
   const keep = Effect.fnUntraced(
     function* (row: rows.ApprovalRow, rehearsal: Rehearsal) {
       const isPending = yield* rows.keepRehearsal(sql, row, rehearsal)

@@ -29,7 +29,7 @@ const moreOutside = (today: TrialOutcome, proposed: TrialOutcome): ReadonlyArray
     return count > before ? [`calls ${tool} ${times(count)}, today ${before === 0 ? "never" : times(before)}`] : []
   })
 
-/** What is missing from the output that today's has, and what of it does not fit today's schema. */
+/** The keys of today's output that are missing, or the reason why the output does not fit today's schema. */
 const poorerOutput = (today: TrialOutcome, proposed: TrialOutcome, schema: JsonSchema | undefined) => {
   const keys = keysOf(proposed.output)
   const missing = keysOf(today.output).filter((key) => !keys.includes(key))

@@ -1,4 +1,4 @@
-/** What a rehearsal of a proposed skill came to; null before, and for every other request. */
+/** The rehearsal of a proposed skill; null before, and for every other request. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
