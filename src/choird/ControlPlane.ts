@@ -35,6 +35,9 @@ import { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
 import { AgentChange } from "#src/choird/approvals/AgentChange.ts"
 import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
+import { ProposalRehearsals } from "#src/choird/approvals/ProposalRehearsals.ts"
+import { Rehearsals } from "#src/choird/rehearsals/Rehearsals.ts"
+import { Trials } from "#src/choird/rehearsals/Trials.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { RepoChange } from "#src/choird/approvals/RepoChange.ts"
 import { RepoSteps } from "#src/choird/approvals/RepoSteps.ts"
@@ -47,6 +50,7 @@ import { DiskHolders } from "#src/choird/retention/DiskHolders.ts"
 import { Retention } from "#src/choird/retention/Retention.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
+import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -89,7 +93,8 @@ const Memory = Layer.mergeAll(SessionMemory.layer, Knowledge.layer, MemoryConten
 
 /** The types of proposals that agents make. */
 const layerProposals = Proposals.layer.pipe(
-  Layer.provide(Layer.mergeAll(AgentChange.layer, ConfigChange.layer, RepoChange.layer)),
+  Layer.provideMerge(AgentChange.layer),
+  Layer.provide(Layer.merge(ConfigChange.layer, RepoChange.layer)),
   Layer.provide(RepoSteps.layer),
   Layer.provide(AgentSteps.layer)
 )
@@ -105,7 +110,9 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provideMerge(Layer.provide(DiskGuard.layer, DiskHolders.layer), WorkspaceUsage.layer),
     Retention.layer,
     layerTelemetry,
-    Executions.layer
+    SkillImports.layer,
+    Executions.layer,
+    ProposalRehearsals.layer.pipe(Layer.provide(Rehearsals.layer), Layer.provide(Trials.layer))
   ).pipe(
     Layer.provideMerge(Layer.provideMerge(Approvals.layer, layerProposals)),
     Layer.provideMerge(Layer.merge(SessionArchives.layer, Disk.layer)),
