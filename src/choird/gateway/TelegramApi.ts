@@ -1,5 +1,5 @@
 /** The few methods of the Bot API that choird calls. Answers are checked here, and no error ever holds the bot's token. */
-import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import type { menuOf } from "./readCommand.ts"
 import type { Arrival } from "./route.ts"
 
@@ -44,6 +44,8 @@ export class TelegramApi extends Context.Service<
   {
     /** Waits up to TELEGRAM_POLL_SECONDS for updates from this id on; `undefined` means all that were never confirmed. */
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
+    /** The bot's name at Telegram, without the @. */
+    readonly name: Effect.Effect<string, TelegramFailed>
     send(chat_id: string, text: string): Effect.Effect<void, TelegramFailed>
     /** Shows that the bot is typing, for five seconds or until its next message. */
     typing(chat_id: string): Effect.Effect<void, TelegramFailed>
@@ -123,6 +125,15 @@ const failureOf = (method: string, token: Redacted.Redacted, error: unknown) => 
   })
 }
 
+const notTheApi = (method: string) =>
+  Effect.fail(
+    new TelegramFailed({ method, code: 0, description: "the answer is not from the Bot API", retry_after_ms: null })
+  )
+
+const decodeMe = Schema.decodeUnknownOption(
+  Schema.Struct({ username: Schema.String.check(Schema.isPattern(/^\w{1,64}$/u)) })
+)
+
 const decodeMenu = Schema.decodeUnknownOption(
   Schema.Array(Schema.Struct({ command: Schema.String, description: Schema.String }))
 )
@@ -170,13 +181,16 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
       if (Array.isArray(got) && got.length === 0) return undefined
       const batch = readUpdates(bot_id, got)
       if (batch !== undefined) return batch
-      return yield* new TelegramFailed({
-        method: "getUpdates",
-        code: 0,
-        description: "the answer is not from the Bot API",
-        retry_after_ms: null
-      })
+      return yield* notTheApi("getUpdates")
     }),
+    name: Effect.flatMap(
+      call("getMe", TELEGRAM_CALL_MS_MAX, (signal) => api.getMe(foreign(signal))),
+      (me: unknown) =>
+        Option.match(decodeMe(me), {
+          onNone: () => notTheApi("getMe"),
+          onSome: ({ username }) => Effect.succeed(username)
+        })
+    ),
     send: (chat_id, text) =>
       Effect.asVoid(
         call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
