@@ -176,7 +176,9 @@ describe("the packed package", () => {
     for (const name of ["testing/TestAgent", "testing/Provider", "testing/Telegram"])
       assert.include(names, `choir/${name}`)
     assert.deepStrictEqual(
-      names.filter((name) => /(^|\/)(main|postgres-worker|embedding-worker|postgres-template)$/u.test(name)),
+      names.filter((name) =>
+        /(^|\/)(main|postgres-worker|embedding-worker|page-worker|postgres-template)$/u.test(name)
+      ),
       []
     )
     const program = `for (const name of ${JSON.stringify(names)}) await import(name)\nconsole.log("imported")`
