@@ -84,8 +84,11 @@ export interface Tool {
   readonly readOnly: boolean
   /** Whether models see only the status and the summary of its results (`prompt_mask`). */
   readonly masked?: boolean
-  /** Strict on types, lenient on unknown keys; fails with a sentence for the model. */
-  prepare(input: unknown): Effect.Effect<PreparedCall, InvalidInput>
+  /**
+   * Strict on types, lenient on unknown keys; fails with a sentence for the model. Without the lane that calls, the effect is the
+   * greatest that the input may have.
+   */
+  prepare(input: unknown, lane?: LaneId): Effect.Effect<PreparedCall, InvalidInput>
   /** The outcome of a call that a crash cut off, where it can be found out; it changes nothing. */
   settle?(call_id: CallId): Effect.Effect<ToolOutcome, { readonly message: string }>
 }
