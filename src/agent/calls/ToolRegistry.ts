@@ -34,6 +34,7 @@ import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memory
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { webFetch } from "#src/agent/tools/webTools.ts"
 import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import { notionQuery } from "#src/agent/tools/notionQuery.ts"
 import { webSearch } from "#src/agent/tools/webSearch.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import { isCut } from "#src/agent/arbiter/finalWords.ts"
@@ -66,9 +67,10 @@ const placeOf = (settings: AgentSettings["Service"]) => {
 }
 
 /** The tools of the resources that the agent is bound to when it starts. Others would take room in each of its prompts for nothing. */
-const boundTools = Effect.fnUntraced(function* ({ email, search }: AgentConfig) {
+const boundTools = Effect.fnUntraced(function* ({ email, notion, search }: AgentConfig) {
   const tools: ReadonlyArray<AnyTool> = [
     ...(search === undefined ? [] : [yield* webSearch]),
+    ...(notion === undefined ? [] : [yield* notionQuery]),
     ...(email === undefined ? [] : [yield* emailSend, yield* emailReceive, yield* emailCheck])
   ]
   return tools

@@ -49,7 +49,7 @@ export interface ReadyCall {
   readonly approval_id: ApprovalId | undefined
 }
 
-const commit = Effect.fnUntraced(function* ({ approval_id, call, lane, tool }: ReadyCall, grant: Grant) {
+const commit = Effect.fnUntraced(function* ({ approval_id, call, lane, prepared, tool }: ReadyCall, grant: Grant) {
   const arbiter = yield* Arbiter
   const [committed] = yield* arbiter.commit({
     type: "Grant",
@@ -57,7 +57,7 @@ const commit = Effect.fnUntraced(function* ({ approval_id, call, lane, tool }: R
     call_id: call.call_id,
     locks: grant.locks,
     dirty: yield* grant.dirty,
-    readOnly: tool.readOnly,
+    readOnly: prepared.readOnly ?? tool.readOnly,
     approval_id
   })
   return committed

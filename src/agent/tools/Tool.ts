@@ -69,6 +69,8 @@ export interface PreparedCall {
   readonly timeout_ms: number
   /** Where the effect of this call is not the tool's own. */
   readonly effect?: ToolEffect
+  /** Whether edge may make this call while core jobs run, where that is not the tool's own. */
+  readonly readOnly?: boolean
   /** Why a person has to see this call before it runs, whatever the lane has read. It may take time, and changes nothing. */
   readonly confirm?: Effect.Effect<ConfirmReason | undefined>
   /** Interruptible; an interrupt leaves no process and no half-written file behind. */

@@ -128,6 +128,7 @@ export const emailReceive = Effect.gen(function* () {
         timeout_ms: RECEIVE_TIMEOUT_MS,
         // What is written there came from outside.
         effect: input.save_attachments === true ? "workspace" : "none",
+        readOnly: input.save_attachments !== true,
         run: () =>
           account.pipe(
             Effect.flatMap((taken) => (input.uid === undefined ? list(taken, input) : read(taken, input.uid, input))),

@@ -7,9 +7,8 @@ const filled = (table: Readonly<Record<string, unknown>>) => Object.keys(table).
 export const unsupportedConfig = (config: Config): ReadonlyArray<string> => {
   const features: ReadonlyArray<readonly [boolean, string]> = [
     [filled(config.tts) || filled(config.voice_profiles), "tts and voice_profiles: replies are text"],
-    [filled(config.notion_integrations), "notion_integrations: there is no Notion tool"],
     ...Object.entries(config.agents).flatMap(([id, { defaults }]) =>
-      (["voice_profile", "notion"] as const).map(
+      (["voice_profile"] as const).map(
         (key) =>
           [defaults[key] !== undefined, `agents.${id}.defaults.${key}: it is bound, and no tool uses it`] as const
       )

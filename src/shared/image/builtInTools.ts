@@ -36,7 +36,8 @@ const OF_RESOURCES: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.email.send": ["fs:read", "net", "env:read"],
   "choir.email.receive": ["fs:write", "net", "env:read"],
   "choir.email.check": ["net", "env:read"],
-  "choir.web.search": ["net", "env:read"]
+  "choir.web.search": ["net", "env:read"],
+  "choir.notion.query": ["net", "env:read"]
 }
 
 export const BUILT_IN_CAPABILITIES: ToolCapabilities = new Map(Object.entries({ ...TABLE, ...OF_RESOURCES }))

@@ -49,13 +49,11 @@ const bound = (more: object) => ({ agents: { [agent_id]: { ...agent, defaults: {
 const IDLE: Readonly<Record<string, object>> = {
   "tts.": { tts },
   "voice_profiles.": { tts, voice_profiles: { calm: { tts: "voice", voice_id: "v" } } },
-  "notion_integrations.": { notion_integrations: { notes: { secret: "k" } } },
   "agents.*.defaults.voice_profile": {
     tts,
     voice_profiles: { calm: { tts: "voice", voice_id: "v" } },
     ...bound({ voice_profile: "calm" })
-  },
-  "agents.*.defaults.notion": { notion_integrations: { notes: { secret: "k" } }, ...bound({ notion: "notes" }) }
+  }
 }
 const isIdle = (path: string) =>
   Object.keys(IDLE).some((start) => path === start || (start.endsWith(".") && path.startsWith(start)))
