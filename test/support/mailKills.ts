@@ -4,7 +4,7 @@ import { once } from "node:events"
 import { connect, createServer, type Server, type Socket } from "node:net"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
-import { EmailAccount } from "#schema/Config.ts"
+import { EmailAccount } from "#schema/EmailAccount.ts"
 import { accountOf } from "./mailAccount.ts"
 import { MAIL_DOMAIN, MAIL_PASSWORD, type MailServer } from "./mailServer.ts"
 

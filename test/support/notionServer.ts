@@ -71,7 +71,7 @@ const childrenProblem = (children: unknown, level: number): string | undefined =
 const withPlainText = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(withPlainText)
   if (typeof value !== "object" || value === null) return value
-  const own = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withPlainText(inner)])) as Json
+  const own: Json = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withPlainText(inner)]))
   const text = own["text"] as Json | undefined
   if (own["type"] !== "text" || text === undefined) return own
   const href = (text["link"] as Json | undefined)?.["url"] ?? null
@@ -139,7 +139,7 @@ export const notionServer = (pages: ReadonlyArray<NotionPage>, limits: ReadonlyA
     const found = held.get(id)
     if (method === "POST" && kind === "search") {
       const size = sizeOf(given["page_size"])
-      const words = String(given["query"] ?? "").toLowerCase()
+      const words = (typeof given["query"] === "string" ? given["query"] : "").toLowerCase()
       const all = [...held.values()]
         .map(({ object }) => object)
         .filter((one) => one["object"] === "page" && JSON.stringify(one).toLowerCase().includes(words))

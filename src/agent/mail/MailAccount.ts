@@ -1,6 +1,6 @@
 /** The e-mail account that the agent is bound to, as one call sees it: its servers, and its credentials, which are in memory alone. */
 import { Effect, Redacted, Schema } from "effect"
-import type { EmailAccount } from "#schema/Config.ts"
+import type { EmailAccount } from "#schema/EmailAccount.ts"
 import { isLoopback } from "#schema/Transport.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"

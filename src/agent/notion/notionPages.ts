@@ -44,7 +44,8 @@ const blocksOf = (
       )
       for (const block of results) {
         const inner = typeof block["id"] === "string" ? idOf(block["id"]) : undefined
-        const isOpen = block["has_children"] === true && !String(block["type"]).startsWith("child_")
+        const isOpen =
+          block["has_children"] === true && !(typeof block["type"] === "string" && block["type"].startsWith("child_"))
         const children =
           isOpen && inner !== undefined && level < READ_LEVELS_MAX
             ? yield* blocksOf(notion, inner, level + 1, reading)
@@ -121,7 +122,7 @@ export const createPage = Effect.fn("notion.createPage")(function* (notion: Noti
     properties: { ...properties, [name]: { title: [{ type: "text", text: { content: title } }] } },
     children: blocks.slice(0, NOTION_PAGE_MAX)
   }
-  const made = yield* notion.object("POST", "/v1/pages", body as Schema.Json)
+  const made = yield* notion.object("POST", "/v1/pages", body)
   const id = typeof made["id"] === "string" ? idOf(made["id"]) : undefined
   if (id === undefined) return yield* new OutsideProblem({ problem: "Notion gave the page no id", in_doubt: true })
   yield* Effect.mapError(

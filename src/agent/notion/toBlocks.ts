@@ -118,7 +118,7 @@ const table = (lines: ReadonlyArray<string>): NotionObject => {
     table_width: width,
     has_column_header: true,
     has_row_header: false,
-    children: children as Schema.Json
+    children
   })
 }
 

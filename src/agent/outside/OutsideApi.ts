@@ -25,7 +25,7 @@ export interface OutsideRequest {
 /** The service did not do it, or nobody knows. */
 export class OutsideProblem extends Schema.TaggedError<OutsideProblem>()("OutsideProblem", {
   problem: Schema.String,
-  status: Schema.optionalKey(Schema.Number),
+  status: Schema.optionalKey(Schema.Int),
   /** No answer came to a request that was sent. */
   in_doubt: Schema.Boolean
 }) {
@@ -45,6 +45,14 @@ export class OutsideApi extends Context.Service<
   static readonly layer = Layer.effect(
     OutsideApi,
     Effect.map(HttpClient.HttpClient, (client) => make(client))
+  )
+  /** For agents that reach nobody. */
+  static readonly layerNone = Layer.succeed(
+    OutsideApi,
+    OutsideApi.of({
+      ask: ({ service }) =>
+        Effect.fail(new OutsideProblem({ problem: `${service} is not asked here`, in_doubt: false }))
+    })
   )
 }
 

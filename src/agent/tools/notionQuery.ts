@@ -77,7 +77,10 @@ const search = (notion: Notion, { cursor, limit = LISTED, query = "" }: Input) =
       listed({
         next,
         results: results.map(({ id, last_edited_time, object, properties, title, url }) => ({
-          ...{ id: id ?? null, object: object ?? null, url: url ?? null, last_edited_time: last_edited_time ?? null },
+          id: id ?? null,
+          object: object ?? null,
+          url: url ?? null,
+          last_edited_time: last_edited_time ?? null,
           title: [
             {
               plain_text: titleOf({

@@ -130,7 +130,12 @@ export const makeRecordedTools = (record: ReadonlyArray<RecordedCall>) => {
           prepare: (input) =>
             Effect.map(tool.prepare(input), (prepared): PreparedCall => {
               const effect = prepared.effect ?? tool.effect
-              return { ...prepared, effect, run: () => Effect.sync(() => answer(tool, effect, input)) }
+              return {
+                ...prepared,
+                effect,
+                confirm: Effect.undefined,
+                run: () => Effect.sync(() => answer(tool, effect, input))
+              }
             })
         }
 

@@ -28,6 +28,7 @@ import { Mailbox } from "#src/agent/session/Mailbox.ts"
 import { layerModels } from "#src/agent/session/sessionLayers.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
@@ -135,6 +136,7 @@ const layerSession = (task: TrialTask, tools: ReturnType<typeof makeRecordedTool
         Layer.succeed(Environment, PLACE),
         layerNoProcesses,
         GitAccess.layerNone,
+        OutsideApi.layerNone,
         Pictures.layerNone,
         Workspace.layer({ root })
       )

@@ -26,7 +26,6 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.propose.skill": ["human"],
   "choir.propose.config_change": ["human"],
   "choir.propose.repo_change": ["human"],
-  "choir.web.fetch": ["net"],
   "choir.skill.start": [],
   "choir.skill.transition": []
 }
@@ -36,6 +35,7 @@ const OF_RESOURCES: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.email.send": ["fs:read", "net", "env:read"],
   "choir.email.receive": ["fs:write", "net", "env:read"],
   "choir.email.check": ["net", "env:read"],
+  "choir.web.fetch": ["net"],
   "choir.web.search": ["net", "env:read"],
   "choir.notion.query": ["net", "env:read"]
 }

@@ -180,8 +180,7 @@ const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventO
       const isEdges = payload.source === "edge"
       const tainted = core.tainted || (isEdges && state.edge.tainted)
       const sources = isEdges ? withSources(core.sources, state.edge.sources) : core.sources
-      const { injections } = core
-      const told = { ...core, injections: injections + 1, injection_rev: rev, question: undefined }
+      const told = { ...core, injections: core.injections + 1, injection_rev: rev, question: undefined }
       return withCore(seen, { ...told, tainted, sources })
     })
   })

@@ -163,7 +163,9 @@ describe("choir.notion.query", () => {
     ]
     for (const text of strange)
       for (const block of toBlocks(text)) {
-        const content = block[String(block["type"])] as { readonly rich_text?: ReadonlyArray<unknown> }
+        const content = block[typeof block["type"] === "string" ? block["type"] : ""] as {
+          readonly rich_text?: ReadonlyArray<unknown>
+        }
         assert.isAtMost(content.rich_text?.length ?? 0, 100)
       }
   })
