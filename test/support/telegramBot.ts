@@ -3,6 +3,7 @@ import { Effect, Layer, Stream } from "effect"
 import { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
@@ -42,7 +43,9 @@ export const quiet = Layer.mergeAll(
   })
 )
 
-export const gateways = Gateways.layer.pipe(Layer.provide(GatewayCommands.layer), Layer.provideMerge(quiet))
+export const gateways = Layer.merge(Gateways.layer.pipe(Layer.provide(GatewayCommands.layer)), CardTaps.layer).pipe(
+  Layer.provideMerge(quiet)
+)
 
 /** No approval waits. */
 export const noApprovals = Layer.mock(Approvals, { list: () => Effect.succeed([]) })

@@ -19,6 +19,7 @@ import * as rows from "./approvalRows.ts"
 import { type Refusal, resolutionOf } from "./approvalStatus.ts"
 import { hash8 } from "./approvalText.ts"
 import { type ApprovalRequest, makeAsk } from "./askApproval.ts"
+import { documentSource } from "./askPerson.ts"
 import { understand } from "./requestTypes.ts"
 import { type ApprovalDecision, makeSettle } from "./settleApproval.ts"
 import { APPROVALS_LISTED_MAX } from "./approvalRows.ts"
@@ -53,6 +54,10 @@ export class Approvals extends Context.Service<
     list(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<ApprovalRow>>
     /** Those of an agent that wait and whose message reached a person, oldest first. */
     delivered(agent_id: AgentId): Effect.Effect<ReadonlyArray<ApprovalId>>
+    /** The file with all of a request that went to a DM before its card, if there is one. */
+    document(
+      approval_id: string
+    ): Effect.Effect<{ readonly dm: ResourceName; readonly isDelivered: boolean } | undefined>
     /** Emits at once, and then whenever a proposal is approved. */
     readonly approved: Stream.Stream<void>
     /** The number of those that wait, by agent. */
@@ -238,6 +243,9 @@ const make = Effect.fnUntraced(function* () {
     }, Effect.orDie),
     delivered: Effect.fn("Approvals.delivered")(function* (agent_id) {
       return yield* rows.deliveredWaiting(sql, agent_id)
+    }, Effect.orDie),
+    document: Effect.fn("Approvals.document")(function* (approval_id) {
+      return yield* rows.findDocument(sql, documentSource(approval_id))
     }, Effect.orDie),
     pending: Effect.orDie(pending)
   })

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
-import { type AgentId, ApprovalId, type CallId, type LaneId, type SessionId } from "#schema/Ids.ts"
+import { type AgentId, ApprovalId, type CallId, type LaneId, type ResourceName, type SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { rowId } from "#src/shared/rowId.ts"
@@ -151,6 +151,15 @@ export const deliveredWaiting = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
       WHERE asked.agent_id = ${agent_id} AND asked.status = 'pending'
       GROUP BY asked.id HAVING bool_and(card.delivered_at IS NOT NULL) ORDER BY asked.id`,
     (rows) => rows.map(({ approval_id }) => ApprovalId.make(approval_id))
+  )
+
+/** The file that went to a DM under this source, and whether the DM has it. */
+export const findDocument = (sql: SqlClient.SqlClient, source_id: string) =>
+  Effect.map(
+    sql<{ readonly dm: ResourceName; readonly isDelivered: boolean }>`SELECT dm,
+        delivered_at IS NOT NULL AS "isDelivered" FROM choir_control.outbox
+      WHERE source = 'choird' AND source_id = ${source_id} AND part = 0`,
+    ([row]) => row
   )
 
 type Fresh = Pick<

@@ -3,11 +3,14 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { type InboxId, jobOf, type ResourceName } from "#schema/Ids.ts"
-import { insertOutbox } from "#src/choird/queues/Outbox.ts"
+import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
-import { askingText } from "./approvalText.ts"
+import { type Asking, askingText } from "./approvalText.ts"
+import { type Card, cardOf, decidedCard, documentName } from "./card.ts"
+import { shownText } from "./requestTypes.ts"
+import { mayDecide } from "./decider.ts"
 
 interface Place {
   readonly gateway: ResourceName
@@ -17,6 +20,9 @@ interface Place {
 
 /** No gateway's name contains a slash, so no other message of choird has this source. */
 const sourceOf = ({ approval_id }: ApprovalRow) => `approval/${approval_id}`
+
+/** The source of the file that holds all of a request. */
+export const documentSource = (approval_id: string) => `approval/${approval_id}/document`
 
 /** The message that the lane of an approval works for. */
 const askedIn = ({ cores, edge }: SessionState, { lane }: ApprovalRow): InboxId | undefined => {
@@ -53,17 +59,49 @@ export const tellAsked = Effect.fnUntraced(function* (
     return undefined
   }
   const { agent_id, session_id } = row
-  const may_decide = config.dms[place.dm]?.admin === true
-  const text = askingText({ ...row, text: facts.text, may_decide })
-  const message = {
+  const asking: Asking = { ...row, text: facts.text, may_decide: mayDecide(config, place.dm, row) }
+  const hasButtons = config.gateways[place.gateway]?.type === "telegram" && asking.may_decide
+  const card: Card = hasButtons ? cardOf(asking) : { text: askingText(asking), form: {} }
+  const message = { ...place, source: "choird", agent_id, session_id, kind: "notice" } as const
+  const document: OutboxMessage | undefined =
+    card.caption === undefined
+      ? undefined
+      : {
+          ...message,
+          source_id: documentSource(row.approval_id),
+          text: card.caption,
+          form: { document: { approval_id: row.approval_id, name: documentName(row) } }
+        }
+  const messages = [
+    ...(document === undefined ? [] : [document]),
+    { ...message, source_id: sourceOf(row), text: card.text, form: hasButtons ? card.form : null }
+  ]
+  yield* Effect.provideService(insertOutbox(config, messages), SqlClient.SqlClient, sql)
+  return place.dm
+})
+
+/** Puts the outcome on the card of an approval, whose buttons go; returns the DM of the card, if there is one with buttons. */
+export const editCard = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  config: Config,
+  row: ApprovalRow,
+  what: "card" | "card-ended",
+  outcome: string
+) {
+  const [place] = yield* sql<Place>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
+    WHERE source = 'choird' AND source_id = ${sourceOf(row)} AND form -> 'buttons' IS NOT NULL`
+  if (place === undefined) return undefined
+  const { agent_id, session_id } = row
+  const message: OutboxMessage = {
     ...place,
     source: "choird",
-    source_id: sourceOf(row),
+    source_id: `${sourceOf(row)}/${what}`,
     agent_id,
     session_id,
     kind: "notice",
-    text
-  } as const
+    text: decidedCard({ ...row, text: shownText(row), may_decide: true }, outcome),
+    form: { edits: sourceOf(row) }
+  }
   yield* Effect.provideService(insertOutbox(config, [message]), SqlClient.SqlClient, sql)
   return place.dm
 })

@@ -9,7 +9,8 @@ import { Signals } from "#src/choird/queues/Signals.ts"
 import * as rows from "./approvalRows.ts"
 import { verdict, type Wanted } from "./approvalStatus.ts"
 import { expiredText } from "./approvalText.ts"
-import { tellMore } from "./askPerson.ts"
+import { editCard, tellMore } from "./askPerson.ts"
+import { byWhom } from "./card.ts"
 import { decidedNote, decidedText } from "./proposalNotes.ts"
 
 type ApprovalRow = rows.ApprovalRow
@@ -62,9 +63,12 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
       const dm = yield* tellMore(sql, running, resolved, what, text, decided_in)
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
     })
-    if (resolution === "expired") yield* tell("expired", expiredText(row))
+    const isExpired = resolution === "expired"
+    const text = (by: string) => (isExpired ? expiredText(row) : decidedText(row, resolution, isProposal, by))
+    const carded = yield* editCard(sql, running, resolved, "card", text(byWhom(decider.who)))
+    if (carded !== undefined) yield* sql.afterCommit(outbox.wake(carded))
     // A decision from elsewhere is reported where the question was asked.
-    else yield* tell("decided", decidedText(row, resolution, isProposal))
+    yield* tell(isExpired ? "expired" : "decided", text(""))
     if (isProposal && resolution === "approved") yield* sql.afterCommit(approved)
     return resolved
   })
