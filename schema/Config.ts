@@ -4,6 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { AllowedHost } from "./AllowedHost.ts"
+import { Capabilities, type Capability, GRANTS_DEFAULT } from "./Capability.ts"
 import { ModelApi } from "./Continuation.ts"
 import { CORE_JOBS_MAX } from "./Core.ts"
 import { EMBEDDING_MODEL, knownEmbedding } from "./knownEmbeddings.ts"
@@ -188,6 +189,13 @@ export const JobsConfig = Schema.Struct({
     300_000
   )
 })
+/** `grants` says for each agent which effects its skills may have; an agent without an entry has GRANTS_DEFAULT. */
+export const SkillsConfig = Schema.Struct({ grants: withDefault(Schema.Record(AgentId, Capabilities), {}) })
+
+/** The grants of an agent. */
+export const grantsOf = ({ grants }: typeof SkillsConfig.Type, agent_id: string): ReadonlyArray<Capability> =>
+  (Object.hasOwn(grants, agent_id) ? grants[AgentId.make(agent_id)] : undefined) ?? GRANTS_DEFAULT
+
 export const ApprovalsConfig = Schema.Struct({
   timeout_ms: withDefault(Positive, 1_800_000),
   confirm_external: withDefault(Schema.Literals(["never", "tainted", "always"]), "never")
@@ -206,6 +214,8 @@ export const RetentionConfig = Schema.Struct({
   approvals_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 30, maximum: 36_500 })), 365),
   call_results_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 7, maximum: 36_500 })), 30),
   snapshots_days: withDefault(Days, 7),
+  /** At least as long as the history that the choice of jobs looks at. */
+  runs_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 90, maximum: 36_500 })), 365),
   audit_days: withDefault(Days, 365),
   config_versions: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 10, maximum: 100_000 })), 500),
   logs_days: withDefault(Schema.NullOr(Days), 365),
@@ -278,6 +288,7 @@ const ConfigShape = Schema.Struct({
   memory: withDefault(MemoryConfig, {}),
   jobs: withDefault(JobsConfig, {}),
   approvals: withDefault(ApprovalsConfig, {}),
+  skills: withDefault(SkillsConfig, {}),
   heartbeat_interval_ms: withDefault(IntervalMs, 5000),
   crash_detection_threshold_ms: withDefault(IntervalMs, 10_000),
   rate_limit_retry_ms: withDefault(IntervalMs, 1000),
@@ -397,6 +408,7 @@ const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
     )
   ),
   ...agentProblems(config),
+  ...Object.keys(config.skills.grants).flatMap((id) => missing("agent", config.agents, ["skills", "grants", id], id)),
   // Its log would be choird.log.
   ...(Object.hasOwn(config.agents, "choird")
     ? [{ path: ["agents", "choird"], issue: "the id choird is reserved: it is what the host daemon signs with" }]
@@ -433,6 +445,8 @@ export const AgentConfig = Schema.Struct({
   memory: MemoryConfig,
   jobs: withDefault(JobsConfig, {}),
   approvals: ApprovalsConfig,
+  /** The effects that the agent's skills may have; absent are GRANTS_DEFAULT. */
+  grants: Schema.optionalKey(Capabilities),
   heartbeat_interval_ms: IntervalMs,
   /** How long choird hears nothing before the agent counts as crashed. */
   crash_detection_threshold_ms: Schema.optionalKey(IntervalMs),

@@ -1,6 +1,7 @@
 /** The task that edge hands to a core job, and the reports of a core job. */
 import { Effect, Schema } from "effect"
 import { CallId, JobName } from "./Ids.ts"
+import { AgentType, JobPool } from "./JobProfile.ts"
 import { SkillName } from "./Skill.ts"
 import { ToolName } from "./Tool.ts"
 
@@ -38,6 +39,13 @@ export const CoreSkill = Schema.Struct({
   input: Schema.optionalKey(Schema.Json.annotate({ description: "What it is given, by its own schema" }))
 })
 
+/** A branch of the workspace's repository on which a job works. */
+export const JobBranch = Schema.String.check(
+  Schema.isPattern(/^(?!.*(?:\.\.|\/\/|\.lock(?:\/|$)|\/\.|\.$|\/$))[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$/u, {
+    message: "a branch is 1 to 100 of letters, digits, '.', '_', '-' and '/'"
+  })
+)
+
 /** The curated task of a core job. */
 export const CoreJobStart = Schema.Struct({
   /** The call id of the spawn that started it. */
@@ -48,7 +56,15 @@ export const CoreJobStart = Schema.Struct({
   tool_constraints: ToolConstraints,
   output_schema: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
   skill: Schema.optionalKey(CoreSkill),
-  verbosity: Schema.Literals(["quiet", "normal", "detailed"])
+  verbosity: Schema.Literals(["quiet", "normal", "detailed"]),
+  /** The profile that it was started by, and its pool. */
+  agent_type: Schema.optionalKey(AgentType),
+  pool: Schema.optionalKey(JobPool),
+  /** The only skills that it may begin; absent are all. */
+  skill_refs: Schema.optionalKey(Schema.Array(SkillName).check(Schema.isMaxLength(64))),
+  /** Its git branch, and the folder of the workspace in which that is checked out. */
+  branch: Schema.optionalKey(JobBranch),
+  worktree: Schema.optionalKey(Schema.String)
 })
 export type CoreJobStart = typeof CoreJobStart.Type
 

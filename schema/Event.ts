@@ -9,7 +9,12 @@ import { CoreBudgets, CoreJobStart } from "./Core.ts"
 import { ApprovalId, CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
 import { Picture } from "./Picture.ts"
 import { DocumentId } from "./Memory.ts"
+import { Capabilities } from "./Capability.ts"
+import { ExecutionClass } from "./SkillContract.ts"
+import { SkillTier } from "./SkillRegistryEntry.ts"
+import { Acted, Sources } from "./Source.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
+import { Writeback } from "./Writeback.ts"
 
 /** The version of the events that an agent commits. The log may begin with older ones. */
 export const EVENT_VERSION = 2
@@ -106,10 +111,13 @@ const Prompted = Schema.Struct({
 })
 export type Prompted = typeof Prompted.Type
 
-/** `interrupted` is what a call may have cost whose answer nobody waited for, whatever it was for; it moves no lane. */
+/**
+ * `judge` judges the result of a skill. `interrupted` is what a call may have cost whose answer nobody waited for, whatever it was for. Both
+ * move no lane.
+ */
 export const ModelOutput = Schema.Struct({
   call_id: CallId,
-  purpose: Schema.Literals(["turn", "report", "compaction", "summary", "interrupted"]),
+  purpose: Schema.Literals(["turn", "report", "compaction", "summary", "interrupted", "judge"]),
   model: Schema.String,
   text: Schema.optionalKey(Schema.String),
   tool_calls: Schema.Array(ModelToolCall),
@@ -162,7 +170,13 @@ export const ToolResultCommitted = Schema.Struct({
   allowed: Schema.optionalKey(
     Schema.Struct({ tools: Schema.Array(Schema.String), transitions: Schema.Array(Schema.String) })
   ),
+  /** Capabilities that a skill needs and its contract or its agent's grants lack; the call was refused for them. */
+  denied: Schema.optionalKey(Schema.Struct({ skill: Schema.String, capabilities: Capabilities })),
   untrusted: Schema.optionalKey(Schema.Boolean),
+  /** Where its text came from; of a read of the workspace, where what may be in there came from. */
+  sources: Schema.optionalKey(Sources),
+  /** Of a call that acted outside, or may have. */
+  acted: Schema.optionalKey(Acted),
   dirty: Schema.optionalKey(Schema.Boolean),
   duration_ms: Schema.Natural,
   reads: Schema.optionalKey(Schema.Array(Schema.Struct({ path: Schema.String, sha256: Sha256 }))),
@@ -225,7 +239,12 @@ export const CoreStopped = Schema.Struct({
   /** A model's error ended it, so that it can be resumed with what is left of its wall time. */
   resumable: Schema.optionalKey(Schema.Struct({ left_ms: Schema.Natural })),
   /** Its work over all its lives, as the fold counted it. */
-  work: Schema.optionalKey(WorkDone)
+  work: Schema.optionalKey(WorkDone),
+  /** Where the text from outside came from that it had read. */
+  sources: Schema.optionalKey(Sources),
+  /** Its own account of its work; `orphan` where its profile wanted one and it gave none. */
+  writeback: Schema.optionalKey(Writeback),
+  orphan: Schema.optionalKey(Schema.Boolean)
 })
 
 /** Text put into a lane's context; `control_plane` is choird's own words. `refused` says why it was not, and the lane never sees it. */
@@ -250,6 +269,10 @@ export const Cancelled = Schema.Struct({
   turn: Schema.optionalKey(Rev)
 })
 
+/** The outcome of one assertion of a skill; `detail` says what was found. */
+export const Asserted = Schema.Struct({ statement: Schema.String, ok: Schema.Boolean, detail: Schema.String })
+export type Asserted = typeof Asserted.Type
+
 /**
  * A lane's skill begins (`from` is empty), moves to another state, or ends (`ended`; `to` is empty where it ends in no state of its
  * own). It holds everything that follows from it, so that the fold needs no skill text. `step` counts its model calls.
@@ -266,7 +289,21 @@ export const SkillTransitionCommitted = Schema.Struct({
   /** The input at its start. */
   input: Schema.optionalKey(Schema.Json),
   /** The result of the state that is left; at the end, of the skill. */
-  output: Schema.optionalKey(Schema.Json)
+  output: Schema.optionalKey(Schema.Json),
+  /** New values of STATE fields; at the beginning, those of the input. */
+  writes: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
+  /** Results of the skill that were not taken before this one. */
+  attempt: Schema.optionalKey(Schema.Natural),
+  /** The worker's own confidence in its result. */
+  confidence: Schema.optionalKey(Schema.Finite),
+  asserted: Schema.optionalKey(Schema.Array(Asserted)),
+  /** The verdict of a judge, and the ModelOutput that holds it. */
+  judged: Schema.optionalKey(Schema.Struct({ score: Schema.Finite, model: Schema.String, call_id: CallId })),
+  /** At the beginning: the trigger that began it, and what the skill was. */
+  trigger: Schema.optionalKey(Schema.String),
+  version: Schema.optionalKey(Schema.String),
+  execution_class: Schema.optionalKey(ExecutionClass),
+  tier: Schema.optionalKey(SkillTier)
 })
 
 /** A message to the user. Exactly one `reply` belongs to each UserMsg. */

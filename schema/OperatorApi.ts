@@ -9,6 +9,7 @@ import { ChatApi } from "./ChatApi.ts"
 import { Configuration } from "./ConfigApi.ts"
 import { MemoryApi } from "./MemoryApi.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
+import { RunsApi } from "./RunsApi.ts"
 import { ResumeApi, SessionDetailApi, SessionsApi } from "./SessionsApi.ts"
 import { AuditApi, DatabaseApi, RetentionApi, SystemApi, WorkspaceApi } from "./SystemApi.ts"
 
@@ -22,6 +23,7 @@ export class OperatorApi extends HttpApi.make("choir-operator")
     SessionDetailApi,
     ResumeApi,
     SkillApi,
+    RunsApi,
     ChatApi,
     Approvals,
     Configuration,

@@ -3,6 +3,8 @@
  * What a schema cannot say of it, such as that each state can be reached, `src/shared/image/skillProblems.ts` checks.
  */
 import { Effect, Schema } from "effect"
+import { Assertions, Scope, SchemaRef, SkillContract } from "./SkillContract.ts"
+import { SkillRegistryEntry } from "./SkillRegistryEntry.ts"
 import { ToolNameInEitherForm } from "./Tool.ts"
 
 /** A skill's name, and that of its file without `.json`. */
@@ -46,11 +48,14 @@ export const SkillState = Schema.Struct({
     .check(Schema.isMaxLength(16))
     .pipe(Schema.withDecodingDefaultKey(none<SkillTransition>())),
   /** The skill ends where it gets here. */
-  terminal: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
+  terminal: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  /** The part of the contract's scope that is used here; absent is all of it. */
+  state_read: Schema.optionalKey(Scope),
+  state_write: Schema.optionalKey(Scope),
+  /** Checked before the skill gets here, except by `error`. */
+  assertions: Schema.optionalKey(Assertions)
 })
 export type SkillState = typeof SkillState.Type
-
-const JsonSchemaObject = Schema.Record(Schema.String, Schema.Json)
 
 /** A file `skills/<name>.json` of a global or agent repository. */
 export const SkillSpec = Schema.Struct({
@@ -58,15 +63,17 @@ export const SkillSpec = Schema.Struct({
   /** Models see it in every prompt, to know when the skill is of use. */
   description: Schema.NonEmptyString.check(Schema.isMaxLength(1024)),
   initial_state: SkillStateName,
-  /** JSON Schema of what it is started with; absent takes any object. */
-  input_schema: Schema.optionalKey(JsonSchemaObject),
-  /** JSON Schema of what it ends with; absent takes any object. */
-  output_schema: Schema.optionalKey(JsonSchemaObject),
+  /** JSON Schema of its input, or the pin of one; absent takes any object. */
+  input_schema: Schema.optionalKey(SchemaRef),
+  /** JSON Schema of its output, or the pin of one; absent takes any object. */
+  output_schema: Schema.optionalKey(SchemaRef),
   states: Schema.Record(SkillStateName, SkillState),
   /** Model calls after which it is ended as failed. */
   max_steps: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 200 })),
   /** Whether the model may end it halfway. A person always may. */
-  interruptible: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true)))
+  interruptible: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
+  contract: Schema.optionalKey(SkillContract),
+  registry: Schema.optionalKey(SkillRegistryEntry)
 })
 export type SkillSpec = typeof SkillSpec.Type
 

@@ -3,6 +3,7 @@
  * effect class, limits and secrets, and never shows them.
  */
 import { Effect, Schema, SchemaGetter } from "effect"
+import { CAPABILITIES, Capabilities, type Capability } from "./Capability.ts"
 import { SecretName } from "./Ids.ts"
 
 /** Canonical, dotted tool name. A segment never holds `-`, so that wire names are a bijection. */
@@ -110,6 +111,12 @@ export const ToolRuntimeView = Schema.Struct({
   prompt_mask: Schema.Boolean.annotate({
     description: "Whether models see only the status and the summary of its results. Default false"
   }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  /** Absent, they follow from the other keys. */
+  capabilities: Schema.optionalKey(
+    Capabilities.annotate({
+      description: "What a run can do: fs:read, fs:write, net, env:read, exec, agent:spawn, human"
+    })
+  ),
   untrusted: Schema.Boolean.annotate({
     description: "Whether its results are text from strangers. Default false"
   }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
@@ -137,3 +144,23 @@ export type ToolManifest = typeof ToolManifest.Type
 export const effectOf = ({ runtime }: ToolManifest): ToolEffect =>
   runtime.effect ??
   (runtime.side_effect === "none" ? "none" : runtime.side_effect === "write" ? "workspace" : "external")
+
+/** A tool's effects where its manifest declares none: what its effect class lets it do. */
+const OF_EFFECT: Readonly<Record<ToolEffect, ReadonlyArray<Capability>>> = {
+  none: ["fs:read"],
+  workspace: ["fs:read", "fs:write"],
+  external: ["fs:read", "fs:write", "net"]
+}
+
+/** A tool's effects. A manifest cannot leave out what its other keys show. */
+export const capabilitiesOf = (manifest: ToolManifest): ReadonlyArray<Capability> => {
+  const { capabilities, network, secret_resources } = manifest.runtime
+  const effect = effectOf(manifest)
+  const found = new Set<Capability>([
+    ...(capabilities ?? OF_EFFECT[effect]),
+    ...(effect === "workspace" ? (["fs:write"] as const) : []),
+    ...(network ? (["net"] as const) : []),
+    ...(secret_resources.length > 0 ? (["env:read"] as const) : [])
+  ])
+  return CAPABILITIES.filter((capability) => found.has(capability))
+}

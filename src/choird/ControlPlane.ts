@@ -46,6 +46,7 @@ import { Retention } from "#src/choird/retention/Retention.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { Runs } from "#src/choird/sessions/Runs.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
@@ -64,7 +65,9 @@ const Stores = Steering.layer.pipe(
     )
   ),
   Layer.provideMerge(Layer.mergeAll(AgentSchemas.layer, ConfigVersions.layer)),
-  Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Contexts.layer, Drafts.layer, Outbox.layer))
+  Layer.provideMerge(
+    Layer.mergeAll(Runs.layer, Tokens.layer, Signals.layer, Contexts.layer, Drafts.layer, Outbox.layer)
+  )
 )
 
 const ImageBuilder = Layer.unwrap(

@@ -1,8 +1,9 @@
-/** Skills and tools as the fake choird answers for them. */
-import { Effect } from "effect"
+/** Skills and tools, and their runs, as the fake choird answers for them. */
+import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/AgentsApi.ts"
+import { fakeRuns } from "./fakeRuns.ts"
 import { skillSpec } from "./skills.ts"
 
 const spec = skillSpec()
@@ -17,7 +18,9 @@ export const toolRows: ReadonlyArray<ToolSummary> = [
 ]
 
 /** @param note is told each call. */
-export const fakeSkills = (note: (name: string, id: string) => void) =>
+export const fakeSkills = (note: (name: string, id: string) => void) => Layer.merge(fakeRuns(note), skills(note))
+
+const skills = (note: (name: string, id: string) => void) =>
   HttpApiBuilder.group(OperatorApi, "skills", (handlers) => {
     const noted = <A>(name: string, id: string, answer: A) =>
       Effect.as(

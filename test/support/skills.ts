@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Result, Schema } from "effect"
 import { SkillSpec } from "#schema/Skill.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
-import { readSkill } from "#src/shared/image/skillProblems.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
 
 /** The skill of docker/starter, as an image brings it. */
 export const carefulChange: SkillSpec = Result.getOrThrowWith(

@@ -17,6 +17,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Runs } from "#src/choird/sessions/Runs.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -67,7 +68,9 @@ export const storesWith = (config: unknown) =>
         Audit.layer
       )
     ),
-    Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Contexts.layer, Drafts.layer, Outbox.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(Runs.layer, Tokens.layer, Signals.layer, Contexts.layer, Drafts.layer, Outbox.layer)
+    ),
     Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(config), (home) => ConfigStore.layer({ home })))),
     Layer.orDie
   )

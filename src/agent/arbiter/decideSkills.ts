@@ -7,6 +7,7 @@ import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import { CANCEL_EVENT, ERROR_EVENT, skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
+import { schemaOf } from "#schema/SkillContract.ts"
 import { shownName, ToolName, toWireName } from "#schema/Tool.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -115,7 +116,7 @@ export const beginning = (
   if (spec === undefined)
     return `there is no skill ${name.slice(0, 64)}; there are ${[...skills.keys()].join(", ") || "none"}`
   const { initial_state, input_schema } = spec
-  const problem = input_schema === undefined ? undefined : valueProblem(input_schema, input ?? {})
+  const problem = input_schema === undefined ? undefined : valueProblem(schemaOf(input_schema), input ?? {})
   if (problem !== undefined) return `the input does not fit the skill ${name}: ${problem}`
   const begun = { name, state: "", step: 0 }
   return transition(lane, begun, { on: "start", to: initial_state, ...(input === undefined ? {} : { input }) })
@@ -176,7 +177,7 @@ export const moveSkill = (
   const ended = endOf(spec, on, taken.to)
   const problem =
     ended === "completed" && spec.output_schema !== undefined
-      ? valueProblem(spec.output_schema, output ?? {})
+      ? valueProblem(schemaOf(spec.output_schema), output ?? {})
       : undefined
   if (problem !== undefined) return refuse(`the output does not fit the skill ${skill.name}: ${problem}`, allowed)
   return done(taken.to, ended, `${skill.name}: ${skill.state} to ${taken.to}`)

@@ -1,7 +1,7 @@
 /** The tools that an image brings along: manifests with their executables, read and checked before the agent says hello. */
 import { Context, Effect, FileSystem, Layer, Result, Schema } from "effect"
-import type { ToolManifest } from "#schema/Tool.ts"
-import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
+import { capabilitiesOf, type ToolManifest } from "#schema/Tool.ts"
+import { BUILT_IN_CAPABILITIES } from "#src/shared/image/builtInTools.ts"
 import { IMAGE_TOOLS_MAX } from "#src/shared/limits.ts"
 import { MANIFEST_BYTES_MAX, readToolManifest, type ToolScope } from "#src/shared/image/toolManifest.ts"
 import { requireTools, SkillRegistry } from "./SkillRegistry.ts"
@@ -94,7 +94,10 @@ const load = Effect.fnUntraced(function* (choir: string) {
   const tools = [...(yield* loadFolder(choir, "global")), ...(yield* loadFolder(choir, "agent"))]
   yield* requireTools(
     yield* SkillRegistry,
-    new Set([...BUILT_IN_TOOLS, ...tools.map(({ manifest }) => manifest.llm.name)])
+    new Map([
+      ...BUILT_IN_CAPABILITIES,
+      ...tools.map(({ manifest }) => [manifest.llm.name, capabilitiesOf(manifest)] as const)
+    ])
   )
   return tools
 })

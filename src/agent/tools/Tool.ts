@@ -2,6 +2,7 @@
 import { Effect, Result, Schema } from "effect"
 import type { CallId, LaneId } from "#schema/Ids.ts"
 import type { Picture } from "#schema/Picture.ts"
+import type { Acted, Source } from "#schema/Source.ts"
 import { LockRequest, type ToolEffect, type ToolLlmView } from "#schema/Tool.ts"
 import { fileKey } from "#src/shared/image/lockKey.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
@@ -53,7 +54,10 @@ export interface ToolOutcome {
   readonly pictures?: ReadonlyArray<Picture>
   /** SHA-256 of the file that holds all of an output that is cut here, in hex (R48). */
   readonly artifact_ref?: string
-  readonly untrusted?: boolean
+  /** Where its text came from, if that is outside. A result with sources is untrusted and taints its lane. */
+  readonly sources?: ReadonlyArray<Source>
+  /** Of a run that acted outside, or may have. Absent: it is sure that it did not. */
+  readonly acted?: Acted
   readonly reads?: ReadonlyArray<FileVersion>
   readonly writes?: ReadonlyArray<{ readonly path: string; readonly before?: string; readonly after: string }>
 }

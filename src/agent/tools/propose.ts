@@ -17,7 +17,7 @@ import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import type { Denied } from "#src/agent/control/verbAnswer.ts"
-import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
+import { decodeInput, type InvalidInput, invalidInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
 
@@ -61,76 +61,67 @@ const outcomeOf = ({ approval_id, status }: AskedApproval): ToolOutcome => ({
 interface Kind {
   readonly kind: ProposalKind
   readonly description: string
-  /** The input as models see it. What is in it is checked as a whole, with words on every mistake. */
+  /** The input as models see it, in few words, because every prompt has it and few turns use it. */
   readonly view: Schema.Top
+  /** The form of the input, told with every input that does not fit; an empty one asks for it. */
+  readonly form: string
   readonly input: Schema.Decoder<unknown>
 }
 
-const reason = Schema.String.annotate({ description: "Why, for the person who decides" })
-const someObjects = (description: string) =>
-  Schema.Array(Schema.Record(Schema.String, Schema.Json)).annotate({ description })
-const anObject = (description: string) => Schema.Record(Schema.String, Schema.Json).annotate({ description })
+const reason = Schema.String.annotate({ description: "Why" })
+const someObjects = Schema.Array(Schema.Record(Schema.String, Schema.Json))
+const anObject = Schema.Record(Schema.String, Schema.Json)
+const inForm = { description: "As the form says" }
 
 const KINDS: ReadonlyArray<Kind> = [
   {
     kind: "tool",
-    description:
-      "Propose a tool for yourself, new or changed; a person decides. Without files a person writes the program.",
+    description: "Propose a new or changed tool for yourself; a person decides. Call it with {} for the form.",
     view: Schema.Struct({
-      manifest: anObject(
-        '{"llm":{"name","description","input_schema"},"runtime":{"exec_path","effect":"none", "workspace" or "external"}}'
-      ),
-      files: Schema.optionalKey(
-        someObjects('[{"path":"tools/<exec_path>","content"}]: a program that reads and prints JSON')
-      ),
+      manifest: anObject.annotate(inForm),
+      files: Schema.optionalKey(someObjects.annotate(inForm)),
       reason
     }),
+    form: 'manifest is {"llm":{"name","description","input_schema"},"runtime":{"exec_path","effect":"none", "workspace" or "external"}}; files is [{"path":"tools/<exec_path>","content"}], a program that reads and prints JSON; without files a person writes the program; reason is text for the person who decides',
     input: ProposedTool
   },
   {
     kind: "skill",
-    description: "Propose a skill for yourself, new or changed; a person decides.",
-    view: Schema.Struct({
-      spec: anObject(
-        'The SkillSpec: {"name","description","initial_state","max_steps","states":{"a":{"objective","allowed_tools","transitions":[{"on","to"}]},"z":{"terminal":true}}}'
-      ),
-      reason
-    }),
+    description: "Propose a new or changed skill for yourself; a person decides. Call it with {} for the form.",
+    view: Schema.Struct({ spec: anObject.annotate(inForm), reason }),
+    form: 'spec is {"name","description","initial_state","max_steps","states":{"a":{"objective","allowed_tools","transitions":[{"on","to"}]},"z":{"terminal":true}}}; reason is text for the person who decides',
     input: ProposedSkill
   },
   {
     kind: "config_change",
-    description: "Propose a change of the configuration; a person decides.",
-    view: Schema.Struct({
-      change: someObjects(
-        '[{"op":"set" or "remove","path":"/budgets/turn_max_steps","value":30}], or llm, core_llm, voice_profile of /agents/<your id>/defaults'
-      ),
-      reason
-    }),
+    description: "Propose a change of the configuration; a person decides. Call it with {} for the form.",
+    view: Schema.Struct({ change: someObjects.annotate(inForm), reason }),
+    form: 'change is [{"op":"set" or "remove","path":"/budgets/turn_max_steps","value":30}], or llm, core_llm, voice_profile of /agents/<your id>/defaults; reason is text for the person who decides',
     input: ProposedConfigChange
   },
   {
     kind: "repo_change",
-    description:
-      "Propose to merge a branch of your repository that is up to date with its configured ref; a person decides.",
+    description: "Propose to merge a pushed branch of your repository; a person decides. Call it with {} for the form.",
     view: Schema.Struct({
-      branch: Schema.String.annotate({ description: "proposal/<session id>/<description>" }),
-      commit: Schema.String.annotate({ description: "The full id of its newest commit" }),
+      branch: Schema.String.annotate(inForm),
+      commit: Schema.String.annotate({ description: "Full id" }),
       reason
     }),
+    form: "branch is proposal/<session id>/<description>, up to date with the configured ref; commit is the full id of its newest commit; reason is text for the person who decides",
     input: ProposedRepoChange
   }
 ]
 
-const proposeTool = ({ description, input, kind, view }: Kind, submit: Submit): Tool => {
+const proposeTool = ({ description, form, input, kind, view }: Kind, submit: Submit): Tool => {
   const decode = decodeInput(input)
+  const withForm = ({ problem }: InvalidInput) => invalidInput(`${problem}. The form: ${form}`)
   return {
     llm: llmView(`choir.propose.${kind}`, description, view),
     effect: "none",
     lanes: "both",
     readOnly: true,
     prepare: Effect.fn("propose.prepare")(function* (raw) {
-      yield* decode(raw)
+      yield* Effect.mapError(decode(raw), withForm)
       const payload = raw as Schema.Json
       return {
         locks: [],
@@ -164,8 +155,5 @@ export interface ProposalPlace {
 /** One tool for each kind of proposal. */
 export const proposeTools = (submit: Submit, place: ProposalPlace): ReadonlyArray<Tool> =>
   KINDS.map((kind) =>
-    proposeTool(
-      kind.kind === "repo_change" ? { ...kind, description: `${kind.description}${whereTo(place)}` } : kind,
-      submit
-    )
+    proposeTool(kind.kind === "repo_change" ? { ...kind, form: `${kind.form}.${whereTo(place)}` } : kind, submit)
   )

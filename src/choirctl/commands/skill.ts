@@ -9,11 +9,12 @@ import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.t
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
-import { readSkillFolder, SKILL_FILE } from "#src/shared/image/skillFolder.ts"
-import { readSkill } from "#src/shared/image/skillProblems.ts"
+import { readSkillFile } from "#src/shared/image/skillFile.ts"
+import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
 import { agentId } from "./arguments.ts"
+import { skillRuns } from "./runs.ts"
 
 const toolList = Command.make(
   "list",
@@ -153,12 +154,8 @@ const filesAt = Effect.fnUntraced(function* (path: string) {
 const ENTRIES_MAX = 10_000
 
 const textProblems = (file: string, text: string): ReadonlyArray<string> => {
-  const folder = basename(dirname(resolve(file)))
-  const stem = basename(file, ".json")
-  const read =
-    basename(file) === SKILL_FILE
-      ? Result.flatMap(readSkillFolder(folder, text), (spec) => readSkill(folder, JSON.stringify(spec)))
-      : readSkill(stem, text)
+  const name = basename(file)
+  const read = readSkillFile(name === SKILL_FILE ? `${basename(dirname(resolve(file)))}/${name}` : name, text)
   return Result.isFailure(read) ? read.failure : []
 }
 
@@ -196,5 +193,5 @@ const check = Command.make(
 
 export const skill = Command.make("skill").pipe(
   Command.withDescription("List, show and check agents' skills"),
-  Command.withSubcommands([list, show, check])
+  Command.withSubcommands([list, show, check, skillRuns])
 )

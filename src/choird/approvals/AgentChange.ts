@@ -3,11 +3,11 @@ import { Context, Effect, Layer, Result } from "effect"
 import { Images } from "#src/choird/images/Images.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork, type Identity } from "#src/choird/repos/GitWork.ts"
-import { toolNames } from "#src/choird/repos/Merge.ts"
+import { skillSources } from "#src/choird/repos/Merge.ts"
 import { repoLabel, Repos } from "#src/choird/repos/Repos.ts"
 import { capabilities } from "#src/choird/runtime/ContainerRuntime.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { readSkill } from "#src/shared/image/skillProblems.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
 import { draftFiles, draftPaths, withFiles } from "./draftFiles.ts"
 import type { Execution } from "./Execution.ts"
 import { changed } from "./ExecutionFailed.ts"
@@ -67,12 +67,12 @@ const make = Effect.fnUntraced(function* () {
     const { files, isDraft } = drafted.success
     if (proposal.kind === "skill") {
       const { name, skill } = proposal
-      const tools = toolNames(
+      const sources = skillSources(
         { label: repoLabel({ global: true }), files: shared.files },
         { label: repoLabel({ agent_id }), files: current.files },
         capabilities(runtime)
       )
-      const read = readSkill(name, JSON.stringify(skill.spec), tools)
+      const read = readSkill(name, JSON.stringify(skill.spec), sources)
       if (Result.isFailure(read)) return yield* badProposal(`the skill ${name} cannot run. ${read.failure.join("; ")}`)
     }
     const difference = yield* compare(runtime, agent_id, shared, current.files, withFiles(current.files, files))

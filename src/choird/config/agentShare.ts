@@ -1,5 +1,6 @@
 /** An agent's share of the configuration: the resources that it is bound to, and nothing else. */
-import type { AgentConfig, Config } from "#schema/Config.ts"
+import { GRANTS_DEFAULT } from "#schema/Capability.ts"
+import { type AgentConfig, type Config, grantsOf } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 
@@ -38,6 +39,7 @@ export const agentConfig = (
     memory: config.memory,
     jobs: config.jobs,
     approvals: config.approvals,
+    grants: agent_id === undefined ? GRANTS_DEFAULT : grantsOf(config.skills, agent_id),
     heartbeat_interval_ms: config.heartbeat_interval_ms,
     crash_detection_threshold_ms: config.crash_detection_threshold_ms,
     rate_limit_retry_ms: config.rate_limit_retry_ms

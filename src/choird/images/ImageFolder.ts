@@ -10,12 +10,13 @@ import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { effectOf, ToolManifest } from "#schema/Tool.ts"
 import type { ToolSummary } from "#schema/AgentsApi.ts"
-import { readSkill } from "#src/shared/image/skillProblems.ts"
+import { type PinnedSchemas, readPinnedSchema } from "#src/shared/image/pinnedSchemas.ts"
+import { readSkill, SCHEMAS_FOLDER } from "#src/shared/image/skillFile.ts"
 import type { ToolScope } from "#src/shared/image/toolManifest.ts"
 
 const decodeManifest = Schema.decodeUnknownResult(Schema.fromJsonString(ToolManifest))
 
-/** The texts of the `.json` files of a folder by their names; a folder that is not there has none. */
+/** The texts of the `.json` files of a folder by their names, without Choir's own; a folder that is not there has none. */
 const filesOf = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const drift = ({ message }: { readonly message: string }) => new ImageDrift({ path: folder, reason: message })
@@ -23,7 +24,7 @@ const filesOf = Effect.fnUntraced(function* (folder: string) {
     Effect.catchReason("PlatformError", "NotFound", () => Effect.succeed([])),
     Effect.mapError(drift)
   )
-  const files = names.filter((name) => name.endsWith(".json")).sort()
+  const files = names.filter((name) => name.endsWith(".json") && !name.startsWith("_")).sort()
   return yield* Effect.forEach(files, (name) =>
     Effect.map(Effect.mapError(fs.readFileString(join(folder, name)), drift), (text) => ({
       stem: name.slice(0, -".json".length),
@@ -32,12 +33,29 @@ const filesOf = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
+/** The schemas that skills of the image at `path` may pin. */
+const schemasOf = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<PinnedSchemas, ImageDrift, FileSystem.FileSystem> {
+  const folder = join(path, "choir", SCHEMAS_FOLDER)
+  const files = yield* filesOf(folder)
+  const read = yield* Effect.forEach(files, ({ stem, text }) =>
+    Result.match(readPinnedSchema(stem, text), {
+      onSuccess: (schema) => Effect.succeed([stem, schema] as const),
+      onFailure: (problems) =>
+        Effect.fail(new ImageDrift({ path: `${folder}/${stem}.json`, reason: problems.join("; ") }))
+    })
+  )
+  return new Map(read)
+})
+
 /** The skills of the image at `path`, which holds the folder `choir`. One that no agent could load is a drift. */
 export const imageSkills = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<ReadonlyArray<SkillSpec>, ImageDrift, FileSystem.FileSystem> {
   const folder = join(path, "choir", "skills")
-  const read = (yield* filesOf(folder)).map(({ stem, text }) => readSkill(stem, text))
+  const schemas = yield* schemasOf(path)
+  const read = (yield* filesOf(folder)).map(({ stem, text }) => readSkill(stem, text, { schemas }))
   const broken = read.find(Result.isFailure)
   if (broken !== undefined) return yield* new ImageDrift({ path: folder, reason: broken.failure.join("; ") })
   return read.flatMap((skill) => (Result.isSuccess(skill) ? [skill.success] : []))

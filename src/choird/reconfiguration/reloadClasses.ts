@@ -35,6 +35,7 @@ export const REACH = {
   memory: "apply",
   jobs: "apply",
   approvals: "apply",
+  skills: "apply",
   heartbeat_interval_ms: "apply",
   crash_detection_threshold_ms: "apply",
   rate_limit_retry_ms: "apply",

@@ -2,13 +2,14 @@
  * The merge of a global and an agent's repository into what an image holds below `/choir`. Pure: files in, files and
  * warnings out, or every problem at once.
  */
-import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
-import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
+import type { Capability } from "#schema/Capability.ts"
+import { capabilitiesOf } from "#schema/Tool.ts"
+import { BUILT_IN_CAPABILITIES, BUILT_IN_TOOLS, type ToolCapabilities } from "#src/shared/image/builtInTools.ts"
 import { IMAGE_SKILLS_MAX, IMAGE_TOOLS_MAX } from "#src/shared/limits.ts"
+import { readSkill, type SkillSources } from "#src/shared/image/skillFile.ts"
 import { readSkillFolder, SKILL_FILE, SKILL_FILE_BYTES_MAX } from "#src/shared/image/skillFolder.ts"
-import { readSkill } from "#src/shared/image/skillProblems.ts"
 import {
   idleManifestKeys,
   MANIFEST_BYTES_MAX,
@@ -16,17 +17,13 @@ import {
   readToolManifest,
   type ToolScope
 } from "#src/shared/image/toolManifest.ts"
+import { bakedProfiles, bakedSchemas } from "./bakedContracts.ts"
+import { isManifest, type LabelledFiles, textOf, within } from "./repoFiles.ts"
 import { DOCKERFILE_BYTES_MAX, dockerfileProblems, type DockerfileRole, DOCKERFILES } from "./dockerfile.ts"
 import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
 
 /** An identity file: it is part of every prompt. */
 const IDENTITY_BYTES_MAX = 64 * 1024
-
-/** A repository's files, and its name in problems. */
-export interface LabelledFiles {
-  readonly label: string
-  readonly files: ReadonlyArray<RepoFile>
-}
 
 /** The contents of an image. Paths are relative to `/choir`. */
 export interface ImagePlan {
@@ -51,8 +48,8 @@ export const REQUEST_TOOLS_MAX = 128
 interface Part {
   readonly files: ReadonlyArray<RepoFile>
   readonly compiled?: ReadonlyArray<string>
-  /** The names of the tools that the image takes from it; `leftOut` says why it lacks the others. */
-  readonly tools?: ReadonlyArray<string>
+  /** The tools that the image takes from it; `leftOut` says why it lacks the others. */
+  readonly tools?: ReadonlyArray<readonly [name: string, capabilities: ReadonlyArray<Capability>]>
   readonly leftOut?: ReadonlyArray<RepoProblem>
   readonly problems: ReadonlyArray<RepoProblem>
   readonly warnings: ReadonlyArray<string>
@@ -67,30 +64,16 @@ interface CheckedTool {
   readonly unbuilt: boolean
   /** Keys of the manifest that have no effect. */
   readonly idle: ReadonlyArray<string>
+  readonly capabilities: ReadonlyArray<Capability>
   readonly reasons: ReadonlyArray<string>
 }
-
-const within = (files: ReadonlyArray<RepoFile>, folder: string): ReadonlyArray<RepoFile> =>
-  files.flatMap((file) =>
-    file.path.startsWith(`${folder}/`) && !file.path.endsWith("/.gitkeep")
-      ? [{ ...file, path: file.path.slice(folder.length + 1) }]
-      : []
-  )
 
 /** Tools or folders that one warning names. */
 const TOOLS_NAMED_MAX = 5
 
-const isManifest = ({ path }: RepoFile) => path.endsWith(".json") && !path.includes("/")
-
 /** The unit of a file, which is overridden as one: `x.json`, `x` and all of `x/`. */
 const unitOf = (file: RepoFile) =>
   isManifest(file) ? file.path.slice(0, -".json".length) : (file.path.split("/")[0] ?? "")
-
-/** The text of a file that choird reads, or why it cannot. */
-const textOf = (file: RepoFile, bytesMax: number): Result.Result<string, string> => {
-  if (!isHeld(file) || file.bytes.length > bytesMax) return Result.fail(`larger than ${bytesMax} bytes`)
-  return isUtf8(file.bytes) ? Result.succeed(Buffer.from(file.bytes).toString("utf8")) : Result.fail("not UTF-8")
-}
 
 /** The problem of a folder with more manifests than an agent accepts. */
 const tooMany = (repo: string, folder: "tools" | "skills", count: number, max: number): ReadonlyArray<RepoProblem> =>
@@ -122,6 +105,7 @@ const checkTool = (
     executable: "",
     unbuilt: false,
     idle: [],
+    capabilities: [],
     reasons
   })
   const text = textOf(file, MANIFEST_BYTES_MAX)
@@ -138,10 +122,12 @@ const checkTool = (
     })
   ]
   if (executable === undefined) return refused(...reasons)
-  if (tools.some(({ path }) => path === executable)) return { stem, executable, unbuilt: false, idle, reasons }
+  const capabilities = Result.isSuccess(read) ? capabilitiesOf(read.success.manifest) : []
+  if (tools.some(({ path }) => path === executable))
+    return { stem, executable, unbuilt: false, idle, capabilities, reasons }
   const unbuilt = tools.some(({ path }) => path.startsWith(`${stem}/`))
   return unbuilt
-    ? { stem, executable, unbuilt, idle, reasons }
+    ? { stem, executable, unbuilt, idle, capabilities, reasons }
     : refused(...reasons, `its executable tools/${shownPath(executable)} is missing`)
 }
 
@@ -174,7 +160,9 @@ const toolsOf = (
   const manifests = new Set(compiles ? unbuilt.map(({ stem }) => `${stem}.json`) : [])
   const leftOut = (compiles ? [] : unbuilt).map(({ stem }) => stem)
   return {
-    tools: kept.map(({ stem }) => stem).filter((stem) => !leftOut.includes(stem)),
+    tools: kept
+      .filter(({ stem }) => !leftOut.includes(stem))
+      .map(({ capabilities, stem }) => [stem, capabilities] as const),
     leftOut: leftOut.map((stem) => ({
       repo: label,
       path: `tools/${shownPath(stem)}.json`,
@@ -205,10 +193,10 @@ const toolsOf = (
   }
 }
 
-const skillReasons = (file: RepoFile, tools: ReadonlySet<string>): ReadonlyArray<string> => {
+const skillReasons = (file: RepoFile, sources: SkillSources): ReadonlyArray<string> => {
   const text = textOf(file, MANIFEST_BYTES_MAX)
   if (Result.isFailure(text)) return [text.failure]
-  return Result.match(readSkill(unitOf(file), text.success, tools), {
+  return Result.match(readSkill(unitOf(file), text.success, sources), {
     onSuccess: () => [],
     onFailure: (problems) => problems
   })
@@ -242,12 +230,9 @@ const ignoredSkills = (label: string, all: ReadonlyArray<RepoFile>): ReadonlyArr
     )
 }
 
-const skillsOf = (
-  { label, files }: LabelledFiles,
-  overridden: ReadonlySet<string>,
-  tools: ReadonlySet<string>
-): Part => {
+const skillsOf = ({ label, files }: LabelledFiles, overridden: ReadonlySet<string>, sources: SkillSources): Part => {
   const all = within(files, "skills")
+  const reserved = all.filter(({ path }) => path.startsWith("_"))
   const written = all.filter(isManifest)
   const names = new Set(written.map(unitOf))
   const folders = all.filter(isSkillFile).map((file) => ({ path: file.path, made: readFolder(file, names) }))
@@ -260,9 +245,10 @@ const skillsOf = (
       .map((file) => ({ ...file, path: `skills/${file.path}`, executable: false })),
     problems: [
       ...tooMany(label, "skills", written.length + folders.length, IMAGE_SKILLS_MAX),
-      ...written.flatMap((file) => problem(file.path, skillReasons(file, tools))),
+      ...reserved.flatMap(({ path }) => problem(path, ["names that begin with _ are Choir's own: choose another"])),
+      ...written.flatMap((file) => problem(file.path, skillReasons(file, sources))),
       ...folders.flatMap(({ made, path }) =>
-        problem(path, Result.isFailure(made) ? made.failure : skillReasons(made.success, tools))
+        problem(path, Result.isFailure(made) ? made.failure : skillReasons(made.success, sources))
       )
     ],
     warnings: ignoredSkills(label, all)
@@ -275,15 +261,18 @@ const toolParts = (global: LabelledFiles, agent: LabelledFiles, options: MergeOp
   return [toolsOf("global", global, agentTools, options), toolsOf("agent", agent, new Set(), options)]
 }
 
-const toolNamesOf = (parts: ReadonlyArray<Part>): ReadonlySet<string> =>
-  new Set([...BUILT_IN_TOOLS, ...parts.flatMap(({ tools = [] }) => tools)])
+const toolsIn = (parts: ReadonlyArray<Part>): ToolCapabilities =>
+  new Map([...BUILT_IN_CAPABILITIES, ...parts.flatMap(({ tools = [] }) => tools)])
 
-/** The names of all tools that an image of these repositories would have, without those that are left out. */
-export const toolNames = (
+/** The other files that a skill of an image of these repositories may name; tools that are left out are not among them. */
+export const skillSources = (
   global: LabelledFiles,
   agent: LabelledFiles,
   options: MergeOptions = {}
-): ReadonlySet<string> => toolNamesOf(toolParts(global, agent, options))
+): Required<SkillSources> => ({
+  tools: toolsIn(toolParts(global, agent, options)),
+  schemas: bakedSchemas(global, agent).schemas
+})
 
 /** One identity file, from the first repository that has it. */
 const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => {
@@ -346,11 +335,15 @@ export const merge = (
 ): Result.Result<ImagePlan, BadRepository> => {
   const agentSkills = new Set(within(agent.files, "skills").map(unitOf))
   const ofTools = toolParts(global, agent, options)
-  const tools = toolNamesOf(ofTools)
-  const parts = [
+  const tools = toolsIn(ofTools)
+  const pinned = bakedSchemas(global, agent)
+  const sources = { tools, schemas: pinned.schemas }
+  const parts: ReadonlyArray<Part> = [
     ...ofTools,
-    skillsOf(global, agentSkills, tools),
-    skillsOf(agent, new Set(), tools),
+    skillsOf(global, agentSkills, sources),
+    skillsOf(agent, new Set(), sources),
+    pinned.part,
+    bakedProfiles(global, agent, tools),
     identityOf("USER.md", [global]),
     identityOf("SOUL.md", [agent, global]),
     identityOf("SOUL-CORE.md", [agent, global]),

@@ -9,7 +9,7 @@ export const Contents = Schema.Record(Schema.String, Schema.String)
 export type Contents = typeof Contents.Type
 
 /** The files that an image is made of. */
-const MATTERS = /^(?:tools|skills|identity)\/|^Dockerfile(?:\.base)?$/u
+const MATTERS = /^(?:tools|skills|schemas|profiles|identity)\/|^Dockerfile(?:\.base)?$/u
 
 export const contentsOf = (files: ReadonlyArray<RepoFile>): Contents =>
   Object.fromEntries(
@@ -90,8 +90,9 @@ export const sizeOf = ({ bytes }: RepoFile): number => (bytes instanceof Uint8Ar
 
 export const digestOf = ({ bytes }: RepoFile): string => (bytes instanceof Uint8Array ? sha256(bytes) : bytes.sha256)
 
-/** The files of a repository that choird itself reads: manifests, skills, identity and Dockerfiles. */
-const READ = /^(?:(?:tools|skills)\/[^/]+\.json|skills\/[^/]+\/SKILL\.md|identity\/[^/]+|Dockerfile(?:\.base)?)$/u
+/** The files of a repository that choird itself reads: manifests, skills, schemas, profiles, identity and Dockerfiles. */
+const READ =
+  /^(?:(?:tools|skills|schemas|profiles)\/[^/]+\.json|skills\/[^/]+\/SKILL\.md|identity\/[^/]+|Dockerfile(?:\.base)?)$/u
 
 /** Whether choird reads the file, and would not refuse it for its size alone. */
 export const isRead = ({ bytes, path }: Pick<TreeEntry, "bytes" | "path">): boolean =>

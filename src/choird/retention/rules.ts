@@ -84,6 +84,11 @@ export interface Rule {
 const settled = ({ before, sql }: Looking) =>
   sql`(t.delivered_at IS NOT NULL OR t.failed_at < ${before(OUTBOX_FAILED_TOLD_DAYS)})`
 
+/** A run that ended, or whose session ended without saying how. */
+const endedRun = ({ before, retention, sql }: Looking) =>
+  sql`t.started_at < ${before(retention.runs_days)} AND (t.ended_at IS NOT NULL OR NOT EXISTS (
+      SELECT 1 FROM choir_control.sessions AS s WHERE s.session_id = t.session_id AND s.status = 'active'))`
+
 export const RULES: ReadonlyArray<Rule> = [
   {
     kind: "messages",
@@ -143,6 +148,8 @@ export const RULES: ReadonlyArray<Rule> = [
         WHERE s.session_id = t.session_id AND (s.status = 'active' OR s.ended_at >= ${before(retention.snapshots_days)}))
       AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = t.session_id)`
   },
+  { kind: "runs", table: "skill_runs", due: endedRun },
+  { kind: "runs", table: "job_runs", due: endedRun },
   {
     kind: "config versions",
     table: "config_versions",

@@ -49,7 +49,7 @@ export const clearDeleted = Effect.fnUntraced(function* (session_id: SessionId) 
   const sql = yield* SqlClient.SqlClient
   const { home } = yield* ConfigStore
   yield* clear(session_id)
-  yield* removeAll("pending_approvals", session_id)
+  for (const table of ["pending_approvals", "skill_runs", "job_runs"]) yield* removeAll(table, session_id)
   yield* sql`UPDATE choir_control.inbox SET text = '', attachments = '[]'
     WHERE session_id = ${session_id} AND acked_rev IS NOT NULL AND text <> ''`
   yield* sql`UPDATE choir_control.outbox SET text = ''

@@ -14,6 +14,7 @@ import { admit, decide, type Decision, prepare, type Prepared } from "./decideAp
 import { hasRoom } from "./logLimit.ts"
 import { headHash } from "./readLog.ts"
 import { freezeSession } from "./SessionStore.ts"
+import { applyRuns } from "./runRows.ts"
 import { SessionStates } from "./SessionStates.ts"
 import { bytesOf, insertEvents, lockSession, readDigests } from "./storedEvents.ts"
 import { AppendRules } from "./AppendRules.ts"
@@ -65,6 +66,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
       return { decision: { type: "frozen" } as const, last_rev }
     yield* insertEvents(session_id, links, hash)
     const dms = yield* applyConsequences(config, { session_id, agent_id, dm }, events)
+    yield* applyRuns({ session_id, agent_id }, stored.at.state, folded)
     yield* judged.success
     yield* sql.afterCommit(
       announce({ session_id, agent_id, events: folded, state, hash, isNewer: newer !== undefined, dms })

@@ -1,25 +1,35 @@
-/** The tools that every agent has, by name, so that a skill is checked before there is an agent to ask. */
-export const BUILT_IN_TOOLS: ReadonlyArray<string> = [
-  "choir.exec",
-  "choir.fs.read",
-  "choir.fs.write",
-  "choir.fs.edit",
-  "choir.fs.search",
-  "choir.fs.find",
-  "choir.core.spawn",
-  "choir.core.inject",
-  "choir.core.cancel",
-  "choir.core.list",
-  "choir.core.report",
-  "choir.memory.query",
-  "choir.memory.upsert",
-  "choir.memory.delete",
-  "choir.memory.compact",
-  "choir.memory.delta",
-  "choir.propose.tool",
-  "choir.propose.skill",
-  "choir.propose.config_change",
-  "choir.propose.repo_change",
-  "choir.skill.start",
-  "choir.skill.transition"
-]
+/** The tools that every agent has, by name and by what they can do, so that a skill is checked before there is an agent to ask. */
+import type { Capability } from "#schema/Capability.ts"
+
+/** Tools by their names, each with its capabilities. */
+export type ToolCapabilities = ReadonlyMap<string, ReadonlyArray<Capability>>
+
+/** A command can do whatever its programs can. Long-term memory and a job's own report are Choir's and need nothing. */
+const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
+  "choir.exec": ["fs:read", "fs:write", "net", "exec"],
+  "choir.fs.read": ["fs:read"],
+  "choir.fs.write": ["fs:write"],
+  "choir.fs.edit": ["fs:read", "fs:write"],
+  "choir.fs.search": ["fs:read"],
+  "choir.fs.find": ["fs:read"],
+  "choir.core.spawn": ["agent:spawn"],
+  "choir.core.inject": ["agent:spawn"],
+  "choir.core.cancel": ["agent:spawn"],
+  "choir.core.list": [],
+  "choir.core.report": [],
+  "choir.memory.query": [],
+  "choir.memory.upsert": [],
+  "choir.memory.delete": [],
+  "choir.memory.compact": [],
+  "choir.memory.delta": [],
+  "choir.propose.tool": ["human"],
+  "choir.propose.skill": ["human"],
+  "choir.propose.config_change": ["human"],
+  "choir.propose.repo_change": ["human"],
+  "choir.skill.start": [],
+  "choir.skill.transition": []
+}
+
+export const BUILT_IN_CAPABILITIES: ToolCapabilities = new Map(Object.entries(TABLE))
+
+export const BUILT_IN_TOOLS: ReadonlyArray<string> = Object.keys(TABLE)

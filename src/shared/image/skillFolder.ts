@@ -45,7 +45,10 @@ const hiddenProblem = (text: string): string | undefined => {
 const FrontMatter = Schema.Struct({
   name: SkillName,
   description: SkillSpec.fields.description,
-  "allowed-tools": Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Array(Schema.String)])))
+  "allowed-tools": Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Array(Schema.String)]))),
+  contract: Schema.optionalKey(Schema.Unknown),
+  registry: Schema.optionalKey(Schema.Unknown),
+  metadata: Schema.optionalKey(Schema.Unknown)
 })
 type FrontMatter = typeof FrontMatter.Type
 
@@ -106,48 +109,85 @@ const toolOf = (written: string): Result.Result<string, string> => {
 /** Names apart by spaces or commas, outside of brackets. */
 const NAMES = /[^\s,(]+(?:\([^)]*\))?/gu
 
-const toolsOf = ({
-  "allowed-tools": allowed
-}: FrontMatter): Result.Result<ReadonlyArray<string>, ReadonlyArray<string>> => {
-  if (allowed === undefined)
-    return Result.fail([
-      "allowed-tools is missing: name the tools that it may use, such as choir.fs.read; [] allows none"
-    ])
-  const written = typeof allowed === "string" ? (allowed.match(NAMES) ?? []) : (allowed ?? [])
-  const read = written.map(toolOf)
-  const problems = read.flatMap((one) => (Result.isFailure(one) ? [`allowed-tools: ${one.failure}`] : []))
-  if (problems.length > 0) return Result.fail(problems)
-  return Result.succeed([...new Set(read.flatMap((one) => (Result.isSuccess(one) ? [one.success] : [])))])
+type Json = Readonly<Record<string, unknown>>
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Choir's own keys, which stand in the front matter or below `metadata`, where every reader of the standard lets them be. */
+const ownKeys = (front: FrontMatter): Pick<SkillDraft, "contract" | "registry"> => {
+  const below = isObject(front.metadata) ? front.metadata : {}
+  const of = (key: "contract" | "registry") => front[key] ?? (isObject(below[key]) ? below[key] : undefined)
+  const contract = of("contract")
+  const registry = of("registry")
+  return { ...(contract === undefined ? {} : { contract }), ...(registry === undefined ? {} : { registry }) }
 }
 
-const specOf = (
-  { description, name }: FrontMatter,
-  body: string,
-  allowed_tools: ReadonlyArray<string>
-): typeof SkillSpec.Encoded => ({
-  name,
-  description,
-  initial_state: "do",
-  max_steps: STEPS_MAX,
-  states: {
-    do: {
-      objective: body,
-      allowed_tools,
-      transitions: [
-        { on: "done", to: "done" },
-        { on: "error", to: "failed" }
-      ]
-    },
-    done: { terminal: true },
-    failed: { terminal: true }
+/** The tools of a workflow, as they are written. */
+const workflowTools = ({ registry }: Pick<SkillDraft, "registry">): ReadonlyArray<string> => {
+  const workflow = isObject(registry) && Array.isArray(registry["workflow"]) ? registry["workflow"] : []
+  return workflow.flatMap((step: unknown) =>
+    isObject(step) && typeof step["tool"] === "string" ? [step["tool"].replaceAll("-", ".")] : []
+  )
+}
+
+const isScript = ({ contract }: Pick<SkillDraft, "contract">): boolean =>
+  isObject(contract) && (contract["execution_class"] === "deterministic" || contract["execution_class"] === "tool")
+
+const toolsOf = (front: FrontMatter): Result.Result<ReadonlyArray<string>, ReadonlyArray<string>> => {
+  const { "allowed-tools": allowed } = front
+  const own = ownKeys(front)
+  if (allowed === undefined)
+    return isScript(own)
+      ? Result.succeed([])
+      : Result.fail(["allowed-tools is missing: name the tools that it may use, such as choir.fs.read; [] allows none"])
+  const written = typeof allowed === "string" ? (allowed.match(NAMES) ?? []) : (allowed ?? [])
+  const read = written.map(toolOf)
+  const tools = [...new Set(read.flatMap((one) => (Result.isSuccess(one) ? [one.success] : [])))]
+  const problems = [
+    ...read.flatMap((one) => (Result.isFailure(one) ? [one.failure] : [])),
+    ...workflowTools(own)
+      .filter((tool) => !tools.includes(tool))
+      .map((tool) => `the workflow calls ${tool}: add it`)
+  ]
+  return problems.length > 0
+    ? Result.fail(problems.map((problem) => `allowed-tools: ${problem}`))
+    : Result.succeed(tools)
+}
+
+/** A skill file as a folder makes it: its contract and its entry of the registry are checked with all of it. */
+type SkillDraft = Pick<typeof SkillSpec.Encoded, "description" | "name"> &
+  Partial<Pick<typeof SkillSpec.Encoded, "initial_state" | "max_steps" | "states">> & {
+    readonly contract?: unknown
+    readonly registry?: unknown
   }
-})
+
+const specOf = (front: FrontMatter, body: string, allowed_tools: ReadonlyArray<string>): SkillDraft => {
+  const { description, name } = front
+  const own = ownKeys(front)
+  // The runtime does the work, and the text is for people.
+  if (isScript(own)) return { name, description, ...own }
+  return {
+    name,
+    description,
+    initial_state: "do",
+    max_steps: STEPS_MAX,
+    states: {
+      do: {
+        objective: body,
+        allowed_tools,
+        transitions: [
+          { on: "done", to: "done" },
+          { on: "error", to: "failed" }
+        ]
+      },
+      done: { terminal: true },
+      failed: { terminal: true }
+    },
+    ...own
+  }
+}
 
 /** The skill of a folder's SKILL.md, as the JSON of a skill file, or everything that is wrong with it. */
-export const readSkillFolder = (
-  folder: string,
-  given: string
-): Result.Result<typeof SkillSpec.Encoded, ReadonlyArray<string>> => {
+export const readSkillFolder = (folder: string, given: string): Result.Result<SkillDraft, ReadonlyArray<string>> => {
   if (Buffer.byteLength(given) > SKILL_FILE_BYTES_MAX)
     return Result.fail([`larger than ${SKILL_FILE_BYTES_MAX} bytes: move parts of it to files beside it`])
   const text = given.replace(/^\u{FEFF}/u, "").replaceAll("\r\n", "\n")

@@ -1,12 +1,7 @@
-/**
- * The problems of a skill, reported all at once by path and with what to do. One rule for the agent, which refuses to start
- * with such a skill, for the build of an image, the check of a configuration, a proposal and `choirctl skill check`.
- */
-import { Result, Schema } from "effect"
-import { CANCEL_EVENT, SkillSpec, skillState, type SkillState } from "#schema/Skill.ts"
-import { BUILT_IN_SKILLS } from "./builtInSkills.ts"
+/** The problems of a skill's state machine, reported all at once by path and with what to do. */
+import { CANCEL_EVENT, type SkillSpec, skillState, type SkillState } from "#schema/Skill.ts"
+import type { ToolCapabilities } from "./builtInTools.ts"
 import { schemaProblem } from "./jsonSchema.ts"
-import { MANIFEST_BYTES_MAX } from "./toolManifest.ts"
 
 /** States of one skill. */
 export const SKILL_STATES_MAX = 32
@@ -33,7 +28,7 @@ const stateProblems = (
   spec: SkillSpec,
   { allowed_tools, objective, terminal, transitions }: SkillState,
   at: string,
-  tools: ReadonlySet<string> | undefined
+  tools: ToolCapabilities | undefined
 ): ReadonlyArray<string> => {
   if (terminal)
     return transitions.length + allowed_tools.length > 0
@@ -81,18 +76,18 @@ const wayProblems = (spec: SkillSpec): ReadonlyArray<string> => {
   })
 }
 
-/** `tools` are the names of all tools that there are, where they are known. */
-export const skillProblems = (spec: SkillSpec, tools?: ReadonlySet<string>): ReadonlyArray<string> => {
+/** `tools` are all tools that there are, where they are known. */
+export const skillProblems = (spec: SkillSpec, tools?: ToolCapabilities): ReadonlyArray<string> => {
   const found = stepProblems(spec, tools)
   // Whether states can be reached is checked once each transition leads somewhere.
   return found.length === 0 ? wayProblems(spec) : found
 }
 
-const stepProblems = (spec: SkillSpec, tools: ReadonlySet<string> | undefined): ReadonlyArray<string> => [
+const stepProblems = (spec: SkillSpec, tools: ToolCapabilities | undefined): ReadonlyArray<string> => [
   ...(names(spec).length > SKILL_STATES_MAX ? [`at ["states"]: ${SKILL_STATES_MAX} states are the most`] : []),
   ...(["input_schema", "output_schema"] as const).flatMap((key) => {
     const schema = spec[key]
-    const problem = schema === undefined ? undefined : schemaProblem(schema)
+    const problem = schema === undefined || typeof schema === "string" ? undefined : schemaProblem(schema)
     return problem === undefined ? [] : [`at ["${key}"]: it cannot be checked: ${problem}`]
   }),
   ...names(spec).flatMap((name) => {
@@ -100,28 +95,3 @@ const stepProblems = (spec: SkillSpec, tools: ReadonlySet<string> | undefined): 
     return state === undefined ? [] : stateProblems(spec, state, `at ["states"]["${name}"]`, tools)
   })
 ]
-
-const decode = Schema.decodeUnknownResult(Schema.fromJsonString(SkillSpec), {
-  errors: "all",
-  onExcessProperty: "error"
-})
-
-/** The skill of a file's text, or what is wrong with it. `stem` is the file's name without `.json`, which is the skill's. */
-export const readSkill = (
-  stem: string,
-  text: string,
-  tools?: ReadonlySet<string>
-): Result.Result<SkillSpec, ReadonlyArray<string>> => {
-  if (Buffer.byteLength(text) > MANIFEST_BYTES_MAX) return Result.fail([`larger than ${MANIFEST_BYTES_MAX} bytes`])
-  const decoded = decode(text)
-  if (Result.isFailure(decoded)) return Result.fail([decoded.failure.message.replaceAll(/\s+/gu, " ").trim()])
-  const spec = decoded.success
-  const problems = [
-    ...(BUILT_IN_SKILLS.some(({ name }) => name === spec.name)
-      ? [`a built-in skill has the name ${spec.name}: choose another`]
-      : []),
-    ...(spec.name === stem ? [] : [`the skill is called ${spec.name}: name the file ${spec.name}.json`]),
-    ...skillProblems(spec, tools)
-  ]
-  return problems.length === 0 ? Result.succeed(spec) : Result.fail(problems)
-}

@@ -55,6 +55,17 @@ describe("choir.propose", () => {
     })
   )
 
+  it.effect.each(["tool", "skill", "config_change", "repo_change"])("tells the form of a %s to an empty call", (kind) =>
+    Effect.gen(function* () {
+      const { plane } = yield* start(inOrder(calls([`choir.propose.${kind}`, {}]), says("now I know")))
+      yield* ended(plane)
+      assert.lengthOf(plane.approvals, 0)
+      const [result] = results(plane)
+      assert.strictEqual(result?.status, "rejected")
+      assert.match(result?.summary ?? "", /The form: \w+ is .*for the person who decides/u)
+    })
+  )
+
   it.effect("is one proposal for a call, over a choird that is away and a crash of the agent (D17)", () =>
     Effect.gen(function* () {
       const { agent, live, plane } = yield* start((messages) =>

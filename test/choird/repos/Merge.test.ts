@@ -3,6 +3,7 @@ import { Result } from "effect"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { merge, type MergeOptions, REQUEST_TOOLS_MAX } from "#src/choird/repos/Merge.ts"
 import { isHeld, type RepoFile } from "#src/choird/repos/Tree.ts"
+import { summarize, todoFlagger } from "../../support/contracts.ts"
 import { skillText } from "../../support/skills.ts"
 
 const manifest = (name: string, runtime: Record<string, unknown> = { exec_path: name }) =>
@@ -37,7 +38,72 @@ const problemsOf = (global: Record<string, string>, agent: Record<string, string
 const guide = (description: string, name = "guide", tools = "Read") =>
   `---\nname: ${name}\ndescription: ${description}\nallowed-tools: ${tools}\n---\nHelp.\n`
 
+const SCHEMA = JSON.stringify({ type: "array" })
+const PROFILE = JSON.stringify({ agent_type: "reviewer", pool: "review" })
+
 describe("Merge", () => {
+  it("bakes schemas and profiles below the skills, whose hash covers them", () => {
+    const { texts } = planOf(
+      {
+        "skills/todo-flagger.json": JSON.stringify(todoFlagger),
+        "schemas/todo-flag@1.0.json": SCHEMA,
+        "profiles/reviewer.json": PROFILE,
+        "profiles/writer.json": PROFILE.replace("reviewer", "writer")
+      },
+      { "profiles/reviewer.json": PROFILE.replace("review", "research").replace("researcher", "reviewer") }
+    )
+    assert.deepStrictEqual(
+      Object.keys(texts)
+        .filter((path) => path.startsWith("skills/_"))
+        .sort(),
+      ["skills/_profiles/reviewer.json", "skills/_profiles/writer.json", "skills/_schemas/todo-flag@1.0.json"]
+    )
+    assert.strictEqual(texts["skills/_schemas/todo-flag@1.0.json"], SCHEMA)
+  })
+
+  it("refuses a schema that takes away, one that both repositories have, and a skill that pins none", () => {
+    assert.deepStrictEqual(
+      problemsOf(
+        {
+          "schemas/a@1.0.json": '{"type":"object","properties":{"x":{}}}',
+          "schemas/a@1.1.json": '{"type":"object","properties":{}}',
+          "schemas/b@1.0.json": SCHEMA,
+          "schemas/c.json": "{}"
+        },
+        { "schemas/b@1.0.json": "{}", "skills/todo-flagger.json": JSON.stringify(todoFlagger), "skills/_x/a.md": "" }
+      ),
+      [
+        `agent: skills/_x/a.md: names that begin with _ are Choir's own: choose another`,
+        `agent: skills/todo-flagger.json: at ["contract"]["state"]["flags"]["schema"]: there is no schema todo-flag@1.0: add schemas/todo-flag@1.0.json`,
+        "global: schemas/c.json: name the file <name>@<major>.<minor>.json, such as todo-flag@1.0.json",
+        "agent: schemas/b@1.0.json: global has this schema: remove it here, or give it another version",
+        "global: schemas/a@1.1.json: a minor version only adds to a@1.0, and here x is gone: raise the major version"
+      ]
+    )
+  })
+
+  it("refuses a profile with a tool that is not there, and a skill that can do more than it declares", () => {
+    const poster = manifest("post", { exec_path: "post", network: true, secret_resources: ["key"] })
+    const contract = { ...summarize.contract, capabilities: ["fs:read"] }
+    const states = { ...summarize.states, do: { ...summarize.states.do, allowed_tools: ["post"] } }
+    assert.deepStrictEqual(
+      problemsOf({
+        "tools/post.json": poster,
+        "tools/post": "x",
+        "skills/summarize.json": JSON.stringify({ ...summarize, contract, states }),
+        "profiles/reviewer.json": JSON.stringify({
+          agent_type: "reviewer",
+          pool: "review",
+          permissions: { tools: ["a.b"] }
+        })
+      }),
+      [
+        `global: skills/summarize.json: at ["contract"]["capabilities"]: post needs fs:write, net, env:read: declare it, or do without the tool`,
+        `global: profiles/reviewer.json: at ["permissions"]["tools"][0]: there is no tool a.b`
+      ]
+    )
+  })
+
   it("bakes tools by scope, skills together, and makes the executables executable", () => {
     const { texts, executables, warnings } = planOf(
       { "tools/a.b.json": manifest("a.b"), "tools/a.b": "run a", "tools/a.b/data.txt": "x", "README.md": "no" },

@@ -43,6 +43,7 @@ const KEPT = {
   approvals_days: 30,
   call_results_days: 7,
   snapshots_days: 1,
+  runs_days: 90,
   audit_days: 5,
   config_versions: 10,
   logs_days: 5,
@@ -265,7 +266,9 @@ const rowLimits = (events: number): Readonly<Record<string, number>> => {
     embedding_costs: 0,
     embedding_serving: 0,
     forgets: 0,
-    schema_migrations: 24
+    skill_runs: messages * stepsWithin(KEPT.runs_days),
+    job_runs: messages * stepsWithin(KEPT.runs_days),
+    schema_migrations: 25
   }
 }
 

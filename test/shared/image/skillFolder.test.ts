@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { readSkillFolder, SKILL_FILE_BYTES_MAX } from "#src/shared/image/skillFolder.ts"
-import { readSkill } from "#src/shared/image/skillProblems.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
 import { OBJECTIVE_CHARS_MAX } from "#schema/Skill.ts"
 
 const skill = (front: string, body = "# Steps\n\n1. Read the notes.") => `---\n${front}\n---\n\n${body}\n`
@@ -97,8 +97,8 @@ describe("a folder with a SKILL.md", () => {
 
   it("becomes a skill of one task, which is its text, and fails where the model says so", () => {
     const spec = Result.getOrThrow(readSkillFolder("notes", skill(named()).replaceAll("\n", "\r\n")))
-    assert.strictEqual(spec.states["do"]?.objective, "# Steps\n\n1. Read the notes.")
-    assert.deepStrictEqual(spec.states["do"]?.transitions, [
+    assert.strictEqual(spec.states?.["do"]?.objective, "# Steps\n\n1. Read the notes.")
+    assert.deepStrictEqual(spec.states?.["do"]?.transitions, [
       { on: "done", to: "done" },
       { on: "error", to: "failed" }
     ])

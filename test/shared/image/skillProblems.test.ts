@@ -2,8 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { ToolName } from "#schema/Tool.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
-import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
-import { readSkill, SKILL_STATES_MAX, skillProblems } from "#src/shared/image/skillProblems.ts"
+import { BUILT_IN_CAPABILITIES } from "#src/shared/image/builtInTools.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
+import { SKILL_STATES_MAX, skillProblems } from "#src/shared/image/skillProblems.ts"
 import { carefulChange, skillDraft } from "../../support/skills.ts"
 
 type Draft = ReturnType<typeof skillDraft>
@@ -15,6 +16,9 @@ const work = (to: string, more: object = {}) => ({
 })
 const states = (more: object): Partial<Draft> => ({ initial_state: "a", states: more as never })
 const END = { terminal: true }
+
+/** Tools without any effect. */
+const toolsNamed = (...names: ReadonlyArray<string>) => new Map(names.map((name) => [name, []]))
 
 /** What is wrong with a skill, and what its author is told. */
 const WRONG: ReadonlyArray<readonly [string, object, RegExp]> = [
@@ -113,12 +117,12 @@ describe("readSkill", () => {
       .replaceAll("ws.write", "choir-fs-edit")
     const spec = Result.getOrThrowWith(readSkill("a", text), (problems) => new Error(problems.join("; ")))
     assert.deepStrictEqual(spec.states["look"]?.allowed_tools, [ToolName.make("choir.fs.read")])
-    assert.deepStrictEqual(skillProblems(spec, new Set(["choir.fs.read", "choir.fs.edit"])), [])
+    assert.deepStrictEqual(skillProblems(spec, toolsNamed("choir.fs.read", "choir.fs.edit")), [])
   })
 
   it("takes the starter's skill and the built-in ones, with the tools that every agent has", () => {
     for (const spec of [carefulChange, ...BUILT_IN_SKILLS])
-      assert.deepStrictEqual(skillProblems(spec, new Set(BUILT_IN_TOOLS)), [], spec.name)
-    assert.match(skillProblems(carefulChange, new Set(["choir.exec"]))[0] ?? "", /there is no tool choir\.fs\.read/u)
+      assert.deepStrictEqual(skillProblems(spec, BUILT_IN_CAPABILITIES), [], spec.name)
+    assert.match(skillProblems(carefulChange, toolsNamed("choir.exec"))[0] ?? "", /there is no tool choir\.fs\.read/u)
   })
 })

@@ -26,6 +26,7 @@ import { layerOperatorConfig } from "./OperatorConfig.ts"
 import { layerOperatorResume, layerOperatorSessionDetail, layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorMemory } from "./OperatorMemory.ts"
 import { layerOperatorRetention } from "./OperatorRetention.ts"
+import { layerOperatorRuns } from "./OperatorRuns.ts"
 import { layerOperatorSkills } from "./OperatorSkills.ts"
 import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
 import { awayIn } from "#src/choird/database/DatabaseAway.ts"
@@ -73,6 +74,7 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorRetention,
             layerOperatorMemory,
             layerOperatorSkills,
+            layerOperatorRuns,
             layerOperatorChat,
             layerOperatorApprovals,
             layerOperatorConfig,

@@ -1,0 +1,29 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { choirctl, document } from "../../support/choirctl.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+import { fakeChoird } from "../../support/fakeChoird.ts"
+import { jobRunRows, skillRunRows } from "../../support/fakeRuns.ts"
+
+describe("choirctl skill runs and session jobs", () => {
+  it.effect("list runs for people and as JSON, narrowed to a skill and a number", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      const { out } = yield* choirctl(home, ["skill", "runs", "agent-1"])
+      assert.match(out, /tidy +edge .+ completed +4 +1m 30s +1200 +0\.0025 USD/u)
+      assert.match(out, /tidy +core:a .+ at look/u)
+      assert.deepStrictEqual(
+        document(yield* choirctl(home, ["skill", "runs", "agent-1", "tidy", "--last", "2", "--json"])),
+        skillRunRows
+      )
+      assert.match((yield* choirctl(home, ["session", "jobs", "agent-1"])).out, /refactor-auth .+ error/u)
+      assert.deepStrictEqual(document(yield* choirctl(home, ["session", "jobs", "agent-1", "--json"])), jobRunRows)
+      assert.strictEqual((yield* choirctl(home, ["skill", "runs", "agent-1", "--last", "0"])).code, 2)
+      assert.deepStrictEqual(
+        calls.map(({ name }) => name),
+        ["skill runs {}", 'skill runs {"skill":"tidy","last":2}', "job runs {}", "job runs {}"]
+      )
+    })
+  )
+})

@@ -1,0 +1,183 @@
+import { inspect } from "node:util"
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { EventDraft } from "#schema/Event.ts"
+import { CallId, coreLane, EDGE, JobName, type LaneId } from "#schema/Ids.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { Runs } from "#src/choird/sessions/Runs.ts"
+import { applyRuns } from "#src/choird/sessions/runRows.ts"
+import { initialState } from "#src/shared/session/fold.ts"
+import { describeStores } from "../../support/engines.ts"
+import { modelOutput, newTalk, stores, type Talk, userMsg } from "../../support/stores.ts"
+
+const JOB = JobName.make("tests")
+
+const transition = (
+  lane: LaneId,
+  from: string,
+  to: string,
+  step: number,
+  ended?: "completed" | "cancelled"
+): EventDraft => ({
+  event_type: "SkillTransitionCommitted",
+  lane,
+  payload: {
+    skill: "tidy",
+    from,
+    to,
+    on: from === "" ? "start" : "complete",
+    step,
+    ...(ended === undefined ? {} : { ended, output: { words: "the pin is 4711" } })
+  }
+})
+
+const output = (lane: LaneId, id: string, cost_usd?: number): EventDraft => {
+  const draft = modelOutput(id)
+  return {
+    ...draft,
+    lane,
+    payload: {
+      ...draft.payload,
+      usage: { input_tokens: 10, output_tokens: 2, ...(cost_usd === undefined ? {} : { cost_usd }) }
+    }
+  } as EventDraft
+}
+
+const started = (job_id: string): EventDraft => ({
+  event_type: "CoreStarted",
+  lane: coreLane(JOB),
+  payload: {
+    job_id: CallId.make(job_id),
+    job_name: JOB,
+    start: {
+      job_id: CallId.make(job_id),
+      job_name: JOB,
+      task_spec: "the pin is 4711",
+      context_bundle: { facts: [], excerpts: [], constraints: [] },
+      tool_constraints: { allowed_tools: [], time_budget_ms: 0 },
+      verbosity: "normal"
+    },
+    model: "small",
+    budgets: { max_steps: 9, max_tool_calls: 9, wall_time_ms: 9000, max_injections: 9 }
+  }
+})
+
+const stopped = (job_id: string, outcome: "completed" | "error"): EventDraft => ({
+  event_type: "CoreStopped",
+  lane: coreLane(JOB),
+  payload: {
+    job_id: CallId.make(job_id),
+    job_name: JOB,
+    outcome,
+    summary: "the pin is 4711",
+    usage: { input_tokens: 30, output_tokens: 6, cost_usd: 0.25 }
+  }
+})
+
+/** Edge's skill over two steps, and a job whose skill ends with it. */
+const told = (talk: Talk) =>
+  talk.commit(
+    userMsg(1),
+    transition(EDGE, "", "look", 0),
+    started("j1"),
+    transition(coreLane(JOB), "", "look", 0),
+    output(coreLane(JOB), "c5", 0.1),
+    output(coreLane(JOB), "c6", 0.2),
+    transition(coreLane(JOB), "look", "", 2, "cancelled"),
+    stopped("j1", "error"),
+    transition(EDGE, "look", "write", 0),
+    output(EDGE, "c10"),
+    transition(EDGE, "write", "done", 1, "completed"),
+    transition(EDGE, "", "look", 0)
+  )
+
+const rowsOf = (talk: Talk) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { session_id } = talk.caller
+    const skills =
+      yield* sql`SELECT * FROM choir_control.skill_runs WHERE session_id = ${session_id} ORDER BY started_rev`
+    const jobs = yield* sql`SELECT * FROM choir_control.job_runs WHERE session_id = ${session_id} ORDER BY started_rev`
+    return { skills, jobs }
+  })
+
+const append = (talk: Talk, from: number, to: number) =>
+  Effect.gen(function* () {
+    assert.strictEqual((yield* (yield* EventStore).append(talk.caller, talk.heartbeat(from, to))).action, "OK")
+  })
+
+describeStores("runs of skills and jobs", (it) => {
+  it.effect("follow from the events, whichever way these come, and can be made again from the log", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const whole = told(yield* newTalk)
+      const single = told(yield* newTalk)
+      yield* append(whole, 0, whole.rev)
+      for (let rev = 0; rev < single.rev; rev += 1) {
+        yield* append(single, rev, rev + 1)
+        // Sent twice, it counts once.
+        yield* append(single, rev, rev + 1)
+      }
+      const kept = yield* rowsOf(single)
+      const named = ({ skills, jobs }: typeof kept) =>
+        [...skills, ...jobs].map((row) => ({ ...row, agent_id: "", session_id: "" }))
+      assert.deepStrictEqual(named(yield* rowsOf(whole)), named(kept))
+      yield* sql`DELETE FROM choir_control.skill_runs WHERE session_id = ${single.caller.session_id}`
+      yield* sql`DELETE FROM choir_control.job_runs WHERE session_id = ${single.caller.session_id}`
+      yield* applyRuns(single.caller, initialState, single.events)
+      assert.deepStrictEqual(yield* rowsOf(single), kept)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("say how each ended, after how many steps and at what cost, and hold no words", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const talk = told(yield* newTalk)
+      const { agent_id } = talk.caller
+      yield* append(talk, 0, talk.rev)
+      const skills = yield* runs.skills(agent_id, { last: 10 })
+      assert.deepStrictEqual(
+        skills.map(({ cost_usd, lane, outcome, state, steps, tokens }) => [
+          lane,
+          state,
+          outcome,
+          steps,
+          tokens,
+          cost_usd
+        ]),
+        [
+          ["edge", "look", null, 0, 0, 0],
+          ["core:tests", "look", "cancelled", 2, 24, 0.3],
+          ["edge", "done", "completed", 1, 12, 0]
+        ]
+      )
+      assert.lengthOf(yield* runs.skills(agent_id, { skill: "other", last: 10 }), 0)
+      assert.lengthOf(yield* runs.skills(agent_id, { skill: "tidy", last: 2 }), 2)
+      const [job, ...others] = yield* runs.jobs(agent_id, { last: 10 })
+      assert.lengthOf(others, 0)
+      assert.deepInclude(job, { job_name: JOB, outcome: "error", tokens: 36, cost_usd: 0.25, started_rev: 3 })
+      assert.strictEqual(job?.ended_at, "2026-01-01T00:00:00.000Z")
+      assert.notInclude(inspect(yield* rowsOf(talk), { depth: 9 }), "4711")
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("take an agent's claims without failing the append: huge costs, and a job id that is used again", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const talk = (yield* newTalk).commit(
+        userMsg(1),
+        started("j1"),
+        transition(coreLane(JOB), "", "look", 0),
+        output(coreLane(JOB), "c4", Number.MAX_VALUE),
+        output(coreLane(JOB), "c5", Number.MAX_VALUE),
+        transition(coreLane(JOB), "look", "", 2, "cancelled"),
+        stopped("j1", "error"),
+        started("j1")
+      )
+      for (let rev = 0; rev < talk.rev; rev += 1) yield* append(talk, rev, rev + 1)
+      const [job] = yield* runs.jobs(talk.caller.agent_id, { last: 10 })
+      assert.deepInclude(job, { started_rev: 8, outcome: null })
+    }).pipe(Effect.provide(stores))
+  )
+})
