@@ -9,7 +9,7 @@ export const CARD_FACTS_CHARS_MAX = 2800
 /** Characters of the outcome on a card. */
 const OUTCOME_CHARS_MAX = 1000
 
-/** What a button stands for: the letter before the approval's number and the digits of its payload. */
+/** The actions of buttons, by the letter before the approval's number and the digits of its payload. */
 const ACTIONS = { a: "approve", r: "reject" } as const
 export type CardAction = (typeof ACTIONS)[keyof typeof ACTIONS]
 
@@ -26,7 +26,7 @@ export interface CardTap {
 
 const TAP = /^([ar]):([1-9]\d{0,17}):([0-9a-f]{8})$/u
 
-/** The tap that a button's data stands for; `undefined` for any other text. */
+/** The tap in a button's data; `undefined` for any other text. */
 export const readTap = (data: string): CardTap | undefined => {
   const [, letter, approval_id = "", digits = ""] = data.length > BUTTON_DATA_BYTES_MAX ? [] : (TAP.exec(data) ?? [])
   return letter === undefined

@@ -1,4 +1,4 @@
-/** Who may decide an approval in a chat (docs/decisions/people.md). Pure. */
+/** The rule of who may decide an approval in a chat (docs/decisions/people.md). Pure. */
 import type { Config } from "#schema/Config.ts"
 import type { ResourceName } from "#schema/Ids.ts"
 import type { ApprovalRow } from "./approvalRows.ts"

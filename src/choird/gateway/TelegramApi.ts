@@ -51,7 +51,7 @@ export interface TelegramTap extends Tap {
   readonly message_id: string | undefined
 }
 
-/** What the bot is told of; sent with each poll, since Telegram keeps the last list that it got. */
+/** The updates that the bot receives; the list goes with each poll, since Telegram keeps the last one that it got. */
 const ALLOWED_UPDATES = ["message", "callback_query"] as const
 
 /** A file with its bytes. */
@@ -121,7 +121,7 @@ const repliesTo = (bot_id: string, reply: unknown): Pick<Arrival, "replies_to"> 
   return own._tag === "Some" && String(own.value.from.id) === bot_id ? { replies_to: own.value.text } : {}
 }
 
-/** Who tapped is `from`; the chat of the button proves nothing. */
+/** A tap is by `from`; the chat of the button proves nothing. */
 const decodeCallback = Schema.decodeUnknownOption(
   Schema.Struct({
     id: Schema.String.check(Schema.isMaxLength(64)),
@@ -233,43 +233,21 @@ const keyboard = (buttons: OutboxForm["buttons"]) =>
 
 const NO_PREVIEW = { link_preview_options: { is_disabled: true } } as const
 
-const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
-  // Loaded only if a bot is configured, since it would be a large part of choird.
-  const { Api, InputFile } = yield* Effect.promise(() => import("grammy"))
-  const api = new Api(Redacted.value(token), {
-    apiRoot: api_root.replace(/\/+$/u, ""),
-    baseFetchConfig: { redirect: "error", size: TELEGRAM_REPLY_BYTES_MAX }
-  })
-  const bot_id = botId(token)
-  const call = <A>(method: string, ms_max: number, run: (signal: AbortSignal) => Promise<A>) =>
-    Effect.tryPromise({ try: run, catch: (error) => failureOf(method, token, error) }).pipe(
-      Effect.timeoutOrElse({
-        duration: ms_max,
-        orElse: () => {
-          const description = `no answer within ${ms_max / 1000} s`
-          return new TelegramFailed({ method, code: 0, description, retry_after_ms: null })
-        }
-      })
-    )
-  // The client declares its own AbortSignal type, which the platform's satisfies.
-  type Signal = Parameters<typeof api.getMe>[0]
-  const foreign = (signal: AbortSignal) => signal as unknown as Signal
-  return TelegramApi.of({
-    updates: Effect.fnUntraced(function* (from) {
-      const options = { timeout: TELEGRAM_POLL_SECONDS, allowed_updates: ALLOWED_UPDATES }
-      const got: unknown = yield* call("getUpdates", TELEGRAM_STALL_MS_MAX, (signal) =>
-        api.getUpdates(from === undefined ? options : { ...options, offset: from }, foreign(signal))
-      )
-      if (Array.isArray(got) && got.length === 0) return undefined
-      const batch = readUpdates(bot_id, got)
-      if (batch !== undefined) return batch
-      return yield* new TelegramFailed({
-        method: "getUpdates",
-        code: 0,
-        description: "the answer is not from the Bot API",
-        retry_after_ms: null
-      })
-    }),
+type Grammy = typeof import("grammy")
+type Client = InstanceType<Grammy["Api"]>
+/** The client declares its own AbortSignal type, which the platform's satisfies. */
+type Signal = Parameters<Client["getMe"]>[0]
+const foreign = (signal: AbortSignal) => signal as unknown as Signal
+
+type Call = <A>(
+  method: string,
+  ms_max: number,
+  run: (signal: AbortSignal) => Promise<A>
+) => Effect.Effect<A, TelegramFailed>
+
+/** The methods that send messages to a chat, edit them and answer taps. */
+const messagesOf = (api: Client, InputFile: Grammy["InputFile"], call: Call) =>
+  ({
     send: (chat_id, text, buttons) =>
       Effect.map(
         call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
@@ -310,7 +288,44 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
             foreign(signal)
           )
         )
-      ),
+      )
+  }) satisfies Partial<TelegramApi["Service"]>
+
+const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
+  // Loaded only if a bot is configured, since it would be a large part of choird.
+  const { Api, InputFile } = yield* Effect.promise(() => import("grammy"))
+  const api = new Api(Redacted.value(token), {
+    apiRoot: api_root.replace(/\/+$/u, ""),
+    baseFetchConfig: { redirect: "error", size: TELEGRAM_REPLY_BYTES_MAX }
+  })
+  const bot_id = botId(token)
+  const call = <A>(method: string, ms_max: number, run: (signal: AbortSignal) => Promise<A>) =>
+    Effect.tryPromise({ try: run, catch: (error) => failureOf(method, token, error) }).pipe(
+      Effect.timeoutOrElse({
+        duration: ms_max,
+        orElse: () => {
+          const description = `no answer within ${ms_max / 1000} s`
+          return new TelegramFailed({ method, code: 0, description, retry_after_ms: null })
+        }
+      })
+    )
+  return TelegramApi.of({
+    updates: Effect.fnUntraced(function* (from) {
+      const options = { timeout: TELEGRAM_POLL_SECONDS, allowed_updates: ALLOWED_UPDATES }
+      const got: unknown = yield* call("getUpdates", TELEGRAM_STALL_MS_MAX, (signal) =>
+        api.getUpdates(from === undefined ? options : { ...options, offset: from }, foreign(signal))
+      )
+      if (Array.isArray(got) && got.length === 0) return undefined
+      const batch = readUpdates(bot_id, got)
+      if (batch !== undefined) return batch
+      return yield* new TelegramFailed({
+        method: "getUpdates",
+        code: 0,
+        description: "the answer is not from the Bot API",
+        retry_after_ms: null
+      })
+    }),
+    ...messagesOf(api, InputFile, call),
     typing: (chat_id) =>
       Effect.asVoid(
         call("sendChatAction", TELEGRAM_CALL_MS_MAX, (signal) =>

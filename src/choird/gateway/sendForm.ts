@@ -9,7 +9,7 @@ import { TelegramApi, type TelegramFailed } from "./TelegramApi.ts"
 /** Telegram has this text already, so that an edit before a crash was made. */
 const isUnchanged = ({ code, description }: TelegramFailed) => code === 400 && /not modified/iu.test(description)
 
-/** Puts the text in the place of the earlier message; where that is gone, or was never noted, it is a message of its own. */
+/** Replaces the text of the earlier message; where that is gone, or was never noted, it is a message of its own. */
 const sendEdit = Effect.fnUntraced(function* (chat_id: string, row: Outgoing) {
   const api = yield* TelegramApi
   const text = chatText(row)

@@ -2,7 +2,7 @@
 
 export interface Button {
   readonly text: string
-  /** What the channel sends back for a tap, at most BUTTON_DATA_BYTES_MAX. */
+  /** Comes back with a tap; at most BUTTON_DATA_BYTES_MAX. */
   readonly data: string
   readonly style?: "success" | "danger"
 }

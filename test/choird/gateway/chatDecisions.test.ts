@@ -243,27 +243,6 @@ describeStores("decisions in a chat", (it) => {
     }).pipe(alive)
   )
 
-  it.effect("about the configuration are refused to a DM that is not an admin's, in words, and audited", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { agent_id, numbers } = yield* asked(TABLET, "call-hc")
-      const [h = ""] = numbers
-      yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(h)}`
-      for (const number of [h, undefined]) {
-        const answer = yield* say(agent_id, "approved", number, { dm: TABLET })
-        assert.strictEqual(answer.kind, "refusal")
-        assert.match(
-          answer.text,
-          /^You may not decide this here, because the DM tablet is not an admin's\. .*choirctl approval approve/u
-        )
-      }
-      assert.strictEqual((yield* find(h)).status, "pending")
-      // A repetition of what was just refused is one row of the audit, with a count.
-      const refused = { who: "gateway:bot/tablet", action: "approval.approve", refused: "NOT_ADMIN" }
-      assert.deepStrictEqual(yield* audited(agent_id), [refused])
-    }).pipe(alive)
-  )
-
   it.effect("reach the approval of another agent from an admin's DM alone; elsewhere it is as unknown as none", () =>
     Effect.gen(function* () {
       const mine = yield* asked(PHONE, "call-i")

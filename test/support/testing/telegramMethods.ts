@@ -116,10 +116,10 @@ const STYLES = new Set(["danger", "success", "primary"])
 
 const isButton = (one: unknown): boolean => {
   if (!Predicate.isObject(one)) return false
-  const { callback_data, style, text } = one as JsonObject
+  const { callback_data, style, text } = one
   if (typeof text !== "string" || text.trim() === "" || typeof callback_data !== "string") return false
   const bytes = Buffer.byteLength(callback_data)
-  return bytes > 0 && bytes <= 64 && (style === undefined || STYLES.has(String(style)))
+  return bytes > 0 && bytes <= 64 && (style === undefined || (typeof style === "string" && STYLES.has(style)))
 }
 
 /** The refusal of a keyboard that Telegram would not take. */
