@@ -6,6 +6,7 @@ import { AgentId, LaneId, ResourceName, Rev, SessionId } from "./Ids.ts"
 import { Progress } from "./Progress.ts"
 import { DmNames, NAMED_BINDINGS, ResourceBindings } from "./ResourceBindings.ts"
 import { SkillName, SkillSpec } from "./Skill.ts"
+import { AddedSkill, AddSkill, OfferSkill, SkillOffer } from "./SkillOffer.ts"
 
 /** A `paused` agent is stopped until choird starts it again by itself; messages are taken meanwhile. */
 export const AgentStatus = Schema.Literals([
@@ -256,5 +257,7 @@ export const SkillApi = HttpApiGroup.make("skills").add(
     params: agent,
     success: Schema.Array(ToolSummary),
     error: ApiErrors
-  })
+  }),
+  HttpApiEndpoint.post("offer", "/skills/offer", { payload: OfferSkill, success: SkillOffer, error: ApiErrors }),
+  HttpApiEndpoint.post("add", "/skills/add", { payload: AddSkill, success: AddedSkill, error: ApiErrors })
 )

@@ -20,6 +20,7 @@ import { Runs } from "#src/choird/sessions/Runs.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import { DM, layerWorld, makeWorld, type World } from "./control.ts"
 import { temporaryFolder } from "./engines.ts"
@@ -54,6 +55,7 @@ export const platform = Layer.mergeAll(
   Layer.mock(Runs, {}),
   Layer.mock(SessionArchives, { deleted: () => Effect.succeedNone }),
   Layer.mock(WorkspaceUsage, { all: Effect.succeed(new Map()) }),
+  Layer.mock(SkillImports, {}),
   Layer.succeed(OfflineModels, { problems: Effect.succeed([]) }),
   Shutdown.layer
 )

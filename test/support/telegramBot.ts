@@ -1,9 +1,16 @@
 /** A bot of the Telegram double with one person and one running agent, and what tests ask of the bot. */
 import { Effect, Layer, Stream } from "effect"
 import { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { Images } from "#src/choird/images/Images.ts"
+import { Leases } from "#src/choird/agents/Leases.ts"
+import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
+import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
+import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
@@ -19,7 +26,7 @@ export const AGENT = AgentId.make("helper")
 export const SESSION = SessionId.make("0123456789abcdef")
 /** The person at the DM of the bot. */
 export const USER = 1
-export const DMS = [{ name: PHONE, user_id: String(USER) }]
+export const DMS = [{ name: PHONE, user_id: String(USER), admin: false }]
 
 const running = agentView(AGENT, { session_id: SESSION, bindings: { ...BINDINGS, dm: PHONE } })
 /** The person's agent, which runs. */
@@ -33,6 +40,8 @@ export const lifecycle = Layer.mock(Lifecycle, {
 /** Nobody waits, and nothing is being written. */
 export const quiet = Layer.mergeAll(
   quietMemory,
+  Choices.layer,
+  Layer.mock(AgentCommands, {}),
   Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),
   Layer.mock(Presence, {
@@ -45,6 +54,15 @@ export const quiet = Layer.mergeAll(
 
 export const gateways = Layer.merge(Gateways.layer.pipe(Layer.provide(GatewayCommands.layer)), CardTaps.layer).pipe(
   Layer.provideMerge(quiet)
+)
+
+/** What commands about agents need, for suites that give none. */
+export const noAgentCommands = Layer.mergeAll(
+  Layer.mock(ContainerRuntime, { type: "process" }),
+  Layer.mock(Images, {}),
+  Layer.mock(Leases, {}),
+  Layer.mock(Reconfiguration, {}),
+  Layer.mock(SessionStore, {})
 )
 
 /** No approval waits. */

@@ -1,6 +1,6 @@
 /** Taps on the buttons of approval cards: who tapped, which request is meant, and the words that the person sees at once (D16, E7). */
 import { Context, Effect, Layer } from "effect"
-import { type AgentId, ResourceName } from "#schema/Ids.ts"
+import { ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { type CardTap, readTap } from "#src/choird/approvals/card.ts"
@@ -8,6 +8,7 @@ import { isAdmin } from "#src/choird/approvals/decider.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import type { Speaker } from "./GatewayCommands.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 
 /** A tap as a gateway reports it. */
@@ -64,7 +65,7 @@ const make = Effect.gen(function* () {
 
   const decideBy = Effect.fnUntraced(function* (
     { action, approval_id, hash8 }: CardTap,
-    speaker: { readonly agent_id: AgentId; readonly gateway: ResourceName; readonly dm: ResourceName },
+    speaker: Omit<Speaker, "request_id">,
     request_id: string
   ) {
     const resolution = action === "reject" ? "rejected" : "approved"
@@ -87,7 +88,7 @@ const make = Effect.gen(function* () {
       if (tapped === undefined) return loud("This button is not known any more.")
       const agent_id = yield* agentOf(tapped, dm)
       if (agent_id === undefined) return loud(`There is no approval ${tapped.approval_id} here.`)
-      return yield* decideBy(tapped, { agent_id, gateway, dm }, id)
+      return yield* decideBy(tapped, { agent_id, gateway, dm, admin: isAdmin(running, dm) }, id)
     })
   })
 })

@@ -2,8 +2,10 @@
 import { Context, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
 import type { Tap } from "./CardTaps.ts"
-import type { MENU } from "./readCommand.ts"
+import type { menuOf } from "./readCommand.ts"
 import type { Arrival } from "./route.ts"
+
+type Menu = ReturnType<typeof menuOf>
 
 /** The time that Telegram may hold a poll open, in seconds. */
 const TELEGRAM_POLL_SECONDS = 30
@@ -83,8 +85,8 @@ export class TelegramApi extends Context.Service<
     typing(chat_id: string): Effect.Effect<void, TelegramFailed>
     /** Shows a text that is still being written, for half a minute or until the next message. Drafts with the same id are one that grows. */
     draft(chat_id: string, draft_id: number, text: string): Effect.Effect<void, TelegramFailed>
-    /** Sets the menu if Telegram shows a different one (E6). */
-    menu(commands: typeof MENU): Effect.Effect<void, TelegramFailed>
+    /** Sets the menu of all chats, or of one, if Telegram shows a different one there (E6). `undefined` takes a chat's own menu away. */
+    menu(commands: Menu | undefined, chat_id?: string): Effect.Effect<void, TelegramFailed>
   }
 >()("choir/choird/TelegramApi") {
   static readonly layer = (token: Redacted.Redacted, api_root: string) =>
@@ -200,7 +202,7 @@ const decodeMenu = Schema.decodeUnknownOption(
 )
 
 /** True if Telegram's answer is this menu. */
-const isMenu = (shown: unknown, commands: typeof MENU): boolean => {
+const isMenu = (shown: unknown, commands: Menu = []): boolean => {
   const decoded = decodeMenu(shown)
   return (
     decoded._tag === "Some" &&
@@ -338,14 +340,17 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
           api.sendMessageDraft(Number(chat_id), draft_id, text, {}, foreign(signal))
         )
       ),
-    menu: Effect.fnUntraced(function* (commands) {
+    menu: Effect.fnUntraced(function* (commands, chat_id) {
+      const options = chat_id === undefined ? {} : { scope: { type: "chat" as const, chat_id: Number(chat_id) } }
       const shown: unknown = yield* call("getMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
-        api.getMyCommands({}, foreign(signal))
+        api.getMyCommands(options, foreign(signal))
       )
       if (isMenu(shown, commands)) return
-      yield* call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
-        api.setMyCommands([...commands], {}, foreign(signal))
-      )
+      yield* commands === undefined
+        ? call("deleteMyCommands", TELEGRAM_CALL_MS_MAX, (signal) => api.deleteMyCommands(options, foreign(signal)))
+        : call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
+            api.setMyCommands([...commands], options, foreign(signal))
+          )
     })
   })
 })

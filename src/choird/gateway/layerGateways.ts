@@ -8,21 +8,21 @@ import { ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { CardTaps } from "./CardTaps.ts"
-import { GatewayCommands } from "./GatewayCommands.ts"
+import { layerChatCommands } from "./layerChatCommands.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Presence } from "./Presence.ts"
-import { runTelegram } from "./Telegram.ts"
+import { runTelegram, type TelegramDm } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 
 /** Everything that a bot needs to run. */
 interface Bot {
   readonly token: Redacted.Redacted
   readonly api_root: string
-  readonly dms: ReadonlyArray<{ readonly name: ResourceName; readonly user_id: string }>
+  readonly dms: ReadonlyArray<TelegramDm>
 }
 
 const isSame = (a: Bot, b: Bot) =>
@@ -53,7 +53,7 @@ const make = Effect.gen(function* () {
       return undefined
     }
     const people = Object.entries(dms).flatMap(([dm, place]) =>
-      place.gateway === name ? [{ name: ResourceName.make(dm), user_id: place.user_id }] : []
+      place.gateway === name ? [{ name: ResourceName.make(dm), user_id: place.user_id, admin: place.admin }] : []
     )
     return { token: token.success, api_root: gateway.api_root, dms: people } satisfies Bot
   })
@@ -98,6 +98,6 @@ const make = Effect.gen(function* () {
 export const layerGateways = Layer.effectDiscard(make).pipe(
   Layer.provide(CardTaps.layer),
   Layer.provide(Gateways.layer),
-  Layer.provide(GatewayCommands.layer),
+  Layer.provide(layerChatCommands),
   Layer.provide(Presence.layer)
 )

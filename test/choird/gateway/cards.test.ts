@@ -29,9 +29,9 @@ const DMS = {
   other: { gateway: "bot", user_id: "4" }
 }
 const PEOPLE = [
-  { name: PHONE, user_id: "1" },
-  { name: TABLET, user_id: "3" },
-  { name: OTHER, user_id: "4" }
+  { name: PHONE, user_id: "1", admin: true },
+  { name: TABLET, user_id: "3", admin: false },
+  { name: OTHER, user_id: "4", admin: false }
 ]
 
 /** Every agent is at the phone and the tablet, and none at the other DM. */

@@ -14,7 +14,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { CONFIG } from "../../support/stores.ts"
-import { lifecycle, noApprovals, nthPoll, polls } from "../../support/telegramBot.ts"
+import { lifecycle, noAgentCommands, noApprovals, nthPoll, polls } from "../../support/telegramBot.ts"
 import { quietMemory } from "../../support/quietMemory.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
 
@@ -61,6 +61,7 @@ const setUp = Effect.gen(function* () {
     }),
     Layer.mock(Steering, {}),
     lifecycle,
+    noAgentCommands,
     noApprovals,
     quietMemory
   )

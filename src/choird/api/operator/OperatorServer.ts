@@ -6,7 +6,7 @@ import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
+import { layerChatCommands } from "#src/choird/gateway/layerChatCommands.ts"
 import { type HttpApp, listen, refusalResponse } from "#src/shared/wire/http.ts"
 import { Updates } from "#src/choird/agents/Updates.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
@@ -87,7 +87,7 @@ export const layerOperatorServer = (version: string) =>
             Workspaces.layer,
             AgentSummaries.layer,
             ChatStream.layer,
-            GatewayCommands.layer
+            layerChatCommands
           ]),
           Layer.provide(NodeHttpServer.layerHttpServices)
         )

@@ -8,7 +8,9 @@ import { Images } from "#src/choird/images/Images.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
-import { conflict, fromAgentRefused, notFound } from "#src/choird/api/refusals.ts"
+import { conflict, fromAgentRefused, fromSkillRefused, notFound } from "#src/choird/api/refusals.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 
 const builtInTool = (name: string) => ({
   name,
@@ -25,6 +27,8 @@ export const layerOperatorSkills = HttpApiBuilder.group(
     const fs = yield* FileSystem.FileSystem
     const images = yield* Images
     const lifecycle = yield* Lifecycle
+    const audit = yield* Audit
+    const imports = yield* SkillImports
 
     const build = (id: AgentId) => `choirctl agent build ${id}`
     /** Reads the newest image, or says how to build one. */
@@ -64,6 +68,13 @@ export const layerOperatorSkills = HttpApiBuilder.group(
         if (found === undefined)
           return yield* notFound("UNKNOWN_SKILL", `${id} has no skill ${name}`, `choirctl skill list ${id}`)
         return found
+      }),
+      offer: ({ payload }) => Effect.mapError(imports.offer(payload), fromSkillRefused),
+      add: Effect.fn("OperatorApi.addSkill")(function* ({ payload }) {
+        const added = yield* Effect.mapError(imports.add(payload), fromSkillRefused)
+        const { commit, name, pin } = added
+        yield* audit.record({ who: "operator", action: "skill.add", detail: { skill: name, commit, ...pin } })
+        return added
       }),
       tools: Effect.fn("OperatorApi.listTools")(function* ({ params: { id } }) {
         return [...BUILT_IN_TOOLS.map(builtInTool), ...(yield* fromImage(id, imageTools))]
