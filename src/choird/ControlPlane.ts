@@ -33,6 +33,9 @@ import { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
 import { AgentChange } from "#src/choird/approvals/AgentChange.ts"
 import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
+import { ProposalRehearsals } from "#src/choird/approvals/ProposalRehearsals.ts"
+import { Rehearsals } from "#src/choird/rehearsals/Rehearsals.ts"
+import { Trials } from "#src/choird/rehearsals/Trials.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { RepoChange } from "#src/choird/approvals/RepoChange.ts"
 import { RepoSteps } from "#src/choird/approvals/RepoSteps.ts"
@@ -88,7 +91,8 @@ const Memory = Layer.mergeAll(SessionMemory.layer, Knowledge.layer, MemoryConten
 
 /** The types of proposals that agents make. */
 const layerProposals = Proposals.layer.pipe(
-  Layer.provide(Layer.mergeAll(AgentChange.layer, ConfigChange.layer, RepoChange.layer)),
+  Layer.provideMerge(AgentChange.layer),
+  Layer.provide(Layer.merge(ConfigChange.layer, RepoChange.layer)),
   Layer.provide(RepoSteps.layer),
   Layer.provide(AgentSteps.layer)
 )
@@ -104,7 +108,8 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Retention.layer,
     layerTelemetry,
     SkillImports.layer,
-    Executions.layer
+    Executions.layer,
+    ProposalRehearsals.layer.pipe(Layer.provide(Rehearsals.layer), Layer.provide(Trials.layer))
   ).pipe(
     Layer.provideMerge(Layer.provideMerge(Approvals.layer, layerProposals)),
     Layer.provideMerge(Layer.merge(SessionArchives.layer, Disk.layer)),
