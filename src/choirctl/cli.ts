@@ -3,12 +3,15 @@ import { Effect } from "effect"
 import { Argument, Command, Completions } from "effect/cli"
 import { agent } from "#src/choirctl/commands/agent.ts"
 import { approval } from "#src/choirctl/commands/approval.ts"
+import { grant } from "#src/choirctl/commands/grant.ts"
 import { audit } from "#src/choirctl/commands/audit.ts"
 import { backup, restore } from "#src/choirctl/commands/backup.ts"
 import { chat } from "#src/choirctl/commands/chat.ts"
 import { config } from "#src/choirctl/commands/config.ts"
 import { daemon } from "#src/choirctl/commands/daemon.ts"
 import { database } from "#src/choirctl/commands/db.ts"
+import { dm } from "#src/choirctl/commands/dm.ts"
+import { gateway } from "#src/choirctl/commands/gateway.ts"
 import { init } from "#src/choirctl/commands/init.ts"
 import { logs } from "#src/choirctl/commands/logs.ts"
 import { memory } from "#src/choirctl/commands/memory.ts"
@@ -51,10 +54,13 @@ const commands = [
   session,
   memory,
   approval,
+  grant,
   models,
   skill,
   tool,
   secret,
+  gateway,
+  dm,
   workspace,
   config,
   logs,

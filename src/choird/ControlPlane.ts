@@ -21,6 +21,8 @@ import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { memoryTools } from "#src/choird/memory/memoryTools.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
+import { Pairings } from "#src/choird/gateway/Pairings.ts"
+import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
@@ -102,6 +104,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
   Layer.mergeAll(
     Layer.provide(layerAgentRoutes, layerHostTools(memoryTools)),
     Models.layer,
+    Layer.provide(Pairings.layer, ConfigWriter.layer),
     Forgetting.layer,
     OfflineModels.layer,
     Layer.provideMerge(Layer.provide(DiskGuard.layer, DiskHolders.layer), WorkspaceUsage.layer),

@@ -7,15 +7,10 @@ import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
+import type { GrantSummary } from "#schema/Grant.ts"
 import type { AuditRow, SystemStatus, WorkspaceReset, WorkspaceSummary } from "#schema/SystemApi.ts"
-import type {
-  AgentDetail,
-  AgentModels,
-  AgentSummary,
-  BuildProgress,
-  ModelSummary,
-  UpdateProgress
-} from "#schema/AgentsApi.ts"
+import type { AgentDetail, AgentModels, AgentSummary, BuildProgress } from "#schema/AgentsApi.ts"
+import type { ModelSummary, UpdateProgress } from "#schema/AgentsApi.ts"
 import type { ChatAnswer, ChatEvent } from "#schema/ChatApi.ts"
 import type {
   CoreSummary,
@@ -27,7 +22,18 @@ import type {
   Verification
 } from "#schema/SessionsApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import { AgentId, ApprovalId, CallId, EDGE, InboxId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
+import {
+  AgentId,
+  ApprovalId,
+  CallId,
+  EDGE,
+  GrantId,
+  InboxId,
+  JobName,
+  ResourceName,
+  SessionId,
+  SignalId
+} from "#schema/Ids.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
 import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/listeners/sse.ts"
@@ -37,6 +43,7 @@ import { coreSummary } from "./coreSummary.ts"
 import { fakeBackup } from "./fakeBackup.ts"
 import { promptContext } from "./promptContext.ts"
 import { fakeMemory } from "./fakeMemory.ts"
+import { fakePairing } from "./fakePairing.ts"
 import { fakeRetention } from "./fakeRetention.ts"
 import { fakeSkills } from "./fakeSkills.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
@@ -110,6 +117,22 @@ export const approvalSummary: ApprovalSummary = {
   status: "pending",
   created_at: "1970-01-01T00:00:00.000Z",
   expires_at: "1970-01-01T00:30:00.000Z"
+}
+
+export const grantSummary: GrantSummary = {
+  grant_id: GrantId.make("3"),
+  agent_id: approvalSummary.agent_id,
+  scope: "job",
+  session_id: approvalSummary.session_id,
+  job_name: JobName.make("mailing"),
+  words: "calls of mail.send, to ada@example.org alone, with no other arguments than body, to",
+  uses: 2,
+  uses_max: 20,
+  until: "2030-01-02T03:04:05.000Z",
+  created_at: "2030-01-01T03:04:05.000Z",
+  created_by: "operator",
+  approval_id: approvalSummary.approval_id,
+  revoked_at: null
 }
 
 export const approvalDetail: ApprovalDetail = {
@@ -188,6 +211,8 @@ export interface Answers extends ConfigurationAnswers {
   readonly agentModels: Answer<AgentModels>
   readonly approvals: Answer<ReadonlyArray<ApprovalSummary>>
   readonly approval: Answer<ApprovalDetail>
+  readonly grants: Answer<ReadonlyArray<GrantSummary>>
+  readonly grant: Answer<GrantSummary>
   /** What a text is answered by choird itself; null for a message. */
   readonly command: (text: string) => ChatAnswer | null
   /** What a sent message leads to; the stream carries it to every client. */
@@ -230,6 +255,8 @@ const usual: Answers = {
   agentModels: Effect.succeed(agentModels),
   approvals: Effect.succeed([approvalSummary]),
   approval: Effect.succeed(approvalDetail),
+  grants: Effect.succeed([grantSummary]),
+  grant: Effect.succeed(grantSummary),
   ...usualConfiguration,
   command: () => null,
   reaction: (text, inbox_id) => [reply(inbox_id, `echo ${text}`), { type: "settled", inbox_id }]
@@ -390,6 +417,8 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       handlers.handleAll({
         list: ({ query }) => noted({ name: "approvals", input: query }, answers.approvals),
         show: ({ params }) => noted({ name: "approval", id: params.id }, answers.approval),
+        grants: ({ query }) => noted({ name: "grants", input: query }, answers.grants),
+        revoke: ({ params }) => noted({ name: "revoke", id: params.id }, answers.grant),
         approve: ({ params, payload }) => noted({ name: "approve", id: params.id, input: payload }, answers.approval),
         reject: ({ params, payload }) => noted({ name: "reject", id: params.id, input: payload }, answers.approval)
       })
@@ -413,6 +442,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         fakeWorkspaces(calls, answers.reset),
         fakeRetention(calls, SESSION, AGENT),
         fakeMemory(calls, SESSION, AGENT),
+        fakePairing(calls),
         chatGroup(desk, answers, calls)
       ]),
       Layer.provide(

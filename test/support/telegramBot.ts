@@ -12,6 +12,7 @@ import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
 import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
 import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
+import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
@@ -41,6 +42,7 @@ export const lifecycle = Layer.mock(Lifecycle, {
 export const quiet = Layer.mergeAll(
   quietMemory,
   Choices.layer,
+  Layer.mock(Pairings, { redeem: () => Effect.succeed(false) }),
   Layer.mock(AgentCommands, {}),
   Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),

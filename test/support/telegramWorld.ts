@@ -76,6 +76,7 @@ const makeMemory = Effect.gen(function* () {
     }),
     Layer.mock(GatewayHealth, {
       report: (_, { detail, ok }) => Effect.sync(() => health.record(`${ok} ${detail}`)),
+      named: () => Effect.void,
       all: Effect.succeed(new Map())
     }),
     Layer.mock(Steering, {

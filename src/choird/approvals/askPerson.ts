@@ -1,5 +1,5 @@
 /** The messages about an approval at the DM where the agent's work was asked for, within the transaction of its row. */
-import { Effect } from "effect"
+import { Clock, Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { type InboxId, jobOf, type ResourceName } from "#schema/Ids.ts"
@@ -9,8 +9,9 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
 import { type Asking, askingText } from "./approvalText.ts"
 import { type Card, cardOf, decidedCard, documentName } from "./card.ts"
-import { shownText } from "./requestTypes.ts"
-import { mayDecide } from "./decider.ts"
+import { readStored, shownText } from "./requestTypes.ts"
+import { grantOf } from "./grantWords.ts"
+import { isAdmin, mayDecide } from "./decider.ts"
 
 interface Place {
   readonly gateway: ResourceName
@@ -46,6 +47,15 @@ const placeOf = Effect.fnUntraced(function* (
   return { gateway: bound.gateway, dm: dm as ResourceName, in_reply_to: null } satisfies Place
 })
 
+/** The grants that a person at this DM may give along with the approval: of a call, and for an agent as a whole only by an admin. */
+const offerOf = Effect.fnUntraced(function* (config: Config, dm: ResourceName, row: ApprovalRow) {
+  const read = readStored(row.request_type, row.canonical)
+  const words = Result.isSuccess(read) && read.success.type === "confirm_tool" ? grantOf(read.success.call) : undefined
+  if (words === undefined) return undefined
+  const now_ms = yield* Clock.currentTimeMillis
+  return { words, job: row.job_id !== null, agent: isAdmin(config, dm), now_ms }
+})
+
 /** Asks once; returns the DM that has something new. */
 export const tellAsked = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
@@ -61,7 +71,8 @@ export const tellAsked = Effect.fnUntraced(function* (
   const { agent_id, session_id } = row
   const asking: Asking = { ...row, text: facts.text, may_decide: mayDecide(config, place.dm, row) }
   const hasButtons = config.gateways[place.gateway]?.type === "telegram" && asking.may_decide
-  const card: Card = hasButtons ? cardOf(asking) : { text: askingText(asking), form: {} }
+  const offer = yield* offerOf(config, place.dm, row)
+  const card: Card = hasButtons ? cardOf(asking, offer) : { text: askingText(asking), form: {} }
   const message = { ...place, source: "choird", agent_id, session_id, kind: "notice" } as const
   const document: OutboxMessage | undefined =
     card.caption === undefined

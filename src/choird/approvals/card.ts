@@ -1,6 +1,9 @@
 /** The card of an approval in a chat with buttons: facts first, and what is too long for a message as a file before it (D16). Pure. */
 import { BUTTON_DATA_BYTES_MAX, type Button, type OutboxForm } from "#src/choird/queues/OutboxForm.ts"
 import { ApprovalId } from "#schema/Ids.ts"
+import type { GrantWords } from "#schema/Grant.ts"
+import { GRANT_AGENT_MS, GRANT_USES_MAX } from "./grantRows.ts"
+import { wordsText } from "./grantWords.ts"
 import { type Asking, hash8, openUntil } from "./approvalText.ts"
 
 /** Characters of the facts on a card; with everything else it stays below the 4,096 of a Telegram message. */
@@ -10,7 +13,7 @@ export const CARD_FACTS_CHARS_MAX = 2800
 const OUTCOME_CHARS_MAX = 1000
 
 /** The actions of buttons, by the letter before the approval's number and the digits of its payload. */
-const ACTIONS = { a: "approve", r: "reject" } as const
+const ACTIONS = { a: "approve", r: "reject", j: "job", g: "agent" } as const
 export type CardAction = (typeof ACTIONS)[keyof typeof ACTIONS]
 
 const LETTERS = Object.fromEntries(Object.entries(ACTIONS).map(([letter, action]) => [action, letter])) as Readonly<
@@ -24,7 +27,7 @@ export interface CardTap {
   readonly hash8: string
 }
 
-const TAP = /^([ar]):([1-9]\d{0,17}):([0-9a-f]{8})$/u
+const TAP = /^([arjg]):([1-9]\d{0,17}):([0-9a-f]{8})$/u
 
 /** The tap in a button's data; `undefined` for any other text. */
 export const readTap = (data: string): CardTap | undefined => {
@@ -68,18 +71,49 @@ export interface Card {
   readonly caption?: string
 }
 
+/** What a person may allow along with the approval of a call. */
+export interface Offer {
+  readonly words: GrantWords
+  /** Whether a job asks, and whether this person may allow it for the agent whatever it works on. */
+  readonly job: boolean
+  readonly agent: boolean
+  readonly now_ms: number
+}
+
+const DAY_CHARS = 10
+const day = (at_ms: number): string => new Date(at_ms).toISOString().slice(0, DAY_CHARS)
+
+const offered = ({ agent, job, now_ms, words }: Offer): ReadonlyArray<string> => {
+  const scopes = [
+    ...(job ? ["for this job, a day at most"] : []),
+    ...(agent ? [`for this agent until ${day(now_ms + GRANT_AGENT_MS)}`] : [])
+  ]
+  return scopes.length === 0
+    ? []
+    : [`You can also allow up to ${GRANT_USES_MAX} more, ${scopes.join(", or ")}: ${wordsText(words)}.`]
+}
+
+const offerButtons = (asking: Asking, { agent, job, now_ms }: Offer): ReadonlyArray<Button> => [
+  ...(job ? [button(asking, "job", "This job")] : []),
+  ...(agent ? [button(asking, "agent", `Until ${day(now_ms + GRANT_AGENT_MS)}`)] : [])
+]
+
 /** The card that asks a person who may decide. */
-export const cardOf = (asking: Asking): Card => {
+export const cardOf = (asking: Asking, offer?: Offer): Card => {
   const { agent_id, approval_id } = asking
   return {
     text: [
       `${agent_id} asks for your approval ${approval_id}.`,
       ...body(asking),
       openUntil(asking),
+      ...(offer === undefined ? [] : offered(offer)),
       `Tap a button, or say /approve ${approval_id} or /reject ${approval_id}.`
     ].join("\n"),
     form: {
-      buttons: [[button(asking, "approve", "Approve", "success"), button(asking, "reject", "Reject", "danger")]]
+      buttons: [
+        [button(asking, "approve", "Approve", "success"), button(asking, "reject", "Reject", "danger")],
+        ...(offer === undefined ? [] : [offerButtons(asking, offer)])
+      ].filter((row) => row.length > 0)
     },
     ...(fitsCard(asking.text) ? {} : { caption: `All of approval ${approval_id}, which ${agent_id} asks for.` })
   }
@@ -96,6 +130,7 @@ export const decidedCard = (asking: Asking, outcome: string): string =>
 
 /** The decider as the people of a chat know it. */
 export const byWhom = (resolved_by: string | null): string => {
+  if (resolved_by?.startsWith("grant:") === true) return ` by the standing grant ${resolved_by.slice("grant:".length)}`
   if (resolved_by === null || resolved_by === "choird" || resolved_by.startsWith("agent:")) return ""
   const [, dm] = /^gateway:[^/]+\/(.+)$/u.exec(resolved_by) ?? []
   return dm === undefined ? " with choirctl" : ` in the chat ${dm}`

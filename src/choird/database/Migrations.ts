@@ -22,6 +22,7 @@ import { forgottenCounts } from "./migrations/0022_forgotten_counts.ts"
 import { runs } from "./migrations/0023_runs.ts"
 import { rehearsals } from "./migrations/0024_rehearsals.ts"
 import { outboxForms } from "./migrations/0026_outbox_forms.ts"
+import { grants } from "./migrations/0027_grants.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -50,7 +51,8 @@ export const MIGRATIONS = {
   "0022_forgotten_counts": forgottenCounts,
   "0023_runs": runs,
   "0024_rehearsals": rehearsals,
-  "0026_outbox_forms": outboxForms
+  "0026_outbox_forms": outboxForms,
+  "0027_grants": grants
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -69,7 +69,11 @@ const make = Effect.gen(function* () {
     request_id: string
   ) {
     const resolution = action === "reject" ? "rejected" : "approved"
-    const command = { type: "decide", resolution, approval_id, reason: null, hash8 } as const
+    // The button is on an admin's card alone, and anybody can send its data.
+    if (action === "agent" && !isAdmin((yield* config.current).config, speaker.dm))
+      return loud("Only an admin allows calls for an agent whatever it works on.")
+    const grant = action === "job" || action === "agent" ? { grant: action } : {}
+    const command = { type: "decide", resolution, approval_id, reason: null, hash8, ...grant } as const
     const { kind, text } = yield* decide(command, { ...speaker, request_id })
     return { text, loud: kind === "refusal" }
   })

@@ -11,6 +11,7 @@ import { GatewayCommands } from "./GatewayCommands.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { Pairings } from "./Pairings.ts"
 import { Presence } from "./Presence.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
@@ -26,6 +27,10 @@ const USER_ID_CHARS_MAX = 40
 
 /** The source of the answer to an arrival, among choird's own messages. */
 const sourceOf = (gateway: ResourceName, { id }: Pick<Arrival, "id">) => `${gateway}:${id}`
+
+/** The text of a stranger that may be a code: in a private chat, and the sender's own. */
+const pairingText = ({ forwarded, group, text }: Arrival) =>
+  forwarded === true || group !== undefined || text === undefined ? "" : text
 
 const strangers = Metric.counter("choir_gateway_strangers", { incremental: true })
 
@@ -71,6 +76,18 @@ const makeRefused = Effect.map(
     })
 )
 
+/** Hears of a stranger only a code that lets them in; everything else is dropped. */
+const makeStranger = Effect.gen(function* () {
+  const pairings = yield* Pairings
+  const refused = yield* makeRefused
+  return Effect.fnUntraced(function* (gateway: ResourceName, arrival: Arrival) {
+    const { user_id } = arrival
+    if (yield* pairings.redeem(gateway, user_id, pairingText(arrival))) return
+    yield* Metric.update(strangers, 1)
+    yield* refused(gateway, "STRANGER", undefined, { user_id: user_id.slice(0, USER_ID_CHARS_MAX) })
+  })
+})
+
 /** Stores messages in order; a repeated batch finds them stored. */
 const makeStore = Effect.gen(function* () {
   const inbox = yield* Inbox
@@ -108,6 +125,7 @@ const make = Effect.fnUntraced(function* () {
   const outbox = yield* Outbox
   const refused = yield* makeRefused
   const store = yield* makeStore
+  const stranger = yield* makeStranger
   const tell = yield* makeTell
   const scope = yield* Effect.scope
   const asked = new Set<AgentId>()
@@ -156,8 +174,7 @@ const make = Effect.fnUntraced(function* () {
         case "ignore":
           break
         case "stranger":
-          yield* Metric.update(strangers, 1)
-          yield* refused(gateway, "STRANGER", undefined, { user_id: arrival.user_id.slice(0, USER_ID_CHARS_MAX) })
+          yield* stranger(gateway, arrival)
           break
         case "message":
           messages.push({ id, ...to })

@@ -183,6 +183,13 @@ const announce = Effect.fnUntraced(function* (dms: ReadonlyArray<TelegramDm>) {
   for (const { admin, user_id } of dms) yield* set(admin ? menuOf(true) : undefined, user_id)
 })
 
+/** Learns the bot's name, by which people find it. */
+const introduce = Effect.fnUntraced(function* (gateway: ResourceName) {
+  const api = yield* TelegramApi
+  const health = yield* GatewayHealth
+  yield* health.named(gateway, yield* Effect.retry(api.name, { schedule: RETRY }))
+})
+
 /** Runs a bot until it is interrupted. No answer of Telegram ends it. */
 export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: ResourceName, dms: ReadonlyArray<TelegramDm>) {
   const botPacer = makePacer(TELEGRAM_BOT_INTERVAL_MS)
@@ -191,8 +198,11 @@ export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: Resourc
     showTyping(name, user_id, botPacer),
     showDrafts(name, user_id, botPacer)
   ])
-  yield* Effect.all([poll(gateway), Effect.andThen(announce(dms), Effect.never), ...speakers], {
-    concurrency: "unbounded",
-    discard: true
-  })
+  yield* Effect.all(
+    [poll(gateway), Effect.andThen(Effect.all([introduce(gateway), announce(dms)]), Effect.never), ...speakers],
+    {
+      concurrency: "unbounded",
+      discard: true
+    }
+  )
 })

@@ -1,5 +1,5 @@
 /** The few methods of the Bot API that choird calls. Answers are checked here, and no error ever holds the bot's token. */
-import { Context, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
 import type { Tap } from "./CardTaps.ts"
 import type { menuOf } from "./readCommand.ts"
@@ -67,6 +67,8 @@ export class TelegramApi extends Context.Service<
   {
     /** Waits up to TELEGRAM_POLL_SECONDS for updates from this id on; `undefined` means all that were never confirmed. */
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
+    /** The bot's name at Telegram, without the @. */
+    readonly name: Effect.Effect<string, TelegramFailed>
     /** Returns Telegram's id of the message. */
     send(
       chat_id: string,
@@ -197,6 +199,15 @@ const failureOf = (method: string, token: Redacted.Redacted, error: unknown) => 
   })
 }
 
+const notTheApi = (method: string) =>
+  Effect.fail(
+    new TelegramFailed({ method, code: 0, description: "the answer is not from the Bot API", retry_after_ms: null })
+  )
+
+const decodeMe = Schema.decodeUnknownOption(
+  Schema.Struct({ username: Schema.String.check(Schema.isPattern(/^\w{1,64}$/u)) })
+)
+
 const decodeMenu = Schema.decodeUnknownOption(
   Schema.Array(Schema.Struct({ command: Schema.String, description: Schema.String }))
 )
@@ -320,13 +331,16 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
       if (Array.isArray(got) && got.length === 0) return undefined
       const batch = readUpdates(bot_id, got)
       if (batch !== undefined) return batch
-      return yield* new TelegramFailed({
-        method: "getUpdates",
-        code: 0,
-        description: "the answer is not from the Bot API",
-        retry_after_ms: null
-      })
+      return yield* notTheApi("getUpdates")
     }),
+    name: Effect.flatMap(
+      call("getMe", TELEGRAM_CALL_MS_MAX, (signal) => api.getMe(foreign(signal))),
+      (me: unknown) =>
+        Option.match(decodeMe(me), {
+          onNone: () => notTheApi("getMe"),
+          onSome: ({ username }) => Effect.succeed(username)
+        })
+    ),
     ...messagesOf(api, InputFile, call),
     typing: (chat_id) =>
       Effect.asVoid(

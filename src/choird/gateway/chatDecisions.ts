@@ -3,6 +3,8 @@
  * words. They take effect at once, whatever the agent is doing.
  */
 import { Effect, Option } from "effect"
+import type { GrantScope } from "#schema/Grant.ts"
+import { GRANT_USES_MAX } from "#src/choird/approvals/grantRows.ts"
 import { EDGE, type AgentId, type ResourceName } from "#schema/Ids.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
@@ -22,9 +24,10 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
 import type { Decide } from "./readCommand.ts"
 
-/** The digits of the payload that the person saw, where a button says so. */
+/** The digits of the payload that the person saw, and the grant that they give along, where a button says so. */
 interface Shown {
   readonly hash8?: string
+  readonly grant?: GrantScope
 }
 
 /** Waiting approvals that one answer lists. */
@@ -62,6 +65,9 @@ const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolut
   rows.length === 0
     ? waitingText(rows)
     : `${waitingText(rows)}\nSay which: ${resolution === "approved" ? "/approve" : "/reject"} <number>`
+
+/** Follows the approval that a grant came with. */
+const GRANTED = ` Up to ${GRANT_USES_MAX} more calls like it are allowed: /grants lists and revokes.`
 
 const DONE = { approved: "Approved", rejected: "Rejected" } as const
 
@@ -202,9 +208,13 @@ export const makeChatDecisions = Effect.gen(function* () {
     const { approval_id } = row
     const shown = command.hash8 ?? hash8(row.hash)
     const decision = { approval_id, resolution, hash8: shown, reason, request_id, dm, who: decider(speaker) }
-    const decided = yield* Effect.result(approvals.decide({ ...decision, only: command.approval_id === undefined }))
-    if (decided._tag === "Success")
-      return decidedAnswer(decided.success, resolution, yield* whenItRuns(decided.success))
+    const { grant } = command
+    const more = { only: command.approval_id === undefined, ...(grant === undefined ? {} : { grant }) }
+    const decided = yield* Effect.result(approvals.decide({ ...decision, ...more }))
+    if (decided._tag === "Success") {
+      const before = yield* whenItRuns(decided.success)
+      return decidedAnswer(decided.success, resolution, grant === undefined ? before : `${GRANTED}${before}`)
+    }
     if (decided.failure.kind === "NOT_ALONE") return refusal(whichText(yield* waitingFor(agent_id), resolution))
     const now = (yield* find(approval_id, speaker)) ?? row
     return refusal(refusedText(now, decided.failure, speaker))

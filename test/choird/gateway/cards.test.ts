@@ -136,7 +136,7 @@ describe("cards of approvals on Telegram", () => {
         const card = yield* cardOf(bot, approval_id)
         assert.match(card.text ?? "", /^◆ agent-\d+ asks for your approval \d+\.\ntool: mail\.send\n/u)
         const { hash } = yield* find(approval_id)
-        assert.deepStrictEqual(buttonsOf(card), [
+        assert.deepStrictEqual(buttonsOf(card).slice(0, 2), [
           { text: "Approve", callback_data: `a:${approval_id}:${hash.slice(0, 8)}`, style: "success" },
           { text: "Reject", callback_data: `r:${approval_id}:${hash.slice(0, 8)}`, style: "danger" }
         ])
@@ -236,6 +236,44 @@ describe("cards of approvals on Telegram", () => {
         assert.match(yield* edited(bot, card, one.approval_id), /^◆ Rejected in the chat phone/u)
         assert.match(yield* edited(bot, other, two.approval_id), /^◆ Approved with choirctl/u)
         yield* bot.sent.first(({ text }) => text === `◆ Approved: ${SUMMARY} (approval ${two.approval_id}).`)
+      })
+    )
+
+    it.effect("allow more calls like it, in the words of the card, for an admin alone; /grants revoke ends that", () =>
+      Effect.gen(function* () {
+        const { bot, run } = yield* makeBot
+        yield* start(run)
+        const { agent_id, approval_id, call, talk } = yield* asked(PHONE)
+        const card = yield* cardOf(bot, approval_id)
+        const words = "calls of mail.send, to ada@example.org alone, with no other arguments than to"
+        assert.match(
+          card.text ?? "",
+          new RegExp(`allow up to 20 more, for this agent until [0-9-]{10}: ${words}\\.`, "u")
+        )
+        const data = buttonsOf(card)[2]?.callback_data ?? ""
+        assert.match(data, /^g:\d+:[0-9a-f]{8}$/u)
+        yield* bot.tap(3, card, data)
+        yield* nthToast(bot, 1)
+        // No job asks, whatever the data of a tap says.
+        yield* bot.tap(1, card, data.replace("g:", "j:"))
+        yield* nthToast(bot, 2)
+        assert.strictEqual((yield* find(approval_id)).status, "pending")
+        yield* bot.tap(1, card, data)
+        yield* nthToast(bot, 3)
+        const said = yield* toasts(bot)
+        assert.strictEqual(said[0], "Only an admin allows calls for an agent whatever it works on.")
+        assert.match(String(said[1]), /cannot become a standing grant/u)
+        assert.match(String(said[2]), /^Approved .* Up to 20 more calls like it are allowed/u)
+        const approvals = yield* Approvals
+        const [grant] = yield* approvals.grants({ agent_id, all: false })
+        assert.deepInclude(grant, { words, approval_id, created_by: "gateway:bot/phone" })
+        assert.deepInclude(yield* request(talk, call), { status: "approved" })
+        const ended = yield* approvals.revokeGrant({
+          grant_id: grant?.grant_id ?? "",
+          agent_id,
+          who: "gateway:bot/phone"
+        })
+        assert.isNotNull(ended?.revoked_at)
       })
     )
 

@@ -25,6 +25,7 @@ import { layerOperatorChat } from "./OperatorChat.ts"
 import { layerOperatorConfig } from "./OperatorConfig.ts"
 import { layerOperatorResume, layerOperatorSessionDetail, layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorMemory } from "./OperatorMemory.ts"
+import { layerOperatorDms } from "./OperatorDms.ts"
 import { layerOperatorRetention } from "./OperatorRetention.ts"
 import { layerOperatorRuns } from "./OperatorRuns.ts"
 import { layerOperatorSkills } from "./OperatorSkills.ts"
@@ -73,6 +74,7 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorResume,
             layerOperatorRetention,
             layerOperatorMemory,
+            layerOperatorDms,
             layerOperatorSkills,
             layerOperatorRuns,
             layerOperatorChat,
