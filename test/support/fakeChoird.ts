@@ -8,6 +8,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import type { GrantSummary } from "#schema/Grant.ts"
+import { fakeApprovals, grantSummary } from "./fakeApprovals.ts"
 import type { AuditRow, SystemStatus, WorkspaceReset, WorkspaceSummary } from "#schema/SystemApi.ts"
 import type { AgentDetail, AgentModels, AgentSummary, BuildProgress } from "#schema/AgentsApi.ts"
 import type { ModelSummary, UpdateProgress } from "#schema/AgentsApi.ts"
@@ -22,18 +23,7 @@ import type {
   Verification
 } from "#schema/SessionsApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import {
-  AgentId,
-  ApprovalId,
-  CallId,
-  EDGE,
-  GrantId,
-  InboxId,
-  JobName,
-  ResourceName,
-  SessionId,
-  SignalId
-} from "#schema/Ids.ts"
+import { AgentId, ApprovalId, CallId, EDGE, InboxId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
 import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/listeners/sse.ts"
@@ -117,22 +107,6 @@ export const approvalSummary: ApprovalSummary = {
   status: "pending",
   created_at: "1970-01-01T00:00:00.000Z",
   expires_at: "1970-01-01T00:30:00.000Z"
-}
-
-export const grantSummary: GrantSummary = {
-  grant_id: GrantId.make("3"),
-  agent_id: approvalSummary.agent_id,
-  scope: "job",
-  session_id: approvalSummary.session_id,
-  job_name: JobName.make("mailing"),
-  words: "calls of mail.send, to ada@example.org alone, with no other arguments than body, to",
-  uses: 2,
-  uses_max: 20,
-  until: "2030-01-02T03:04:05.000Z",
-  created_at: "2030-01-01T03:04:05.000Z",
-  created_by: "operator",
-  approval_id: approvalSummary.approval_id,
-  revoked_at: null
 }
 
 export const approvalDetail: ApprovalDetail = {
@@ -412,18 +386,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       handlers.handleAll({ resume: ({ params }) => noted({ name: "resume", id: params.id }, answers.resumed) })
     )
   )
-  const approvals = HttpApiBuilder.group(OperatorApi, "approvals", (handlers) =>
-    Effect.succeed(
-      handlers.handleAll({
-        list: ({ query }) => noted({ name: "approvals", input: query }, answers.approvals),
-        show: ({ params }) => noted({ name: "approval", id: params.id }, answers.approval),
-        grants: ({ query }) => noted({ name: "grants", input: query }, answers.grants),
-        revoke: ({ params }) => noted({ name: "revoke", id: params.id }, answers.grant),
-        approve: ({ params, payload }) => noted({ name: "approve", id: params.id, input: payload }, answers.approval),
-        reject: ({ params, payload }) => noted({ name: "reject", id: params.id, input: payload }, answers.approval)
-      })
-    )
-  )
+  const approvals = fakeApprovals(noted, answers)
   const audit = HttpApiBuilder.group(OperatorApi, "audit", (handlers) =>
     Effect.succeed(handlers.handleAll({ list: ({ query }) => noted({ name: "audit", input: query }, answers.audit) }))
   )

@@ -71,7 +71,7 @@ export interface Card {
   readonly caption?: string
 }
 
-/** What a person may allow along with the approval of a call. */
+/** The calls that a person may allow along with the approval of one. */
 export interface Offer {
   readonly words: GrantWords
   /** Whether a job asks, and whether this person may allow it for the agent whatever it works on. */

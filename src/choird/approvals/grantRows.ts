@@ -10,7 +10,7 @@ import { covers, wordsText } from "./grantWords.ts"
 
 /** Calls that one grant covers. */
 export const GRANT_USES_MAX = 20
-/** How long a grant stands for a job, and for an agent. */
+/** How long a grant lasts for a job, and for an agent. */
 export const GRANT_JOB_MS = 24 * 60 * 60 * 1000
 export const GRANT_AGENT_MS = 7 * 24 * 60 * 60 * 1000
 /** Grants of one agent that stand at once. */

@@ -1,6 +1,6 @@
 /**
  * The words of a grant and the calls inside them. A grant is made from one call that a person saw, and covers a later one only if nothing
- * that says whom, what or where it reaches is new. What cannot be told from the input is asked about again. Pure.
+ * that says whom, what or where it reaches is new. Whatever the input does not say is asked about again. Pure.
  */
 import type { ConfirmTool } from "#schema/Approval.ts"
 import type { GrantWords } from "#schema/Grant.ts"
@@ -45,7 +45,7 @@ const LOOKS_LIKE_URL = /^[a-z][a-z0-9+.-]*:\/\//iu
 /** Compared as written, but for case and space around it. */
 const recipientOf = (text: string): string => text.trim().toLowerCase()
 
-/** The scheme, host and port; `undefined` for what is no address of a host. */
+/** The scheme, host and port; `undefined` for anything but the address of a host. */
 const hostOf = (text: string): string | undefined => {
   const url = URL.parse(LOOKS_LIKE_URL.test(text) ? text : `https://${text}`)
   if (url === null || url.host === "" || !/^https?:$/u.test(url.protocol) || url.username !== "") return undefined
@@ -112,7 +112,7 @@ const factsOf = ({ input, tool }: Call): Facts => {
       facts.arguments.add(fixed(at, value))
       continue
     }
-    const text = String(value)
+    const text = typeof value === "string" ? value : canonicalJson(value)
     if (RECIPIENTS.has(key) || (typeof value === "string" && LOOKS_LIKE_ADDRESS.test(text)))
       add(facts.recipients, recipientOf(text))
     else if (HOSTS.has(key) || LOOKS_LIKE_URL.test(text)) add(facts.hosts, hostOf(text))

@@ -136,11 +136,11 @@ const makeFinder = Effect.gen(function* () {
   return { waitingFor, find, whenItRuns }
 })
 
-export const makeChatDecisions = Effect.gen(function* () {
+/** Finds out why a person cannot decide here, and audits it. */
+const makeHindrance = Effect.gen(function* () {
   const approvals = yield* Approvals
   const audit = yield* Audit
   const config = yield* ConfigStore
-  const { find, waitingFor, whenItRuns } = yield* makeFinder
 
   const may = (dm: ResourceName, row: Pick<ApprovalRow, "request_type">) =>
     Effect.map(config.current, ({ config }) => mayDecide(config, dm, row))
@@ -166,6 +166,27 @@ export const makeChatDecisions = Effect.gen(function* () {
     return refusal(text)
   })
 
+  /** The reason why this person cannot decide it here. */
+  const hindrance = Effect.fnUntraced(function* (row: ApprovalRow, command: Decide, speaker: Speaker) {
+    const { approval_id } = row
+    if (!(yield* may(speaker.dm, row))) {
+      const text = `You may not decide this here, because the DM ${speaker.dm} is not an admin's. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
+      return yield* refuse("NOT_ADMIN", text, { ...command, approval_id }, speaker)
+    }
+    if (row.status !== "pending" || command.resolution !== "approved" || (yield* wasShown(row, speaker.dm)))
+      return undefined
+    const text = `Approval ${approval_id} is too long for a chat, which has shown a part of it. Read all of it with choirctl approval show ${approval_id} and approve it there, or say /reject ${approval_id}.`
+    return yield* refuse("NOT_SHOWN", text, command, speaker)
+  })
+
+  return { hindrance, may, refuse }
+})
+
+export const makeChatDecisions = Effect.gen(function* () {
+  const approvals = yield* Approvals
+  const { find, waitingFor, whenItRuns } = yield* makeFinder
+  const { hindrance, may, refuse } = yield* makeHindrance
+
   /** The approval that the person means, or the answer if that is not clear. */
   const target = Effect.fnUntraced(function* (command: Decide, speaker: Speaker) {
     const { approval_id } = command
@@ -180,19 +201,6 @@ export const makeChatDecisions = Effect.gen(function* () {
     if (row !== undefined) return { row }
     const text = `There is no approval ${approval_id}. ${waitingText(waiting)}`
     return { answer: yield* refuse("UNKNOWN_APPROVAL", text, command, speaker) }
-  })
-
-  /** The reason why this person cannot decide it here. */
-  const hindrance = Effect.fnUntraced(function* (row: ApprovalRow, command: Decide, speaker: Speaker) {
-    const { approval_id } = row
-    if (!(yield* may(speaker.dm, row))) {
-      const text = `You may not decide this here, because the DM ${speaker.dm} is not an admin's. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
-      return yield* refuse("NOT_ADMIN", text, { ...command, approval_id }, speaker)
-    }
-    if (row.status !== "pending" || command.resolution !== "approved" || (yield* wasShown(row, speaker.dm)))
-      return undefined
-    const text = `Approval ${approval_id} is too long for a chat, which has shown a part of it. Read all of it with choirctl approval show ${approval_id} and approve it there, or say /reject ${approval_id}.`
-    return yield* refuse("NOT_SHOWN", text, command, speaker)
   })
 
   const decide = Effect.fn("chatDecisions.decide")(function* (command: Decide & Shown, speaker: Speaker) {

@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
-import { fakeChoird, grantSummary } from "../../support/fakeChoird.ts"
+import { grantSummary } from "../../support/fakeApprovals.ts"
+import { fakeChoird } from "../../support/fakeChoird.ts"
 
 describe("choirctl grant", () => {
   it.effect("lists what agents may do without asking, and revokes it", () =>
