@@ -44,7 +44,7 @@ describe("Telegram inbound", () => {
       assert.deepStrictEqual(yield* stored.at(0), message)
       const next = yield* nthPoll(bot, 2)
       assert.strictEqual(next.parameters["offset"], id + 1)
-      assert.deepStrictEqual(next.parameters["allowed_updates"], ["message"])
+      assert.deepStrictEqual(next.parameters["allowed_updates"], ["message", "callback_query"])
       yield* bot.text(USER, "second")
       yield* stored.at(1)
       assert.isAtMost(yield* bot.pending, 1)
