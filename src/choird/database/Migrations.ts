@@ -21,6 +21,7 @@ import { forgets } from "./migrations/0021_forgets.ts"
 import { forgottenCounts } from "./migrations/0022_forgotten_counts.ts"
 import { runs } from "./migrations/0023_runs.ts"
 import { rehearsals } from "./migrations/0024_rehearsals.ts"
+import { jobAudit } from "./migrations/0025_job_audit.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -48,7 +49,8 @@ export const MIGRATIONS = {
   "0021_forgets": forgets,
   "0022_forgotten_counts": forgottenCounts,
   "0023_runs": runs,
-  "0024_rehearsals": rehearsals
+  "0024_rehearsals": rehearsals,
+  "0025_job_audit": jobAudit
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -7,6 +7,8 @@ import { type CommitId, ImageVersion, ImageVersionFile } from "#schema/Image.ts"
 import { digestOf, REPO_FILE_BYTES_MAX, REPO_FILES_MAX, type RepoFile } from "#src/choird/repos/Tree.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
+import type { JobProfile } from "#schema/JobProfile.ts"
+import { PROFILES_FOLDER, readProfile } from "#src/shared/image/skillFile.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { effectOf, ToolManifest } from "#schema/Tool.ts"
 import type { ToolSummary } from "#schema/AgentsApi.ts"
@@ -59,6 +61,17 @@ export const imageSkills = Effect.fnUntraced(function* (
   const broken = read.find(Result.isFailure)
   if (broken !== undefined) return yield* new ImageDrift({ path: folder, reason: broken.failure.join("; ") })
   return read.flatMap((skill) => (Result.isSuccess(skill) ? [skill.success] : []))
+})
+
+/** The profiles of the image at `path`. One that no agent could load is a drift. */
+export const imageProfiles = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<ReadonlyArray<JobProfile>, ImageDrift, FileSystem.FileSystem> {
+  const folder = join(path, "choir", PROFILES_FOLDER)
+  const read = (yield* filesOf(folder)).map(({ stem, text }) => readProfile(stem, text))
+  const broken = read.find(Result.isFailure)
+  if (broken !== undefined) return yield* new ImageDrift({ path: folder, reason: broken.failure.join("; ") })
+  return read.flatMap((profile) => (Result.isSuccess(profile) ? [profile.success] : []))
 })
 
 /** The tools of the image at `path`, the global ones first. */
