@@ -170,7 +170,7 @@ const confirmation = Effect.fnUntraced(function* (lane: LaneId, { call_id }: Ope
 const runTool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool: Tool, input: Input) {
   const arbiter = yield* Arbiter
   const locks = yield* LockManager
-  const prepared = yield* tool.prepare(input)
+  const prepared = yield* tool.prepare(input, lane)
   if (call.stage === "proposed") yield* request(lane, call, tool, input, prepared)
   const confirmed = yield* confirmation(lane, call, tool, input)
   if (confirmed?.type === "refused") return yield* finishCall(lane, call, rejected(confirmed.reason))
