@@ -268,7 +268,7 @@ const rowLimits = (events: number): Readonly<Record<string, number>> => {
     forgets: 0,
     skill_runs: messages * stepsWithin(KEPT.runs_days),
     job_runs: messages * stepsWithin(KEPT.runs_days),
-    schema_migrations: 27
+    schema_migrations: 30
   }
 }
 
