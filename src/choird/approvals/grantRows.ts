@@ -94,7 +94,7 @@ const summaryOf = ({ approval_id, created_at, grant_id, revoked_at, until, words
   grant_id: GrantId.make(grant_id),
   approval_id: ApprovalId.make(approval_id),
   words: Option.match(decodeWords(words), {
-    onNone: () => "words that this version cannot read: it covers nothing",
+    onNone: () => "words that were removed, or that this version cannot read: it covers nothing",
     onSome: wordsText
   }),
   until: until.toISOString(),

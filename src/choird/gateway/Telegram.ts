@@ -9,7 +9,8 @@ import { answerTaps } from "./answerTaps.ts"
 import { menuOf } from "./readCommand.ts"
 import { sendRow } from "./sendForm.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
-import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
+import { TelegramApi } from "./TelegramApi.ts"
+import { TelegramFailed } from "./TelegramFailed.ts"
 
 /** The first and the longest pause after a failed call (R44). */
 const TELEGRAM_RETRY_MS = 1000
@@ -81,7 +82,7 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
           const batch = yield* api.updates(from)
           if (batch === undefined) return
           yield* answerTaps(gateway, batch.taps)
-          yield* gateways.receive(gateway, batch.arrivals)
+          yield* gateways.receive(gateway, batch.arrivals, api.download)
           from = batch.update_id + 1
         })
       )

@@ -2,6 +2,8 @@
 import { Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
 import type { Tap } from "./CardTaps.ts"
+import { TelegramFailed } from "./TelegramFailed.ts"
+import { fileOf, makeDownload, type SentFile } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
 import type { Arrival } from "./route.ts"
 
@@ -19,25 +21,6 @@ const TELEGRAM_UPLOAD_MS_MAX = 300_000
 const TELEGRAM_TOAST_CHARS_MAX = 200
 /** The largest answer of the Bot API; a hundred updates of the longest messages are far smaller. */
 const TELEGRAM_REPLY_BYTES_MAX = 8 * 1024 * 1024
-
-/** A call that Telegram refused or that got no usable answer. */
-export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("TelegramFailed", {
-  method: Schema.String,
-  /** The Bot API's error code, or 0 if it did not answer. */
-  code: Schema.Int,
-  description: Schema.String,
-  retry_after_ms: Schema.NullOr(Schema.Natural)
-}) {
-  override get message() {
-    const fix =
-      this.code === 401 || this.code === 404
-        ? ": the bot's token is wrong or was revoked, set it with choirctl secret set, then choirctl secret apply"
-        : this.code === 409
-          ? ": another program polls with the same token, stop it or get a new token"
-          : ""
-    return `Telegram ${this.method}: ${this.code === 0 ? "" : `${this.code} `}${this.description}${fix}`
-  }
-}
 
 /** Updates up to an id. Only messages of a person in a private chat become arrivals. */
 export interface Batch {
@@ -81,6 +64,8 @@ export class TelegramApi extends Context.Service<
     dropButtons(chat_id: string, message_id: string): Effect.Effect<void, TelegramFailed>
     /** Sends a file as it is; returns Telegram's id of the message. */
     document(chat_id: string, file: Upload, caption: string): Effect.Effect<string | undefined, TelegramFailed>
+    /** The bytes of a file that a person sent. */
+    download(file: SentFile): Effect.Effect<Uint8Array, TelegramFailed>
     /** Ends the wait that a tap shows, with words. */
     answerTap(callback_id: string, text: string, loud: boolean): Effect.Effect<void, TelegramFailed>
     /** Shows that the bot is typing, for five seconds or until its next message. */
@@ -108,6 +93,7 @@ const PrivateMessage = Schema.Struct({
   chat: Schema.Struct({ id: Schema.Int, type: Schema.Literal("private") }),
   from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) }),
   text: Schema.optionalKey(Schema.String),
+  caption: Schema.optionalKey(Schema.String),
   forward_origin: Schema.optionalKey(Schema.Unknown),
   via_bot: Schema.optionalKey(Schema.Unknown),
   reply_to_message: Schema.optionalKey(Schema.Unknown)
@@ -165,11 +151,14 @@ export const readUpdates = (bot_id: string, updates: unknown): Batch | undefined
   const arrivals = decoded.value.flatMap(({ message, update_id }): ReadonlyArray<Arrival> => {
     const found = decodeMessage(message)
     if (found._tag === "None" || found.value.chat.id !== found.value.from.id) return []
-    const { forward_origin, from, reply_to_message, text, via_bot } = found.value
+    const { caption, forward_origin, from, reply_to_message, via_bot } = found.value
+    const file = fileOf(message)
+    const text = found.value.text ?? caption ?? (file === undefined ? undefined : "")
+    const sent = file === undefined ? {} : { file }
     const forwarded = forward_origin !== undefined || via_bot !== undefined
     const id = `${bot_id}:${update_id}`
     const replied = repliesTo(bot_id, reply_to_message)
-    return [{ id, user_id: String(from.id), text, ...replied, ...(forwarded ? { forwarded } : {}) }]
+    return [{ id, user_id: String(from.id), text, ...sent, ...replied, ...(forwarded ? { forwarded } : {}) }]
   })
   const taps = decoded.value.flatMap(({ callback_query, update_id }) => readTap(bot_id, update_id, callback_query))
   return { update_id: Math.max(0, ...decoded.value.map(({ update_id }) => update_id)), arrivals, taps }
@@ -342,6 +331,9 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
         })
     ),
     ...messagesOf(api, InputFile, call),
+    download: makeDownload(token, api_root.replace(/\/+$/u, ""), (file_id) =>
+      call("getFile", TELEGRAM_CALL_MS_MAX, (signal) => api.getFile(file_id, foreign(signal)))
+    ),
     typing: (chat_id) =>
       Effect.asVoid(
         call("sendChatAction", TELEGRAM_CALL_MS_MAX, (signal) =>

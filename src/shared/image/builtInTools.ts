@@ -17,6 +17,7 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.core.cancel": ["agent:spawn"],
   "choir.core.list": [],
   "choir.core.report": [],
+  "choir.core.writeback": [],
   "choir.memory.query": [],
   "choir.memory.upsert": [],
   "choir.memory.delete": [],
@@ -36,6 +37,7 @@ const OF_RESOURCES: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.email.receive": ["fs:write", "net", "env:read"],
   "choir.email.check": ["net", "env:read"],
   "choir.web.fetch": ["net"],
+  "choir.web.browse": ["net"],
   "choir.web.search": ["net", "env:read"],
   "choir.notion.query": ["net", "env:read"]
 }
