@@ -27,6 +27,7 @@ const DEPENDENCIES = [
   "linkedom",
   "nodemailer",
   "pgvector",
+  "playwright-core",
   "postal-mime",
   "tar-stream",
   "turndown",

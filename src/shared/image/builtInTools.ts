@@ -17,7 +17,6 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.core.cancel": ["agent:spawn"],
   "choir.core.list": [],
   "choir.core.report": [],
-  "choir.core.writeback": [],
   "choir.memory.query": [],
   "choir.memory.upsert": [],
   "choir.memory.delete": [],
@@ -31,8 +30,9 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.skill.transition": []
 }
 
-/** Tools of a resource: only agents that are bound to it have them. */
-const OF_RESOURCES: Readonly<Record<string, ReadonlyArray<Capability>>> = {
+/** Tools that only agents have which are bound to a resource, or whose image has job profiles. */
+const OF_SOME: Readonly<Record<string, ReadonlyArray<Capability>>> = {
+  "choir.core.writeback": [],
   "choir.email.send": ["fs:read", "net", "env:read"],
   "choir.email.receive": ["fs:write", "net", "env:read"],
   "choir.email.check": ["net", "env:read"],
@@ -42,9 +42,9 @@ const OF_RESOURCES: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.notion.query": ["net", "env:read"]
 }
 
-export const BUILT_IN_CAPABILITIES: ToolCapabilities = new Map(Object.entries({ ...TABLE, ...OF_RESOURCES }))
+export const BUILT_IN_CAPABILITIES: ToolCapabilities = new Map(Object.entries({ ...TABLE, ...OF_SOME }))
 
 /** The tools that every agent has. */
 export const TOOLS_OF_ALL: ReadonlyArray<string> = Object.keys(TABLE)
 
-export const BUILT_IN_TOOLS: ReadonlyArray<string> = [...TOOLS_OF_ALL, ...Object.keys(OF_RESOURCES)]
+export const BUILT_IN_TOOLS: ReadonlyArray<string> = [...TOOLS_OF_ALL, ...Object.keys(OF_SOME)]
