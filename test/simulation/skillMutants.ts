@@ -20,7 +20,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "two-transitions-in-one-answer",
-    file: "src/agent/arbiter/decideSkills.ts",
+    file: "src/agent/arbiter/moveSkill.ts",
     find: "if (call.output_rev < skill.entered_rev)",
     replace: "if (call.output_rev < 0)",
     knownSeed: 77,
@@ -44,7 +44,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "skill-within-a-skill-by-a-job",
-    file: "src/agent/arbiter/decideSkills.ts",
+    file: "src/agent/arbiter/startSkill.ts",
     find: `if ("job_id" in memory && memory.in_skill !== undefined)`,
     replace: "if (false)",
     knownSeed: 161,

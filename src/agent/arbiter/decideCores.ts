@@ -1,4 +1,5 @@
 /** The decisions that start, instruct, cancel and end core jobs. Each has its effect and its result in one batch. */
+import { Result } from "effect"
 import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
@@ -9,7 +10,8 @@ import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import { reported } from "#src/shared/session/reported.ts"
 import type { OpenCall, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { reportsFull } from "./decideCalls.ts"
-import { beginning, endedWithLane, skillRules } from "./decideSkills.ts"
+import { endedWithLane, skillRules } from "./decideSkills.ts"
+import { beginning } from "./startSkill.ts"
 import { accept, controlBatch, type Decision, type Command, type Find, reject, type Situation } from "./Command.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
@@ -65,23 +67,24 @@ const began = (
 export const spawn = (
   state: SessionState,
   { call_id, model, start }: Extract<Command, { type: "Spawn" }>,
-  { budgets, skills }: Situation
+  situation: Situation
 ): Decision => {
+  const { budgets, skills } = situation
   const { job_name, skill, tool_constraints } = start
   const barred = noStart(state, job_name, budgets)
   if (barred !== undefined) return reject(barred)
-  const begun = skill === undefined ? undefined : beginning(coreLane(job_name), skill.name, skill.input, skills)
+  const begun = skill === undefined ? undefined : beginning(coreLane(job_name), skill.name, skill.input, situation)
   if (skill !== undefined && state.edge.skill !== undefined)
     return reject(
       `the skill ${state.edge.skill.name} is at work, and a skill starts no other one; start the job without`
     )
-  if (typeof begun === "string") return reject(begun)
+  if (begun !== undefined && Result.isFailure(begun)) return Result.fail(begun.failure)
   if (begun !== undefined && start.output_schema !== undefined)
     return reject("a job with a skill ends with the skill's output: leave output_schema out")
   const allowed_tools = allowedWithin(state, tool_constraints.allowed_tools, skills)
   if (typeof allowed_tools === "string") return reject(allowed_tools)
   const wall = tool_constraints.time_budget_ms
-  return began(call_id, "started", begun, {
+  return began(call_id, "started", begun?.success, {
     job_id: call_id,
     job_name,
     start: { ...start, job_id: call_id, tool_constraints: { ...tool_constraints, allowed_tools } },
@@ -100,8 +103,9 @@ export const spawn = (
 export const resumeCore = (
   state: SessionState,
   { call_id, instruction, job_name, model }: Extract<Command, { type: "ResumeCore" }>,
-  { budgets, find, skills }: Situation
+  situation: Situation
 ): Decision => {
+  const { budgets, find, skills } = situation
   const barred = noStart(state, job_name, budgets)
   if (barred !== undefined) return reject(barred)
   const core = state.resumable.get(job_name)?.core
@@ -120,10 +124,12 @@ export const resumeCore = (
     return reject(`the skill ${state.edge.skill.name} is at work, and a skill starts no other one`)
   // The skill ended with the job, so that it begins again; the conversation shows how far it came.
   const begun =
-    start.skill === undefined ? undefined : beginning(coreLane(job_name), start.skill.name, start.skill.input, skills)
-  if (typeof begun === "string") return reject(begun)
+    start.skill === undefined
+      ? undefined
+      : beginning(coreLane(job_name), start.skill.name, start.skill.input, situation)
+  if (begun !== undefined && Result.isFailure(begun)) return Result.fail(begun.failure)
   const in_skill = state.edge.skill?.name ?? core.in_skill
-  return began(call_id, "resumed", begun, {
+  return began(call_id, "resumed", begun?.success, {
     job_id: call_id,
     job_name,
     start: { ...start, job_id: call_id, tool_constraints: { ...start.tool_constraints, allowed_tools } },

@@ -84,7 +84,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryCompact(compactor.request),
     memoryDelta,
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
-    ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])
+    ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition(skills)])
   ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))
   // No tool of an image has the name of a built-in one, and an agent's own comes after the global one that it replaces.

@@ -17,7 +17,8 @@ import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import type { Exhausted } from "#src/agent/model/Budget.ts"
-import { type ControlTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
+import { SkillJudge } from "#src/agent/model/SkillJudge.ts"
+import { capabilitiesOfTool, type ControlTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
 import { closeInDoubt, closeOpen, closeWaiting, finishCall, openCalls, rejected } from "./callOutcomes.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { runGranted } from "./grantedCall.ts"
@@ -57,6 +58,7 @@ export class ToolRunner extends Context.Service<
         LockManager,
         Replication,
         SecretStore,
+        SkillJudge,
         SkillRegistry,
         ToolRegistry,
         ToolSlots
@@ -87,12 +89,19 @@ type Input = ModelToolCall["input"]
 const refuse = (
   lane: LaneId,
   call: OpenCall,
-  { allowed, ends_job, exhausted, reason }: Pick<Refused, "reason" | "ends_job" | "exhausted" | "allowed">
+  {
+    allowed,
+    denied,
+    ends_job,
+    exhausted,
+    reason
+  }: Pick<Refused, "reason" | "ends_job" | "exhausted" | "allowed" | "denied">
 ): Effect.Effect<void, Exhausted, Arbiter> => {
   if (exhausted !== undefined) return Effect.fail({ _tag: "Exhausted", limit: exhausted } as const)
   // The call stays open, and the job ends over it.
   if (ends_job === true) return Effect.void
-  return finishCall(lane, call, rejected(reason, allowed === undefined ? {} : { allowed }))
+  const more = { ...(allowed === undefined ? {} : { allowed }), ...(denied === undefined ? {} : { denied }) }
+  return finishCall(lane, call, rejected(reason, more))
 }
 
 /** The tools that a lane's job is limited to; undefined where it is not, or the tool is one that no job can be denied. */
@@ -121,7 +130,8 @@ const request = Effect.fnUntraced(function* (
     input,
     effect: isControl(tool) ? "workspace" : (prepared?.effect ?? tool.effect),
     locks: prepared?.locks ?? [],
-    allowed_tools: yield* allowedTools(lane, tool.llm.name)
+    allowed_tools: yield* allowedTools(lane, tool.llm.name),
+    capabilities: capabilitiesOfTool(tool)
   })
 })
 
@@ -139,6 +149,17 @@ const startJob = (command: Command): Effect.Effect<void, Refused, Arbiter> =>
       )
   )
 
+/** Moves a skill, with the verdict of a judge where its contract wants one. One that an earlier epoch was given counts. */
+const moveSkill = Effect.fnUntraced(function* (command: Extract<Command, { type: "MoveSkill" }>) {
+  const arbiter = yield* Arbiter
+  const judge = yield* SkillJudge
+  yield* Effect.catchIf(
+    arbiter.commit(command),
+    ({ awaits_verdict }) => awaits_verdict === true,
+    () => Effect.andThen(judge.ask(command), arbiter.commit(command))
+  )
+})
+
 /** D30: what edge writes is committed before a job begins to read it. A skill moves once the calls beside it have ended. */
 const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool: ControlTool, input: Input) {
   const arbiter = yield* Arbiter
@@ -147,6 +168,7 @@ const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, to
   if (command.type === "Spawn" || command.type === "ResumeCore") return yield* startJob(command)
   if (command.type === "StartSkill" || command.type === "MoveSkill")
     yield* arbiter.until((state) => isSkillTurn(state, lane, call))
+  if (command.type === "MoveSkill") return yield* moveSkill(command)
   yield* arbiter.commit(command)
 })
 
@@ -215,7 +237,11 @@ const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: O
   })
   const problem = argumentsProblem(call.name, input, said)
   if (problem !== undefined) return yield* unfit(problem)
-  yield* (isControl(tool) ? runControl(lane, call, tool, input) : runTool(lane, call, tool, input)).pipe(
+  const run = Effect.gen(function* () {
+    if (isControl(tool)) yield* runControl(lane, call, tool, input)
+    else yield* runTool(lane, call, tool, input)
+  })
+  yield* run.pipe(
     Effect.catchTags({
       InvalidInput: ({ problem }) => unfit(`the input does not fit ${call.name}: ${problem}`),
       InvalidLock: ({ message }) => finishCall(lane, call, rejected(message)),

@@ -1,5 +1,6 @@
 /** The settings that the agent gets at INIT_HELLO and again when the configuration changes. */
 import { Context, Effect, Layer } from "effect"
+import { type Capability, GRANTS_DEFAULT } from "#schema/Capability.ts"
 import type { AgentConfig, Budgets, Model } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
@@ -18,6 +19,8 @@ export interface Standing {
   readonly epoch: number
   readonly budgets: Budgets
   readonly confirm_external: "never" | "tainted" | "always"
+  /** The effects that the agent's skills may have. */
+  readonly grants: ReadonlyArray<Capability>
 }
 
 /** A model of a configuration by its name there, if it is one of those that the agent is bound to. */
@@ -44,7 +47,8 @@ export class AgentSettings extends Context.Service<
           session_id: settings.session_id,
           epoch: settings.epoch,
           budgets: settings.config.budgets,
-          confirm_external: settings.config.approvals.confirm_external
+          confirm_external: settings.config.approvals.confirm_external,
+          grants: settings.config.grants ?? GRANTS_DEFAULT
         }),
         model: (name) => boundModel(settings.config, name),
         replace: (config_version, config) =>

@@ -90,7 +90,7 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
         coreList(arbiter.state),
         coreReport,
         ...proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }),
-        ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition]),
+        ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition(skills)]),
         ...tools
       ]
       const { find, names, offered } = toolTable(all)
