@@ -59,7 +59,8 @@ const table = {
   answer: {
     who: "everybody",
     usage: " [job] <answer>",
-    help: "Answer a job's question; without a name the only job that asks"
+    help: "Answer a job's question; without a name the only job that asks",
+    steers: { verb: "answer", help: "Answer a job's question; if only one job asks, its name can be omitted" }
   },
   approvals: { who: "everybody", usage: "", help: "What waits for approval" },
   approve: {

@@ -17,7 +17,8 @@ const TYPED_ELSEWHERE: Readonly<Record<string, string>> = {
   "openssl req": "test/support/certificate.ts",
   "choirctl session archive": "test/e2e/retention.test.ts",
   "choirctl session delete": "test/e2e/retention.test.ts",
-  "choird --transport=http": "test/e2e/https.test.ts"
+  "choird --transport=http": "test/e2e/https.test.ts",
+  "choirctl session answer ID [TEXT] [--job JOB]": "test/choirctl/commands/session.test.ts"
 }
 
 // What stands above it in README.md, test/e2e/firstHour.test.ts and test/e2e/demo.test.ts type into a terminal.

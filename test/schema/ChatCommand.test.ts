@@ -68,7 +68,7 @@ describe("the table of a chat's commands", () => {
     const verbs = session.subcommands.flatMap(({ commands }) =>
       commands.map(({ name, description }) => ({ name, description }))
     )
-    for (const words of ["stop", "cancel", "compact", "inject"] as const) {
+    for (const words of ["stop", "cancel", "compact", "inject", "answer"] as const) {
       const { help, verb } = steeringWords(words)
       assert.isTrue(
         verbs.some(({ description, name }) => name === verb && description === help),

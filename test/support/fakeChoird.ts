@@ -365,6 +365,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
           ),
         stopTurn: ({ params, payload }) => noted({ name: "stopTurn", id: params.id, input: payload }, answers.signal),
         inject: ({ params, payload }) => noted({ name: "inject", id: params.id, input: payload }, answers.signal),
+        answer: ({ params, payload }) => noted({ name: "answer", id: params.id, input: payload }, answers.signal),
         compact: ({ params, payload }) => noted({ name: "compact", id: params.id, input: payload }, answers.signal),
         verify: ({ params }) => noted({ name: "verify", id: params.id }, answers.verify)
       })
