@@ -1,6 +1,7 @@
 /** A question for a person to decide, and the status of the decision (D16). */
 import { Schema } from "effect"
 import { ApprovalId, LaneId } from "./Ids.ts"
+import { Sources } from "./Source.ts"
 import { ToolName } from "./Tool.ts"
 
 /** `pending` until somebody decides or nobody does in time; what was approved is executed at most once (R52). */
@@ -24,7 +25,14 @@ export const ConfirmReason = Schema.Literals(["tainted", "always"])
 export type ConfirmReason = typeof ConfirmReason.Type
 
 /** The payload of a `confirm_tool`: the call as it stands in the log. */
-export const ConfirmTool = Schema.Struct({ tool: ToolName, input: Schema.Json, lane: LaneId, why: ConfirmReason })
+export const ConfirmTool = Schema.Struct({
+  tool: ToolName,
+  input: Schema.Json,
+  lane: LaneId,
+  why: ConfirmReason,
+  /** Where the lane's text from outside came from, by the log. An agent of an earlier Choir names none. */
+  sources: Schema.optionalKey(Sources)
+})
 export type ConfirmTool = typeof ConfirmTool.Type
 
 /** The status of a request, as its agent sees it. The agent itself keeps track of what follows an approval. */

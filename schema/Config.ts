@@ -189,11 +189,23 @@ export const JobsConfig = Schema.Struct({
     300_000
   )
 })
+/** Recorded runs on which a proposed skill is rehearsed, none with 0, and the USD that one rehearsal may cost. */
+const Rehearsal = Schema.Struct({
+  runs: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10 })), 3),
+  max_cost_usd: withDefault(Dollars, 0.5)
+})
+
 /** `grants` says for each agent which effects its skills may have; an agent without an entry has GRANTS_DEFAULT. */
-export const SkillsConfig = Schema.Struct({ grants: withDefault(Schema.Record(AgentId, Capabilities), {}) })
+export const SkillsConfig = Schema.Struct({
+  grants: withDefault(Schema.Record(AgentId, Capabilities), {}),
+  rehearsal: withDefault(Rehearsal, {})
+})
 
 /** The grants of an agent. */
-export const grantsOf = ({ grants }: typeof SkillsConfig.Type, agent_id: string): ReadonlyArray<Capability> =>
+export const grantsOf = (
+  { grants }: Pick<typeof SkillsConfig.Type, "grants">,
+  agent_id: string
+): ReadonlyArray<Capability> =>
   (Object.hasOwn(grants, agent_id) ? grants[AgentId.make(agent_id)] : undefined) ?? GRANTS_DEFAULT
 
 export const ApprovalsConfig = Schema.Struct({
@@ -237,7 +249,9 @@ const AgentDefaults = Schema.Struct({
   email: Schema.optionalKey(ResourceName),
   dm: Schema.optionalKey(DmNames)
 })
-export const Agent = Schema.Struct({ repo: Repo, defaults: AgentDefaults })
+/** Which tools of the web an agent has: none, pages as text, or a browser as well. */
+const AgentWeb = Schema.Literals(["off", "fetch", "browse"])
+export const Agent = Schema.Struct({ repo: Repo, defaults: AgentDefaults, web: withDefault(AgentWeb, "browse") })
 export type Agent = typeof Agent.Type
 
 /** A port of this host, for its own programs alone. */
@@ -450,6 +464,8 @@ export const AgentConfig = Schema.Struct({
   heartbeat_interval_ms: IntervalMs,
   /** How long choird hears nothing before the agent counts as crashed. */
   crash_detection_threshold_ms: Schema.optionalKey(IntervalMs),
-  rate_limit_retry_ms: IntervalMs
+  rate_limit_retry_ms: IntervalMs,
+  /** The tools of the web that choird has for it; absent: none. */
+  web: Schema.optionalKey(AgentWeb)
 })
 export type AgentConfig = typeof AgentConfig.Type

@@ -12,6 +12,7 @@ import { DocumentId } from "./Memory.ts"
 import { Capabilities } from "./Capability.ts"
 import { ExecutionClass } from "./SkillContract.ts"
 import { SkillTier } from "./SkillRegistryEntry.ts"
+import { Acted, Sources } from "./Source.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
 import { Writeback } from "./Writeback.ts"
 
@@ -174,6 +175,10 @@ export const ToolResultCommitted = Schema.Struct({
   /** Capabilities that a skill needs and its contract or its agent's grants lack; the call was refused for them. */
   denied: Schema.optionalKey(Schema.Struct({ skill: Schema.String, capabilities: Capabilities })),
   untrusted: Schema.optionalKey(Schema.Boolean),
+  /** Where its text came from; of a read of the workspace, where what may be in there came from. */
+  sources: Schema.optionalKey(Sources),
+  /** Of a call that acted outside, or may have. */
+  acted: Schema.optionalKey(Acted),
   dirty: Schema.optionalKey(Schema.Boolean),
   duration_ms: Schema.Natural,
   reads: Schema.optionalKey(Schema.Array(Schema.Struct({ path: Schema.String, sha256: Sha256 }))),
@@ -237,6 +242,8 @@ export const CoreStopped = Schema.Struct({
   resumable: Schema.optionalKey(Schema.Struct({ left_ms: Schema.Natural })),
   /** Its work over all its lives, as the fold counted it. */
   work: Schema.optionalKey(WorkDone),
+  /** Where the text from outside came from that it had read. */
+  sources: Schema.optionalKey(Sources),
   /** Its own account of its work; `orphan` where its profile wanted one and it gave none. */
   writeback: Schema.optionalKey(Writeback),
   orphan: Schema.optionalKey(Schema.Boolean)

@@ -1,5 +1,6 @@
 /** An agent's long-term memory: chunks of its sessions, summaries of old ones, and facts (docs/memory.md). */
 import { Schema } from "effect"
+import { Sources } from "./Source.ts"
 import { AgentId, CallId, IsoInstant, LaneId, Rev, SessionId } from "./Ids.ts"
 
 /** Characters of a fact's key, and of its text. */
@@ -41,7 +42,9 @@ export const FactSource = Schema.Struct({
   call_id: Schema.optionalKey(CallId),
   lane: Schema.optionalKey(LaneId),
   /** As in the audit log, such as `operator` or `gateway:phone`. */
-  who: Schema.optionalKey(Schema.String)
+  who: Schema.optionalKey(Schema.String),
+  /** Of an untrusted one: where the text came from that its writer had read. */
+  sources: Schema.optionalKey(Sources)
 })
 export type FactSource = typeof FactSource.Type
 
@@ -73,6 +76,8 @@ export const MemoryHit = Schema.Struct({
   said_at: IsoInstant,
   text: Schema.String,
   untrusted: Schema.optionalKey(Schema.Boolean),
+  /** Of an untrusted one: where its text came from. */
+  sources: Schema.optionalKey(Sources),
   /** Of another agent's memory: whose it is. Always `untrusted` (D40). */
   agent: Schema.optionalKey(AgentId),
   /** The origin of a fact. */

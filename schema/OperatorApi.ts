@@ -7,6 +7,7 @@ import { AgentsApi, SkillApi, UpdateApi } from "./AgentsApi.ts"
 import { Approvals } from "./ApprovalsApi.ts"
 import { ChatApi } from "./ChatApi.ts"
 import { Configuration } from "./ConfigApi.ts"
+import { DmsApi } from "./DmsApi.ts"
 import { MemoryApi } from "./MemoryApi.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { RunsApi } from "./RunsApi.ts"
@@ -30,7 +31,8 @@ export class OperatorApi extends HttpApi.make("choir-operator")
     AuditApi,
     WorkspaceApi,
     RetentionApi,
-    MemoryApi
+    MemoryApi,
+    DmsApi
   )
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

@@ -9,6 +9,7 @@ import { Cause, Effect, Exit, FileSystem, Layer, Logger, Option, References, Run
 import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
+import { TRIAL_COMMAND } from "#schema/Trial.ts"
 import { VERSION } from "#src/shared/program/version.ts"
 import { OFFLINE } from "#src/shared/program/compiledProgram.ts"
 import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
@@ -33,6 +34,7 @@ import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/choirdConnectio
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
+import { trialProgram } from "#src/agent/trial/trialProgram.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { SSE_KEEP_ALIVE_MS } from "#src/shared/limits.ts"
@@ -189,6 +191,23 @@ const asAgent = () =>
     }
   )
 
+/** A trial logs nothing: standard output is its outcome, and standard error says why there is none. */
+const asTrial = (root: string) =>
+  NodeRuntime.runMain(
+    trialProgram(root, modelHttp).pipe(
+      Effect.provide(
+        Layer.mergeAll(
+          NodeServices.layer,
+          Layer.succeed(References.MinimumLogLevel, "None"),
+          Layer.succeed(References.TracerEnabled, false)
+        )
+      ),
+      Effect.tapCause((cause) => Effect.sync(() => process.stderr.write(`${Cause.pretty(cause)}\n`)))
+    ),
+    { disableErrorReporting: true }
+  )
+
 const [first, ...rest] = process.argv.slice(2)
 if (first === GIT_CRED_HELPER) NodeRuntime.runMain(Effect.provide(credentialHelper(rest), NodeServices.layer))
+else if (first === TRIAL_COMMAND) asTrial(rest[0] ?? "/workspace")
 else asAgent()

@@ -9,6 +9,8 @@ import { chat } from "#src/choirctl/commands/chat.ts"
 import { config } from "#src/choirctl/commands/config.ts"
 import { daemon } from "#src/choirctl/commands/daemon.ts"
 import { database } from "#src/choirctl/commands/db.ts"
+import { dm } from "#src/choirctl/commands/dm.ts"
+import { gateway } from "#src/choirctl/commands/gateway.ts"
 import { init } from "#src/choirctl/commands/init.ts"
 import { logs } from "#src/choirctl/commands/logs.ts"
 import { memory } from "#src/choirctl/commands/memory.ts"
@@ -55,6 +57,8 @@ const commands = [
   skill,
   tool,
   secret,
+  gateway,
+  dm,
   workspace,
   config,
   logs,

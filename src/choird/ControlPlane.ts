@@ -20,7 +20,13 @@ import { Knowledge } from "#src/choird/memory/Knowledge.ts"
 import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { memoryTools } from "#src/choird/memory/memoryTools.ts"
+import { webTools } from "#src/choird/workers/webTools.ts"
+import { Internet } from "#src/choird/workers/Internet.ts"
+import { PageReader } from "#src/choird/workers/PageReader.ts"
+import { WebDialer } from "#src/choird/workers/WebDialer.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
+import { Pairings } from "#src/choird/gateway/Pairings.ts"
+import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
@@ -33,6 +39,9 @@ import { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
 import { AgentChange } from "#src/choird/approvals/AgentChange.ts"
 import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
+import { ProposalRehearsals } from "#src/choird/approvals/ProposalRehearsals.ts"
+import { Rehearsals } from "#src/choird/rehearsals/Rehearsals.ts"
+import { Trials } from "#src/choird/rehearsals/Trials.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { RepoChange } from "#src/choird/approvals/RepoChange.ts"
 import { RepoSteps } from "#src/choird/approvals/RepoSteps.ts"
@@ -45,6 +54,7 @@ import { DiskHolders } from "#src/choird/retention/DiskHolders.ts"
 import { Retention } from "#src/choird/retention/Retention.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
+import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -85,9 +95,15 @@ const Memory = Layer.mergeAll(SessionMemory.layer, Knowledge.layer, MemoryConten
   Layer.provideMerge(Embeddings.layer)
 )
 
+/** The web, as choird reaches it for agents. */
+const Web = Layer.merge(Layer.provide(WebDialer.layer, Internet.layer), PageReader.layer())
+
+const hostTools = Effect.map(Effect.all([memoryTools, webTools]), (tools) => tools.flat())
+
 /** The types of proposals that agents make. */
 const layerProposals = Proposals.layer.pipe(
-  Layer.provide(Layer.mergeAll(AgentChange.layer, ConfigChange.layer, RepoChange.layer)),
+  Layer.provideMerge(AgentChange.layer),
+  Layer.provide(Layer.merge(ConfigChange.layer, RepoChange.layer)),
   Layer.provide(RepoSteps.layer),
   Layer.provide(AgentSteps.layer)
 )
@@ -95,14 +111,17 @@ const layerProposals = Proposals.layer.pipe(
 /** Includes the agents' API, since starting an agent and serving its API need the same services. */
 export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
   Layer.mergeAll(
-    Layer.provide(layerAgentRoutes, layerHostTools(memoryTools)),
+    Layer.provide(layerAgentRoutes, Layer.provide(layerHostTools(hostTools), Web)),
     Models.layer,
+    Layer.provide(Pairings.layer, ConfigWriter.layer),
     Forgetting.layer,
     OfflineModels.layer,
     Layer.provideMerge(Layer.provide(DiskGuard.layer, DiskHolders.layer), WorkspaceUsage.layer),
     Retention.layer,
     layerTelemetry,
-    Executions.layer
+    SkillImports.layer,
+    Executions.layer,
+    ProposalRehearsals.layer.pipe(Layer.provide(Rehearsals.layer), Layer.provide(Trials.layer))
   ).pipe(
     Layer.provideMerge(Layer.provideMerge(Approvals.layer, layerProposals)),
     Layer.provideMerge(Layer.merge(SessionArchives.layer, Disk.layer)),

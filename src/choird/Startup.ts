@@ -21,6 +21,7 @@ import { Database } from "./database/Database.ts"
 import { layerGateways } from "./gateway/layerGateways.ts"
 import { CONFIG_FILE, LAST_GOOD_FILE } from "#src/shared/config/configFiles.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
+import { ProposalRehearsals } from "#src/choird/approvals/ProposalRehearsals.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { lockHome } from "./HomeLock.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
@@ -148,6 +149,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   )
   // Only once the agents that were running come up: an execution may restart one.
   yield* Context.get(services, Executions).run.pipe(step(7, "approved changes are being executed"))
+  yield* Context.get(services, ProposalRehearsals).run
   // Only once the agents come up, which wait for the database as well.
   yield* Context.get(services, Retention).run
   yield* Context.get(services, EmbeddingQueue).run

@@ -32,7 +32,7 @@ const sentBy = Effect.fnUntraced(function* (script: Script, jobs: number) {
   const plane = yield* makeMemoryControlPlane
   const sent: Array<string> = []
   const tools = [
-    testTool("web.read", () => Effect.succeed({ status: "success", summary: "read", untrusted: true }), {
+    testTool("web.read", () => Effect.succeed({ status: "success", summary: "read", sources: ["web:evil.example"] }), {
       effect: "none",
       readOnly: true
     }),

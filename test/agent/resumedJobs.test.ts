@@ -124,7 +124,7 @@ describe("a job that a model's error ended", () => {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
       const page = testTool("mem.read", () =>
-        Effect.succeed({ status: "success", summary: "a page", untrusted: true } as const)
+        Effect.succeed({ status: "success", summary: "a page", sources: ["web:a.example"] } as const)
       )
       const script = digging({ go: spawn(), again: resume() })
       yield* Effect.forkScoped(runAgent({ plane, script, tools: [page] }))

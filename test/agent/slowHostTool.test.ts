@@ -32,7 +32,7 @@ const browsing = {
   readOnly: true,
   locks: [LockRequest.make({ resource: "browser_tab", mode: "X" })],
   timeout_ms: 2 * BROWSE_MS,
-  untrusted: true
+  sources: () => ["web:a.example" as const]
 } as const
 
 /** The job browses; edge searches the log and reads at each message, then answers. */

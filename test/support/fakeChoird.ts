@@ -8,14 +8,8 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import type { AuditRow, SystemStatus, WorkspaceReset, WorkspaceSummary } from "#schema/SystemApi.ts"
-import type {
-  AgentDetail,
-  AgentModels,
-  AgentSummary,
-  BuildProgress,
-  ModelSummary,
-  UpdateProgress
-} from "#schema/AgentsApi.ts"
+import type { AgentDetail, AgentModels, AgentSummary, BuildProgress } from "#schema/AgentsApi.ts"
+import type { ModelSummary, UpdateProgress } from "#schema/AgentsApi.ts"
 import type { ChatAnswer, ChatEvent } from "#schema/ChatApi.ts"
 import type {
   CoreSummary,
@@ -37,6 +31,7 @@ import { coreSummary } from "./coreSummary.ts"
 import { fakeBackup } from "./fakeBackup.ts"
 import { promptContext } from "./promptContext.ts"
 import { fakeMemory } from "./fakeMemory.ts"
+import { fakePairing } from "./fakePairing.ts"
 import { fakeRetention } from "./fakeRetention.ts"
 import { fakeSkills } from "./fakeSkills.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
@@ -413,6 +408,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         fakeWorkspaces(calls, answers.reset),
         fakeRetention(calls, SESSION, AGENT),
         fakeMemory(calls, SESSION, AGENT),
+        fakePairing(calls),
         chatGroup(desk, answers, calls)
       ]),
       Layer.provide(

@@ -3,19 +3,47 @@ import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/AgentsApi.ts"
+import type { AddedSkill, SkillOffer } from "#schema/SkillOffer.ts"
+import { CommitId } from "#schema/Image.ts"
 import { fakeRuns } from "./fakeRuns.ts"
+import { gateReport } from "#src/shared/image/skillGate.ts"
 import { skillSpec } from "./skills.ts"
 
 const spec = skillSpec()
 
-export const skillDetail: SkillDetail = { source: "image", spec }
+const report = gateReport(spec)
+
+export const skillDetail: SkillDetail = { source: "image", spec, report }
 export const skillRows: ReadonlyArray<SkillSummary> = [
-  { name: spec.name, source: "image", description: spec.description, states: 3, max_steps: 12 }
+  {
+    name: spec.name,
+    source: "image",
+    description: spec.description,
+    states: 3,
+    max_steps: 12,
+    execution_class: "probabilistic",
+    tier: null,
+    grade: report.grade,
+    passed: report.passed
+  }
 ]
 export const toolRows: ReadonlyArray<ToolSummary> = [
   { name: "choir.exec", source: "built-in", effect: null, exposure: null, description: null },
   { name: "words.count", source: "agent", effect: "none", exposure: "both", description: "Count\nwords." }
 ]
+
+export const skillOffer: SkillOffer = {
+  name: spec.name,
+  pin: { from: "/srv/tidy", sha256: "ab".repeat(32) },
+  report,
+  text: "skill tidy, for the global repository\nfile skills/tidy/SKILL.md"
+}
+export const addedSkill: AddedSkill = {
+  name: spec.name,
+  pin: skillOffer.pin,
+  repository: "global repository",
+  commit: CommitId.make("c".repeat(40))
+}
 
 /** @param note is told each call. */
 export const fakeSkills = (note: (name: string, id: string) => void) => Layer.merge(fakeRuns(note), skills(note))
@@ -31,6 +59,15 @@ const skills = (note: (name: string, id: string) => void) =>
       handlers.handleAll({
         list: ({ params }) => noted("skills", params.id, skillRows),
         show: ({ params }) => noted(`skill ${params.name}`, params.id, skillDetail),
+        offer: ({ payload: { source } }) =>
+          noted(
+            source.type === "git"
+              ? `offer ${source.url} ${source.ref}`
+              : `offer ${source.files.map(({ path }) => path).join(" ")}`,
+            "",
+            skillOffer
+          ),
+        add: ({ payload: { sha256, target } }) => noted(`add ${sha256.slice(0, 8)}`, target.type, addedSkill),
         tools: ({ params }) => noted("tools", params.id, toolRows)
       })
     )

@@ -90,7 +90,7 @@ const advance = (random: Random, lane: LaneId, call: OpenCall): Command => {
       status,
       summary: pick(random, TEXTS),
       duration_ms: 3,
-      ...(random() < 0.2 ? { untrusted: true } : {}),
+      ...(random() < 0.2 ? { untrusted: true, sources: ["web:a.example"] as const } : {}),
       ...(random() < 0.2 ? { reads: [{ path: "a", sha256: "0".repeat(64) }] } : {})
     }
   })

@@ -11,6 +11,7 @@ import { layerOperatorServer } from "#src/choird/api/operator/OperatorServer.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { Backup } from "#src/choird/database/Backup.ts"
 import { Database } from "#src/choird/database/Database.ts"
+import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
@@ -20,6 +21,7 @@ import { Runs } from "#src/choird/sessions/Runs.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import { DM, layerWorld, makeWorld, type World } from "./control.ts"
 import { temporaryFolder } from "./engines.ts"
@@ -44,6 +46,7 @@ export const platform = Layer.mergeAll(
   }),
   Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
+  Layer.mock(Pairings, {}),
   Layer.mock(EmbeddingQueue, { status: Effect.succeed({ model: null, waiting: 0 }) }),
   quietMemory,
   Layer.mock(DiskGuard, { status: Effect.succeed(undefined) }),
@@ -54,6 +57,7 @@ export const platform = Layer.mergeAll(
   Layer.mock(Runs, {}),
   Layer.mock(SessionArchives, { deleted: () => Effect.succeedNone }),
   Layer.mock(WorkspaceUsage, { all: Effect.succeed(new Map()) }),
+  Layer.mock(SkillImports, {}),
   Layer.succeed(OfflineModels, { problems: Effect.succeed([]) }),
   Shutdown.layer
 )

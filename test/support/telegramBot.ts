@@ -1,9 +1,17 @@
 /** A bot of the Telegram double with one person and one running agent, and what tests ask of the bot. */
 import { Effect, Layer, Stream } from "effect"
 import { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { Images } from "#src/choird/images/Images.ts"
+import { Leases } from "#src/choird/agents/Leases.ts"
+import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
+import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
+import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
@@ -18,7 +26,7 @@ export const AGENT = AgentId.make("helper")
 export const SESSION = SessionId.make("0123456789abcdef")
 /** The person at the DM of the bot. */
 export const USER = 1
-export const DMS = [{ name: PHONE, user_id: String(USER) }]
+export const DMS = [{ name: PHONE, user_id: String(USER), admin: false }]
 
 const running = agentView(AGENT, { session_id: SESSION, bindings: { ...BINDINGS, dm: PHONE } })
 /** The person's agent, which runs. */
@@ -32,6 +40,9 @@ export const lifecycle = Layer.mock(Lifecycle, {
 /** Nobody waits, and nothing is being written. */
 export const quiet = Layer.mergeAll(
   quietMemory,
+  Choices.layer,
+  Layer.mock(Pairings, { redeem: () => Effect.succeed(false) }),
+  Layer.mock(AgentCommands, {}),
   Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),
   Layer.mock(Presence, {
@@ -43,6 +54,15 @@ export const quiet = Layer.mergeAll(
 )
 
 export const gateways = Gateways.layer.pipe(Layer.provide(GatewayCommands.layer), Layer.provideMerge(quiet))
+
+/** What commands about agents need, for suites that give none. */
+export const noAgentCommands = Layer.mergeAll(
+  Layer.mock(ContainerRuntime, { type: "process" }),
+  Layer.mock(Images, {}),
+  Layer.mock(Leases, {}),
+  Layer.mock(Reconfiguration, {}),
+  Layer.mock(SessionStore, {})
+)
 
 /** No approval waits. */
 export const noApprovals = Layer.mock(Approvals, { list: () => Effect.succeed([]) })

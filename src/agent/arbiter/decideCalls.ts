@@ -5,7 +5,8 @@ import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
 import { fromWireName, shownName } from "#schema/Tool.ts"
-import { CORE_REPORT } from "#src/shared/session/calls.ts"
+import { CORE_REPORT, readSources } from "#src/shared/session/calls.ts"
+import { withSources } from "#src/shared/session/sources.ts"
 import { timesRepeated } from "#src/shared/session/repetitions.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import {
@@ -127,9 +128,12 @@ export const endOfCall = (
   state: SessionState,
   { call_id, in_doubt, lane, result }: Omit<Extract<Command, { type: "Result" }>, "type">
 ): ReadonlyArray<EventDraft> => {
-  const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload: { call_id, ...result } }
   const memory = laneOf(state, lane)
   const call = callOf(state, lane, call_id)
+  const read = call?.stage === "committed" ? readSources(state, call) : []
+  const sources = withSources(result.sources ?? [], read)
+  const labels = sources.length === 0 ? {} : { sources }
+  const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload: { call_id, ...result, ...labels } }
   const isUnknown = result.status === "unknown_after_crash" || in_doubt === true
   if (!isUnknown || call?.effect !== "external" || memory === undefined) return [ended]
   const inbox_id = askedBy(memory)
@@ -144,7 +148,9 @@ export const closingCall = (lane: LaneId, call: OpenCall, why: string) => {
   // What leaves the machine may have left it before the interrupt came.
   const in_doubt = call.stage === "committed" && call.effect === "external"
   const summary = `${why}${in_doubt ? "; whether it took effect is not known" : ""}`
-  return { lane, call_id: call.call_id, in_doubt, result: { status: "cancelled", summary, duration_ms: 0 } } as const
+  const doubt = in_doubt ? ({ acted: "unknown" } as const) : {}
+  const result = { status: "cancelled", summary, ...doubt, duration_ms: 0 } as const
+  return { lane, call_id: call.call_id, in_doubt, result }
 }
 
 /**

@@ -197,6 +197,7 @@ export const stopCore = (state: SessionState, command: Extract<Command, { type: 
       usage: { input_tokens, output_tokens, ...(cost_usd > 0 ? { cost_usd } : {}) },
       ...(result === undefined ? {} : { result }),
       ...(resumable === undefined ? {} : { resumable }),
+      ...(core.sources.length === 0 ? {} : { sources: core.sources }),
       work: workDone(core)
     }
   })

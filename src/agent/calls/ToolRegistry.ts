@@ -28,6 +28,7 @@ import { makeAskHost } from "#src/agent/tools/hostTool.ts"
 import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
 import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
+import { webFetch } from "#src/agent/tools/webTools.ts"
 import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import { isCut } from "#src/agent/arbiter/finalWords.ts"
@@ -59,6 +60,9 @@ const placeOf = (settings: AgentSettings["Service"]) => {
   return { session_id, repo: config.repo }
 }
 
+/** Whether choird reads pages for this agent. */
+const hasWeb = (settings: AgentSettings["Service"]) => (settings.current().config.web ?? "off") !== "off"
+
 const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
@@ -83,6 +87,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     coreReport,
     memoryCompact(compactor.request),
     memoryDelta,
+    ...(hasWeb(settings) ? [yield* webFetch(ask)] : []),
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
     ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition(skills)])
   ]

@@ -177,15 +177,23 @@ const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, to
 const confirmation = Effect.fnUntraced(function* (lane: LaneId, { call_id }: OpenCall, tool: Tool, input: Input) {
   const arbiter = yield* Arbiter
   const confirmations = yield* Confirmations
-  const why = openCalls(arbiter.state(), lane).find((call) => call.call_id === call_id)?.confirm
+  const asking = openCalls(arbiter.state(), lane).find((call) => call.call_id === call_id)
+  const why = asking?.confirm
   if (why === undefined) return undefined
-  return (yield* confirmations.ask(call_id, { tool: tool.llm.name, input, lane, why })) satisfies Confirmation
+  const labels = asking?.sources === undefined || asking.sources.length === 0 ? {} : { sources: asking.sources }
+  return (yield* confirmations.ask(call_id, {
+    tool: tool.llm.name,
+    input,
+    lane,
+    why,
+    ...labels
+  })) satisfies Confirmation
 })
 
 const runTool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool: Tool, input: Input) {
   const arbiter = yield* Arbiter
   const locks = yield* LockManager
-  const prepared = yield* tool.prepare(input)
+  const prepared = yield* tool.prepare(input, lane)
   if (call.stage === "proposed") yield* request(lane, call, tool, input, prepared)
   const confirmed = yield* confirmation(lane, call, tool, input)
   if (confirmed?.type === "refused") return yield* finishCall(lane, call, rejected(confirmed.reason))

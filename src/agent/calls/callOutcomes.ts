@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
+import { withSources } from "#src/shared/session/sources.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { Arbiter, commitEnd } from "#src/agent/arbiter/Arbiter.ts"
 import { closingCall } from "#src/agent/arbiter/decideCalls.ts"
@@ -21,13 +22,14 @@ export const rejected = (summary: string, more: Partial<ToolResult> = {}): ToolR
 
 /** The result of a run between two times. `dirty` says that it read what a job was writing (D26). */
 export const resultOf = (
-  { output, ...outcome }: ToolOutcome,
+  { output, sources = [], ...outcome }: ToolOutcome,
   started_ms: number,
   now_ms: number,
   dirty: boolean
 ): ToolResult => ({
   ...outcome,
   ...(output === undefined ? {} : { output: inlineResult(output) }),
+  ...(sources.length === 0 ? {} : { untrusted: true, sources: withSources([], sources) }),
   duration_ms: Math.max(0, now_ms - started_ms),
   ...(dirty ? { dirty: true } : {})
 })
@@ -101,7 +103,13 @@ export const closeInDoubt = Effect.flatMap(Arbiter, (arbiter) => {
   )
   return Effect.forEach(
     inDoubt,
-    ({ call, lane }) => finishCall(lane, call, { status: "unknown_after_crash", summary: IN_DOUBT, duration_ms: 0 }),
+    ({ call, lane }) =>
+      finishCall(lane, call, {
+        status: "unknown_after_crash",
+        summary: IN_DOUBT,
+        ...(call.effect === "external" ? { acted: "unknown" } : {}),
+        duration_ms: 0
+      }),
     { discard: true }
   )
 })

@@ -69,6 +69,7 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
   const secrets = yield* SecretStore
   const settings = yield* AgentSettings
   const memory = () => laneOf(arbiter.state(), lane)
+  const doubt = (prepared.effect ?? tool.effect) === "external" ? ({ acted: "unknown" } as const) : {}
   const started = yield* monotonicMs
   const result = Effect.suspend(() => {
     begin()
@@ -89,10 +90,14 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
       Effect.as(Effect.logError("a tool broke", { tool: tool.llm.name, defect }), {
         status: "error",
         summary: `${shownName(tool.llm.name)} broke; this is a fault of the tool, not of the call`,
+        ...doubt,
         duration_ms: 0
       } satisfies ToolResult)
     ),
-    Effect.timeoutOrElse({ duration: yield* deadline.left, orElse: () => deadline.passed("did not end") })
+    Effect.timeoutOrElse({
+      duration: yield* deadline.left,
+      orElse: () => Effect.map(deadline.passed("did not end"), (late) => ({ ...late, ...doubt }))
+    })
   )
   return yield* finishCall(lane, call, yield* result)
 })

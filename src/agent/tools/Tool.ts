@@ -3,6 +3,7 @@ import { Effect, Result, Schema } from "effect"
 import type { Capability } from "#schema/Capability.ts"
 import type { CallId, LaneId } from "#schema/Ids.ts"
 import type { Picture } from "#schema/Picture.ts"
+import type { Acted, Source } from "#schema/Source.ts"
 import { capabilitiesOfEffect, LockRequest, type ToolEffect, type ToolLlmView } from "#schema/Tool.ts"
 import { BUILT_IN_CAPABILITIES } from "#src/shared/image/builtInTools.ts"
 import { fileKey } from "#src/shared/image/lockKey.ts"
@@ -60,7 +61,10 @@ export interface ToolOutcome {
   readonly pictures?: ReadonlyArray<Picture>
   /** SHA-256 of the file that holds all of an output that is cut here, in hex (R48). */
   readonly artifact_ref?: string
-  readonly untrusted?: boolean
+  /** Where its text came from, if that is outside. A result with sources is untrusted and taints its lane. */
+  readonly sources?: ReadonlyArray<Source>
+  /** Of a run that acted outside, or may have. Absent: it is sure that it did not. */
+  readonly acted?: Acted
   readonly reads?: ReadonlyArray<FileVersion>
   readonly writes?: ReadonlyArray<{ readonly path: string; readonly before?: string; readonly after: string }>
 }
@@ -88,8 +92,11 @@ export interface Tool {
   readonly capabilities?: ReadonlyArray<Capability>
   /** Whether only scripts call it: no model is offered it, and the call of one is refused. */
   readonly ofScripts?: boolean
-  /** Strict on types, lenient on unknown keys; fails with a sentence for the model. */
-  prepare(input: unknown): Effect.Effect<PreparedCall, InvalidInput>
+  /**
+   * Strict on types, lenient on unknown keys; fails with a sentence for the model. Without the lane that calls, the effect is the
+   * greatest that the input may have.
+   */
+  prepare(input: unknown, lane?: LaneId): Effect.Effect<PreparedCall, InvalidInput>
 }
 
 /** A tool input that does not fit; `problem` is written for the model. */

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs"
 import { constants } from "node:os"
 import { Effect, Schema } from "effect"
+import { Source } from "#schema/Source.ts"
 import { LockRequest } from "#schema/Tool.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
@@ -55,9 +56,14 @@ const outcomeOf = (result: ProcessResult, timeout_ms: number, scrub: (text: stri
   return { status: exit_code === 0 ? "success" : "error", summary, output }
 }
 
-/** The outcome of a command: what it printed may come from the network, if it was to have that. */
+const COMMAND: ReadonlyArray<Source> = ["command"]
+
+/**
+ * The outcome of a command with a network: what it printed may come from there, and what it did there its exit code tells alone, where
+ * it ended by itself.
+ */
 const fromNetwork = (outcome: ToolOutcome, online: boolean): ToolOutcome =>
-  online ? { ...outcome, untrusted: true } : outcome
+  online ? { ...outcome, sources: COMMAND, acted: outcome.status === "success" ? "accepted" : "unknown" } : outcome
 
 const NOT_ASKED = "this lane has read text from outside meanwhile: call again, and a person is asked about the network"
 

@@ -4,10 +4,12 @@
  */
 import { Effect, Option, Result, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
+import { Acted } from "#schema/Source.ts"
 import { capabilitiesOf, effectOf, LockRequest, shownName, type ToolManifest } from "#schema/Tool.ts"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
+import { sourceOf } from "#src/shared/session/sources.ts"
 import { inputDecoder } from "#src/shared/image/jsonSchema.ts"
 import { type ProcessResult, ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
@@ -50,7 +52,8 @@ const Reply = Schema.Struct({
   status: Schema.optionalKey(Schema.Literals(["success", "error"])),
   summary: Schema.optionalKey(Schema.String),
   output: Schema.optionalKey(Schema.Json),
-  untrusted: Schema.optionalKey(Schema.Boolean)
+  untrusted: Schema.optionalKey(Schema.Boolean),
+  acted: Schema.optionalKey(Acted)
 })
 const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
 const decodeReply = Schema.decodeUnknownOption(Reply)
@@ -84,21 +87,26 @@ const outcomeOf = (
   const reply = Option.isNone(value)
     ? {}
     : replyOf(secrets === undefined ? value.value : secrets.scrubJson(value.value))
-  const untrusted = runtime.untrusted || reply.untrusted === true ? { untrusted: true } : {}
+  const isExternal = effectOf({ llm, runtime }) === "external"
+  const sources = runtime.untrusted || reply.untrusted === true ? { sources: [sourceOf("tool", llm.name)] } : {}
   const isHidden = runtime.exposure === "none"
   if (failure !== undefined) {
     const cut = !runtime.network && UNREACHED.test(result.stderr.text) ? NO_NETWORK : ""
     const message = `${shownName(llm.name)} ${failure}${cut}`
     const printed = secrets === undefined ? result.stderr.text : secrets.scrub(result.stderr.text)
     const stderr = printed.slice(-TOOL_STDERR_CHARS_MAX).toWellFormed()
-    return { ...(isHidden ? { status: "error", summary: message } : refusal({ message }, { stderr })), ...untrusted }
+    const unknown: Pick<ToolOutcome, "acted"> = isExternal ? { acted: "unknown" } : {}
+    const failed = isHidden ? ({ status: "error", summary: message } as const) : refusal({ message }, { stderr })
+    return { ...failed, ...sources, ...unknown }
   }
   const { status = "success", summary = `${shownName(llm.name)} ended`, output } = reply
+  const { acted = status === "success" ? "accepted" : "unknown" } = reply
   return {
     status,
     summary: summary.replace(/\s+/gu, " ").slice(0, SUMMARY_CHARS).toWellFormed(),
     ...(output === undefined || isHidden ? {} : { output }),
-    ...untrusted
+    ...sources,
+    ...(isExternal ? { acted } : {})
   }
 }
 

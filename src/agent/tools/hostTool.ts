@@ -4,6 +4,7 @@
  */
 import { Effect, type Schema } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
+import type { Source } from "#schema/Source.ts"
 import { type LockRequest, shownName, type ToolEffect } from "#schema/Tool.ts"
 import { coreOf } from "#src/shared/session/lanes.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
@@ -48,8 +49,8 @@ export interface HostToolSpec {
   readonly locks: ReadonlyArray<LockRequest>
   /** More than choird gives the tool, since the way there and the wait for a connection count. */
   readonly timeout_ms: number
-  /** Whether its output is text from outside. */
-  readonly untrusted: boolean
+  /** Where an output's text came from, if that is outside. */
+  sources(output: Schema.Json): ReadonlyArray<Source>
 }
 
 const said = (output: Schema.Json): string | undefined => {
@@ -57,16 +58,23 @@ const said = (output: Schema.Json): string | undefined => {
   return typeof error === "string" ? error : undefined
 }
 
-const outcomeOf = (name: string, { output, status }: HostReply): ToolOutcome => {
+const outcomeOf = ({ effect, name, sources }: HostToolSpec, { output, status }: HostReply): ToolOutcome => {
   const known = status === "rejected" || status === "cancelled" ? "error" : status
   const summary =
     said(output) ?? (known === "success" ? `${shownName(name)} answered` : `${shownName(name)} ended with ${status}`)
-  return { status: known, summary, output }
+  const acted = known === "success" ? "accepted" : known === "error" ? undefined : "unknown"
+  return {
+    status: known,
+    summary,
+    output,
+    sources: sources(output),
+    ...(effect !== "external" || acted === undefined ? {} : { acted })
+  }
 }
 
 /** A tool whose run is one request to choird. */
 export const hostTool = (spec: HostToolSpec, ask: AskHost): Tool => {
-  const { description, effect, input, lanes, locks, name, readOnly, timeout_ms, untrusted } = spec
+  const { description, effect, input, lanes, locks, name, readOnly, timeout_ms } = spec
   const llm = llmView(name, description, input)
   const decode = decodeInput(input)
   const doubt = effect === "none" ? "" : "; whether it took effect is not known"
@@ -82,8 +90,14 @@ export const hostTool = (spec: HostToolSpec, ask: AskHost): Tool => {
         timeout_ms: timeout_ms + HOST_CALL_GRACE_MS,
         run: ({ call_id, lane }) =>
           Effect.match(ask(lane, { tool_name: llm.name, call_id, input: decoded, timeout_ms }), {
-            onSuccess: (reply) => ({ ...outcomeOf(name, reply), ...(untrusted ? { untrusted } : {}) }),
-            onFailure: (error) => refusal({ message: error._tag === "Denied" ? error.message : error.message + doubt })
+            onSuccess: (reply) => outcomeOf(spec, reply),
+            onFailure: (error): ToolOutcome =>
+              error._tag === "Denied"
+                ? refusal(error)
+                : {
+                    ...refusal({ message: error.message + doubt }),
+                    ...(effect === "external" ? { acted: "unknown" } : {})
+                  }
           })
       }
     })

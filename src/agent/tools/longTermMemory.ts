@@ -1,9 +1,19 @@
 /** The tools of long-term memory, which choird keeps: what sessions said, and facts. */
 import { Effect, Schema } from "effect"
 import { AgentId, CallId, type LaneId, Rev, SessionId } from "#schema/Ids.ts"
-import { DocumentId, FactKey, FactText, MEMORY_HITS, MEMORY_HITS_MAX, MemoryAnswer } from "#schema/Memory.ts"
+import { Source } from "#schema/Source.ts"
+import {
+  DocumentId,
+  FactKey,
+  FactText,
+  MEMORY_HITS,
+  MEMORY_HITS_MAX,
+  MemoryAnswer,
+  type MemoryHit
+} from "#schema/Memory.ts"
 import { type SearchInput, type UpsertInput } from "#src/shared/memory/hostQueries.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
+import { sourceOf } from "#src/shared/session/sources.ts"
 import { outputRevOf } from "#src/shared/session/search.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
@@ -55,6 +65,10 @@ export const searchInput = (query: LongTermQuery) => {
 
 const counted = (count: number) => (count === 1 ? "1 hit" : `${count} hits`)
 
+/** Where a hit's text came from, if that is outside. */
+const hitSources = ({ agent, sources = [], untrusted }: MemoryHit): ReadonlyArray<Source> =>
+  untrusted !== true ? [] : ["memory", ...(agent === undefined ? [] : [sourceOf("agent", agent)]), ...sources]
+
 /** Asks choird. Hits from outside, and another agent's, taint the lane (D31, D40). */
 export const searchLongTerm = (
   ask: AskHost,
@@ -66,12 +80,12 @@ export const searchLongTerm = (
     const { output, status } = yield* ask(lane, call)
     if (status !== "success") return refusal({ message: problemOf(output) ?? `choird ended the search with ${status}` })
     const { hits, ranked_by } = yield* Effect.orDie(decodeAnswer(output))
-    const isUntrusted = hits.some(({ untrusted }) => untrusted === true)
+    const sources = hits.flatMap(hitSources)
     const outcome: ToolOutcome = {
       status: "success",
       summary: hits.length === 0 ? "nothing found" : counted(hits.length),
       output: { hits: hits.map((hit) => ({ ...hit })), ranked_by },
-      ...(isUntrusted ? { untrusted: true } : {})
+      sources
     }
     return outcome
   }).pipe(Effect.catch((error) => Effect.succeed(refusal({ message: error.message }))))
@@ -109,12 +123,25 @@ interface Sources {
   readonly commit: (command: Write) => Effect.Effect<unknown>
 }
 
-/** Anything but a success, in words. */
+/** Anything but a success, in words; `acted` where choird may have done it all the same. */
+interface NotDone extends Pick<ToolOutcome, "acted"> {
+  readonly message: string
+}
+
+const refused = ({ acted, message }: NotDone): ToolOutcome => ({
+  ...refusal({ message }),
+  ...(acted === undefined ? {} : { acted })
+})
+
 const asked = (ask: AskHost, lane: LaneId, tool_name: ToolName, call_id: CallId, input: Schema.Json) =>
   Effect.gen(function* () {
     const call = { tool_name, call_id, input, timeout_ms: MEMORY_MS_MAX }
-    const { output, status } = yield* Effect.mapError(ask(lane, call), ({ message }) => message)
-    return status === "success" ? output : yield* Effect.fail(problemOf(output) ?? `choird ended with ${status}`)
+    const { output, status } = yield* Effect.mapError(ask(lane, call), ({ _tag, message }): NotDone =>
+      _tag === "Denied" ? { message } : { message, acted: "unknown" }
+    )
+    if (status === "success") return output
+    const message = problemOf(output) ?? `choird ended with ${status}`
+    return yield* Effect.fail<NotDone>(status === "error" ? { message } : { message, acted: "unknown" })
   })
 
 /** choir.memory.upsert: a fact that is kept beyond the session. A tainted lane's is labelled as a claim from outside. */
@@ -122,9 +149,12 @@ export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
   const decode = decodeInput(Upsert)
   const name = ToolName.make("choir.memory.upsert")
   const run = Effect.fnUntraced(function* (input: typeof Upsert.Type, { call_id, lane }: ToolContext) {
+    const memory = laneOf(state(), lane)
+    const sources = memory?.sources ?? []
     const fact: UpsertInput = {
       ...input,
-      untrusted: laneOf(state(), lane)?.tainted !== false,
+      untrusted: memory?.tainted !== false,
+      ...(sources.length === 0 ? {} : { sources }),
       rev: Rev.make(outputRevOf(call_id) ?? 0),
       lane,
       call_id
@@ -149,7 +179,8 @@ export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
           : change === "updated"
             ? "remembered, in place of the old value"
             : "remembered",
-      output: { id: document_id, change }
+      output: { id: document_id, change },
+      ...(change === "same" ? {} : { acted: "verified" })
     }
     return outcome
   })
@@ -163,7 +194,7 @@ export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
       return {
         locks: [],
         timeout_ms: LONG_TERM_TIMEOUT_MS,
-        run: (context) => Effect.catch(run(input, context), (message) => Effect.succeed(refusal({ message })))
+        run: (context) => Effect.catch(run(input, context), (error) => Effect.succeed(refused(error)))
       }
     })
   }
@@ -192,7 +223,7 @@ export const memoryDelete = ({ ask, commit }: Sources): Tool => {
       document_id: deleted.id,
       ...(key === undefined ? {} : { key })
     })
-    const outcome: ToolOutcome = { status: "success", summary: STILL, output: { id: deleted.id } }
+    const outcome: ToolOutcome = { status: "success", summary: STILL, output: { id: deleted.id }, acted: "verified" }
     return outcome
   })
   return {
@@ -207,7 +238,7 @@ export const memoryDelete = ({ ask, commit }: Sources): Tool => {
       return {
         locks: [],
         timeout_ms: LONG_TERM_TIMEOUT_MS,
-        run: (context) => Effect.catch(run(input, key, context), (message) => Effect.succeed(refusal({ message })))
+        run: (context) => Effect.catch(run(input, key, context), (error) => Effect.succeed(refused(error)))
       }
     })
   }

@@ -5,6 +5,7 @@
 import { Effect, Result, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
+import { Source } from "#schema/Source.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import {
@@ -18,7 +19,7 @@ import {
   sees,
   viewOf
 } from "#src/shared/session/search.ts"
-import type { SessionState } from "#src/shared/session/State.ts"
+import type { LaneMemory, SessionState } from "#src/shared/session/State.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { deltaView } from "#src/agent/memory/compaction.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
@@ -176,7 +177,13 @@ const searchThere = Effect.fnUntraced(function* (sources: Sources, search: Searc
   return found
 })
 
-const outcomeOf = ({ from }: LogView, isTainted: boolean, { hits, next, problem }: Found): ToolOutcome => {
+const MEMORY: ReadonlyArray<Source> = ["memory"]
+
+const outcomeOf = (
+  { from }: LogView,
+  { sources, tainted }: Pick<LaneMemory, "sources" | "tainted">,
+  { hits, next, problem }: Found
+): ToolOutcome => {
   if (problem !== undefined && hits.length === 0)
     return refusal({ message: `events before revision ${next} could not be searched: ${problem}` })
   const isMore = next > from
@@ -189,7 +196,9 @@ const outcomeOf = ({ from }: LogView, isTainted: boolean, { hits, next, problem 
       ...(isMore ? { next_before_rev: next } : {}),
       ...(problem === undefined ? {} : { problem })
     },
-    ...(isTainted || hits.some(({ untrusted }) => untrusted === true) ? { untrusted: true } : {})
+    ...(tainted || hits.some(({ untrusted }) => untrusted === true)
+      ? { sources: sources.length === 0 ? MEMORY : sources }
+      : {})
   }
 }
 
@@ -212,7 +221,7 @@ export const memoryQuery = (
     const before = Math.min(query.before_rev ?? asking, log.head() + 1)
     const search: Search = { context, view, query, before }
     const found = yield* searchThere(sources, search, yield* searchHere(sources, search))
-    return outcomeOf(view, laneOf(state(), context.lane)?.tainted ?? lane.tainted, found)
+    return outcomeOf(view, laneOf(state(), context.lane) ?? lane, found)
   })
 
   return {

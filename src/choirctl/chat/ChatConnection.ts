@@ -108,8 +108,8 @@ export const openChat = Effect.fn("openChat")(function* (home: string, agent_id:
     // The id makes a repeated request the same message, so one whose answer was lost is asked again.
     const request = { params, payload: { client_id: randomUUID(), text } }
     const sent = Effect.gen(function* (): Effect.fn.Return<Sent, unknown> {
-      // Only choird knows its commands; a text that cannot be one spares the question.
-      const { answer } = text.startsWith("/") ? yield* chat.command(request) : { answer: null }
+      // Only choird knows its commands, and the lists that a number chooses from; a text that cannot be one spares the question.
+      const { answer } = /^\s*(?:\/|#?\d+\.?\s*$)/u.test(text) ? yield* chat.command(request) : { answer: null }
       if (answer !== null) return { type: "answer", ...answer }
       return { type: "message", ...(yield* chat.send(request)) }
     })

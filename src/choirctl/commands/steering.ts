@@ -1,6 +1,7 @@
 /** choirctl session inject, compact, stop, cancel and core-cancel: what a running session is asked to do. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { steeringWords } from "#schema/ChatCommand.ts"
 import { JobName, LaneId } from "#schema/Ids.ts"
 import type { SignalSummary } from "#schema/SessionsApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
@@ -12,6 +13,14 @@ import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
 import { sessionName, sessionOf } from "./arguments.ts"
 import { CHAT_LINE_BYTES_MAX } from "./chat.ts"
+
+/** The words that a chat has for the same orders. */
+const WORDS = {
+  cancel: steeringWords("cancel"),
+  compact: steeringWords("compact"),
+  inject: steeringWords("inject"),
+  stop: steeringWords("stop")
+}
 
 const wait = (description: string, byDefault: boolean) =>
   Flag.Boolean("wait").pipe(Flag.withDescription(description), Flag.withDefault(byDefault))
@@ -58,11 +67,11 @@ const cancelJob = Effect.fnUntraced(function* (
 })
 
 export const cancel = Command.make(
-  "cancel",
+  WORDS.cancel.verb,
   { name: sessionName, job_name: Argument.optional(jobName), request_id: requestId, wait: wait(WAIT, false) },
   ({ job_name, name, ...flags }) => cancelJob(name, Option.getOrUndefined(job_name), flags)
 ).pipe(
-  Command.withDescription("Cancel a core job; if only one is running, its name can be omitted"),
+  Command.withDescription(WORDS.cancel.help),
   Command.withExamples([{ command: "choirctl session cancel 0k8v3w9m2p1n4q7r research" }])
 )
 
@@ -76,7 +85,7 @@ export const coreCancel = Command.make(
 )
 
 export const stop = Command.make(
-  "stop",
+  WORDS.stop.verb,
   { name: sessionName, request_id: requestId, wait: wait(WAIT, false) },
   Effect.fnUntraced(function* ({ name, ...flags }) {
     const id = yield* sessionOf(name)
@@ -84,12 +93,12 @@ export const stop = Command.make(
     yield* printSignal(stopped, flags.wait, stopLine)
   })
 ).pipe(
-  Command.withDescription("Stop the running turn; the session, its jobs and queued messages continue"),
+  Command.withDescription(WORDS.stop.help),
   Command.withExamples([{ command: "choirctl session stop 0k8v3w9m2p1n4q7r --wait" }])
 )
 
 export const inject = Command.make(
-  "inject",
+  WORDS.inject.verb,
   {
     name: sessionName,
     text: Argument.String("text").pipe(
@@ -109,12 +118,12 @@ export const inject = Command.make(
     yield* printSignal(injected, flags.wait, injectLine)
   }, onHost)
 ).pipe(
-  Command.withDescription("Give edge an instruction at its next safe point, without waiting for its turn to end"),
+  Command.withDescription(WORDS.inject.help),
   Command.withExamples([{ command: 'choirctl session inject 0k8v3w9m2p1n4q7r "use the other branch"' }])
 )
 
 export const compact = Command.make(
-  "compact",
+  WORDS.compact.verb,
   {
     name: sessionName,
     lane: Flag.String("lane").pipe(
@@ -135,6 +144,6 @@ export const compact = Command.make(
     yield* printSignal(compacted, flags.wait, compactLine)
   })
 ).pipe(
-  Command.withDescription("Summarise the older part of a lane's working memory"),
+  Command.withDescription(WORDS.compact.help),
   Command.withExamples([{ command: "choirctl session compact 0k8v3w9m2p1n4q7r --lane core:research" }])
 )

@@ -76,7 +76,9 @@ const factText = (fact: Fact): string =>
       ["id", fact.id],
       ["state", endText(fact)],
       ["written", `${fact.created_at} by ${sourceText(fact.source)}`],
-      ...(fact.untrusted ? [["label", "untrusted: text from outside led to it"] as const] : [])
+      ...(fact.untrusted
+        ? [["label", `untrusted: text from ${fact.source.sources?.join(", ") ?? "outside"} led to it`] as const]
+        : [])
     ]),
     safeText(fact.text)
   ].join("\n\n")
@@ -88,7 +90,11 @@ const hitPlace = ({ first_rev, key, last_rev, lane, session_id, source }: Memory
 
 const hitText = (hit: MemoryHit, color: boolean): string =>
   [
-    paint(color, "bold", `${hit.said_at} ${hitPlace(hit)}${hit.untrusted === true ? " (untrusted)" : ""}`),
+    paint(
+      color,
+      "bold",
+      `${hit.said_at} ${hitPlace(hit)}${hit.untrusted === true ? ` (untrusted${hit.sources === undefined ? "" : `, from ${hit.sources.join(", ")}`})` : ""}`
+    ),
     paint(color, "dim", hit.id),
     safeText(hit.text)
   ].join("\n")

@@ -21,6 +21,7 @@ import type { SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import type { NewerEvents } from "#src/choird/sessions/newerEvents.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
 import { defectWords } from "#src/shared/defects.ts"
+import type { SkillRefused } from "#src/choird/approvals/SkillRefused.ts"
 import type { SteeringRefused } from "#src/choird/sessions/Steering.ts"
 
 /** The wait after too many requests of a session. */
@@ -135,6 +136,9 @@ export const fromHostToolRefused = ({ kind, reason }: HostToolRefused): ApiError
 
 export const fromWorkspaceRefused = ({ hint, kind, reason }: WorkspaceRefused): ApiError =>
   kind === "UNKNOWN_WORKSPACE" ? notFound(kind, reason, hint) : conflict(kind, reason, hint)
+
+export const fromSkillRefused = ({ hint, kind, reason }: SkillRefused): ApiError =>
+  kind === "UNKNOWN_AGENT" ? notFound(kind, reason, hint) : conflict(kind, reason, hint)
 
 /** The message holds every problem with its path, since a client gets only one refusal. */
 export const fromConfigurationRefused = ({ hint, kind, problems, reason }: ConfigurationRefused): ApiError => {

@@ -1,14 +1,20 @@
 /** A tool or a skill that an agent proposes for its own repository; choird makes the commit from the payload. */
 import { Context, Effect, Layer, Result } from "effect"
 import { Images } from "#src/choird/images/Images.ts"
+import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork, type Identity } from "#src/choird/repos/GitWork.ts"
-import { skillSources } from "#src/choird/repos/Merge.ts"
+import { type ImagePlan, merge, skillSources } from "#src/choird/repos/Merge.ts"
 import { repoLabel, Repos } from "#src/choird/repos/Repos.ts"
 import { capabilities } from "#src/choird/runtime/ContainerRuntime.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
+import { judge } from "#src/choird/repos/skillIndex.ts"
+import { pricedBounds } from "#src/shared/image/skillBounds.ts"
+import { reportLines } from "#src/shared/image/skillReportText.ts"
+import { visibleLine } from "./approvalText.ts"
 import { draftFiles, draftPaths, withFiles } from "./draftFiles.ts"
+import type { ApprovalRefused } from "./ApprovalRefused.ts"
 import type { Execution } from "./Execution.ts"
 import { changed } from "./ExecutionFailed.ts"
 import { type Proposal, proposalTitle } from "./Proposal.ts"
@@ -20,7 +26,16 @@ import { type Opened, repository, RepoSteps, retryFetch } from "./RepoSteps.ts"
 
 type Drafted = Extract<Proposal, { kind: "tool" | "skill" }>
 
-export class AgentChange extends Context.Service<AgentChange, ProposalType<Drafted>>()("choir/choird/AgentChange") {
+export class AgentChange extends Context.Service<
+  AgentChange,
+  ProposalType<Drafted> & {
+    /** The images with and without a proposal, as a rehearsal needs them. */
+    images(
+      proposer: Proposer,
+      proposal: Drafted
+    ): Effect.Effect<{ readonly today: ImagePlan; readonly proposed: ImagePlan }, ApprovalRefused>
+  }
+>()("choir/choird/AgentChange") {
   static readonly layer = Layer.effect(
     AgentChange,
     Effect.suspend(() => make())
@@ -55,16 +70,23 @@ const make = Effect.fnUntraced(function* () {
   const targetOf = yield* makeTarget
   const draftCommit = yield* makeDraftCommit
 
-  const preview = Effect.fn("AgentChange.preview")(function* (proposer: Proposer, proposal: Drafted) {
+  /** The files of both repositories, and those that the proposal adds to the agent's own. */
+  const look = Effect.fnUntraced(function* (proposer: Proposer, proposal: Drafted) {
     const { agent_id } = proposer
-    const { git_identity, global, network, own } = yield* targetOf(proposer)
+    const { git_identity, global, model, network, own } = yield* targetOf(proposer)
     const replaced = draftPaths(proposal)
     const held = (path: string) => replaced.has(path)
     const current = yield* Effect.mapError(repos.snapshot({ agent_id, git_identity }, own, { held }), unreachable)
     const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
     const drafted = draftFiles(proposal, current.files)
     if (Result.isFailure(drafted)) return yield* badProposal(drafted.failure)
-    const { files, isDraft } = drafted.success
+    return { current, shared, model, network, own, ...drafted.success }
+  })
+
+  const preview = Effect.fn("AgentChange.preview")(function* (proposer: Proposer, proposal: Drafted) {
+    const { agent_id } = proposer
+    const { current, files, isDraft, model, network, own, shared } = yield* look(proposer, proposal)
+    const judged: Array<string> = []
     if (proposal.kind === "skill") {
       const { name, skill } = proposal
       const sources = skillSources(
@@ -74,12 +96,18 @@ const make = Effect.fnUntraced(function* () {
       )
       const read = readSkill(name, JSON.stringify(skill.spec), sources)
       if (Result.isFailure(read)) return yield* badProposal(`the skill ${name} cannot run. ${read.failure.join("; ")}`)
+      const found = judge([...shared.files, ...current.files], sources.schemas, read.success, skill.spec)
+      const report = { ...found, bounds: pricedBounds(found.bounds, model) }
+      if (report.grade === "rejected")
+        return yield* badProposal(`the gate rejects the skill ${name}. ${reportLines(report).join("; ")}`)
+      judged.push(...reportLines(report).map(visibleLine))
     }
     const difference = yield* compare(runtime, agent_id, shared, current.files, withFiles(current.files, files))
     const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
     const facts = [
       ...(isDraft ? [] : pendingBuildText(yield* images.origin(agent_id), current)),
       ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft, { runtime, network }) : []),
+      ...judged,
       ...(isGlobal ? [`It replaces the global ${proposal.kind} of the same name.`] : [])
     ]
     return {
@@ -88,8 +116,19 @@ const make = Effect.fnUntraced(function* () {
     } satisfies Preview
   })
 
+  const imagesOf = Effect.fn("AgentChange.images")(function* (proposer: Proposer, proposal: Drafted) {
+    const { current, files, shared } = yield* look(proposer, proposal)
+    const global = { label: repoLabel({ global: true }), files: shared.files }
+    const planOf = Effect.fnUntraced(function* (own: ReadonlyArray<RepoFile>) {
+      const plan = merge(global, { label: repoLabel(proposer), files: own }, capabilities(runtime))
+      return Result.isSuccess(plan) ? plan.success : yield* badProposal(plan.failure.message)
+    })
+    return { today: yield* planOf(current.files), proposed: yield* planOf(withFiles(current.files, files)) }
+  })
+
   return AgentChange.of({
     preview,
+    images: imagesOf,
     execute: Effect.fn("AgentChange.execute")((execution, standing) =>
       steps.take(execution, standing, (opened, identity) => draftCommit(execution, opened, identity))
     )

@@ -55,6 +55,8 @@ export class Approvals extends Context.Service<
     delivered(agent_id: AgentId): Effect.Effect<ReadonlyArray<ApprovalId>>
     /** Emits at once, and then whenever a proposal is approved. */
     readonly approved: Stream.Stream<void>
+    /** Emits at once, and then whenever a person is asked. */
+    readonly requested: Stream.Stream<void>
     /** The number of those that wait, by agent. */
     readonly pending: Effect.Effect<ReadonlyMap<AgentId, number>>
   }
@@ -75,6 +77,7 @@ const auditDetail = ({ approval_id, call_id, hash, request_type }: ApprovalRow) 
 })
 
 const APPROVED = "approved"
+const REQUESTED = "requested"
 
 /** Records a decision, or the refusal of one. */
 const makeRecord = Effect.map(
@@ -215,8 +218,8 @@ const make = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
   // A token: a new approval was requested, which may be due before all others.
   const asked = yield* Queue.sliding<void>(1)
-  const approvedWakes = yield* makeNotifier
-  const { expire, settle } = yield* makeSettle(approvedWakes.wake(APPROVED))
+  const wakes = yield* makeNotifier
+  const { expire, settle } = yield* makeSettle(wakes.wake(APPROVED))
   yield* Effect.forkScoped(yield* makeExpiry(expire, Queue.take(asked)))
 
   const pending = Effect.map(
@@ -226,13 +229,14 @@ const make = Effect.fnUntraced(function* () {
   )
 
   return Approvals.of({
-    request: yield* makeRequest(expire, Queue.offer(asked, undefined)),
+    request: yield* makeRequest(expire, Effect.andThen(Queue.offer(asked, undefined), wakes.wake(REQUESTED))),
     decide: yield* makeDecide(settle),
     get: yield* makeFind,
     decidedBy: Effect.fn("Approvals.decidedBy")(function* (request_id) {
       return yield* rows.findDecision(sql, request_id)
     }, Effect.orDie),
-    approved: approvedWakes.wakes(APPROVED),
+    approved: wakes.wakes(APPROVED),
+    requested: wakes.wakes(REQUESTED),
     list: Effect.fn("Approvals.list")(function* ({ agent_id, all }) {
       return yield* rows.listApprovals(sql, { agent_id, all, limit: APPROVALS_LISTED_MAX })
     }, Effect.orDie),

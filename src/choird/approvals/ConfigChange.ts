@@ -1,5 +1,5 @@
 /** Edits of config.json that an agent proposes. They are written to the file, then loaded and applied like an operator's. */
-import { basename, dirname, join } from "node:path"
+import { join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import { Context, Effect, FileSystem, Layer, Result, Schedule } from "effect"
 import type { Config } from "#schema/Config.ts"
@@ -10,6 +10,7 @@ import { differences } from "#src/choird/reconfiguration/resourcesInUse.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/config/configFiles.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { makeReplaceConfig } from "./ConfigWriter.ts"
 import { AgentSteps } from "./AgentSteps.ts"
 import { type Before, editConfig, editText, isBinding, pathOf, withoutEdits } from "./configEdits.ts"
 import { done, type Execution, next, type Next, PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "./Execution.ts"
@@ -28,7 +29,6 @@ export class ConfigChange extends Context.Service<ConfigChange, ProposalType<Edi
   )
 }
 
-const OWNER_FILE = 0o600
 const config = failedAs("CONFIG")
 
 const isThere = (value: unknown, edits: ReadonlyArray<ConfigEdit>) =>
@@ -56,19 +56,7 @@ const makeEditFile = Effect.gen(function* () {
   const store = yield* ConfigStore
   const file = join(store.home, CONFIG_FILE)
 
-  /** All or nothing, even after a crash. */
-  const replace = Effect.fnUntraced(function* (text: string) {
-    const place = yield* fs.realPath(file)
-    const fresh = join(dirname(place), `.${basename(place)}.approved`)
-    yield* fs.remove(fresh, { force: true })
-    const written = Effect.gen(function* () {
-      const open = yield* fs.open(fresh, { flag: "wx", mode: OWNER_FILE })
-      yield* open.writeAll(new TextEncoder().encode(text))
-      yield* open.sync
-    })
-    yield* Effect.scoped(written)
-    yield* fs.rename(fresh, place)
-  })
+  const replace = yield* makeReplaceConfig
 
   const write = Effect.fnUntraced(function* ({ approved: { row }, facts, proposal: { edits } }: Execution<Edits>) {
     const text = yield* Effect.mapError(fs.readFileString(file), config)

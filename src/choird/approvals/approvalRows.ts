@@ -4,7 +4,8 @@ import type { SqlClient } from "effect/sql"
 import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
 import { type AgentId, ApprovalId, type CallId, type LaneId, type SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
-import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import type { Rehearsal } from "#schema/Trial.ts"
+import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { rowId } from "#src/shared/rowId.ts"
 
 /** Rows that `approval list` shows. */
@@ -35,6 +36,8 @@ export interface ApprovalRow {
   readonly facts: unknown
   readonly step: string | null
   readonly job: unknown
+  /** Of a proposed skill: what its rehearsal came to, once it has ended. */
+  readonly rehearsal: Rehearsal | null
 }
 
 type Stored = Omit<ApprovalRow, "approval_id" | "hash" | "created_at" | "expires_at" | "resolved_at"> & {
@@ -46,7 +49,7 @@ type Stored = Omit<ApprovalRow, "approval_id" | "hash" | "created_at" | "expires
 }
 
 const COLUMNS = `id::text AS approval_id, session_id, agent_id, call_id, request_type, canonical, payload_hash, summary, lane,
-  status, created_at, expires_at, resolved_at, resolved_by, reason, outcome, shown, facts, step, job`
+  status, created_at, expires_at, resolved_at, resolved_by, reason, outcome, shown, facts, step, job, rehearsal`
 
 const approvalRow = ({ payload_hash, ...row }: Stored): ApprovalRow => ({
   ...row,
@@ -114,6 +117,22 @@ export const openExecutions = (sql: SqlClient.SqlClient) =>
     sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
       WHERE request_type <> 'confirm_tool' AND status IN ('approved', 'executing') ORDER BY id LIMIT ${APPROVALS_LISTED_MAX}`,
     (rows) => rows.map(approvalRow)
+  )
+
+/** Proposed skills that wait for a decision and were not rehearsed, oldest first. */
+export const awaitingRehearsal = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+      WHERE request_type = 'skill' AND status = 'pending' AND rehearsal IS NULL ORDER BY id LIMIT ${APPROVALS_LISTED_MAX}`,
+    (rows) => rows.map(approvalRow)
+  )
+
+/** Keeps the outcome of a rehearsal; whether the row still waits for a decision. */
+export const keepRehearsal = (sql: SqlClient.SqlClient, { approval_id }: ApprovalRow, rehearsal: Rehearsal) =>
+  Effect.map(
+    sql<{ readonly status: ApprovalStatus }>`UPDATE choir_control.pending_approvals
+      SET rehearsal = ${canonicalJson(storableJson(rehearsal))}::jsonb WHERE id = ${rowId(approval_id) ?? 0n} RETURNING status`,
+    ([row]) => row?.status === "pending"
   )
 
 /** Overdue ones, oldest first. */

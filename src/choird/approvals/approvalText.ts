@@ -32,9 +32,12 @@ const cut = (text: string, chars: number): string => (text.length <= chars ? tex
 export const confirmSummary = ({ input, tool }: ConfirmTool): string =>
   cut(`${tool} ${visibleJson(input)}`, APPROVAL_SUMMARY_CHARS_MAX).toWellFormed()
 
-const WHY: Readonly<Record<ConfirmTool["why"], string>> = {
-  tainted: "it acts outside the workspace, and the agent has read untrusted text",
-  always: "it acts outside the workspace, and each such call is confirmed here"
+/** Why a person is asked. Whatever the reason is, it names where the text came from that the agent has read. */
+const whyText = ({ sources = [], why }: ConfirmTool): string => {
+  const read = sources.length === 0 ? "" : ` from ${sources.join(", ")}`
+  if (why === "tainted") return `it acts outside the workspace, and the agent has read untrusted text${read}`
+  const reason = "it acts outside the workspace, and each such call is confirmed here"
+  return read === "" ? reason : `${reason}; the agent has read untrusted text${read}`
 }
 
 const askedBy = ({ lane }: ConfirmTool): string => {
@@ -47,7 +50,7 @@ export const confirmText = (call: ConfirmTool): string =>
   [
     `tool: ${call.tool}`,
     `asked by: ${askedBy(call)}`,
-    `why you are asked: ${WHY[call.why]}`,
+    `why you are asked: ${whyText(call)}`,
     `input: ${visibleJson(call.input)}`
   ].join("\n")
 

@@ -18,6 +18,7 @@ import type { ConfirmTool } from "#schema/Approval.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { toWireName } from "#schema/Tool.ts"
 import { callDigest } from "#src/shared/session/calls.ts"
+import type { Source } from "#schema/Source.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { take, type TokenBucket } from "#src/choird/listeners/TokenBucket.ts"
 
@@ -38,12 +39,20 @@ export const makeLookBudget = () => {
   }
 }
 
+const sameSources = (named: ReadonlyArray<Source>, logged: ReadonlyArray<Source> = []): boolean =>
+  named.length === logged.length && named.every((source) => logged.includes(source))
+
 /** Whether this very call is open and waits for a person. */
-export const isAsked = (state: SessionState, call_id: CallId, { input, lane, tool, why }: ConfirmTool): boolean => {
+export const isAsked = (
+  state: SessionState,
+  call_id: CallId,
+  { input, lane, sources, tool, why }: ConfirmTool
+): boolean => {
   const call = laneOf(state, lane)?.calls.find((open) => open.call_id === call_id)
   return (
     call?.stage === "requested" &&
     call.confirm === why &&
+    (sources === undefined || sameSources(sources, call.sources)) &&
     call.name.replaceAll(".", "-") === toWireName(tool) &&
     call.digest === callDigest(call.name, input)
   )

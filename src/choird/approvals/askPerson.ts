@@ -76,7 +76,7 @@ export const tellMore = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   config: Config,
   row: ApprovalRow,
-  what: "expired" | "decided" | "ended",
+  what: "expired" | "decided" | "ended" | "rehearsed",
   text: string,
   heard_in?: ResourceName
 ) {

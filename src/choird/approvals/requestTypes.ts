@@ -7,6 +7,7 @@ import { canonicalJson, EVENT_DEPTH_MAX, isDeeperThan, storableJson } from "#src
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
+import { rehearsalText } from "./rehearsalText.ts"
 import { APPROVAL_SUMMARY_CHARS_MAX, confirmSummary, confirmText, visibleLine } from "./approvalText.ts"
 
 /** Canonical bytes of what a person is asked to approve; a call's arguments are MODEL_TOOL_ARGUMENT_BYTES_MAX at most. */
@@ -109,11 +110,15 @@ export const readStored = (request_type: string, canonical: string): Result.Resu
 /** The complete text of a stored request for a person, also of one that cannot be executed any longer. */
 export const shownText = ({
   canonical,
+  rehearsal,
   request_type,
   shown
-}: Pick<ApprovalRow, "canonical" | "request_type" | "shown">): string =>
+}: Pick<ApprovalRow, "canonical" | "rehearsal" | "request_type" | "shown">): string =>
   Result.match(readStored(request_type, canonical), {
-    onSuccess: (asked) => (asked.type === "proposal" ? (shown ?? "") : asked.text),
+    onSuccess: (asked) =>
+      asked.type === "proposal"
+        ? [shown ?? "", ...(rehearsal === null ? [] : [rehearsalText(rehearsal)])].join("\n\n")
+        : asked.text,
     onFailure: ({ reason }) =>
       [
         `This version of Choir cannot read or carry out this request: ${visibleLine(reason)}`,

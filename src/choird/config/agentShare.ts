@@ -42,7 +42,8 @@ export const agentConfig = (
     grants: agent_id === undefined ? GRANTS_DEFAULT : grantsOf(config.skills, agent_id),
     heartbeat_interval_ms: config.heartbeat_interval_ms,
     crash_detection_threshold_ms: config.crash_detection_threshold_ms,
-    rate_limit_retry_ms: config.rate_limit_retry_ms
+    rate_limit_retry_ms: config.rate_limit_retry_ms,
+    web: own(config.agents, agent_id)?.web ?? "off"
   }
 }
 

@@ -20,6 +20,7 @@ import { sessionMemory } from "./migrations/0020_session_memory.ts"
 import { forgets } from "./migrations/0021_forgets.ts"
 import { forgottenCounts } from "./migrations/0022_forgotten_counts.ts"
 import { runs } from "./migrations/0023_runs.ts"
+import { rehearsals } from "./migrations/0024_rehearsals.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -46,7 +47,8 @@ export const MIGRATIONS = {
   "0020_session_memory": sessionMemory,
   "0021_forgets": forgets,
   "0022_forgotten_counts": forgottenCounts,
-  "0023_runs": runs
+  "0023_runs": runs,
+  "0024_rehearsals": rehearsals
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -1,23 +1,26 @@
 /** The execution of a chat's commands, with answers in words for a person. */
-import { Clock, Context, Effect, Layer, Option } from "effect"
+import { Clock, Context, Effect, Layer, Stream } from "effect"
+import type { CommandWords } from "#schema/ChatCommand.ts"
 import type { Budgets } from "#schema/Config.ts"
-import { type AgentId, EDGE, type ResourceName } from "#schema/Ids.ts"
+import { type AgentId, EDGE, type ResourceName, type SessionId } from "#schema/Ids.ts"
+import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
-import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { summaryOf } from "#src/choird/sessions/jobSummaries.ts"
-import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
 import { contextLine, contextShares } from "#src/shared/session/contextShares.ts"
 import { jobLines } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { AgentCommands } from "./AgentCommands.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 import { makeChatMemory } from "./chatMemory.ts"
+import { makeLook, makeSteer, orderOf } from "./chatSteering.ts"
+import { Choices, choose, numbered, type Option as Choice } from "./Choices.ts"
 import type { Command } from "./readCommand.ts"
 
 /** The person who typed it, and the identity by which a repetition is the same request. */
@@ -26,11 +29,15 @@ export interface Speaker {
   readonly gateway: ResourceName
   readonly dm: ResourceName
   readonly request_id: string
+  /** Whether this person is an admin here: of a group, the one who wrote and not the group. */
+  readonly admin: boolean
 }
 
 export interface Answer {
   readonly kind: "notice" | "refusal"
   readonly text: string
+  /** A numbered list that the text shows, for the command whose argument it asks for. */
+  readonly choices?: { readonly words: CommandWords; readonly options: ReadonlyArray<Choice> }
 }
 
 /** Runs commands for the person at an agent's DM. */
@@ -100,84 +107,43 @@ const contextAnswer = (context: PromptContext): Answer =>
     ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens} tokens`)
   )
 
-const orderOf = (
-  command: Extract<Command, { readonly type: "inject" | "answer" | "compact" | "cancel" | "stop" }>
-): Order => {
-  switch (command.type) {
-    case "inject":
-      return { type: "Inject", content: command.content }
-    case "answer": {
-      const { content, job_name } = command
-      return { type: "Answer", content, ...(job_name === undefined ? {} : { job_name }) }
-    }
-    case "compact":
-      return { type: "Compact" }
-    case "stop":
-      return { type: "StopTurn" }
-    case "cancel":
-      return command.job_name === undefined ? { type: "Cancel" } : { type: "CancelCore", job_name: command.job_name }
-  }
-}
-
-/** An agent with the state of its session, as far as it has one. */
-const makeLook = Effect.gen(function* () {
-  const events = yield* EventStore
-  const lifecycle = yield* Lifecycle
-  return Effect.fnUntraced(function* (agent_id: AgentId) {
-    const view = yield* Effect.orDie(lifecycle.view(agent_id))
-    const state =
-      view.session_id === null
-        ? undefined
-        : Option.getOrUndefined(yield* Effect.option(databaseDefect(events.state(view.session_id))))
-    return { view, state }
+/** A list for a command whose argument is missing. */
+const makeChoice = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  return Effect.fnUntraced(function* ({ from, words }: Extract<Command, { readonly type: "choose" }>) {
+    const { agents, models, workspaces } = (yield* config.current).config
+    const names = Object.keys({ agent: agents, model: models, workspace: workspaces, job: {}, approval: {} }[from])
+    return names.length === 0
+      ? refusal(`There is no ${from} in config.json.`)
+      : choose(`Which ${from}?`, words, numbered(names))
   })
 })
 
+/** The last events of a session, a line each: what happened and where, never a text. */
+const makeEventLines = Effect.map(EventStore, (events) =>
+  Effect.fnUntraced(function* (session_id: SessionId, count: number) {
+    const lines = yield* Effect.orDie(Stream.runCollect(events.events(session_id, { last: count, follow: false })))
+    return lines.map((line) => {
+      const { created_at, event_type, lane, rev } = isPrintedEvent(line) ? line.event : line.opaque
+      return `${rev}. ${created_at.slice(11, 19)} ${lane} ${event_type}`
+    })
+  })
+)
+
 const make = Effect.fnUntraced(function* () {
-  const audit = yield* Audit
+  const agents = yield* AgentCommands
+  const choice = yield* makeChoice
+  const choices = yield* Choices
   const config = yield* ConfigStore
   const contexts = yield* Contexts
   const decisions = yield* makeChatDecisions
   const memory = yield* makeChatMemory
+  const eventLines = yield* makeEventLines
   const events = yield* EventStore
   const models = yield* Models
-  const steering = yield* Steering
 
   const look = yield* makeLook
-
-  const steer = Effect.fnUntraced(function* (order: Order, { agent_id, gateway, request_id }: Speaker) {
-    const { state, view } = yield* look(agent_id)
-    const { session_id } = view
-    if (session_id === null) {
-      const entry = { who: `gateway:${gateway}`, action: "session.steer", agent_id }
-      yield* audit.record({ ...entry, detail: { refused: "NOT_RUNNING", order: order.type } })
-      return refusal("There is no conversation at the moment; your next message starts a fresh one.")
-    }
-    const request = { session_id, request_id: `${gateway}:${request_id}`, who: `gateway:${gateway}`, wait_ms: 0 }
-    const ordered = yield* Effect.result(databaseDefect(steering.order(request, order)))
-    if (ordered._tag === "Failure") {
-      const { failure } = ordered
-      if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS") return notice("Nothing is running.")
-      const namesJobs = order.type === "CancelCore" || order.type === "Cancel" || order.type === "Answer"
-      return refusal(`${sentence(failure.message)}${namesJobs ? ` ${sentence(failure.hint)}` : ""}`)
-    }
-    const { wish } = ordered.success
-    switch (wish.type) {
-      case "Inject":
-        if (wish.job_name !== undefined) return notice(`Passed on to ${wish.job_name}.`)
-        return notice(
-          state?.edge.state === "EDGE_IDLE"
-            ? "Noted. Nothing is open, so it is read with your next message."
-            : "Noted. It is read at the next step."
-        )
-      case "CancelCore":
-        return notice(`${wish.job_name} is being cancelled.`)
-      case "StopTurn":
-        return notice("Stopping.")
-      case "Compact":
-        return notice("The older part of the conversation is being summarised.")
-    }
-  })
+  const steer = yield* makeSteer
 
   const setModel = Effect.fnUntraced(function* (llm: ResourceName, { agent_id, gateway }: Speaker) {
     const set = yield* Effect.result(models.set(agent_id, `gateway:${gateway}`, { llm }))
@@ -185,49 +151,67 @@ const make = Effect.fnUntraced(function* () {
     return notice(`${llm} answers from the next step on, until the agent is started again.`)
   })
 
+  const answer = Effect.fnUntraced(function* (command: Command, speaker: Speaker): Effect.fn.Return<Answer> {
+    switch (command.type) {
+      case "status": {
+        const { state, view } = yield* look(speaker.agent_id)
+        const { budgets } = (yield* config.current).config
+        return statusText(view, state, budgets, yield* decisions.waiting(speaker), yield* Clock.currentTimeMillis)
+      }
+      case "decide":
+        return yield* decisions.decide(command, speaker)
+      case "approvals":
+        return yield* decisions.list(speaker)
+      case "cores": {
+        const { state, view } = yield* look(speaker.agent_id)
+        if (state === undefined || view.session_id === null) return coresText([])
+        const words = yield* databaseDefect(events.jobWords(view.session_id, state))
+        const now_ms = yield* Clock.currentTimeMillis
+        return coresText([...state.cores.values()].map((core) => summaryOf(core, words.get(core.job_name), now_ms)))
+      }
+      case "context": {
+        const { view } = yield* look(speaker.agent_id)
+        return view.session_id === null
+          ? refusal("There is no conversation at the moment.")
+          : yield* Effect.match(contexts.ask(view.session_id, EDGE), {
+              onFailure: ({ message }) => refusal(sentence(message)),
+              onSuccess: contextAnswer
+            })
+      }
+      case "events": {
+        const { view } = yield* look(speaker.agent_id)
+        return view.session_id === null
+          ? refusal("There is no conversation at the moment.")
+          : notice(...(yield* eventLines(view.session_id, command.count)))
+      }
+      case "inject":
+      case "answer":
+      case "compact":
+      case "cancel":
+      case "stop":
+        return yield* steer(orderOf(command), speaker)
+      case "memory":
+        return yield* memory.memory(command.query, speaker)
+      case "forget":
+        return yield* memory.forget(command.text, speaker)
+      case "model": {
+        const { core_llm, llm } = yield* Effect.orDie(models.get(speaker.agent_id))
+        return notice(llm === core_llm ? `${llm} answers and works.` : `${llm} answers, ${core_llm} works in jobs.`)
+      }
+      case "set model":
+        return yield* setModel(command.llm, speaker)
+      case "choose":
+        return yield* choice(command)
+      default:
+        return yield* agents.run(command, speaker)
+    }
+  })
+
   return GatewayCommands.of({
     run: Effect.fn("GatewayCommands.run")(function* (command, speaker) {
-      switch (command.type) {
-        case "status": {
-          const { state, view } = yield* look(speaker.agent_id)
-          const { budgets } = (yield* config.current).config
-          return statusText(view, state, budgets, yield* decisions.waiting(speaker), yield* Clock.currentTimeMillis)
-        }
-        case "decide":
-          return yield* decisions.decide(command, speaker)
-        case "cores": {
-          const { state, view } = yield* look(speaker.agent_id)
-          if (state === undefined || view.session_id === null) return coresText([])
-          const words = yield* databaseDefect(events.jobWords(view.session_id, state))
-          const now_ms = yield* Clock.currentTimeMillis
-          return coresText([...state.cores.values()].map((core) => summaryOf(core, words.get(core.job_name), now_ms)))
-        }
-        case "context": {
-          const { view } = yield* look(speaker.agent_id)
-          return view.session_id === null
-            ? refusal("There is no conversation at the moment.")
-            : yield* Effect.match(contexts.ask(view.session_id, EDGE), {
-                onFailure: ({ message }) => refusal(sentence(message)),
-                onSuccess: contextAnswer
-              })
-        }
-        case "inject":
-        case "answer":
-        case "compact":
-        case "cancel":
-        case "stop":
-          return yield* steer(orderOf(command), speaker)
-        case "memory":
-          return yield* memory.memory(command.query, speaker)
-        case "forget":
-          return yield* memory.forget(command.text, speaker)
-        case "model": {
-          const { core_llm, llm } = yield* Effect.orDie(models.get(speaker.agent_id))
-          return notice(llm === core_llm ? `${llm} answers and works.` : `${llm} answers, ${core_llm} works in jobs.`)
-        }
-        case "set model":
-          return yield* setModel(command.llm, speaker)
-      }
+      const { choices: offered, ...said } = yield* answer(command, speaker)
+      if (offered !== undefined) yield* choices.offer(speaker, offered.words, offered.options)
+      return said
     })
   })
 })

@@ -1,14 +1,17 @@
 /** The path of messages from gateways to agents; choird itself answers if no agent can (R42, R45). */
 import { Context, Effect, Layer, Metric } from "effect"
+import type { Config } from "#schema/Config.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { Choices, isNumber } from "./Choices.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { Pairings } from "./Pairings.ts"
 import { Presence } from "./Presence.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
@@ -24,6 +27,10 @@ const USER_ID_CHARS_MAX = 40
 
 /** The source of the answer to an arrival, among choird's own messages. */
 const sourceOf = (gateway: ResourceName, { id }: Pick<Arrival, "id">) => `${gateway}:${id}`
+
+/** The text of a stranger that may be a code: in a private chat, and the sender's own. */
+const pairingText = ({ forwarded, group, text }: Arrival) =>
+  forwarded === true || group !== undefined || text === undefined ? "" : text
 
 const strangers = Metric.counter("choir_gateway_strangers", { incremental: true })
 
@@ -69,6 +76,18 @@ const makeRefused = Effect.map(
     })
 )
 
+/** Hears of a stranger only a code that lets them in; everything else is dropped. */
+const makeStranger = Effect.gen(function* () {
+  const pairings = yield* Pairings
+  const refused = yield* makeRefused
+  return Effect.fnUntraced(function* (gateway: ResourceName, arrival: Arrival) {
+    const { user_id } = arrival
+    if (yield* pairings.redeem(gateway, user_id, pairingText(arrival))) return
+    yield* Metric.update(strangers, 1)
+    yield* refused(gateway, "STRANGER", undefined, { user_id: user_id.slice(0, USER_ID_CHARS_MAX) })
+  })
+})
+
 /** Stores messages in order; a repeated batch finds them stored. */
 const makeStore = Effect.gen(function* () {
   const inbox = yield* Inbox
@@ -99,12 +118,14 @@ const makeStore = Effect.gen(function* () {
 })
 
 const make = Effect.fnUntraced(function* () {
+  const choices = yield* Choices
   const commands = yield* GatewayCommands
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
   const outbox = yield* Outbox
   const refused = yield* makeRefused
   const store = yield* makeStore
+  const stranger = yield* makeStranger
   const tell = yield* makeTell
   const scope = yield* Effect.scope
   const asked = new Set<AgentId>()
@@ -112,9 +133,9 @@ const make = Effect.fnUntraced(function* () {
   const run = Effect.fnUntraced(function* (
     gateway: ResourceName,
     { id }: Pick<Arrival, "id">,
-    { agent_id, command, dm }: Extract<Route, { readonly type: "command" }>
+    { admin, agent_id, command, dm }: Extract<Route, { readonly type: "command" }>
   ) {
-    const answer = yield* commands.run(command, { agent_id, gateway, dm, request_id: id })
+    const answer = yield* commands.run(command, { agent_id, gateway, dm, request_id: id, admin })
     yield* tell(gateway, { id }, { agent_id, dm, ...answer })
   })
 
@@ -130,16 +151,30 @@ const make = Effect.fnUntraced(function* () {
     )
   })
 
+  /** The route of an arrival. A number that chooses from a list which the chat was shown is the command that it completes. */
+  const routed = Effect.fnUntraced(function* (running: Config, gateway: ResourceName, arrival: Arrival) {
+    const views = yield* lifecycle.list
+    const to = route(running, views, gateway, arrival)
+    if (to.type !== "message" && to.type !== "command") return to
+    const chosen = yield* choices.take({ gateway, dm: to.dm }, arrival.text ?? "")
+    if (chosen !== undefined && arrival.forwarded !== true)
+      return route(running, views, gateway, { ...arrival, text: chosen })
+    // A number that an earlier choird took for a choice is not a message.
+    const isDone = isNumber(arrival.text ?? "") && (yield* outbox.told(sourceOf(gateway, arrival)))
+    return isDone ? ({ type: "ignore" } as const) : to
+  })
+
   const receive = Effect.fn("Gateways.receive")(function* (gateway: ResourceName, arrivals: ReadonlyArray<Arrival>) {
     const { config: running } = yield* config.current
     let messages: Array<Message> = []
     for (const arrival of arrivals) {
       const { id } = arrival
-      const to = route(running, yield* lifecycle.list, gateway, arrival)
+      const to = yield* routed(running, gateway, arrival)
       switch (to.type) {
+        case "ignore":
+          break
         case "stranger":
-          yield* Metric.update(strangers, 1)
-          yield* refused(gateway, "STRANGER", undefined, { user_id: arrival.user_id.slice(0, USER_ID_CHARS_MAX) })
+          yield* stranger(gateway, arrival)
           break
         case "message":
           messages.push({ id, ...to })

@@ -5,7 +5,7 @@ import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { chatText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
-import { MENU } from "./readCommand.ts"
+import { menuOf } from "./readCommand.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
 import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
 
@@ -161,25 +161,46 @@ const speak = Effect.fnUntraced(function* (dm: ResourceName, chat_id: string, bo
   yield* Stream.runForEach(outbox.wakes(dm), () => patient)
 })
 
-/** Sends Telegram the menu once in choird's life; nothing waits for it (E6). */
-const announce = Effect.gen(function* () {
+/** One person or group at a bot. */
+export interface TelegramDm {
+  readonly name: ResourceName
+  readonly user_id: string
+  readonly admin: boolean
+}
+
+/** Sends Telegram the menus once in choird's life; nothing waits for them (E6). An admin's chat has a menu of its own. */
+const announce = Effect.fnUntraced(function* (dms: ReadonlyArray<TelegramDm>) {
   const api = yield* TelegramApi
-  yield* Effect.retry(api.menu(MENU), { schedule: RETRY })
+  const set = (...menu: Parameters<typeof api.menu>) =>
+    // A chat that the bot does not know yet has no menu either.
+    Effect.retry(api.menu(...menu), {
+      schedule: RETRY,
+      while: (failure) => !isUnreachable(failure) && !isHopeless(failure)
+    }).pipe(Effect.catch((failure) => Effect.logInfo("a chat got no menu", { reason: failure.message })))
+  yield* set(menuOf(false))
+  for (const { admin, user_id } of dms) yield* set(admin ? menuOf(true) : undefined, user_id)
+})
+
+/** Learns the bot's name, by which people find it. */
+const introduce = Effect.fnUntraced(function* (gateway: ResourceName) {
+  const api = yield* TelegramApi
+  const health = yield* GatewayHealth
+  yield* health.named(gateway, yield* Effect.retry(api.name, { schedule: RETRY }))
 })
 
 /** Runs a bot until it is interrupted. No answer of Telegram ends it. */
-export const runTelegram = Effect.fn("Telegram.run")(function* (
-  gateway: ResourceName,
-  dms: ReadonlyArray<{ readonly name: ResourceName; readonly user_id: string }>
-) {
+export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: ResourceName, dms: ReadonlyArray<TelegramDm>) {
   const botPacer = makePacer(TELEGRAM_BOT_INTERVAL_MS)
   const speakers = dms.flatMap(({ name, user_id }) => [
     speak(name, user_id, botPacer),
     showTyping(name, user_id, botPacer),
     showDrafts(name, user_id, botPacer)
   ])
-  yield* Effect.all([poll(gateway), Effect.andThen(announce, Effect.never), ...speakers], {
-    concurrency: "unbounded",
-    discard: true
-  })
+  yield* Effect.all(
+    [poll(gateway), Effect.andThen(Effect.all([introduce(gateway), announce(dms)]), Effect.never), ...speakers],
+    {
+      concurrency: "unbounded",
+      discard: true
+    }
+  )
 })

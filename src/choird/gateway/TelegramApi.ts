@@ -1,7 +1,9 @@
 /** The few methods of the Bot API that choird calls. Answers are checked here, and no error ever holds the bot's token. */
-import { Context, Effect, Layer, Redacted, Schema } from "effect"
-import type { MENU } from "./readCommand.ts"
+import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import type { menuOf } from "./readCommand.ts"
 import type { Arrival } from "./route.ts"
+
+type Menu = ReturnType<typeof menuOf>
 
 /** The time that Telegram may hold a poll open, in seconds. */
 const TELEGRAM_POLL_SECONDS = 30
@@ -42,13 +44,15 @@ export class TelegramApi extends Context.Service<
   {
     /** Waits up to TELEGRAM_POLL_SECONDS for updates from this id on; `undefined` means all that were never confirmed. */
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
+    /** The bot's name at Telegram, without the @. */
+    readonly name: Effect.Effect<string, TelegramFailed>
     send(chat_id: string, text: string): Effect.Effect<void, TelegramFailed>
     /** Shows that the bot is typing, for five seconds or until its next message. */
     typing(chat_id: string): Effect.Effect<void, TelegramFailed>
     /** Shows a text that is still being written, for half a minute or until the next message. Drafts with the same id are one that grows. */
     draft(chat_id: string, draft_id: number, text: string): Effect.Effect<void, TelegramFailed>
-    /** Sets the menu if Telegram shows a different one (E6). */
-    menu(commands: typeof MENU): Effect.Effect<void, TelegramFailed>
+    /** Sets the menu of all chats, or of one, if Telegram shows a different one there (E6). `undefined` takes a chat's own menu away. */
+    menu(commands: Menu | undefined, chat_id?: string): Effect.Effect<void, TelegramFailed>
   }
 >()("choir/choird/TelegramApi") {
   static readonly layer = (token: Redacted.Redacted, api_root: string) =>
@@ -121,12 +125,21 @@ const failureOf = (method: string, token: Redacted.Redacted, error: unknown) => 
   })
 }
 
+const notTheApi = (method: string) =>
+  Effect.fail(
+    new TelegramFailed({ method, code: 0, description: "the answer is not from the Bot API", retry_after_ms: null })
+  )
+
+const decodeMe = Schema.decodeUnknownOption(
+  Schema.Struct({ username: Schema.String.check(Schema.isPattern(/^\w{1,64}$/u)) })
+)
+
 const decodeMenu = Schema.decodeUnknownOption(
   Schema.Array(Schema.Struct({ command: Schema.String, description: Schema.String }))
 )
 
 /** True if Telegram's answer is this menu. */
-const isMenu = (shown: unknown, commands: typeof MENU): boolean => {
+const isMenu = (shown: unknown, commands: Menu = []): boolean => {
   const decoded = decodeMenu(shown)
   return (
     decoded._tag === "Some" &&
@@ -168,13 +181,16 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
       if (Array.isArray(got) && got.length === 0) return undefined
       const batch = readUpdates(bot_id, got)
       if (batch !== undefined) return batch
-      return yield* new TelegramFailed({
-        method: "getUpdates",
-        code: 0,
-        description: "the answer is not from the Bot API",
-        retry_after_ms: null
-      })
+      return yield* notTheApi("getUpdates")
     }),
+    name: Effect.flatMap(
+      call("getMe", TELEGRAM_CALL_MS_MAX, (signal) => api.getMe(foreign(signal))),
+      (me: unknown) =>
+        Option.match(decodeMe(me), {
+          onNone: () => notTheApi("getMe"),
+          onSome: ({ username }) => Effect.succeed(username)
+        })
+    ),
     send: (chat_id, text) =>
       Effect.asVoid(
         call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
@@ -193,14 +209,17 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
           api.sendMessageDraft(Number(chat_id), draft_id, text, {}, foreign(signal))
         )
       ),
-    menu: Effect.fnUntraced(function* (commands) {
+    menu: Effect.fnUntraced(function* (commands, chat_id) {
+      const options = chat_id === undefined ? {} : { scope: { type: "chat" as const, chat_id: Number(chat_id) } }
       const shown: unknown = yield* call("getMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
-        api.getMyCommands({}, foreign(signal))
+        api.getMyCommands(options, foreign(signal))
       )
       if (isMenu(shown, commands)) return
-      yield* call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
-        api.setMyCommands([...commands], {}, foreign(signal))
-      )
+      yield* commands === undefined
+        ? call("deleteMyCommands", TELEGRAM_CALL_MS_MAX, (signal) => api.deleteMyCommands(options, foreign(signal)))
+        : call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
+            api.setMyCommands([...commands], options, foreign(signal))
+          )
     })
   })
 })

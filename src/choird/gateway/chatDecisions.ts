@@ -208,5 +208,16 @@ export const makeChatDecisions = Effect.gen(function* () {
     return { lines, edge: rows.some((row) => isConfirmation(row) && row.lane === EDGE) }
   })
 
-  return { decide, waiting }
+  /** The waiting approvals: for an admin those of every agent, else those of the speaker's own. */
+  const list = Effect.fn("chatDecisions.list")(function* ({ admin, agent_id }: Speaker) {
+    if (!admin) return notice(waitingText(yield* waitingFor(agent_id)))
+    const rows = oldestFirst(yield* approvals.list({ all: false }))
+    const others = rows.filter((row) => row.agent_id !== agent_id)
+    const own = rows.filter((row) => row.agent_id === agent_id)
+    if (others.length === 0) return notice(waitingText(own))
+    const lines = others.slice(0, LISTED_MAX).map((row) => `${row.approval_id}, ${row.agent_id}: ${row.summary}`)
+    return notice([...(own.length === 0 ? [] : [waitingText(own)]), "Of other agents:", ...lines].join("\n"))
+  })
+
+  return { decide, list, waiting }
 })

@@ -6,21 +6,21 @@ import { Effect, Equal, FiberMap, Layer, type Redacted, Result, Stream } from "e
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { GatewayCommands } from "./GatewayCommands.ts"
+import { layerChatCommands } from "./layerChatCommands.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Presence } from "./Presence.ts"
-import { runTelegram } from "./Telegram.ts"
+import { runTelegram, type TelegramDm } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 
 /** Everything that a bot needs to run. */
 interface Bot {
   readonly token: Redacted.Redacted
   readonly api_root: string
-  readonly dms: ReadonlyArray<{ readonly name: ResourceName; readonly user_id: string }>
+  readonly dms: ReadonlyArray<TelegramDm>
 }
 
 const isSame = (a: Bot, b: Bot) =>
@@ -51,7 +51,7 @@ const make = Effect.gen(function* () {
       return undefined
     }
     const people = Object.entries(dms).flatMap(([dm, place]) =>
-      place.gateway === name ? [{ name: ResourceName.make(dm), user_id: place.user_id }] : []
+      place.gateway === name ? [{ name: ResourceName.make(dm), user_id: place.user_id, admin: place.admin }] : []
     )
     return { token: token.success, api_root: gateway.api_root, dms: people } satisfies Bot
   })
@@ -95,6 +95,6 @@ const make = Effect.gen(function* () {
 
 export const layerGateways = Layer.effectDiscard(make).pipe(
   Layer.provide(Gateways.layer),
-  Layer.provide(GatewayCommands.layer),
+  Layer.provide(layerChatCommands),
   Layer.provide(Presence.layer)
 )

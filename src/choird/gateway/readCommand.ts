@@ -1,6 +1,8 @@
-/** The commands of a chat, read from what a person typed. All of them are about the agent at the person's own DM (R46). */
+/** The commands of a chat, read from what a person typed by the table of `schema/ChatCommand.ts` (R46). */
 import { Option, Schema } from "effect"
-import { ApprovalId, JobName, ResourceName } from "#schema/Ids.ts"
+import { RestartAgent } from "#schema/AgentsApi.ts"
+import { CHAT_COMMANDS, chatCommands, type ChoiceKind, type CommandWords, mayGive } from "#schema/ChatCommand.ts"
+import { AgentId, ApprovalId, JobName, ResourceName } from "#schema/Ids.ts"
 import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
 
 /** A person's yes or no. Without an id the only approval that waits is meant. */
@@ -11,11 +13,23 @@ export interface Decide {
   readonly reason: string | null
 }
 
+/** Orders about an agent as a whole, or about all of Choir. */
+export type AgentCommand =
+  | { readonly type: "start agent"; readonly agent_id: AgentId; readonly options: RestartAgent }
+  | { readonly type: "stop agent" | "restart agent" | "update agent"; readonly agent_id?: AgentId }
+  | { readonly type: "build agent"; readonly agent_id: AgentId }
+  | { readonly type: "update all" | "list agents" | "list workspaces" | "list secrets" }
+  | { readonly type: "load config" | "diff config" | "apply config" }
+  | { readonly type: "reset workspace"; readonly name: ResourceName; readonly sure: boolean }
+
 export type Command =
   | Decide
+  | AgentCommand
   | { readonly type: "status" }
   | { readonly type: "cores" }
   | { readonly type: "context" }
+  | { readonly type: "events"; readonly count: number }
+  | { readonly type: "approvals" }
   | { readonly type: "stop" }
   | { readonly type: "cancel"; readonly job_name: JobName | undefined }
   | { readonly type: "compact" }
@@ -25,21 +39,26 @@ export type Command =
   | { readonly type: "forget"; readonly text: string }
   | { readonly type: "model" }
   | { readonly type: "set model"; readonly llm: ResourceName }
+  /** The argument is missing: the person gets a numbered list of what it may be. */
+  | { readonly type: "choose"; readonly words: CommandWords; readonly from: ChoiceKind }
 
-/** `say` is a command that needs only this answer: a greeting, the usage of a command, or the list of commands. */
+/**
+ * `say` is a command that needs only this answer: a greeting, the usage of a command, or the list of commands. `forbidden` is one that
+ * only an admin may give.
+ */
 export type Read =
-  | { readonly type: "command"; readonly command: Command }
+  | { readonly type: "command"; readonly words: CommandWords; readonly command: Command }
   | { readonly type: "say"; readonly text: string }
+  | { readonly type: "forbidden"; readonly words: CommandWords }
 
-interface Entry {
-  readonly usage: string
-  readonly description: string
-  /** Undefined for an invalid use of this command. */
-  readonly read: (rest: string) => Command | undefined
-}
+/** Events of one answer, and of one that names no number. */
+const EVENTS_SHOWN_MAX = 30
+const EVENTS_SHOWN = 10
 
+const agentId = Schema.decodeUnknownOption(AgentId)
 const jobName = Schema.decodeUnknownOption(JobName)
 const resourceName = Schema.decodeUnknownOption(ResourceName)
+const overrides = Schema.decodeUnknownOption(RestartAgent, { onExcessProperty: "error" })
 
 /** `7`, `#7` or `7.`, with what follows it. */
 const NUMBERED = /^#?([1-9]\d{0,17})\b[.:,]?\s*(.*)$/su
@@ -50,108 +69,148 @@ const decide = (resolution: Decide["resolution"], rest: string): Decide => {
   return { type: "decide", resolution, approval_id, reason: text === "" ? null : text }
 }
 
-const COMMANDS: Readonly<Record<string, Entry>> = {
-  status: { usage: "", description: "What the agent is doing", read: () => ({ type: "status" }) },
-  cores: { usage: "", description: "The jobs that run", read: () => ({ type: "cores" }) },
-  context: {
-    usage: "",
-    description: "What the agent has in mind, and how much room is left",
-    read: () => ({ type: "context" })
-  },
-  stop: {
-    usage: "",
-    description: "Stop what the agent is doing for you now; jobs continue",
-    read: (rest) => (rest === "" ? { type: "stop" } : undefined)
-  },
-  cancel: {
-    usage: " [job]",
-    description: "End a job; without a name the only one, or what /stop ends when no job runs",
-    read: (rest) => {
-      if (rest === "") return { type: "cancel", job_name: undefined }
-      const job_name = Option.getOrUndefined(jobName(rest))
-      return job_name === undefined ? undefined : { type: "cancel", job_name }
-    }
-  },
-  approve: {
-    usage: " [number]",
-    description: "Approve what the agent asks for; without a number the only request",
-    read: (rest) => {
-      const command = decide("approved", rest)
-      return command.reason === null ? command : undefined
-    }
-  },
-  reject: {
-    usage: " [number] [reason]",
-    description: "Reject what the agent asks for; without a number the only request",
-    read: (rest) => decide("rejected", rest)
-  },
-  inject: {
-    usage: " <message>",
-    description: "Tell the agent something in the middle of its work",
-    read: (rest) => (rest === "" ? undefined : { type: "inject", content: rest })
-  },
-  answer: {
-    usage: " [job] <answer>",
-    description: "Answer a job's question; without a name the only job that asks",
-    read: (rest) => (rest === "" ? undefined : { type: "answer", content: rest })
-  },
-  compact: {
-    usage: "",
-    description: "Summarise the older part of the conversation",
-    read: () => ({ type: "compact" })
-  },
-  memory: {
-    usage: " [words]",
-    description: "What the agent knows, or what it remembers of some words",
-    read: (rest) => ({ type: "memory", query: rest === "" ? undefined : rest.slice(0, MEMORY_QUERY_CHARS_MAX) })
-  },
-  forget: {
-    usage: " <words>",
-    description: "Forget a fact, or everything that holds these words; asks first",
-    read: (rest) => (rest === "" ? undefined : { type: "forget", text: rest })
-  },
-  model: {
-    usage: " [llm <name>]",
-    description: "Which model answers, or switch to another",
-    read: (rest) => {
-      if (rest === "") return { type: "model" }
-      const [what, name, ...more] = rest.split(/\s+/u)
-      const llm = what === "llm" && more.length === 0 ? Option.getOrUndefined(resourceName(name)) : undefined
-      return llm === undefined ? undefined : { type: "set model", llm }
-    }
+/** An agent that may be left out; the one of the chat is meant then. */
+const onAgent =
+  (type: "stop agent" | "restart agent" | "update agent") =>
+  (rest: string): Command | undefined => {
+    if (rest === "") return { type }
+    const agent_id = Option.getOrUndefined(agentId(rest))
+    return agent_id === undefined ? undefined : { type, agent_id }
   }
+
+const startOf = (rest: string): Command | undefined => {
+  const [name, ...pairs] = rest.split(/\s+/u)
+  const agent_id = Option.getOrUndefined(agentId(name))
+  const entries = pairs.map((pair) => /^([a-z_]+)=(\S+)$/u.exec(pair)?.slice(1) ?? ["", ""])
+  // The chat itself is the DM, whatever is typed.
+  const options = entries.some(([key]) => key === "dm")
+    ? undefined
+    : Option.getOrUndefined(overrides(Object.fromEntries(entries)))
+  return agent_id === undefined || options === undefined ? undefined : { type: "start agent", agent_id, options }
 }
 
-/** Answered with the list of the others. */
-const HELP_COMMAND = "help"
+/** Nothing may follow. */
+const alone =
+  (command: Command) =>
+  (rest: string): Command | undefined =>
+    rest === "" ? command : undefined
 
-/** The commands that a bot's menu shows. */
-export const MENU: ReadonlyArray<{ readonly command: string; readonly description: string }> = [
-  ...Object.entries(COMMANDS).map(([command, { description }]) => ({ command, description })),
-  { command: HELP_COMMAND, description: "The commands of this chat" }
-]
+/** The reader of the arguments of each command; undefined for an invalid use of it. A command without its required argument never comes here. */
+const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => Command | undefined>> = {
+  status: () => ({ type: "status" }),
+  cores: () => ({ type: "cores" }),
+  context: () => ({ type: "context" }),
+  events: (rest) => {
+    const count = rest === "" ? EVENTS_SHOWN : Number(rest)
+    return Number.isInteger(count) && count > 0
+      ? { type: "events", count: Math.min(count, EVENTS_SHOWN_MAX) }
+      : undefined
+  },
+  stop: (rest) => (rest === "" ? { type: "stop" } : onAgent("stop agent")(rest)),
+  restart: onAgent("restart agent"),
+  cancel: (rest) => {
+    if (rest === "") return { type: "cancel", job_name: undefined }
+    const job_name = Option.getOrUndefined(jobName(rest))
+    return job_name === undefined ? undefined : { type: "cancel", job_name }
+  },
+  approvals: () => ({ type: "approvals" }),
+  approve: (rest) => {
+    const command = decide("approved", rest)
+    return command.reason === null ? command : undefined
+  },
+  reject: (rest) => decide("rejected", rest),
+  inject: (rest) => (rest === "" ? undefined : { type: "inject", content: rest }),
+  answer: (rest) => (rest === "" ? undefined : { type: "answer", content: rest }),
+  compact: () => ({ type: "compact" }),
+  memory: (rest) => ({ type: "memory", query: rest === "" ? undefined : rest.slice(0, MEMORY_QUERY_CHARS_MAX) }),
+  forget: (rest) => (rest === "" ? undefined : { type: "forget", text: rest }),
+  model: alone({ type: "model" }),
+  "model llm": (rest) => {
+    const llm = Option.getOrUndefined(resourceName(rest))
+    return llm === undefined ? undefined : { type: "set model", llm }
+  },
+  start: startOf,
+  update: onAgent("update agent"),
+  update_all: alone({ type: "update all" }),
+  "agent list": alone({ type: "list agents" }),
+  "agent build": (rest) => {
+    const agent_id = Option.getOrUndefined(agentId(rest))
+    return agent_id === undefined ? undefined : { type: "build agent", agent_id }
+  },
+  "config load": alone({ type: "load config" }),
+  "config diff": alone({ type: "diff config" }),
+  "config apply": alone({ type: "apply config" }),
+  "workspace list": alone({ type: "list workspaces" }),
+  "workspace reset": (rest) => {
+    const [, typed, yes] = /^(\S+)(?:\s+(yes))?$/iu.exec(rest) ?? []
+    const name = Option.getOrUndefined(resourceName(typed))
+    return name === undefined ? undefined : { type: "reset workspace", name, sure: yes !== undefined }
+  },
+  "secret list": alone({ type: "list secrets" })
+}
+
+/** Commands whose missing argument is asked for at once; of the others some mean something without it. */
+const NEEDS_ARGUMENT: ReadonlySet<CommandWords> = new Set(["model llm", "agent build", "workspace reset"])
+
+const isOf = (words: CommandWords, first: string) => words === first || words.startsWith(`${first} `)
+
+/** The commands of a bot's menu: one for each first word, since a menu's names hold no blank. */
+export const menuOf = (admin: boolean): ReadonlyArray<{ readonly command: string; readonly description: string }> => {
+  const given = chatCommands.filter(({ words }) => mayGive(words, admin))
+  const firsts = [...new Set(given.map(({ words }) => words.split(" ", 1)[0] ?? words))]
+  return firsts.map((command) => {
+    const rows = given.filter(({ words }) => isOf(words, command))
+    const only = rows.find(({ words }) => words === command) ?? (rows.length === 1 ? rows[0] : undefined)
+    const more = rows.map(({ words }) => words.slice(command.length + 1)).join(", ")
+    return { command, description: only?.help ?? `${command}: ${more}` }
+  })
+}
 
 /** The commands and what they do, which /help and every unknown command show. */
-const HELP = Object.entries(COMMANDS)
-  .map(([name, { description, usage }]) => `/${name}${usage}: ${description}`)
-  .join("\n")
+const helpOf = (admin: boolean): string =>
+  chatCommands
+    .filter(({ words }) => mayGive(words, admin))
+    .map(({ help, usage, words }) => `/${words}${usage}: ${help}`)
+    .join("\n")
 
-/** `/name@bot rest`: Telegram adds the bot's name in its menus. */
-const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@[A-Za-z0-9_]{1,64})?(?:\s|$)/u
+/** `/name@bot rest`: Telegram adds the bot's name in its menus and in groups. */
+const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s|$)/u
+
+const isWords = (text: string): text is CommandWords => Object.hasOwn(CHAT_COMMANDS, text)
 
 /** Undefined for a text that is not a command, and thus meant for the agent. */
-export const readCommand = (text: string): Read | undefined => {
+export const readCommand = (text: string, admin: boolean): Read | undefined => {
   const [matched, typed] = COMMAND.exec(text) ?? []
   if (matched === undefined || typed === undefined) return undefined
-  const name = typed.toLowerCase()
+  const first = typed.toLowerCase()
   const rest = text.slice(matched.length).trim()
-  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (entry !== undefined) {
-    const command = entry.read(rest)
-    return command === undefined ? { type: "say", text: `Usage: /${name}${entry.usage}` } : { type: "command", command }
-  }
-  if (name === HELP_COMMAND) return { type: "say", text: HELP }
+  const [second = ""] = rest.split(/\s/u, 1)
+  const two = `${first} ${second.toLowerCase()}`
+  const words = second !== "" && isWords(two) ? two : isWords(first) ? first : undefined
   // A bare /start is what a messenger sends for a person who opens the chat; it never starts an agent (E6).
-  if (name === "start" && rest === "") return { type: "say", text: `Hello! Write to me in plain words.\n${HELP}` }
-  return { type: "say", text: `I do not know the command /${name}.\n${HELP}` }
+  if (words === "start" && rest === "")
+    return { type: "say", text: `Hello! Write to me in plain words.\n${helpOf(admin)}` }
+  if (words === "help") return { type: "say", text: helpOf(admin) }
+  if (words !== undefined) {
+    if (!mayGive(words, admin)) return { type: "forbidden", words }
+    return readArguments(words, words === two ? rest.slice(second.length).trim() : rest)
+  }
+  const subs = chatCommands.filter((row) => row.words.startsWith(`${first} `) && mayGive(row.words, admin))
+  return subs.length === 0
+    ? { type: "say", text: `I do not know the command /${first}.\n${helpOf(admin)}` }
+    : { type: "say", text: `Usage: ${subs.map(usageOf).join(", or ")}` }
+}
+
+const usageOf = ({ words }: { readonly words: CommandWords }) => `/${words}${CHAT_COMMANDS[words].usage}`
+
+const readArguments = (words: Exclude<CommandWords, "help">, rest: string): Read => {
+  const { choose } = CHAT_COMMANDS[words]
+  if (rest === "" && choose !== undefined && NEEDS_ARGUMENT.has(words))
+    return { type: "command", words, command: { type: "choose", words, from: choose } }
+  const command = READERS[words](rest)
+  if (command !== undefined) return { type: "command", words, command }
+  const others = chatCommands.filter(
+    (row) => isOf(row.words, words) || isOf(row.words, words.split(" ", 1)[0] ?? words)
+  )
+  return { type: "say", text: `Usage: ${others.map(usageOf).join(", or ")}` }
 }

@@ -1,14 +1,24 @@
 /** The route of a message from outside, from the configuration and the agents' views alone (R46). */
 import type { Config } from "#schema/Config.ts"
 import { Option, Schema } from "effect"
+import { CHAT_COMMANDS, type CommandWords } from "#schema/ChatCommand.ts"
 import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { askedJob } from "#src/shared/session/jobText.ts"
 import { isTooLong } from "#src/shared/text/chatText.ts"
-import { type Command, readCommand } from "./readCommand.ts"
+import { type Command, type Read, readCommand } from "./readCommand.ts"
 
 const jobName = Schema.decodeUnknownOption(JobName)
+
+/** The group that a message was written in. */
+export interface Group {
+  readonly chat_id: string
+  /** The writer as the group knows them; any text. */
+  readonly writer: string
+  /** Whether it is for the bot: it mentions it, replies to it, or is a command for it. */
+  readonly addressed: boolean
+}
 
 /** A message of a person, as far as it could be read. */
 export interface Arrival {
@@ -21,10 +31,20 @@ export interface Arrival {
   readonly forwarded?: boolean
   /** The message of the bot's own that it replies to. */
   readonly replies_to?: string
+  /** Absent in a private chat. */
+  readonly group?: Group
+  /** The topic of the chat that it was written in. */
+  readonly thread_id?: number
 }
 
 /** The line before a text that is not the person's own. */
 const FORWARDED = "[Forwarded by the user; these are somebody else's words:]"
+
+/** Characters of a writer's name in the line before a text of a group. */
+const WRITER_CHARS_MAX = 60
+
+const fromGroup = ({ writer }: Group) =>
+  `[Written in a group by ${JSON.stringify(writer.slice(0, WRITER_CHARS_MAX).toWellFormed())}; not by your user:]`
 
 interface Place {
   readonly dm: ResourceName
@@ -35,9 +55,15 @@ interface Place {
 export type Route =
   /** From a sender without a configured DM: no reply, so that a bot reveals nothing to strangers. */
   | { readonly type: "stranger" }
-  | ({ readonly type: "refuse"; readonly kind: "NO_AGENT" | "NO_TEXT" | "TOO_LARGE"; readonly text: string } & Place)
+  /** Of a group's talk that is not for the bot. */
+  | { readonly type: "ignore" }
+  | ({
+      readonly type: "refuse"
+      readonly kind: "NO_AGENT" | "NO_TEXT" | "TOO_LARGE" | "NOT_ADMIN"
+      readonly text: string
+    } & Place)
   | ({ readonly type: "say"; readonly text: string } & Place)
-  | ({ readonly type: "command"; readonly command: Command } & Place)
+  | ({ readonly type: "command"; readonly command: Command; readonly admin: boolean } & Place)
   | ({ readonly type: "message"; readonly text: string; readonly forwarded?: boolean } & Place)
 
 /** The speaker in a DM without an agent. */
@@ -58,28 +84,77 @@ const away = (config: Config, dm: ResourceName, last: AgentView | undefined) => 
   return { agent_id: AgentId.make(name ?? NOBODY), text: `${who} Your message was not delivered. To start it: ${help}` }
 }
 
+const dmOf = (config: Config, gateway: ResourceName, id: string) =>
+  Object.entries(config.dms).find(([, dm]) => dm.gateway === gateway && dm.user_id === id)
+
+/** The agent that a command names, if it names one. */
+const namedAgent = (command: Command) => ("agent_id" in command ? command.agent_id : undefined)
+
+/** A command that needs no agent in the chat: an admin's, or one that names its agent. */
+const isAlone = (words: CommandWords, command: Command) =>
+  CHAT_COMMANDS[words].alone === true || namedAgent(command) !== undefined
+
+/** Why a command is not for this sender, in words for them; undefined if it is. */
+const forbidden = (read: Read, { admin, agent_id, group }: { admin: boolean; agent_id: AgentId; group: boolean }) => {
+  if (read.type === "say") return undefined
+  const name = `/${read.words}`
+  if (group && CHAT_COMMANDS[read.words].who === "admin") return `Send ${name} in your private chat with me.`
+  if (read.type === "forbidden") return `Only an admin may use ${name}.`
+  const other = namedAgent(read.command)
+  const isOther = other !== undefined && other !== agent_id
+  return isOther && (!admin || group) ? `Only an admin may do this to another agent, in a private chat.` : undefined
+}
+
+/** A command as the chat's table has it for this sender. */
+const routeCommand = (
+  config: Config,
+  read: Read,
+  place: Place & { readonly admin: boolean; readonly group: boolean; readonly last: AgentView | undefined }
+): Route => {
+  const { admin, agent_id, dm, last } = place
+  const reason = forbidden(read, place)
+  if (reason !== undefined) return { type: "refuse", kind: "NOT_ADMIN", dm, agent_id, text: reason }
+  if (read.type === "say") return { type: "say", dm, agent_id, text: read.text }
+  if (read.type === "forbidden") return { type: "stranger" }
+  if ((last === undefined || !isThere(last)) && !isAlone(read.words, read.command))
+    return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
+  return { type: "command", dm, agent_id, admin, command: read.command }
+}
+
 export const route = (
   config: Config,
   views: ReadonlyArray<AgentView>,
   gateway: ResourceName,
-  { forwarded = false, replies_to, text, user_id }: Omit<Arrival, "id">
+  { forwarded = false, group, replies_to, text, user_id }: Omit<Arrival, "id">
 ): Route => {
-  const found = Object.entries(config.dms).find(([, dm]) => dm.gateway === gateway && dm.user_id === user_id)
+  const found = dmOf(config, gateway, group?.chat_id ?? user_id)
   if (found === undefined) return { type: "stranger" }
   const dm = ResourceName.make(found[0])
-  const bound = views.find((view) => view.bindings !== null && boundDms(view.bindings).includes(dm))
-  if (bound === undefined || !isThere(bound))
-    return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, bound) }
-  const place = { dm, agent_id: bound.agent_id }
+  const sender = group === undefined ? found : dmOf(config, gateway, user_id)
+  if (group?.addressed === false) return { type: "ignore" }
+  const last = views.find((view) => view.bindings !== null && boundDms(view.bindings).includes(dm))
+  const agent_id = last !== undefined && isThere(last) ? last.agent_id : away(config, dm, last).agent_id
+  const place = { dm, agent_id }
+  // A stranger's words are never commands, even if forwarded by a person whom the agent knows.
+  const read = forwarded || text === undefined ? undefined : readCommand(text, sender?.[1].admin === true)
+  if (read !== undefined) {
+    if (sender === undefined) return { type: "stranger" }
+    const admin = sender[1].admin
+    return routeCommand(config, read, { ...place, admin, group: group !== undefined, last })
+  }
+  if (last === undefined || !isThere(last)) return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text messages." }
   if (isTooLong(text)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
-  // A stranger's words are never commands, even if forwarded by a person whom the agent knows.
+  if (group !== undefined) return { type: "message", ...place, text: `${fromGroup(group)}\n${text}`, forwarded: true }
   if (forwarded) return { type: "message", ...place, text: `${FORWARDED}\n${text}`, forwarded }
-  const read = readCommand(text)
   const asked = replies_to === undefined ? undefined : Option.getOrUndefined(jobName(askedJob(replies_to)))
   // A reply to a job's question is its answer, as long as the job asks.
-  if (read === undefined && asked !== undefined)
-    return { type: "command", ...place, command: { type: "answer", content: text, job_name: asked } }
-  if (read === undefined) return { type: "message", ...place, text }
-  return read.type === "say" ? { type: "say", ...place, text: read.text } : { ...read, ...place }
+  return asked === undefined
+    ? { type: "message", ...place, text }
+    : {
+        type: "command",
+        ...place,
+        admin: sender?.[1].admin === true,
+        command: { type: "answer", content: text, job_name: asked }
+      }
 }

@@ -101,7 +101,7 @@ const SEARCHED: ReadonlyArray<MemoryTier> = ["mid_term", "long_term_summary"]
 const ALL: ReadonlyArray<MemoryTier> = [...SEARCHED, "long_term_detail"]
 
 const hitOf = (
-  { first_rev, key, lane, last_rev, said_at, session_id, source, tier, untrusted, ...document }: FoundDocument,
+  { first_rev, key, lane, last_rev, said_at, session_id, source, sources, tier, untrusted, ...document }: FoundDocument,
   other?: AgentId
 ): MemoryHit => ({
   ...document,
@@ -114,6 +114,7 @@ const hitOf = (
   ...(last_rev === null ? {} : { last_rev }),
   ...(source === null ? {} : { source }),
   ...(untrusted || other !== undefined ? { untrusted: true } : {}),
+  ...(sources === null ? {} : { sources }),
   ...(other === undefined ? {} : { agent: other })
 })
 

@@ -7,9 +7,11 @@ import { createHash } from "node:crypto"
 import { Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { jobOf, LaneId } from "#schema/Ids.ts"
+import { type Source, Sources } from "#schema/Source.ts"
 import { CHARS_A_TOKEN, estimateTokens } from "#src/shared/model/usage.ts"
 import { eventWords } from "./eventWords.ts"
-import { isTainted, noTaint, Taint, taintAfter, taintAfterUnknown, toolOf } from "./laneTaint.ts"
+import { withSources } from "#src/shared/session/sources.ts"
+import { isTainted, noTaint, sourcesOf, Taint, taintAfter, taintAfterUnknown, toolOf } from "./laneTaint.ts"
 import { splitText, tailOf } from "./textParts.ts"
 
 /** Estimated tokens of a chunk with its header: from the first number on it ends where something new begins, and it never has more than the second. */
@@ -34,7 +36,9 @@ const Piece = Schema.Struct({
   part: Schema.Int,
   /** Empty where an event before has said the same. */
   line: Schema.String,
-  untrusted: Schema.Boolean
+  untrusted: Schema.Boolean,
+  /** Where the text came from that led to it. */
+  sources: Schema.optionalKey(Sources)
 })
 type Piece = typeof Piece.Type
 
@@ -56,6 +60,8 @@ export const ChunkState = Schema.Struct({
   count: Schema.Int,
   /** Whether any of its words came from outside. */
   untrusted: Schema.Boolean,
+  /** Where the words came from. */
+  sources: Schema.optionalKey(Sources),
   taint: Taint,
   lanes: Schema.Record(Schema.String, Lane)
 })
@@ -77,7 +83,7 @@ export interface Chunk {
   readonly text_hash: string
   readonly untrusted: boolean
   readonly said_at: string
-  readonly metadata: { readonly job?: string; readonly skill?: string }
+  readonly metadata: { readonly job?: string; readonly skill?: string; readonly sources?: ReadonlyArray<Source> }
 }
 
 export interface Chunked {
@@ -133,27 +139,31 @@ const closed = (state: ChunkState, name: LaneId): Chunked => {
   const words = lane.open.filter(({ line }) => line !== "")
   const { before, open: _, ...kept } = lane
   const job = jobOf(name)
-  const metadata = { ...(job === undefined ? {} : { job }), ...(lane.skill === undefined ? {} : { skill: lane.skill }) }
+  const place = { ...(job === undefined ? {} : { job }), ...(lane.skill === undefined ? {} : { skill: lane.skill }) }
   const said = words.at(-1)
   const end = said === undefined ? before : { ...said, line: tailOf(said.line, OVERLAP_TOKENS_MAX * CHARS_A_TOKEN) }
   const next = withLane(state, name, { ...kept, open: [], ...(end === undefined ? {} : { before: end }) })
   if (words.length === 0) return { state: next, chunks: [] }
   const shown = [...(before === undefined ? [] : [before]), ...words]
-  const untrusted = [...shown, ...lane.open].some((piece) => piece.untrusted)
+  const cited = [...shown, ...lane.open]
+  const untrusted = cited.some((piece) => piece.untrusted)
+  const sources = cited.reduce<ReadonlyArray<Source>>((all, piece) => withSources(all, piece.sources ?? []), [])
   const chunk: Chunk = {
     lane: name,
     first_rev: first.rev,
     last_rev: last.rev,
     part: first.part,
-    source_events: [...new Set([...shown, ...lane.open].map(({ hash }) => hash))],
+    source_events: [...new Set(cited.map(({ hash }) => hash))],
     index: state.count,
-    text: [headerOf(first.at, metadata), ...shown.map(({ line }) => line)].join("\n"),
+    text: [headerOf(first.at, place), ...shown.map(({ line }) => line)].join("\n"),
     text_hash: wordsHash(words.map(({ line }) => line).join("\n")),
     untrusted,
     said_at: first.at,
-    metadata
+    metadata: sources.length === 0 ? place : { ...place, sources }
   }
-  return { state: { ...next, count: state.count + 1, untrusted: state.untrusted || untrusted }, chunks: [chunk] }
+  const all = withSources(state.sources ?? [], sources)
+  const labels = { untrusted: state.untrusted || untrusted, ...(all.length === 0 ? {} : { sources: all }) }
+  return { state: { ...next, ...labels, count: state.count + 1 }, chunks: [chunk] }
 }
 
 /** Forgets the end of the chunk before: what follows is about something else. */
@@ -205,7 +215,8 @@ const piecesOf = (before: ChunkState, after: Taint, event: ChoirEvent, hash: str
   if (words === undefined) return []
   const tainted = isTainted(before.taint, lane) || isTainted(after, lane)
   const untrusted = isFromUser(event) ? event_type === "UserMsg" && event.payload.forwarded === true : tainted
-  const piece = { rev, hash, at: created_at, untrusted }
+  const labels = untrusted ? sourcesOf(after, lane) : []
+  const piece = { rev, hash, at: created_at, untrusted, ...(labels.length === 0 ? {} : { sources: labels }) }
   const isRepeated = event_type !== "ModelOutput" && laneOf(before, lane).said === wordsHash(words.text)
   if (isRepeated) return [{ ...piece, part: 0, line: "" }]
   const speaker = words.speaker.slice(0, NAME_CHARS_MAX)

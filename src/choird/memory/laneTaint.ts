@@ -2,11 +2,13 @@
  * Which lanes have read something untrusted, from the events alone (D31): the part of the fold that memory labels words by, small enough to be
  * kept beside a session between two of its ends. A test compares it with the fold over whole histories.
  */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
+import { Source, Sources } from "#schema/Source.ts"
 import { ToolEffect } from "#schema/Tool.ts"
-import { CORE_REPORT, OUTPUT_CALLS_MAX, readsWorkspace, writesWorkspace } from "#src/shared/session/calls.ts"
+import { CORE_REPORT, OUTPUT_CALLS_MAX, readSources, writesWorkspace } from "#src/shared/session/calls.ts"
+import { sourceOf, withSources } from "#src/shared/session/sources.ts"
 
 /** Calls that a lane may have open: those of its newest output, and of a turn that waits for a person. */
 const OPEN_CALLS_MAX = 2 * OUTPUT_CALLS_MAX
@@ -19,19 +21,33 @@ const Call = Schema.Struct({
 })
 type Call = typeof Call.Type
 
-const Lane = Schema.Struct({ tainted: Schema.Boolean, calls: Schema.Record(Schema.String, Call) })
+/** Absent in what an earlier Choir stored. */
+const KeptSources = Sources.pipe(Schema.withDecodingDefaultKey(Effect.succeed([])))
+
+const Lane = Schema.Struct({
+  tainted: Schema.Boolean,
+  sources: KeptSources,
+  calls: Schema.Record(Schema.String, Call)
+})
 type Lane = typeof Lane.Type
 
-export const Taint = Schema.Struct({ workspace: Schema.Boolean, lanes: Schema.Record(Schema.String, Lane) })
+export const Taint = Schema.Struct({
+  workspace: Schema.Boolean,
+  workspace_sources: KeptSources,
+  lanes: Schema.Record(Schema.String, Lane)
+})
 export type Taint = typeof Taint.Type
 
-export const noTaint: Taint = { workspace: false, lanes: {} }
+export const noTaint: Taint = { workspace: false, workspace_sources: [], lanes: {} }
 
-const NEW: Lane = { tainted: false, calls: {} }
+const NEW: Lane = { tainted: false, sources: [], calls: {} }
 
 const laneOf = ({ lanes }: Taint, lane: string): Lane => (Object.hasOwn(lanes, lane) ? lanes[lane] : undefined) ?? NEW
 
 export const isTainted = (taint: Taint, lane: LaneId): boolean => laneOf(taint, lane).tainted
+
+/** Where the text came from that taints a lane. */
+export const sourcesOf = (taint: Taint, lane: LaneId): ReadonlyArray<Source> => laneOf(taint, lane).sources
 
 /** The tool of an open call, by its canonical name. */
 export const toolOf = (taint: Taint, lane: LaneId, call_id: string): string => {
@@ -45,8 +61,12 @@ const withLane = (taint: Taint, lane: string, change: Partial<Lane>): Taint => (
 })
 
 /** Taints a lane if `tainted` says so, and leaves it as it is otherwise. */
-const orTainted = (taint: Taint, lane: string, tainted: boolean): Taint =>
-  tainted && !laneOf(taint, lane).tainted ? withLane(taint, lane, { tainted }) : taint
+const orTainted = (taint: Taint, lane: string, tainted: boolean, brought: ReadonlyArray<Source>): Taint => {
+  if (!tainted) return taint
+  const before = laneOf(taint, lane)
+  const sources = withSources(before.sources, brought)
+  return before.tainted && sources === before.sources ? taint : withLane(taint, lane, { tainted, sources })
+}
 
 const withCall = (taint: Taint, lane: string, call_id: string, change: Partial<Call>): Taint => {
   const { calls } = laneOf(taint, lane)
@@ -54,10 +74,13 @@ const withCall = (taint: Taint, lane: string, call_id: string, change: Partial<C
   return call === undefined ? taint : withLane(taint, lane, { calls: { ...calls, [call_id]: { ...call, ...change } } })
 }
 
-const afterWrite = (taint: Taint, call: Call, tainted: boolean): Taint =>
-  tainted && !taint.workspace && writesWorkspace({ name: call.name, effect: call.effect })
-    ? { ...taint, workspace: true }
-    : taint
+const afterWrite = (taint: Taint, call: Call, { sources, tainted }: Pick<Lane, "sources" | "tainted">): Taint => {
+  if (!tainted || !writesWorkspace({ name: call.name, effect: call.effect })) return taint
+  const workspace_sources = withSources(taint.workspace_sources, sources)
+  return taint.workspace && workspace_sources === taint.workspace_sources
+    ? taint
+    : { ...taint, workspace: true, workspace_sources }
+}
 
 const proposed = (taint: Taint, { lane, payload }: EventOf<"ModelOutput">): Taint => {
   if (payload.tool_calls.length === 0) return taint
@@ -69,23 +92,34 @@ const proposed = (taint: Taint, { lane, payload }: EventOf<"ModelOutput">): Tain
 const committed = (taint: Taint, { lane, payload }: EventOf<"ToolCallCommitted">): Taint => {
   const call = laneOf(taint, lane).calls[payload.call_id]
   if (call === undefined) return taint
-  return afterWrite(withCall(taint, lane, payload.call_id, { ran: true }), call, laneOf(taint, lane).tainted)
+  return afterWrite(withCall(taint, lane, payload.call_id, { ran: true }), call, laneOf(taint, lane))
 }
 
 const ended = (taint: Taint, { lane, payload }: EventOf<"ToolResultCommitted">): Taint => {
   const { [payload.call_id]: call, ...calls } = laneOf(taint, lane).calls
   const ran = call?.ran === true
-  const reads = ran && taint.workspace && readsWorkspace(call)
-  const tainted = laneOf(taint, lane).tainted || payload.untrusted === true || reads
-  const next = withLane(taint, lane, { tainted, calls })
-  const marked = ran ? afterWrite(next, call, tainted) : next
+  const before = laneOf(taint, lane)
+  const workspace = { workspace_tainted: taint.workspace, workspace_sources: taint.workspace_sources }
+  const read = ran ? readSources(workspace, call) : []
+  const brought = payload.untrusted === true || read.length > 0
+  const tainted = before.tainted || brought
+  const sources = brought ? withSources(before.sources, [...(payload.sources ?? []), ...read]) : before.sources
+  const next = withLane(taint, lane, { tainted, sources, calls })
+  const marked = ran ? afterWrite(next, call, { sources, tainted }) : next
   const told = call?.reports === true && payload.status === "success" && lane !== EDGE
-  return told ? orTainted(marked, EDGE, tainted) : marked
+  return told ? orTainted(marked, EDGE, tainted, ofJob(lane, sources)) : marked
 }
+
+const ofJob = (lane: LaneId, sources: ReadonlyArray<Source>): ReadonlyArray<Source> => {
+  const job = jobOf(lane)
+  return job === undefined ? sources : [sourceOf("job", job), ...sources]
+}
+
+const FORWARDED: ReadonlyArray<Source> = ["forwarded"]
 
 const jobEnded = (taint: Taint, lane: LaneId): Taint => {
   const { [lane]: gone, ...lanes } = taint.lanes
-  return orTainted({ ...taint, lanes }, EDGE, gone?.tainted === true)
+  return orTainted({ ...taint, lanes }, EDGE, gone?.tainted === true, ofJob(lane, gone?.sources ?? []))
 }
 
 /** After one more event. */
@@ -93,7 +127,7 @@ export const taintAfter = (taint: Taint, event: ChoirEvent): Taint => {
   const { lane } = event
   switch (event.event_type) {
     case "UserMsg":
-      return orTainted(taint, EDGE, event.payload.forwarded === true)
+      return orTainted(taint, EDGE, event.payload.forwarded === true, FORWARDED)
     case "ModelOutput":
       return proposed(taint, event)
     case "ToolCallRequested": {
@@ -105,13 +139,13 @@ export const taintAfter = (taint: Taint, event: ChoirEvent): Taint => {
     case "ToolResultCommitted":
       return ended(taint, event)
     case "CoreStarted":
-      return withLane(taint, lane, { tainted: laneOf(taint, EDGE).tainted, calls: {} })
+      return withLane(taint, lane, { ...laneOf(taint, EDGE), calls: {} })
     case "CoreStopped":
       return jobEnded(taint, lane)
     case "InjectedInstruction": {
       const { refused, source } = event.payload
       return lane !== EDGE && refused === undefined && source === "edge"
-        ? orTainted(taint, lane, laneOf(taint, EDGE).tainted)
+        ? orTainted(taint, lane, laneOf(taint, EDGE).tainted, laneOf(taint, EDGE).sources)
         : taint
     }
     default:
@@ -120,7 +154,8 @@ export const taintAfter = (taint: Taint, event: ChoirEvent): Taint => {
 }
 
 /** After an event that only a later Choir knows: it may have brought anything, to any lane. */
-export const taintAfterUnknown = ({ lanes }: Taint): Taint => ({
+export const taintAfterUnknown = ({ lanes, ...taint }: Taint): Taint => ({
+  ...taint,
   workspace: true,
   lanes: Object.fromEntries(
     Object.entries({ [EDGE]: NEW, ...lanes }).map(([name, lane]) => [name, { ...lane, tainted: true }])

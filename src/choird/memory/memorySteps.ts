@@ -138,11 +138,13 @@ const promote = Effect.fnUntraced(function* (agent_id: AgentId, session_id: Sess
     RETURNING last_rev, head_hash, summary, memory_state, coalesce(ended_at, now()) AS ended_at`
   if (session === undefined) return
   const { ended_at, head_hash, last_rev, memory_state, summary } = session
+  const { sources, untrusted } = stateOf(memory_state)
   const summed = {
     last_rev,
     ended_at: ended_at.toISOString(),
     head: hex(headHash(session_id, head_hash)),
-    untrusted: stateOf(memory_state).untrusted
+    untrusted,
+    sources
   }
   const chunks = Option.match(decodeSummary(summary), {
     onNone: () => [],

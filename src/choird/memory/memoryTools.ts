@@ -79,9 +79,13 @@ export const memoryTools = Effect.gen(function* () {
     effect: "none",
     timeout_ms: WRITE_MS_MAX,
     input: UpsertInput,
-    run: Effect.fn("memoryTools.upsert")(function* ({ call_id, key = null, lane, rev, text, untrusted }, caller) {
+    run: Effect.fn("memoryTools.upsert")(function* (
+      { call_id, key = null, lane, rev, sources, text, untrusted },
+      caller
+    ) {
       const { agent_id, session_id } = caller
-      const source: FactSource = { kind: "agent", session_id, rev, call_id, lane }
+      const labels = sources === undefined ? {} : { sources }
+      const source: FactSource = { kind: "agent", session_id, rev, call_id, lane, ...labels }
       const written = yield* Effect.result(
         knowledge.set(agent_id, { key, text, untrusted, source, call_id: idOf(session_id, call_id) })
       )

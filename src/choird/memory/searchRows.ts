@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import type { AgentId, LaneId, Rev, SessionId } from "#schema/Ids.ts"
 import type { DocumentId, FactKey, FactSource, MemoryTier } from "#schema/Memory.ts"
+import type { Source } from "#schema/Source.ts"
 import { agentTable } from "./agentTables.ts"
 import { vectorType } from "./VectorIndexes.ts"
 
@@ -141,12 +142,13 @@ export interface FoundDocument {
   readonly last_rev: Rev | null
   readonly key: FactKey | null
   readonly source: FactSource | null
+  readonly sources: ReadonlyArray<Source> | null
 }
 
 const SESSION_COLUMNS = `d.id::text AS id, 'session' AS store, d.text, d.untrusted, d.said_at, d.tier, d.session_id, d.lane, d.first_rev,
-  d.last_rev, NULL AS key, NULL::jsonb AS source`
+  d.last_rev, NULL AS key, NULL::jsonb AS source, d.metadata -> 'sources' AS sources`
 const FACT_COLUMNS = `d.id::text AS id, 'knowledge' AS store, d.text, d.untrusted, d.created_at AS said_at, NULL AS tier, NULL AS session_id,
-  NULL AS lane, NULL::int AS first_rev, NULL::int AS last_rev, d.key, d.source`
+  NULL AS lane, NULL::int AS first_rev, NULL::int AS last_rev, d.key, d.source, d.source -> 'sources' AS sources`
 
 const columnsOf = ({ store }: Scope) => (store === "session" ? SESSION_COLUMNS : FACT_COLUMNS)
 

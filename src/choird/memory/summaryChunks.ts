@@ -1,5 +1,6 @@
 /** The summary of a session as chunks: its text, its facts, decisions and open points. Pure. */
 import { EDGE } from "#schema/Ids.ts"
+import type { Source } from "#schema/Source.ts"
 import type { Summary } from "#schema/Summary.ts"
 import { CHARS_A_TOKEN } from "#src/shared/model/usage.ts"
 import { type Chunk, CHUNK_TOKENS_MAX, CHUNK_TOKENS_MIN, wordsHash } from "./chunks.ts"
@@ -17,6 +18,7 @@ export interface SummedUp {
   /** The hash of its last event. */
   readonly head: string
   readonly untrusted: boolean
+  readonly sources?: ReadonlyArray<Source> | undefined
 }
 
 /** The lines of each topic. */
@@ -60,5 +62,5 @@ export const summaryChunks = (summary: Summary, session: SummedUp): ReadonlyArra
     text_hash: wordsHash(text),
     untrusted: session.untrusted,
     said_at: session.ended_at,
-    metadata: {}
+    metadata: session.sources === undefined ? {} : { sources: session.sources }
   }))

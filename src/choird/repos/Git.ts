@@ -34,7 +34,10 @@ export class Git extends Context.Service<
   {
     /** Makes an empty bare repository at `path`, without templates and so without hooks. */
     init(path: string): Effect.Effect<void, GitMissing | GitFailed>
-    /** Asks the other side for the commit of the source's ref, a branch before a tag. A commit id is taken as it is. */
+    /**
+     * Asks the other side for the commit of the source's ref, a branch before a tag; `HEAD` is its default branch. A commit id is taken as
+     * it is.
+     */
     lookup(repo: string, source: CheckedSource): Effect.Effect<RemoteRef, GitMissing | FetchFailed | RefNotFound>
     /** Fetches that one commit without its history, checks its objects, and keeps it under the source's cache name. */
     fetch(
@@ -52,6 +55,10 @@ export class Git extends Context.Service<
       commit: CommitId,
       label: string
     ): Effect.Effect<ReadonlyArray<TreeEntry>, GitMissing | GitFailed | BadRepository>
+    /** The paths of all files of a commit. Nothing about them is checked: they are for a person to choose from. */
+    paths(repo: string, commit: CommitId): Effect.Effect<ReadonlyArray<string>, GitMissing | GitFailed>
+    /** The tree of a folder of a commit, whose files `files` reads as it does a commit's. */
+    subtree(repo: string, commit: CommitId, folder: string): Effect.Effect<CommitId | undefined, GitMissing>
     /** All files of a commit, after its tree was checked. `wanted` decides which contents are in memory, and where the others go. */
     files(
       repo: string,
@@ -93,7 +100,7 @@ export class Git extends Context.Service<
         ),
         lookup: Effect.fn("Git.lookup")(function* (repo, source) {
           if (isCommit(source.ref)) return { name: source.ref, commit: source.ref }
-          const names = [`refs/heads/${source.ref}`, `refs/tags/${source.ref}`]
+          const names = source.ref === "HEAD" ? ["HEAD"] : [`refs/heads/${source.ref}`, `refs/tags/${source.ref}`]
           const args = ["ls-remote", "--quiet", "--", source.url, ...names, `refs/tags/${source.ref}^{}`]
           const found = parseRefs(yield* remote(source, { gitDir: repo, args }))
           const name = names.find((name) => found.has(name))
@@ -116,9 +123,7 @@ export class Git extends Context.Service<
         ),
         cached: Effect.fn("Git.cached")((repo, source) =>
           run({ gitDir: repo, args: ["rev-parse", "--verify", "--quiet", `${cacheRef(source)}^{commit}`] }).pipe(
-            Effect.map((out) =>
-              Option.getOrUndefined(Schema.decodeOption(CommitId)(Buffer.from(out).toString("latin1").trim()))
-            ),
+            Effect.map(objectId),
             Effect.catchTag("GitFailed", () => Effect.undefined)
           )
         ),
@@ -126,6 +131,16 @@ export class Git extends Context.Service<
           Effect.provideContext(countUncommitted(repo, source, commit), context)
         ),
         tree,
+        paths: Effect.fn("Git.paths")(function* (gitDir, commit) {
+          const args = ["ls-tree", "-r", "-z", "--full-tree", "--name-only", commit]
+          return paths(yield* run({ gitDir, args, outputBytesMax: LISTING_BYTES_MAX }))
+        }),
+        subtree: Effect.fn("Git.subtree")((gitDir, commit, folder) =>
+          run({ gitDir, args: ["rev-parse", "--verify", "--quiet", `${commit}:${folder}`] }).pipe(
+            Effect.map(objectId),
+            Effect.catchTag("GitFailed", () => Effect.undefined)
+          )
+        ),
         files: Effect.fn("Git.files")(function* (gitDir, commit, label, wanted = {}) {
           const entries = yield* tree(gitDir, commit, label)
           const ids = [...new Set(entries.map(({ id }) => id))]
@@ -159,6 +174,9 @@ const LISTING_BYTES_MAX = (REPO_FILES_MAX + 1) * (REPO_PATH_BYTES_MAX + ENTRY_HE
 
 const unreadable = (command: string) =>
   new GitFailed({ command, kind: "output", exit_code: 0, reason: "the answer has an unknown form" })
+
+const objectId = (output: Uint8Array): CommitId | undefined =>
+  Option.getOrUndefined(Schema.decodeOption(CommitId)(Buffer.from(output).toString("latin1").trim()))
 
 const parseRefs = (output: Uint8Array) =>
   new Map(

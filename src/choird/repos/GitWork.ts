@@ -34,6 +34,8 @@ export interface Identity {
 export interface CommitDraft {
   readonly parent: CommitId
   readonly files: ReadonlyArray<HeldFile>
+  /** Paths that the commit no longer has; they go before its files come. */
+  readonly removed?: ReadonlyArray<string>
   readonly message: string
   readonly identity: Identity
   /** ISO text. */
@@ -143,7 +145,7 @@ const make = Effect.fnUntraced(function* () {
     tree: Effect.fn("GitWork.tree")(function* (repo, commit) {
       return yield* oid("rev-parse", yield* run({ gitDir: repo, args: ["rev-parse", "--verify", `${commit}^{tree}`] }))
     }),
-    commit: Effect.fn("GitWork.commit")(function* (repo, { date, files, identity, message, parent }) {
+    commit: Effect.fn("GitWork.commit")(function* (repo, { date, files, identity, message, parent, removed = [] }) {
       const env = {
         GIT_INDEX_FILE: `${repo}/choir-index`,
         GIT_AUTHOR_NAME: identity.name,
@@ -163,7 +165,8 @@ const make = Effect.fnUntraced(function* () {
           return `${executable ? "100755" : "100644"} ${id}\t${path}\0`
         })
       )
-      yield* call(["update-index", "-z", "--index-info"], entries.join(""))
+      const gone = removed.map((path) => `0 ${parent}\t${path}\0`)
+      yield* call(["update-index", "-z", "--index-info"], [...gone, ...entries].join(""))
       const tree = yield* oid("write-tree", yield* call(["write-tree"]))
       return yield* oid("commit-tree", yield* call(["commit-tree", tree, "-p", parent, "-F", "-"], message))
     }),

@@ -90,9 +90,9 @@ export const sizeOf = ({ bytes }: RepoFile): number => (bytes instanceof Uint8Ar
 
 export const digestOf = ({ bytes }: RepoFile): string => (bytes instanceof Uint8Array ? sha256(bytes) : bytes.sha256)
 
-/** The files of a repository that choird itself reads: manifests, skills, schemas, profiles, identity and Dockerfiles. */
+/** The files of a repository that choird itself reads: manifests, skills and their pins, schemas, profiles, identity and Dockerfiles. */
 const READ =
-  /^(?:(?:tools|skills|schemas|profiles)\/[^/]+\.json|skills\/[^/]+\/SKILL\.md|identity\/[^/]+|Dockerfile(?:\.base)?)$/u
+  /^(?:(?:tools|skills|schemas|profiles)\/[^/]+\.json|skills\/[^/]+\/SKILL\.md|identity\/[^/]+|Dockerfile(?:\.base)?|skills\.lock\.json)$/u
 
 /** Whether choird reads the file, and would not refuse it for its size alone. */
 export const isRead = ({ bytes, path }: Pick<TreeEntry, "bytes" | "path">): boolean =>

@@ -26,6 +26,7 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.propose.skill": ["human"],
   "choir.propose.config_change": ["human"],
   "choir.propose.repo_change": ["human"],
+  "choir.web.fetch": ["net"],
   "choir.skill.start": [],
   "choir.skill.transition": []
 }

@@ -32,7 +32,8 @@ const SAME_TOOL: Readonly<Record<string, string>> = {
 const HIDDEN = /(?!(?<=[\p{Extended_Pictographic}\u{FE0F}\p{Emoji_Modifier}])\u{200D})[\p{Cf}\p{Cc}\p{Co}\p{Zl}\p{Zp}]/u
 const LINE = /\n/u
 
-const hiddenProblem = (text: string): string | undefined => {
+/** The first character of a text that nobody sees, by its line. */
+export const hiddenProblem = (text: string): string | undefined => {
   for (const [index, line] of text.split(LINE).entries()) {
     const found = HIDDEN.exec(line.replaceAll("\t", " "))
     const code = found?.[0].codePointAt(0)
@@ -186,8 +187,14 @@ const specOf = (front: FrontMatter, body: string, allowed_tools: ReadonlyArray<s
   }
 }
 
-/** The skill of a folder's SKILL.md, as the JSON of a skill file, or everything that is wrong with it. */
-export const readSkillFolder = (folder: string, given: string): Result.Result<SkillDraft, ReadonlyArray<string>> => {
+/**
+ * The skill of a folder's SKILL.md, as the JSON of a skill file, or everything that is wrong with it. Without the name of the `folder`
+ * the skill may have any.
+ */
+export const readSkillFolder = (
+  folder: string | undefined,
+  given: string
+): Result.Result<SkillDraft, ReadonlyArray<string>> => {
   if (Buffer.byteLength(given) > SKILL_FILE_BYTES_MAX)
     return Result.fail([`larger than ${SKILL_FILE_BYTES_MAX} bytes: move parts of it to files beside it`])
   const text = given.replace(/^\u{FEFF}/u, "").replaceAll("\r\n", "\n")
@@ -203,7 +210,7 @@ export const readSkillFolder = (folder: string, given: string): Result.Result<Sk
   const { name } = decoded.success
   const tools = toolsOf(decoded.success)
   const problems = [
-    ...(name === folder ? [] : [`the skill is called ${name}: name the folder ${name}`]),
+    ...(folder === undefined || name === folder ? [] : [`the skill is called ${name}: name the folder ${name}`]),
     ...(body === "" ? ["it says nothing below its front matter"] : []),
     ...(body.length > OBJECTIVE_CHARS_MAX
       ? [

@@ -1,5 +1,6 @@
 /** The inputs of the host tools of long-term memory, as an agent sends them and choird decodes them. */
 import { Schema } from "effect"
+import { Sources } from "#schema/Source.ts"
 import { AgentId, CallId, LaneId, Rev, SessionId } from "#schema/Ids.ts"
 import { DocumentId, FactKey, FactText, MEMORY_HITS_MAX, MEMORY_QUERY_CHARS_MAX, MemoryHit } from "#schema/Memory.ts"
 
@@ -42,6 +43,8 @@ export const UpsertInput = Schema.Struct({
   text: FactText,
   /** Whether the lane that writes was tainted. */
   untrusted: Schema.Boolean,
+  /** Where the text came from that tainted it. */
+  sources: Schema.optionalKey(Sources),
   /** The output that proposed the call. */
   rev: Rev,
   lane: LaneId,

@@ -7,6 +7,7 @@ import type { CoreBudgets } from "#schema/Core.ts"
 import type { MemoryFact } from "#schema/Event.ts"
 import type { CallId, InboxId, JobName, LaneId, ResourceName } from "#schema/Ids.ts"
 import type { CoreState, EdgeState } from "#schema/Lane.ts"
+import type { Source } from "#schema/Source.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 
 /** Reports and questions of jobs that the user has not seen yet. No job starts or asks where there may be no room for its end. */
@@ -30,6 +31,8 @@ export interface OpenCall {
   readonly effect: ToolEffect | undefined
   /** Why it may only run once a person has approved it; absent where it may run by itself (D31). */
   readonly confirm?: ConfirmReason
+  /** The sources of the lane's text when it asked for a person. */
+  readonly sources?: ReadonlyArray<Source>
   /** The revision of the ModelOutput that proposed it. */
   readonly output_rev: number
   /** The revision of its newest ToolCallCommitted; 0 before. */
@@ -101,6 +104,8 @@ export interface LaneMemory {
   /** The environment in the lane's system text, as its first call showed it; empty before. */
   readonly environment: string
   readonly tainted: boolean
+  /** Where the text came from that taints it, as far as events say; at most SOURCES_MAX. */
+  readonly sources: ReadonlyArray<Source>
   /** The lane's newest different calls, the newest last; at most REPETITIONS_REMEMBERED_MAX. */
   readonly repetitions: ReadonlyArray<Repetition>
   /** One at a time. */
@@ -230,6 +235,8 @@ export interface SessionState {
   readonly message_steps: ReadonlyMap<InboxId, number>
   /** A tainted lane may have written the workspace, so that a lane that reads it is tainted (D31). */
   readonly workspace_tainted: boolean
+  /** Where the text came from that those lanes had read. */
+  readonly workspace_sources: ReadonlyArray<Source>
   /** Why the session ended for good, once a limit of it was reached or it was stopped. */
   readonly ended: string | undefined
 }

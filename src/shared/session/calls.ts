@@ -2,16 +2,36 @@
 import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { Source } from "#schema/Source.ts"
 import { limitTokens } from "#src/shared/model/usage.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { coreOf, type Folded, inWindow, laneOf, move, remembered, withCore, withEdge, withLane } from "./lanes.ts"
+import {
+  coreOf,
+  type Folded,
+  freshLane,
+  inWindow,
+  laneOf,
+  move,
+  remembered,
+  withCore,
+  withEdge,
+  withLane
+} from "./lanes.ts"
 import { reportKind, workAfter } from "./jobWork.ts"
 import { WRITTEN_FILES_MAX } from "./memory.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { repeated } from "./repetitions.ts"
 import { afterOutput, afterResult, afterVerdict } from "./skills.ts"
-import { type CoreLane, type CoreOutput, type OpenCall, REPORTS_OWED_MAX, type SessionState } from "./State.ts"
+import { sourceOf, withSources } from "./sources.ts"
+import {
+  type CoreLane,
+  type CoreOutput,
+  type LaneMemory,
+  type OpenCall,
+  REPORTS_OWED_MAX,
+  type SessionState
+} from "./State.ts"
 import { costSum, tokenSum } from "./sums.ts"
 
 /** Files whose versions a lane remembers, and the characters of their paths together; the longest unused go first. */
@@ -66,8 +86,25 @@ export const writesWorkspace = (call: Pick<OpenCall, "effect" | "name">): boolea
   call.effect !== "none" && (isOfImage(nameOf(call)) || WRITERS.has(nameOf(call)))
 
 /** With the mark that a call of a tainted lane leaves on the workspace, from the moment at which it may begin to write. */
-const withWriteOf = (state: SessionState, call: OpenCall, isTainted: boolean): SessionState =>
-  isTainted && !state.workspace_tainted && writesWorkspace(call) ? { ...state, workspace_tainted: true } : state
+const withWriteOf = (
+  state: SessionState,
+  call: OpenCall,
+  lane: Pick<LaneMemory, "sources" | "tainted">
+): SessionState => {
+  if (!lane.tainted || !writesWorkspace(call)) return state
+  const workspace_sources = withSources(state.workspace_sources, lane.sources)
+  return state.workspace_tainted && workspace_sources === state.workspace_sources
+    ? state
+    : { ...state, workspace_tainted: true, workspace_sources }
+}
+
+const FILE = "file" satisfies Source
+
+/** The sources of what a call that has run may have read of the workspace: empty where nothing in there is from outside. */
+export const readSources = (
+  { workspace_sources, workspace_tainted }: Pick<SessionState, "workspace_sources" | "workspace_tainted">,
+  call: Pick<OpenCall, "name">
+): ReadonlyArray<Source> => (workspace_tainted && readsWorkspace(call) ? withSources([FILE], workspace_sources) : [])
 
 /** Calls that one output may propose in a stored history; models may make fewer (MODEL_TOOL_CALLS_MAX). */
 export const OUTPUT_CALLS_MAX = 128
@@ -203,7 +240,7 @@ export const toolCallRequested = (
   const requested = withCall(state, lane, payload.call_id, {
     stage: "requested",
     effect: payload.effect,
-    ...(payload.confirm === undefined ? {} : { confirm: payload.confirm }),
+    ...(payload.confirm === undefined ? {} : { confirm: payload.confirm, sources: laneOf(state, lane)?.sources ?? [] }),
     report: payload.tool === CORE_REPORT ? { rev, ...reportKind(payload.input) } : undefined,
     ...(commitsToGit(payload) ? { commits: true } : {})
   })
@@ -226,7 +263,7 @@ export const toolCallCommitted = (
   if (call.confirm !== undefined && payload.approval_id === undefined)
     return Result.fail(`call ${payload.call_id} needs a person's approval and names none`)
   const committed = withCall(state, lane, payload.call_id, { stage: "committed", committed_rev: rev })
-  return Result.succeed(withWriteOf(committed, call, laneOf(state, lane)?.tainted === true))
+  return Result.succeed(withWriteOf(committed, call, laneOf(state, lane) ?? freshLane))
 }
 
 /** The outcomes of a call that was never committed: it was refused, its lane ended, or its deadline passed. */
@@ -246,8 +283,10 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
     ...(payload.writes ?? []).map(({ after, path }): FileSeen => [path, after])
   ]
   const ran = call.stage === "committed"
-  const tainted =
-    memory.tainted || payload.untrusted === true || (ran && state.workspace_tainted && readsWorkspace(call))
+  const read = ran ? readSources(state, call) : []
+  const brought = payload.untrusted === true || read.length > 0
+  const tainted = memory.tainted || brought
+  const sources = brought ? withSources(memory.sources, [...(payload.sources ?? []), ...read]) : memory.sources
   const core = coreOf(state, lane)
   const worked = core === undefined ? state : withCore(state, { ...core, work: workAfter(core, call, payload) })
   const next = withLane(worked, lane, {
@@ -257,9 +296,10 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
     seen: withSeen(memory.seen, files),
     written: writtenAfter(memory.written, call, payload),
     tainted,
+    sources,
     repetitions: repeated(memory.repetitions, call.digest, result, payload.status === "rejected")
   })
-  const marked = ran ? withWriteOf(next, call, tainted) : next
+  const marked = ran ? withWriteOf(next, call, { sources, tainted }) : next
   const asks = call.report?.isQuestion === true && payload.status === "success" && lane !== EDGE
   if (asks && state.reports.length >= REPORTS_OWED_MAX) return Result.fail(REPORTS_FULL)
   const told = withReport(marked, call, event)
@@ -277,7 +317,10 @@ const withReport = (state: SessionState, { report }: OpenCall, event: EventOf<"T
   const { created_at } = event
   if (report === undefined || event.payload.status !== "success") return withCore(state, settled)
   const { inbox_id, job_id, job_name } = core
-  const heard = core.tainted ? withEdge(state, { tainted: true }) : state
+  const brought = [sourceOf("job", job_name), ...core.sources]
+  const heard = core.tainted
+    ? withEdge(state, { tainted: true, sources: withSources(state.edge.sources, brought) })
+    : state
   if (!report.isQuestion) {
     const plan = report.isPlan === true ? { rev: report.rev, at: created_at } : core.plan
     return withCore(heard, { ...settled, report_rev: report.rev, plan })

@@ -5,6 +5,7 @@
 import { Result } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, jobOf } from "#schema/Ids.ts"
+import { Source } from "#schema/Source.ts"
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
 import {
   modelOutput,
@@ -21,6 +22,7 @@ import { messageOf, withStep } from "./messageSteps.ts"
 import { parked, resumed } from "./parked.ts"
 import { keptForResume, laneToResume, nameTaken, withoutExpired } from "./resumable.ts"
 import { skillTransition } from "./skills.ts"
+import { sourceOf, withSources } from "./sources.ts"
 import type { CoreLane, PendingReport, SessionState } from "./State.ts"
 import { turnCancelled } from "./turns.ts"
 import { REPORTS_OWED_MAX } from "./State.ts"
@@ -45,6 +47,7 @@ export const initialState: SessionState = {
   reports: [],
   message_steps: new Map(),
   workspace_tainted: false,
+  workspace_sources: [],
   ended: undefined
 }
 
@@ -60,6 +63,8 @@ const signalled = (state: SessionState, signal_id: string | undefined): Folded =
   return Result.succeed({ ...state, signals: [...state.signals.slice(1 - SIGNALS_REMEMBERED_MAX), signal_id] })
 }
 
+const FORWARDED: ReadonlyArray<Source> = ["forwarded"]
+
 const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">): Folded => {
   const id = BigInt(payload.inbox_id)
   if (lane !== EDGE) return Result.fail("only edge hears the user")
@@ -74,6 +79,7 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
           step: 0,
           output_rev: 0,
           tainted: ready.edge.tainted || payload.forwarded === true,
+          sources: payload.forwarded === true ? withSources(ready.edge.sources, FORWARDED) : ready.edge.sources,
           // A request that the user repeats is not a loop of the model's.
           repetitions: freshLane.repetitions
         }),
@@ -121,7 +127,8 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
     inbox_id,
     in_skill: payload.in_skill,
     ...kept.success,
-    tainted: state.edge.tainted || kept.success.tainted === true
+    tainted: state.edge.tainted || kept.success.tainted === true,
+    sources: withSources(kept.success.sources ?? [], state.edge.sources)
   }
   const counted = withStep(nameTaken(state, event), inbox_id)
   return move(inWindow(withCore(counted, core), EDGE, rev), lane, "CoreStarted")
@@ -141,10 +148,14 @@ const coreStopped = (state: SessionState, event: EventOf<"CoreStopped">): Folded
   return Result.map(ended, (moved) => {
     const cores = new Map(moved.cores)
     cores.delete(payload.job_name)
-    const { inbox_id, job_id, job_name, tainted } = core
+    const { inbox_id, job_id, job_name, sources, tainted } = core
+    const brought = tainted ? [sourceOf("job", job_name), ...sources] : []
     return inWindow(
       {
-        ...withEdge(moved, { tainted: moved.edge.tainted || tainted }),
+        ...withEdge(moved, {
+          tainted: moved.edge.tainted || tainted,
+          sources: withSources(moved.edge.sources, brought)
+        }),
         cores,
         // A question that the user has not seen yet is answered by the end of the job.
         reports: [
@@ -166,9 +177,11 @@ const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventO
       const seen = inWindow(moved, payload.target, rev)
       const core = coreOf(seen, payload.target)
       if (core === undefined) return seen
-      const tainted = core.tainted || (payload.source === "edge" && state.edge.tainted)
-      const { injections } = core
-      return withCore(seen, { ...core, injections: injections + 1, injection_rev: rev, question: undefined, tainted })
+      const isEdges = payload.source === "edge"
+      const tainted = core.tainted || (isEdges && state.edge.tainted)
+      const sources = isEdges ? withSources(core.sources, state.edge.sources) : core.sources
+      const told = { injections: core.injections + 1, injection_rev: rev, question: undefined }
+      return withCore(seen, { ...core, ...told, tainted, sources })
     })
   })
 }

@@ -22,6 +22,7 @@ export const freshLane: LaneMemory = {
   written: [],
   environment: "",
   tainted: false,
+  sources: [],
   repetitions: [],
   skill: undefined
 }

@@ -44,9 +44,10 @@ export const laneToResume = (
   if (kept?.job_id !== resumes.job_id)
     return Result.fail(`no job ${job_name} of the id ${resumes.job_id} can be resumed`)
   const { boundary, environment, repetitions, report_rev, seen, summary, window, written } = kept
-  const { budgets, injections, plan, step, tainted, told, tool_calls, work } = kept
+  const { budgets, injections, plan, sources, step, tainted, told, tool_calls, work } = kept
   const kept_of_events = { boundary, environment, plan, repetitions, report_rev, seen, summary, told, work, written }
-  return Result.succeed({ ...kept_of_events, window: [...window, rev], budgets, injections, step, tainted, tool_calls })
+  const counters = { budgets, injections, step, tool_calls }
+  return Result.succeed({ ...kept_of_events, ...counters, window: [...window, rev], sources, tainted })
 }
 
 /** Without the job of a name that is taken again. */

@@ -9,6 +9,7 @@ import { MemoryFact } from "#schema/Event.ts"
 import { CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev } from "#schema/Ids.ts"
 import { CoreState, EdgeState } from "#schema/Lane.ts"
 import { STATE_FIELDS_MAX } from "#schema/SkillContract.ts"
+import { Sources } from "#schema/Source.ts"
 import { ToolEffect } from "#schema/Tool.ts"
 import { CHANGED_FILES_MAX } from "./jobWork.ts"
 import type { SessionState } from "./State.ts"
@@ -25,7 +26,7 @@ export const REPETITIONS_REMEMBERED_MAX = 16
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 8
+export const FOLD_VERSION = 9
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -34,6 +35,7 @@ const Call = Schema.Struct({
   stage: Schema.Literals(["proposed", "requested", "committed"]),
   effect: Schema.UndefinedOr(ToolEffect),
   confirm: Schema.optionalKey(ConfirmReason),
+  sources: Schema.optionalKey(Sources),
   output_rev: Rev,
   committed_rev: Rev,
   report: Schema.UndefinedOr(
@@ -74,6 +76,7 @@ const memory = {
   written: Schema.Array(Schema.String).check(Schema.isMaxLength(WRITTEN_FILES_MAX)),
   environment: Schema.String,
   tainted: Schema.Boolean,
+  sources: Sources,
   repetitions: Schema.Array(Schema.Struct({ call: Schema.String, result: Schema.String, times: Schema.Natural })).check(
     Schema.isMaxLength(REPETITIONS_REMEMBERED_MAX)
   ),
@@ -159,6 +162,7 @@ const State: Schema.Codec<SessionState, unknown> = Schema.toCodecJson(
     reports: Schema.Array(Report).check(Schema.isMaxLength(REPORTS_OWED_MAX)),
     message_steps: Schema.ReadonlyMap(InboxId, Schema.Natural),
     workspace_tainted: Schema.Boolean,
+    workspace_sources: Sources,
     ended: Schema.UndefinedOr(Schema.String)
   })
 )

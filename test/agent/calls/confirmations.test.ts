@@ -33,7 +33,7 @@ const makeTools = (ledger: Array<string>) => [
   testTool("ws.write", () => Effect.succeed({ status: "success", summary: "written" }), {
     locks: [LockRequest.make({ resource: "workspace", mode: "X" })]
   }),
-  testTool("web.read", () => Effect.succeed({ status: "success", summary: "read", untrusted: true }), {
+  testTool("web.read", () => Effect.succeed({ status: "success", summary: "read", sources: ["web:evil.example"] }), {
     effect: "none",
     readOnly: true
   })

@@ -13,13 +13,20 @@ describe("external", () => {
   )
 
   const replies: ReadonlyArray<readonly [string, object]> = [
-    [`{"status":"success","summary":"said\\nit","output":[1]}`, { status: "success", summary: "said it", output: [1] }],
-    [`{"status":"error","summary":"no"}`, { status: "error", summary: "no" }],
+    [
+      `{"status":"success","summary":"said\\nit","output":[1]}`,
+      { status: "success", summary: "said it", output: [1], acted: "accepted" }
+    ],
+    [`{"status":"error","summary":"no"}`, { status: "error", summary: "no", acted: "unknown" }],
+    [`{"acted":"verified","output":1}`, { status: "success", summary: "say-it ended", output: 1, acted: "verified" }],
     [
       `{"output":{"status":"x"},"untrusted":true,"summary":"s"}`,
-      { status: "success", summary: "s", output: { status: "x" }, untrusted: true }
+      { status: "success", summary: "s", output: { status: "x" }, sources: ["tool:say.it"], acted: "accepted" }
     ],
-    [`{"status":"success","summary":"s","value":3}`, { status: "success", summary: "s", output: { value: 3 } }]
+    [
+      `{"status":"success","summary":"s","value":3}`,
+      { status: "success", summary: "s", output: { value: 3 }, acted: "accepted" }
+    ]
   ]
   for (const [printed, outcome] of replies) {
     it.live(`understands ${printed}`, () =>
@@ -91,9 +98,9 @@ describe("external", () => {
   it.live("marks every result of an untrusted tool, and hides the output of one that nobody sees", () =>
     Effect.gen(function* () {
       const untrusted = yield* externalTool("echo 1", { runtime: { untrusted: true } })
-      assert.strictEqual((yield* untrusted.run()).untrusted, true)
+      assert.strictEqual((yield* untrusted.run()).sources?.length, 1)
       const failing = yield* externalTool("exit 1", { runtime: { untrusted: true } })
-      assert.strictEqual((yield* failing.run()).untrusted, true)
+      assert.strictEqual((yield* failing.run()).sources?.length, 1)
       for (const script of ["echo 1", "echo {}; echo reason >&2; exit 1"]) {
         const hidden = yield* externalTool(script, { runtime: { exposure: "none" } })
         assert.notProperty(yield* hidden.run(), "output")

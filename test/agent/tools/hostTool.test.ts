@@ -22,7 +22,7 @@ const spec: HostToolSpec = {
   readOnly: true,
   locks: [LockRequest.make({ resource: "browser_tab", mode: "X" })],
   timeout_ms: 40_000,
-  untrusted: true
+  sources: () => ["web:a.example"]
 }
 
 type Execute = ControlPlane["Service"]["execute"]
@@ -67,7 +67,7 @@ describe("a host tool", () => {
         status: "success",
         summary: "choir-web-browse answered",
         output: page.output,
-        untrusted: true
+        sources: ["web:a.example"]
       })
       const input = { url: "https://example.org", mode: "text" }
       assert.deepStrictEqual(asked, [
@@ -103,7 +103,7 @@ describe("a host tool", () => {
     Effect.gen(function* () {
       const ended = (reply: HostReply) => Effect.flatMap(open(answering(reply)), ({ run }) => run())
       const error = yield* ended({ status: "error", output: { error: "no such host" } })
-      assert.deepInclude(error, { status: "error", summary: "no such host", untrusted: true })
+      assert.deepInclude(error, { status: "error", summary: "no such host", sources: ["web:a.example"] })
       assert.deepInclude(yield* ended({ status: "timeout", output: {} }), {
         status: "timeout",
         summary: "choir-web-browse ended with timeout"

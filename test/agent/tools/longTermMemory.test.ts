@@ -66,7 +66,7 @@ describe("a search of long-term memory", () => {
       const input = searchInput(query)
       if ("_tag" in input) return assert.fail(input.problem)
       const outcome = yield* searchLongTerm(ask, input, context)
-      assert.deepInclude(outcome, { status: "success", summary: "2 hits", untrusted: true })
+      assert.deepInclude(outcome, { status: "success", summary: "2 hits", sources: ["memory", "agent:bob"] })
       const { output = null, status, summary } = outcome
       const payload = { call_id: context.call_id, status, summary, output, duration_ms: 1 }
       const result = { rev: 7, payload } as unknown as EventOf<"ToolResultCommitted">
@@ -75,7 +75,7 @@ describe("a search of long-term memory", () => {
         assert.include(text, part)
       assert.include(text, "ranked by words alone")
       const clean = beside(false, { status: "success", output: { hits: hits.slice(0, 1), ranked_by: "hybrid" } })
-      assert.notProperty(yield* searchLongTerm(clean.ask, input, context), "untrusted")
+      assert.deepStrictEqual((yield* searchLongTerm(clean.ask, input, context)).sources, [])
       const failing = beside(false, { status: "error", output: { error: "agent bob may not" } })
       assert.deepInclude(yield* searchLongTerm(failing.ask, input, context), { status: "error" })
     })

@@ -211,12 +211,12 @@ describe("choir.memory.query", () => {
     Effect.gen(function* () {
       const outside = history(userMsg(1), proposing("web", "c-2"), result("c-2", "falcon", { untrusted: true }))
       const { run } = yield* openLog(outside)
-      assert.isTrue((yield* run({ query: "done" })).untrusted)
+      assert.deepStrictEqual((yield* run({ query: "done" })).sources, ["memory"])
       const clean = yield* openLog(outside.slice(0, 2))
-      assert.isUndefined((yield* clean.run({ query: "falcon" })).untrusted)
+      assert.isUndefined((yield* clean.run({ query: "falcon" })).sources)
       const choird = makeChoird({ hits: [hit(1, { untrusted: true })] })
       const older = yield* openLog(MANY, { choird, left: LEFT })
-      assert.isTrue((yield* older.run({ query: "falcon", limit: 50 })).untrusted)
+      assert.deepStrictEqual((yield* older.run({ query: "falcon", limit: 50 })).sources, ["memory"])
     })
   )
 

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { EDGE } from "#schema/Ids.ts"
+import type { Source } from "#schema/Source.ts"
 import { ToolName } from "#schema/Tool.ts"
 import {
   APPROVAL_SHOWN_CHARS_MAX,
@@ -56,6 +57,15 @@ describe("what a person reads (R54)", () => {
         'input: {"body":"hi\\nthere","to":"ada"}'
       ].join("\n")
     )
+  })
+
+  it("names where the text came from that the agent has read, whatever the reason is", () => {
+    const sources: ReadonlyArray<Source> = ["mail:eve@a.example", "web:b.example"]
+    for (const why of ["tainted", "always"] as const)
+      assert.include(
+        confirmText({ ...call({}), why, sources }),
+        "the agent has read untrusted text from mail:eve@a.example, web:b.example"
+      )
   })
 
   it("is cut in a message, which says where the rest is", () => {

@@ -1,138 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Redacted, Schema } from "effect"
+import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { Config } from "#schema/Config.ts"
-import { InboxId, SignalId } from "#schema/Ids.ts"
-import { Models } from "#src/choird/agents/Models.ts"
-import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
-import { Inbox, type Incoming } from "#src/choird/queues/Inbox.ts"
-import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
-import { runTelegram } from "#src/choird/gateway/Telegram.ts"
-import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
-import type { AuditEntry } from "#src/choird/logs/Audit.ts"
-import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
-import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { type Order, type Request, Steering } from "#src/choird/sessions/Steering.ts"
-import { initialState } from "#src/shared/session/fold.ts"
-import { makeNotifier } from "#src/shared/Notifier.ts"
-import { makeJournal } from "../../support/testing/Journal.ts"
-import { CONFIG, PHONE } from "../../support/stores.ts"
-import {
-  AGENT,
-  BOT,
-  DMS,
-  gateways,
-  lifecycle,
-  noApprovals,
-  nthPoll,
-  polls,
-  SESSION,
-  texts,
-  USER
-} from "../../support/telegramBot.ts"
-import { memoryAudit, refusalsIn } from "../../support/audited.ts"
-import { makeTelegram } from "../../support/testing/Telegram.ts"
+import { PHONE } from "../../support/stores.ts"
+import { AGENT, BOT, DMS, nthPoll, polls, SESSION, texts, USER } from "../../support/telegramBot.ts"
+import { refusalsIn } from "../../support/audited.ts"
+import { setUpTelegram } from "../../support/telegramWorld.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
 
-const config = Schema.decodeUnknownSync(Config)(CONFIG)
-
-/** Stores in memory, on the test's own clock. */
-const makeMemory = Effect.gen(function* () {
-  const stored = makeJournal<Incoming>()
-  const orders = makeJournal<{ readonly request: Request; readonly order: Order }>()
-  const health = makeJournal<string>()
-  const rows: Array<Outgoing> = []
-  const delivered: Array<string> = []
-  const outcomes = makeJournal<string>()
-  const refusals: Array<AuditEntry> = []
-  const world = { full: false, away: false }
-  const { wake, wakes } = yield* makeNotifier
-  const put = (text: string, extra: Partial<Outgoing> = {}) =>
-    Effect.suspend(() => {
-      const outbox_id = String(rows.length + 1)
-      const place = { gateway: BOT, dm: PHONE, agent_id: AGENT, kind: "reply", in_reply_to: null } as const
-      const row = { outbox_id, source: "event", source_id: outbox_id, part: 0, created_ms: 0 } as const
-      rows.push({ ...row, ...place, text, ...extra })
-      return wake(PHONE)
-    })
-  const received = (message: Incoming) => {
-    if (world.full) return { type: "full" as const, pending: 500 }
-    stored.record(message)
-    return { type: "queued" as const, inbox_id: InboxId.make("1"), position: 0 }
-  }
-  const services = Layer.mergeAll(
-    Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
-    Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
-    Layer.mock(Inbox, {
-      receiveAll: (messages) =>
-        world.away
-          ? Effect.fail(new DatabaseAway({ problem: "the server is gone" }))
-          : Effect.sync(() => messages.map(received))
-    }),
-    Layer.mock(Outbox, {
-      tell: (message) => put(message.text, { ...message, source: "choird" }),
-      told: (source_id) => Effect.sync(() => rows.some((row) => row.source_id === source_id)),
-      undelivered: () => Effect.sync(() => rows.filter(({ outbox_id }) => !delivered.includes(outbox_id))),
-      delivered: (ids) =>
-        Effect.sync(() => {
-          outcomes.record(`delivered ${ids.join()}`)
-          return delivered.push(...ids)
-        }),
-      failed: (id) => Effect.sync(() => outcomes.record(`failed ${id}`)),
-      giveUp: (id, reason) =>
-        Effect.sync(() => {
-          outcomes.record(`given up ${id}: ${reason}`)
-          return delivered.push(id) > 0
-        }),
-      wakes,
-      wake
-    }),
-    Layer.mock(GatewayHealth, {
-      report: (_, { detail, ok }) => Effect.sync(() => health.record(`${ok} ${detail}`)),
-      all: Effect.succeed(new Map())
-    }),
-    Layer.mock(Steering, {
-      order: (request, order) =>
-        Effect.sync(() => {
-          orders.record({ request, order })
-          return { signal_id: SignalId.make("1"), wish: order as never, ended: null }
-        })
-    }),
-    Layer.mock(Models, {}),
-    noApprovals,
-    memoryAudit(refusals),
-    lifecycle
-  )
-  return {
-    orders: orders.journal,
-    stored: stored.journal,
-    health: health.journal,
-    outcomes: outcomes.journal,
-    put,
-    refusals,
-    world,
-    services
-  }
-})
-
 const start = Effect.forkChild({ startImmediately: true })
-
-const setUp = Effect.gen(function* () {
-  const telegram = yield* makeTelegram
-  const bot = telegram.bot("1000:secret")
-  const memory = yield* makeMemory
-  const api = TelegramApi.layer(Redacted.make(bot.token), `${telegram.url}/`)
-  const run = runTelegram(BOT, DMS).pipe(
-    Effect.provide(gateways.pipe(Layer.provideMerge(Layer.merge(api, memory.services))))
-  )
-  return { telegram, bot, ...memory, run }
-})
 
 describe("Telegram inbound", () => {
   it.effect("confirms nothing that the database did not take, and stores it when the database is back (R42)", () =>
     Effect.gen(function* () {
-      const { bot, health, run, stored, world } = yield* setUp
+      const { bot, health, run, stored, world } = yield* setUpTelegram
       world.away = true
       yield* start(run)
       yield* nthPoll(bot, 1)
@@ -148,7 +28,7 @@ describe("Telegram inbound", () => {
 
   it.effect("stores a text of a configured person, and confirms it with the next poll (E6)", () =>
     Effect.gen(function* () {
-      const { bot, run, stored } = yield* setUp
+      const { bot, run, stored } = yield* setUpTelegram
       yield* start(run)
       yield* nthPoll(bot, 1)
       const id = yield* bot.text(USER, "hello")
@@ -174,25 +54,39 @@ describe("Telegram inbound", () => {
 
   it.effect("tells Telegram the menu where it shows another one, and not again at the next connection (E6)", () =>
     Effect.gen(function* () {
-      const { bot, run } = yield* setUp
+      const { bot, run } = yield* setUpTelegram
       const menus = Effect.map(bot.calls.all, (calls) => calls.filter(({ method }) => method.endsWith("MyCommands")))
       const first = yield* start(run)
       yield* bot.calls.first(({ method }) => method === "setMyCommands")
       yield* Fiber.interrupt(first)
       yield* start(run)
-      yield* Effect.repeat(Effect.yieldNow, { until: () => Effect.map(menus, (calls) => calls.length >= 3) })
-      yield* bot.text(USER, "hello")
-      yield* nthPoll(bot, 3)
-      assert.deepStrictEqual(
-        (yield* menus).map(({ method }) => method),
-        ["getMyCommands", "setMyCommands", "getMyCommands"]
-      )
+      // The look at the person's own menu comes after the second look at that of all chats.
+      yield* bot.calls.first(({ method, parameters }) => method === "getMyCommands" && "scope" in parameters)
+      assert.strictEqual((yield* menus).filter(({ method }) => method === "setMyCommands").length, 1)
+      assert.isUndefined(yield* bot.commandsOf(USER))
+    })
+  )
+
+  it.effect("gives an admin's chat a menu of its own, and takes it away with the right", () =>
+    Effect.gen(function* () {
+      const { as, bot } = yield* setUpTelegram
+      const first = yield* start(as([{ name: PHONE, user_id: String(USER), admin: true }]))
+      yield* Effect.repeat(Effect.yieldNow, {
+        until: () => Effect.map(bot.commandsOf(USER), (menu) => menu !== undefined)
+      })
+      const names = (menu: unknown) =>
+        (menu as ReadonlyArray<{ readonly command: string }>).map(({ command }) => command)
+      assert.include(names(yield* bot.commandsOf(USER)), "update_all")
+      assert.notInclude(names(yield* bot.commands), "update_all")
+      yield* Fiber.interrupt(first)
+      yield* start(as(DMS))
+      yield* bot.calls.first(({ method }) => method === "deleteMyCommands")
     })
   )
 
   it.effect("drops strangers, groups, bots and nonsense without a word, and answers what it cannot take", () =>
     Effect.gen(function* () {
-      const { bot, refusals, run, stored } = yield* setUp
+      const { bot, refusals, run, stored } = yield* setUpTelegram
       const chat = { id: USER, type: "private" }
       const odd: ReadonlyArray<Record<string, unknown>> = [
         { message: { chat: { id: -5, type: "group" }, from: { id: USER, is_bot: false }, text: "in a group" } },
@@ -232,7 +126,7 @@ describe("Telegram inbound", () => {
 
   it.effect("takes a command to the session of the person's agent, after what was said before it", () =>
     Effect.gen(function* () {
-      const { bot, orders, run, stored } = yield* setUp
+      const { bot, orders, run, stored } = yield* setUpTelegram
       yield* bot.text(USER, "first")
       const id = yield* bot.text(USER, "/inject@double_bot  use the\nother branch ")
       yield* bot.text(2, "/inject from a stranger")
@@ -261,7 +155,7 @@ describe("Telegram inbound", () => {
 
   it.effect("refuses politely when the agent's queue is full (R45)", () =>
     Effect.gen(function* () {
-      const { bot, refusals, run, world } = yield* setUp
+      const { bot, refusals, run, world } = yield* setUpTelegram
       world.full = true
       yield* bot.text(USER, "one more")
       yield* start(run)
@@ -272,7 +166,7 @@ describe("Telegram inbound", () => {
 
   it.effect("waits 1, 2, 4 … 60 s after 409, 401 and 5xx, says so, and goes on by itself (R44)", () =>
     Effect.gen(function* () {
-      const { bot, health, run, stored, telegram } = yield* setUp
+      const { bot, health, run, stored, telegram } = yield* setUpTelegram
       const other = telegram.bot("2000:other")
       yield* bot.fail("getUpdates", fault.conflict, 3)
       yield* bot.fail("getUpdates", fault.unauthorized, 3)
@@ -301,7 +195,7 @@ describe("Telegram inbound", () => {
 
   it.effect("gives up a poll that is silent for 90 s and starts anew (R44)", () =>
     Effect.gen(function* () {
-      const { bot, health, run, stored } = yield* setUp
+      const { bot, health, run, stored } = yield* setUpTelegram
       yield* bot.fail("getUpdates", fault.silence)
       yield* start(run)
       yield* nthPoll(bot, 1)
@@ -318,7 +212,7 @@ describe("Telegram inbound", () => {
 describe("Telegram outbound", () => {
   it.effect("sends in order, one message a second to a chat (R43)", () =>
     Effect.gen(function* () {
-      const { bot, put, run } = yield* setUp
+      const { bot, put, run } = yield* setUpTelegram
       for (const text of ["one", "two", "three"]) yield* put(text)
       yield* start(run)
       yield* bot.sent.at(0)
@@ -334,7 +228,7 @@ describe("Telegram outbound", () => {
 
   it.effect("obeys retry_after, and keeps what a person who blocked the bot has not got (R43)", () =>
     Effect.gen(function* () {
-      const { bot, outcomes, put, run } = yield* setUp
+      const { bot, outcomes, put, run } = yield* setUpTelegram
       yield* bot.fail("sendMessage", fault.tooManyRequests(30))
       yield* put("first")
       yield* put("second")
@@ -355,7 +249,7 @@ describe("Telegram outbound", () => {
 
   it.effect("sends again what it cannot know to have arrived, and gives up what Telegram will never take (R43)", () =>
     Effect.gen(function* () {
-      const { bot, outcomes, put, run } = yield* setUp
+      const { bot, outcomes, put, run } = yield* setUpTelegram
       yield* bot.fail("sendMessage", fault.cutAfterAccept)
       yield* put("cut")
       yield* put(" ")
@@ -375,7 +269,7 @@ describe("Telegram outbound", () => {
 
   it.effect("keeps what a person gets who has not written to the bot yet", () =>
     Effect.gen(function* () {
-      const { bot, outcomes, put, run } = yield* setUp
+      const { bot, outcomes, put, run } = yield* setUpTelegram
       yield* bot.fail("sendMessage", fault.unknownChat)
       yield* put("welcome")
       yield* start(run)
@@ -387,7 +281,7 @@ describe("Telegram outbound", () => {
 
   it.effect("gives up after a day what a person gets who has blocked the bot, and then goes on", () =>
     Effect.gen(function* () {
-      const { bot, outcomes, put, run } = yield* setUp
+      const { bot, outcomes, put, run } = yield* setUpTelegram
       const day_ms = 24 * 60 * 60 * 1000
       yield* TestClock.setTime(2 * day_ms)
       yield* bot.fail("sendMessage", fault.blocked)
@@ -404,7 +298,7 @@ describe("Telegram outbound", () => {
 
   it.effect("sends a reply before the notices that wait", () =>
     Effect.gen(function* () {
-      const { bot, put, run } = yield* setUp
+      const { bot, put, run } = yield* setUpTelegram
       for (const id of [1, 2]) {
         yield* put(`card ${id}`, { kind: "notice", source: "choird", source_id: `approval/${id}` })
       }

@@ -105,7 +105,13 @@ const say = (
         approval_id: approval_id === undefined ? undefined : ApprovalId.make(approval_id),
         reason: more.reason ?? null
       },
-      { agent_id, gateway: BOT, dm: more.dm ?? PHONE, request_id: more.request_id ?? `said-${(requests += 1)}` }
+      {
+        agent_id,
+        gateway: BOT,
+        dm: more.dm ?? PHONE,
+        request_id: more.request_id ?? `said-${(requests += 1)}`,
+        admin: (more.dm ?? PHONE) === PHONE
+      }
     )
   )
 
@@ -389,7 +395,7 @@ describeStores("decisions in a chat", (it) => {
       const [s = ""] = numbers
       const status = (dm: ResourceName) =>
         Effect.flatMap(GatewayCommands, (commands) =>
-          commands.run({ type: "status" }, { agent_id, gateway: BOT, dm, request_id: "status" })
+          commands.run({ type: "status" }, { agent_id, gateway: BOT, dm, request_id: "status", admin: dm === PHONE })
         )
       // After how long it has been running, and before what it has used.
       const between = (text: string) => text.split("\n").slice(1, -1).join("\n")
@@ -413,7 +419,7 @@ describeStores("decisions in a chat", (it) => {
       const summary = `${"x".repeat(APPROVAL_SUMMARY_CHARS_MAX - 1)}…`
       yield* sql`UPDATE choir_control.pending_approvals SET summary = ${summary} WHERE id = ${BigInt(u)}`
       const status = Effect.flatMap(GatewayCommands, (commands) =>
-        commands.run({ type: "status" }, { agent_id, gateway: BOT, dm: PHONE, request_id: "status" })
+        commands.run({ type: "status" }, { agent_id, gateway: BOT, dm: PHONE, request_id: "status", admin: true })
       )
       const alone = (yield* status).text
       assert.include(alone, `\nTo decide, see the request above, or choirctl approval show ${u}`)

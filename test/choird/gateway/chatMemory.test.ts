@@ -15,7 +15,8 @@ const speaker = (dm: string) => ({
   agent_id: AgentId.make("ada"),
   gateway: ResourceName.make("bot"),
   dm: ResourceName.make(dm),
-  request_id: "1"
+  request_id: "1",
+  admin: true
 })
 const PHONE = speaker("phone")
 

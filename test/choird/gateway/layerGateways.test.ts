@@ -9,12 +9,13 @@ import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { layerGateways } from "#src/choird/gateway/layerGateways.ts"
+import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { CONFIG } from "../../support/stores.ts"
-import { lifecycle, noApprovals, nthPoll, polls } from "../../support/telegramBot.ts"
+import { lifecycle, noAgentCommands, noApprovals, nthPoll, polls } from "../../support/telegramBot.ts"
 import { quietMemory } from "../../support/quietMemory.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
 
@@ -61,7 +62,9 @@ const setUp = Effect.gen(function* () {
     }),
     Layer.mock(Steering, {}),
     lifecycle,
+    noAgentCommands,
     noApprovals,
+    Layer.mock(Pairings, {}),
     quietMemory
   )
   /** Replaces what runs, as an apply or new secrets do. */

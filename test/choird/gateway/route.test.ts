@@ -105,7 +105,14 @@ describe("route", () => {
     assert.match(said(from("1", "/start")), /^Hello!/u)
     for (const text of ["/help", "/HELP@double_bot", "/help me"])
       assert.match(said(from("1", text)), /^\/status: .*\n\/inject <message>: /su, text)
-    for (const text of ["/start helper", `/${"x".repeat(32)}`, "/constructor"])
+    for (const text of ["/start helper", "/update_all", "/secret list", "/agent  build helper", "/stop other"])
+      assert.match(said(from("1", text)), /^Only an admin may /u, text)
+    assert.deepStrictEqual<unknown>(command("/stop helper"), { type: "stop agent", agent_id: "helper" })
+    assert.deepStrictEqual(command("/restart"), { type: "restart agent" })
+    assert.deepStrictEqual(command("/events 3"), { type: "events", count: 3 })
+    assert.deepStrictEqual(command("/events"), { type: "events", count: 10 })
+    assert.deepStrictEqual(command("/model llm"), { type: "choose", words: "model llm", from: "model" })
+    for (const text of [`/${"x".repeat(32)}`, "/constructor"])
       assert.match(
         said(from("1", text)),
         /^I do not know the command \/\w+\.\n\/status: .*\n\/inject <message>: /su,
@@ -133,41 +140,15 @@ describe("route", () => {
       ["/answer", "/answer [job] <answer>"],
       ["/cancel Two Words", "/cancel [job]"],
       ["/cancel ../x", "/cancel [job]"],
-      ["/stop it", "/stop"],
-      ["/model large", "/model [llm <name>]"],
-      ["/model llm", "/model [llm <name>]"],
-      ["/model llm a b", "/model [llm <name>]"]
+      ["/stop two words", "/stop [agent]"],
+      ["/events all", "/events [count]"],
+      ["/events 0", "/events [count]"],
+      ["/model large", "/model, or /model llm <name>"],
+      ["/model llm a b", "/model, or /model llm <name>"]
     ] as const)
       assert.strictEqual(said(from("1", text)), `Usage: ${usage}`, text)
     for (const text of ["/", "/ status", "/update-all", "//x", "see /status", `/${"x".repeat(33)}`, "/etc/passwd?"])
       assert.strictEqual(from("1", text).type, "message", text)
-  })
-
-  describe("R46: every command, by who sends it and whose agent is there", () => {
-    const people = { admin: "1", regular: "3", stranger: "2" } as const
-    const places = { admin: PHONE, regular: ResourceName.make("tablet"), stranger: undefined } as const
-    const dms = { phone: { gateway: "bot", user_id: "1", admin: true }, tablet: { gateway: "bot", user_id: "3" } }
-    const shared = Schema.decodeUnknownSync(Config)({ ...CONFIG, dms: { ...CONFIG.dms, ...dms }, agents: { helper } })
-    const commands = [
-      "/status",
-      "/cores",
-      "/cancel a",
-      "/compact",
-      "/inject x",
-      "/model",
-      "/model llm large",
-      "/approve 1",
-      "/reject"
-    ]
-    for (const [role, user_id] of Object.entries(people))
-      for (const whose of ["own", "another's"] as const)
-        it(`${role}, ${whose} agent`, () => {
-          const dm = whose === "own" ? places[role as keyof typeof places] : ResourceName.make("desk")
-          const bound = { ...view("running"), bindings: { ...BINDINGS, dm: dm ?? PHONE } }
-          const expected = role === "stranger" ? "stranger" : whose === "own" ? "command" : "refuse"
-          for (const text of commands)
-            assert.strictEqual(route(shared, [bound], BOT, { user_id, text }).type, expected, text)
-        })
   })
 
   it("refuses what is no text, and a text of absurd length", () => {

@@ -12,7 +12,7 @@ import {
   noChunks
 } from "#src/choird/memory/chunks.ts"
 import { eventWords, OUTPUT_CHARS_MAX } from "#src/choird/memory/eventWords.ts"
-import { isTainted, noTaint, taintAfter } from "#src/choird/memory/laneTaint.ts"
+import { isTainted, sourcesOf, noTaint, taintAfter } from "#src/choird/memory/laneTaint.ts"
 import { reducedPayload } from "#src/choird/sessions/reducedPayload.ts"
 import { estimateTokens } from "#src/shared/model/usage.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
@@ -155,7 +155,12 @@ describe("chunks of a session", () => {
         const where = `seed ${seed}, event ${event.rev}`
         assert.strictEqual(isTainted(taint, EDGE), state.edge.tainted, where)
         assert.strictEqual(taint.workspace, state.workspace_tainted, where)
-        for (const { lane, tainted } of state.cores.values()) assert.strictEqual(isTainted(taint, lane), tainted, where)
+        assert.sameMembers([...sourcesOf(taint, EDGE)], [...state.edge.sources], where)
+        assert.sameMembers([...taint.workspace_sources], [...state.workspace_sources], where)
+        for (const { lane, sources, tainted } of state.cores.values()) {
+          assert.strictEqual(isTainted(taint, lane), tainted, where)
+          assert.sameMembers([...sourcesOf(taint, lane)], [...sources], where)
+        }
       }
       const all = run(events)
       const held = all.chunks.map(({ text }) => text.replaceAll(/\s+/gu, "")).join("")
@@ -187,7 +192,7 @@ describe("chunks of a session", () => {
         user(`first ${long}`),
         output("fine"),
         user(`second ${long}`),
-        ...tool("t-1", "choir.exec", { command: "curl" }, "a page", { untrusted: true }),
+        ...tool("t-1", "choir.exec", { command: "curl" }, "a page", { untrusted: true, sources: ["web:a.example"] }),
         output("the page says so"),
         user("third"),
         output("as the page says")
@@ -198,6 +203,8 @@ describe("chunks of a session", () => {
     assert.strictEqual(labelOf("a page"), true)
     assert.strictEqual(labelOf("as the page says"), true)
     assert.isTrue(state.untrusted)
+    assert.deepStrictEqual(state.sources, ["web:a.example"])
+    assert.deepStrictEqual(chunks.find(({ text }) => text.includes("a page"))?.metadata.sources, ["web:a.example"])
     assert.isTrue(run(eventsOf([user("seen elsewhere", { forwarded: true })])).chunks[0]?.untrusted)
   })
 

@@ -209,6 +209,42 @@ describe("fold", () => {
     assert.isTrue(after([userMsg(), started(), ...called("core:a", "c", { untrusted: true }), stopped()]).edge.tainted)
   })
 
+  it("carries where that text came from the same way, through jobs, files, compactions and skills", () => {
+    const mail = called("edge", "c", { untrusted: true, sources: ["mail:eve@a.example"] })
+    const child = after([userMsg(), ...mail, started()])
+    assert.deepStrictEqual([...child.cores.values()][0]?.sources, ["mail:eve@a.example"])
+    const page = called("core:a", "c", { untrusted: true, sources: ["web:b.example"] })
+    const ended = after([userMsg(), started(), ...page, stopped()])
+    assert.deepStrictEqual(ended.edge.sources, ["job:a", "web:b.example"])
+    const told = after([userMsg(), started(), ...mail, injected("core:a")])
+    assert.deepStrictEqual([...told.cores.values()][0]?.sources, ["mail:eve@a.example"])
+    // A tool of the image with an effect may write any file, and any such tool may read it.
+    const wrote = after([userMsg(), started(), ...page, ...called("core:a", "d"), ...called("edge", "e")])
+    assert.sameMembers([...wrote.workspace_sources], ["file", "web:b.example"])
+    assert.deepStrictEqual(wrote.edge.sources, ["file", "web:b.example"])
+    const forwarded = draft("UserMsg", "edge", { inbox_id: "1", dm: "me", text: "", attachments: [], forwarded: true })
+    assert.deepStrictEqual(after([forwarded]).edge.sources, ["forwarded"])
+    const boundary_rev = 1
+    const compaction = draft("CompactionCommitted", "edge", { delta: { mode: "append" }, boundary_rev })
+    assert.deepStrictEqual(after([userMsg(), ...mail, compaction]).edge.sources, ["mail:eve@a.example"])
+  })
+
+  it("keeps with a call that asks for a person where the lane's text came from then", () => {
+    const asks = [
+      ...called("edge", "c", { untrusted: true, sources: ["mail:eve@a.example"] }),
+      calling("edge", "d"),
+      draft("ToolCallRequested", "edge", {
+        call_id: "d",
+        tool: "t",
+        input: {},
+        effect: "external",
+        locks: [],
+        confirm: "tainted"
+      })
+    ]
+    assert.deepStrictEqual(after([userMsg(), ...asks]).edge.calls[0]?.sources, ["mail:eve@a.example"])
+  })
+
   it("queues one report for each stopped job and answers the message that spawned it", () => {
     const waiting = after(reported)
     assert.deepStrictEqual<unknown>(

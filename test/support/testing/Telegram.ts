@@ -56,6 +56,8 @@ export interface TelegramBot {
   message(message_id: number): Effect.Effect<SentMessage | undefined>
   /** The menu of the last setMyCommands. */
   readonly commands: Effect.Effect<unknown>
+  /** The menu that one chat has for itself. */
+  commandsOf(chat_id: number): Effect.Effect<unknown>
   /** How many updates wait to be confirmed by an offset. */
   readonly pending: Effect.Effect<number>
 }
@@ -83,7 +85,7 @@ const makeBot = (token: string): Bot => ({
   messages: new Map(),
   files: new Map(),
   callbacks: new Set(),
-  commands: [],
+  commands: new Map(),
   message_id_next: 1,
   file_id_next: 1,
   calls: makeJournal(),
@@ -221,7 +223,8 @@ const handleOf = (bot: Bot): TelegramBot => ({
   calls: bot.calls.journal,
   sent: bot.sent.journal,
   message: (message_id) => Effect.sync(() => bot.messages.get(message_id)),
-  commands: Effect.sync(() => bot.commands),
+  commands: Effect.sync(() => bot.commands.get("default") ?? []),
+  commandsOf: (chat_id) => Effect.sync(() => bot.commands.get(`chat ${chat_id}`)),
   pending: Effect.sync(() => bot.updates.length)
 })
 

@@ -40,7 +40,8 @@ export interface BotState {
   readonly messages: Map<number, SentMessage>
   readonly files: Map<string, StoredFile>
   readonly callbacks: Set<string>
-  commands: unknown
+  /** The menu of each scope, as its JSON text. */
+  readonly commands: Map<string, unknown>
   message_id_next: number
   file_id_next: number
 }
@@ -185,11 +186,29 @@ const setMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   const { commands } = parameters
   const valid = Array.isArray(commands) && commands.length <= COMMANDS_MAX && commands.every(isBotCommand)
   if (!valid) return badRequest("BOT_COMMAND_INVALID")
-  bot.commands = commands
+  const scope = scopeOf(parameters)
+  if (scope === undefined) return badRequest("chat not found")
+  bot.commands.set(scope, commands)
   return succeed(true)
 }
 
-const getMyCommands = (bot: BotState): ApiReply => succeed(bot.commands)
+/** The scope of a menu as a key; undefined for a chat that is none. */
+export const scopeOf = ({ scope }: JsonObject): string | undefined => {
+  if (scope === undefined) return "default"
+  const { chat_id, type } = (typeof scope === "string" ? parseJson(scope) : scope) as JsonObject
+  if (type !== "chat") return String(type)
+  return Number.isSafeInteger(Number(chat_id)) && Number(chat_id) !== 0 ? `chat ${Number(chat_id)}` : undefined
+}
+
+const getMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
+  const scope = scopeOf(parameters)
+  return scope === undefined ? badRequest("chat not found") : succeed(bot.commands.get(scope) ?? [])
+}
+
+const deleteMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
+  bot.commands.delete(scopeOf(parameters) ?? "")
+  return succeed(true)
+}
 
 const getMe = (bot: BotState): ApiReply =>
   succeed({
@@ -223,6 +242,7 @@ const sendMessageDraft = (bot: BotState, { parameters }: ApiCall): ApiReply => {
 export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => ApiReply>> = {
   answerCallbackQuery,
   deleteMessage: nothing,
+  deleteMyCommands,
   deleteWebhook: nothing,
   editMessageReplyMarkup,
   editMessageText,

@@ -8,6 +8,7 @@ import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -47,6 +48,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
   "chat",
   Effect.fnUntraced(function* (handlers) {
     const chat = yield* ChatStream
+    const choices = yield* Choices
     const commands = yield* GatewayCommands
     const config = yield* ConfigStore
     const inbox = yield* Inbox
@@ -62,25 +64,28 @@ export const layerOperatorChat = HttpApiBuilder.group(
       const place = dm === undefined ? undefined : running.dms[dm]
       if (dm === undefined || place === undefined)
         return yield* conflict("NOT_CONSOLE", notConsole(agent_id, dms), rebind(running, agent_id, dms))
-      return { view, dm, gateway: place.gateway }
+      return { view, dm, gateway: place.gateway, admin: place.admin }
     })
 
     /** A console whose agent can receive this text. */
     const listening = Effect.fnUntraced(function* (agent_id: AgentId, text: string) {
-      const { dm, gateway, view } = yield* console(agent_id)
+      const { admin, dm, gateway, view } = yield* console(agent_id)
       if (view.status !== "running" && view.status !== "starting" && view.status !== "paused")
         return yield* conflict("NOT_RUNNING", `${agent_id} is ${view.status}`, `choirctl agent start ${agent_id}`)
       if (isTooLong(text)) return yield* tooLarge(`a message may have ${CHAT_TEXT_LIMIT}`)
-      return { dm, gateway }
+      return { admin, dm, gateway }
     })
 
     return handlers.handleAll({
       command: Effect.fn("OperatorApi.command")(function* ({ params, payload }) {
-        const { dm, gateway } = yield* listening(params.id, payload.text)
-        const read = readCommand(payload.text)
+        const { admin, dm, gateway } = yield* listening(params.id, payload.text)
+        const text = (yield* choices.take({ gateway, dm }, payload.text)) ?? payload.text
+        const read = readCommand(text, admin)
         if (read === undefined) return { answer: null }
         if (read.type === "say") return { answer: { kind: "notice" as const, text: read.text } }
-        const speaker = { agent_id: params.id, gateway, dm, request_id: payload.client_id }
+        if (read.type === "forbidden")
+          return { answer: { kind: "refusal" as const, text: `Only an admin may use /${read.words}.` } }
+        const speaker = { agent_id: params.id, gateway, dm, request_id: payload.client_id, admin }
         return { answer: yield* commands.run(read.command, speaker) }
       }),
       send: Effect.fn("OperatorApi.send")(function* ({ params, payload }) {

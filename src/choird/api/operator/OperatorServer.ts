@@ -6,7 +6,7 @@ import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
+import { layerChatCommands } from "#src/choird/gateway/layerChatCommands.ts"
 import { type HttpApp, listen, refusalResponse } from "#src/shared/wire/http.ts"
 import { Updates } from "#src/choird/agents/Updates.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
@@ -25,6 +25,7 @@ import { layerOperatorChat } from "./OperatorChat.ts"
 import { layerOperatorConfig } from "./OperatorConfig.ts"
 import { layerOperatorResume, layerOperatorSessionDetail, layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorMemory } from "./OperatorMemory.ts"
+import { layerOperatorDms } from "./OperatorDms.ts"
 import { layerOperatorRetention } from "./OperatorRetention.ts"
 import { layerOperatorRuns } from "./OperatorRuns.ts"
 import { layerOperatorSkills } from "./OperatorSkills.ts"
@@ -73,6 +74,7 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorResume,
             layerOperatorRetention,
             layerOperatorMemory,
+            layerOperatorDms,
             layerOperatorSkills,
             layerOperatorRuns,
             layerOperatorChat,
@@ -87,7 +89,7 @@ export const layerOperatorServer = (version: string) =>
             Workspaces.layer,
             AgentSummaries.layer,
             ChatStream.layer,
-            GatewayCommands.layer
+            layerChatCommands
           ]),
           Layer.provide(NodeHttpServer.layerHttpServices)
         )

@@ -2,13 +2,20 @@
 import { Effect, FileSystem } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AgentId } from "#schema/Ids.ts"
+import type { SkillSpec } from "#schema/Skill.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import { imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
+import { imageReports, imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
+import { skillModel } from "#src/choird/agents/skillModel.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { pricedBounds } from "#src/shared/image/skillBounds.ts"
+import { gateReport } from "#src/shared/image/skillGate.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
-import { conflict, fromAgentRefused, notFound } from "#src/choird/api/refusals.ts"
+import { conflict, fromAgentRefused, fromSkillRefused, notFound } from "#src/choird/api/refusals.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 
 const builtInTool = (name: string) => ({
   name,
@@ -25,6 +32,9 @@ export const layerOperatorSkills = HttpApiBuilder.group(
     const fs = yield* FileSystem.FileSystem
     const images = yield* Images
     const lifecycle = yield* Lifecycle
+    const config = yield* ConfigStore
+    const audit = yield* Audit
+    const imports = yield* SkillImports
 
     const build = (id: AgentId) => `choirctl agent build ${id}`
     /** Reads the newest image, or says how to build one. */
@@ -41,22 +51,31 @@ export const layerOperatorSkills = HttpApiBuilder.group(
         Effect.mapError(({ message }) => conflict("IMAGE_DRIFT", message, `${build(id)} --force`))
       )
     })
+    /** Each skill with the gate's report of its build, and with what a run could cost by the models of now. */
     const all = Effect.fnUntraced(function* (id: AgentId) {
       const own = yield* fromImage(id, imageSkills)
-      return [
-        ...BUILT_IN_SKILLS.map((spec) => ({ source: "built-in" as const, spec })),
-        ...own.map((spec) => ({ source: "image" as const, spec }))
-      ]
+      const reports = yield* fromImage(id, imageReports)
+      const model = skillModel((yield* config.current).config, id)
+      const reported = (source: "built-in" | "image") => (spec: SkillSpec) => {
+        const found = source === "image" ? reports.find(({ name }) => name === spec.name) : undefined
+        const report = found ?? gateReport(spec)
+        return { source, spec, report: { ...report, bounds: pricedBounds(report.bounds, model) } }
+      }
+      return [...BUILT_IN_SKILLS.map(reported("built-in")), ...own.map(reported("image"))]
     })
 
     return handlers.handleAll({
       list: Effect.fn("OperatorApi.listSkills")(function* ({ params: { id } }) {
-        return (yield* all(id)).map(({ source, spec: { description, max_steps, name, states } }) => ({
+        return (yield* all(id)).map(({ report, source, spec: { description, max_steps, name, states } }) => ({
           name,
           source,
           description,
           states: Object.keys(states).length,
-          max_steps
+          max_steps,
+          execution_class: report.execution_class,
+          tier: report.tier,
+          grade: report.grade,
+          passed: report.passed
         }))
       }),
       show: Effect.fn("OperatorApi.showSkill")(function* ({ params: { id, name } }) {
@@ -64,6 +83,13 @@ export const layerOperatorSkills = HttpApiBuilder.group(
         if (found === undefined)
           return yield* notFound("UNKNOWN_SKILL", `${id} has no skill ${name}`, `choirctl skill list ${id}`)
         return found
+      }),
+      offer: ({ payload }) => Effect.mapError(imports.offer(payload), fromSkillRefused),
+      add: Effect.fn("OperatorApi.addSkill")(function* ({ payload }) {
+        const added = yield* Effect.mapError(imports.add(payload), fromSkillRefused)
+        const { commit, name, pin } = added
+        yield* audit.record({ who: "operator", action: "skill.add", detail: { skill: name, commit, ...pin } })
+        return added
       }),
       tools: Effect.fn("OperatorApi.listTools")(function* ({ params: { id } }) {
         return [...BUILT_IN_TOOLS.map(builtInTool), ...(yield* fromImage(id, imageTools))]

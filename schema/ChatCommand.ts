@@ -1,0 +1,138 @@
+/**
+ * The one table of a chat's commands: who may give one, what follows it, and what it does. Parsing, help, the bot's menu, choirctl's words
+ * for steering and the test of permissions are made of it.
+ */
+
+/** The things that a number chooses from where an argument is missing. */
+export type ChoiceKind = "agent" | "approval" | "job" | "model" | "workspace"
+
+export interface ChatCommand {
+  /** Commands for everybody are about the agent at the sender's own DM; an admin may name another one. */
+  readonly who: "everybody" | "admin"
+  /** The arguments as help shows it. */
+  readonly usage: string
+  readonly help: string
+  /** A missing argument is asked for with a numbered list of these. */
+  readonly choose?: ChoiceKind
+  /** Works in a chat where no agent is. */
+  readonly alone?: true
+  /** The verb of `choirctl session` that gives a running session the same order, with its help. */
+  readonly steers?: { readonly verb: string; readonly help: string }
+}
+
+const table = {
+  status: { who: "everybody", usage: "", help: "What the agent is doing" },
+  stop: {
+    who: "everybody",
+    usage: " [agent]",
+    help: "Stop what the agent is doing for you now; with its name, stop the agent",
+    steers: { verb: "stop", help: "Stop the running turn; the session, its jobs and queued messages continue" }
+  },
+  restart: { who: "everybody", usage: " [agent]", help: "Restart the agent" },
+  cores: { who: "everybody", usage: "", help: "The jobs that run" },
+  cancel: {
+    who: "everybody",
+    usage: " [job]",
+    help: "End a job; without a name the only one, or what /stop ends when no job runs",
+    choose: "job",
+    steers: { verb: "cancel", help: "Cancel a core job; if only one is running, its name can be omitted" }
+  },
+  compact: {
+    who: "everybody",
+    usage: "",
+    help: "Summarise the older part of the conversation",
+    steers: { verb: "compact", help: "Summarise the older part of a lane's working memory" }
+  },
+  events: { who: "everybody", usage: " [count]", help: "The last events of the session" },
+  context: { who: "everybody", usage: "", help: "What the agent has in mind, and how much room is left" },
+  model: { who: "everybody", usage: "", help: "Which model answers" },
+  "model llm": { who: "everybody", usage: " <name>", help: "Switch to another model", choose: "model" },
+  inject: {
+    who: "everybody",
+    usage: " <message>",
+    help: "Tell the agent something in the middle of its work",
+    steers: {
+      verb: "inject",
+      help: "Give edge an instruction at its next safe point, without waiting for its turn to end"
+    }
+  },
+  answer: {
+    who: "everybody",
+    usage: " [job] <answer>",
+    help: "Answer a job's question; without a name the only job that asks"
+  },
+  approvals: { who: "everybody", usage: "", help: "What waits for approval" },
+  approve: {
+    who: "everybody",
+    usage: " [number]",
+    help: "Approve what the agent asks for; without a number the only request",
+    choose: "approval"
+  },
+  reject: {
+    who: "everybody",
+    usage: " [number] [reason]",
+    help: "Reject what the agent asks for; without a number the only request",
+    choose: "approval"
+  },
+  memory: { who: "everybody", usage: " [words]", help: "What the agent knows, or what it remembers of some words" },
+  forget: {
+    who: "everybody",
+    usage: " <words>",
+    help: "Forget a fact, or everything that holds these words; asks first"
+  },
+  start: {
+    who: "admin",
+    usage: " <agent> [key=value …]",
+    help: "Start an agent in this chat; the keys are those of choirctl agent start, such as llm=large",
+    alone: true
+  },
+  update: {
+    who: "admin",
+    usage: " [agent]",
+    help: "Build an agent's image, and restart the agent if it runs",
+    choose: "agent",
+    alone: true
+  },
+  update_all: { who: "admin", usage: "", help: "Update all agents, one after the other", alone: true },
+  "agent list": { who: "admin", usage: "", help: "All agents and what they do", alone: true },
+  "agent build": { who: "admin", usage: " <agent>", help: "Build an agent's image", choose: "agent", alone: true },
+  "config load": {
+    who: "admin",
+    usage: "",
+    help: "Read config.json and secrets.json, and show the changes",
+    alone: true
+  },
+  "config diff": { who: "admin", usage: "", help: "The changes that are loaded and do not run yet", alone: true },
+  "config apply": { who: "admin", usage: "", help: "Apply the loaded changes", alone: true },
+  "workspace list": { who: "admin", usage: "", help: "The workspaces, and who works in them", alone: true },
+  "workspace reset": {
+    who: "admin",
+    usage: " <name>",
+    help: "Delete everything in a workspace; asks first",
+    choose: "workspace",
+    alone: true
+  },
+  "secret list": { who: "admin", usage: "", help: "The names of the secrets", alone: true },
+  help: { who: "everybody", usage: "", help: "The commands of this chat", alone: true }
+} as const satisfies Readonly<Record<string, ChatCommand>>
+
+/** A command as it is typed after the slash: a word, or two. */
+export type CommandWords = keyof typeof table
+
+export const CHAT_COMMANDS: Readonly<Record<CommandWords, ChatCommand>> = table
+
+/** The rows of the table in its order, which is the order of help. */
+export const chatCommands: ReadonlyArray<ChatCommand & { readonly words: CommandWords }> = Object.entries(table).map(
+  ([words, command]) => ({ words: words as CommandWords, ...(command as ChatCommand) })
+)
+
+/** Whether a person may give a command at all. */
+export const mayGive = (words: CommandWords, admin: boolean): boolean =>
+  admin || CHAT_COMMANDS[words].who === "everybody"
+
+type Steering = {
+  readonly [W in CommandWords]: (typeof table)[W] extends { readonly steers: object } ? W : never
+}[CommandWords]
+
+/** The verb and the help that choirctl has for a command which steers a session. */
+export const steeringWords = (words: Steering) => table[words].steers

@@ -1,0 +1,30 @@
+/** How an operator lets a person in: a code that the person sends to the bot. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { ApiErrors } from "./ApiError.ts"
+import { AgentId, ResourceName } from "./Ids.ts"
+
+/** A DM of config.json to be: its name, its bot, whether it may be an admin, and the agent that it will talk to. */
+export const PairDm = Schema.Struct({
+  name: ResourceName,
+  gateway: ResourceName,
+  admin: Schema.Boolean,
+  agent_id: Schema.optionalKey(AgentId)
+})
+export type PairDm = typeof PairDm.Type
+
+/** A code that is good once, until it expires. `agent_id` is null where several agents are there and none was named. */
+export const PairingCode = Schema.Struct({
+  name: ResourceName,
+  gateway: ResourceName,
+  code: Schema.String,
+  expires_at: Schema.String,
+  agent_id: Schema.NullOr(AgentId),
+  /** The bot's name at Telegram, without the @; null while choird does not know it. */
+  bot: Schema.NullOr(Schema.String)
+})
+export type PairingCode = typeof PairingCode.Type
+
+export const DmsApi = HttpApiGroup.make("dms").add(
+  HttpApiEndpoint.post("pair", "/dms/pair", { payload: PairDm, success: PairingCode, error: ApiErrors })
+)

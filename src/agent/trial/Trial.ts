@@ -1,0 +1,245 @@
+/**
+ * Runs a skill as the one job of a session that exists in this process alone: the arbiter, the prompts and the models are those of an agent,
+ * choird is not asked for anything, and tools are answered from a record.
+ */
+import { Effect, Layer, Stream } from "effect"
+import type { ChoirEvent, EventOf } from "#schema/Event.ts"
+import { coreLane, EDGE, InboxId, JobName, ResourceName, SecretName, SessionId } from "#schema/Ids.ts"
+import type { SkillSpec } from "#schema/Skill.ts"
+import { TRIAL_EFFECTS_MAX, TRIAL_TEXT_CHARS_MAX, type TrialOutcome, type TrialTask } from "#schema/Trial.ts"
+import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { LockManager } from "#src/agent/calls/LockManager.ts"
+import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { Replication } from "#src/agent/control/Replication.ts"
+import { Denied } from "#src/agent/control/verbAnswer.ts"
+import { GitAccess } from "#src/agent/git/GitAccess.ts"
+import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
+import { ImageTools } from "#src/agent/image/ImageTools.ts"
+import { type SkillBook, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import { Budget } from "#src/agent/model/Budget.ts"
+import type { Llm } from "#src/agent/model/Llm.ts"
+import { Environment, ofPlace } from "#src/agent/model/prompt/Environment.ts"
+import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
+import { runCore } from "#src/agent/session/CoreJob.ts"
+import { Mailbox } from "#src/agent/session/Mailbox.ts"
+import { layerModels } from "#src/agent/session/sessionLayers.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
+import { Workspace } from "#src/agent/workspace/Workspace.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { makeRecordedTools, type TrialEffects } from "./RecordedTools.ts"
+
+const JOB = JobName.make("trial")
+const SESSION = SessionId.make("0000000000000000")
+const ANYTHING = ResourceName.make("trial")
+/** Results are compared by people, and longer ones are left out. */
+const OUTPUT_BYTES_MAX = 64 * 1024
+const NOBODY_ANSWERS = "Nobody can answer now. Continue without the answer."
+
+/** Where a trial runs. */
+export interface TrialPlace {
+  /** An empty folder in place of the workspace. */
+  readonly root: string
+  readonly model: Layer.Layer<Llm, never, SecretStore>
+}
+
+/** choird, for a session that has none: nothing is given and nothing is taken. */
+const layerNoControlPlane = Layer.suspend(() => {
+  const denied = (verb: string) =>
+    Effect.fail(new Denied({ verb, type: "NOT_AVAILABLE", reason: "a trial runs apart from choird" }))
+  return Layer.succeed(ControlPlane, {
+    hello: () => denied("INIT_HELLO"),
+    secrets: () => denied("GET_SECRETS"),
+    heartbeat: () => denied("HEARTBEAT"),
+    execute: () => denied("EXECUTE_HOST_TOOL"),
+    approval: () => denied("REQUEST_APPROVAL"),
+    terminate: () => Effect.void,
+    config: (config_version) => Effect.succeed({ config_version }),
+    report: () => Effect.void,
+    signals: Stream.never
+  })
+})
+
+/** Everything that is committed counts as acknowledged: the log lives as long as the trial. */
+const layerNoReplication = Layer.effect(
+  Replication,
+  Effect.map(EventLog, (log) =>
+    Replication.of({
+      acked: log.head,
+      reached: () => Effect.void,
+      room: Effect.void,
+      flush: Effect.void,
+      refresh: Effect.void,
+      run: Effect.never
+    })
+  )
+)
+
+/** No call of a trial runs a process; one that did would be a defect. */
+const layerNoProcesses = Layer.succeed(ProcessRunner, {
+  run: () => Effect.die(new Error("a trial runs no processes")),
+  cutsNetwork: true,
+  callOf: () => undefined,
+  keep: () => undefined
+})
+
+const PLACE = ofPlace({
+  workspace: "/workspace",
+  git: "unknown",
+  os: "Linux",
+  shell: "bash",
+  time_zone: "UTC",
+  hasAgentsFile: false
+})
+
+const skillBook = (skills: ReadonlyArray<SkillSpec>): SkillBook => new Map(skills.map((spec) => [spec.name, spec]))
+
+/** The manifests as tools without secrets, which no run needs that does not happen. */
+const imageTools = ({ manifests }: TrialTask) =>
+  manifests.map(({ llm, runtime }) => ({
+    file: `${llm.name}.json`,
+    manifest: { llm, runtime: { ...runtime, secret_resources: [] } },
+    executable: ""
+  }))
+
+const settingsOf = ({ config }: TrialTask) => ({
+  session_id: SESSION,
+  epoch: 1,
+  resource_bindings: { workspace: ANYTHING, dm: ANYTHING, llm: config.llm, core_llm: config.core_llm },
+  config_version: 1,
+  // Nothing acts outside, so that no call has to wait for a person.
+  config: { ...config, approvals: { ...config.approvals, confirm_external: "never" as const } }
+})
+
+const layerSession = (task: TrialTask, tools: ReturnType<typeof makeRecordedTools>, { model, root }: TrialPlace) => {
+  const values = new Map(Object.entries(task.secrets).map(([name, value]) => [SecretName.make(name), value]))
+  const secrets = Layer.effectDiscard(Effect.flatMap(SecretStore, (store) => store.replaceAll(values))).pipe(
+    Layer.provideMerge(SecretStore.layer)
+  )
+  const authority = Layer.mergeAll(Arbiter.layer, layerNoReplication).pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        EventLog.layer(SESSION),
+        AgentSettings.layer(settingsOf(task)),
+        secrets,
+        LockManager.layer,
+        Mailbox.layer,
+        layerNoControlPlane,
+        Layer.succeed(SkillRegistry, skillBook(task.skills)),
+        Layer.succeed(ImageTools, imageTools(task)),
+        Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
+        Layer.succeed(Environment, PLACE),
+        layerNoProcesses,
+        GitAccess.layerNone,
+        Pictures.layerNone,
+        Workspace.layer({ root })
+      )
+    )
+  )
+  const registry = tools.layer(ToolRegistry.layer({ rg: "rg" }))
+  return ToolRunner.layer.pipe(
+    Layer.provideMerge(registry),
+    Layer.provideMerge(layerModels(Layer.provideMerge(Layer.merge(Budget.layer, model), authority)))
+  )
+}
+
+/** Starts the job as edge would: a message, an answer that spawns it, and the spawn. */
+const begin = Effect.fnUntraced(function* ({ input, skill }: TrialTask) {
+  const arbiter = yield* Arbiter
+  const runner = yield* ToolRunner
+  const message = { inbox_id: InboxId.make("1"), dm: ANYTHING, text: "trial", attachments: [], created_at: "" }
+  yield* arbiter.commit({ type: "UserMessage", message: { type: "UserMessage", ...message } })
+  const start = {
+    job_name: JOB,
+    task_spec: `Run the skill ${skill}.`,
+    skill: { name: skill, ...(input === undefined ? {} : { input }) }
+  }
+  yield* arbiter.commit({
+    type: "Output",
+    lane: EDGE,
+    output: {
+      purpose: "turn",
+      model: "trial",
+      tool_calls: [{ name: "choir-core-spawn", input: start }],
+      finish_reason: "tool_calls",
+      usage: { input_tokens: 0, output_tokens: 0 },
+      latency_ms: 0
+    }
+  })
+  yield* runner.runOpen(EDGE)
+})
+
+/** A question of the job gets the answer that nobody is there, so that no trial waits for one. */
+const answerQuestions = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  for (let asked = 1; ; asked += 1) {
+    yield* arbiter.until(({ cores }) => cores.get(JOB)?.question !== undefined)
+    yield* commitIfDue(arbiter, {
+      type: "SignalInject",
+      signal_id: String(asked),
+      source: "control_plane",
+      content: NOBODY_ANSWERS,
+      job_name: JOB
+    })
+    yield* Effect.yieldNow
+  }
+})
+
+const textOf = (summary: string): string => summary.slice(0, TRIAL_TEXT_CHARS_MAX).toWellFormed()
+
+const outcomeOf = (
+  events: ReadonlyArray<ChoirEvent>,
+  effects: TrialEffects,
+  duration_ms: number,
+  failure?: string
+): TrialOutcome => {
+  const stopped = events.find((event): event is EventOf<"CoreStopped"> => event.event_type === "CoreStopped")
+  const own = events.filter(({ lane }) => lane === coreLane(JOB))
+  const moves = own.flatMap((event) => (event.event_type === "SkillTransitionCommitted" ? [event.payload] : []))
+  const results = own.flatMap((event) => (event.event_type === "ToolResultCommitted" ? [event.payload] : []))
+  const outputs = own.flatMap((event) => (event.event_type === "ModelOutput" ? [event.payload] : []))
+  // A job that never began says why in the result of its spawn.
+  const refused = events.flatMap((event) =>
+    event.event_type === "ToolResultCommitted" && event.lane === EDGE ? [event.payload.summary] : []
+  )
+  const cost = outputs.reduce((sum, { usage }) => sum + (usage.cost_usd ?? 0), 0)
+  const result = stopped?.payload.result
+  const fits = result !== undefined && Buffer.byteLength(JSON.stringify(result)) <= OUTPUT_BYTES_MAX
+  return {
+    outcome: failure === undefined ? (stopped?.payload.outcome ?? "error") : "budget",
+    summary: textOf(failure ?? stopped?.payload.summary ?? refused[0] ?? "the trial did not begin"),
+    ...(fits ? { output: result } : {}),
+    path: moves.map(({ to }) => to).filter((state) => state !== ""),
+    steps: outputs.length,
+    tool_calls: results.length,
+    refusals: results.filter(({ allowed, status }) => status === "rejected" && allowed !== undefined).length,
+    unanswered: effects.unanswered,
+    external: Object.fromEntries(Object.entries(effects.external).slice(0, TRIAL_EFFECTS_MAX)),
+    tokens: outputs.reduce((sum, { usage }) => sum + usage.input_tokens + usage.output_tokens, 0),
+    ...(cost > 0 ? { cost_usd: cost } : {}),
+    duration_ms: Math.round(duration_ms)
+  }
+}
+
+/** Runs a task to its end. */
+export const runTrial = Effect.fn("Trial.run")(function* (task: TrialTask, place: TrialPlace) {
+  const tools = makeRecordedTools(task.record)
+  return yield* Effect.gen(function* () {
+    const log = yield* EventLog
+    const started = yield* monotonicMs
+    yield* begin(task)
+    const failure = yield* Effect.raceFirst(
+      runCore(JOB).pipe(
+        Effect.as(undefined),
+        Effect.catchTag("Exhausted", ({ limit }) => Effect.succeed(limit))
+      ),
+      answerQuestions
+    )
+    const events = Array.from({ length: log.head() }, (_, index) => log.get(index + 1))
+    return outcomeOf(events, tools.effects(), (yield* monotonicMs) - started, failure)
+  }).pipe(Effect.provide(layerSession(task, tools, place)), Effect.scoped)
+})

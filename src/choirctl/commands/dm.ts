@@ -1,0 +1,53 @@
+/** choirctl dm: the people who may talk to agents. */
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import type { PairingCode } from "#schema/DmsApi.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { printAdvice } from "#src/choirctl/terminal/print.ts"
+
+const pairText = ({ agent_id, bot, code, name }: PairingCode): string =>
+  [
+    `Send this to ${bot === null ? "the bot" : `@${bot}`} within ten minutes: ${code}`,
+    ...(bot === null ? [] : [`or open https://t.me/${bot}?start=${code.replace("-", "")}`]),
+    agent_id === null
+      ? `Several agents are there: bind one with choirctl agent restart <agent-id> --dm ${name}`
+      : `The person who sends it becomes the DM ${name} and talks to ${agent_id}.`
+  ].join("\n")
+
+const pair = Command.make(
+  "pair",
+  {
+    name: Argument.String("name").pipe(
+      Argument.withDescription("Name of the new DM in config.json, such as phone"),
+      Argument.withSchema(ResourceName)
+    ),
+    gateway: Flag.String("gateway").pipe(
+      Flag.withDescription("Bot from config.json that the person will write to"),
+      Flag.withMetavar("<name>"),
+      Flag.withSchema(ResourceName)
+    ),
+    admin: Flag.Boolean("admin").pipe(
+      Flag.withDescription("Let this person approve, and give every command about every agent"),
+      Flag.withDefault(false)
+    ),
+    agent: Flag.String("agent").pipe(
+      Flag.withDescription("Agent that the person will talk to; default: the only one"),
+      Flag.withMetavar("<agent-id>"),
+      Flag.withSchema(AgentId),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ admin, agent, gateway, name }) {
+    const payload = { name, gateway, admin, ...(Option.isSome(agent) ? { agent_id: agent.value } : {}) }
+    yield* printAdvice(yield* ask("dms", (choird) => choird.pair({ payload })), pairText)
+  })
+).pipe(
+  Command.withDescription("Let a person in: print a code that they send to the bot within ten minutes"),
+  Command.withExamples([{ command: "choirctl dm pair phone --gateway telegram --admin" }])
+)
+
+export const dm = Command.make("dm").pipe(
+  Command.withDescription("Let people in who may talk to agents"),
+  Command.withSubcommands([pair])
+)

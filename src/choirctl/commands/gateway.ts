@@ -1,0 +1,89 @@
+/** choirctl gateway: the bots that people talk to. */
+import { Effect, Option, Redacted } from "effect"
+import { Argument, Command, Flag, Prompt } from "effect/cli"
+import { ResourceName } from "#schema/Ids.ts"
+import { choirdAnswers } from "#src/choirctl/client/ask.ts"
+import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { readInput } from "#src/choirctl/terminal/input.ts"
+import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import { askPerson } from "#src/choirctl/terminal/questions.ts"
+import { root, startCommand } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { onHome } from "#src/shared/files/homeFolder.ts"
+import { applyAddition } from "./applyConfig.ts"
+
+/** Bytes of a bot's token on standard input. */
+const TOKEN_BYTES_MAX = 1024
+
+const tokenOf = Effect.fnUntraced(function* (name: string) {
+  const { json } = yield* root
+  const screen = yield* Screen
+  if (!screen.typed_input) return Redacted.make((yield* readInput(TOKEN_BYTES_MAX)).trim())
+  if (json || !screen.interactive)
+    return yield* usageError(
+      "no token was given",
+      `pass it on standard input: choirctl gateway add ${name} < token.txt`
+    )
+  const typed = yield* askPerson(Prompt.Password({ message: "Token from @BotFather" }))
+  return Redacted.make(Redacted.value(typed).trim())
+})
+
+/** Makes a choird that runs take the bot over; the reason where it did not. */
+const takeOver = Effect.fnUntraced(function* (added: ReadonlyArray<string>) {
+  const { home } = yield* root
+  if (!(yield* choirdAnswers(home))) return { applied: null, note: undefined }
+  const done = yield* applyAddition(added)
+  if (done.type === "applied") return { applied: true, note: undefined }
+  const note =
+    done.type === "refused"
+      ? `choird did not accept the bot: ${done.problem}`
+      : `config.json has other changes that choird has not applied (${done.paths.join(", ")}), so the bot is not applied either`
+  return { applied: false, note }
+})
+
+const add = Command.make(
+  "add",
+  {
+    name: Argument.String("name").pipe(
+      Argument.withDescription("Name of the bot in config.json, such as telegram"),
+      Argument.withSchema(ResourceName)
+    ),
+    api_root: Flag.String("api-root").pipe(
+      Flag.withDescription("Bot API server; default: Telegram's own"),
+      Flag.withMetavar("<url>"),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ api_root, name }) {
+    const { home } = yield* root
+    const screen = yield* Screen
+    const { addGateway } = yield* Effect.promise(() => import("#src/choirctl/home/addGateway.ts"))
+    const { TELEGRAM_API_ROOT, tryBot } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceTrials.ts"))
+    const server = Option.getOrElse(api_root, () => process.env["CHOIR_TELEGRAM_API_ROOT"] ?? TELEGRAM_API_ROOT)
+    if (!URL.canParse(server))
+      return yield* usageError("--api-root is not an address", "give one such as https://api.telegram.org")
+    const token = yield* tokenOf(name)
+    const bot = yield* tryBot(server, token).pipe(
+      withProgress("asking Telegram"),
+      Effect.mapError(({ fix, obstacle, problem }) => failed(`BOT_${obstacle.toUpperCase()}`, problem, fix))
+    )
+    const { added, secret } = yield* addGateway(home, name, token, server === TELEGRAM_API_ROOT ? undefined : server)
+    const { applied, note } = yield* takeOver(added)
+    if (note !== undefined) yield* screen.note(note)
+    const pair = onHome(home, `choirctl dm pair phone --gateway ${name} --admin`)
+    const next =
+      applied === null ? [startCommand(home), pair] : applied ? [pair] : [onHome(home, "choirctl config apply"), pair]
+    yield* print({ ok: true, name, bot, secret, applied, next }, () =>
+      [`added @${bot} as ${name}`, "", "Next:", ...next.map((command) => `  ${command}`)].join("\n")
+    )
+  }, onHost)
+).pipe(
+  Command.withDescription("Add a Telegram bot; its token is asked for without echo or read from standard input"),
+  Command.withExamples([{ command: "choirctl gateway add telegram" }])
+)
+
+export const gateway = Command.make("gateway").pipe(
+  Command.withDescription("Add the bots that people talk to"),
+  Command.withSubcommands([add])
+)

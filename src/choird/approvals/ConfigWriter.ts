@@ -1,0 +1,106 @@
+/** Edits of config.json by choird itself: written whole in place, loaded and applied, or taken back. */
+import { basename, dirname, join } from "node:path"
+import { Context, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
+import { differences } from "#src/choird/reconfiguration/resourcesInUse.ts"
+import { CONFIG_FILE, loadFiles } from "#src/shared/config/configFiles.ts"
+import { problemText } from "#src/shared/config/configProblems.ts"
+import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { editJson } from "./jsonText.ts"
+
+const OWNER_FILE = 0o600
+/** How often an apply that another one keeps busy is tried again, and how many times. */
+const BUSY_RETRY_MS = 500
+const BUSY_TRIES_MAX = 20
+
+/** The value at a place of config.json, `undefined` to remove it. */
+export interface Edit {
+  readonly path: ReadonlyArray<string>
+  readonly value: unknown
+}
+
+export class EditRefused extends Schema.TaggedError<EditRefused>()("EditRefused", { reason: Schema.String }) {
+  override get message() {
+    return this.reason
+  }
+}
+
+/** Replaces config.json: all or nothing, even after a crash. */
+export const makeReplaceConfig = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const { home } = yield* ConfigStore
+  return Effect.fnUntraced(function* (text: string) {
+    const place = yield* fs.realPath(join(home, CONFIG_FILE))
+    const fresh = join(dirname(place), `.${basename(place)}.approved`)
+    yield* fs.remove(fresh, { force: true })
+    const written = Effect.gen(function* () {
+      const open = yield* fs.open(fresh, { flag: "wx", mode: OWNER_FILE })
+      yield* open.writeAll(new TextEncoder().encode(text))
+      yield* open.sync
+    })
+    yield* Effect.scoped(written)
+    yield* fs.rename(fresh, place)
+  })
+})
+
+export class ConfigWriter extends Context.Service<
+  ConfigWriter,
+  {
+    /** Writes the edits and applies them. Refused, with the file as it was, if other changes wait in it or the result is not valid. */
+    apply(who: string, edits: ReadonlyArray<Edit>): Effect.Effect<void, EditRefused>
+  }
+>()("choir/choird/ConfigWriter") {
+  static readonly layer = Layer.effect(
+    ConfigWriter,
+    Effect.suspend(() => make())
+  )
+}
+
+const refused = (error: { readonly message: string }) => new EditRefused({ reason: error.message })
+
+const make = Effect.fnUntraced(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const reconfiguration = yield* Reconfiguration
+  const replace = yield* makeReplaceConfig
+  const store = yield* ConfigStore
+  const file = join(store.home, CONFIG_FILE)
+  const alone = aloneWithFiles(store.home)
+
+  const write = Effect.fnUntraced(function* (edits: ReadonlyArray<Edit>) {
+    const text = yield* fs.readFileString(file)
+    const { config: written } = yield* loadFiles(store.home)
+    const { config: running } = yield* store.current
+    const waiting = differences(running, written).map(({ path }) => path.join("."))
+    if (waiting.length > 0)
+      return yield* new EditRefused({
+        reason: `config.json has changes that do not run yet (${waiting.join(", ")}): apply them, or undo them`
+      })
+    yield* replace(edits.reduce((made, { path, value }) => editJson(made, path, value), text))
+    // Checked as an operator's edit is; what is not valid never stays.
+    yield* Effect.tapError(loadFiles(store.home), () => replace(text))
+    return text
+  })
+
+  const takeOver = (who: string) =>
+    Effect.andThen(
+      reconfiguration.load(who, () => Effect.void),
+      reconfiguration.apply(who)
+    ).pipe(
+      Effect.retry({
+        while: ({ kind }) => kind === "BUSY",
+        schedule: Schedule.spaced(BUSY_RETRY_MS),
+        times: BUSY_TRIES_MAX
+      }),
+      Effect.mapError(
+        ({ message, problems }) => new EditRefused({ reason: [message, ...problems.map(problemText)].join("; ") })
+      )
+    )
+
+  return ConfigWriter.of({
+    apply: Effect.fn("ConfigWriter.apply")(function* (who, edits) {
+      const before = yield* Effect.mapError(alone(write(edits)), refused)
+      yield* Effect.tapError(takeOver(who), () => Effect.ignore(alone(replace(before)), { log: "Warn" }))
+    })
+  })
+})

@@ -1,0 +1,105 @@
+/**
+ * The rehearsals of proposed skills while they wait for a decision: one at a time, once each, kept in the row and told where the person was asked.
+ * A decision does not wait for one.
+ */
+import { Context, Effect, Layer, Queue, Result, type Scope, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Rehearsal } from "#schema/Trial.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { type RehearsalSubject, Rehearsals, trialImage } from "#src/choird/rehearsals/Rehearsals.ts"
+import { AgentChange } from "./AgentChange.ts"
+import * as rows from "./approvalRows.ts"
+import { Approvals } from "./Approvals.ts"
+import { tellMore } from "./askPerson.ts"
+import { rehearsalText } from "./rehearsalText.ts"
+import { readStored } from "./requestTypes.ts"
+
+/** The longest sleep before choird checks again for proposals to rehearse, and the pause after a failed look. */
+const REHEARSAL_LOOK_MS_MAX = 60_000
+const REHEARSAL_RETRY_MS = 5000
+
+/** Rehearses proposals that wait. */
+export class ProposalRehearsals extends Context.Service<
+  ProposalRehearsals,
+  {
+    /** Rehearses them for as long as the scope lives, beginning with those that an earlier choird did not finish. */
+    readonly run: Effect.Effect<void, never, Scope.Scope>
+  }
+>()("choir/choird/ProposalRehearsals") {
+  static readonly layer = Layer.effect(
+    ProposalRehearsals,
+    Effect.suspend(() => make)
+  )
+}
+
+const skillOf = ({ canonical, request_type }: rows.ApprovalRow) => {
+  const stored = Result.getOrUndefined(readStored(request_type, canonical))
+  return stored?.type === "proposal" && stored.proposal.kind === "skill" ? stored.proposal : undefined
+}
+
+const make = Effect.gen(function* () {
+  const agentChange = yield* AgentChange
+  const approvals = yield* Approvals
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  const outbox = yield* Outbox
+  const rehearsals = yield* Rehearsals
+  const sql = yield* SqlClient.SqlClient
+
+  const rehearsed = Effect.fnUntraced(function* (row: rows.ApprovalRow) {
+    const proposal = skillOf(row)
+    if (proposal === undefined) return { runs: [], cost_usd: 0, problem: "it cannot be read" } satisfies Rehearsal
+    const { agent_id, session_id } = row
+    const place = { agent_id, session_id, skill: proposal.name }
+    if (!(yield* rehearsals.isPossible(place)))
+      return { runs: [], cost_usd: 0, problem: "this agent has no recorded run of it" } satisfies Rehearsal
+    const images = yield* Effect.result(agentChange.images(row, proposal))
+    if (Result.isFailure(images)) return { runs: [], cost_usd: 0, problem: images.failure.message } satisfies Rehearsal
+    const subject: RehearsalSubject = {
+      ...place,
+      today: trialImage(images.success.today),
+      proposed: trialImage(images.success.proposed)
+    }
+    return yield* rehearsals.rehearse(subject)
+  })
+
+  /** Keeps an outcome, and tells a person who still has to decide. */
+  const keep = Effect.fnUntraced(
+    function* (row: rows.ApprovalRow, rehearsal: Rehearsal) {
+      const isPending = yield* rows.keepRehearsal(sql, row, rehearsal)
+      if (!isPending || rehearsal.runs.length === 0) return
+      const text = `About approval ${row.approval_id}, ${row.summary}:\n${rehearsalText(rehearsal)}`
+      const dm = yield* tellMore(sql, (yield* config.current).config, row, "rehearsed", text)
+      if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
+    },
+    (effect) => Effect.orDie(sql.withTransaction(effect))
+  )
+
+  const one = Effect.fnUntraced(function* (row: rows.ApprovalRow) {
+    const rehearsal = yield* rehearsed(row)
+    yield* keep(row, rehearsal)
+    const { agent_id, approval_id, session_id } = row
+    const verdicts = rehearsal.runs.map(({ verdict }) => verdict)
+    const detail = { approval_id, verdicts, cost_usd: rehearsal.cost_usd }
+    yield* audit.record({ who: "choird", action: "proposal.rehearse", session_id, agent_id, detail })
+  })
+
+  const look = Effect.gen(function* () {
+    for (const row of yield* rows.awaitingRehearsal(sql)) yield* one(row)
+  }).pipe(
+    Effect.catchCause((cause) =>
+      Effect.andThen(Effect.logWarning("a rehearsal is tried again later", cause), Effect.sleep(REHEARSAL_RETRY_MS))
+    )
+  )
+
+  return ProposalRehearsals.of({
+    run: Effect.gen(function* () {
+      const woken = yield* Queue.sliding<void>(1)
+      yield* Stream.runForEach(approvals.requested, () => Queue.offer(woken, undefined)).pipe(Effect.forkScoped)
+      const next = Effect.timeoutOption(Queue.take(woken), REHEARSAL_LOOK_MS_MAX)
+      yield* Effect.forever(Effect.andThen(next, look)).pipe(Effect.forkScoped)
+    })
+  })
+})

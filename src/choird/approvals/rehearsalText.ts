@@ -1,0 +1,35 @@
+/** A rehearsal in words, for the person who decides. Pure. */
+import type { Rehearsal } from "#schema/Trial.ts"
+import { visibleLine } from "./approvalText.ts"
+
+/** Characters of one reason: a model may have written parts of it. */
+const REASON_CHARS_MAX = 300
+
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
+
+/** The first line, which is all that a small screen shows. */
+const headline = ({ problem, runs }: Rehearsal): string => {
+  if (runs.length === 0) return `Not rehearsed: ${problem ?? "there is no recorded run"}.`
+  const worse = runs.filter(({ verdict }) => verdict === "worse").length
+  const better = runs.filter(({ verdict }) => verdict === "better").length
+  const where = `on ${counted(runs.length, "recorded run")}`
+  if (worse > 0) return `Rehearsal ${where}: WORSE than today on ${worse}.`
+  return better > 0
+    ? `Rehearsal ${where}: better than today on ${better}, worse on none.`
+    : `Rehearsal ${where}: no worse than today, and no better.`
+}
+
+export const rehearsalText = (rehearsal: Rehearsal): string => {
+  const { cost_usd, problem, runs } = rehearsal
+  const lines = runs.map(({ reasons, session_id, verdict }) => {
+    const said = reasons.map((reason) => visibleLine(reason).slice(0, REASON_CHARS_MAX).toWellFormed()).join("; ")
+    return `- session ${session_id}: ${verdict}${said === "" ? "" : `: it ${said}`}`
+  })
+  const closing = [
+    ...(runs.length > 0 && problem !== undefined ? [`Further runs were left out: ${problem}.`] : []),
+    ...(runs.length > 0
+      ? [`Nothing was done: every call was answered from the record. Cost: ${cost_usd.toFixed(4)} USD.`]
+      : [])
+  ]
+  return [headline(rehearsal), ...lines, ...closing].join("\n")
+}

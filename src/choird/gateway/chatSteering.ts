@@ -1,0 +1,91 @@
+/** Orders of a chat to the running session of its agent, with answers in words for a person. */
+import { Effect, Option } from "effect"
+import type { AgentId } from "#schema/Ids.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
+import { choose, numbered } from "./Choices.ts"
+import type { Answer, Speaker } from "./GatewayCommands.ts"
+import type { Command } from "./readCommand.ts"
+
+const notice = (text: string): Answer => ({ kind: "notice", text })
+const refusal = (text: string): Answer => ({ kind: "refusal", text })
+
+const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+
+export const orderOf = (
+  command: Extract<Command, { readonly type: "inject" | "answer" | "compact" | "cancel" | "stop" }>
+): Order => {
+  switch (command.type) {
+    case "inject":
+      return { type: "Inject", content: command.content }
+    case "answer": {
+      const { content, job_name } = command
+      return { type: "Answer", content, ...(job_name === undefined ? {} : { job_name }) }
+    }
+    case "compact":
+      return { type: "Compact" }
+    case "stop":
+      return { type: "StopTurn" }
+    case "cancel":
+      return command.job_name === undefined ? { type: "Cancel" } : { type: "CancelCore", job_name: command.job_name }
+  }
+}
+
+/** An agent with the state of its session, as far as it has one. */
+export const makeLook = Effect.gen(function* () {
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  return Effect.fnUntraced(function* (agent_id: AgentId) {
+    const view = yield* Effect.orDie(lifecycle.view(agent_id))
+    const state =
+      view.session_id === null
+        ? undefined
+        : Option.getOrUndefined(yield* Effect.option(databaseDefect(events.state(view.session_id))))
+    return { view, state }
+  })
+})
+
+/** Gives an order to the session of the speaker's agent. */
+export const makeSteer = Effect.gen(function* () {
+  const audit = yield* Audit
+  const look = yield* makeLook
+  const steering = yield* Steering
+  return Effect.fnUntraced(function* (order: Order, { agent_id, gateway, request_id }: Speaker) {
+    const { state, view } = yield* look(agent_id)
+    const { session_id } = view
+    if (session_id === null) {
+      const entry = { who: `gateway:${gateway}`, action: "session.steer", agent_id }
+      yield* audit.record({ ...entry, detail: { refused: "NOT_RUNNING", order: order.type } })
+      return refusal("There is no conversation at the moment; your next message starts a fresh one.")
+    }
+    const request = { session_id, request_id: `${gateway}:${request_id}`, who: `gateway:${gateway}`, wait_ms: 0 }
+    const ordered = yield* Effect.result(databaseDefect(steering.order(request, order)))
+    if (ordered._tag === "Failure") {
+      const { failure } = ordered
+      if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS") return notice("Nothing is running.")
+      if (failure._tag === "SteeringRefused" && failure.kind === "JOB_AMBIGUOUS" && order.type === "Cancel")
+        return choose("Which job?", "cancel", numbered([...(state?.cores.keys() ?? [])]))
+      const namesJobs = order.type === "CancelCore" || order.type === "Cancel" || order.type === "Answer"
+      return refusal(`${sentence(failure.message)}${namesJobs ? ` ${sentence(failure.hint)}` : ""}`)
+    }
+    const { wish } = ordered.success
+    switch (wish.type) {
+      case "Inject":
+        if (wish.job_name !== undefined) return notice(`Passed on to ${wish.job_name}.`)
+        return notice(
+          state?.edge.state === "EDGE_IDLE"
+            ? "Noted. Nothing is open, so it is read with your next message."
+            : "Noted. It is read at the next step."
+        )
+      case "CancelCore":
+        return notice(`${wish.job_name} is being cancelled.`)
+      case "StopTurn":
+        return notice("Stopping.")
+      case "Compact":
+        return notice("The older part of the conversation is being summarised.")
+    }
+  })
+})

@@ -1,0 +1,167 @@
+/**
+ * Rehearsals: a proposed skill and today's on the same recorded runs, in trials that act nowhere, so that a person who decides sees what would
+ * become worse. The person decides all the same.
+ */
+import { Context, Effect, Layer, Redacted, Result } from "effect"
+import { SqlClient } from "effect/sql"
+import type { AgentConfig, Config } from "#schema/Config.ts"
+import type { AgentId, SecretName, SessionId } from "#schema/Ids.ts"
+import { SkillName, type SkillSpec } from "#schema/Skill.ts"
+import { schemaOf } from "#schema/SkillContract.ts"
+import type { ToolManifest } from "#schema/Tool.ts"
+import type { Rehearsal, RehearsedRun, TrialOutcome } from "#schema/Trial.ts"
+import { agentConfig } from "#src/choird/config/agentShare.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import type { ImagePlan } from "#src/choird/repos/Merge.ts"
+import { isHeld } from "#src/choird/repos/Tree.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
+import { readToolManifest } from "#src/shared/image/toolManifest.ts"
+import { compareTrials } from "./compareTrials.ts"
+import { findRuns, readRun, type RecordedRun } from "./recordedRuns.ts"
+import { TRIAL_MS_MAX, Trials } from "./Trials.ts"
+
+/** Time within a trial's limit that is left for what is not its job's. */
+const TRIAL_MARGIN_MS = 30_000
+/** Tokens of one trial, of a model whose price is unknown too. */
+const TRIAL_TOKENS_MAX = 500_000
+
+/** The parts of an image that a trial needs. */
+export interface TrialImage {
+  readonly skills: ReadonlyArray<SkillSpec>
+  readonly manifests: ReadonlyArray<ToolManifest>
+}
+
+export interface RehearsalSubject {
+  readonly agent_id: AgentId
+  /** The session that proposes; its own runs do not count. */
+  readonly session_id: SessionId
+  readonly skill: string
+  readonly today: TrialImage
+  readonly proposed: TrialImage
+}
+
+/** Rehearses proposals. */
+export class Rehearsals extends Context.Service<
+  Rehearsals,
+  {
+    /** Whether there is a recorded run to rehearse a skill on. */
+    isPossible(subject: Omit<RehearsalSubject, "today" | "proposed">): Effect.Effect<boolean, DatabaseAway>
+    /** Rehearses on at most `skills.rehearsal.runs` runs, for at most `skills.rehearsal.max_cost_usd`. What keeps it from a run is its `problem`. */
+    rehearse(subject: RehearsalSubject): Effect.Effect<Rehearsal, DatabaseAway>
+  }
+>()("choir/choird/Rehearsals") {
+  static readonly layer = Layer.effect(
+    Rehearsals,
+    Effect.suspend(() => make)
+  )
+}
+
+const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8")
+
+/** The skills and manifests of an image's files, which a merge has checked. */
+export const trialImage = ({ files }: ImagePlan): TrialImage => {
+  const held = files.filter(isHeld)
+  const skills = held.flatMap(({ bytes, path }) => {
+    const stem = /^skills\/([^/_][^/]*)\.json$/u.exec(path)?.[1]
+    const read = stem === undefined ? undefined : readSkill(stem, textOf(bytes))
+    return read !== undefined && Result.isSuccess(read) ? [read.success] : []
+  })
+  const manifests = held.flatMap(({ bytes, path }) => {
+    const scope = /^tools\/(global|agent)\/[^/]+\.json$/u.exec(path)?.[1]
+    const read = scope === "global" || scope === "agent" ? readToolManifest(scope, textOf(bytes)) : undefined
+    return read !== undefined && Result.isSuccess(read) ? [read.success.manifest] : []
+  })
+  return { skills: [...BUILT_IN_SKILLS, ...skills], manifests }
+}
+
+/** An agent's configuration within the limits of one trial. */
+const trialConfig = (config: AgentConfig, max_cost_usd: number): AgentConfig => ({
+  ...config,
+  budgets: {
+    ...config.budgets,
+    max_cost_usd: Math.min(max_cost_usd, config.budgets.max_cost_usd ?? max_cost_usd),
+    total_session_tokens: Math.min(TRIAL_TOKENS_MAX, config.budgets.total_session_tokens),
+    per_job_wall_time_ms: Math.min(TRIAL_MS_MAX - TRIAL_MARGIN_MS, config.budgets.per_job_wall_time_ms)
+  }
+})
+
+const outputSchema = ({ skills }: TrialImage, name: string) => {
+  const ref = skills.find((spec) => spec.name === name)?.output_schema
+  return ref === undefined ? undefined : schemaOf(ref)
+}
+
+const costOf = (outcomes: ReadonlyArray<TrialOutcome>): number =>
+  outcomes.reduce((sum, { cost_usd = 0 }) => sum + cost_usd, 0)
+
+const make = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const sessions = yield* SessionStore
+  const trials = yield* Trials
+  const onDatabase = yield* useDatabase
+  const stores = yield* Effect.context<SqlClient.SqlClient | EventStore>()
+
+  const runsOf = ({ agent_id, session_id, skill }: Omit<RehearsalSubject, "today" | "proposed">, last: number) =>
+    Effect.provideContext(findRuns(agent_id, skill, { held_out: session_id, last }), stores)
+
+  /** The configuration and the keys of the models that the proposing session has. */
+  const shareOf = Effect.fnUntraced(function* (running: Config, { agent_id, session_id }: RehearsalSubject) {
+    const session = yield* sessions.get(session_id)
+    if (session._tag === "None") return undefined
+    const share = agentConfig(running, session.value.resource_bindings, agent_id)
+    const names = Object.values(share.models).flatMap(({ secret }) => secret ?? [])
+    const values = yield* config.secretValues(names)
+    return { share, secrets: Object.fromEntries(values) as Record<SecretName, Redacted.Redacted> }
+  })
+
+  const rehearse = Effect.fn("Rehearsals.rehearse")(function* (subject: RehearsalSubject) {
+    const { config: running } = yield* config.current
+    const { max_cost_usd, runs } = running.skills.rehearsal
+    const found = runs === 0 ? [] : yield* runsOf(subject, runs)
+    const share = yield* shareOf(running, subject)
+    if (share === undefined) return { runs: [], cost_usd: 0, problem: "its session is gone" }
+    const output_schema = outputSchema(subject.today, subject.skill)
+    const rehearsed: Array<RehearsedRun> = []
+    let spent = 0
+    const trial = Effect.fnUntraced(function* (image: TrialImage, { input, record }: RecordedRun) {
+      const outcome = yield* trials.run({
+        config: trialConfig(share.share, max_cost_usd - spent),
+        secrets: share.secrets,
+        ...image,
+        skill: SkillName.make(subject.skill),
+        ...(input === undefined ? {} : { input }),
+        record
+      })
+      spent += costOf([outcome])
+      return outcome
+    })
+    const result = (problem?: string): Rehearsal => ({
+      runs: rehearsed,
+      cost_usd: spent,
+      ...(problem === undefined ? {} : { problem })
+    })
+    for (const place of found) {
+      if (spent >= max_cost_usd) return result(`skills.rehearsal.max_cost_usd (${max_cost_usd} USD) is spent`)
+      const run = yield* Effect.option(Effect.provideContext(readRun(place), stores))
+      if (run._tag === "None") continue
+      const both = yield* Effect.result(
+        Effect.all([trial(subject.today, run.value), trial(subject.proposed, run.value)])
+      )
+      if (Result.isFailure(both)) return result(both.failure.message)
+      const [today, proposed] = both.success
+      rehearsed.push({ session_id: place.session_id, ...compareTrials(today, proposed, output_schema) })
+    }
+    return result(rehearsed.length === 0 ? "this agent has no recorded run of it" : undefined)
+  }, onDatabase)
+
+  return Rehearsals.of({
+    isPossible: Effect.fn("Rehearsals.isPossible")(function* (subject) {
+      const { config: running } = yield* config.current
+      return running.skills.rehearsal.runs > 0 && (yield* runsOf(subject, 1)).length > 0
+    }, onDatabase),
+    rehearse
+  })
+})

@@ -1,0 +1,69 @@
+/** Whether a proposed skill does worse than today's on the same recorded run. Pure. */
+import type { Schema } from "effect"
+import type { TrialOutcome } from "#schema/Trial.ts"
+import { valueProblem } from "#src/shared/image/jsonSchema.ts"
+
+/** A trial's tokens against today's from which on a skill counts as dearer, and the tokens by which they have to differ. */
+const TOKENS_RATIO_MAX = 1.5
+const TOKENS_MARGIN = 1000
+
+export type Verdict = "better" | "same" | "worse"
+
+/** The reasons are sentences' ends, about the proposed skill. */
+export interface Comparison {
+  readonly verdict: Verdict
+  readonly reasons: ReadonlyArray<string>
+}
+
+type JsonSchema = Readonly<Record<string, Schema.Json>>
+
+const keysOf = (value: Schema.Json | undefined): ReadonlyArray<string> =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? Object.keys(value) : []
+
+const times = (count: number): string => (count === 1 ? "once" : `${count} times`)
+
+/** More effects outside than today's, by tool. */
+const moreOutside = (today: TrialOutcome, proposed: TrialOutcome): ReadonlyArray<string> =>
+  Object.entries(proposed.external).flatMap(([tool, count]) => {
+    const before = (today.external as Readonly<Record<string, number>>)[tool] ?? 0
+    return count > before ? [`calls ${tool} ${times(count)}, today ${before === 0 ? "never" : times(before)}`] : []
+  })
+
+/** The keys of today's output that are missing, or the reason why the output does not fit today's schema. */
+const poorerOutput = (today: TrialOutcome, proposed: TrialOutcome, schema: JsonSchema | undefined) => {
+  const keys = keysOf(proposed.output)
+  const missing = keysOf(today.output).filter((key) => !keys.includes(key))
+  const problem = schema === undefined ? undefined : valueProblem(schema, proposed.output ?? {})
+  return [
+    ...(missing.length > 0 ? [`leaves ${missing.join(", ")} out of its output`] : []),
+    ...(problem === undefined || missing.length > 0
+      ? []
+      : [`gives an output that does not fit today's schema: ${problem}`])
+  ]
+}
+
+/** @param output_schema today's. */
+export const compareTrials = (today: TrialOutcome, proposed: TrialOutcome, output_schema?: JsonSchema): Comparison => {
+  const isDone = ({ outcome }: TrialOutcome) => outcome === "completed"
+  if (isDone(today) && !isDone(proposed))
+    return { verdict: "worse", reasons: [`ends as ${proposed.outcome}: ${proposed.summary}`] }
+  if (!isDone(today) && isDone(proposed)) return { verdict: "better", reasons: ["completes, which today's does not"] }
+  const isDearer = (one: TrialOutcome, other: TrialOutcome) =>
+    one.tokens > other.tokens * TOKENS_RATIO_MAX && one.tokens > other.tokens + TOKENS_MARGIN
+  const worse = [
+    ...(proposed.refusals > today.refusals
+      ? [`is refused ${times(proposed.refusals)}, today ${today.refusals === 0 ? "never" : times(today.refusals)}`]
+      : []),
+    ...moreOutside(today, proposed),
+    ...(isDone(today) ? poorerOutput(today, proposed, output_schema) : []),
+    ...(isDearer(proposed, today) ? [`takes ${proposed.tokens} tokens, today ${today.tokens}`] : [])
+  ]
+  if (worse.length > 0) return { verdict: "worse", reasons: worse }
+  const better = [
+    ...(proposed.refusals < today.refusals
+      ? [`is refused ${times(proposed.refusals)}, today ${times(today.refusals)}`]
+      : []),
+    ...(isDearer(today, proposed) ? [`takes ${proposed.tokens} tokens, today ${today.tokens}`] : [])
+  ]
+  return { verdict: better.length > 0 ? "better" : "same", reasons: better }
+}

@@ -1,0 +1,183 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { Config } from "#schema/Config.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { AgentRefused, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Leases } from "#src/choird/agents/Leases.ts"
+import { Models } from "#src/choird/agents/Models.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
+import { Choices } from "#src/choird/gateway/Choices.ts"
+import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
+import { readCommand } from "#src/choird/gateway/readCommand.ts"
+import { Images } from "#src/choird/images/Images.ts"
+import type { AuditEntry } from "#src/choird/logs/Audit.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { ConfigurationRefused } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
+import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { Steering } from "#src/choird/sessions/Steering.ts"
+import { agentView } from "../../support/agentView.ts"
+import { memoryAudit } from "../../support/audited.ts"
+import { CONFIG, PHONE } from "../../support/stores.ts"
+import { BOT, noAgentCommands, quiet } from "../../support/telegramBot.ts"
+import { makeJournal } from "../../support/testing/Journal.ts"
+
+const OWN = AgentId.make("own")
+const agent = (dm: unknown) => ({ repo: { url: "/srv/a" }, defaults: { workspace: "main", llm: "small", dm } })
+const config = Schema.decodeUnknownSync(Config)({
+  ...CONFIG,
+  agents: { own: agent(["desk", "phone"]), other: agent("desk") }
+})
+
+/** Commands of an admin at the phone, over agents that note what is done to them. */
+const setUp = Effect.gen(function* () {
+  const done: Array<unknown> = []
+  const told = makeJournal<string>()
+  const audited: Array<AuditEntry> = []
+  const view = (agent_id: AgentId) => agentView(agent_id, { status: agent_id === OWN ? "running" : "stopped" })
+  const note = (what: string) => (agent_id: AgentId, options?: unknown) =>
+    Effect.suspend(() => {
+      done.push(options === undefined ? [what, agent_id] : [what, agent_id, options])
+      return agent_id === "gone"
+        ? Effect.fail(
+            new AgentRefused({ kind: "UNKNOWN_AGENT", agent_id, reason: "there is no agent gone", hint: "known: own" })
+          )
+        : Effect.succeed(view(agent_id))
+    })
+  const services = Layer.mergeAll(
+    noAgentCommands,
+    quiet,
+    memoryAudit(audited),
+    Layer.mock(ConfigStore, {
+      home: "/h",
+      current: Effect.succeed({ version: 1, config }),
+      secrets: Effect.succeed({ "bot-token": Redacted.make("hidden"), "a-key": Redacted.make("hidden") })
+    }),
+    Layer.mock(Lifecycle, {
+      list: Effect.sync(() => [view(OWN), view(AgentId.make("other"))]),
+      view: (agent_id) => Effect.sync(() => view(agent_id)),
+      start: note("start"),
+      stop: note("stop"),
+      restart: note("restart")
+    }),
+    Layer.mock(Leases, {
+      all: Effect.succeed([{ kind: "workspace", name: ResourceName.make("main"), agent_id: OWN }] as never)
+    }),
+    Layer.mock(Images, {
+      build: () => Effect.succeed({ image_version: "abc1234" as never, path: "/i", built: true, warnings: [] })
+    }),
+    Layer.mock(Reconfiguration, {
+      load: () =>
+        Effect.fail(
+          new ConfigurationRefused({
+            kind: "CONFIG",
+            reason: "config.json cannot be used",
+            hint: "",
+            problems: [{ path: "models", reason: "is missing" }]
+          })
+        ),
+      diff: Effect.succeed([{ path: "budgets.x", change: "changed", class: "hot-reload" as const, command: "c" }]),
+      apply: () => Effect.succeed({ version: 3, previous: 2, applied: [], pending: [] })
+    }),
+    Layer.mock(Outbox, { tell: ({ source_id, text }) => Effect.sync(() => told.record(`${source_id}: ${text}`)) }),
+    Layer.mock(Approvals, { list: () => Effect.succeed([]) }),
+    Layer.mock(EventStore, {}),
+    Layer.mock(Models, {}),
+    Layer.mock(Steering, {})
+  )
+  const context = yield* Layer.build(
+    GatewayCommands.layer.pipe(Layer.provideMerge(AgentCommands.layer), Layer.provideMerge(services))
+  )
+  const say = Effect.fnUntraced(function* (text: string) {
+    const read = readCommand(text, true)
+    if (read?.type !== "command") return yield* Effect.die(new Error(`${text} is no command`))
+    const speaker = { agent_id: OWN, gateway: BOT, dm: PHONE, request_id: text, admin: true }
+    const commands = yield* GatewayCommands
+    return (yield* commands.run(read.command, speaker)).text
+  }, Effect.provideContext(context))
+  const pick = (text: string) =>
+    Effect.flatMap(Choices, (choices) => choices.take({ gateway: BOT, dm: PHONE }, text)).pipe(
+      Effect.provideContext(context)
+    )
+  return { audited, done, pick, say, told: told.journal }
+})
+
+describe("an admin's commands", () => {
+  it.effect("start an agent in its own chats where this is one, else in this chat, and say when it runs", () =>
+    Effect.gen(function* () {
+      const { audited, done, say, told } = yield* setUp
+      assert.strictEqual(yield* say("/start own llm=large"), "Starting own.")
+      assert.strictEqual(yield* told.at(0), "bot:/start own llm=large/done: Own runs.")
+      assert.strictEqual(yield* say("/start other"), "Starting other.")
+      yield* told.at(1)
+      yield* say("/start gone")
+      assert.match(yield* told.at(2), /There is no agent gone\. Known: own\.$/u)
+      assert.deepStrictEqual(done, [
+        ["start", "own", { llm: "large" }],
+        ["start", "other", { dm: "phone" }],
+        ["start", "gone", { dm: "phone" }]
+      ])
+      assert.deepInclude(audited[0], { who: "gateway:bot/phone", action: "agent.start", agent_id: OWN })
+      assert.deepInclude(audited[2]?.detail, { refused: "UNKNOWN_AGENT" })
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("stop, restart, build and update this chat's agent or the named one", () =>
+    Effect.gen(function* () {
+      const { done, say, told } = yield* setUp
+      for (const [index, text] of ["/stop other", "/restart", "/agent build own", "/update other"].entries()) {
+        yield* say(text)
+        yield* told.at(index)
+      }
+      assert.deepStrictEqual(done.slice(0, 2), [
+        ["stop", "other"],
+        ["restart", "own"]
+      ])
+      assert.match(yield* told.at(2), /Own has the new image abc1234\.$/u)
+      assert.match(yield* told.at(3), /Other has the new image abc1234 and does not run\.$/u)
+      yield* say("/update_all")
+      assert.match(yield* told.at(4), /1 of 2: Own runs on abc1234\.$|1 of 2: Own failed: /u)
+      assert.match(yield* told.at(5), /2 of 2: Other has the new image/u)
+      assert.match(yield* told.at(6), /All agents are updated\.$/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("list agents, workspaces and the names of secrets, and nothing of their values", () =>
+    Effect.gen(function* () {
+      const { say } = yield* setUp
+      assert.strictEqual(yield* say("/agent list"), "own: running\nother: stopped")
+      assert.strictEqual(yield* say("/workspace list"), "main: held by own")
+      assert.strictEqual(yield* say("/secret list"), "a-key\nbot-token")
+      assert.strictEqual(yield* say("/approvals"), "Nothing waits for your approval.")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("load, show and apply the configuration, with each problem in its place", () =>
+    Effect.gen(function* () {
+      const { say, told } = yield* setUp
+      yield* say("/config load")
+      assert.match(yield* told.at(0), /Config\.json cannot be used\.\nmodels: is missing$/u)
+      assert.strictEqual(yield* say("/config diff"), "budgets.x: changed")
+      yield* say("/config apply")
+      assert.match(yield* told.at(1), /Version 3 runs: 0 applied, 0 for a restart\.$/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("ask before a workspace is emptied, and offer numbers where an argument is missing", () =>
+    Effect.gen(function* () {
+      const { pick, say } = yield* setUp
+      assert.match(
+        yield* say("/workspace reset main"),
+        /would be deleted\. Send \/workspace reset main yes to do it\.$/u
+      )
+      assert.strictEqual(yield* say("/agent build"), "Which agent?\n1. own\n2. other\nSend the number.")
+      assert.strictEqual(yield* pick("2"), "/agent build other")
+      assert.isUndefined(yield* pick("2"))
+      yield* say("/model llm")
+      assert.isUndefined(yield* pick("hello"))
+      assert.isUndefined(yield* pick("1"))
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,82 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { TrialOutcome } from "#schema/Trial.ts"
+import { rehearsalText } from "#src/choird/approvals/rehearsalText.ts"
+import { compareTrials } from "#src/choird/rehearsals/compareTrials.ts"
+import { SessionId } from "#schema/Ids.ts"
+
+const OUTCOME: TrialOutcome = {
+  outcome: "completed",
+  summary: "done",
+  output: { sent: true, to: "ann" },
+  path: ["look", "done"],
+  steps: 4,
+  tool_calls: 3,
+  refusals: 0,
+  unanswered: 0,
+  external: {},
+  tokens: 4000,
+  duration_ms: 10
+}
+
+const outcome = (more: Partial<TrialOutcome>): TrialOutcome => ({ ...OUTCOME, ...more })
+const external = (counts: Readonly<Record<string, number>>) => ({ external: counts as TrialOutcome["external"] })
+
+describe("a proposed skill beside today's", () => {
+  it.each<readonly [string, Partial<TrialOutcome>, RegExp]>([
+    ["does not end well", { outcome: "error", summary: "stuck" }, /ends as error: stuck/u],
+    ["is refused more often", { refusals: 2 }, /is refused 2 times, today never/u],
+    ["acts outside", external({ "letters.send": 1 }), /calls letters\.send once, today never/u],
+    ["leaves a part out", { output: { sent: true } }, /leaves to out of its output/u],
+    ["takes many more tokens", { tokens: 9000 }, /takes 9000 tokens, today 4000/u]
+  ])("is worse where it %s", (_, more, reason) => {
+    const { reasons, verdict } = compareTrials(OUTCOME, outcome(more))
+    assert.strictEqual(verdict, "worse")
+    assert.match(reasons.join("; "), reason)
+  })
+
+  it("is worse where its output does not fit today's schema", () => {
+    const schema = { type: "object", properties: { sent: { type: "boolean" } } }
+    const proposed = outcome({ output: { sent: "yes", to: "ann" } })
+    assert.strictEqual(compareTrials(OUTCOME, proposed, schema).verdict, "worse")
+  })
+
+  it("is the same where it ends alike, in other words or with a few more tokens", () => {
+    const proposed = outcome({ summary: "all done", tokens: 4900, output: { sent: false, to: "bob", at: "noon" } })
+    assert.deepStrictEqual(compareTrials(OUTCOME, proposed), { verdict: "same", reasons: [] })
+    assert.strictEqual(compareTrials(outcome({ outcome: "error" }), outcome({ outcome: "stuck" })).verdict, "same")
+  })
+
+  it("is better where today's fails, is refused or costs more", () => {
+    assert.strictEqual(compareTrials(outcome({ outcome: "budget" }), OUTCOME).verdict, "better")
+    assert.strictEqual(compareTrials(outcome({ refusals: 1 }), OUTCOME).verdict, "better")
+    assert.strictEqual(compareTrials(outcome({ tokens: 9000 }), OUTCOME).verdict, "better")
+  })
+})
+
+describe("a rehearsal in words", () => {
+  const session_id = SessionId.make("0123456789abcdef")
+
+  it("begins with what is worse, and says that nothing was done", () => {
+    const text = rehearsalText({
+      runs: [
+        { session_id, verdict: "worse", reasons: ["ends as error: it\u202e was stuck"] },
+        { session_id, verdict: "same", reasons: [] }
+      ],
+      cost_usd: 0.0123
+    })
+    assert.strictEqual(
+      text,
+      [
+        "Rehearsal on 2 recorded runs: WORSE than today on 1.",
+        `- session ${session_id}: worse: it ends as error: it\\u202e was stuck`,
+        `- session ${session_id}: same`,
+        "Nothing was done: every call was answered from the record. Cost: 0.0123 USD."
+      ].join("\n")
+    )
+  })
+
+  it("says why there is none", () => {
+    const text = rehearsalText({ runs: [], cost_usd: 0, problem: "this agent has no recorded run of it" })
+    assert.strictEqual(text, "Not rehearsed: this agent has no recorded run of it.")
+  })
+})

@@ -1,0 +1,77 @@
+/** A proposed skill is rehearsed on a recorded run of today's before a person decides: real choird, agent and trials; the model alone is a double. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { makeEvolving, patiently } from "../support/evolving.ts"
+import { answer, callTools, type ProviderRequest } from "../support/testing/Provider.ts"
+
+const skill = (allowed_tools: ReadonlyArray<string>) => ({
+  name: "greet",
+  description: "Greets whom the note names.",
+  initial_state: "look",
+  max_steps: 6,
+  states: {
+    look: { objective: "Read note.md, then greet.", allowed_tools, transitions: [{ on: "complete", to: "done" }] },
+    done: { terminal: true }
+  }
+})
+
+const READ = callTools([
+  { name: "choir-fs-read", input: { path: "note.md" } },
+  { name: "choir-fs-write", input: { path: "greeting.md", content: "Hello Ann", mode: "overwrite" } }
+])
+const LEAVE = callTools([{ name: "choir-skill-transition", input: { on: "complete", output: { greeted: true } } }])
+const BEGIN = callTools([{ name: "choir-skill-start", input: { skill: "greet" } }])
+
+/** A trial's requests: it reads and writes, whether it may or not, and then leaves its step. */
+const ofTrial = (request: ProviderRequest) => {
+  const text = JSON.stringify(request.body)
+  if (!text.includes("Run the skill greet.")) return undefined
+  return text.includes('"role":"tool"') ? LEAVE : READ
+}
+
+describe("a proposed skill", () => {
+  it.live("that is worse is shown as worse on the card, beside today's, and nothing is done for it", () =>
+    Effect.gen(function* () {
+      const choir = yield* makeEvolving()
+      const { api, ctl, ended, params, provider, show, talk, waiting, workspace } = choir
+      yield* provider.aside(ofTrial)
+      const propose = (id: string, tools: ReadonlyArray<string>) =>
+        talk(id, `call choir.propose.skill ${JSON.stringify({ spec: skill(tools), reason: "a test" })}`)
+
+      yield* propose("first", ["choir.fs.read", "choir.fs.write"])
+      const { approval_id } = yield* waiting
+      assert.strictEqual((yield* ctl("approve", approval_id)).code, 0)
+      assert.strictEqual((yield* ended(approval_id)).status, "done")
+
+      writeFileSync(join(workspace, "note.md"), "Ann")
+      yield* provider.script(BEGIN, READ, LEAVE, answer("she is greeted"))
+      yield* talk("run", "greet her")
+      const greeting = join(workspace, "greeting.md")
+      assert.strictEqual(readFileSync(greeting, "utf8"), "Hello Ann")
+      writeFileSync(greeting, "untouched")
+
+      // The session that proposes has not run it.
+      yield* api.agents.stop({ params })
+      yield* api.agents.start({ params, payload: { git_identity: "robot" as never, fresh: true } })
+      yield* propose("second", ["choir.fs.write"])
+      const { approval_id: worse } = yield* waiting
+      const card = yield* patiently(
+        Effect.filterOrFail(
+          show(worse),
+          ({ text }) => text.includes("Rehearsal"),
+          ({ text }) => text
+        )
+      )
+      assert.match(
+        card.text,
+        /Rehearsal on 1 recorded run: WORSE than today on 1\.\n- session \w+: worse: it is refused once, today never/u
+      )
+      assert.strictEqual(readFileSync(greeting, "utf8"), "untouched")
+      assert.isFalse(existsSync(join(choir.home, "greeting.md")))
+      assert.strictEqual(card.status, "pending")
+      yield* ctl("reject", worse)
+    }).pipe(Effect.scoped)
+  )
+})

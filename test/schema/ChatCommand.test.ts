@@ -1,0 +1,79 @@
+import { assert, describe, it } from "@effect/vitest"
+import { chatCommands, mayGive, steeringWords } from "#schema/ChatCommand.ts"
+import { menuOf, readCommand } from "#src/choird/gateway/readCommand.ts"
+import { session } from "#src/choirctl/commands/session.ts"
+
+const help = (admin: boolean) => {
+  const read = readCommand("/help", admin)
+  return read?.type === "say" ? read.text.split("\n") : []
+}
+
+/** An argument that each usage takes. */
+const ARGUMENTS: Readonly<Record<string, string>> = {
+  " <agent> [key=value …]": "helper llm=large",
+  " <agent>": "helper",
+  " <name>": "large",
+  " <message>": "be quick",
+  " [job] <answer>": "dig the main one",
+  " <words>": "my address"
+}
+
+describe("the table of a chat's commands", () => {
+  for (const admin of [false, true])
+    it(`is all that ${admin ? "an admin's" : "a regular"} parser, help and menu have, and no more`, () => {
+      const given = chatCommands.filter(({ words }) => mayGive(words, admin))
+      assert.deepStrictEqual(
+        help(admin),
+        given.map((row) => `/${row.words}${row.usage}: ${row.help}`)
+      )
+      assert.deepStrictEqual(
+        menuOf(admin).map(({ command }) => command),
+        [...new Set(given.map(({ words }) => words.split(" ")[0] ?? ""))]
+      )
+      for (const { usage, words } of chatCommands) {
+        const read = readCommand(`/${words} ${ARGUMENTS[usage] ?? ""}`, admin)
+        if (words === "help") assert.strictEqual(read?.type, "say")
+        else if (!mayGive(words, admin)) assert.deepStrictEqual(read, { type: "forbidden", words })
+        else if (words === "start") assert.strictEqual(read?.type, "command")
+        else assert.deepInclude(read, { type: "command", words }, words)
+      }
+    })
+
+  it("has names that Telegram takes, and descriptions that fit its menu (E6)", () => {
+    for (const { command, description } of menuOf(true)) {
+      assert.match(command, /^[a-z0-9_]{1,32}$/u)
+      assert.isTrue(description.length >= 3 && description.length <= 256, description)
+    }
+  })
+
+  it("gives an admin everything that a regular person has", () => {
+    for (const { words } of chatCommands) assert.isTrue(mayGive(words, true), words)
+    const admins = chatCommands.flatMap(({ words }) => (mayGive(words, false) ? [] : [words]))
+    assert.deepStrictEqual(admins, [
+      "start",
+      "update",
+      "update_all",
+      "agent list",
+      "agent build",
+      "config load",
+      "config diff",
+      "config apply",
+      "workspace list",
+      "workspace reset",
+      "secret list"
+    ])
+  })
+
+  it("is where choirctl has its words for steering from", () => {
+    const verbs = session.subcommands.flatMap(({ commands }) =>
+      commands.map(({ name, description }) => ({ name, description }))
+    )
+    for (const words of ["stop", "cancel", "compact", "inject"] as const) {
+      const { help, verb } = steeringWords(words)
+      assert.isTrue(
+        verbs.some(({ description, name }) => name === verb && description === help),
+        words
+      )
+    }
+  })
+})

@@ -1,0 +1,114 @@
+/** A bot of the Telegram double over stores in memory, on the clock of the test. */
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { Config } from "#schema/Config.ts"
+import { InboxId, SignalId } from "#schema/Ids.ts"
+import { Models } from "#src/choird/agents/Models.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { Inbox, type Incoming } from "#src/choird/queues/Inbox.ts"
+import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { runTelegram } from "#src/choird/gateway/Telegram.ts"
+import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
+import type { AuditEntry } from "#src/choird/logs/Audit.ts"
+import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { type Order, type Request, Steering } from "#src/choird/sessions/Steering.ts"
+import { initialState } from "#src/shared/session/fold.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
+import { makeJournal } from "./testing/Journal.ts"
+import { CONFIG, PHONE } from "./stores.ts"
+import { AGENT, BOT, DMS, gateways, lifecycle, noApprovals } from "./telegramBot.ts"
+import { memoryAudit } from "./audited.ts"
+import { makeTelegram } from "./testing/Telegram.ts"
+
+const config = Schema.decodeUnknownSync(Config)(CONFIG)
+
+/** Stores in memory, on the test's own clock. */
+const makeMemory = Effect.gen(function* () {
+  const stored = makeJournal<Incoming>()
+  const orders = makeJournal<{ readonly request: Request; readonly order: Order }>()
+  const health = makeJournal<string>()
+  const rows: Array<Outgoing> = []
+  const delivered: Array<string> = []
+  const outcomes = makeJournal<string>()
+  const refusals: Array<AuditEntry> = []
+  const world = { full: false, away: false }
+  const { wake, wakes } = yield* makeNotifier
+  const put = (text: string, extra: Partial<Outgoing> = {}) =>
+    Effect.suspend(() => {
+      const outbox_id = String(rows.length + 1)
+      const place = { gateway: BOT, dm: PHONE, agent_id: AGENT, kind: "reply", in_reply_to: null } as const
+      const row = { outbox_id, source: "event", source_id: outbox_id, part: 0, created_ms: 0 } as const
+      rows.push({ ...row, ...place, text, ...extra })
+      return wake(PHONE)
+    })
+  const received = (message: Incoming) => {
+    if (world.full) return { type: "full" as const, pending: 500 }
+    stored.record(message)
+    return { type: "queued" as const, inbox_id: InboxId.make("1"), position: 0 }
+  }
+  const services = Layer.mergeAll(
+    Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
+    Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
+    Layer.mock(Inbox, {
+      receiveAll: (messages) =>
+        world.away
+          ? Effect.fail(new DatabaseAway({ problem: "the server is gone" }))
+          : Effect.sync(() => messages.map(received))
+    }),
+    Layer.mock(Outbox, {
+      tell: (message) => put(message.text, { ...message, source: "choird" }),
+      told: (source_id) => Effect.sync(() => rows.some((row) => row.source_id === source_id)),
+      undelivered: () => Effect.sync(() => rows.filter(({ outbox_id }) => !delivered.includes(outbox_id))),
+      delivered: (ids) =>
+        Effect.sync(() => {
+          outcomes.record(`delivered ${ids.join()}`)
+          return delivered.push(...ids)
+        }),
+      failed: (id) => Effect.sync(() => outcomes.record(`failed ${id}`)),
+      giveUp: (id, reason) =>
+        Effect.sync(() => {
+          outcomes.record(`given up ${id}: ${reason}`)
+          return delivered.push(id) > 0
+        }),
+      wakes,
+      wake
+    }),
+    Layer.mock(GatewayHealth, {
+      report: (_, { detail, ok }) => Effect.sync(() => health.record(`${ok} ${detail}`)),
+      named: () => Effect.void,
+      all: Effect.succeed(new Map())
+    }),
+    Layer.mock(Steering, {
+      order: (request, order) =>
+        Effect.sync(() => {
+          orders.record({ request, order })
+          return { signal_id: SignalId.make("1"), wish: order as never, ended: null }
+        })
+    }),
+    Layer.mock(Models, {}),
+    noApprovals,
+    memoryAudit(refusals),
+    lifecycle
+  )
+  return {
+    orders: orders.journal,
+    stored: stored.journal,
+    health: health.journal,
+    outcomes: outcomes.journal,
+    put,
+    refusals,
+    world,
+    services
+  }
+})
+
+export const setUpTelegram = Effect.gen(function* () {
+  const telegram = yield* makeTelegram
+  const bot = telegram.bot("1000:secret")
+  const memory = yield* makeMemory
+  const api = TelegramApi.layer(Redacted.make(bot.token), `${telegram.url}/`)
+  const as = (dms: typeof DMS) =>
+    runTelegram(BOT, dms).pipe(Effect.provide(gateways.pipe(Layer.provideMerge(Layer.merge(api, memory.services)))))
+  return { telegram, bot, ...memory, as, run: as(DMS) }
+})
