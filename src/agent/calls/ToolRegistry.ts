@@ -136,6 +136,8 @@ export const argumentsProblem = (
     : `the arguments of ${name} are not a JSON object: ${parseProblem(input)}. Nothing was run. ${shown}`
 }
 
+const isOfScripts = (tool: AnyTool): boolean => !isControl(tool) && tool.ofScripts === true
+
 const isVisible = (lane: LaneId, { lanes }: AnyTool): boolean =>
   lanes === "both" || (lanes === "edge") === (jobOf(lane) === undefined)
 
@@ -157,7 +159,7 @@ export const toolTable = (all: ReadonlyArray<AnyTool>) => {
   const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
   const tools = [...byName.values()]
   const shown = new Map(tools.map((tool) => [tool, offeredTool(tool)]))
-  const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool))
+  const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool) && !isOfScripts(tool))
   return {
     named: (name: string) => byName.get(name.replaceAll(".", "-")),
     find: (lane: LaneId, wireName: string) => {
