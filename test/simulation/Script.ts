@@ -198,7 +198,7 @@ export class Script {
   }
 
   /** A skill with what it begins with, which now and then is missing. */
-  #begun<K extends string>(key: K): Readonly<Record<string, unknown>> {
+  #begun(key: "name" | "skill"): Readonly<Record<string, unknown>> {
     const skill = this.#skillName()
     const input = CONTRACT_INPUT[skill]
     return { [key]: skill, ...(input !== undefined && this.#draw.chance(0.85) ? { input } : {}) }

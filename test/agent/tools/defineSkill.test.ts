@@ -35,7 +35,7 @@ const conversion: SkillDefinition<NoRate, Rates> = {
   },
   run: ({ amount, currency }) =>
     Effect.gen(function* () {
-      const rate = yield* Effect.flatMap(Rates, ({ of }) => of(String(currency)))
+      const rate = yield* Effect.flatMap(Rates, ({ of }) => of(typeof currency === "string" ? currency : ""))
       return { writes: { euros: Number(amount) * rate }, summary: `at ${rate}` }
     })
 }
