@@ -22,6 +22,8 @@ import { Recall } from "#src/choird/memory/Recall.ts"
 import { memoryTools } from "#src/choird/memory/memoryTools.ts"
 import { webTools } from "#src/choird/workers/webTools.ts"
 import { Internet } from "#src/choird/workers/Internet.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
 import { WebDialer } from "#src/choird/workers/WebDialer.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
@@ -56,6 +58,7 @@ import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { layerJobScan } from "#src/choird/sessions/JobScan.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
@@ -96,7 +99,13 @@ const Memory = Layer.mergeAll(SessionMemory.layer, Knowledge.layer, MemoryConten
 )
 
 /** The web, as choird reaches it for agents. */
-const Web = Layer.merge(Layer.provide(WebDialer.layer, Internet.layer), PageReader.layer())
+const Web = Layer.merge(
+  PageReader.layer(),
+  Layer.provideMerge(
+    Layer.provide(BrowserWorker.layer(), Cgroups.layer),
+    Layer.provide(WebDialer.layer, Internet.layer)
+  )
+)
 
 const hostTools = Effect.map(Effect.all([memoryTools, webTools]), (tools) => tools.flat())
 
@@ -119,6 +128,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provideMerge(Layer.provide(DiskGuard.layer, DiskHolders.layer), WorkspaceUsage.layer),
     Retention.layer,
     layerTelemetry,
+    layerJobScan,
     SkillImports.layer,
     Executions.layer,
     ProposalRehearsals.layer.pipe(Layer.provide(Rehearsals.layer), Layer.provide(Trials.layer))
