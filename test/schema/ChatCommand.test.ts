@@ -15,6 +15,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   " <name>": "large",
   " <message>": "be quick",
   " [job] <answer>": "dig the main one",
+  " <on or off>": "on",
   " <words>": "my address"
 }
 

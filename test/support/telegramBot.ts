@@ -9,6 +9,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
+import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Pairings } from "#src/choird/gateway/Pairings.ts"
@@ -38,7 +39,7 @@ export const lifecycle = Layer.mock(Lifecycle, {
 })
 
 /** Nobody waits, and nothing is being written. */
-export const quiet = Layer.mergeAll(
+const quietServices = Layer.mergeAll(
   quietMemory,
   Choices.layer,
   Layer.mock(Pairings, { redeem: () => Effect.succeed(false) }),
@@ -53,7 +54,10 @@ export const quiet = Layer.mergeAll(
   })
 )
 
-export const gateways = Gateways.layer.pipe(Layer.provide(GatewayCommands.layer), Layer.provideMerge(quiet))
+/** The same, of people who chose nothing for their chats. */
+export const quiet = Layer.merge(quietServices, Layer.mock(ChatSettings, { rich: () => Effect.succeed(false) }))
+
+export const gateways = Gateways.layer.pipe(Layer.provide(GatewayCommands.layer), Layer.provideMerge(quietServices))
 
 /** What commands about agents need, for suites that give none. */
 export const noAgentCommands = Layer.mergeAll(

@@ -19,6 +19,7 @@ import { embeddingServing } from "./migrations/0019_embedding_serving.ts"
 import { sessionMemory } from "./migrations/0020_session_memory.ts"
 import { forgets } from "./migrations/0021_forgets.ts"
 import { forgottenCounts } from "./migrations/0022_forgotten_counts.ts"
+import { telegram } from "./migrations/0025_telegram.ts"
 import { runs } from "./migrations/0023_runs.ts"
 import { rehearsals } from "./migrations/0024_rehearsals.ts"
 import { sqlProblem } from "./sqlState.ts"
@@ -48,6 +49,7 @@ export const MIGRATIONS = {
   "0021_forgets": forgets,
   "0022_forgotten_counts": forgottenCounts,
   "0023_runs": runs,
+  "0025_telegram": telegram,
   "0024_rehearsals": rehearsals
 }
 

@@ -15,7 +15,7 @@ import { Pairings } from "./Pairings.ts"
 import { Presence } from "./Presence.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
-type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id">
+type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id" | "message_id" | "thread_id">
 
 interface Place {
   readonly gateway: ResourceName
@@ -27,6 +27,12 @@ const USER_ID_CHARS_MAX = 40
 
 /** The source of the answer to an arrival, among choird's own messages. */
 const sourceOf = (gateway: ResourceName, { id }: Pick<Arrival, "id">) => `${gateway}:${id}`
+
+/** The numbers of a message in its chat. */
+const numbersOf = ({ message_id, thread_id }: Arrival) => ({
+  ...(message_id === undefined ? {} : { message_id }),
+  ...(thread_id === undefined ? {} : { thread_id })
+})
 
 /** The text of a stranger that may be a code: in a private chat, and the sender's own. */
 const pairingText = ({ forwarded, group, text }: Arrival) =>
@@ -96,14 +102,16 @@ const makeStore = Effect.gen(function* () {
   const tell = yield* makeTell
   return Effect.fnUntraced(function* (gateway: ResourceName, messages: ReadonlyArray<Message>) {
     const received = yield* inbox.receiveAll(
-      messages.map(({ agent_id, dm, forwarded = false, id, text }) => ({
+      messages.map(({ agent_id, dm, forwarded = false, id, message_id, text, thread_id }) => ({
         gateway,
         client_id: id,
         agent_id,
         dm,
         text,
         forwarded,
-        attachments: []
+        attachments: [],
+        ...(message_id === undefined ? {} : { message_id }),
+        ...(thread_id === undefined ? {} : { thread_id })
       }))
     )
     for (const [index, message] of messages.entries()) {
@@ -177,7 +185,7 @@ const make = Effect.fnUntraced(function* () {
           yield* stranger(gateway, arrival)
           break
         case "message":
-          messages.push({ id, ...to })
+          messages.push({ ...numbersOf(arrival), id, ...to })
           break
         case "refuse":
           yield* refused(gateway, to.kind, to.agent_id, { dm: to.dm })

@@ -1,7 +1,9 @@
 /** The few methods of the Bot API that choird calls. Answers are checked here, and no error ever holds the bot's token. */
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import type { MessageEntity } from "grammy/types"
+import type { Entity } from "./markedText.ts"
 import type { menuOf } from "./readCommand.ts"
-import type { Arrival } from "./route.ts"
+import { ALLOWED_UPDATES, type Batch, readUpdates } from "./readUpdates.ts"
 
 type Menu = ReturnType<typeof menuOf>
 
@@ -20,7 +22,9 @@ export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("Telegr
   /** The Bot API's error code, or 0 if it did not answer. */
   code: Schema.Int,
   description: Schema.String,
-  retry_after_ms: Schema.NullOr(Schema.Natural)
+  retry_after_ms: Schema.NullOr(Schema.Natural),
+  /** The new id of a group that became a supergroup. */
+  migrated_to: Schema.optionalKey(Schema.String)
 }) {
   override get message() {
     const fix =
@@ -33,11 +37,18 @@ export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("Telegr
   }
 }
 
-/** Updates up to an id. Only messages of a person in a private chat become arrivals. */
-export interface Batch {
-  readonly update_id: number
-  readonly arrivals: ReadonlyArray<Arrival>
+/** A place in a chat: a topic of it, and the message that is quoted. */
+export interface Target {
+  readonly chat_id?: string
+  readonly thread_id?: number | undefined
+  readonly reply_to?: number | undefined
 }
+
+/** The parameters of a target; a quoted message that is gone does not keep the answer back. */
+const placeOf = ({ reply_to, thread_id }: Target) => ({
+  ...(thread_id === undefined ? {} : { message_thread_id: thread_id }),
+  ...(reply_to === undefined ? {} : { reply_parameters: { message_id: reply_to, allow_sending_without_reply: true } })
+})
 
 export class TelegramApi extends Context.Service<
   TelegramApi,
@@ -46,7 +57,11 @@ export class TelegramApi extends Context.Service<
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
     /** The bot's name at Telegram, without the @. */
     readonly name: Effect.Effect<string, TelegramFailed>
-    send(chat_id: string, text: string): Effect.Effect<void, TelegramFailed>
+    /** Sends a text of at most 4096 UTF-16 units as it is, with its marks; nothing in it is parsed. */
+    send(to: Target, text: string, entities?: ReadonlyArray<Entity>): Effect.Effect<void, TelegramFailed>
+    /** Sends Markdown that Telegram lays out itself, with tables. */
+    sendRich(to: Target, markdown: string): Effect.Effect<void, TelegramFailed>
+    sendFile(to: Target, name: string, bytes: Uint8Array): Effect.Effect<void, TelegramFailed>
     /** Shows that the bot is typing, for five seconds or until its next message. */
     typing(chat_id: string): Effect.Effect<void, TelegramFailed>
     /** Shows a text that is still being written, for half a minute or until the next message. Drafts with the same id are one that grows. */
@@ -59,54 +74,20 @@ export class TelegramApi extends Context.Service<
     Layer.effect(TelegramApi, make(token, api_root))
 }
 
-const Update = Schema.Struct({ update_id: Schema.Natural, message: Schema.optionalKey(Schema.Unknown) })
-const decodeUpdates = Schema.decodeUnknownOption(Schema.Array(Update))
-const PrivateMessage = Schema.Struct({
-  chat: Schema.Struct({ id: Schema.Int, type: Schema.Literal("private") }),
-  from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) }),
-  text: Schema.optionalKey(Schema.String),
-  forward_origin: Schema.optionalKey(Schema.Unknown),
-  via_bot: Schema.optionalKey(Schema.Unknown),
-  reply_to_message: Schema.optionalKey(Schema.Unknown)
-})
-const decodeMessage = Schema.decodeUnknownOption(PrivateMessage)
-/** A message of the bot's own that a person replies to. */
-const OwnMessage = Schema.Struct({
-  from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(true) }),
-  text: Schema.String
-})
-const decodeOwn = Schema.decodeUnknownOption(OwnMessage)
-
-const repliesTo = (bot_id: string, reply: unknown): Pick<Arrival, "replies_to"> => {
-  const own = decodeOwn(reply)
-  return own._tag === "Some" && String(own.value.from.id) === bot_id ? { replies_to: own.value.text } : {}
-}
-
 /** The id of a bot is the public part of its token; it keeps the ids of two bots behind one gateway apart. */
 const botId = (token: Redacted.Redacted) => /^\d{1,20}/u.exec(Redacted.value(token))?.[0] ?? "bot"
-
-/** The batch in a list of updates; `undefined` if it cannot be decoded. Only private chats count, and a forwarded identity does not (E6). */
-export const readUpdates = (bot_id: string, updates: unknown): Batch | undefined => {
-  const decoded = decodeUpdates(updates)
-  if (decoded._tag === "None") return undefined
-  const arrivals = decoded.value.flatMap(({ message, update_id }): ReadonlyArray<Arrival> => {
-    const found = decodeMessage(message)
-    if (found._tag === "None" || found.value.chat.id !== found.value.from.id) return []
-    const { forward_origin, from, reply_to_message, text, via_bot } = found.value
-    const forwarded = forward_origin !== undefined || via_bot !== undefined
-    const id = `${bot_id}:${update_id}`
-    const replied = repliesTo(bot_id, reply_to_message)
-    return [{ id, user_id: String(from.id), text, ...replied, ...(forwarded ? { forwarded } : {}) }]
-  })
-  return { update_id: Math.max(0, ...decoded.value.map(({ update_id }) => update_id)), arrivals }
-}
 
 const DESCRIPTION_CHARS_MAX = 200
 
 const Refusal = Schema.Struct({
   error_code: Schema.Int,
   description: Schema.String,
-  parameters: Schema.optionalKey(Schema.Struct({ retry_after: Schema.optionalKey(Schema.Natural) }))
+  parameters: Schema.optionalKey(
+    Schema.Struct({
+      retry_after: Schema.optionalKey(Schema.Natural),
+      migrate_to_chat_id: Schema.optionalKey(Schema.Int)
+    })
+  )
 })
 const decodeRefusal = Schema.decodeUnknownOption(Refusal)
 
@@ -114,20 +95,31 @@ const decodeRefusal = Schema.decodeUnknownOption(Refusal)
 const failureOf = (method: string, token: Redacted.Redacted, error: unknown) => {
   const refusal = decodeRefusal(error)
   if (refusal._tag === "None")
-    return new TelegramFailed({ method, code: 0, description: "no usable answer", retry_after_ms: null })
+    return new TelegramFailed({
+      method,
+      code: 0,
+      description: "no usable answer",
+      retry_after_ms: null
+    })
   const { description, error_code, parameters } = refusal.value
   const retry_after = parameters?.retry_after
   return new TelegramFailed({
     method,
     code: error_code,
     description: description.replaceAll(Redacted.value(token), "<token>").slice(0, DESCRIPTION_CHARS_MAX),
-    retry_after_ms: retry_after === undefined ? null : retry_after * 1000
+    retry_after_ms: retry_after === undefined ? null : retry_after * 1000,
+    ...(parameters?.migrate_to_chat_id === undefined ? {} : { migrated_to: String(parameters.migrate_to_chat_id) })
   })
 }
 
 const notTheApi = (method: string) =>
   Effect.fail(
-    new TelegramFailed({ method, code: 0, description: "the answer is not from the Bot API", retry_after_ms: null })
+    new TelegramFailed({
+      method,
+      code: 0,
+      description: "the answer is not from the Bot API",
+      retry_after_ms: null
+    })
   )
 
 const decodeMe = Schema.decodeUnknownOption(
@@ -153,12 +145,13 @@ const isMenu = (shown: unknown, commands: Menu = []): boolean => {
 
 const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
   // Loaded only if a bot is configured, since it would be a large part of choird.
-  const { Api } = yield* Effect.promise(() => import("grammy"))
+  const { Api, InputFile } = yield* Effect.promise(() => import("grammy"))
   const api = new Api(Redacted.value(token), {
     apiRoot: api_root.replace(/\/+$/u, ""),
     baseFetchConfig: { redirect: "error", size: TELEGRAM_REPLY_BYTES_MAX }
   })
   const bot_id = botId(token)
+  let name: string | undefined
   const call = <A>(method: string, ms_max: number, run: (signal: AbortSignal) => Promise<A>) =>
     Effect.tryPromise({ try: run, catch: (error) => failureOf(method, token, error) }).pipe(
       Effect.timeoutOrElse({
@@ -174,12 +167,12 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
   const foreign = (signal: AbortSignal) => signal as unknown as Signal
   return TelegramApi.of({
     updates: Effect.fnUntraced(function* (from) {
-      const options = { timeout: TELEGRAM_POLL_SECONDS, allowed_updates: ["message"] as const }
+      const options = { timeout: TELEGRAM_POLL_SECONDS, allowed_updates: ALLOWED_UPDATES }
       const got: unknown = yield* call("getUpdates", TELEGRAM_STALL_MS_MAX, (signal) =>
         api.getUpdates(from === undefined ? options : { ...options, offset: from }, foreign(signal))
       )
       if (Array.isArray(got) && got.length === 0) return undefined
-      const batch = readUpdates(bot_id, got)
+      const batch = readUpdates({ id: bot_id, name }, got)
       if (batch !== undefined) return batch
       return yield* notTheApi("getUpdates")
     }),
@@ -188,13 +181,34 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
       (me: unknown) =>
         Option.match(decodeMe(me), {
           onNone: () => notTheApi("getMe"),
-          onSome: ({ username }) => Effect.succeed(username)
+          onSome: ({ username }) => Effect.sync(() => (name = username))
         })
     ),
-    send: (chat_id, text) =>
+    send: (to, text, entities = []) =>
       Effect.asVoid(
         call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendMessage(chat_id, text, { link_preview_options: { is_disabled: true } }, foreign(signal))
+          api.sendMessage(
+            to.chat_id ?? "",
+            text,
+            {
+              ...placeOf(to),
+              ...(entities.length === 0 ? {} : { entities: entities.map((entity) => entity as MessageEntity) }),
+              link_preview_options: { is_disabled: true }
+            },
+            foreign(signal)
+          )
+        )
+      ),
+    sendRich: (to, markdown) =>
+      Effect.asVoid(
+        call("sendRichMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendRichMessage(to.chat_id ?? "", { markdown }, placeOf(to), foreign(signal))
+        )
+      ),
+    sendFile: (to, name, bytes) =>
+      Effect.asVoid(
+        call("sendDocument", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendDocument(to.chat_id ?? "", new InputFile(bytes, name), placeOf(to), foreign(signal))
         )
       ),
     typing: (chat_id) =>
@@ -206,7 +220,7 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
     draft: (chat_id, draft_id, text) =>
       Effect.asVoid(
         call("sendMessageDraft", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendMessageDraft(Number(chat_id), draft_id, text, {}, foreign(signal))
+          api.sendMessageDraft(Number(chat_id), draft_id, text, { can_stop: true }, foreign(signal))
         )
       ),
     menu: Effect.fnUntraced(function* (commands, chat_id) {

@@ -29,6 +29,11 @@ export interface Outgoing {
   readonly in_reply_to: InboxId | null
   /** The beginning of the message that it answers, where the row is read. */
   readonly question?: string | null
+  /** The message that it answers and the topic of that, as its channel numbers them. */
+  readonly reply_to?: number | null
+  readonly thread_id?: number | null
+  /** Its parts that the channel has taken. */
+  readonly sent_parts?: number
   /** In milliseconds since 1970. */
   readonly created_ms: number
 }
@@ -49,13 +54,17 @@ export class Outbox extends Context.Service<
   Outbox,
   {
     /** A message of choird's own, once per source_id. */
-    tell(message: Omit<Outgoing, "outbox_id" | "part" | "source" | "created_ms">): Effect.Effect<void, DatabaseAway>
+    tell(
+      message: Omit<Outgoing, "outbox_id" | "part" | "sent_parts" | "source" | "created_ms">
+    ): Effect.Effect<void, DatabaseAway>
     /** Whether a message of choird's own with this source was stored. */
     told(source_id: string): Effect.Effect<boolean, DatabaseAway>
     /** Undelivered rows of a DM in order after an id, at most OUTBOX_PAGE_MAX. */
     undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>, DatabaseAway>
     /** Ends rows; answers how many were not delivered before. */
     delivered(outbox_ids: ReadonlyArray<string>): Effect.Effect<number, DatabaseAway>
+    /** Notes that the first parts of a row were taken, so that a death does not send them again. */
+    sentParts(outbox_id: string, count: number): Effect.Effect<void, DatabaseAway>
     /** Ends a row that its channel will never take; answers whether it was open until now. */
     giveUp(outbox_id: string, reason: string): Effect.Effect<boolean, DatabaseAway>
     /** Ends the rows of all DMs but these, since the others have no reader; answers how many. */
@@ -93,12 +102,14 @@ export class Outbox extends Context.Service<
           return rows.length > 0
         }, onDatabase),
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
-          return yield* sql<Outgoing>`SELECT outbox_id::text, source, source_id, part, gateway, dm, agent_id, kind, text,
-              in_reply_to::text, (extract(epoch FROM created_at) * 1000)::float8 AS created_ms,
-              (SELECT left(inbox.text, ${QUESTION_CHARS_MAX}) FROM choir_control.inbox
-                WHERE inbox.inbox_id = outbox.in_reply_to) AS question
+          return yield* sql<Outgoing>`SELECT outbox.outbox_id::text, outbox.source, outbox.source_id, outbox.part, outbox.gateway,
+              outbox.dm, outbox.agent_id, outbox.kind, outbox.text, outbox.in_reply_to::text, outbox.sent_parts,
+              (extract(epoch FROM outbox.created_at) * 1000)::float8 AS created_ms,
+              left(inbox.text, ${QUESTION_CHARS_MAX}) AS question,
+              inbox.message_id::float8 AS reply_to, inbox.thread_id::float8 AS thread_id
             FROM choir_control.outbox
-            WHERE dm = ${dm} AND delivered_at IS NULL AND failed_at IS NULL AND outbox_id > ${rowId(after ?? "") ?? 0n}
+            LEFT JOIN choir_control.inbox ON inbox.inbox_id = outbox.in_reply_to AND inbox.dm = outbox.dm
+            WHERE outbox.dm = ${dm} AND delivered_at IS NULL AND failed_at IS NULL AND outbox_id > ${rowId(after ?? "") ?? 0n}
             ORDER BY outbox.outbox_id LIMIT ${OUTBOX_PAGE_MAX}`
         }, onDatabase),
         delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids) {
@@ -106,6 +117,9 @@ export class Outbox extends Context.Service<
           const rows = yield* sql`UPDATE choir_control.outbox SET delivered_at = now()
             WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`
           return rows.length
+        }, onDatabase),
+        sentParts: Effect.fn("Outbox.sentParts")(function* (outbox_id, count) {
+          yield* sql`UPDATE choir_control.outbox SET sent_parts = ${count} WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`
         }, onDatabase),
         giveUp: Effect.fn("Outbox.giveUp")(function* (outbox_id, reason) {
           const rows = yield* sql`UPDATE choir_control.outbox
@@ -162,16 +176,12 @@ export const chunkText = (text: string, chars_max: number): ReadonlyArray<string
 }
 
 /** UTF-16 units of a Telegram message (R43). */
-const TELEGRAM_TEXT_CHARS_MAX = 4096
+export const TELEGRAM_TEXT_CHARS_MAX = 4096
 
-/** A message before it is split into the parts that its gateway can show. */
-export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "created_ms"> & {
+/** A message before it is a row. */
+export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "sent_parts" | "created_ms"> & {
   readonly session_id: SessionId | null
 }
-
-/** A Telegram message has a limit, with the mark that choird's own begin with; the console shows a text as it is. */
-const partsOf = (config: Config, { gateway, text }: OutboxMessage): ReadonlyArray<string> =>
-  config.gateways[gateway]?.type === "telegram" ? chunkText(text, TELEGRAM_TEXT_CHARS_MAX - MARK_CHARS) : [text]
 
 /**
  * Stores messages once for each (source, source_id, part), within the caller's transaction. Their DMs are locked first, in order:
@@ -179,15 +189,15 @@ const partsOf = (config: Config, { gateway, text }: OutboxMessage): ReadonlyArra
  */
 export const insertOutbox = Effect.fnUntraced(function* (config: Config, messages: ReadonlyArray<OutboxMessage>) {
   const sql = yield* SqlClient.SqlClient
-  const rows = messages.flatMap((message) =>
-    partsOf(config, message).map((text, part) => ({
+  // A channel splits what is too long for it when it sends it; a blank text is none.
+  const rows = messages
+    .filter(({ gateway, text }) => config.gateways[gateway]?.type !== "telegram" || text.trim() !== "")
+    .map((message) => ({
       ...message,
-      text,
-      part,
+      part: 0,
       session: message.session_id ?? "",
       reply: String(rowId(message.in_reply_to ?? "") ?? "")
     }))
-  )
   if (rows.length === 0) return
   const dms = [...new Set(rows.map(({ dm }) => dm))].sort()
   const column = <K extends keyof (typeof rows)[number]>(key: K) => rows.map((row) => row[key])
@@ -213,12 +223,12 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
  */
 const CHOIRD_MARK = "◆"
 
-/** The mark with the blank behind it, in UTF-16 units. */
-const MARK_CHARS = CHOIRD_MARK.length + 1
-
 /** Diamonds that a person may take for the mark, and the variation selector. */
 const LOOKALIKES =
   /[\u{25C6}\u{25C7}\u{25C8}\u{2666}\u{2662}\u{2756}\u{2B25}\u{2B26}\u{2BC1}\u{2B27}\u{2B28}\u{2B29}\u{2B2A}\u{1F536}-\u{1F539}\u{1F4A0}\u{1F537}\u{29EB}\u{2B16}-\u{2B19}\u{1F798}-\u{1F79B}]\uFE0F?/gu
+
+/** An agent's Markdown without lookalikes of the mark. */
+export const escapedText = (markdown: string): string => markdown.replaceAll(LOOKALIKES, "\\*")
 
 /** The text of a row in a chat. */
 export const chatText = ({ source, text }: Pick<Outgoing, "source" | "text">): string =>

@@ -85,7 +85,10 @@ describeStores("Outbox", (it, { kind }) => {
         source_id,
         part: 0,
         text,
-        question: null
+        question: null,
+        reply_to: null,
+        thread_id: null,
+        sent_parts: 0
       })
       assert.strictEqual(rows.length, 2)
       const ids = rows.map(({ outbox_id }) => outbox_id)
