@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { Argument, Command, Completions } from "effect/cli"
 import { agent } from "#src/choirctl/commands/agent.ts"
 import { approval } from "#src/choirctl/commands/approval.ts"
+import { grant } from "#src/choirctl/commands/grant.ts"
 import { audit } from "#src/choirctl/commands/audit.ts"
 import { backup, restore } from "#src/choirctl/commands/backup.ts"
 import { chat } from "#src/choirctl/commands/chat.ts"
@@ -18,6 +19,7 @@ import { models } from "#src/choirctl/commands/model.ts"
 import { prune } from "#src/choirctl/commands/retention.ts"
 import { secret } from "#src/choirctl/commands/secret.ts"
 import { session } from "#src/choirctl/commands/session.ts"
+import { profile } from "#src/choirctl/commands/runs.ts"
 import { skill, tool } from "#src/choirctl/commands/skill.ts"
 import { doctor, status } from "#src/choirctl/commands/status.ts"
 import { workspace } from "#src/choirctl/commands/workspace.ts"
@@ -53,8 +55,10 @@ const commands = [
   session,
   memory,
   approval,
+  grant,
   models,
   skill,
+  profile,
   tool,
   secret,
   gateway,

@@ -31,6 +31,9 @@ export const situation = (more: Partial<Situation> = {}): Situation => ({
   budgets: agentConfig().budgets,
   confirm_external: "never",
   skills: new Map(),
+  profiles: new Map(),
+  pools: agentConfig().jobs.pools,
+  histories: {},
   find: () => undefined,
   ...more
 })
@@ -104,6 +107,7 @@ const advance = (random: Random, lane: LaneId, call: OpenCall): Command => {
       type: "Spawn",
       call_id,
       model: "small",
+      tools: [],
       start: {
         job_name,
         task_spec: "do it",

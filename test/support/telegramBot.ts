@@ -8,6 +8,7 @@ import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
 import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
 import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { Choices } from "#src/choird/gateway/Choices.ts"
@@ -57,7 +58,9 @@ const quietServices = Layer.mergeAll(
 /** The same, of people who chose nothing for their chats. */
 export const quiet = Layer.merge(quietServices, Layer.mock(ChatSettings, { rich: () => Effect.succeed(false) }))
 
-export const gateways = Gateways.layer.pipe(Layer.provide(GatewayCommands.layer), Layer.provideMerge(quietServices))
+export const gateways = Layer.merge(Gateways.layer.pipe(Layer.provide(GatewayCommands.layer)), CardTaps.layer).pipe(
+  Layer.provideMerge(quietServices)
+)
 
 /** What commands about agents need, for suites that give none. */
 export const noAgentCommands = Layer.mergeAll(

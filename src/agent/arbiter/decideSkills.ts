@@ -4,13 +4,14 @@
  */
 import type { Schema } from "effect"
 import type { Budgets } from "#schema/Config.ts"
-import type { EventDraft, PayloadOf } from "#schema/Event.ts"
+import type { ChoirEvent, EventDraft, PayloadOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import { CANCEL_EVENT, ERROR_EVENT, skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
 import { schemaOf } from "#schema/SkillContract.ts"
 import { shownName, ToolName, toWireName } from "#schema/Tool.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
+import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
 import type { ActiveSkill, LaneMemory, OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { accept, controlBatch, type Decision, type Command, refuse, reject, type Situation } from "./Command.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
@@ -56,7 +57,8 @@ export const skillRefusal = (
   tool: string
 ): { readonly reason: string; readonly allowed: Allowed } | undefined => {
   const rules = skillRules(memory, skills)
-  if (memory.skill === undefined || rules === undefined || tool === SKILL_TRANSITION) return undefined
+  if (memory.skill === undefined || rules === undefined || tool === SKILL_TRANSITION || tool === CORE_WRITEBACK)
+    return undefined
   if (rules.tools.some((allowed) => allowed === tool)) return undefined
   const { name, state } = memory.skill
   const why =
@@ -122,16 +124,23 @@ export const beginning = (
   return transition(lane, begun, { on: "start", to: initial_state, ...(input === undefined ? {} : { input }) })
 }
 
+/** The only skills that a job may begin; undefined for all. */
+const refsOf = (started: ChoirEvent | undefined): ReadonlyArray<string> | undefined =>
+  started?.event_type === "CoreStarted" ? started.payload.start.skill_refs : undefined
+
 export const startSkill = (
   state: SessionState,
   { call_id, input, lane, skill }: Extract<Command, { type: "StartSkill" }>,
-  { skills }: Situation
+  { find, skills }: Situation
 ): Decision => {
   const memory = laneOf(state, lane)
   if (memory === undefined) return reject(`the job on ${lane} has stopped`)
   if (memory.skill !== undefined) return reject(`the skill ${memory.skill.name} is at work; end it first`)
   if ("job_id" in memory && memory.in_skill !== undefined)
     return reject(`the skill ${memory.in_skill} started this job, and a skill starts no other one`)
+  const refs = "job_id" in memory ? refsOf(find(memory.started_rev)) : undefined
+  if (refs !== undefined && !refs.some((name) => name === skill))
+    return reject(`this job may begin ${refs.length === 0 ? "no skill" : `only ${refs.join(", ")}`}`)
   // A skill rules its lane, and what was set aside knows nothing of its steps.
   if (!("job_id" in memory) && memory.parked !== undefined)
     return reject("an earlier request waits for a person's approval; start the skill when that one is done")

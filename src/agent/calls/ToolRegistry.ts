@@ -4,7 +4,8 @@
  */
 import { Context, Effect, Layer, type Schema } from "effect"
 import { jobOf, type LaneId } from "#schema/Ids.ts"
-import { toWireName } from "#schema/Tool.ts"
+import { ToolName, toWireName } from "#schema/Tool.ts"
+import type { AgentConfig } from "#schema/Config.ts"
 import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
@@ -16,7 +17,7 @@ import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { requireSecrets } from "#src/agent/control/fetchSecrets.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { type AnyTool, isControl } from "#src/agent/tools/Tool.ts"
-import { coreCancel, coreInject, coreList, coreReport, coreSpawn } from "#src/agent/tools/coreTools.ts"
+import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
 import { exec } from "#src/agent/tools/exec.ts"
 import { external } from "#src/agent/tools/external.ts"
 import { fsEdit } from "#src/agent/tools/fsEdit.ts"
@@ -24,11 +25,16 @@ import { fsFind } from "#src/agent/tools/fsFind.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
-import { makeAskHost } from "#src/agent/tools/hostTool.ts"
+import { type AskHost, makeAskHost } from "#src/agent/tools/hostTool.ts"
 import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
 import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
+import { webBrowse } from "#src/agent/tools/webBrowse.ts"
+import { webFetch } from "#src/agent/tools/webTools.ts"
 import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
+import { ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
+import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import { isCut } from "#src/agent/arbiter/finalWords.ts"
 
@@ -59,10 +65,17 @@ const placeOf = (settings: AgentSettings["Service"]) => {
   return { session_id, repo: config.repo }
 }
 
+/** The tools of the web that choird has for this agent. */
+const webTools = Effect.fnUntraced(function* (web: AgentConfig["web"], ask: AskHost) {
+  if (web === undefined || web === "off") return []
+  return web === "fetch" ? [yield* webFetch(ask)] : [yield* webFetch(ask), yield* webBrowse(ask)]
+})
+
 const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
   const settings = yield* AgentSettings
+  const profiles = yield* ProfileRegistry
   const skills = yield* SkillRegistry
   const ask = yield* makeAskHost
   const memory = { ask, state: arbiter.state, commit: (command: Command) => commitIfDue(arbiter, command) }
@@ -73,7 +86,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     yield* fsSearch(options.rg),
     yield* fsFind(options.rg),
     yield* exec,
-    coreSpawn(settings),
+    coreSpawn(settings, profiles, () => jobTools([...tools.values()])),
     coreInject,
     coreCancel,
     coreList(arbiter.state),
@@ -81,8 +94,10 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryUpsert(memory),
     memoryDelete(memory),
     coreReport,
+    ...(profiles.size === 0 ? [] : [coreWriteback]),
     memoryCompact(compactor.request),
     memoryDelta,
+    ...(yield* webTools(settings.current().config.web, ask)),
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
     ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])
   ]
@@ -136,10 +151,18 @@ const isVisible = (lane: LaneId, { lanes }: AnyTool): boolean =>
 
 /** A job may always report, move its skill on and keep its memory, whatever its constraints allow. */
 export const isConstrainable = (name: string): boolean =>
-  name !== "choir.core.report" && name !== "choir.memory.delta" && name !== SKILL_TRANSITION
+  name !== "choir.core.report" && name !== CORE_WRITEBACK && name !== "choir.memory.delta" && name !== SKILL_TRANSITION
 
 const fits = (name: string, allowed: ReadonlyArray<string>): boolean =>
   allowed.length === 0 || allowed.includes(name) || !isConstrainable(name)
+
+/** The tools that jobs have, with their effects; a control tool only commits. */
+export const jobTools = (all: ReadonlyArray<AnyTool>): ReadonlyArray<JobTool> =>
+  all.flatMap((tool) =>
+    tool.lanes === "edge"
+      ? []
+      : [{ name: ToolName.make(tool.llm.name), effect: isControl(tool) ? "none" : tool.effect }]
+  )
 
 const offeredTool = ({ llm }: AnyTool): Tool => ({
   name: toWireName(llm.name),

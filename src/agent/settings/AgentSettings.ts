@@ -1,6 +1,7 @@
 /** The settings that the agent gets at INIT_HELLO and again when the configuration changes. */
 import { Context, Effect, Layer } from "effect"
-import type { AgentConfig, Budgets, Model } from "#schema/Config.ts"
+import type { AgentConfig, Budgets, JobsConfig, Model } from "#schema/Config.ts"
+import type { ProfileHistories } from "#schema/JobProfile.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
 
@@ -18,6 +19,10 @@ export interface Standing {
   readonly epoch: number
   readonly budgets: Budgets
   readonly confirm_external: "never" | "tainted" | "always"
+  /** The capacities of the pools of jobs. */
+  readonly pools: JobsConfig["pools"]
+  /** How jobs of each type ended of late. */
+  readonly histories: ProfileHistories
 }
 
 /** A model of a configuration by its name there, if it is one of those that the agent is bound to. */
@@ -44,7 +49,9 @@ export class AgentSettings extends Context.Service<
           session_id: settings.session_id,
           epoch: settings.epoch,
           budgets: settings.config.budgets,
-          confirm_external: settings.config.approvals.confirm_external
+          confirm_external: settings.config.approvals.confirm_external,
+          pools: settings.config.jobs.pools,
+          histories: settings.config.profiles ?? {}
         }),
         model: (name) => boundModel(settings.config, name),
         replace: (config_version, config) =>

@@ -16,9 +16,9 @@ import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { endWithReader } from "#src/choirctl/terminal/Screen.ts"
 import { onlyAgent, reasoning, sessionName, sessionOf } from "./arguments.ts"
-import { jobRuns } from "./runs.ts"
+import { jobRuns, orphans } from "./runs.ts"
 import { archive, exportEvents, remove } from "./retention.ts"
-import { cancel, compact, coreCancel, inject, stop } from "./steering.ts"
+import { answer, cancel, compact, coreCancel, inject, stop } from "./steering.ts"
 
 const list = Command.make(
   "list",
@@ -162,8 +162,10 @@ export const session = Command.make("session").pipe(
     resume,
     cores,
     jobRuns,
+    orphans,
     context,
     inject,
+    answer,
     compact,
     stop,
     cancel,

@@ -19,9 +19,12 @@ import { embeddingServing } from "./migrations/0019_embedding_serving.ts"
 import { sessionMemory } from "./migrations/0020_session_memory.ts"
 import { forgets } from "./migrations/0021_forgets.ts"
 import { forgottenCounts } from "./migrations/0022_forgotten_counts.ts"
-import { telegram } from "./migrations/0025_telegram.ts"
 import { runs } from "./migrations/0023_runs.ts"
 import { rehearsals } from "./migrations/0024_rehearsals.ts"
+import { outboxForms } from "./migrations/0026_outbox_forms.ts"
+import { grants } from "./migrations/0027_grants.ts"
+import { jobAudit } from "./migrations/0028_job_audit.ts"
+import { telegram } from "./migrations/0029_telegram.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -49,8 +52,11 @@ export const MIGRATIONS = {
   "0021_forgets": forgets,
   "0022_forgotten_counts": forgottenCounts,
   "0023_runs": runs,
-  "0025_telegram": telegram,
-  "0024_rehearsals": rehearsals
+  "0024_rehearsals": rehearsals,
+  "0026_outbox_forms": outboxForms,
+  "0027_grants": grants,
+  "0028_job_audit": jobAudit,
+  "0029_telegram": telegram
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -15,9 +15,11 @@ import {
 import { makePaces } from "./Pace.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
+import { answerTaps } from "./answerTaps.ts"
 import { menuOf } from "./readCommand.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
-import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
+import { TelegramApi } from "./TelegramApi.ts"
+import { TelegramFailed } from "./TelegramFailed.ts"
 
 const RETRY = Schedule.min([Schedule.exponential(TELEGRAM_RETRY_MS), Schedule.spaced(TELEGRAM_RETRY_MS_MAX)])
 
@@ -54,7 +56,8 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
         Effect.gen(function* () {
           const batch = yield* api.updates(from)
           if (batch === undefined) return
-          yield* gateways.receive(gateway, batch.arrivals)
+          yield* answerTaps(gateway, batch.taps)
+          yield* gateways.receive(gateway, batch.arrivals, api.download)
           from = batch.update_id + 1
         })
       )
@@ -126,7 +129,7 @@ export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: Resourc
   const paceOf = makePaces()
   const speakers = dms.flatMap(({ name, user_id }) => {
     const pace = paceOf(user_id)
-    const chat: Chat = { dm: name, chat_id: user_id, pace, moved: () => Effect.void }
+    const chat: Chat = { dm: name, chat_id: user_id, pace }
     return [speak(chat), showTyping(chat), showDrafts(chat)]
   })
   yield* Effect.all(

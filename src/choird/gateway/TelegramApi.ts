@@ -1,7 +1,10 @@
 /** The few methods of the Bot API that choird calls. Answers are checked here, and no error ever holds the bot's token. */
-import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import type { MessageEntity } from "grammy/types"
+import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
 import type { Entity } from "./markedText.ts"
+import { TelegramFailed } from "./TelegramFailed.ts"
+import { makeDownload, type SentFile } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
 import { ALLOWED_UPDATES, type Batch, readUpdates } from "./readUpdates.ts"
 
@@ -13,35 +16,30 @@ const TELEGRAM_POLL_SECONDS = 30
 const TELEGRAM_STALL_MS_MAX = 90_000
 /** The longest call that sends a message or a menu, answer included. */
 const TELEGRAM_CALL_MS_MAX = 30_000
+/** The longest upload of a file. */
+const TELEGRAM_UPLOAD_MS_MAX = 300_000
+/** Characters of the words that answer a tap. */
+const TELEGRAM_TOAST_CHARS_MAX = 200
 /** The largest answer of the Bot API; a hundred updates of the longest messages are far smaller. */
 const TELEGRAM_REPLY_BYTES_MAX = 8 * 1024 * 1024
 
-/** A call that Telegram refused or that got no usable answer. */
-export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("TelegramFailed", {
-  method: Schema.String,
-  /** The Bot API's error code, or 0 if it did not answer. */
-  code: Schema.Int,
-  description: Schema.String,
-  retry_after_ms: Schema.NullOr(Schema.Natural),
-  /** The new id of a group that became a supergroup. */
-  migrated_to: Schema.optionalKey(Schema.String)
-}) {
-  override get message() {
-    const fix =
-      this.code === 401 || this.code === 404
-        ? ": the bot's token is wrong or was revoked, set it with choirctl secret set, then choirctl secret apply"
-        : this.code === 409
-          ? ": another program polls with the same token, stop it or get a new token"
-          : ""
-    return `Telegram ${this.method}: ${this.code === 0 ? "" : `${this.code} `}${this.description}${fix}`
-  }
-}
-
 /** A place in a chat: a topic of it, and the message that is quoted. */
 export interface Target {
-  readonly chat_id?: string
+  readonly chat_id: string
   readonly thread_id?: number | undefined
   readonly reply_to?: number | undefined
+}
+
+/** What a text shows beside its words. */
+export interface Extras {
+  readonly entities?: ReadonlyArray<Entity>
+  readonly buttons?: OutboxForm["buttons"]
+}
+
+/** A file with its bytes. */
+export interface Upload {
+  readonly name: string
+  readonly bytes: Uint8Array
 }
 
 /** The parameters of a target; a quoted message that is gone does not keep the answer back. */
@@ -57,11 +55,20 @@ export class TelegramApi extends Context.Service<
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
     /** The bot's name at Telegram, without the @. */
     readonly name: Effect.Effect<string, TelegramFailed>
-    /** Sends a text of at most 4096 UTF-16 units as it is, with its marks; nothing in it is parsed. */
-    send(to: Target, text: string, entities?: ReadonlyArray<Entity>): Effect.Effect<void, TelegramFailed>
-    /** Sends Markdown that Telegram lays out itself, with tables. */
-    sendRich(to: Target, markdown: string): Effect.Effect<void, TelegramFailed>
-    sendFile(to: Target, name: string, bytes: Uint8Array): Effect.Effect<void, TelegramFailed>
+    /** Sends a text of at most 4096 UTF-16 units as it is, with its marks; nothing in it is parsed. Returns Telegram's id of the message. */
+    send(to: Target, text: string, extras?: Extras): Effect.Effect<string | undefined, TelegramFailed>
+    /** Sends Markdown that Telegram lays out itself, with tables; returns Telegram's id of the message. */
+    sendRich(to: Target, markdown: string): Effect.Effect<string | undefined, TelegramFailed>
+    /** Replaces the text of a message of the bot's own, whose buttons go. */
+    edit(chat_id: string, message_id: string, text: string): Effect.Effect<void, TelegramFailed>
+    /** Takes the buttons off a message of the bot's own. */
+    dropButtons(chat_id: string, message_id: string): Effect.Effect<void, TelegramFailed>
+    /** Sends a file as it is; returns Telegram's id of the message. */
+    document(to: Target, file: Upload, caption?: string): Effect.Effect<string | undefined, TelegramFailed>
+    /** The bytes of a file that a person sent. */
+    download(file: SentFile): Effect.Effect<Uint8Array, TelegramFailed>
+    /** Ends the wait that a tap shows, with words. */
+    answerTap(callback_id: string, text: string, loud: boolean): Effect.Effect<void, TelegramFailed>
     /** Shows that the bot is typing, for five seconds or until its next message. */
     typing(chat_id: string): Effect.Effect<void, TelegramFailed>
     /** Shows a text that is still being written, for half a minute or until the next message. Drafts with the same id are one that grows. */
@@ -143,6 +150,106 @@ const isMenu = (shown: unknown, commands: Menu = []): boolean => {
   )
 }
 
+/** The id of a message in Telegram's answer. */
+const messageIdOf = (sent: unknown): string | undefined =>
+  Predicate.hasProperty(sent, "message_id") && Number.isInteger(sent.message_id) ? String(sent.message_id) : undefined
+
+const keyboard = (buttons: OutboxForm["buttons"]) =>
+  buttons === undefined
+    ? {}
+    : {
+        reply_markup: {
+          inline_keyboard: buttons.map((row) =>
+            row.map(({ data, style, text }) => ({
+              text,
+              callback_data: data,
+              ...(style === undefined ? {} : { style })
+            }))
+          )
+        }
+      }
+
+const NO_PREVIEW = { link_preview_options: { is_disabled: true } } as const
+
+type Grammy = typeof import("grammy")
+type Client = InstanceType<Grammy["Api"]>
+/** The client declares its own AbortSignal type, which the platform's satisfies. */
+type Signal = Parameters<Client["getMe"]>[0]
+const foreign = (signal: AbortSignal) => signal as unknown as Signal
+
+type Call = <A>(
+  method: string,
+  ms_max: number,
+  run: (signal: AbortSignal) => Promise<A>
+) => Effect.Effect<A, TelegramFailed>
+
+/** The methods that send messages to a chat, edit them and answer taps. */
+const messagesOf = (api: Client, InputFile: Grammy["InputFile"], call: Call) =>
+  ({
+    send: (to, text, { buttons, entities = [] } = {}) =>
+      Effect.map(
+        call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendMessage(
+            to.chat_id,
+            text,
+            {
+              ...placeOf(to),
+              ...(entities.length === 0 ? {} : { entities: entities.map((entity) => entity as MessageEntity) }),
+              ...NO_PREVIEW,
+              ...keyboard(buttons)
+            },
+            foreign(signal)
+          )
+        ),
+        messageIdOf
+      ),
+    sendRich: (to, markdown) =>
+      Effect.map(
+        call("sendRichMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendRichMessage(to.chat_id, { markdown }, placeOf(to), foreign(signal))
+        ),
+        messageIdOf
+      ),
+    edit: (chat_id, message_id, text) =>
+      Effect.asVoid(
+        call("editMessageText", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.editMessageText(chat_id, Number(message_id), text, NO_PREVIEW, foreign(signal))
+        )
+      ),
+    dropButtons: (chat_id, message_id) =>
+      Effect.asVoid(
+        call("editMessageReplyMarkup", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.editMessageReplyMarkup(chat_id, Number(message_id), {}, foreign(signal))
+        )
+      ),
+    document: (to, { bytes, name }, caption) =>
+      Effect.map(
+        call("sendDocument", TELEGRAM_UPLOAD_MS_MAX, (signal) =>
+          api.sendDocument(
+            to.chat_id,
+            new InputFile(bytes, name),
+            {
+              ...placeOf(to),
+              ...(caption === undefined ? {} : { caption }),
+              disable_content_type_detection: true
+            },
+            foreign(signal)
+          )
+        ),
+        messageIdOf
+      ),
+    answerTap: (callback_id, text, loud) =>
+      Effect.asVoid(
+        call("answerCallbackQuery", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.answerCallbackQuery(
+            callback_id,
+            { text: text.slice(0, TELEGRAM_TOAST_CHARS_MAX).toWellFormed(), show_alert: loud },
+            foreign(signal)
+          )
+        )
+      )
+  }) satisfies Partial<TelegramApi["Service"]>
+
 const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
   // Loaded only if a bot is configured, since it would be a large part of choird.
   const { Api, InputFile } = yield* Effect.promise(() => import("grammy"))
@@ -162,9 +269,6 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
         }
       })
     )
-  // The client declares its own AbortSignal type, which the platform's satisfies.
-  type Signal = Parameters<typeof api.getMe>[0]
-  const foreign = (signal: AbortSignal) => signal as unknown as Signal
   return TelegramApi.of({
     updates: Effect.fnUntraced(function* (from) {
       const options = { timeout: TELEGRAM_POLL_SECONDS, allowed_updates: ALLOWED_UPDATES }
@@ -184,33 +288,10 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
           onSome: ({ username }) => Effect.sync(() => (name = username))
         })
     ),
-    send: (to, text, entities = []) =>
-      Effect.asVoid(
-        call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendMessage(
-            to.chat_id ?? "",
-            text,
-            {
-              ...placeOf(to),
-              ...(entities.length === 0 ? {} : { entities: entities.map((entity) => entity as MessageEntity) }),
-              link_preview_options: { is_disabled: true }
-            },
-            foreign(signal)
-          )
-        )
-      ),
-    sendRich: (to, markdown) =>
-      Effect.asVoid(
-        call("sendRichMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendRichMessage(to.chat_id ?? "", { markdown }, placeOf(to), foreign(signal))
-        )
-      ),
-    sendFile: (to, name, bytes) =>
-      Effect.asVoid(
-        call("sendDocument", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendDocument(to.chat_id ?? "", new InputFile(bytes, name), placeOf(to), foreign(signal))
-        )
-      ),
+    ...messagesOf(api, InputFile, call),
+    download: makeDownload(token, api_root.replace(/\/+$/u, ""), (file_id) =>
+      call("getFile", TELEGRAM_CALL_MS_MAX, (signal) => api.getFile(file_id, foreign(signal)))
+    ),
     typing: (chat_id) =>
       Effect.asVoid(
         call("sendChatAction", TELEGRAM_CALL_MS_MAX, (signal) =>

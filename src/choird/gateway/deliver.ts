@@ -1,19 +1,15 @@
 /** The delivery of one row of the outbox to its chat: with its marks, else plain, else as a file, else given up and told. */
 import { Clock, Effect, Result } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
-import {
-  chatText,
-  chunkText,
-  escapedText,
-  Outbox,
-  type Outgoing,
-  TELEGRAM_TEXT_CHARS_MAX
-} from "#src/choird/queues/Outbox.ts"
+import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
+import { chatText, escapedText, Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import { Gateways } from "./Gateways.ts"
 import { hasTable, type MarkedText, markedText, splitMarked, trimmed } from "./markedText.ts"
 import type { Pace } from "./Pace.ts"
-import { TelegramApi, type TelegramFailed, type Target } from "./TelegramApi.ts"
+import { makeSendRow } from "./sendForm.ts"
+import { type Target, TelegramApi } from "./TelegramApi.ts"
+import type { TelegramFailed } from "./TelegramFailed.ts"
 
 /** The first and the longest pause after a failed call (R44). */
 export const TELEGRAM_RETRY_MS = 1000
@@ -57,28 +53,29 @@ export interface Chat {
   readonly dm: ResourceName
   chat_id: string
   readonly pace: Pace
-  /** Keeps the new id of a chat that Telegram moved. */
-  readonly moved: (chat_id: string) => Effect.Effect<void>
 }
 
-/** The parts of a row that are messages of their own. choird's own texts are plain, and each part has its mark. */
+/** The parts of a row that are messages of their own. choird's own texts are plain, and were split when they were stored. */
 const partsOf = (row: Outgoing): ReadonlyArray<MarkedText> =>
   row.source === "choird"
-    ? chunkText(row.text, TELEGRAM_TEXT_CHARS_MAX - 2).map((text) => ({
-        text: chatText({ ...row, text }),
-        entities: []
-      }))
+    ? [{ text: chatText(row), entities: [] }]
     : splitMarked(markedText(escapedText(row.text)), TELEGRAM_TEXT_CHARS_MAX)
         .map(trimmed)
         .filter(({ text }) => text !== "")
 
-type Call = (to: Target) => Effect.Effect<void, TelegramFailed>
+/** Telegram's id of a message that it took, or its last refusal. */
+interface Outcome {
+  readonly refused?: TelegramFailed
+  readonly sent_id?: string | undefined
+}
+
+type Call = (to: Target) => Effect.Effect<string | undefined, TelegramFailed>
 
 /** One call, however long it takes; returns the failure if it will never succeed. */
 const makeAttempt = Effect.gen(function* () {
   const outbox = yield* Outbox
-  return Effect.fnUntraced(function* (chat: Chat, row: Outgoing, call: Call) {
-    let to: Target = {
+  return Effect.fnUntraced(function* (chat: Chat, row: Outgoing, call: Call): Effect.fn.Return<Outcome, DatabaseAway> {
+    let to: Omit<Target, "chat_id"> = {
       thread_id: row.thread_id ?? undefined,
       // Only the first part quotes what it answers.
       reply_to: (row.sent_parts ?? 0) === 0 ? (row.reply_to ?? undefined) : undefined
@@ -86,12 +83,13 @@ const makeAttempt = Effect.gen(function* () {
     for (let failures = 0; ; failures += 1) {
       yield* chat.pace.message
       const sent = yield* Effect.result(call({ ...to, chat_id: chat.chat_id }))
-      if (Result.isSuccess(sent)) return undefined
+      if (Result.isSuccess(sent)) return { sent_id: sent.success }
       const { failure } = sent
       yield* outbox.failed(row.outbox_id)
       if (failure.migrated_to !== undefined) {
         chat.chat_id = failure.migrated_to
-        yield* chat.moved(failure.migrated_to)
+        const fix = `a group has a new chat id: set user_id of dms.${chat.dm} to "${chat.chat_id}", so that its messages are heard`
+        yield* Effect.logWarning(fix, { dm: chat.dm })
         continue
       }
       if (isThreadGone(failure) && to.thread_id !== undefined) {
@@ -103,7 +101,7 @@ const makeAttempt = Effect.gen(function* () {
       if (failure.retry_after_ms !== null) yield* chat.pace.hold(failure.retry_after_ms)
       const age_ms = (yield* Clock.currentTimeMillis) - row.created_ms
       if (isGone(failure) || isHopeless(failure) || (isUnreachable(failure) && age_ms > UNREACHABLE_MS_MAX))
-        return failure
+        return { refused: failure }
       yield* Effect.sleep(pauseAfter(failure, failures))
     }
   })
@@ -115,16 +113,17 @@ const makeSendPart = Effect.gen(function* () {
   const attempt = yield* makeAttempt
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing, { entities, text }: MarkedText) {
     const calls: ReadonlyArray<Call> = [
-      ...(entities.length === 0 ? [] : [(to: Target) => api.send(to, text, entities)]),
+      ...(entities.length === 0 ? [] : [(to: Target) => api.send(to, text, { entities })]),
       (to) => api.send(to, text),
-      (to) => api.sendFile(to, "message.txt", new TextEncoder().encode(text))
+      (to) => api.document(to, { name: "message.txt", bytes: new TextEncoder().encode(text) })
     ]
-    let refused: TelegramFailed | undefined
+    let outcome: Outcome = {}
     for (const call of calls) {
-      refused = yield* attempt(chat, row, call)
+      outcome = yield* attempt(chat, row, call)
+      const { refused } = outcome
       if (refused === undefined || !isHopeless(refused) || isGone(refused)) break
     }
-    return refused
+    return outcome
   })
 })
 
@@ -138,20 +137,24 @@ const makeSend = Effect.gen(function* () {
   const attempt = yield* makeAttempt
   const outbox = yield* Outbox
   const sendPart = yield* makeSendPart
+  const sendRow = yield* makeSendRow
   const settings = yield* ChatSettings
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
+    const { form } = row
+    if (form) return yield* attempt(chat, row, (to) => sendRow(to, row, form))
     if ((row.sent_parts ?? 0) === 0 && isRich(row) && (yield* settings.rich(row.dm))) {
-      const refused = yield* attempt(chat, row, (to) => api.sendRich(to, escapedText(row.text)))
-      if (refused === undefined || !isHopeless(refused)) return refused
+      const outcome = yield* attempt(chat, row, (to) => api.sendRich(to, escapedText(row.text)))
+      if (outcome.refused === undefined || !isHopeless(outcome.refused)) return outcome
     }
     const parts = partsOf(row)
+    let outcome: Outcome = {}
     for (const [index, part] of parts.entries()) {
       if (index < (row.sent_parts ?? 0)) continue
-      const refused = yield* sendPart(chat, { ...row, sent_parts: index }, part)
-      if (refused !== undefined) return refused
+      outcome = yield* sendPart(chat, { ...row, sent_parts: index }, part)
+      if (outcome.refused !== undefined) return outcome
       if (index < parts.length - 1) yield* outbox.sentParts(row.outbox_id, index + 1)
     }
-    return undefined
+    return outcome
   })
 })
 
@@ -161,8 +164,8 @@ export const makeDeliver = Effect.gen(function* () {
   const outbox = yield* Outbox
   const send = yield* makeSend
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
-    const refused = yield* send(chat, row)
-    if (refused === undefined) return yield* outbox.delivered([row.outbox_id])
+    const { refused, sent_id } = yield* send(chat, row)
+    if (refused === undefined) return yield* outbox.delivered([row.outbox_id], sent_id)
     const { agent_id, dm, outbox_id } = row
     yield* Effect.logError("gave up on a message", { agent_id, dm, outbox_id, reason: refused.message })
     const isNew = yield* outbox.giveUp(outbox_id, refused.message)

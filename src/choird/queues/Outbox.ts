@@ -7,6 +7,8 @@ import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/datab
 import { rowId } from "#src/shared/rowId.ts"
 import { makeNotifier } from "#src/shared/Notifier.ts"
 import type { Config } from "#schema/Config.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { needsForm, type OutboxForm } from "./OutboxForm.ts"
 
 /** Outbox rows of one read. */
 export const OUTBOX_PAGE_MAX = 100
@@ -34,6 +36,10 @@ export interface Outgoing {
   readonly thread_id?: number | null
   /** Its parts that the channel has taken. */
   readonly sent_parts?: number
+  /** Absent where it is only a text. */
+  readonly form?: OutboxForm | null
+  /** The channel's id of the message that this one edits, where it was delivered and the row is read. */
+  readonly edited_id?: string | null
   /** In milliseconds since 1970. */
   readonly created_ms: number
 }
@@ -61,8 +67,8 @@ export class Outbox extends Context.Service<
     told(source_id: string): Effect.Effect<boolean, DatabaseAway>
     /** Undelivered rows of a DM in order after an id, at most OUTBOX_PAGE_MAX. */
     undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>, DatabaseAway>
-    /** Ends rows; answers how many were not delivered before. */
-    delivered(outbox_ids: ReadonlyArray<string>): Effect.Effect<number, DatabaseAway>
+    /** Ends rows; answers how many were not delivered before. @param sent_id the channel's id of the message, of a single row. */
+    delivered(outbox_ids: ReadonlyArray<string>, sent_id?: string): Effect.Effect<number, DatabaseAway>
     /** Notes that the first parts of a row were taken, so that a death does not send them again. */
     sentParts(outbox_id: string, count: number): Effect.Effect<void, DatabaseAway>
     /** Ends a row that its channel will never take; answers whether it was open until now. */
@@ -104,7 +110,10 @@ export class Outbox extends Context.Service<
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
           return yield* sql<Outgoing>`SELECT outbox.outbox_id::text, outbox.source, outbox.source_id, outbox.part, outbox.gateway,
               outbox.dm, outbox.agent_id, outbox.kind, outbox.text, outbox.in_reply_to::text, outbox.sent_parts,
-              (extract(epoch FROM outbox.created_at) * 1000)::float8 AS created_ms,
+              (extract(epoch FROM outbox.created_at) * 1000)::float8 AS created_ms, outbox.form,
+              (SELECT card.sent_id FROM choir_control.outbox AS card
+                WHERE card.source = 'choird' AND card.source_id = outbox.form ->> 'edits'
+                ORDER BY card.part DESC LIMIT 1) AS edited_id,
               left(inbox.text, ${QUESTION_CHARS_MAX}) AS question,
               inbox.message_id::float8 AS reply_to, inbox.thread_id::float8 AS thread_id
             FROM choir_control.outbox
@@ -112,9 +121,9 @@ export class Outbox extends Context.Service<
             WHERE outbox.dm = ${dm} AND delivered_at IS NULL AND failed_at IS NULL AND outbox_id > ${rowId(after ?? "") ?? 0n}
             ORDER BY outbox.outbox_id LIMIT ${OUTBOX_PAGE_MAX}`
         }, onDatabase),
-        delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids) {
+        delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids, sent_id) {
           const ids = outbox_ids.map(rowId).filter((id) => id !== undefined)
-          const rows = yield* sql`UPDATE choir_control.outbox SET delivered_at = now()
+          const rows = yield* sql`UPDATE choir_control.outbox SET delivered_at = now(), sent_id = ${sent_id ?? null}
             WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`
           return rows.length
         }, onDatabase),
@@ -178,9 +187,21 @@ export const chunkText = (text: string, chars_max: number): ReadonlyArray<string
 /** UTF-16 units of a Telegram message (R43). */
 export const TELEGRAM_TEXT_CHARS_MAX = 4096
 
-/** A message before it is a row. */
-export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "sent_parts" | "created_ms"> & {
+/** A message before it is split into the rows that its gateway can show. */
+export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "sent_parts" | "created_ms" | "edited_id"> & {
   readonly session_id: SessionId | null
+}
+
+/**
+ * The texts of a message's rows. On Telegram each part of choird's own is a row, with room for the mark, since the last one has the
+ * buttons; an agent's text is split when it is sent, since only then its marks are known. The console shows a text as it is.
+ */
+const partsOf = (config: Config, { form, gateway, source, text }: OutboxMessage): ReadonlyArray<string> => {
+  const isTelegram = config.gateways[gateway]?.type === "telegram"
+  if (needsForm(form)) return isTelegram ? [text] : []
+  if (!isTelegram) return [text]
+  if (source === "event") return text.trim() === "" ? [] : [text]
+  return chunkText(text, TELEGRAM_TEXT_CHARS_MAX - MARK_CHARS)
 }
 
 /**
@@ -189,21 +210,24 @@ export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "sent_parts" |
  */
 export const insertOutbox = Effect.fnUntraced(function* (config: Config, messages: ReadonlyArray<OutboxMessage>) {
   const sql = yield* SqlClient.SqlClient
-  // A channel splits what is too long for it when it sends it; a blank text is none.
-  const rows = messages
-    .filter(({ gateway, text }) => config.gateways[gateway]?.type !== "telegram" || text.trim() !== "")
-    .map((message) => ({
+  const rows = messages.flatMap((message) =>
+    partsOf(config, message).map((text, part, parts) => ({
       ...message,
-      part: 0,
+      text,
+      part,
+      // Buttons are below the last part.
+      shown: part === parts.length - 1 && message.form ? canonicalJson(message.form) : "",
       session: message.session_id ?? "",
       reply: String(rowId(message.in_reply_to ?? "") ?? "")
     }))
+  )
   if (rows.length === 0) return
   const dms = [...new Set(rows.map(({ dm }) => dm))].sort()
   const column = <K extends keyof (typeof rows)[number]>(key: K) => rows.map((row) => row[key])
   yield* sql`INSERT INTO choir_control.outbox
-      (source, source_id, part, gateway, dm, agent_id, session_id, kind, text, in_reply_to)
-    SELECT source, source_id, part, gateway, dm, agent_id, nullif(session, ''), kind, text, nullif(reply, '')::bigint
+      (source, source_id, part, gateway, dm, agent_id, session_id, kind, text, in_reply_to, form)
+    SELECT source, source_id, part, gateway, dm, agent_id, nullif(session, ''), kind, text, nullif(reply, '')::bigint,
+      nullif(shown, '')::jsonb
     FROM (
       SELECT count(pg_advisory_xact_lock(hashtextextended('choir/dm/' || name, 0))) AS locks
       FROM unnest(${dms}::text[]) AS name
@@ -211,8 +235,8 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
       ${column("source")}::text[], ${column("source_id")}::text[], ${column("part")}::int[],
       ${column("gateway")}::text[], ${column("dm")}::text[], ${column("agent_id")}::text[],
       ${column("session")}::text[], ${column("kind")}::text[], ${column("text")}::text[],
-      ${column("reply")}::text[]
-    ) AS row (source, source_id, part, gateway, dm, agent_id, session, kind, text, reply)
+      ${column("reply")}::text[], ${column("shown")}::text[]
+    ) AS row (source, source_id, part, gateway, dm, agent_id, session, kind, text, reply, shown)
     WHERE dms.locks > 0
     ON CONFLICT (source, source_id, part) DO NOTHING`
 })
@@ -222,6 +246,9 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
  * out of an agent's texts before a chat shows them, so that no agent writes an approval card (R54). Pure.
  */
 const CHOIRD_MARK = "◆"
+
+/** The mark with the blank behind it, in UTF-16 units. */
+const MARK_CHARS = CHOIRD_MARK.length + 1
 
 /** Diamonds that a person may take for the mark, and the variation selector. */
 const LOOKALIKES =

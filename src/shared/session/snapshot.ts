@@ -27,7 +27,7 @@ export const SKILL_RESULTS_MAX = 32
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 8
+export const FOLD_VERSION = 9
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -42,6 +42,7 @@ const Call = Schema.Struct({
   report: Schema.UndefinedOr(
     Schema.Struct({ rev: Rev, isQuestion: Schema.Boolean, isPlan: Schema.optionalKey(Schema.Boolean) })
   ),
+  writeback_rev: Schema.optionalKey(Rev),
   commits: Schema.optionalKey(Schema.Boolean)
 })
 
@@ -137,6 +138,7 @@ const Core = Schema.Struct({
   }),
   report_rev: Rev,
   plan: Schema.UndefinedOr(Moment),
+  writeback_rev: Rev,
   told: Schema.UndefinedOr(Moment),
   work: Work,
   question: Schema.UndefinedOr(Schema.Struct({ rev: Rev, asked_at: IsoInstant })),

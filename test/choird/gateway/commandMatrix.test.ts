@@ -34,7 +34,8 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   " <message>": "x",
   " <words>": "my address",
   " <on or off>": "off",
-  " <name>": "main"
+  " <name>": "main",
+  " <number>": "3"
 }
 
 /** What a command about an agent is typed like: with the agent's name where it takes one. */

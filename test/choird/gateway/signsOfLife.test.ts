@@ -4,7 +4,8 @@ import { TestClock } from "effect/testing"
 import { InboxId, ResourceName } from "#schema/Ids.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { showDrafts, showTyping } from "#src/choird/gateway/signsOfLife.ts"
-import { TelegramApi, TelegramFailed } from "#src/choird/gateway/TelegramApi.ts"
+import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
+import { TelegramFailed } from "#src/choird/gateway/TelegramFailed.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { makeNotifier } from "#src/shared/Notifier.ts"
 import { PHONE } from "../../support/stores.ts"
@@ -39,7 +40,7 @@ const setUp = Effect.gen(function* () {
   )
   const started = Effect.forkScoped({ startImmediately: true })
   const pace = { message: Effect.void, sign: Effect.void, hold: () => Effect.void }
-  const chat = { dm: PHONE, chat_id: USER_ID, pace, moved: () => Effect.void }
+  const chat = { dm: PHONE, chat_id: USER_ID, pace }
   yield* showTyping(chat).pipe(Effect.provide(services), started)
   yield* showDrafts(chat).pipe(Effect.provide(services), started)
   // Everything runs in memory, so that after a turn of the clock all that was due is done.

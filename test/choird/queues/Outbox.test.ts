@@ -88,7 +88,9 @@ describeStores("Outbox", (it, { kind }) => {
         question: null,
         reply_to: null,
         thread_id: null,
-        sent_parts: 0
+        sent_parts: 0,
+        form: null,
+        edited_id: null
       })
       assert.strictEqual(rows.length, 2)
       const ids = rows.map(({ outbox_id }) => outbox_id)
