@@ -14,7 +14,8 @@ import type { CoreLane, OpenCall, PendingReport, SessionState } from "#src/share
 import { owesWriteback, writtenBack } from "#src/shared/session/writtenBack.ts"
 import { reportsFull } from "./decideCalls.ts"
 import { profiled } from "./decideProfiles.ts"
-import { beginning, endedWithLane, skillRules } from "./decideSkills.ts"
+import { endedWithLane, skillRules } from "./decideSkills.ts"
+import { beginning } from "./startSkill.ts"
 import { accept, controlBatch, type Decision, type Command, type Find, reject, type Situation } from "./Command.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
@@ -96,19 +97,19 @@ export const spawn = (
   const { job_name, skill, tool_constraints } = start
   const barred = noStart(state, job_name, budgets)
   if (barred !== undefined) return reject(barred)
-  const begun = skill === undefined ? undefined : beginning(coreLane(job_name), skill.name, skill.input, skills)
+  const begun = skill === undefined ? undefined : beginning(coreLane(job_name), skill.name, skill.input, situation)
   if (skill !== undefined && state.edge.skill !== undefined)
     return reject(
       `the skill ${state.edge.skill.name} is at work, and a skill starts no other one; start the job without`
     )
-  if (typeof begun === "string") return reject(begun)
+  if (begun !== undefined && Result.isFailure(begun)) return Result.fail(begun.failure)
   if (begun !== undefined && start.output_schema !== undefined)
     return reject("a job with a skill ends with the skill's output: leave output_schema out")
   const kind = profiled(state, start, tools, situation)
   if (Result.isFailure(kind)) return reject(kind.failure)
   const allowed_tools = allowedWithin(state, kind.success.allowed_tools, skills)
   if (typeof allowed_tools === "string") return reject(allowed_tools)
-  return began(call_id, "started", begun, {
+  return began(call_id, "started", begun?.success, {
     job_id: call_id,
     job_name,
     start: {
@@ -127,8 +128,9 @@ export const spawn = (
 export const resumeCore = (
   state: SessionState,
   { call_id, instruction, job_name, model }: Extract<Command, { type: "ResumeCore" }>,
-  { budgets, find, skills }: Situation
+  situation: Situation
 ): Decision => {
+  const { budgets, find, skills } = situation
   const barred = noStart(state, job_name, budgets)
   if (barred !== undefined) return reject(barred)
   const core = state.resumable.get(job_name)?.core
@@ -147,10 +149,12 @@ export const resumeCore = (
     return reject(`the skill ${state.edge.skill.name} is at work, and a skill starts no other one`)
   // The skill ended with the job, so that it begins again; the conversation shows how far it came.
   const begun =
-    start.skill === undefined ? undefined : beginning(coreLane(job_name), start.skill.name, start.skill.input, skills)
-  if (typeof begun === "string") return reject(begun)
+    start.skill === undefined
+      ? undefined
+      : beginning(coreLane(job_name), start.skill.name, start.skill.input, situation)
+  if (begun !== undefined && Result.isFailure(begun)) return Result.fail(begun.failure)
   const in_skill = state.edge.skill?.name ?? core.in_skill
-  return began(call_id, "resumed", begun, {
+  return began(call_id, "resumed", begun?.success, {
     job_id: call_id,
     job_name,
     start: { ...start, job_id: call_id, tool_constraints: { ...start.tool_constraints, allowed_tools } },
