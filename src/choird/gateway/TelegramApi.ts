@@ -30,7 +30,7 @@ export interface Target {
   readonly reply_to?: number | undefined
 }
 
-/** What a text shows beside its words. */
+/** The marks of a text and the buttons below it. */
 export interface Extras {
   readonly entities?: ReadonlyArray<Entity>
   readonly buttons?: OutboxForm["buttons"]
