@@ -363,6 +363,13 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
             { name: "cancel", id: params.id, input: payload },
             Effect.map(answers.signal, (signal) => ({ job_name: payload.job_name ?? ("research" as never), ...signal }))
           ),
+        startSkill: ({ params, payload }) =>
+          noted(
+            { name: "startSkill", id: params.id, input: payload },
+            Effect.map(answers.signal, (signal) => ({ job_name: "run-tidy" as never, ...signal }))
+          ),
+        cancelSkill: ({ params, payload }) =>
+          noted({ name: "cancelSkill", id: params.id, input: payload }, answers.signal),
         stopTurn: ({ params, payload }) => noted({ name: "stopTurn", id: params.id, input: payload }, answers.signal),
         inject: ({ params, payload }) => noted({ name: "inject", id: params.id, input: payload }, answers.signal),
         compact: ({ params, payload }) => noted({ name: "compact", id: params.id, input: payload }, answers.signal),

@@ -15,6 +15,7 @@ import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
 import { agentId } from "./arguments.ts"
 import { skillRuns } from "./runs.ts"
+import { skillCancel, skillRun } from "./skillRun.ts"
 import { add } from "./skillAdd.ts"
 
 const toolList = Command.make(
@@ -194,5 +195,5 @@ const check = Command.make(
 
 export const skill = Command.make("skill").pipe(
   Command.withDescription("List, show, check and add agents' skills"),
-  Command.withSubcommands([list, show, check, add, skillRuns])
+  Command.withSubcommands([list, show, check, add, skillRun, skillCancel, skillRuns])
 )
