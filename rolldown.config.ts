@@ -13,6 +13,7 @@ const EXTERNAL = [
   "dockerode",
   "grammy",
   "jsonc-parser",
+  "playwright-core",
   /^gpt-tokenizer\/bpeRanks\//
 ]
 
@@ -136,6 +137,7 @@ export default [
   program("choird", "src/choird/main.ts"),
   program("postgres-worker", "src/choird/database/postgres-worker.ts"),
   program("embedding-worker", "src/choird/memory/embedding-worker.ts"),
+  program("page-worker", "src/choird/workers/page-worker.ts"),
   choirctl,
   program("choir-agent", "src/agent/launch.ts", [vocabulary]),
   agentCode,

@@ -6,6 +6,9 @@ import { AgentId, LaneId, ResourceName, Rev, SessionId } from "./Ids.ts"
 import { Progress } from "./Progress.ts"
 import { DmNames, NAMED_BINDINGS, ResourceBindings } from "./ResourceBindings.ts"
 import { SkillName, SkillSpec } from "./Skill.ts"
+import { SkillGrade, SkillReport } from "./SkillCheck.ts"
+import { ExecutionClass } from "./SkillContract.ts"
+import { SkillTier } from "./SkillRegistryEntry.ts"
 import { AddedSkill, AddSkill, OfferSkill, SkillOffer } from "./SkillOffer.ts"
 
 /** A `paused` agent is stopped until choird starts it again by itself; messages are taken meanwhile. */
@@ -225,11 +228,16 @@ export const SkillSummary = Schema.Struct({
   source: SkillSource,
   description: Schema.String,
   states: Schema.Natural,
-  max_steps: Schema.Natural
+  max_steps: Schema.Natural,
+  execution_class: ExecutionClass,
+  tier: Schema.NullOr(SkillTier),
+  grade: SkillGrade,
+  /** Points of the gate that it has, of nine. */
+  passed: Schema.Natural
 })
 export type SkillSummary = typeof SkillSummary.Type
 
-export const SkillDetail = Schema.Struct({ source: SkillSource, spec: SkillSpec })
+export const SkillDetail = Schema.Struct({ source: SkillSource, spec: SkillSpec, report: SkillReport })
 export type SkillDetail = typeof SkillDetail.Type
 
 /** A row of `tool list`. Of a built-in tool choird knows the name; the rest is in the agent's program (docs/tools.md). */

@@ -59,7 +59,8 @@ const table = {
   answer: {
     who: "everybody",
     usage: " [job] <answer>",
-    help: "Answer a job's question; without a name the only job that asks"
+    help: "Answer a job's question; without a name the only job that asks",
+    steers: { verb: "answer", help: "Answer a job's question; if only one job asks, its name can be omitted" }
   },
   approvals: { who: "everybody", usage: "", help: "What waits for approval" },
   approve: {
@@ -74,6 +75,8 @@ const table = {
     help: "Reject what the agent asks for; without a number the only request",
     choose: "approval"
   },
+  grants: { who: "everybody", usage: "", help: "What the agent may do without asking" },
+  "grants revoke": { who: "everybody", usage: " <number>", help: "End such a grant; the agent asks again" },
   memory: { who: "everybody", usage: " [words]", help: "What the agent knows, or what it remembers of some words" },
   forget: {
     who: "everybody",

@@ -261,7 +261,9 @@ const AgentDefaults = Schema.Struct({
   email: Schema.optionalKey(ResourceName),
   dm: Schema.optionalKey(DmNames)
 })
-export const Agent = Schema.Struct({ repo: Repo, defaults: AgentDefaults })
+/** Which tools of the web an agent has: none, pages as text, or a browser as well. */
+const AgentWeb = Schema.Literals(["off", "fetch", "browse"])
+export const Agent = Schema.Struct({ repo: Repo, defaults: AgentDefaults, web: withDefault(AgentWeb, "browse") })
 export type Agent = typeof Agent.Type
 
 /** A port of this host, for its own programs alone. */
@@ -476,6 +478,8 @@ export const AgentConfig = Schema.Struct({
   heartbeat_interval_ms: IntervalMs,
   /** How long choird hears nothing before the agent counts as crashed. */
   crash_detection_threshold_ms: Schema.optionalKey(IntervalMs),
-  rate_limit_retry_ms: IntervalMs
+  rate_limit_retry_ms: IntervalMs,
+  /** The tools of the web that choird has for it; absent: none. */
+  web: Schema.optionalKey(AgentWeb)
 })
 export type AgentConfig = typeof AgentConfig.Type

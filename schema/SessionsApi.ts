@@ -142,6 +142,12 @@ export const SessionsApi = HttpApiGroup.make("sessions").add(
     success: SignalSummary,
     error
   }),
+  HttpApiEndpoint.post("answer", "/sessions/:id/answer", {
+    params: session,
+    payload: Schema.Struct({ text: Schema.String, job_name: Schema.optionalKey(JobName), ...asking }),
+    success: SignalSummary,
+    error
+  }),
   HttpApiEndpoint.post("compact", "/sessions/:id/compact", {
     params: session,
     payload: Schema.Struct({ lane: Schema.optionalKey(LaneId), ...asking }),

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { AgentId } from "./Ids.ts"
 import { CommitId } from "./Image.ts"
 import { SkillName } from "./Skill.ts"
+import { SkillReport } from "./SkillCheck.ts"
 
 /** Files of one skill that is brought from elsewhere. */
 export const SKILL_BUNDLE_FILES_MAX = 128
@@ -75,6 +76,7 @@ export type SkillLock = typeof SkillLock.Type
 export const SkillOffer = Schema.Struct({
   name: SkillName,
   pin: SkillPin,
+  report: SkillReport,
   /** Everything that the person reads: facts first, then every file. */
   text: Schema.String
 })

@@ -15,7 +15,7 @@ export const FLOORS: ReadonlyArray<ReadonlyArray<string>> = [
   ["config"],
   ["repos", "database", "queues"],
   ["logs", "runtime", "sessions"],
-  ["images", "listeners", "hosttools", "rehearsals"],
+  ["images", "listeners", "hosttools", "rehearsals", "workers"],
   ["agents", "memory"],
   ["telemetry", "reconfiguration", "retention"],
   ["approvals"],

@@ -20,6 +20,12 @@ import { Knowledge } from "#src/choird/memory/Knowledge.ts"
 import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { memoryTools } from "#src/choird/memory/memoryTools.ts"
+import { webTools } from "#src/choird/workers/webTools.ts"
+import { Internet } from "#src/choird/workers/Internet.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { PageReader } from "#src/choird/workers/PageReader.ts"
+import { WebDialer } from "#src/choird/workers/WebDialer.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
 import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
@@ -92,6 +98,17 @@ const Memory = Layer.mergeAll(SessionMemory.layer, Knowledge.layer, MemoryConten
   Layer.provideMerge(Embeddings.layer)
 )
 
+/** The web, as choird reaches it for agents. */
+const Web = Layer.merge(
+  PageReader.layer(),
+  Layer.provideMerge(
+    Layer.provide(BrowserWorker.layer(), Cgroups.layer),
+    Layer.provide(WebDialer.layer, Internet.layer)
+  )
+)
+
+const hostTools = Effect.map(Effect.all([memoryTools, webTools]), (tools) => tools.flat())
+
 /** The types of proposals that agents make. */
 const layerProposals = Proposals.layer.pipe(
   Layer.provideMerge(AgentChange.layer),
@@ -103,7 +120,7 @@ const layerProposals = Proposals.layer.pipe(
 /** Includes the agents' API, since starting an agent and serving its API need the same services. */
 export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
   Layer.mergeAll(
-    Layer.provide(layerAgentRoutes, layerHostTools(memoryTools)),
+    Layer.provide(layerAgentRoutes, Layer.provide(layerHostTools(hostTools), Web)),
     Models.layer,
     Layer.provide(Pairings.layer, ConfigWriter.layer),
     Forgetting.layer,

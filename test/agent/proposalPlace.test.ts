@@ -6,18 +6,20 @@ import { Effect, Layer } from "effect"
 import { EDGE } from "#schema/Ids.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { isControl } from "#src/agent/tools/Tool.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { layerRegistry } from "../support/toolRegistry.ts"
 import { temporaryWorkspace } from "../support/workspace.ts"
 
-/** The description of the tool that proposes a branch, as a model is offered it. */
+/** The form of a proposed branch, as a model gets it for an empty call. */
 const described = Effect.fnUntraced(function* (url: string) {
   const { outside, root } = yield* temporaryWorkspace
   for (const scope of ["global", "agent"]) mkdirSync(join(outside, "tools", scope), { recursive: true })
   const layer = layerRegistry({ choir: outside, root, repo: { url, ref: "stable" } }, Layer.mock(ControlPlane, {}))
   const registry = yield* Effect.provide(ToolRegistry, layer)
-  const offered = registry.offered(EDGE)
-  return offered.find(({ name }) => name === "choir-propose-repo_change")?.description ?? ""
+  const tool = registry.find(EDGE, "choir-propose-repo_change")
+  if (tool === undefined || isControl(tool)) return ""
+  return (yield* Effect.flip(tool.prepare({}))).problem
 })
 
 describe("choir.propose.repo_change", () => {

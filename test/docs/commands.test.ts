@@ -17,7 +17,8 @@ const TYPED_ELSEWHERE: Readonly<Record<string, string>> = {
   "openssl req": "test/support/certificate.ts",
   "choirctl session archive": "test/e2e/retention.test.ts",
   "choirctl session delete": "test/e2e/retention.test.ts",
-  "choird --transport=http": "test/e2e/https.test.ts"
+  "choird --transport=http": "test/e2e/https.test.ts",
+  "choirctl session answer ID [TEXT] [--job JOB]": "test/choirctl/commands/session.test.ts"
 }
 
 // What stands above it in README.md, test/e2e/firstHour.test.ts and test/e2e/demo.test.ts type into a terminal.
@@ -57,6 +58,9 @@ const BESIDE_CHOIRD: Readonly<Record<string, Run>> = {
   "choirctl agent status AGENT": () => ["agent", "status", AGENT],
   "choirctl skill list ID": () => ["skill", "list", AGENT],
   "choirctl skill show ID SKILL": () => ["skill", "show", AGENT, "tool-builder"],
+  "choirctl skill export ID SKILL DIR": ({ folder }) => ["skill", "export", AGENT, "tool-builder", join(folder, "out")],
+  "choirctl skill runs ID [SKILL]": () => ["skill", "runs", AGENT],
+  "choirctl session jobs AGENT": () => ["session", "jobs", AGENT],
   "choirctl skill check PATH": () => ["skill", "check", skill],
   "choirctl tool list ID": () => ["tool", "list", AGENT],
   "choirctl model list": () => ["model", "list"],
@@ -112,7 +116,8 @@ const BESIDE_CHOIRD: Readonly<Record<string, Run>> = {
   ],
   "choirctl restore choir.tar.gz": ({ folder }) => ["restore", join(folder, "choir.tar.gz"), "--yes"],
   "choirctl daemon start": () => ["daemon", "start"],
-  "choirctl session resume ID": ({ rebuilt, session }) => Effect.as(rebuilt, ["session", "resume", session])
+  "choirctl session resume ID": ({ rebuilt, session }) => Effect.as(rebuilt, ["session", "resume", session]),
+  "choirctl skill add SOURCE": () => ["skill", "add", join(ROOT, "docker/starter/skills/careful_change.json"), "--yes"]
 }
 
 /** Its answer depends on the machine: a missing part is its job to tell. */

@@ -78,8 +78,8 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     id: "3a",
     invariant: 3,
     file: "src/shared/session/fold.ts",
-    find: "injections: injections + 1, injection_rev: rev,",
-    replace: "injections: injections + 1, step: 0, tool_calls: 0, injection_rev: rev,",
+    find: "injections: core.injections + 1, injection_rev: rev,",
+    replace: "injections: core.injections + 1, step: 0, tool_calls: 0, injection_rev: rev,",
     why: "an instruction resets the job's steps and calls",
     red: "an instruction gave the job a fresh budget"
   },

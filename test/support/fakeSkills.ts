@@ -6,13 +6,26 @@ import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/AgentsApi.t
 import type { AddedSkill, SkillOffer } from "#schema/SkillOffer.ts"
 import { CommitId } from "#schema/Image.ts"
 import { fakeRuns } from "./fakeRuns.ts"
+import { gateReport } from "#src/shared/image/skillGate.ts"
 import { skillSpec } from "./skills.ts"
 
 const spec = skillSpec()
 
-export const skillDetail: SkillDetail = { source: "image", spec }
+const report = gateReport(spec)
+
+export const skillDetail: SkillDetail = { source: "image", spec, report }
 export const skillRows: ReadonlyArray<SkillSummary> = [
-  { name: spec.name, source: "image", description: spec.description, states: 3, max_steps: 12 }
+  {
+    name: spec.name,
+    source: "image",
+    description: spec.description,
+    states: 3,
+    max_steps: 12,
+    execution_class: "probabilistic",
+    tier: null,
+    grade: report.grade,
+    passed: report.passed
+  }
 ]
 export const toolRows: ReadonlyArray<ToolSummary> = [
   { name: "choir.exec", source: "built-in", effect: null, exposure: null, description: null },
@@ -22,6 +35,7 @@ export const toolRows: ReadonlyArray<ToolSummary> = [
 export const skillOffer: SkillOffer = {
   name: spec.name,
   pin: { from: "/srv/tidy", sha256: "ab".repeat(32) },
+  report,
   text: "skill tidy, for the global repository\nfile skills/tidy/SKILL.md"
 }
 export const addedSkill: AddedSkill = {

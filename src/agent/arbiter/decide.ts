@@ -9,8 +9,17 @@ import type { UserMessage } from "#schema/Signal.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { endOfCall, grant, output, request } from "./decideCalls.ts"
-import { cancelCore, factsOf, injectCore, resumeCore, signalCancel,
-  signalSkill, spawn, stopCore, tellJob } from "./decideCores.ts"
+import {
+  cancelCore,
+  factsOf,
+  injectCore,
+  resumeCore,
+  signalCancel,
+  signalSkill,
+  spawn,
+  stopCore,
+  tellJob
+} from "./decideCores.ts"
 import { triggered } from "./decideTriggers.ts"
 import { messageTriggers } from "#src/shared/session/skillTriggers.ts"
 import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.ts"
@@ -99,7 +108,11 @@ const userMessage = (state: SessionState, { attachments, dm, forwarded, inbox_id
       })
 
 /** The skill that a message begins on edge, in the batch of the message. Forwarded words begin none, nor do any beside other work of edge. */
-const byMessage = ({ edge }: SessionState, { forwarded, text }: UserMessage, { skills }: Situation): ReadonlyArray<EventDraft> => {
+const byMessage = (
+  { edge }: SessionState,
+  { forwarded, text }: UserMessage,
+  { skills }: Situation
+): ReadonlyArray<EventDraft> => {
   const isFree = edge.turn === undefined && edge.parked === undefined && edge.skill === undefined
   const begun = isFree ? triggered(EDGE, messageTriggers(skills, text), text, forwarded !== true, skills) : undefined
   return begun === undefined ? [] : [begun]

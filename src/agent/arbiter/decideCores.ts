@@ -111,9 +111,7 @@ export const spawn = (
   const barred = noStart(state, job_name, budgets)
   if (barred !== undefined) return reject(barred)
   const begun =
-    skill === undefined
-      ? byTask(state, start, skills)
-      : beginning(coreLane(job_name), skill.name, skill.input, skills)
+    skill === undefined ? byTask(state, start, skills) : beginning(coreLane(job_name), skill.name, skill.input, skills)
   if (skill !== undefined && state.edge.skill !== undefined)
     return reject(
       `the skill ${state.edge.skill.name} is at work, and a skill starts no other one; start the job without`

@@ -5,6 +5,7 @@
 import { Context, Effect, Layer, type Schema } from "effect"
 import { jobOf, type LaneId } from "#schema/Ids.ts"
 import { ToolName, toWireName } from "#schema/Tool.ts"
+import type { AgentConfig } from "#schema/Config.ts"
 import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
@@ -24,10 +25,12 @@ import { fsFind } from "#src/agent/tools/fsFind.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
-import { makeAskHost } from "#src/agent/tools/hostTool.ts"
+import { type AskHost, makeAskHost } from "#src/agent/tools/hostTool.ts"
 import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
 import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
+import { webBrowse } from "#src/agent/tools/webBrowse.ts"
+import { webFetch } from "#src/agent/tools/webTools.ts"
 import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
 import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
 import { ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
@@ -62,6 +65,12 @@ const placeOf = (settings: AgentSettings["Service"]) => {
   return { session_id, repo: config.repo }
 }
 
+/** The tools of the web that choird has for this agent. */
+const webTools = Effect.fnUntraced(function* (web: AgentConfig["web"], ask: AskHost) {
+  if (web === undefined || web === "off") return []
+  return web === "fetch" ? [yield* webFetch(ask)] : [yield* webFetch(ask), yield* webBrowse(ask)]
+})
+
 const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
@@ -88,6 +97,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     ...(profiles.size === 0 ? [] : [coreWriteback]),
     memoryCompact(compactor.request),
     memoryDelta,
+    ...(yield* webTools(settings.current().config.web, ask)),
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
     ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])
   ]

@@ -170,14 +170,14 @@ const confirmation = Effect.fnUntraced(function* (lane: LaneId, { call_id }: Ope
 const runTool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool: Tool, input: Input) {
   const arbiter = yield* Arbiter
   const locks = yield* LockManager
-  const prepared = yield* tool.prepare(input)
+  const prepared = yield* tool.prepare(input, lane)
   if (call.stage === "proposed") yield* request(lane, call, tool, input, prepared)
   const confirmed = yield* confirmation(lane, call, tool, input)
   if (confirmed?.type === "refused") return yield* finishCall(lane, call, rejected(confirmed.reason))
   if (confirmed?.type === "stopped")
     return yield* finishCall(lane, call, { status: "cancelled", summary: STOPPED, duration_ms: 0 })
   const wait_ms = lane === EDGE ? EDGE_LOCK_WAIT_MS : prepared.timeout_ms
-  const ready = { lane, call, tool, prepared, approval_id: confirmed?.approval_id }
+  const ready = { lane, call, tool, prepared, approval_id: confirmed?.approval_id, grant_id: confirmed?.grant_id }
   const locked = locks.withLocks(lane, prepared.locks, { wait_ms }, (grant) => runGranted(ready, grant))
   const noJobRuns = arbiter.until(({ cores }) => cores.size === 0)
   // A job may have started while a person decided. An approved call is not asked about twice, so it waits until no job runs.

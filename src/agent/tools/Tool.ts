@@ -81,8 +81,11 @@ export interface Tool {
   readonly readOnly: boolean
   /** Whether models see only the status and the summary of its results (`prompt_mask`). */
   readonly masked?: boolean
-  /** Strict on types, lenient on unknown keys; fails with a sentence for the model. */
-  prepare(input: unknown): Effect.Effect<PreparedCall, InvalidInput>
+  /**
+   * Strict on types, lenient on unknown keys; fails with a sentence for the model. Without the lane that calls, the effect is the
+   * greatest that the input may have.
+   */
+  prepare(input: unknown, lane?: LaneId): Effect.Effect<PreparedCall, InvalidInput>
 }
 
 /** A tool input that does not fit; `problem` is written for the model. */

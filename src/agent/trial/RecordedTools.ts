@@ -2,7 +2,7 @@
  * The tools of a trial: those of the agent, with their own checks of inputs, locks and effects, and with answers from a record instead of
  * their runs. What a call would write is kept for the trial's own reads, and nothing is done.
  */
-import { Effect, Layer, type Schema } from "effect"
+import { Effect, Layer } from "effect"
 import { ToolName } from "#schema/Tool.ts"
 import type { RecordedCall, TrialOutcome } from "#schema/Trial.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
@@ -24,7 +24,7 @@ const textMember = (input: unknown, key: string): string | undefined => {
   return typeof value === "string" ? value : undefined
 }
 
-const keyOf = (tool: string, input: unknown): string => `${tool} ${canonicalJson(input as Schema.Json)}`
+const keyOf = (tool: string, input: unknown): string => `${tool} ${canonicalJson(input)}`
 
 /** A call's kin: the same tool on the same path. A model that reads other lines of a file is shown what the record has of the file. */
 const kinOf = (tool: string, input: unknown): string | undefined => {

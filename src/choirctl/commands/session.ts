@@ -18,7 +18,7 @@ import { endWithReader } from "#src/choirctl/terminal/Screen.ts"
 import { onlyAgent, reasoning, sessionName, sessionOf } from "./arguments.ts"
 import { jobRuns, orphans } from "./runs.ts"
 import { archive, exportEvents, remove } from "./retention.ts"
-import { cancel, compact, coreCancel, inject, stop } from "./steering.ts"
+import { answer, cancel, compact, coreCancel, inject, stop } from "./steering.ts"
 
 const list = Command.make(
   "list",
@@ -165,6 +165,7 @@ export const session = Command.make("session").pipe(
     orphans,
     context,
     inject,
+    answer,
     compact,
     stop,
     cancel,

@@ -28,9 +28,7 @@ const inputOf = Effect.fnUntraced(function* (given: string) {
   if (Result.isSuccess(own)) return own.success
   const fs = yield* FileSystem.FileSystem
   const fix = "give JSON, or a file that holds it"
-  const { size } = yield* Effect.mapError(fs.stat(given), () =>
-    usageError(`${given} is neither JSON nor a file`, fix)
-  )
+  const { size } = yield* Effect.mapError(fs.stat(given), () => usageError(`${given} is neither JSON nor a file`, fix))
   if (size > BigInt(INPUT_BYTES_MAX)) return yield* usageError(`${given} has more than ${INPUT_BYTES_MAX} bytes`, fix)
   const text = yield* Effect.mapError(fs.readFileString(given), () => usageError(`${given} cannot be read`, fix))
   const read = decodeJson(text)
@@ -71,7 +69,8 @@ export const skillRun = Command.make(
     const started = yield* ask("sessions", (choird) => choird.startSkill({ params: { id }, payload }))
     const { job_name, refused, rev } = started
     const isRunning = refused === null && rev !== null
-    const ended = wait && isRunning ? yield* endOf(id, job_name, rev).pipe(withProgress(`running ${skill}`)) : Option.none()
+    const ended =
+      wait && isRunning ? yield* endOf(id, job_name, rev).pipe(withProgress(`running ${skill}`)) : Option.none()
     const result = Option.match(ended, {
       onNone: () => ({ ...started }),
       onSome: ({ outcome, result, summary }) => ({

@@ -1,11 +1,11 @@
-/** choirctl session inject, compact, stop, cancel and core-cancel: what a running session is asked to do. */
+/** choirctl session inject, answer, compact, stop, cancel and core-cancel: what a running session is asked to do. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { steeringWords } from "#schema/ChatCommand.ts"
 import { JobName, LaneId } from "#schema/Ids.ts"
 import type { SignalSummary } from "#schema/SessionsApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { cancelLine, compactLine, injectLine, stopLine } from "#src/choirctl/render/sessions.ts"
+import { answerLine, cancelLine, compactLine, injectLine, stopLine } from "#src/choirctl/render/sessions.ts"
 import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/terminal/input.ts"
@@ -16,6 +16,7 @@ import { CHAT_LINE_BYTES_MAX } from "./chat.ts"
 
 /** The words that a chat has for the same orders. */
 const WORDS = {
+  answer: steeringWords("answer"),
   cancel: steeringWords("cancel"),
   compact: steeringWords("compact"),
   inject: steeringWords("inject"),
@@ -97,21 +98,21 @@ export const stop = Command.make(
   Command.withExamples([{ command: "choirctl session stop 0k8v3w9m2p1n4q7r --wait" }])
 )
 
+const textFor = (description: string) =>
+  Argument.String("text").pipe(Argument.withDescription(`${description}; default: standard input`), Argument.optional)
+
+/** The text of an argument, or else of standard input; an empty one is a mistake, and `example` shows the fix. */
+const readText = Effect.fnUntraced(function* (text: Option.Option<string>, what: string, example: string) {
+  const said = Option.isSome(text) ? text.value : withoutLineEnd(yield* readInput(CHAT_LINE_BYTES_MAX))
+  return said.trim() === "" ? yield* usageError(`the ${what} is empty`, example) : said
+})
+
 export const inject = Command.make(
   WORDS.inject.verb,
-  {
-    name: sessionName,
-    text: Argument.String("text").pipe(
-      Argument.withDescription("Instruction for edge; default: standard input"),
-      Argument.optional
-    ),
-    request_id: requestId,
-    wait: wait(WAIT, false)
-  },
+  { name: sessionName, text: textFor("Instruction for edge"), request_id: requestId, wait: wait(WAIT, false) },
   Effect.fnUntraced(function* ({ name, text, ...flags }) {
-    const said = Option.isSome(text) ? text.value : withoutLineEnd(yield* readInput(CHAT_LINE_BYTES_MAX))
-    if (said.trim() === "")
-      return yield* usageError("the instruction is empty", `choirctl session inject ${name} "use the other branch"`)
+    const example = `choirctl session inject ${name} "use the other branch"`
+    const said = yield* readText(text, "instruction", example)
     const id = yield* sessionOf(name)
     const payload = { text: said, ...asking(flags) }
     const injected = yield* ask("sessions", (choird) => choird.inject({ params: { id }, payload }))
@@ -120,6 +121,32 @@ export const inject = Command.make(
 ).pipe(
   Command.withDescription(WORDS.inject.help),
   Command.withExamples([{ command: 'choirctl session inject 0k8v3w9m2p1n4q7r "use the other branch"' }])
+)
+
+export const answer = Command.make(
+  WORDS.answer.verb,
+  {
+    name: sessionName,
+    text: textFor("The answer"),
+    job: Flag.String("job").pipe(
+      Flag.withDescription("Job name from choirctl session cores; default: the only job that asks"),
+      Flag.withMetavar("<job>"),
+      Flag.withSchema(JobName),
+      Flag.optional
+    ),
+    request_id: requestId,
+    wait: wait(WAIT, false)
+  },
+  Effect.fnUntraced(function* ({ job, name, text, ...flags }) {
+    const said = yield* readText(text, "answer", `choirctl session answer ${name} "the second one"`)
+    const id = yield* sessionOf(name)
+    const payload = { text: said, ...(Option.isSome(job) ? { job_name: job.value } : {}), ...asking(flags) }
+    const answered = yield* ask("sessions", (choird) => choird.answer({ params: { id }, payload }))
+    yield* printSignal(answered, flags.wait, answerLine)
+  }, onHost)
+).pipe(
+  Command.withDescription(WORDS.answer.help),
+  Command.withExamples([{ command: 'choirctl session answer 0k8v3w9m2p1n4q7r "the second one" --job research' }])
 )
 
 export const compact = Command.make(

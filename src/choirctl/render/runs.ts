@@ -116,5 +116,7 @@ export const skillRunText = (run: {
 }): string => {
   if (run.refused !== null) return `not started: ${safeLine(run.refused)}`
   if (run.outcome !== undefined) return `${run.job_name} ${run.outcome}: ${safeLine(run.summary ?? "")}`
-  return run.rev === null ? "the agent has not answered yet" : `runs as the job ${run.job_name}, from revision ${run.rev}`
+  return run.rev === null
+    ? "the agent has not answered yet"
+    : `runs as the job ${run.job_name}, from revision ${run.rev}`
 }

@@ -111,6 +111,9 @@ export const stopLine = (signal: SignalSummary): string =>
 export const injectLine = (signal: SignalSummary): string =>
   signalLine(signal, "edge will receive it at its next safe point", "edge received it")
 
+export const answerLine = (signal: SignalSummary): string =>
+  signalLine(signal, "the job will receive the answer at its next safe point", "the job received the answer")
+
 export const compactLine = (signal: SignalSummary): string =>
   signalLine(signal, "compaction was requested", "the working memory was compacted")
 

@@ -9,6 +9,10 @@ import { repoLabel, Repos } from "#src/choird/repos/Repos.ts"
 import { capabilities } from "#src/choird/runtime/ContainerRuntime.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
+import { judge } from "#src/choird/repos/skillIndex.ts"
+import { pricedBounds } from "#src/shared/image/skillBounds.ts"
+import { reportLines } from "#src/shared/image/skillReportText.ts"
+import { visibleLine } from "./approvalText.ts"
 import { draftFiles, draftPaths, withFiles } from "./draftFiles.ts"
 import type { ApprovalRefused } from "./ApprovalRefused.ts"
 import type { Execution } from "./Execution.ts"
@@ -69,19 +73,20 @@ const make = Effect.fnUntraced(function* () {
   /** The files of both repositories, and those that the proposal adds to the agent's own. */
   const look = Effect.fnUntraced(function* (proposer: Proposer, proposal: Drafted) {
     const { agent_id } = proposer
-    const { git_identity, global, network, own } = yield* targetOf(proposer)
+    const { git_identity, global, model, network, own } = yield* targetOf(proposer)
     const replaced = draftPaths(proposal)
     const held = (path: string) => replaced.has(path)
     const current = yield* Effect.mapError(repos.snapshot({ agent_id, git_identity }, own, { held }), unreachable)
     const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
     const drafted = draftFiles(proposal, current.files)
     if (Result.isFailure(drafted)) return yield* badProposal(drafted.failure)
-    return { current, shared, network, own, ...drafted.success }
+    return { current, shared, model, network, own, ...drafted.success }
   })
 
   const preview = Effect.fn("AgentChange.preview")(function* (proposer: Proposer, proposal: Drafted) {
     const { agent_id } = proposer
-    const { current, files, isDraft, network, own, shared } = yield* look(proposer, proposal)
+    const { current, files, isDraft, model, network, own, shared } = yield* look(proposer, proposal)
+    const judged: Array<string> = []
     if (proposal.kind === "skill") {
       const { name, skill } = proposal
       const sources = skillSources(
@@ -91,12 +96,18 @@ const make = Effect.fnUntraced(function* () {
       )
       const read = readSkill(name, JSON.stringify(skill.spec), sources)
       if (Result.isFailure(read)) return yield* badProposal(`the skill ${name} cannot run. ${read.failure.join("; ")}`)
+      const found = judge([...shared.files, ...current.files], sources.schemas, read.success, skill.spec)
+      const report = { ...found, bounds: pricedBounds(found.bounds, model) }
+      if (report.grade === "rejected")
+        return yield* badProposal(`the gate rejects the skill ${name}. ${reportLines(report).join("; ")}`)
+      judged.push(...reportLines(report).map(visibleLine))
     }
     const difference = yield* compare(runtime, agent_id, shared, current.files, withFiles(current.files, files))
     const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
     const facts = [
       ...(isDraft ? [] : pendingBuildText(yield* images.origin(agent_id), current)),
       ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft, { runtime, network }) : []),
+      ...judged,
       ...(isGlobal ? [`It replaces the global ${proposal.kind} of the same name.`] : [])
     ]
     return {

@@ -6,6 +6,8 @@ import { join } from "node:path"
 import { Clock, Context, Effect, FileSystem, Layer, Result } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { AddedSkill, AddSkill, OfferSkill, SkillOffer, SkillPin, SkillTarget } from "#schema/SkillOffer.ts"
+import type { SkillReport } from "#schema/SkillCheck.ts"
+import { skillModel } from "#src/choird/agents/skillModel.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork } from "#src/choird/repos/GitWork.ts"
@@ -13,10 +15,13 @@ import { merge, skillSources } from "#src/choird/repos/Merge.ts"
 import { pushProblem, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import { repoLabel, type RepoOwner, Repos } from "#src/choird/repos/Repos.ts"
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
+import { judge } from "#src/choird/repos/skillIndex.ts"
 import { readPins, SKILL_LOCK_FILE, skillFiles, withPin } from "#src/choird/repos/skillPins.ts"
 import type { HeldFile, RepoFile } from "#src/choird/repos/Tree.ts"
 import { capabilities, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { readBundle, type SkillBundle } from "#src/shared/image/skillBundle.ts"
+import { pricedBounds } from "#src/shared/image/skillBounds.ts"
+import { reportLines } from "#src/shared/image/skillReportText.ts"
 import { offerText } from "./skillOfferText.ts"
 import { badSkill, repositoryRefused, SkillRefused } from "./SkillRefused.ts"
 import { sourceFiles } from "./skillSourceFiles.ts"
@@ -46,6 +51,7 @@ const ownerOf = (target: SkillTarget): RepoOwner =>
 interface Considered {
   readonly bundle: SkillBundle
   readonly pin: SkillPin
+  readonly report: SkillReport
   readonly current: ReadonlyArray<RepoFile>
 }
 
@@ -130,7 +136,16 @@ const makeConsider = Effect.gen(function* () {
     const read = readBundle(files, { ...sources, ...(source.tools === undefined ? {} : { allow: source.tools }) })
     if (Result.isFailure(read))
       return yield* badSkill(read.failure.map(({ path, reason }) => `${path}: ${reason}`).join("\n"))
-    const considered: Considered = { bundle: read.success, pin: { ...pin, sha256: read.success.sha256 }, current }
+    const { sha256, spec, written } = read.success
+    const report = judge([...global, ...current], sources.schemas, spec, written)
+    const model = target.type === "agent" ? skillModel(running, target.agent_id) : undefined
+    if (report.grade === "rejected") return yield* badSkill(`the gate rejects it:\n${reportLines(report).join("\n")}`)
+    const considered: Considered = {
+      bundle: read.success,
+      pin: { ...pin, sha256 },
+      current,
+      report: { ...report, bounds: pricedBounds(report.bounds, model) }
+    }
     if (target.type === "agent") yield* requireFit(target.agent_id, global, considered)
     return considered
   })
@@ -173,11 +188,11 @@ const make = Effect.fnUntraced(function* () {
   const commit = yield* makeCommit
 
   const offer = Effect.fn("SkillImports.offer")(function* (asked: OfferSkill) {
-    const { bundle, current, pin } = yield* consider(asked)
+    const { bundle, current, pin, report } = yield* consider(asked)
     const { name } = bundle.spec
     const repository = repoLabel(ownerOf(asked.target))
     const replaced = skillFiles(name, current).map(({ path }) => path)
-    return { name, pin, text: offerText({ bundle, pin, repository, replaced }) }
+    return { name, pin, report, text: offerText({ bundle, pin, report, repository, replaced }) }
   })
 
   const add = Effect.fn("SkillImports.add")(function* (asked: AddSkill) {

@@ -2,6 +2,7 @@
 import { Effect, Option, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
+import { skillModel } from "#src/choird/agents/skillModel.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
@@ -32,7 +33,14 @@ export const makeTarget = Effect.gen(function* () {
     const source = yield* access(agent_id, checked, git_identity)
     const problem = pushProblem(source)
     if (problem !== undefined) return yield* badRepository(problem)
-    return { own: agent.repo, source, git_identity, global: running.global_repo, network: running.runtime.network }
+    return {
+      own: agent.repo,
+      source,
+      git_identity,
+      global: running.global_repo,
+      network: running.runtime.network,
+      model: skillModel(running, agent_id)
+    }
   })
 })
 

@@ -1,8 +1,11 @@
 /** The text of a skill from elsewhere that a person reads before it is added: what choird found first, then every file. Pure. */
 import { isUtf8 } from "node:buffer"
+import type { SkillReport } from "#schema/SkillCheck.ts"
 import type { SkillPin } from "#schema/SkillOffer.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
+import { toolsOf } from "#src/shared/image/contractProblems.ts"
 import type { BundleFile, SkillBundle } from "#src/shared/image/skillBundle.ts"
+import { reportLines } from "#src/shared/image/skillReportText.ts"
 import { UNSEEN, unseenEscaped, visibleLine } from "./approvalText.ts"
 
 /** Characters of the files' contents; what does not fit is named with its digest. */
@@ -45,22 +48,23 @@ const listed = (names: Iterable<string>) => [...names].map(visibleLine).join(", 
 export interface Offered {
   readonly bundle: SkillBundle
   readonly pin: SkillPin
+  readonly report: SkillReport
   /** The repository that it would go to. */
   readonly repository: string
   /** The files that it replaces there. */
   readonly replaced: ReadonlyArray<string>
 }
 
-export const offerText = ({ bundle: { files, spec }, pin, replaced, repository }: Offered): string => {
+export const offerText = ({ bundle: { files, spec }, pin, replaced, report, repository }: Offered): string => {
   const { commit, from, ref, tree } = pin
-  const tools = new Set(Object.values(spec.states).flatMap(({ allowed_tools }) => allowed_tools))
+  const tools = toolsOf(spec)
   return [
     `skill ${spec.name}, for the ${repository}`,
     `from: ${visibleLine(from)}${ref === undefined ? "" : `, ref ${ref}`}`,
     ...(commit === undefined ? [] : [`commit ${commit}, tree ${tree ?? ""}`]),
     `sha256 of all files: ${pin.sha256}`,
     `tools that it may use: ${listed(tools)}`,
-    `model calls: at most ${spec.max_steps}`,
+    ...reportLines(report).map(visibleLine),
     `hosts that its text names: ${listed(addresses(files))}`,
     ...(replaced.length === 0 ? [] : [`It replaces ${replaced.length} files that are there: ${listed(replaced)}`]),
     "Its words are not checked: they are a model's orders.",

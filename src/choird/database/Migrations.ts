@@ -21,7 +21,9 @@ import { forgets } from "./migrations/0021_forgets.ts"
 import { forgottenCounts } from "./migrations/0022_forgotten_counts.ts"
 import { runs } from "./migrations/0023_runs.ts"
 import { rehearsals } from "./migrations/0024_rehearsals.ts"
-import { jobAudit } from "./migrations/0025_job_audit.ts"
+import { outboxForms } from "./migrations/0026_outbox_forms.ts"
+import { grants } from "./migrations/0027_grants.ts"
+import { jobAudit } from "./migrations/0028_job_audit.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -50,7 +52,9 @@ export const MIGRATIONS = {
   "0022_forgotten_counts": forgottenCounts,
   "0023_runs": runs,
   "0024_rehearsals": rehearsals,
-  "0025_job_audit": jobAudit
+  "0026_outbox_forms": outboxForms,
+  "0027_grants": grants,
+  "0028_job_audit": jobAudit
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -5,11 +5,13 @@ import { Effect, FileSystem, Result, Schema } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { type CommitId, ImageVersion, ImageVersionFile } from "#schema/Image.ts"
 import { digestOf, REPO_FILE_BYTES_MAX, REPO_FILES_MAX, type RepoFile } from "#src/choird/repos/Tree.ts"
+import { readSkillIndex, SKILL_INDEX } from "#src/choird/repos/skillIndex.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import type { JobProfile } from "#schema/JobProfile.ts"
 import { PROFILES_FOLDER, readProfile } from "#src/shared/image/skillFile.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
+import type { SkillReport } from "#schema/SkillCheck.ts"
 import { effectOf, ToolManifest } from "#schema/Tool.ts"
 import type { ToolSummary } from "#schema/AgentsApi.ts"
 import { type PinnedSchemas, readPinnedSchema } from "#src/shared/image/pinnedSchemas.ts"
@@ -74,6 +76,13 @@ export const imageProfiles = Effect.fnUntraced(function* (
   return read.flatMap((profile) => (Result.isSuccess(profile) ? [profile.success] : []))
 })
 
+/** The gate's reports of the image at `path`; none where an earlier Choir built it. */
+export const imageReports = (path: string): Effect.Effect<ReadonlyArray<SkillReport>, never, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(join(path, "choir", SKILL_INDEX))).pipe(
+    Effect.map(readSkillIndex),
+    Effect.orElseSucceed(() => [])
+  )
+
 /** The tools of the image at `path`, the global ones first. */
 export const imageTools = Effect.fnUntraced(function* (
   path: string
@@ -105,7 +114,7 @@ export const imageTools = Effect.fnUntraced(function* (
 const IMAGE_ENTRIES_MAX = 4 * REPO_FILES_MAX
 
 /** Increased when this program lays out the image of the same commits differently. */
-const BUILDER_VERSION = 1
+const BUILDER_VERSION = 2
 
 /** An image that differs from its `version.json`. */
 export class ImageDrift extends Schema.TaggedError<ImageDrift>()("ImageDrift", {

@@ -158,6 +158,7 @@ export const sinceStart = (
 ): ReadonlyArray<Difference> => {
   const paths: ReadonlyArray<ReadonlyArray<string>> = [
     ["agents", agent_id, "defaults"],
+    ["agents", agent_id, "web"],
     ["workspaces", bindings.workspace, "path"],
     ...(bindings.email === undefined ? [] : [["email_accounts", bindings.email, "sharing"]])
   ]

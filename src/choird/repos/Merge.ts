@@ -20,6 +20,7 @@ import {
 import { bakedProfiles, bakedSchemas } from "./bakedContracts.ts"
 import { isManifest, type LabelledFiles, textOf, within } from "./repoFiles.ts"
 import { DOCKERFILE_BYTES_MAX, dockerfileProblems, type DockerfileRole, DOCKERFILES } from "./dockerfile.ts"
+import { skillIndex } from "./skillIndex.ts"
 import { pinProblems, SKILL_LOCK_FILE } from "./skillPins.ts"
 import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
 
@@ -359,9 +360,11 @@ export const merge = (
   const ignored = agent.files.some(({ path }) => path === "identity/USER.md")
     ? [`${agent.label}: identity/USER.md is not used, the user is described in the ${global.label}`]
     : []
+  const files = parts.flatMap((part) => part.files)
+  const index = skillIndex(files, pinned.schemas)
   return Result.succeed({
-    files: parts.flatMap((part) => part.files),
+    files: [...files, ...index.files],
     compiled: parts.flatMap((part) => part.compiled ?? []),
-    warnings: [...parts.flatMap((part) => part.warnings), ...ignored]
+    warnings: [...parts.flatMap((part) => part.warnings), ...ignored, ...index.warnings]
   })
 }

@@ -75,7 +75,9 @@ export interface Ordered<T extends Order["type"] = Order["type"]> {
   readonly signal_id: SignalId
   readonly wish: Extract<
     Wish,
-    { readonly type: T extends "Cancel" | "CancelSkill" ? "CancelCore" | "StopTurn" : T extends "Answer" ? "Inject" : T }
+    {
+      readonly type: T extends "Cancel" | "CancelSkill" ? "CancelCore" | "StopTurn" : T extends "Answer" ? "Inject" : T
+    }
   >
   /** Null while no event that choird knows of ends it. */
   readonly ended: Ended | null
@@ -208,7 +210,11 @@ const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, n
       const job = [...state.cores.values()].find((core) => core.skill?.name === order.skill)
       if (job !== undefined) return { type: "CancelCore", job_name: job.job_name } satisfies Wish
       if (state.edge.skill?.name === order.skill) return yield* chosenTurn(state, next)
-      return yield* refused("NOTHING_RUNS", `the skill ${order.skill} does not run`, "choirctl skill runs lists what ran")
+      return yield* refused(
+        "NOTHING_RUNS",
+        `the skill ${order.skill} does not run`,
+        "choirctl skill runs lists what ran"
+      )
     }
     case "Compact": {
       const job_name = order.lane === undefined ? undefined : jobOf(order.lane)

@@ -27,6 +27,8 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.propose.skill": ["human"],
   "choir.propose.config_change": ["human"],
   "choir.propose.repo_change": ["human"],
+  "choir.web.fetch": ["net"],
+  "choir.web.browse": ["net"],
   "choir.skill.start": [],
   "choir.skill.transition": []
 }

@@ -31,6 +31,8 @@ export interface BundleProblem {
 
 export interface SkillBundle {
   readonly spec: SkillSpec
+  /** The skill as its file writes it, where `spec` has the schemas in the places of their pins. */
+  readonly written: unknown
   /** With their paths in a repository, such as `skills/notes/SKILL.md`. */
   readonly files: ReadonlyArray<BundleFile>
   readonly sha256: string
@@ -121,12 +123,18 @@ const mainOf = (files: ReadonlyArray<BundleFile>): Result.Result<BundleFile, Bun
   )
 }
 
-const specOf = (main: BundleFile, sources: SkillSources): Result.Result<SkillSpec, ReadonlyArray<string>> => {
+const specOf = (
+  main: BundleFile,
+  sources: SkillSources
+): Result.Result<Pick<SkillBundle, "spec" | "written">, ReadonlyArray<string>> => {
   if (!isUtf8(main.bytes)) return Result.fail(["not UTF-8"])
   const text = Buffer.from(main.bytes).toString("utf8")
   const stem = jsonName(main.path)
-  if (stem !== undefined) return readSkill(stem, text, sources)
-  return Result.flatMap(readSkillFolder(undefined, text), (spec) => readSkill(spec.name, JSON.stringify(spec), sources))
+  if (stem !== undefined)
+    return Result.map(readSkill(stem, text, sources), (spec) => ({ spec, written: JSON.parse(text) as unknown }))
+  return Result.flatMap(readSkillFolder(undefined, text), (written) =>
+    Result.map(readSkill(written.name, JSON.stringify(written), sources), (spec) => ({ spec, written }))
+  )
 }
 
 const wholeProblems = (files: ReadonlyArray<BundleFile>): ReadonlyArray<BundleProblem> => {
@@ -162,12 +170,12 @@ export const readBundle = (
   if (Result.isFailure(spec))
     problems.push(...spec.failure.map((reason) => ({ path: shown(main.success.path), reason })))
   if (problems.length > 0 || Result.isFailure(spec)) return Result.fail(problems.slice(0, BUNDLE_PROBLEMS_MAX))
-  const { name } = spec.success
+  const { name } = spec.success.spec
   const folder = main.success.path === SKILL_FILE ? `skills/${name}` : "skills"
   const files = given.map((file) => {
     const { bytes, executable } = file.path === main.success.path ? main.success : file
     return { path: `${folder}/${file.path}`, executable, bytes }
   })
   const sha256 = bundleDigest(files.map((file) => ({ ...file, sha256: digestOfBytes(file.bytes) })))
-  return Result.succeed({ spec: spec.success, files, sha256 })
+  return Result.succeed({ ...spec.success, files, sha256 })
 }

@@ -17,7 +17,11 @@ export interface Triggered {
 
 /** The words of a text, apart by blanks, with case and forms of characters that mean the same folded. */
 const folded = (text: string): string => {
-  const words = text.slice(0, TEXT_CHARS_MAX).normalize("NFKC").toLowerCase().match(/[\p{L}\p{N}]+/gu)
+  const words = text
+    .slice(0, TEXT_CHARS_MAX)
+    .normalize("NFKC")
+    .toLowerCase()
+    .match(/[\p{L}\p{N}]+/gu)
   return ` ${(words ?? []).join(" ")} `
 }
 

@@ -317,6 +317,22 @@ describe("choirctl session", () => {
     })
   )
 
+  it.effect("answers the job that asks, or the one that is named", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home, ended(9))
+      const ran = yield* choirctl(home, ["session", "answer", SESSION, "the second one", "--wait"])
+      assert.deepStrictEqual(ran, { code: 0, out: "the job received the answer, revision 9\n", err: "" })
+      yield* choirctl(home, ["session", "answer", SESSION, "--job", "research"], { stdin: "the first\n" })
+      assert.deepStrictEqual(inputs(calls), [
+        { text: "the second one", wait_ms: SIGNAL_WAIT_MS_MAX },
+        { text: "the first", job_name: "research" }
+      ])
+      assert.strictEqual((yield* choirctl(home, ["session", "answer", SESSION, " "])).code, 2)
+      assert.lengthOf(calls, 2)
+    })
+  )
+
   it.effect("compacts and waits, unless told otherwise", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

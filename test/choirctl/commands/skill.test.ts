@@ -15,7 +15,7 @@ describe("choirctl skill", () => {
       const calls = yield* fakeChoird(home)
       assert.match(
         (yield* choirctl(home, ["skill", "list", "agent-1"])).out,
-        /tidy +image +3 +12 +Put things in order\./u
+        /tidy +image +experimental 6\/9 +probabilistic +- +3 +12 +Put things in order\./u
       )
       assert.deepStrictEqual(document(yield* choirctl(home, ["skill", "list", "agent-1", "--json"])), skillRows)
       const shown = yield* choirctl(home, ["skill", "show", "agent-1", "tidy"])
@@ -42,7 +42,10 @@ describe("choirctl skill", () => {
       writeFileSync(join(folder, "b.json"), skillText("b").replace('"to":"write"', '"to":"nowhere"'))
       writeFileSync(join(folder, "README.md"), "{")
       const good = yield* choirctl(home, ["skill", "check", join(folder, "a.json")])
-      assert.deepStrictEqual([good.code, good.out], [0, `${join(folder, "a.json")}: well-formed\n`])
+      assert.strictEqual(good.code, 0)
+      assert.match(good.out, /a\.json: experimental, 6 of 9 points/u)
+      assert.match(good.out, /no +anchors +there is no contract/u)
+      assert.match(good.out, /a run: at most 12 model calls, locks file:S, file:X\ncapabilities: fs:read, fs:write/u)
       const both = yield* choirctl(home, ["skill", "check", folder, "--json"])
       assert.strictEqual(both.code, 1)
       const rows = document(both) as ReadonlyArray<{ readonly ok: boolean; readonly problems: ReadonlyArray<string> }>
@@ -59,8 +62,32 @@ describe("choirctl skill", () => {
       assert.deepStrictEqual([without.code, without.out.startsWith(`${file}: allowed-tools is missing`)], [1, true])
       writeFileSync(file, "---\nname: notes\ndescription: d\nallowed-tools: Read Write\n---\nWrite minutes.\n")
       for (const path of [file, join(folder, "notes")])
-        assert.deepStrictEqual((yield* choirctl(home, ["skill", "check", path])).out, `${file}: well-formed\n`)
-      assert.include((yield* choirctl(home, ["skill", "check", folder])).out, `${file}: well-formed`)
+        assert.match((yield* choirctl(home, ["skill", "check", path])).out, /SKILL\.md: experimental, 6 of 9 points/u)
+      assert.include((yield* choirctl(home, ["skill", "check", folder])).out, `${file}: experimental, 6 of 9 points`)
+    })
+  )
+})
+
+describe("choirctl skill list and export", () => {
+  it.effect("narrows the list by grade, class and tier", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home)
+      const listed = (...flags: ReadonlyArray<string>) =>
+        Effect.map(choirctl(home, ["skill", "list", "agent-1", "--json", ...flags]), document)
+      assert.deepStrictEqual(yield* listed("--grade", "experimental", "--class", "probabilistic"), skillRows)
+      assert.deepStrictEqual(yield* listed("--grade", "verified"), [])
+      assert.deepStrictEqual(yield* listed("--tier", "audit"), [])
+    })
+  )
+
+  it.effect("writes a folder that is read again, and replaces nothing", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home)
+      const written = yield* choirctl(home, ["skill", "export", "agent-1", "tidy", join(home, "out")])
+      assert.strictEqual(written.code, 0)
+      assert.strictEqual((yield* choirctl(home, ["skill", "export", "agent-1", "tidy", join(home, "out")])).code, 2)
     })
   )
 })

@@ -64,6 +64,7 @@ describe("Images", { timeout: TIMEOUT_MS }, () => {
         "choir/SOUL.md": "644",
         "choir/USER.md": "644",
         "choir/skills": "755",
+        "choir/skills/_index.json": "644",
         "choir/skills/think.json": "644",
         "choir/tools": "755",
         "choir/tools/agent": "755",

@@ -56,7 +56,12 @@ describe("Merge", () => {
       Object.keys(texts)
         .filter((path) => path.startsWith("skills/_"))
         .sort(),
-      ["skills/_profiles/reviewer.json", "skills/_profiles/writer.json", "skills/_schemas/todo-flag@1.0.json"]
+      [
+        "skills/_index.json",
+        "skills/_profiles/reviewer.json",
+        "skills/_profiles/writer.json",
+        "skills/_schemas/todo-flag@1.0.json"
+      ]
     )
     assert.strictEqual(texts["skills/_schemas/todo-flag@1.0.json"], SCHEMA)
   })
@@ -157,7 +162,8 @@ describe("Merge", () => {
       },
       { ...skill("new"), "skills/guide/SKILL.md": guide("new") }
     )
-    const { "skills/guide.json": made = "", ...others } = texts
+    const { "skills/_index.json": index = "", "skills/guide.json": made = "", ...others } = texts
+    assert.match(index, /"name": "guide"[^]*"name": "s"[^]*"name": "t"/u)
     assert.include(JSON.parse(made), { name: "guide", description: "new" })
     assert.deepStrictEqual(Object.fromEntries(Object.entries(others).filter(([path]) => path.startsWith("skills/"))), {
       "skills/guide/SKILL.md": guide("new"),

@@ -100,7 +100,12 @@ const suggestion = (about: string, found: ReadonlyArray<Triggered>): ReadonlyArr
   const names = [...new Set(found.map(({ skill }) => skill))].slice(0, SUGGESTED_MAX)
   return names.length === 0
     ? []
-    : [{ about: `skills for ${about}`, text: `This matches ${names.length === 1 ? "the skill" : "the skills"} ${names.join(", ")}: begin it with choir-skill-start if it fits.` }]
+    : [
+        {
+          about: `skills for ${about}`,
+          text: `This matches ${names.length === 1 ? "the skill" : "the skills"} ${names.join(", ")}: begin it with choir-skill-start if it fits.`
+        }
+      ]
 }
 
 /** A skill whose trigger begins it at once is only suggested where the words come from outside. */
@@ -164,15 +169,15 @@ export const coreNotes = (
 ): ReadonlyArray<Note> => {
   const { question, skill } = core
   return [
-  ...suggestedToJob(core, skills, find),
-  ...(question === undefined
-    ? []
-    : [
-        {
-          about: `question ${question.rev}`,
-          text: "Nobody has answered your question yet. Continue with what you can, or end and say what is missing."
-        }
-      ]),
-  ...skillNotes(skill, skills, find, transcript)
-]
+    ...suggestedToJob(core, skills, find),
+    ...(question === undefined
+      ? []
+      : [
+          {
+            about: `question ${question.rev}`,
+            text: "Nobody has answered your question yet. Continue with what you can, or end and say what is missing."
+          }
+        ]),
+    ...skillNotes(skill, skills, find, transcript)
+  ]
 }

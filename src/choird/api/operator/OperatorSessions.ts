@@ -207,6 +207,15 @@ export const layerOperatorSessions = HttpApiBuilder.group(
       stopTurn: ({ params, payload }) => Effect.map(order(params.id, payload, { type: "StopTurn" }), signalled),
       inject: ({ params, payload: { text, ...asking } }) =>
         Effect.map(order(params.id, asking, { type: "Inject", content: text }), signalled),
+      answer: ({ params, payload: { job_name, text, ...asking } }) =>
+        Effect.map(
+          order(params.id, asking, {
+            type: "Answer",
+            content: text,
+            ...(job_name === undefined ? {} : { job_name })
+          }),
+          signalled
+        ),
       compact: ({ params, payload: { lane, ...asking } }) =>
         Effect.map(
           order(params.id, asking, lane === undefined ? { type: "Compact" } : { type: "Compact", lane }),

@@ -2,9 +2,14 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AgentId } from "#schema/Ids.ts"
+import type { SkillSpec } from "#schema/Skill.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import { imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
+import { imageReports, imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
+import { skillModel } from "#src/choird/agents/skillModel.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { pricedBounds } from "#src/shared/image/skillBounds.ts"
+import { gateReport } from "#src/shared/image/skillGate.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { fromSkillRefused, notFound } from "#src/choird/api/refusals.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -23,25 +28,35 @@ export const layerOperatorSkills = HttpApiBuilder.group(
   OperatorApi,
   "skills",
   Effect.fnUntraced(function* (handlers) {
+    const config = yield* ConfigStore
     const audit = yield* Audit
     const imports = yield* SkillImports
     const fromImage = yield* newestImage
+    /** Each skill with the gate's report of its build, and with what a run could cost by the models of now. */
     const all = Effect.fnUntraced(function* (id: AgentId) {
       const own = yield* fromImage(id, imageSkills)
-      return [
-        ...BUILT_IN_SKILLS.map((spec) => ({ source: "built-in" as const, spec })),
-        ...own.map((spec) => ({ source: "image" as const, spec }))
-      ]
+      const reports = yield* fromImage(id, imageReports)
+      const model = skillModel((yield* config.current).config, id)
+      const reported = (source: "built-in" | "image") => (spec: SkillSpec) => {
+        const found = source === "image" ? reports.find(({ name }) => name === spec.name) : undefined
+        const report = found ?? gateReport(spec)
+        return { source, spec, report: { ...report, bounds: pricedBounds(report.bounds, model) } }
+      }
+      return [...BUILT_IN_SKILLS.map(reported("built-in")), ...own.map(reported("image"))]
     })
 
     return handlers.handleAll({
       list: Effect.fn("OperatorApi.listSkills")(function* ({ params: { id } }) {
-        return (yield* all(id)).map(({ source, spec: { description, max_steps, name, states } }) => ({
+        return (yield* all(id)).map(({ report, source, spec: { description, max_steps, name, states } }) => ({
           name,
           source,
           description,
           states: Object.keys(states).length,
-          max_steps
+          max_steps,
+          execution_class: report.execution_class,
+          tier: report.tier,
+          grade: report.grade,
+          passed: report.passed
         }))
       }),
       show: Effect.fn("OperatorApi.showSkill")(function* ({ params: { id, name } }) {

@@ -1,0 +1,69 @@
+/** choir.web.fetch: a page of the web as text, by choird. */
+import { Effect, Schema } from "effect"
+import type { LaneId } from "#schema/Ids.ts"
+import type { Source } from "#schema/Source.ts"
+import type { ToolEffect } from "#schema/Tool.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
+import { sourceOf } from "#src/shared/session/sources.ts"
+import { FETCH_TOOL, FetchInput } from "#src/shared/web/hostQueries.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { type AskHost, hostTool } from "./hostTool.ts"
+import { isKnownAddress } from "./knownAddresses.ts"
+import type { Tool } from "./Tool.ts"
+
+/** More than choird gives a fetch. */
+const FETCH_MS_MAX = 32_000
+
+/** The site of an answer: where the text was found, after redirects. */
+export const siteOf = (output: Schema.Json): ReadonlyArray<Source> => {
+  const url = typeof output === "object" && output !== null && "url" in output ? output["url"] : undefined
+  return typeof url === "string" ? [sourceOf("web", URL.parse(url)?.hostname ?? "")] : []
+}
+
+/**
+ * The effect of a request to an address that a lane names. An address of the model's own making can carry what the lane knows to the site
+ * that serves it, so where a person is asked about such things, it is external.
+ */
+export const makeEffectOfAddress = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const settings = yield* AgentSettings
+  return (address: string, lane: LaneId | undefined): ToolEffect => {
+    const { confirm_external } = settings.current().config.approvals
+    const tainted = lane === undefined || laneOf(arbiter.state(), lane)?.tainted !== false
+    const asks = confirm_external === "always" || (confirm_external === "tainted" && tainted)
+    return asks && !isKnownAddress(log, address) ? "external" : "none"
+  }
+})
+
+const DESCRIPTION =
+  "Read a public web page as Markdown, or a text file. A long page comes in parts: offset reads on. Search results and links that you were shown need no approval; an address of your own may."
+
+export const webFetch = Effect.fnUntraced(function* (ask: AskHost) {
+  const effectOf = yield* makeEffectOfAddress
+  const tool = hostTool(
+    {
+      name: FETCH_TOOL,
+      description: DESCRIPTION,
+      input: FetchInput,
+      effect: "none",
+      lanes: "both",
+      readOnly: true,
+      locks: [],
+      timeout_ms: FETCH_MS_MAX,
+      sources: siteOf
+    },
+    ask
+  )
+  const fetch: Tool = {
+    ...tool,
+    prepare: (raw, lane) =>
+      Effect.map(tool.prepare(raw), (prepared) => ({ ...prepared, effect: effectOf(addressIn(raw), lane) }))
+  }
+  return fetch
+})
+
+const addressIn = (raw: unknown): string =>
+  typeof raw === "object" && raw !== null && "url" in raw && typeof raw.url === "string" ? raw.url : ""

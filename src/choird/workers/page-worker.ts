@@ -1,0 +1,18 @@
+/** The thread that reads one page, so that a page that is made to be slow or large costs choird nothing but this thread. */
+import { parentPort } from "node:worker_threads"
+import { pageMarkdown } from "./pageMarkdown.ts"
+import type { PageOrder, PageReport } from "./pageProtocol.ts"
+
+const report = (message: PageReport) => parentPort?.postMessage(message, [])
+
+const read = ({ html, url }: PageOrder): PageReport => {
+  try {
+    return { _tag: "Read", page: pageMarkdown(html, url) }
+  } catch (error) {
+    // A stack that is used up is a page that is nested too deep.
+    return { _tag: "Refused", problem: error instanceof RangeError ? "it is nested too deep" : "it cannot be read" }
+  }
+}
+
+parentPort?.once("message", (order: PageOrder) => report(read(order)))
+report({ _tag: "Ready" })

@@ -1,0 +1,17 @@
+/** Addresses of pages, as a model writes them. */
+
+/** Characters of an address: what no browser's history holds is data. */
+export const ADDRESS_CHARS_MAX = 2048
+
+/** The page's address, or what is wrong with it in words for a model. */
+export const pageAddress = (text: string, base?: string): URL | string => {
+  const url = URL.parse(text.trim(), base)
+  if (url === null) return "the url is not whole: write it with https:// and its host"
+  if (url.protocol !== "http:" && url.protocol !== "https:") return "only http:// and https:// pages can be read"
+  if (url.username !== "" || url.password !== "") return "leave the user and password out of the url"
+  return url.href.length > ADDRESS_CHARS_MAX ? `a url has at most ${ADDRESS_CHARS_MAX} characters` : url
+}
+
+/** The port that an address asks for. */
+export const portOf = ({ port, protocol }: URL): number =>
+  port === "" ? (protocol === "http:" ? 80 : 443) : Number(port)

@@ -1,0 +1,134 @@
+/** The host tool `choir.web.fetch`: a page of the public web as text, in parts that fit a prompt. */
+import { Clock, Effect } from "effect"
+import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
+import { FETCH_TOOL, FetchInput, type FetchedPart } from "#src/shared/web/hostQueries.ts"
+import { MARKDOWN_LINK } from "./markdownLink.ts"
+import { PageReader } from "./PageReader.ts"
+import { textPart } from "./textPart.ts"
+import { pageAddress } from "./webAddress.ts"
+import { WebDialer } from "./WebDialer.ts"
+import { type Fetched, FetchRefused, fetchPage } from "./webRequest.ts"
+
+/** A whole call: several requests and the page's thread. */
+const FETCH_MS_MAX = 30_000
+/** Characters of a page that are kept for further parts. */
+const TEXT_CHARS_MAX = 1_000_000
+/** Pages that are kept for further parts, of all agents. */
+const PAGES_KEPT_MAX = 16
+/** How long a page is kept, so that its parts belong together. */
+const PAGE_KEPT_MS = 600_000
+
+/** The beginning of a page, where it names its other versions. */
+const HEAD_CHARS_MAX = 65_536
+
+const WANTED = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
+const MARKDOWN = "text/markdown, text/plain;q=0.9"
+const IS_TEXT = /^(?:text\/[\w.+-]+|application\/(?:[\w.+-]+\+)?(?:json|xml|yaml|javascript)|application\/x-yaml)$/u
+const IS_HTML = /^(?:text\/html|application\/xhtml\+xml)$/u
+/** Sites of documentation, which often have the page as Markdown beside it. */
+const IS_DOCUMENTATION = /^docs?\.|\/(?:docs?|guides?|reference|manual|learn)(?:\/|$)/u
+
+interface Page {
+  readonly url: string
+  readonly title: string
+  readonly text: string
+}
+
+interface KeptPage {
+  readonly page: Page
+  readonly at_ms: number
+}
+
+const decode = (body: Buffer, charset = "utf-8"): string => {
+  const meta = /<meta[^>]{1,200}charset=["']?([\w-]{1,40})/iu.exec(body.toString("latin1", 0, 2048))?.[1]
+  try {
+    return new TextDecoder(charset === "utf-8" ? (meta ?? charset) : charset).decode(body)
+  } catch {
+    return body.toString("utf8")
+  }
+}
+
+const textOf = ({ body, charset }: Fetched) => decode(body, charset).toWellFormed()
+
+const isMarkdown = ({ body, content_type, status }: Fetched) =>
+  status === 200 &&
+  (content_type === "text/markdown" || content_type === "text/plain") &&
+  !/^\s*</u.test(body.toString("latin1", 0, 200))
+
+/** Where a site offers a page as Markdown: where the page says so, or beside it. */
+const markdownAddress = (html: string, { url }: Fetched): URL | undefined => {
+  const named = MARKDOWN_LINK.exec(html.slice(0, HEAD_CHARS_MAX))?.[1]
+  const offered = named === undefined ? undefined : pageAddress(named, url.href)
+  if (typeof offered === "object" && offered.host === url.host) return offered
+  const isPlace = IS_DOCUMENTATION.test(url.host) || IS_DOCUMENTATION.test(url.pathname)
+  if (!isPlace || url.search !== "" || url.pathname === "/" || /\.\w{1,5}$/u.test(url.pathname)) return undefined
+  const beside = new URL(url)
+  beside.hash = ""
+  beside.pathname = `${url.pathname.replace(/\/+$/u, "")}.md`
+  return beside
+}
+
+/** The Markdown that the site has of an HTML page; `undefined` where it has none, which does not fail the fetch. */
+const offeredMarkdown = Effect.fnUntraced(function* (html: string, fetched: Fetched) {
+  const address = markdownAddress(html, fetched)
+  if (address === undefined) return undefined
+  const found = yield* Effect.option(fetchPage(address, MARKDOWN))
+  return found._tag === "Some" && isMarkdown(found.value) ? textOf(found.value) : undefined
+})
+
+const load = Effect.fnUntraced(function* (address: URL) {
+  const fetched = yield* fetchPage(address, WANTED)
+  const { content_type, status, url } = fetched
+  if (status < 200 || status > 299) return yield* new FetchRefused({ problem: `${url.host} answered ${status}` })
+  const html = IS_HTML.test(content_type)
+  if (!html && !IS_TEXT.test(content_type))
+    return yield* new FetchRefused({
+      problem: `${url.host} answered with ${content_type.slice(0, 60) || "no type"}, which is not text`
+    })
+  const text = textOf(fetched)
+  if (!html) return { url: url.href, title: "", text } satisfies Page
+  const markdown = yield* offeredMarkdown(text, fetched)
+  if (markdown !== undefined) return { url: url.href, title: "", text: markdown } satisfies Page
+  const { read } = yield* PageReader
+  return { url: url.href, ...(yield* read({ html: text, url: url.href })) } satisfies Page
+})
+
+const partOf = ({ text, title, url }: Page, offset: number): HostOutcome => {
+  if (offset > 0 && offset >= text.length)
+    return failed("error", `the page has ${text.length} characters: offset is too large`)
+  const part: FetchedPart = { url, ...(title === "" ? {} : { title }), ...textPart(text, offset) }
+  return { status: "success", output: { ...part } }
+}
+
+const NOTHING = "the page has no text: its content may be made by scripts, which choir-web-browse runs"
+
+/** The tool. Pages are kept for a short while for their further parts, each for the session that asked. */
+export const webFetch = Effect.gen(function* () {
+  const context = yield* Effect.context<WebDialer | PageReader>()
+  const kept = new BoundedMap<string, KeptPage>(PAGES_KEPT_MAX)
+  const read = Effect.fn("webFetch.read")(
+    function* (session_id: string, address: URL, offset: number) {
+      const key = `${session_id} ${address.href}`
+      const now = yield* Clock.currentTimeMillis
+      const known = kept.get(key)
+      if (offset > 0 && known !== undefined && now - known.at_ms < PAGE_KEPT_MS) return partOf(known.page, offset)
+      const loaded = yield* load(address)
+      const page = { ...loaded, text: loaded.text.slice(0, TEXT_CHARS_MAX).toWellFormed() }
+      kept.set(key, { page, at_ms: now })
+      return page.text.trim() === "" ? failed("error", NOTHING) : partOf(page, offset)
+    },
+    Effect.catch((error) => Effect.succeed(failed("error", error.message))),
+    Effect.provide(context)
+  )
+  return makeHostTool({
+    name: FETCH_TOOL,
+    effect: "none",
+    timeout_ms: FETCH_MS_MAX,
+    input: FetchInput,
+    run: ({ offset = 0, url }, { session_id }) => {
+      const address = pageAddress(url)
+      return typeof address === "string" ? Effect.succeed(failed("error", address)) : read(session_id, address, offset)
+    }
+  })
+})

@@ -1,0 +1,152 @@
+/** One GET of a page over {@link WebDialer}: each redirect is looked at again, and nothing that a site does makes it long or large. */
+import { type IncomingMessage, request as httpRequest } from "node:http"
+import type { Socket } from "node:net"
+import type { Readable } from "node:stream"
+import { connect as connectTls } from "node:tls"
+import { createBrotliDecompress, createUnzip } from "node:zlib"
+import { Effect, Schema } from "effect"
+import { pageAddress, portOf } from "./webAddress.ts"
+import { DialRefused, WebDialer } from "./WebDialer.ts"
+
+/** The body of a page, after decompression. */
+export const FETCH_BYTES_MAX = 5 * 1024 * 1024
+/** The head of an answer. */
+const FETCH_HEAD_BYTES_MAX = 64 * 1024
+/** Redirects that are followed. */
+const REDIRECTS_MAX = 5
+/** A site that says nothing. */
+const SILENCE_MS_MAX = 15_000
+
+/** The words of a browser, with the name of this program, so that a site can tell. */
+const USER_AGENT = "Mozilla/5.0 (compatible; Choir)"
+
+/** A page that was not fetched. The words are for a model, and none of them are the site's. */
+export class FetchRefused extends Schema.TaggedError<FetchRefused>()("FetchRefused", { problem: Schema.String }) {
+  override get message() {
+    return this.problem
+  }
+}
+
+export interface Fetched {
+  /** Where it was found after redirects. */
+  readonly url: URL
+  readonly status: number
+  /** Without its parameters, in small letters. */
+  readonly content_type: string
+  readonly charset: string | undefined
+  readonly body: Buffer
+}
+
+const refused = (problem: string) => new FetchRefused({ problem })
+
+const encrypted = (socket: Socket, { hostname }: URL) =>
+  Effect.callback<Socket, FetchRefused>((resume) => {
+    const host = hostname.replace(/^\[|\]$/gu, "")
+    const secure = connectTls({
+      socket,
+      host,
+      servername: /^[\d.]+$|:/u.test(host) ? "" : host,
+      ALPNProtocols: ["http/1.1"]
+    })
+    secure.on("error", (cause: NodeJS.ErrnoException) => {
+      socket.destroy()
+      resume(Effect.fail(refused(`the certificate of ${host} cannot be trusted (${cause.code ?? "no TLS"})`)))
+    })
+    secure.once("secureConnect", () => resume(Effect.succeed(secure)))
+    return Effect.sync(() => socket.destroy())
+  })
+
+const connected = Effect.fnUntraced(function* (url: URL) {
+  const { dial } = yield* WebDialer
+  const socket = yield* dial(url.hostname, portOf(url))
+  return url.protocol === "https:" ? yield* encrypted(socket, url) : socket
+})
+
+const decoded = (answer: IncomingMessage): Readable | undefined => {
+  const encoding = (answer.headers["content-encoding"] ?? "identity").trim().toLowerCase()
+  if (encoding === "identity" || encoding === "") return answer
+  if (encoding === "br") return answer.pipe(createBrotliDecompress())
+  return encoding === "gzip" || encoding === "deflate" || encoding === "x-gzip" ? answer.pipe(createUnzip()) : undefined
+}
+
+const TOO_LARGE = `the page is larger than ${FETCH_BYTES_MAX / 1024 / 1024} MiB`
+
+/** The answer of a connected server, with its body. The connection ends with it. */
+const answered = (socket: Socket, url: URL, accept: string) =>
+  Effect.callback<{ readonly answer: IncomingMessage; readonly body: Buffer }, FetchRefused>((resume) => {
+    // A decompression continues when its source is gone.
+    let reading: Readable | undefined
+    const fail = (problem: string) => {
+      resume(Effect.fail(refused(problem)))
+      socket.destroy()
+      reading?.destroy()
+    }
+    const { host } = url
+    socket.setTimeout(SILENCE_MS_MAX, () => fail(`${host} says nothing`))
+    const sent = httpRequest(
+      {
+        createConnection: () => socket,
+        path: `${url.pathname}${url.search}`,
+        maxHeaderSize: FETCH_HEAD_BYTES_MAX,
+        setHost: false,
+        headers: {
+          host,
+          "user-agent": USER_AGENT,
+          accept,
+          "accept-language": "en, *;q=0.5",
+          "accept-encoding": "gzip, br",
+          connection: "close"
+        }
+      },
+      (answer) => {
+        const stream = decoded(answer)
+        reading = stream
+        if (stream === undefined) return fail(`${host} answers in an encoding that cannot be read`)
+        const chunks: Array<Buffer> = []
+        let bytes = 0
+        stream.on("data", (chunk: Buffer) => {
+          bytes += chunk.length
+          if (bytes > FETCH_BYTES_MAX) fail(TOO_LARGE)
+          else chunks.push(chunk)
+        })
+        for (const each of [answer, stream]) each.on("error", () => fail(`${host} broke off its answer`))
+        answer.once("aborted", () => fail(`${host} broke off its answer`))
+        stream.once("end", () => resume(Effect.succeed({ answer, body: Buffer.concat(chunks) })))
+      }
+    )
+    sent.on("error", () => fail(`${host} gives no answer that can be read`))
+    sent.end()
+    return Effect.sync(() => {
+      socket.destroy()
+      reading?.destroy()
+    })
+  }).pipe(Effect.ensuring(Effect.sync(() => socket.destroy())))
+
+const headOf = ({ headers, statusCode = 0 }: IncomingMessage) => {
+  const [type = "", ...parameters] = (headers["content-type"] ?? "").toLowerCase().split(";")
+  const charset = parameters
+    .map((each) => /^\s*charset="?([^"\s]{1,40})/u.exec(each)?.[1])
+    .find((each) => each !== undefined)
+  return { status: statusCode, content_type: type.trim(), charset }
+}
+
+const isRedirect = (status: number) => [301, 302, 303, 307, 308].includes(status)
+
+/** Fetches a page. @param accept the media types that are wanted, as the header has them. */
+export const fetchPage = Effect.fn("webRequest.fetchPage")(function* (
+  first: URL,
+  accept: string
+): Effect.fn.Return<Fetched, FetchRefused | DialRefused, WebDialer> {
+  let url = first
+  for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
+    const socket = yield* connected(url)
+    const { answer, body } = yield* answered(socket, url, accept)
+    const { location } = answer.headers
+    const head = headOf(answer)
+    if (!isRedirect(head.status) || location === undefined) return { url, ...head, body }
+    const next = pageAddress(location, url.href)
+    if (typeof next === "string") return yield* refused(`${url.host} leads to an address that is not a page's`)
+    url = next
+  }
+  return yield* refused(`${first.host} leads from one address to the next more than ${REDIRECTS_MAX} times`)
+})

@@ -1,0 +1,48 @@
+/** The most that one run of a skill can take, as it follows from its file alone. Pure. */
+import type { SkillBounds } from "#schema/SkillCheck.ts"
+import type { SkillSpec } from "#schema/Skill.ts"
+import { retriesOf } from "#schema/SkillContract.ts"
+import { toolsOf } from "./contractProblems.ts"
+import { isScript } from "./scriptStates.ts"
+import type { AllToolFacts } from "./toolFacts.ts"
+
+/** The model that would do the work, with its price in USD per million tokens. */
+export interface WorkingModel {
+  readonly context_window: number
+  readonly max_tokens: number
+  readonly price?: { readonly input: number; readonly output: number } | undefined
+}
+
+const MILLION = 1_000_000
+
+/** A call reads at most what the window holds beside its answer. */
+const worstCall = ({ context_window, max_tokens }: WorkingModel) => {
+  const output = Math.min(max_tokens, context_window)
+  return { input: context_window - output, output }
+}
+
+const modelCalls = (spec: SkillSpec): number => {
+  if (isScript(spec)) return 0
+  const { contract, max_steps } = spec
+  const judged = contract?.confidence_threshold === undefined ? 0 : retriesOf(contract) + 1
+  return max_steps + judged
+}
+
+/** Bounds with the tokens and dollars of a model. */
+export const pricedBounds = (bounds: SkillBounds, model: WorkingModel | undefined): SkillBounds => {
+  const { model_calls } = bounds
+  if (model_calls === 0) return { ...bounds, tokens: 0, usd: 0 }
+  if (model === undefined) return bounds
+  const { input, output } = worstCall(model)
+  const { price } = model
+  return {
+    ...bounds,
+    tokens: model_calls * (input + output),
+    usd: price === undefined ? null : (model_calls * (input * price.input + output * price.output)) / MILLION
+  }
+}
+
+export const skillBounds = (spec: SkillSpec, facts: AllToolFacts, model?: WorkingModel): SkillBounds => {
+  const locks = [...new Set(toolsOf(spec).flatMap((tool) => facts.get(tool)?.locks ?? []))].sort()
+  return pricedBounds({ model_calls: modelCalls(spec), tokens: null, usd: null, locks }, model)
+}

@@ -1,0 +1,28 @@
+/** The judgement of a skill as people read it, on cards and on a terminal. Pure. */
+import type { SkillBounds, SkillReport } from "#schema/SkillCheck.ts"
+
+const listed = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : names.join(", "))
+
+const dollars = (usd: number) => `$${usd < 1 ? usd.toFixed(3) : usd.toFixed(2)}`
+
+/** The most that a run can take. */
+export const boundsText = ({ locks, model_calls, tokens, usd }: SkillBounds): string =>
+  [
+    `at most ${model_calls} model calls`,
+    ...(tokens === null ? [] : [`${tokens} tokens`]),
+    ...(usd === null ? [] : [dollars(usd)]),
+    `locks ${listed(locks)}`
+  ].join(", ")
+
+export const gradeText = ({ grade, passed, points }: Pick<SkillReport, "grade" | "passed" | "points">): string =>
+  `${grade}, ${passed} of ${points.length} points`
+
+/** The facts that a person decides by: the grade, what failed, what a run can take and do, and what it does not. */
+export const reportLines = (report: SkillReport): ReadonlyArray<string> => [
+  `grade: ${gradeText(report)}`,
+  ...report.points.flatMap(({ detail, ok, point }) => (ok ? [] : [`failed: ${point}: ${detail}`])),
+  `a run: ${boundsText(report.bounds)}`,
+  `capabilities: ${listed(report.capabilities)}`,
+  ...(report.does === null ? [] : [`does: ${report.does}`]),
+  ...(report.does_not === null ? [] : [`does not: ${report.does_not}`])
+]

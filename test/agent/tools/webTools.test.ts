@@ -1,0 +1,130 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Result } from "effect"
+import type { EventDraft } from "#schema/Event.ts"
+import { CallId, EDGE, ResourceName } from "#schema/Ids.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import type { AskHost } from "#src/agent/tools/hostTool.ts"
+import { webFetch } from "#src/agent/tools/webTools.ts"
+import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { placed } from "../../support/history.ts"
+import { modelOutput, userMsg } from "../../support/stores.ts"
+import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
+import { agentConfig } from "../../support/testing/TestAgent.ts"
+
+const withCall = (call_id: CallId, name: string): EventDraft => {
+  const draft = modelOutput(`m-${call_id}`)
+  assert.strictEqual(draft.event_type, "ModelOutput")
+  return draft.event_type === "ModelOutput"
+    ? { ...draft, payload: { ...draft.payload, tool_calls: [{ call_id, name, input: {} }] } }
+    : draft
+}
+
+const said = (text: string): EventDraft => {
+  const draft = userMsg("1")
+  return draft.event_type === "UserMsg" ? { ...draft, payload: { ...draft.payload, text } } : draft
+}
+
+/** A call of a tool by edge, and its result, after the user's message. */
+const called = (rev: number, name: string, output: string): ReadonlyArray<EventDraft> => {
+  const call_id = CallId.make(`c-${rev}-0`)
+  const result = { call_id, status: "success", summary: "", output, duration_ms: 1, untrusted: true } as const
+  return [withCall(call_id, name), { event_type: "ToolResultCommitted", lane: EDGE, payload: result }]
+}
+
+/** The effect of a fetch by edge of a session with these events; it is tainted or not. */
+const effects = Effect.fnUntraced(function* (
+  drafts: ReadonlyArray<EventDraft>,
+  {
+    confirm = "tainted",
+    tainted = true
+  }: { readonly confirm?: "never" | "tainted" | "always"; readonly tainted?: boolean } = {}
+) {
+  const state = Result.getOrThrow(foldAll(initialState, []))
+  const config = agentConfig()
+  const settings = AgentSettings.layer({
+    session_id: SESSION,
+    epoch: 1,
+    resource_bindings: {
+      workspace: ResourceName.make("w"),
+      llm: config.llm,
+      core_llm: config.core_llm,
+      dm: ResourceName.make("me")
+    },
+    config_version: 1,
+    config: { ...config, approvals: { ...config.approvals, confirm_external: confirm } }
+  })
+  const arbiter = Layer.mock(Arbiter, { state: () => ({ ...state, edge: { ...state.edge, tainted } }) })
+  const asked: Array<unknown> = []
+  const ask: AskHost = (_lane, { input }) =>
+    Effect.sync(() => {
+      asked.push(input)
+      return {
+        status: "success",
+        output: { url: "https://Site.Example/found", text: "hello", chars_total: 5 }
+      } as const
+    })
+  const context = yield* Layer.build(Layer.mergeAll(arbiter, settings, EventLog.layer(SESSION)))
+  const log = yield* Effect.provide(EventLog, context)
+  for (const event of placed(initialState, drafts)) log.append([event])
+  const tool = yield* Effect.provide(webFetch(ask), context)
+  const effectOf = (url: string) => Effect.map(tool.prepare({ url }, EDGE), ({ effect }) => effect)
+  return { asked, effectOf, tool }
+})
+
+describe("choir.web.fetch of an agent", () => {
+  it.effect("is free for addresses that the user or the web has shown, and external for one of the model's own", () =>
+    Effect.gen(function* () {
+      const { effectOf } = yield* effects([
+        said("read https://user.example/page?q=1, please (and <http://b.example/>)."),
+        ...called(2, "choir-web-fetch", "see [it](https://shown.example/a?b=c#part) and `https://code.example/x`"),
+        ...called(4, "choir-exec", "https://printed.example/?stolen=secret"),
+        ...called(6, "choir-fs-read", "https://file.example/?stolen=secret")
+      ])
+      for (const url of [
+        "https://user.example/page?q=1",
+        "http://b.example",
+        "https://shown.example/a?b=c",
+        "https://shown.example/a?b=c#other",
+        "https://code.example/x"
+      ])
+        assert.strictEqual(yield* effectOf(url), "none", url)
+      for (const url of [
+        "https://user.example/page?q=2",
+        "https://user.example/",
+        "https://user.example/page",
+        "https://shown.example/",
+        "https://printed.example/?stolen=secret",
+        "https://file.example/?stolen=secret",
+        "https://evil.example/?stolen=secret",
+        "not an address"
+      ])
+        assert.strictEqual(yield* effectOf(url), "external", url)
+    })
+  )
+
+  it.effect("asks nobody in a lane that has read nothing from outside, or where nobody wants to be asked", () =>
+    Effect.gen(function* () {
+      const url = "https://own.example/"
+      assert.strictEqual(yield* (yield* effects([], { tainted: false })).effectOf(url), "none")
+      assert.strictEqual(yield* (yield* effects([], { confirm: "never" })).effectOf(url), "none")
+      assert.strictEqual(yield* (yield* effects([], { confirm: "always", tainted: false })).effectOf(url), "external")
+    })
+  )
+
+  it.effect("labels what it brings with the site on which the page was found", () =>
+    Effect.gen(function* () {
+      const { asked, tool } = yield* effects([])
+      const prepared = yield* tool.prepare({ url: "https://first.example/", offset: 3, other: 1 }, EDGE)
+      const outcome = yield* prepared.run({
+        lane: EDGE,
+        call_id: CallId.make("c-1-0"),
+        seen: () => undefined,
+        network: true
+      })
+      assert.deepStrictEqual(outcome.sources, ["web:site.example"])
+      assert.deepStrictEqual(asked, [{ url: "https://first.example/", offset: 3 }])
+    })
+  )
+})

@@ -1,0 +1,268 @@
+import type { ServerResponse } from "node:http"
+import { brotliCompressSync, gzipSync } from "node:zlib"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import type { Caller } from "#schema/AgentApi.ts"
+import { AgentId, SessionId } from "#schema/Ids.ts"
+import { PageReader } from "#src/choird/workers/PageReader.ts"
+import { webFetch } from "#src/choird/workers/webFetch.ts"
+import { FETCH_BYTES_MAX } from "#src/choird/workers/webRequest.ts"
+import { WEB_TEXT_BYTES_MAX } from "#src/shared/web/hostQueries.ts"
+import { canary, httpServer, layerDialer, PUBLIC_ADDRESS } from "../../support/web.ts"
+
+const CALLER: Caller = {
+  session_id: SessionId.make("0000000000000001"),
+  agent_id: AgentId.make("ada"),
+  epoch: 1,
+  standing: "current"
+}
+
+interface Asked {
+  readonly path: string
+  readonly accept: string
+}
+
+const paragraph = "<p>Tea is a drink that is made of leaves and hot water, and people have it in the afternoon. </p>"
+const html = (body: string, head = "") =>
+  `<!doctype html><html><head><title>Tea</title>${head}</head><body>${body}</body></html>`
+
+type Answer = (response: ServerResponse, asked: Asked) => void
+
+const page =
+  (text: string | Buffer, headers: Record<string, string> = {}): Answer =>
+  (response) => {
+    response.writeHead(200, { "content-type": "text/html; charset=utf-8", ...headers }).end(text)
+  }
+const leads =
+  (location: string): Answer =>
+  (response) =>
+    void response.writeHead(302, { location }).end("no page")
+
+/** Sends a chunk until nobody listens. */
+const endless =
+  (chunk: Buffer, headers: Record<string, string> = {}): Answer =>
+  (response) => {
+    response.writeHead(200, { "content-type": "text/html", ...headers })
+    const more = () => {
+      while (response.write(chunk));
+    }
+    response.on("drain", more).on("error", () => undefined)
+    more()
+  }
+
+/** A site with these answers, and the tool that fetches from it as `site.test`. */
+const rig = Effect.fnUntraced(function* (answers: Readonly<Record<string, Answer>>, pageMs?: number) {
+  const asked: Array<Asked> = []
+  const port = yield* httpServer((request, response) => {
+    const one = { path: request.url ?? "", accept: request.headers.accept ?? "" }
+    asked.push(one)
+    const answer = answers[one.path]
+    if (answer === undefined) response.writeHead(404, { "content-type": "text/html" }).end("<h1>not found</h1>")
+    else answer(response, one)
+  })
+  const names = {
+    "site.test": [[PUBLIC_ADDRESS]],
+    "inner.test": [["127.0.0.1"]],
+    "rebind.test": [[PUBLIC_ADDRESS], ["127.0.0.1"]]
+  }
+  const parts = Layer.merge(layerDialer({ names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer({ pageMs }))
+  const tool = yield* Effect.provideContext(webFetch, yield* Layer.build(parts))
+  const fetch = (url: string, offset?: number) =>
+    Effect.flatten(tool.prepare({ url, ...(offset === undefined ? {} : { offset }) }, CALLER)).pipe(Effect.orDie)
+  return { asked, fetch, port }
+})
+
+const textOf = (output: Schema.Json): string =>
+  Schema.decodeUnknownSync(Schema.Struct({ text: Schema.String }))(output).text
+const errorOf = (output: Schema.Json): string =>
+  Schema.decodeUnknownSync(Schema.Struct({ error: Schema.String }))(output).error
+
+describe("choir.web.fetch", () => {
+  it.effect("reads the article of a page as Markdown, with addresses that can be followed", () =>
+    Effect.gen(function* () {
+      const body = `<nav><a href="/">Home</a></nav><article><h1>Tea</h1>${paragraph.repeat(5)}
+        <p>See <a href="green?x=1">green tea</a>, <a href="javascript:alert(1)">none</a>.</p>
+        <table><tr><th>Kind</th><th>Price</th></tr><tr><td>Green</td><td>3|4</td></tr></table>
+        <pre><code class="language-js">const a = 1</code></pre><img src="x.png" alt="a cup"></article><script>evil()</script>`
+      const { asked, fetch } = yield* rig({ "/tea/": page(gzipSync(html(body)), { "content-encoding": "gzip" }) })
+      const { output, status } = yield* fetch("http://site.test/tea/#part")
+      assert.strictEqual(status, "success")
+      const text = textOf(output)
+      for (const part of [
+        "Tea is a drink",
+        "[green tea](http://site.test/tea/green?x=1)",
+        "| Kind | Price |\n| --- | --- |\n| Green | 3\\|4 |",
+        "```js\nconst a = 1\n```",
+        "[image: a cup]"
+      ])
+        assert.include(text, part)
+      for (const part of ["evil", "javascript:", "Home"]) assert.notInclude(text, part)
+      assert.deepInclude(output, { url: "http://site.test/tea/#part", title: "Tea", chars_total: text.length })
+      assert.deepStrictEqual(
+        asked.map(({ path }) => path),
+        ["/tea/"]
+      )
+      assert.match(asked[0]?.accept ?? "", /^text\/markdown/u)
+    })
+  )
+
+  it.effect(
+    "takes Markdown where the site has it: asked for, named by the page, or beside a page of documentation",
+    () =>
+      Effect.gen(function* () {
+        const markdown = page("# Plain\n", { "content-type": "text/markdown" })
+        const link = `<link rel="alternate" type="text/markdown" href="/named.md">`
+        const { asked, fetch } = yield* rig({
+          "/asked": markdown,
+          "/names": page(html(paragraph, link)),
+          "/named.md": markdown,
+          "/docs/install": page(html(paragraph)),
+          "/docs/install.md": markdown,
+          "/docs/fake": page(html(paragraph)),
+          "/docs/fake.md": page("<html>not found</html>", { "content-type": "text/plain" }),
+          "/away": page(html(paragraph, `<link type=text/markdown href=http://inner.test/x.md>`))
+        })
+        for (const path of ["/asked", "/names", "/docs/install"])
+          assert.strictEqual(textOf((yield* fetch(`http://site.test${path}`)).output), "# Plain\n", path)
+        for (const path of ["/docs/fake", "/away"])
+          assert.include(textOf((yield* fetch(`http://site.test${path}`)).output), "Tea is a drink", path)
+        assert.notInclude(
+          asked.map(({ path }) => path),
+          "/x.md"
+        )
+      })
+  )
+
+  it.effect("gives a long page in parts that fit a prompt and together are the page", () =>
+    Effect.gen(function* () {
+      const long = Array.from({ length: 2000 }, (_, index) => `line ${index} 茶 🍵`).join("\n")
+      const { asked, fetch } = yield* rig({ "/long": page(long, { "content-type": "text/plain; charset=utf-8" }) })
+      let whole = ""
+      let offset: number | undefined = 0
+      while (offset !== undefined) {
+        const { output }: { readonly output: Schema.Json } = yield* fetch("http://site.test/long", offset)
+        const part: { readonly text: string; readonly next_offset?: number } = Schema.decodeUnknownSync(
+          Schema.Struct({ text: Schema.String, next_offset: Schema.optionalKey(Schema.Int) })
+        )(output)
+        assert.isAtMost(Buffer.byteLength(part.text), WEB_TEXT_BYTES_MAX)
+        whole += part.text
+        offset = part.next_offset
+      }
+      assert.strictEqual(whole, long)
+      assert.lengthOf(asked, 1)
+      assert.strictEqual(
+        errorOf((yield* fetch("http://site.test/long", 1e6)).output),
+        `the page has ${long.length} characters: offset is too large`
+      )
+    })
+  )
+
+  it.effect("looks at each redirect again, and reaches nothing that is not public (R72)", () =>
+    Effect.gen(function* () {
+      const trap = yield* canary
+      const inside = `http://127.0.0.1:${trap.port}/`
+      const { fetch } = yield* rig({
+        "/to": leads("/there"),
+        "/there": page(html(paragraph)),
+        "/in": leads(inside),
+        "/name": leads(`http://inner.test:${trap.port}/`),
+        "/metadata": leads("http://169.254.169.254/latest/meta-data/"),
+        "/file": leads("file:///etc/passwd"),
+        "/credentials": leads("http://user:pass@site.test/there"),
+        "/loop": leads("/loop"),
+        "/rebind": leads(`http://rebind.test:${trap.port}/rebind`)
+      })
+      assert.deepInclude((yield* fetch("http://site.test/to")).output, { url: "http://site.test/there" })
+      const expected: ReadonlyArray<readonly [string, RegExp]> = [
+        ["http://site.test/in", /^127\.0\.0\.1 is not on the public network/u],
+        ["http://site.test/name", /^inner\.test is not on the public network/u],
+        ["http://site.test/metadata", /^169\.254\.169\.254 is not on the public network/u],
+        ["http://site.test/file", /leads to an address that is not a page's/u],
+        ["http://site.test/credentials", /leads to an address that is not a page's/u],
+        ["http://site.test/loop", /leads from one address to the next more than 5 times/u],
+        ["http://site.test/rebind", /^rebind\.test is not on the public network/u],
+        [inside, /is not on the public network/u],
+        [`http://[::1]:${trap.port}/`, /is not on the public network/u],
+        ["http://site.test:22/", /the port is not one of the web/u],
+        ["http://nowhere.test/", /^nowhere\.test has no address/u],
+        ["ftp://site.test/", /only http/u],
+        ["site.test/there", /the url is not whole/u],
+        ["http://a:b@site.test/there", /leave the user and password out/u],
+        [`http://site.test/${"a".repeat(3000)}`, /a url has at most 2048 characters/u],
+        ["https://site.test/there", /the certificate of site\.test cannot be trusted/u],
+        ["http://site.test/missing", /^site\.test answered 404$/u]
+      ]
+      for (const [url, words] of expected) {
+        const { output, status } = yield* fetch(url)
+        assert.strictEqual(status, "error", url)
+        assert.match(errorOf(output), words, url)
+      }
+      assert.strictEqual(trap.hits(), 0)
+    })
+  )
+
+  it.effect("refuses pages that are made to be large or slow, within its limits", () =>
+    Effect.gen(function* () {
+      const megabyte = Buffer.alloc(1024 * 1024, "a")
+      const bomb = brotliCompressSync(Buffer.alloc(100 * 1024 * 1024))
+      const { fetch } = yield* rig(
+        {
+          "/large": page(Buffer.alloc(FETCH_BYTES_MAX + 1, "a")),
+          "/endless": endless(megabyte),
+          "/bomb": page(bomb, { "content-encoding": "br" }),
+          "/broken": page("not compressed", { "content-encoding": "gzip" }),
+          "/strange": page("x", { "content-encoding": "zstd" }),
+          "/deep": page("<div>".repeat(50_000)),
+          "/wide": page("<p>x".repeat(300_000)),
+          "/entities": page(html("&amp;".repeat(900_000))),
+          "/links": page("<link type=".repeat(400_000)),
+          "/picture": page("x", { "content-type": "image/png" }),
+          "/head": (response) => void response.writeHead(200, { "x-large": "a".repeat(100_000) }).end("x"),
+          "/cut": (response) => {
+            response.writeHead(200, { "content-type": "text/html", "content-length": "100" })
+            response.write("x", () => response.destroy())
+          }
+        },
+        300
+      )
+      const expected: ReadonlyArray<readonly [string, RegExp]> = [
+        ["large", /larger than 5 MiB/u],
+        ["endless", /larger than 5 MiB/u],
+        ["bomb", /larger than 5 MiB/u],
+        ["broken", /broke off its answer/u],
+        ["strange", /an encoding that cannot be read/u],
+        ["deep", /cannot be read: it (?:takes more than 300 ms|takes too much memory|is nested too deep)/u],
+        ["wide", /cannot be read: it takes/u],
+        ["entities", /cannot be read: it (?:takes|is nested)/u],
+        ["picture", /answered with image\/png, which is not text/u],
+        ["head", /gives no answer that can be read/u],
+        ["cut", /broke off its answer/u]
+      ]
+      for (const [path, words] of expected) {
+        const { output, status } = yield* fetch(`http://site.test/${path}`)
+        assert.strictEqual(status, "error", path)
+        assert.match(errorOf(output), words, path)
+      }
+      // Whether it is read in time or not, it ends.
+      yield* fetch("http://site.test/links")
+    })
+  )
+
+  it.effect("reads other text as it is, in the encoding that it says", () =>
+    Effect.gen(function* () {
+      const latin = (text: string, type: string) => page(Buffer.from(text, "latin1"), { "content-type": type })
+      const { fetch } = yield* rig({
+        "/json": page(`{"a":1}`, { "content-type": "application/json" }),
+        "/latin": latin("Grüße", "text/plain; charset=iso-8859-1"),
+        "/meta": latin(`<meta charset="iso-8859-1"><p>Grüße`, "text/html"),
+        "/odd": page("Tea", { "content-type": 'text/plain; charset="no-such-thing"' }),
+        "/empty": page(html("<script>document.write('x')</script>"))
+      })
+      assert.strictEqual(textOf((yield* fetch("http://site.test/json")).output), `{"a":1}`)
+      assert.strictEqual(textOf((yield* fetch("http://site.test/latin")).output), "Grüße")
+      assert.strictEqual(textOf((yield* fetch("http://site.test/meta")).output), "Grüße")
+      assert.strictEqual(textOf((yield* fetch("http://site.test/odd")).output), "Tea")
+      assert.match(errorOf((yield* fetch("http://site.test/empty")).output), /the page has no text/u)
+    })
+  )
+})

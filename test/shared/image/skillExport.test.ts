@@ -1,0 +1,32 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { skillMarkdown } from "#src/shared/image/skillExport.ts"
+import { readSkillFolder } from "#src/shared/image/skillFolder.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
+import { carefulChange } from "../../support/skills.ts"
+import { todoFlagger } from "../../support/contracts.ts"
+
+describe("an exported skill", () => {
+  it("is a folder of the standard with each step, its tools and its ways, which Choir reads as one task", () => {
+    const text = skillMarkdown(carefulChange)
+    for (const words of [
+      "## understand",
+      "## validate",
+      '- revise: go to "plan"',
+      "- complete: end (done)",
+      "choir.exec"
+    ])
+      assert.include(text, words)
+    const read = Result.getOrThrow(readSkillFolder("careful_change", text))
+    assert.include(JSON.stringify(read.states), "Make the planned changes and no others.")
+    assert.isTrue(Result.isSuccess(readSkill("careful_change", JSON.stringify(read))))
+  })
+
+  it("is the whole script of a skill that the runtime runs", () => {
+    const spec = Result.getOrThrow(readSkill("todo-flagger", JSON.stringify(todoFlagger)))
+    const again = Result.flatMap(readSkillFolder("todo-flagger", skillMarkdown(spec)), (draft) =>
+      readSkill("todo-flagger", JSON.stringify(draft))
+    )
+    assert.deepStrictEqual(Result.getOrThrow(again), spec)
+  })
+})
