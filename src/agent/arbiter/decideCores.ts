@@ -219,11 +219,11 @@ export const signalSkill = (
   const lane = coreLane(job_name)
   const barred = state.ended === undefined ? noStart(state, job_name, budgets) : "the session has ended"
   const begun = barred ?? beginning(lane, skill, input, skills)
-  if (typeof begun === "string" || begun.event_type !== "SkillTransitionCommitted")
+  if (typeof begun === "string")
     return accept({
       event_type: "InjectedInstruction",
       lane: EDGE,
-      payload: { signal_id, target: EDGE, source: "user", content: "", refused: String(begun) }
+      payload: { signal_id, target: EDGE, source: "user", content: "", refused: begun }
     })
   const job_id = CallId.make(`${session_id}-signal-${signal_id}`)
   const constraints = { allowed_tools: [], time_budget_ms: 0 }

@@ -97,11 +97,14 @@ const failure = (
     : undefined
 }
 
+/** An event that begins, moves or ends a skill. */
+export type SkillDraft = Extract<EventDraft, { readonly event_type: "SkillTransitionCommitted" }>
+
 const transition = (
   lane: LaneId,
   { name, state, step }: Pick<ActiveSkill, "name" | "state" | "step">,
   more: Pick<PayloadOf<"SkillTransitionCommitted">, "on" | "to"> & Partial<PayloadOf<"SkillTransitionCommitted">>
-): EventDraft => ({
+): SkillDraft => ({
   event_type: "SkillTransitionCommitted",
   lane,
   payload: { skill: name, from: state, step, ...more }
@@ -113,7 +116,7 @@ export const beginning = (
   name: string,
   input: Schema.Json | undefined,
   skills: SkillBook
-): EventDraft | string => {
+): SkillDraft | string => {
   const spec = skills.get(name)
   if (spec === undefined)
     return `there is no skill ${name.slice(0, 64)}; there are ${[...skills.keys()].join(", ") || "none"}`

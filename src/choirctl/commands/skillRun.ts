@@ -5,7 +5,7 @@ import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import { SkillName } from "#schema/Skill.ts"
 import { ask, askStream } from "#src/choirctl/client/ask.ts"
 import { skillRunText } from "#src/choirctl/render/runs.ts"
-import { stopLine } from "#src/choirctl/render/sessions.ts"
+import { skillCancelLine } from "#src/choirctl/render/sessions.ts"
 import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
@@ -97,7 +97,7 @@ export const skillCancel = Command.make(
     const id = yield* sessionOf(name)
     const payload = { skill, request_id: crypto.randomUUID() }
     const cancelled = yield* ask("sessions", (choird) => choird.cancelSkill({ params: { id }, payload }))
-    yield* print(cancelled, stopLine)
+    yield* print(cancelled, skillCancelLine)
   })
 ).pipe(
   Command.withDescription("End a skill that runs: its job, or edge's turn"),
