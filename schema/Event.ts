@@ -138,7 +138,9 @@ export const ModelOutput = Schema.Struct({
   usage: Usage,
   latency_ms: Schema.Natural,
   error: Schema.optionalKey(ModelError),
-  prompt: Schema.optionalKey(Prompted)
+  prompt: Schema.optionalKey(Prompted),
+  /** Of a judge: the call whose result it judges. */
+  judges: Schema.optionalKey(CallId)
 })
 
 /** A valid call that waits for its locks. */

@@ -145,19 +145,21 @@ export const effectOf = ({ runtime }: ToolManifest): ToolEffect =>
   runtime.effect ??
   (runtime.side_effect === "none" ? "none" : runtime.side_effect === "write" ? "workspace" : "external")
 
-/** A tool's effects where its manifest declares none: what its effect class lets it do. */
 const OF_EFFECT: Readonly<Record<ToolEffect, ReadonlyArray<Capability>>> = {
   none: ["fs:read"],
   workspace: ["fs:read", "fs:write"],
   external: ["fs:read", "fs:write", "net"]
 }
 
+/** The effects of a tool that declares none: what its effect class lets it do. */
+export const capabilitiesOfEffect = (effect: ToolEffect): ReadonlyArray<Capability> => OF_EFFECT[effect]
+
 /** A tool's effects. A manifest cannot leave out what its other keys show. */
 export const capabilitiesOf = (manifest: ToolManifest): ReadonlyArray<Capability> => {
   const { capabilities, network, secret_resources } = manifest.runtime
   const effect = effectOf(manifest)
   const found = new Set<Capability>([
-    ...(capabilities ?? OF_EFFECT[effect]),
+    ...(capabilities ?? capabilitiesOfEffect(effect)),
     ...(effect === "workspace" ? (["fs:write"] as const) : []),
     ...(network ? (["net"] as const) : []),
     ...(secret_resources.length > 0 ? (["env:read"] as const) : [])

@@ -102,7 +102,7 @@ const registry = (world: World, agent: AgentIdentity) =>
         memoryCompact(compactor.request),
         memoryDelta,
         ...(world.setup.proposes ? proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }) : []),
-        ...(world.setup.skills.size === 0 ? [] : [skillStart(world.setup.skills), skillTransition]),
+        ...(world.setup.skills.size === 0 ? [] : [skillStart(world.setup.skills), skillTransition(world.setup.skills)]),
         ...simTools(world, agent)
       ]
       const { find, names, offered } = toolTable(all)

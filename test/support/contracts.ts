@@ -1,4 +1,7 @@
 /** Skills with contracts: a script that flags marks in files, and one whose result is judged. */
+import { Result } from "effect"
+import type { SkillSpec } from "#schema/Skill.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
 
 export const todoFlagger = {
   name: "todo-flagger",
@@ -56,3 +59,10 @@ export const summarize = {
     failed: { terminal: true }
   }
 } as const
+
+/** A skill as an agent has it, its pins in place. */
+export const contractSpec = (draft: { readonly name: string; readonly [key: string]: unknown }): SkillSpec =>
+  Result.getOrThrowWith(
+    readSkill(draft.name, JSON.stringify(draft), { schemas: new Map([["todo-flag@1.0", { type: "array" }]]) }),
+    (problems) => new Error(problems.join("; "))
+  )

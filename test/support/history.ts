@@ -1,4 +1,5 @@
 /** Legal histories from seeds, made by driving the real decisions with random commands. */
+import { GRANTS_DEFAULT } from "#schema/Capability.ts"
 import { Result } from "effect"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft, type MemoryDelta } from "#schema/Event.ts"
 import { EDGE, InboxId, JobName, type LaneId, ResourceName } from "#schema/Ids.ts"
@@ -30,6 +31,7 @@ export const situation = (more: Partial<Situation> = {}): Situation => ({
   epoch: 1,
   budgets: agentConfig().budgets,
   confirm_external: "never",
+  grants: GRANTS_DEFAULT,
   skills: new Map(),
   profiles: new Map(),
   pools: agentConfig().jobs.pools,
@@ -99,7 +101,17 @@ const advance = (random: Random, lane: LaneId, call: OpenCall): Command => {
   if (call.stage === "proposed")
     return random() < 0.1
       ? result("rejected")
-      : { type: "Request", lane, call_id, tool: name, input: {}, effect, locks: [], allowed_tools: undefined }
+      : {
+          type: "Request",
+          lane,
+          call_id,
+          tool: name,
+          input: {},
+          effect,
+          locks: [],
+          allowed_tools: undefined,
+          capabilities: []
+        }
   if (call.stage === "committed") return random() < 0.9 ? result("success") : result("error")
   const job_name = pick(random, JOBS)
   if (name === SPAWN)

@@ -4,6 +4,7 @@
  */
 import { randomFillSync } from "node:crypto"
 import { Clock, Context, Deferred, Effect, Layer, Result, Schema } from "effect"
+import { Capabilities } from "#schema/Capability.ts"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
 import { EVENT_DEPTH_MAX, isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
@@ -25,6 +26,8 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   exhausted: Schema.optionalKey(Schema.String),
   ends_job: Schema.optionalKey(Schema.Boolean),
   awaits_jobs: Schema.optionalKey(Schema.Boolean),
+  awaits_verdict: Schema.optionalKey(Schema.Boolean),
+  denied: Schema.optionalKey(Schema.Struct({ skill: Schema.String, capabilities: Capabilities })),
   unfit: Schema.optionalKey(Schema.Boolean),
   allowed: Schema.optionalKey(
     Schema.Struct({ tools: Schema.Array(Schema.String), transitions: Schema.Array(Schema.String) })

@@ -1,5 +1,6 @@
 /** Commands of lanes, tools and signals to the arbiter, and what a decision on them may know. */
 import { Result, type Schema } from "effect"
+import type { Capability } from "#schema/Capability.ts"
 import type { CoreJobStart } from "#schema/Core.ts"
 import type {
   ChoirEvent,
@@ -41,6 +42,8 @@ export type Command =
       readonly effect: ToolEffect
       readonly locks: ReadonlyArray<LockRequest>
       readonly allowed_tools: ReadonlyArray<string> | undefined
+      /** Everything that the tool can do. */
+      readonly capabilities: ReadonlyArray<Capability>
     }
   /** The locks are there. */
   | {
@@ -91,6 +94,11 @@ export type Command =
       readonly call_id: CallId
       readonly on: string
       readonly output?: PayloadOf<"ToolCallRequested">["input"]
+      /** New values of STATE fields. */
+      readonly writes?: NonNullable<PayloadOf<"SkillTransitionCommitted">["writes"]>
+      readonly confidence?: number
+      /** The parts of the result that a judge is to look at. */
+      readonly judge_blocks?: ReadonlyArray<{ readonly id: string; readonly text: string }>
     }
   /** Ends a skill, or sends it on, once its rules were broken too often or its steps are used up. */
   | { readonly type: "FailSkill"; readonly lane: LaneId }
@@ -175,13 +183,16 @@ export interface Situation extends Standing {
 
 /**
  * `reason` is a sentence for the model or the log; `exhausted` names the session's limit that is reached; `allowed` is what the lane's
- * skill lets it do instead. `ends_job` is a limit of the job's, which is over with it; what `awaits_jobs` is possible once none runs.
+ * skill lets it do instead, `denied` what its skill may not. `ends_job` is a limit of the job's, which is over with it; what `awaits_jobs` is
+ * possible once none runs, and what `awaits_verdict` once a judge has looked at the result.
  */
 export interface Rejected {
   readonly reason: string
   readonly exhausted?: string
   readonly ends_job?: boolean
   readonly awaits_jobs?: boolean
+  readonly awaits_verdict?: boolean
+  readonly denied?: NonNullable<PayloadOf<"ToolResultCommitted">["denied"]>
   readonly allowed?: NonNullable<PayloadOf<"ToolResultCommitted">["allowed"]>
 }
 export type Decision = Result.Result<ReadonlyArray<EventDraft>, Rejected>

@@ -22,7 +22,9 @@ import {
 } from "./decideCores.ts"
 import { triggered } from "./decideTriggers.ts"
 import { messageTriggers } from "#src/shared/session/skillTriggers.ts"
-import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.ts"
+import { endedWithLane, failSkill } from "./decideSkills.ts"
+import { moveSkill } from "./moveSkill.ts"
+import { startSkill } from "./startSkill.ts"
 import { stopTurn } from "./decideStop.ts"
 import { accept, type Decision, type Command, reject, type Situation } from "./Command.ts"
 
@@ -111,10 +113,12 @@ const userMessage = (state: SessionState, { attachments, dm, forwarded, inbox_id
 const byMessage = (
   { edge }: SessionState,
   { forwarded, text }: UserMessage,
-  { skills }: Situation
+  situation: Situation
 ): ReadonlyArray<EventDraft> => {
   const isFree = edge.turn === undefined && edge.parked === undefined && edge.skill === undefined
-  const begun = isFree ? triggered(EDGE, messageTriggers(skills, text), text, forwarded !== true, skills) : undefined
+  const begun = isFree
+    ? triggered(EDGE, messageTriggers(situation.skills, text), text, forwarded !== true, situation)
+    : undefined
   return begun === undefined ? [] : [begun]
 }
 

@@ -16,7 +16,7 @@ import {
   REPORTS_OWED_MAX,
   type SessionState
 } from "#src/shared/session/State.ts"
-import { skillRefusal } from "./decideSkills.ts"
+import { capabilityRefusal, skillRefusal } from "./decideSkills.ts"
 import { accept, type Decision, type Output, type Command, refuse, reject, type Situation } from "./Command.ts"
 
 /** Identical calls with identical results after which the next is refused (E11, R25). */
@@ -80,9 +80,10 @@ const confirmation = (confirm_external: Situation["confirm_external"], tainted: 
 export const request = (
   state: SessionState,
   command: Extract<Command, { type: "Request" }>,
-  { budgets, confirm_external, skills }: Situation
+  situation: Situation
 ): Decision => {
-  const { allowed_tools, call_id, effect, input, lane, locks, tool } = command
+  const { budgets, confirm_external, skills } = situation
+  const { allowed_tools, call_id, capabilities, effect, input, lane, locks, tool } = command
   const memory = laneOf(state, lane)
   const call = callOf(state, lane, call_id)
   if (memory === undefined || call === undefined) return reject("the call is not open")
@@ -93,6 +94,8 @@ export const request = (
   if (limit !== undefined) return Result.fail({ reason: limit, ends_job: true })
   const forbidden = skillRefusal(memory, skills, tool)
   if (forbidden !== undefined) return refuse(forbidden.reason, forbidden.allowed)
+  const denied = capabilityRefusal(memory, situation, tool, capabilities)
+  if (denied !== undefined) return Result.fail(denied)
   if (allowed_tools !== undefined && !allowed_tools.includes(tool))
     return reject(`the job may not use ${shownName(tool)}; allowed: ${allowed_tools.map(shownName).join(", ")}`)
   const full = tool === CORE_REPORT ? reportsFull(state) : undefined

@@ -16,7 +16,8 @@ import { reportsFull } from "./decideCalls.ts"
 import { jobTriggers } from "#src/shared/session/skillTriggers.ts"
 import { triggered } from "./decideTriggers.ts"
 import { profiled } from "./decideProfiles.ts"
-import { beginning, endedWithLane, skillRules } from "./decideSkills.ts"
+import { endedWithLane, skillRules } from "./decideSkills.ts"
+import { beginning } from "./startSkill.ts"
 import { accept, controlBatch, type Decision, type Command, type Find, reject, type Situation } from "./Command.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
@@ -90,15 +91,14 @@ const jobBudgets = (
 }
 
 /** The skill that a job's task begins. What edge wrote after it read text from outside begins none, nor does a skill. */
-const byTask = (
-  { edge }: SessionState,
-  start: Omit<CoreJobStart, "job_id">,
-  skills: SkillBook
-): EventDraft | undefined => {
+const byTask = ({ edge }: SessionState, start: Omit<CoreJobStart, "job_id">, situation: Situation) => {
   if (edge.skill !== undefined || start.output_schema !== undefined) return undefined
   const { skill_refs, task_spec } = start
-  const found = jobTriggers(skills, start).filter(({ skill }) => skill_refs === undefined || skill_refs.includes(skill))
-  return triggered(coreLane(start.job_name), found, task_spec, !edge.tainted, skills)
+  const found = jobTriggers(situation.skills, start).filter(
+    ({ skill }) => skill_refs === undefined || skill_refs.includes(skill)
+  )
+  const begun = triggered(coreLane(start.job_name), found, task_spec, !edge.tainted, situation)
+  return begun === undefined ? undefined : Result.succeed(begun)
 }
 
 export const spawn = (
@@ -111,19 +111,21 @@ export const spawn = (
   const barred = noStart(state, job_name, budgets)
   if (barred !== undefined) return reject(barred)
   const begun =
-    skill === undefined ? byTask(state, start, skills) : beginning(coreLane(job_name), skill.name, skill.input, skills)
+    skill === undefined
+      ? byTask(state, start, situation)
+      : beginning(coreLane(job_name), skill.name, skill.input, situation)
   if (skill !== undefined && state.edge.skill !== undefined)
     return reject(
       `the skill ${state.edge.skill.name} is at work, and a skill starts no other one; start the job without`
     )
-  if (typeof begun === "string") return reject(begun)
+  if (begun !== undefined && Result.isFailure(begun)) return Result.fail(begun.failure)
   if (skill !== undefined && start.output_schema !== undefined)
     return reject("a job with a skill ends with the skill's output: leave output_schema out")
   const kind = profiled(state, start, tools, situation)
   if (Result.isFailure(kind)) return reject(kind.failure)
   const allowed_tools = allowedWithin(state, kind.success.allowed_tools, skills)
   if (typeof allowed_tools === "string") return reject(allowed_tools)
-  return began(call_id, "started", begun, {
+  return began(call_id, "started", begun?.success, {
     job_id: call_id,
     job_name,
     start: {
@@ -142,8 +144,9 @@ export const spawn = (
 export const resumeCore = (
   state: SessionState,
   { call_id, instruction, job_name, model }: Extract<Command, { type: "ResumeCore" }>,
-  { budgets, find, skills }: Situation
+  situation: Situation
 ): Decision => {
+  const { budgets, find, skills } = situation
   const barred = noStart(state, job_name, budgets)
   if (barred !== undefined) return reject(barred)
   const core = state.resumable.get(job_name)?.core
@@ -162,10 +165,12 @@ export const resumeCore = (
     return reject(`the skill ${state.edge.skill.name} is at work, and a skill starts no other one`)
   // The skill ended with the job, so that it begins again; the conversation shows how far it came.
   const begun =
-    start.skill === undefined ? undefined : beginning(coreLane(job_name), start.skill.name, start.skill.input, skills)
-  if (typeof begun === "string") return reject(begun)
+    start.skill === undefined
+      ? undefined
+      : beginning(coreLane(job_name), start.skill.name, start.skill.input, situation)
+  if (begun !== undefined && Result.isFailure(begun)) return Result.fail(begun.failure)
   const in_skill = state.edge.skill?.name ?? core.in_skill
-  return began(call_id, "resumed", begun, {
+  return began(call_id, "resumed", begun?.success, {
     job_id: call_id,
     job_name,
     start: { ...start, job_id: call_id, tool_constraints: { ...start.tool_constraints, allowed_tools } },
@@ -214,16 +219,18 @@ export const cancelCore = (
 export const signalSkill = (
   state: SessionState,
   { input, job_name, model, signal_id, skill }: Extract<Command, { type: "SignalSkill" }>,
-  { budgets, session_id, skills }: Situation
+  situation: Situation
 ): Decision => {
+  const { budgets, session_id } = situation
   const lane = coreLane(job_name)
   const barred = state.ended === undefined ? noStart(state, job_name, budgets) : "the session has ended"
-  const begun = barred ?? beginning(lane, skill, input, skills)
-  if (typeof begun === "string")
+  const begun =
+    barred === undefined ? beginning(lane, skill, input, situation, "person") : Result.fail({ reason: barred })
+  if (Result.isFailure(begun))
     return accept({
       event_type: "InjectedInstruction",
       lane: EDGE,
-      payload: { signal_id, target: EDGE, source: "user", content: "", refused: begun }
+      payload: { signal_id, target: EDGE, source: "user", content: "", refused: begun.failure.reason }
     })
   const job_id = CallId.make(`${session_id}-signal-${signal_id}`)
   const constraints = { allowed_tools: [], time_budget_ms: 0 }
@@ -247,7 +254,7 @@ export const signalSkill = (
         budgets: jobBudgets(budgets, constraints, undefined)
       }
     },
-    { ...begun, payload: { ...begun.payload, signal_id, trigger: "person" } }
+    { ...begun.success, payload: { ...begun.success.payload, signal_id } }
   )
 }
 

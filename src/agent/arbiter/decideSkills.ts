@@ -1,19 +1,17 @@
 /**
- * The decisions that start, move and end the skill of a lane: one at a time, along the transitions of its states, within its steps.
- * The image's texts say what is allowed; the events say what happened.
+ * The rules of the skill of a lane: what its present step allows, and when it has failed. The image's texts say what is allowed; the events
+ * say what happened. How a skill begins is in `startSkill.ts`, how it moves in `moveSkill.ts`.
  */
-import type { Schema } from "effect"
-import type { Budgets } from "#schema/Config.ts"
-import type { ChoirEvent, EventDraft, PayloadOf } from "#schema/Event.ts"
+import type { Capability } from "#schema/Capability.ts"
+import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import { CANCEL_EVENT, ERROR_EVENT, skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
-import { schemaOf } from "#schema/SkillContract.ts"
 import { shownName, ToolName, toWireName } from "#schema/Tool.ts"
-import { valueProblem } from "#src/shared/image/jsonSchema.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
-import type { ActiveSkill, LaneMemory, OpenCall, SessionState } from "#src/shared/session/State.ts"
-import { accept, controlBatch, type Decision, type Command, refuse, reject, type Situation } from "./Command.ts"
+import type { ActiveSkill, CoreLane, EdgeLane, LaneMemory, OpenCall, SessionState } from "#src/shared/session/State.ts"
+import { accept, type Decision, type Command, reject, type Rejected, type Situation } from "./Command.ts"
+import { scriptProblem } from "./skillScript.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
 export const SKILL_START = ToolName.make("choir.skill.start")
@@ -66,6 +64,24 @@ export const skillRefusal = (
   return { reason: `the skill ${name} is at work, and ${why}`, allowed: toldRules(rules) }
 }
 
+/** Why the skill of a lane may not use a tool: the tool can do what its contract does not declare, or its agent is not granted. */
+export const capabilityRefusal = (
+  { skill }: LaneMemory,
+  { grants, skills }: Pick<Situation, "grants" | "skills">,
+  tool: string,
+  needed: ReadonlyArray<Capability>
+): Rejected | undefined => {
+  const declared = skill === undefined ? undefined : skills.get(skill.name)?.contract?.capabilities
+  if (skill === undefined || declared === undefined) return undefined
+  const capabilities = needed.filter((each) => !declared.includes(each) || !grants.includes(each))
+  return capabilities.length === 0
+    ? undefined
+    : {
+        reason: `the skill ${skill.name} may not use ${shownName(tool)}: it needs ${capabilities.join(", ")}, which is not declared or not granted`,
+        denied: { skill: skill.name, capabilities }
+      }
+}
+
 const isSkillCall = ({ name }: OpenCall): boolean => name.replaceAll("-", ".").startsWith("choir.skill.")
 
 /**
@@ -79,16 +95,18 @@ export const isSkillTurn = (state: SessionState, lane: LaneId, call: OpenCall): 
 
 /** Why a lane's skill cannot continue; `goes` says whether the state may still send it elsewhere. */
 const failure = (
-  { skill }: LaneMemory,
-  skills: SkillBook,
-  { skill_retry_budget }: Budgets
+  memory: EdgeLane | CoreLane,
+  { budgets: { skill_retry_budget }, find, skills }: Situation
 ): { readonly reason: string; readonly goes: boolean } | undefined => {
+  const { skill } = memory
   if (skill === undefined) return undefined
   const spec = skills.get(skill.name)
   if (spec === undefined || skillState(spec, skill.state) === undefined)
     return { reason: `the agent's image has no state ${skill.state} of a skill ${skill.name} any more`, goes: false }
   if (skill.step >= spec.max_steps)
     return { reason: `the skill's limit of ${spec.max_steps} steps (max_steps) is reached`, goes: false }
+  const broken = scriptProblem(memory, spec, find)
+  if (broken !== undefined) return { reason: broken, goes: true }
   return skill.violations > skill_retry_budget
     ? {
         reason: `its step ${skill.state} was not followed ${skill.violations} times (budgets.skill_retry_budget ${skill_retry_budget})`,
@@ -100,7 +118,7 @@ const failure = (
 /** An event that begins, moves or ends a skill. */
 export type SkillDraft = Extract<EventDraft, { readonly event_type: "SkillTransitionCommitted" }>
 
-const transition = (
+export const transition = (
   lane: LaneId,
   { name, state, step }: Pick<ActiveSkill, "name" | "state" | "step">,
   more: Pick<PayloadOf<"SkillTransitionCommitted">, "on" | "to"> & Partial<PayloadOf<"SkillTransitionCommitted">>
@@ -110,103 +128,24 @@ const transition = (
   payload: { skill: name, from: state, step, ...more }
 })
 
-/** The beginning of a skill on a lane that has none, or why it cannot begin. */
-export const beginning = (
-  lane: LaneId,
-  name: string,
-  input: Schema.Json | undefined,
-  skills: SkillBook
-): SkillDraft | string => {
-  const spec = skills.get(name)
-  if (spec === undefined)
-    return `there is no skill ${name.slice(0, 64)}; there are ${[...skills.keys()].join(", ") || "none"}`
-  const { initial_state, input_schema } = spec
-  const problem = input_schema === undefined ? undefined : valueProblem(schemaOf(input_schema), input ?? {})
-  if (problem !== undefined) return `the input does not fit the skill ${name}: ${problem}`
-  const begun = { name, state: "", step: 0 }
-  return transition(lane, begun, { on: "start", to: initial_state, ...(input === undefined ? {} : { input }) })
-}
-
-/** The only skills that a job may begin; undefined for all. */
-const refsOf = (started: ChoirEvent | undefined): ReadonlyArray<string> | undefined =>
-  started?.event_type === "CoreStarted" ? started.payload.start.skill_refs : undefined
-
-export const startSkill = (
-  state: SessionState,
-  { call_id, input, lane, skill }: Extract<Command, { type: "StartSkill" }>,
-  { find, skills }: Situation
-): Decision => {
-  const memory = laneOf(state, lane)
-  if (memory === undefined) return reject(`the job on ${lane} has stopped`)
-  if (memory.skill !== undefined) return reject(`the skill ${memory.skill.name} is at work; end it first`)
-  if ("job_id" in memory && memory.in_skill !== undefined)
-    return reject(`the skill ${memory.in_skill} started this job, and a skill starts no other one`)
-  const refs = "job_id" in memory ? refsOf(find(memory.started_rev)) : undefined
-  if (refs !== undefined && !refs.some((name) => name === skill))
-    return reject(`this job may begin ${refs.length === 0 ? "no skill" : `only ${refs.join(", ")}`}`)
-  // A skill rules its lane, and what was set aside knows nothing of its steps.
-  if (!("job_id" in memory) && memory.parked !== undefined)
-    return reject("an earlier request waits for a person's approval; start the skill when that one is done")
-  const begun = beginning(lane, skill, input, skills)
-  if (typeof begun === "string") return reject(begun)
-  const [committed, result] = controlBatch(lane, call_id, `the skill ${skill} began`, { skill, status: "started" })
-  return accept(committed, begun, result)
-}
-
 /** The skill's own end, at a state that is terminal, by the model's `cancel`, or by what went wrong. */
-const endOf = (spec: SkillSpec, on: string, to: string): PayloadOf<"SkillTransitionCommitted">["ended"] => {
+export const endOf = (spec: SkillSpec, on: string, to: string): PayloadOf<"SkillTransitionCommitted">["ended"] => {
   if (skillState(spec, to)?.terminal !== true) return undefined
   return on === ERROR_EVENT ? "failed" : "completed"
-}
-
-export const moveSkill = (
-  state: SessionState,
-  { call_id, lane, on, output }: Extract<Command, { type: "MoveSkill" }>,
-  { skills }: Situation
-): Decision => {
-  const memory = laneOf(state, lane)
-  const skill = memory?.skill
-  const call = memory?.calls.find((open) => open.call_id === call_id)
-  if (memory === undefined || skill === undefined || call === undefined)
-    return reject("no skill is at work on this lane; choir-skill-start begins one")
-  if (call.output_rev < skill.entered_rev)
-    return reject(`the skill is in its step ${skill.state} since; one transition at a time`)
-  const spec = skills.get(skill.name)
-  const from = spec === undefined ? undefined : skillState(spec, skill.state)
-  const allowed = toldRules(skillRules(memory, skills) ?? { tools: [], transitions: [] })
-  if (spec === undefined || from === undefined) return refuse(`the skill ${skill.name} is not in the image`, allowed)
-  const left = output === undefined ? {} : { output }
-  const done = (to: string, ended: PayloadOf<"SkillTransitionCommitted">["ended"], summary: string): Decision => {
-    const told = ended === undefined ? { skill: skill.name, step: to } : { skill: skill.name, ended }
-    const [committed, result] = controlBatch(lane, call_id, summary, told)
-    const move = transition(lane, skill, { on, to, ...left, ...(ended === undefined ? {} : { ended }) })
-    return accept(committed, move, result)
-  }
-  if (on === CANCEL_EVENT && spec.interruptible) return done("", "cancelled", `the skill ${skill.name} was cancelled`)
-  const taken = from.transitions.find((known) => known.on === on)
-  if (taken === undefined)
-    return refuse(`the step ${skill.state} of the skill ${skill.name} has no transition ${on.slice(0, 64)}`, allowed)
-  const ended = endOf(spec, on, taken.to)
-  const problem =
-    ended === "completed" && spec.output_schema !== undefined
-      ? valueProblem(schemaOf(spec.output_schema), output ?? {})
-      : undefined
-  if (problem !== undefined) return refuse(`the output does not fit the skill ${skill.name}: ${problem}`, allowed)
-  return done(taken.to, ended, `${skill.name}: ${skill.state} to ${taken.to}`)
 }
 
 /** A failure sends the skill along its state's own error transition, or ends it as failed. */
 export const failSkill = (
   state: SessionState,
   { lane }: Extract<Command, { type: "FailSkill" }>,
-  { budgets, skills }: Situation
+  situation: Situation
 ): Decision => {
   const memory = laneOf(state, lane)
-  const failed = memory === undefined ? undefined : failure(memory, skills, budgets)
+  const failed = memory === undefined ? undefined : failure(memory, situation)
   if (memory?.skill === undefined || failed === undefined) return reject("no skill of the lane has failed")
   if (memory.calls.length > 0) return reject("calls of the lane are open")
   const { goes, reason } = failed
-  const spec = skills.get(memory.skill.name)
+  const spec = situation.skills.get(memory.skill.name)
   const from = spec === undefined ? undefined : skillState(spec, memory.skill.state)
   const handler = goes ? from?.transitions.find(({ on }) => on === ERROR_EVENT) : undefined
   const to = handler?.to ?? ""

@@ -99,7 +99,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryDelta,
     ...(yield* webTools(settings.current().config.web, ask)),
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
-    ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])
+    ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition(skills)])
   ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))
   // No tool of an image has the name of a built-in one, and an agent's own comes after the global one that it replaces.
@@ -146,6 +146,8 @@ export const argumentsProblem = (
     : `the arguments of ${name} are not a JSON object: ${parseProblem(input)}. Nothing was run. ${shown}`
 }
 
+const isOfScripts = (tool: AnyTool): boolean => !isControl(tool) && tool.ofScripts === true
+
 const isVisible = (lane: LaneId, { lanes }: AnyTool): boolean =>
   lanes === "both" || (lanes === "edge") === (jobOf(lane) === undefined)
 
@@ -175,7 +177,7 @@ export const toolTable = (all: ReadonlyArray<AnyTool>) => {
   const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
   const tools = [...byName.values()]
   const shown = new Map(tools.map((tool) => [tool, offeredTool(tool)]))
-  const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool))
+  const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool) && !isOfScripts(tool))
   return {
     named: (name: string) => byName.get(name.replaceAll(".", "-")),
     find: (lane: LaneId, wireName: string) => {

@@ -3,7 +3,7 @@
  * result, release. It runs in the fiber of its lane; every way out commits a result, and the locks are released only after that.
  */
 import { Context, Effect, Layer } from "effect"
-import type { ModelToolCall } from "#schema/Event.ts"
+import type { ModelToolCall, PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
@@ -12,12 +12,14 @@ import type { Command } from "#src/agent/arbiter/Command.ts"
 import { edgeWrites } from "#src/agent/arbiter/decideCores.ts"
 import { toldRules, isSkillTurn, SKILL_TRANSITION, skillRefusal, skillRules } from "#src/agent/arbiter/decideSkills.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { SCRIPT_MODEL } from "#src/agent/arbiter/skillScript.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import type { Exhausted } from "#src/agent/model/Budget.ts"
-import { type ControlTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
+import { SkillJudge } from "#src/agent/calls/SkillJudge.ts"
+import { capabilitiesOfTool, type ControlTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
 import { closeInDoubt, closeOpen, closeWaiting, finishCall, openCalls, rejected } from "./callOutcomes.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { runGranted } from "./grantedCall.ts"
@@ -57,6 +59,7 @@ export class ToolRunner extends Context.Service<
         LockManager,
         Replication,
         SecretStore,
+        SkillJudge,
         SkillRegistry,
         ToolRegistry,
         ToolSlots
@@ -87,12 +90,19 @@ type Input = ModelToolCall["input"]
 const refuse = (
   lane: LaneId,
   call: OpenCall,
-  { allowed, ends_job, exhausted, reason }: Pick<Refused, "reason" | "ends_job" | "exhausted" | "allowed">
+  {
+    allowed,
+    denied,
+    ends_job,
+    exhausted,
+    reason
+  }: Pick<Refused, "reason" | "ends_job" | "exhausted" | "allowed" | "denied">
 ): Effect.Effect<void, Exhausted, Arbiter> => {
   if (exhausted !== undefined) return Effect.fail({ _tag: "Exhausted", limit: exhausted } as const)
   // The call stays open, and the job ends over it.
   if (ends_job === true) return Effect.void
-  return finishCall(lane, call, rejected(reason, allowed === undefined ? {} : { allowed }))
+  const more = { ...(allowed === undefined ? {} : { allowed }), ...(denied === undefined ? {} : { denied }) }
+  return finishCall(lane, call, rejected(reason, more))
 }
 
 /** The tools that a lane's job is limited to; undefined where it is not, or the tool is one that no job can be denied. */
@@ -121,7 +131,8 @@ const request = Effect.fnUntraced(function* (
     input,
     effect: isControl(tool) ? "workspace" : (prepared?.effect ?? tool.effect),
     locks: prepared?.locks ?? [],
-    allowed_tools: yield* allowedTools(lane, tool.llm.name)
+    allowed_tools: yield* allowedTools(lane, tool.llm.name),
+    capabilities: capabilitiesOfTool(tool)
   })
 })
 
@@ -139,6 +150,17 @@ const startJob = (command: Command): Effect.Effect<void, Refused, Arbiter> =>
       )
   )
 
+/** Moves a skill, with the verdict of a judge where its contract wants one. One that an earlier epoch was given counts. */
+const moveSkill = Effect.fnUntraced(function* (command: Extract<Command, { type: "MoveSkill" }>) {
+  const arbiter = yield* Arbiter
+  const judge = yield* SkillJudge
+  yield* Effect.catchIf(
+    arbiter.commit(command),
+    ({ awaits_verdict }) => awaits_verdict === true,
+    () => Effect.andThen(judge.ask(command), arbiter.commit(command))
+  )
+})
+
 /** D30: what edge writes is committed before a job begins to read it. A skill moves once the calls beside it have ended. */
 const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool: ControlTool, input: Input) {
   const arbiter = yield* Arbiter
@@ -147,6 +169,7 @@ const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, to
   if (command.type === "Spawn" || command.type === "ResumeCore") return yield* startJob(command)
   if (command.type === "StartSkill" || command.type === "MoveSkill")
     yield* arbiter.until((state) => isSkillTurn(state, lane, call))
+  if (command.type === "MoveSkill") return yield* moveSkill(command)
   yield* arbiter.commit(command)
 })
 
@@ -199,6 +222,10 @@ const skillAllows = (lane: LaneId) =>
     return rules === undefined ? undefined : toldRules(rules)
   })
 
+/** Whether the runtime said it instead of a model. No model of a configuration has a colon in its name. */
+const isOfScript = (said: PayloadOf<"ModelOutput"> | undefined): boolean =>
+  said?.model.startsWith(SCRIPT_MODEL) === true
+
 const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: OpenCall) {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
@@ -207,7 +234,8 @@ const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: O
   const said = output.event_type === "ModelOutput" ? output.payload : undefined
   const proposed = said?.tool_calls.find(({ call_id }) => call_id === call.call_id)
   const tool = registry.find(lane, call.name)
-  if (proposed === undefined || tool === undefined) {
+  const isHidden = tool !== undefined && !isControl(tool) && tool.ofScripts === true && !isOfScript(said)
+  if (proposed === undefined || tool === undefined || isHidden) {
     const summary = `there is no tool ${call.name.slice(0, 64)} for this lane`
     const allowed = (yield* skillAllows(lane)) ?? { tools: registry.names(lane), transitions: [] }
     return yield* finishCall(lane, call, rejected(summary, { allowed }))
@@ -223,7 +251,11 @@ const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: O
   })
   const problem = argumentsProblem(call.name, input, said)
   if (problem !== undefined) return yield* unfit(problem)
-  yield* (isControl(tool) ? runControl(lane, call, tool, input) : runTool(lane, call, tool, input)).pipe(
+  const run = Effect.gen(function* () {
+    if (isControl(tool)) yield* runControl(lane, call, tool, input)
+    else yield* runTool(lane, call, tool, input)
+  })
+  yield* run.pipe(
     Effect.catchTags({
       InvalidInput: ({ problem }) => unfit(`the input does not fit ${call.name}: ${problem}`),
       InvalidLock: ({ message }) => finishCall(lane, call, rejected(message)),

@@ -2,7 +2,7 @@
 import { Context, Duration, Effect, Layer } from "effect"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf, PayloadOf, Prompted, Usage } from "#schema/Event.ts"
-import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { type CallId, EDGE, type LaneId } from "#schema/Ids.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { newestPictures, pictureTokens } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
@@ -33,10 +33,12 @@ export interface PromptTokens {
   readonly counted?: number
 }
 
-/** A question to a model; `prompted` stands in the event of its output. */
+/** A question to a model; `prompted` and `judges` stand in the event of its output. */
 export interface Asked {
   readonly messages: ReadonlyArray<Message>
   readonly prompted?: Prompted
+  /** Of a question to a judge: the call whose result it is about. */
+  readonly judges?: CallId
 }
 
 /** Compactions for a prompt that its provider found too long: one that the next call waits for, and one that it does not. */
@@ -119,9 +121,12 @@ const commitAnswer = Effect.fnUntraced(function* (
   lane: LaneId,
   purpose: Purpose,
   completion: Omit<Completion, "prompt_tokens">,
-  prompted: Prompted | undefined
+  { judges, prompted }: Asked
 ) {
-  const prompt = prompted === undefined ? {} : { prompt: prompted }
+  const prompt = {
+    ...(prompted === undefined ? {} : { prompt: prompted }),
+    ...(judges === undefined ? {} : { judges })
+  }
   const { continuation: _, ...forgetful } = completion
   const commit = (output: typeof completion) =>
     arbiter.commit({ type: "Output", lane, output: { purpose, ...output, ...prompt } })
@@ -136,7 +141,8 @@ const commitAnswer = Effect.fnUntraced(function* (
       ({ reason }) => {
         const { latency_ms, model, usage } = completion
         const error = { kind: "too_large", message: `the model "${model}": ${reason}` } as const
-        const output = { purpose, model, tool_calls: [], finish_reason: "error", usage, latency_ms, error }
+        const failed = { purpose, model, tool_calls: [], finish_reason: "error", usage, latency_ms, error }
+        const output = judges === undefined ? failed : { ...failed, judges }
         return arbiter.commit({ type: "Output", lane, output })
       }
     ),
@@ -307,9 +313,7 @@ const make = Effect.fnUntraced(function* () {
         sizes.remember(lane, { model: said.model, messages, reported, ...(counted === undefined ? {} : { counted }) })
       }
       return yield* Effect.uninterruptible(
-        Effect.tap(commitAnswer(arbiter, lane, purpose, said, asked.prompted), () =>
-          Effect.sync(() => (came = undefined))
-        )
+        Effect.tap(commitAnswer(arbiter, lane, purpose, said, asked), () => Effect.sync(() => (came = undefined)))
       )
     }).pipe(
       Effect.onInterrupt(() => Effect.suspend(() => (came === undefined ? Effect.void : unanswered(came)))),

@@ -12,6 +12,7 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { cutCalls, finalBefore, finalWords } from "#src/agent/arbiter/finalWords.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { makeLanePrompts } from "./LanePrompts.ts"
+import { makeScripts } from "./scripts.ts"
 import { inlineResult, TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
@@ -228,6 +229,7 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
   const log = yield* EventLog
   const prompts = yield* makeLanePrompts
   const runner = yield* ToolRunner
+  const advanceScript = yield* makeScripts
 
   const record = ({ lane, output, skill_end_rev, started_rev }: CoreLane): CoreRecord => ({
     started: log.get(started_rev) as EventOf<"CoreStarted">,
@@ -251,6 +253,7 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
         }))
       case "ask": {
         const { lane } = core
+        if (yield* advanceScript(lane, "turn")) return undefined
         const { model, prompt, tools } = yield* prompts.core(core)
         yield* compactor.before(lane, { model, tools, messages: prompt(next.correction)?.messages ?? [] })
         return yield* calls.ask(lane, "turn", model, tools, () => prompt(next.correction), compactor.shortening(lane))

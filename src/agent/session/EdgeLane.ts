@@ -21,6 +21,7 @@ import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Recollection } from "#src/agent/memory/Recollection.ts"
 import { makeLanePrompts } from "./LanePrompts.ts"
 import { Mailbox } from "./Mailbox.ts"
+import { makeScripts } from "./scripts.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { TurnStops } from "./TurnStops.ts"
@@ -186,10 +187,12 @@ const makeQuestions = Effect.gen(function* () {
   const compactor = yield* Compactor
   const prompts = yield* makeLanePrompts
   const recollection = yield* Recollection
+  const advanceScript = yield* makeScripts
 
   return Effect.fnUntraced(function* (purpose: "turn" | "report", correction?: string) {
     yield* recollection.prepare
     if (arbiter.state().edge.skill !== undefined) yield* commitIfDue(arbiter, { type: "FailSkill", lane: EDGE })
+    if (yield* advanceScript(EDGE, purpose)) return
     const { model, prompt, tools } = yield* prompts.edge
     const asked = () => {
       const { edge, reports } = arbiter.state()

@@ -12,6 +12,7 @@ import { LockManager } from "#src/agent/calls/LockManager.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Drafts } from "#src/agent/model/Drafts.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
+import { SkillJudge } from "#src/agent/calls/SkillJudge.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { TurnStops } from "./TurnStops.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
@@ -99,7 +100,7 @@ export const layerRecovered = <E, R>(
 
 /** The model calls of its lanes, with what they ask people, over a session and the guards of its calls. */
 export const layerModels = <A, E, R>(guards: Layer.Layer<A, E, R>) =>
-  Compactor.layer.pipe(
+  Layer.mergeAll(Compactor.layer, SkillJudge.layer).pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         Confirmations.layer,

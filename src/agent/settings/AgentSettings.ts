@@ -1,5 +1,6 @@
 /** The settings that the agent gets at INIT_HELLO and again when the configuration changes. */
 import { Context, Effect, Layer } from "effect"
+import { type Capability, GRANTS_DEFAULT } from "#schema/Capability.ts"
 import type { AgentConfig, Budgets, JobsConfig, Model } from "#schema/Config.ts"
 import type { ProfileHistories } from "#schema/JobProfile.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
@@ -19,6 +20,8 @@ export interface Standing {
   readonly epoch: number
   readonly budgets: Budgets
   readonly confirm_external: "never" | "tainted" | "always"
+  /** The effects that the agent's skills may have. */
+  readonly grants: ReadonlyArray<Capability>
   /** The capacities of the pools of jobs. */
   readonly pools: JobsConfig["pools"]
   /** How jobs of each type ended of late. */
@@ -50,6 +53,7 @@ export class AgentSettings extends Context.Service<
           epoch: settings.epoch,
           budgets: settings.config.budgets,
           confirm_external: settings.config.approvals.confirm_external,
+          grants: settings.config.grants ?? GRANTS_DEFAULT,
           pools: settings.config.jobs.pools,
           histories: settings.config.profiles ?? {}
         }),

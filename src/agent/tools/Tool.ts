@@ -1,9 +1,11 @@
 /** A tool: the model's view, the locks it needs, its effect class and how it runs; and what all tools share. */
 import { Effect, Result, Schema } from "effect"
+import type { Capability } from "#schema/Capability.ts"
 import type { CallId, LaneId } from "#schema/Ids.ts"
 import type { Picture } from "#schema/Picture.ts"
 import type { Acted, Source } from "#schema/Source.ts"
-import { LockRequest, type ToolEffect, type ToolLlmView } from "#schema/Tool.ts"
+import { capabilitiesOfEffect, LockRequest, type ToolEffect, type ToolLlmView } from "#schema/Tool.ts"
+import { BUILT_IN_CAPABILITIES } from "#src/shared/image/builtInTools.ts"
 import { fileKey } from "#src/shared/image/lockKey.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
 import { inputProblem } from "./inputProblem.ts"
@@ -20,6 +22,11 @@ export interface ControlTool {
 export type AnyTool = Tool | ControlTool
 
 export const isControl = (tool: AnyTool): tool is ControlTool => "command" in tool
+
+/** Everything that a tool can do. */
+export const capabilitiesOfTool = (tool: AnyTool): ReadonlyArray<Capability> =>
+  BUILT_IN_CAPABILITIES.get(tool.llm.name) ??
+  (isControl(tool) ? [] : (tool.capabilities ?? capabilitiesOfEffect(tool.effect)))
 
 /** A file version as a lane saw it; the base of lost-update protection (E10). */
 export interface FileVersion {
@@ -81,6 +88,10 @@ export interface Tool {
   readonly readOnly: boolean
   /** Whether models see only the status and the summary of its results (`prompt_mask`). */
   readonly masked?: boolean
+  /** Everything that it can do; absent, what its effect class lets it do. A built-in tool has those of the table. */
+  readonly capabilities?: ReadonlyArray<Capability>
+  /** Whether only scripts call it: no model is offered it, and the call of one is refused. */
+  readonly ofScripts?: boolean
   /**
    * Strict on types, lenient on unknown keys; fails with a sentence for the model. Without the lane that calls, the effect is the
    * greatest that the input may have.

@@ -5,7 +5,7 @@
 import { Effect, Option, Result, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { Acted } from "#schema/Source.ts"
-import { effectOf, LockRequest, shownName, type ToolManifest } from "#schema/Tool.ts"
+import { capabilitiesOf, effectOf, LockRequest, shownName, type ToolManifest } from "#schema/Tool.ts"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
@@ -167,6 +167,7 @@ export const external = Effect.fnUntraced(function* (manifest: ToolManifest, exe
     lanes: lanesOf(manifest),
     readOnly: effect === "none",
     masked: prompt_mask,
+    capabilities: capabilitiesOf(manifest),
     prepare: Effect.fn("external.prepare")(function* (raw) {
       const stdin = JSON.stringify(yield* decode(raw))
       return {

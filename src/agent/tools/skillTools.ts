@@ -61,7 +61,7 @@ export const skillStart = (skills: SkillBook): ControlTool => {
   }
 }
 
-const TransitionInput = Schema.Struct({
+const OutputInput = Schema.Struct({
   on: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)).annotate({
     description: "One of the transitions of the present step"
   }),
@@ -72,16 +72,41 @@ const TransitionInput = Schema.Struct({
     })
   )
 })
-const decodeTransition = decodeInput(TransitionInput)
+/** Parts of a result that a judge is to look at. */
+const JUDGE_BLOCKS_MAX = 64
+
+/** The same for agents that have skills with contracts. */
+const TransitionInput = Schema.Struct({
+  ...OutputInput.fields,
+  writes: Schema.optionalKey(
+    Schema.Record(Schema.String, Schema.Json).annotate({
+      description: "New values of STATE fields, by name; for a skill with a STATE, instead of output"
+    })
+  ),
+  confidence: Schema.optionalKey(
+    Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })).annotate({
+      description: "How sure you are of the result, 0 to 1"
+    })
+  ),
+  judge_blocks: Schema.optionalKey(
+    Schema.Array(Schema.Struct({ id: Schema.String, text: Schema.String }))
+      .check(Schema.isMaxLength(JUDGE_BLOCKS_MAX))
+      .annotate({ description: "Parts of the result that another model is to check" })
+  )
+})
 
 /** choir.skill.transition: leaves the present step of the lane's skill. */
-export const skillTransition: ControlTool = {
-  llm: llmView(
-    SKILL_TRANSITION,
-    "Leave the present step of the skill, once its other calls have ended.",
-    TransitionInput
-  ),
-  lanes: "both",
-  command: (raw, call_id, lane) =>
-    Effect.map(decodeTransition(raw), (input) => ({ type: "MoveSkill", lane, call_id, ...input }))
+export const skillTransition = (skills: SkillBook): ControlTool => {
+  const hasState = [...skills.values()].some(({ contract }) => contract !== undefined)
+  const decode = decodeInput(TransitionInput)
+  return {
+    llm: llmView(
+      SKILL_TRANSITION,
+      "Leave the present step of the skill, once its other calls have ended.",
+      hasState ? TransitionInput : OutputInput
+    ),
+    lanes: "both",
+    command: (raw, call_id, lane) =>
+      Effect.map(decode(raw), (input) => ({ type: "MoveSkill", lane, call_id, ...input }))
+  }
 }

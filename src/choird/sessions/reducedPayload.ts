@@ -63,17 +63,25 @@ const workDone = (work: WorkDone): WorkDone => {
   return counts
 }
 
-const coreStopped = ({ result, work, ...kept }: PayloadOf<"CoreStopped">): PayloadOf<"CoreStopped"> => ({
-  ...kept,
-  summary: FORGOTTEN,
-  ...(work === undefined ? {} : { work: workDone(work) }),
-  ...(result === undefined ? {} : { result: null })
-})
+const coreStopped = (payload: PayloadOf<"CoreStopped">): PayloadOf<"CoreStopped"> => {
+  const { result, work, writeback: _, ...kept } = payload
+  return {
+    ...kept,
+    summary: FORGOTTEN,
+    ...(work === undefined ? {} : { work: workDone(work) }),
+    ...(result === undefined ? {} : { result: null })
+  }
+}
 
-/** Whether a state was left with a result is a part of the fold; the result itself is not. */
+/** Whether a state was left with a result, and which fields were written, is a part of the fold; the values are not. */
 const skillTransition = (payload: PayloadOf<"SkillTransitionCommitted">): PayloadOf<"SkillTransitionCommitted"> => {
-  const { input: _, output, reason: __, ...kept } = payload
-  return { ...kept, ...(output === undefined ? {} : { output: null }) }
+  const { asserted, input: _, output, reason: __, writes, ...kept } = payload
+  return {
+    ...kept,
+    ...(output === undefined ? {} : { output: null }),
+    ...(asserted === undefined ? {} : { asserted: asserted.map((each) => ({ ...each, detail: FORGOTTEN })) }),
+    ...(writes === undefined ? {} : { writes: Object.fromEntries(Object.keys(writes).map((field) => [field, null])) })
+  }
 }
 
 const agentMessage = (payload: PayloadOf<"AgentMessage">): PayloadOf<"AgentMessage"> => {

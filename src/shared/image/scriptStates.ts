@@ -26,6 +26,12 @@ const callsOf = ({ verification, workflow }: Pick<SkillRegistryEntry, "verificat
     .map((check, index) => [`verify${index + 1}`, { type: "verify", ...check }] as const)
 ]
 
+/** The call of a state of a script; `undefined` in the states of a model's skill. */
+export const scriptCall = (spec: SkillSpec, state: string): ScriptCall | undefined =>
+  spec.registry === undefined || !isScript(spec)
+    ? undefined
+    : callsOf(spec.registry).find(([name]) => name === state)?.[1]
+
 type Machine = Pick<SkillSpec, "initial_state" | "max_steps" | "states">
 
 /** A state takes two outputs: its call, and the transition that takes over the result. */

@@ -77,8 +77,15 @@ export interface ActiveSkill {
   /** The events that began it, which holds its input, and that led to the present state. */
   readonly started_rev: number
   readonly entered_rev: number
-  /** The states that were left with a result, and the events that hold the newest result of each. */
-  readonly results: ReadonlyArray<{ readonly state: string; readonly rev: number }>
+  /**
+   * The fields of its STATE that have a value, and the events that hold the newest value of each. A skill without a contract has a field for
+   * each state that was left with a result.
+   */
+  readonly fields: ReadonlyArray<{ readonly name: string; readonly rev: number }>
+  /** Its results that were not taken. */
+  readonly attempt: number
+  /** The newest verdict on a result of the lane; 0 when there is none. */
+  readonly judged_rev: number
 }
 
 /** The parts that both kinds of lanes have. */

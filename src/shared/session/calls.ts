@@ -22,7 +22,7 @@ import { reportKind, workAfter } from "./jobWork.ts"
 import { WRITTEN_FILES_MAX } from "./memory.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { repeated } from "./repetitions.ts"
-import { afterOutput, afterResult } from "./skills.ts"
+import { afterOutput, afterResult, afterVerdict } from "./skills.ts"
 import { sourceOf, withSources } from "./sources.ts"
 import {
   type CoreLane,
@@ -134,6 +134,7 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
   const memory = laneOf(state, lane)
   if (memory === undefined) return Result.fail(`no job runs on ${lane}`)
   const counted = countUsage({ ...state, spent }, lane, usage)
+  if (payload.purpose === "judge") return Result.succeed(afterVerdict(counted, lane, rev))
   if (payload.purpose !== "turn" && payload.purpose !== "report") return Result.succeed(counted)
   if (memory.calls.length > 0) return Result.fail("calls of the output before are still open")
   const refusal = callsRefused(payload)

@@ -7,9 +7,9 @@ import type { CoreLane, EdgeLane, LaneMemory, PendingReport, SessionState } from
 const ofCalls = ({ calls }: Pick<LaneMemory, "calls">): ReadonlyArray<number> =>
   calls.flatMap(({ output_rev }) => output_rev)
 
-/** A step of a skill is shown what the skill began with and what its earlier steps came to. */
+/** A step of a skill is shown its input and its STATE, and its result needs the verdict on it. */
 const ofSkill = ({ skill }: LaneMemory): ReadonlyArray<number> =>
-  skill === undefined ? [] : [skill.started_rev, ...skill.results.map(({ rev }) => rev)]
+  skill === undefined ? [] : [skill.started_rev, skill.judged_rev, ...skill.fields.map(({ rev }) => rev)]
 
 const ofReports = (reports: ReadonlyArray<PendingReport>): ReadonlyArray<number> => reports.map(({ rev }) => rev)
 

@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type CallId, EDGE, LaneId, Rev, Sha256 } from "#schema/Ids.ts"
 import { coreOf } from "./lanes.ts"
+import { withoutWrites } from "./stateWrites.ts"
 import type { SessionState } from "./State.ts"
 
 /** Hits of one search of a session's log, and how many a model gets that does not say. */
@@ -124,11 +125,18 @@ const textOf = (value: unknown): string => {
   return lines.join("\n")
 }
 
-/** The texts of an event that a lane may find: its model's reasoning is for that model alone (invariant 6). */
+/**
+ * The texts of an event that a lane may find: its model's reasoning is for that model alone (invariant 6), and values of STATE are shown by the
+ * scopes of a skill's steps and no other way.
+ */
 const foundIn = ({ event_type, payload }: ChoirEvent): string => {
+  if (event_type === "SkillTransitionCommitted") {
+    const { writes: _, ...told } = payload
+    return textOf(told)
+  }
   if (event_type !== "ModelOutput") return textOf(payload)
-  const { continuation: _, ...said } = payload
-  return textOf(said)
+  const { continuation: _, tool_calls, ...said } = payload
+  return textOf({ ...said, tool_calls: tool_calls.map(withoutWrites) })
 }
 
 /** A part of a text that begins a quarter before an index, with marks where it was cut. */

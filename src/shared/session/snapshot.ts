@@ -8,6 +8,7 @@ import { CoreBudgets } from "#schema/Core.ts"
 import { MemoryFact } from "#schema/Event.ts"
 import { CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev } from "#schema/Ids.ts"
 import { CoreState, EdgeState } from "#schema/Lane.ts"
+import { STATE_FIELDS_MAX } from "#schema/SkillContract.ts"
 import { Sources } from "#schema/Source.ts"
 import { ToolEffect } from "#schema/Tool.ts"
 import { CHANGED_FILES_MAX } from "./jobWork.ts"
@@ -20,14 +21,12 @@ import { WINDOW_REVS_MAX } from "./lanes.ts"
 export const SIGNALS_REMEMBERED_MAX = 1000
 /** Different calls of a lane whose repetitions are counted. */
 export const REPETITIONS_REMEMBERED_MAX = 16
-/** States whose results a running skill keeps for its later steps, the newest first kept. */
-export const SKILL_RESULTS_MAX = 32
 
 /**
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 9
+export const FOLD_VERSION = 10
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -56,7 +55,9 @@ const Skill = Schema.Struct({
   violation_rev: Rev,
   started_rev: Rev,
   entered_rev: Rev,
-  results: Schema.Array(Schema.Struct({ state: Schema.String, rev: Rev })).check(Schema.isMaxLength(SKILL_RESULTS_MAX))
+  fields: Schema.Array(Schema.Struct({ name: Schema.String, rev: Rev })).check(Schema.isMaxLength(STATE_FIELDS_MAX)),
+  attempt: Schema.Natural,
+  judged_rev: Rev
 })
 
 const memory = {

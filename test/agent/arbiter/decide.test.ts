@@ -32,6 +32,7 @@ const request = (lane: LaneId, call: string, more: Partial<Extract<Command, { ty
   lane,
   call_id: CallId.make(call),
   tool: "mem.write",
+  capabilities: [],
   input: {},
   effect: "workspace",
   locks: [],

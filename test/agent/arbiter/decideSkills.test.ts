@@ -86,7 +86,8 @@ const request =
     input: {},
     effect: "none",
     locks: [],
-    allowed_tools: undefined
+    allowed_tools: undefined,
+    capabilities: []
   })
 const start =
   (lane: LaneId, skill: string, input: object = {}) =>
@@ -248,10 +249,10 @@ describe("decide", () => {
     const skill = state.edge.skill
     assert.deepStrictEqual([skill?.state, skill?.step, skill?.violations], ["write", 3, 0])
     assert.deepStrictEqual(
-      skill?.results.map((result) => result.state),
+      skill?.fields.map(({ name }) => name),
       ["write", "look"]
     )
-    assert.isTrue(skill?.results.every(({ rev }) => rev > (skill.started_rev ?? 0) && rev <= skill.entered_rev))
+    assert.isTrue(skill?.fields.every(({ rev }) => rev > (skill.started_rev ?? 0) && rev <= skill.entered_rev))
   })
 
   it("ends the skill of a lane in the batch that ends the lane", () => {

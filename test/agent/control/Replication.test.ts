@@ -64,6 +64,7 @@ const proposeCall = (effect: "workspace" | "external") =>
       input: {},
       effect,
       locks: [],
+      capabilities: [],
       allowed_tools: undefined
     })
   })

@@ -20,9 +20,15 @@ const stopped = (name: JobName, outcome: "completed" | "error", summary: string)
     rev: Rev.make(20),
     event_type: "CoreStopped",
     lane: coreLane(name),
-    payload: { job_id: CallId.make("j"), job_name: name, outcome, summary },
+    payload: {
+      job_id: CallId.make("j"),
+      job_name: name,
+      outcome,
+      summary,
+      usage: { input_tokens: 1, output_tokens: 1 }
+    },
     created_at: "2026-01-02T03:04:05.678Z"
-  } as never
+  }
 })
 
 /** What choird was asked, without the random id of each request. */

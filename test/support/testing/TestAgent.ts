@@ -93,7 +93,7 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
         coreReport,
         ...(profiles.size === 0 ? [] : [coreWriteback]),
         ...proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }),
-        ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition]),
+        ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition(skills)]),
         ...tools
       ]
       const { find, names, offered } = toolTable(all)

@@ -10,11 +10,11 @@ import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { isEmpty } from "#src/shared/session/memory.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary, SessionState } from "#src/shared/session/State.ts"
-import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
+import { isNote, note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreNotes, edgeNotes } from "./notes.ts"
 import type { IsMasked } from "./promptMessages.ts"
-import { skillList } from "./skillPrompt.ts"
+import { skillData, skillList } from "./skillPrompt.ts"
 import { type Note, type Transcript, transcriptOf, withNotes } from "./transcript.ts"
 
 /** The sources of prompts besides the state. */
@@ -100,6 +100,8 @@ interface Parts {
   readonly given: ReadonlyArray<Message>
   readonly transcript: Transcript
   readonly notes: ReadonlyArray<Note>
+  /** Data of the lane's step, which no later prompt repeats. */
+  readonly data: string | undefined
   readonly rev: number
   readonly recollected?: Sources["recollected"]
 }
@@ -107,8 +109,16 @@ interface Parts {
 const memoryNotes = (recollected: Parts["recollected"]): ReadonlyArray<Note> =>
   recollected === undefined ? [] : [{ about: `memory ${recollected.rev}`, text: recollected.text }]
 
+/** A person's message that is last stays last. */
+const withData = (messages: ReadonlyArray<Message>, data: string | undefined): ReadonlyArray<Message> => {
+  if (data === undefined) return messages
+  const last = messages.at(-1)
+  const end = last?.role === "user" && !isNote(last.content) ? messages.length - 1 : messages.length
+  return [...messages.slice(0, end), note(data), ...messages.slice(end)]
+}
+
 const assembled = (
-  { given, lane, notes, recollected, rev, system, transcript }: Parts,
+  { data, given, lane, notes, recollected, rev, system, transcript }: Parts,
   present: string,
   correction?: string
 ): Prompt => {
@@ -121,7 +131,7 @@ const assembled = (
   ]
   const fixed = [system(environment), ...given, ...remembered(lane.summary)]
   return {
-    messages: [...fixed, ...withNotes(transcript.messages, transcript.endsAsked, due)],
+    messages: [...fixed, ...withData(withNotes(transcript.messages, transcript.endsAsked, due), data)],
     prefix: [...fixed, ...transcript.messages],
     prompted: {
       rev,
@@ -142,7 +152,16 @@ export const edgePrompt = (state: SessionState, sources: Sources, correction?: s
   const notes = edgeNotes(state, skills, find, transcript)
   const system = (environment: string) => edgeSystem(identity, skills, environment)
   return assembled(
-    { lane: edge, system, given: [], transcript, notes, rev, recollected },
+    {
+      lane: edge,
+      system,
+      given: [],
+      transcript,
+      notes,
+      data: skillData(edge.skill, skills, find),
+      rev,
+      recollected
+    },
     sources.environment,
     correction
   )
@@ -171,5 +190,6 @@ export const corePrompt = (lane: CoreLane, sources: Sources, rev: number, correc
     content: started?.event_type === "CoreStarted" ? withoutNotes(briefing(started)) : ""
   }
   const system = (environment: string) => coreSystem(identity, skills, environment)
-  return assembled({ lane, system, given: [task], transcript, notes, rev }, sources.environment, correction)
+  const data = skillData(lane.skill, skills, find)
+  return assembled({ lane, system, given: [task], transcript, notes, data, rev }, sources.environment, correction)
 }

@@ -4,6 +4,7 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { Message, UserMessage } from "#src/shared/model/Conversation.ts"
 import { inlineResult } from "./inlineResult.ts"
 import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
+import { withoutWrites } from "#src/shared/session/stateWrites.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
 import { shortLine } from "./textParts.ts"
 import { toolText } from "./toolText.ts"
@@ -43,7 +44,7 @@ const toolResult = (event: EventOf<"ToolResultCommitted">, { isMasked, tool }: R
 export const withCalls = ({ payload }: EventOf<"ModelOutput">): Message => ({
   role: "assistant",
   content: (payload.text ?? "").trim() === "" ? null : (payload.text ?? null),
-  calls: payload.tool_calls.map(({ call_id, input, name }) => ({
+  calls: payload.tool_calls.map(withoutWrites).map(({ call_id, input, name }) => ({
     id: call_id,
     name: wire(name),
     arguments: replayed(input)

@@ -10,6 +10,7 @@ import type { Pushed } from "#src/choird/queues/Signals.ts"
 import { count } from "#src/choird/logs/metrics.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { audited, denied, runOf, services, type Services, shareOf, words } from "./agentCaller.ts"
+import { auditDenied } from "./deniedSkills.ts"
 import { initHello } from "./initHello.ts"
 import { CurrentOpenSession } from "#src/choird/listeners/OpenSession.ts"
 import {
@@ -152,6 +153,7 @@ export const layerAgentHandlers = HttpApiBuilder.group(
           yield* audited(all, caller, "HEARTBEAT", { refused: "NEWER_EVENTS", reason: "kept, and the session ends" })
           yield* lifecycle.newer(caller.session_id)
         }
+        if (action === "OK") yield* auditDenied(all, caller, payload.patches, ack_rev)
         if (action === "FENCED" || action === "CONFLICT")
           yield* audited(all, caller, "HEARTBEAT", { refused: action, base_rev: payload.base_rev, ack_rev })
         return reply

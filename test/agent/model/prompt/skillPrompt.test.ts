@@ -12,8 +12,8 @@ const LONG = { text: "x".repeat(60_000) }
 
 /** A skill of which so many steps came to something, each to `output`. */
 const prompt = (count: number, output: unknown, input: unknown = { goal: "small" }) => {
-  const results = Array.from({ length: count }, (_, index) => ({ rev: index + 2, state: `step-${index}` }))
-  const skill = { name: spec.name, state, step: 1, started_rev: 1, entered_rev: 1, results } as unknown as ActiveSkill
+  const fields = Array.from({ length: count }, (_, index) => ({ rev: index + 2, name: `step-${index}` }))
+  const skill = { name: spec.name, state, step: 1, started_rev: 1, entered_rev: 1, fields } as unknown as ActiveSkill
   const event = (payload: object) => ({ event_type: "SkillTransitionCommitted", payload }) as unknown as ChoirEvent
   const text = skillStep(skill, bookOf(spec), (rev) => event(rev === 1 ? { input } : { output })) ?? ""
   return { text, context: JSON.parse(/Context: (\{.*\})/u.exec(text)?.[1] ?? "null") }
