@@ -130,11 +130,10 @@ const allAssertions = ({ contract, registry, states }: SkillSpec): ReadonlyArray
 const isObject = (value: Schema.Json): value is SkillFields =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
+const membersOf = (value: Schema.Json): SkillFields => (isObject(value) ? value : {})
+
 /** The STATE after an example: its input, and the fields of its output. */
-const fieldsOf = ({ input, output }: GoldenAnchor): SkillFields => ({
-  ...(isObject(input) ? input : {}),
-  ...(isObject(output) ? output : {})
-})
+const fieldsOf = ({ input, output }: GoldenAnchor): SkillFields => ({ ...membersOf(input), ...membersOf(output) })
 
 const assertions = (spec: SkillSpec): Checked => {
   const { contract } = spec
