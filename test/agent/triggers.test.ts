@@ -169,7 +169,7 @@ describe("a person's order to run a skill", () => {
 
   it("starts a job with it, whose first events carry the order", () => {
     const batch = Result.getOrThrow(decide(initialState, order(), situation({ skills: book })))
-    assert.deepInclude(batch[1]?.payload, { signal_id: "7", trigger: "person" })
+    assert.deepInclude(batch[1]?.payload, { signal_id: SignalId.make("7"), trigger: "person" })
     const events = batch.map(
       (draft, index) => ({ ...draft, rev: index + 1, created_at: "2026-01-01T00:00:00.000Z" }) as ChoirEvent
     )

@@ -106,12 +106,13 @@ const describe = Effect.fnUntraced(function* ({ lane, request_id }: SignalOf<"De
 })
 
 /** Starts the job of a person's order once nothing that edge writes runs. It waits apart, so that a stop behind it is heard. */
-const startSkill = Effect.fnUntraced(function* ({ type: _, ...order }: SignalOf<"StartSkill">) {
+const startSkill = Effect.fnUntraced(function* ({ input, job_name, signal_id, skill }: SignalOf<"StartSkill">) {
   const arbiter = yield* Arbiter
   const settings = yield* AgentSettings
   yield* arbiter.until((state) => edgeWrites(state).length === 0)
-  const command = { type: "SignalSkill", model: settings.current().config.core_llm, ...order } as const
-  yield* commitEnd(arbiter, command, isUnheard(order.signal_id))
+  const model = settings.current().config.core_llm
+  const command = { type: "SignalSkill", signal_id, job_name, skill, input, model } as const
+  yield* commitEnd(arbiter, command, isUnheard(signal_id))
 })
 
 /** Passes signals on. Each ends in an event; one that came before is refused by the fold and dropped. */
