@@ -4,7 +4,6 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Result, type Schema } from "effect"
 import { type SkillSpec, skillState } from "#schema/Skill.ts"
-import { skillTransition } from "#src/agent/tools/skillTools.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { toolsOf } from "#src/shared/image/contractProblems.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
@@ -44,9 +43,6 @@ const inputOf = ({ contract, input_schema }: SkillSpec): Schema.Json => {
   return Object.fromEntries(Object.keys(properties as object).map((name) => [name, "."]))
 }
 
-/** The member by which a transition carries what the step came to. */
-const carrier = JSON.stringify(skillTransition.llm.input_schema).includes('"writes"') ? "writes" : "output"
-
 const stepOf = (messages: ReadonlyArray<Message>) => {
   const at = messages.findLastIndex(({ content }) => /You are in the step|No skill is at work:/u.test(content ?? ""))
   const step = /You are in the step (\S+) of the skill/u.exec(messages[at]?.content ?? "")?.[1]
@@ -67,7 +63,7 @@ const following = (spec: SkillSpec): Script => {
       const [tool] = state.allowed_tools
       const hasUsed = since.some(({ role }) => role === "tool")
       if (tool !== undefined && !hasUsed) return calls([tool, {}])
-      return calls(["choir.skill.transition", { on: state.transitions[0]?.on ?? "", [carrier]: result }])
+      return calls(["choir.skill.transition", { on: state.transitions[0]?.on ?? "", writes: result, confidence: 1 }])
     })
 }
 

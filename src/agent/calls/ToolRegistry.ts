@@ -29,7 +29,7 @@ import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
 import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { webFetch } from "#src/agent/tools/webTools.ts"
-import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import { isCut } from "#src/agent/arbiter/finalWords.ts"
 
@@ -89,7 +89,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryDelta,
     ...(hasWeb(settings) ? [yield* webFetch(ask)] : []),
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
-    ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition(skills)])
+    ...skillTools(skills)
   ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))
   // No tool of an image has the name of a built-in one, and an agent's own comes after the global one that it replaces.

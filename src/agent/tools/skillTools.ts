@@ -3,7 +3,9 @@ import { Effect, Schema } from "effect"
 import { SKILL_START, SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { type ControlTool, decodeInput } from "./Tool.ts"
+import { SKILLS_DESCRIBED_MAX } from "#src/shared/limits.ts"
+import { skillList } from "./skillList.ts"
+import { type AnyTool, type ControlTool, decodeInput } from "./Tool.ts"
 
 /** UTF-16 units of a skill's name or a transition's event as a model writes them. */
 export const SKILL_NAME_CHARS_MAX = 128
@@ -44,7 +46,10 @@ const inputOf = (skills: SkillBook) =>
     }),
     input: Schema.optionalKey(
       Schema.Record(Schema.String, Schema.Json).annotate({
-        description: `By the skill's JSON Schema. ${inputs(skills)}`
+        description:
+          skills.size > SKILLS_DESCRIBED_MAX
+            ? "By the skill's JSON Schema, which choir-skill-list tells"
+            : `By the skill's JSON Schema. ${inputs(skills)}`
       })
     )
   })
@@ -110,3 +115,9 @@ export const skillTransition = (skills: SkillBook): ControlTool => {
       Effect.map(decode(raw), (input) => ({ type: "MoveSkill", lane, call_id, ...input }))
   }
 }
+
+/** The tools of an agent with these skills; the list only where the prompt does not describe them. */
+export const skillTools = (skills: SkillBook): ReadonlyArray<AnyTool> =>
+  skills.size === 0
+    ? []
+    : [...(skills.size > SKILLS_DESCRIBED_MAX ? [skillList(skills)] : []), skillStart(skills), skillTransition(skills)]
