@@ -1,6 +1,6 @@
 /** A question for a person to decide, and the status of the decision (D16). */
 import { Schema } from "effect"
-import { ApprovalId, LaneId } from "./Ids.ts"
+import { ApprovalId, GrantId, LaneId } from "./Ids.ts"
 import { Sources } from "./Source.ts"
 import { ToolName } from "./Tool.ts"
 
@@ -38,6 +38,8 @@ export type ConfirmTool = typeof ConfirmTool.Type
 /** The status of a request, as its agent sees it. The agent itself keeps track of what follows an approval. */
 export const AskedApproval = Schema.Struct({
   approval_id: ApprovalId,
-  status: Schema.Literals(["pending", ...Resolution.literals])
+  status: Schema.Literals(["pending", ...Resolution.literals]),
+  /** The standing grant that approved it instead of a tap. */
+  grant_id: Schema.optionalKey(GrantId)
 })
 export type AskedApproval = typeof AskedApproval.Type

@@ -3,7 +3,8 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { ApiErrors } from "./ApiError.ts"
 import { ApprovalStatus } from "./Approval.ts"
-import { AgentId, ApprovalId, CallId, LaneId, SessionId, Sha256 } from "./Ids.ts"
+import { GrantScope, GrantSummary } from "./Grant.ts"
+import { AgentId, ApprovalId, CallId, GrantId, LaneId, SessionId, Sha256 } from "./Ids.ts"
 
 /** A row of `approval list`. */
 export const ApprovalSummary = Schema.Struct({
@@ -39,6 +40,7 @@ export type ApprovalDetail = typeof ApprovalDetail.Type
 export const Hash8 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{8}$/u, { message: "a hash is 8 of 0-9 and a-f" }))
 
 const params = { id: ApprovalId } as const
+const grantParams = { id: GrantId } as const
 const error = ApiErrors
 
 export const Approvals = HttpApiGroup.make("approvals").add(
@@ -48,9 +50,15 @@ export const Approvals = HttpApiGroup.make("approvals").add(
     error
   }),
   HttpApiEndpoint.get("show", "/approvals/:id", { params, success: ApprovalDetail, error }),
+  HttpApiEndpoint.get("grants", "/grants", {
+    query: { agent_id: Schema.optionalKey(AgentId), all: Schema.optionalKey(Schema.Literals(["true", "false"])) },
+    success: Schema.Array(GrantSummary),
+    error
+  }),
+  HttpApiEndpoint.post("revoke", "/grants/:id/revoke", { params: grantParams, success: GrantSummary, error }),
   HttpApiEndpoint.post("approve", "/approvals/:id/approve", {
     params,
-    payload: Schema.Struct({ hash: Hash8 }),
+    payload: Schema.Struct({ hash: Hash8, grant: Schema.optionalKey(GrantScope) }),
     success: ApprovalDetail,
     error
   }),

@@ -75,6 +75,8 @@ const table = {
     help: "Reject what the agent asks for; without a number the only request",
     choose: "approval"
   },
+  grants: { who: "everybody", usage: "", help: "What the agent may do without asking" },
+  "grants revoke": { who: "everybody", usage: " <number>", help: "End such a grant; the agent asks again" },
   memory: { who: "everybody", usage: " [words]", help: "What the agent knows, or what it remembers of some words" },
   forget: {
     who: "everybody",

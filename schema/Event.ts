@@ -6,7 +6,19 @@ import { Schema } from "effect"
 import { ConfirmReason } from "./Approval.ts"
 import { Continuation } from "./Continuation.ts"
 import { CoreBudgets, CoreJobStart } from "./Core.ts"
-import { ApprovalId, CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
+import {
+  ApprovalId,
+  CallId,
+  GrantId,
+  InboxId,
+  IsoInstant,
+  JobName,
+  LaneId,
+  ResourceName,
+  Rev,
+  Sha256,
+  SignalId
+} from "./Ids.ts"
 import { Picture } from "./Picture.ts"
 import { DocumentId } from "./Memory.ts"
 import { Capabilities } from "./Capability.ts"
@@ -149,7 +161,9 @@ export const ToolCallCommitted = Schema.Struct({
   locks: Schema.Array(LockRequest),
   dirty: Schema.optionalKey(Schema.Boolean),
   /** Of a call that needed a person's approval: which one it got. */
-  approval_id: Schema.optionalKey(ApprovalId)
+  approval_id: Schema.optionalKey(ApprovalId),
+  /** The standing grant that the approval came from. */
+  grant_id: Schema.optionalKey(GrantId)
 })
 
 export const ToolStatus = Schema.Literals([

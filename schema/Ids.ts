@@ -77,6 +77,11 @@ export const ApprovalId = Schema.String.check(
   })
 ).pipe(Schema.brand("ApprovalId"))
 export type ApprovalId = typeof ApprovalId.Type
+/** The number of a standing grant, as text. */
+export const GrantId = Schema.String.check(
+  Schema.isPattern(/^[1-9]\d{0,17}$/u, { message: "a grant's id is a number, as choirctl grant list shows it" })
+).pipe(Schema.brand("GrantId"))
+export type GrantId = typeof GrantId.Type
 
 /** The place of an event in its session, from 1. 0 stands before the first. */
 export const Rev = Schema.Natural

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { Argument, Command, Completions } from "effect/cli"
 import { agent } from "#src/choirctl/commands/agent.ts"
 import { approval } from "#src/choirctl/commands/approval.ts"
+import { grant } from "#src/choirctl/commands/grant.ts"
 import { audit } from "#src/choirctl/commands/audit.ts"
 import { backup, restore } from "#src/choirctl/commands/backup.ts"
 import { chat } from "#src/choirctl/commands/chat.ts"
@@ -53,6 +54,7 @@ const commands = [
   session,
   memory,
   approval,
+  grant,
   models,
   skill,
   tool,

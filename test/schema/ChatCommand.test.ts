@@ -13,6 +13,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   " <agent> [key=value …]": "helper llm=large",
   " <agent>": "helper",
   " <name>": "large",
+  " <number>": "3",
   " <message>": "be quick",
   " [job] <answer>": "dig the main one",
   " <words>": "my address"

@@ -7,6 +7,8 @@ import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
+import type { GrantSummary } from "#schema/Grant.ts"
+import { fakeApprovals, grantSummary } from "./fakeApprovals.ts"
 import type { AuditRow, SystemStatus, WorkspaceReset, WorkspaceSummary } from "#schema/SystemApi.ts"
 import type { AgentDetail, AgentModels, AgentSummary, BuildProgress } from "#schema/AgentsApi.ts"
 import type { ModelSummary, UpdateProgress } from "#schema/AgentsApi.ts"
@@ -183,6 +185,8 @@ export interface Answers extends ConfigurationAnswers {
   readonly agentModels: Answer<AgentModels>
   readonly approvals: Answer<ReadonlyArray<ApprovalSummary>>
   readonly approval: Answer<ApprovalDetail>
+  readonly grants: Answer<ReadonlyArray<GrantSummary>>
+  readonly grant: Answer<GrantSummary>
   /** What a text is answered by choird itself; null for a message. */
   readonly command: (text: string) => ChatAnswer | null
   /** What a sent message leads to; the stream carries it to every client. */
@@ -225,6 +229,8 @@ const usual: Answers = {
   agentModels: Effect.succeed(agentModels),
   approvals: Effect.succeed([approvalSummary]),
   approval: Effect.succeed(approvalDetail),
+  grants: Effect.succeed([grantSummary]),
+  grant: Effect.succeed(grantSummary),
   ...usualConfiguration,
   command: () => null,
   reaction: (text, inbox_id) => [reply(inbox_id, `echo ${text}`), { type: "settled", inbox_id }]
@@ -381,16 +387,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       handlers.handleAll({ resume: ({ params }) => noted({ name: "resume", id: params.id }, answers.resumed) })
     )
   )
-  const approvals = HttpApiBuilder.group(OperatorApi, "approvals", (handlers) =>
-    Effect.succeed(
-      handlers.handleAll({
-        list: ({ query }) => noted({ name: "approvals", input: query }, answers.approvals),
-        show: ({ params }) => noted({ name: "approval", id: params.id }, answers.approval),
-        approve: ({ params, payload }) => noted({ name: "approve", id: params.id, input: payload }, answers.approval),
-        reject: ({ params, payload }) => noted({ name: "reject", id: params.id, input: payload }, answers.approval)
-      })
-    )
-  )
+  const approvals = fakeApprovals(noted, answers)
   const audit = HttpApiBuilder.group(OperatorApi, "audit", (handlers) =>
     Effect.succeed(handlers.handleAll({ list: ({ query }) => noted({ name: "audit", input: query }, answers.audit) }))
   )

@@ -8,6 +8,7 @@ import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
 import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
 import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
@@ -53,7 +54,9 @@ export const quiet = Layer.mergeAll(
   })
 )
 
-export const gateways = Gateways.layer.pipe(Layer.provide(GatewayCommands.layer), Layer.provideMerge(quiet))
+export const gateways = Layer.merge(Gateways.layer.pipe(Layer.provide(GatewayCommands.layer)), CardTaps.layer).pipe(
+  Layer.provideMerge(quiet)
+)
 
 /** What commands about agents need, for suites that give none. */
 export const noAgentCommands = Layer.mergeAll(

@@ -11,7 +11,7 @@ import type {
   PayloadOf,
   ToolResultCommitted
 } from "#schema/Event.ts"
-import type { ApprovalId, CallId, InboxId, JobName, LaneId } from "#schema/Ids.ts"
+import type { ApprovalId, GrantId, CallId, InboxId, JobName, LaneId } from "#schema/Ids.ts"
 import type { TurnName, UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
 import type { Standing } from "#src/agent/settings/AgentSettings.ts"
@@ -52,6 +52,7 @@ export type Command =
       readonly readOnly: boolean
       /** The approval of a call that needs one. */
       readonly approval_id?: ApprovalId | undefined
+      readonly grant_id?: GrantId | undefined
     }
   | {
       readonly type: "Result"

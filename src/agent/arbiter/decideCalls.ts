@@ -158,7 +158,7 @@ export const closingCall = (lane: LaneId, call: OpenCall, why: string) => {
  * approval runs with one or not at all (R55).
  */
 export const grant = (state: SessionState, command: Extract<Command, { type: "Grant" }>): Decision => {
-  const { approval_id, call_id, dirty, lane, locks, readOnly } = command
+  const { approval_id, call_id, dirty, grant_id, lane, locks, readOnly } = command
   if (lane === EDGE && !readOnly && state.cores.size > 0)
     return Result.fail({
       reason: `while core jobs run (${[...state.cores.keys()].join(", ")}) edge only reads; let a job do it, or wait until they end`,
@@ -167,7 +167,8 @@ export const grant = (state: SessionState, command: Extract<Command, { type: "Gr
   const call = callOf(state, lane, call_id)
   if (call === undefined) return reject("the call is not open")
   if (call.confirm !== undefined && approval_id === undefined) return reject("nobody has approved the call")
-  const approved = approval_id === undefined ? {} : { approval_id }
+  const granted = grant_id === undefined ? {} : { grant_id }
+  const approved = approval_id === undefined ? {} : { approval_id, ...granted }
   const payload = { call_id, locks, ...(dirty ? { dirty } : {}), ...approved }
   return accept({ event_type: "ToolCallCommitted", lane, payload })
 }

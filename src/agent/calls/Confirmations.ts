@@ -4,7 +4,7 @@
  */
 import { Context, Deferred, Effect, Layer, Result } from "effect"
 import type { ConfirmTool } from "#schema/Approval.ts"
-import type { ApprovalId, CallId } from "#schema/Ids.ts"
+import type { ApprovalId, CallId, GrantId } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
@@ -20,7 +20,7 @@ export const APPROVAL_GRACE_MS = 60_000
 const APPROVALS_REMEMBERED_MAX = 256
 
 export type Confirmation =
-  | { readonly type: "approved"; readonly approval_id: ApprovalId }
+  | { readonly type: "approved"; readonly approval_id: ApprovalId; readonly grant_id?: GrantId }
   /** The call must not run; `reason` is a sentence for the model. */
   | { readonly type: "refused"; readonly reason: string }
   /** The agent stops, so that nobody waits any more. */
@@ -86,8 +86,9 @@ const make = Effect.fnUntraced(function* () {
         yield* Effect.sleep(RPC_RETRY_MS)
         continue
       }
-      const { approval_id, status } = asked.success
-      if (status === "approved") return { type: "approved", approval_id } as const
+      const { approval_id, grant_id, status } = asked.success
+      const granted = grant_id === undefined ? {} : { grant_id }
+      if (status === "approved") return { type: "approved", approval_id, ...granted } as const
       if (status !== "pending") return { type: "refused", reason: status === "rejected" ? REJECTED : EXPIRED } as const
       yield* change(approval_id)
     }

@@ -199,7 +199,7 @@ const runTool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool:
   if (confirmed?.type === "stopped")
     return yield* finishCall(lane, call, { status: "cancelled", summary: STOPPED, duration_ms: 0 })
   const wait_ms = lane === EDGE ? EDGE_LOCK_WAIT_MS : prepared.timeout_ms
-  const ready = { lane, call, tool, prepared, approval_id: confirmed?.approval_id }
+  const ready = { lane, call, tool, prepared, approval_id: confirmed?.approval_id, grant_id: confirmed?.grant_id }
   const locked = locks.withLocks(lane, prepared.locks, { wait_ms }, (grant) => runGranted(ready, grant))
   const noJobRuns = arbiter.until(({ cores }) => cores.size === 0)
   // A job may have started while a person decided. An approved call is not asked about twice, so it waits until no job runs.

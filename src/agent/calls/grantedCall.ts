@@ -3,7 +3,7 @@
  * are released.
  */
 import { Effect, Option } from "effect"
-import type { ApprovalId, LaneId } from "#schema/Ids.ts"
+import type { ApprovalId, GrantId, LaneId } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -47,9 +47,10 @@ export interface ReadyCall {
   readonly tool: Tool
   readonly prepared: PreparedCall
   readonly approval_id: ApprovalId | undefined
+  readonly grant_id: GrantId | undefined
 }
 
-const commit = Effect.fnUntraced(function* ({ approval_id, call, lane, tool }: ReadyCall, grant: Grant) {
+const commit = Effect.fnUntraced(function* ({ approval_id, call, grant_id, lane, tool }: ReadyCall, grant: Grant) {
   const arbiter = yield* Arbiter
   const [committed] = yield* arbiter.commit({
     type: "Grant",
@@ -58,7 +59,8 @@ const commit = Effect.fnUntraced(function* ({ approval_id, call, lane, tool }: R
     locks: grant.locks,
     dirty: yield* grant.dirty,
     readOnly: tool.readOnly,
-    approval_id
+    approval_id,
+    grant_id
   })
   return committed
 })

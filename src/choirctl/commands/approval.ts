@@ -74,9 +74,15 @@ const approve = Command.make(
   {
     id: approvalId,
     hash,
+    grant: Flag.Literals("grant", ["job", "agent"]).pipe(
+      Flag.withDescription(
+        "Also allow more calls like it: for its job, or for the agent; choirctl grant list shows them"
+      ),
+      Flag.optional
+    ),
     yes: Flag.Boolean("yes").pipe(Flag.withDescription("Approve without asking"), Flag.withDefault(false))
   },
-  Effect.fnUntraced(function* ({ hash, id, yes }) {
+  Effect.fnUntraced(function* ({ grant, hash, id, yes }) {
     const { json } = yield* root
     const screen = yield* Screen
     // The command may have been copied from a chat, where an agent can word a card as well: the facts are choird's, and read here.
@@ -89,7 +95,10 @@ const approve = Command.make(
         command: `choirctl approval approve ${id} --yes`
       })
     const seen = Option.orElse(hash, () => Option.map(Option.fromUndefinedOr(asked), (row) => row.hash.slice(0, 8)))
-    const payload = { hash: yield* hashOf(id, seen) }
+    const payload = {
+      hash: yield* hashOf(id, seen),
+      ...(Option.isSome(grant) ? { grant: grant.value } : {})
+    }
     yield* print(yield* ask("approvals", (choird) => choird.approve({ params: { id }, payload })), decidedLine)
   })
 ).pipe(

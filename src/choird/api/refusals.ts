@@ -115,6 +115,8 @@ export const fromApprovalRefused = ({ hint, kind, reason, retry_after_ms }: Appr
     case "SESSION_ENDED":
     case "CHANGED":
     case "NOT_ALONE":
+    case "NO_GRANT":
+    case "GRANTS_FULL":
       return conflict(kind, reason, hint)
   }
 }

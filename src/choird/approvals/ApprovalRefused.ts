@@ -19,6 +19,8 @@ export class ApprovalRefused extends Schema.TaggedError<ApprovalRefused>()("Appr
     "SESSION_ENDED",
     "CHANGED",
     "NOT_ALONE",
+    "NO_GRANT",
+    "GRANTS_FULL",
     "REPOSITORY"
   ]),
   reason: Schema.String,
@@ -54,6 +56,14 @@ export const refusalOf = (row: ApprovalRow, refusal: Refusal) => {
       return refused(refusal, `the session of approval ${approval_id} has ended, so it expired`, "ask the agent again")
     case "CHANGED":
       return refused(refusal, `the hash of approval ${approval_id} is different: read the request again`, show)
+    case "NO_GRANT":
+      return refused(refusal, `approval ${approval_id} cannot become a standing grant: approve it once`, show)
+    case "GRANTS_FULL":
+      return refused(
+        refusal,
+        `${row.agent_id} has as many grants as may stand: revoke one first`,
+        "choirctl grant list"
+      )
     case "NOT_ALONE":
       return refused(
         refusal,

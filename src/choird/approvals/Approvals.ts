@@ -5,6 +5,7 @@
 import { Clock, Context, Effect, Layer, Queue, Result, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
+import type { GrantSummary } from "#schema/Grant.ts"
 import type { AskedApproval } from "#schema/Approval.ts"
 import { type AgentId, type ApprovalId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -19,6 +20,8 @@ import * as rows from "./approvalRows.ts"
 import { type Refusal, resolutionOf } from "./approvalStatus.ts"
 import { hash8 } from "./approvalText.ts"
 import { type ApprovalRequest, makeAsk } from "./askApproval.ts"
+import { documentSource } from "./askPerson.ts"
+import { makeStandingGrants, type Revocation } from "./standingGrants.ts"
 import { understand } from "./requestTypes.ts"
 import { type ApprovalDecision, makeSettle } from "./settleApproval.ts"
 import { APPROVALS_LISTED_MAX } from "./approvalRows.ts"
@@ -53,6 +56,14 @@ export class Approvals extends Context.Service<
     list(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<ApprovalRow>>
     /** Those of an agent that wait and whose message reached a person, oldest first. */
     delivered(agent_id: AgentId): Effect.Effect<ReadonlyArray<ApprovalId>>
+    /** The file with all of a request that went to a DM before its card, if there is one. */
+    document(
+      approval_id: string
+    ): Effect.Effect<{ readonly dm: ResourceName; readonly isDelivered: boolean } | undefined>
+    /** Standing grants, newest first; without `all` only those that cover a call. */
+    grants(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<GrantSummary>>
+    /** Ends a grant from the next call on; again without effect. `undefined` if there is no such grant. */
+    revokeGrant(revocation: Revocation): Effect.Effect<GrantSummary | undefined>
     /** Emits at once, and then whenever a proposal is approved. */
     readonly approved: Stream.Stream<void>
     /** Emits at once, and then whenever a person is asked. */
@@ -131,6 +142,11 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
         return yield* refused("NOT_OPEN", `no call ${call_id} of the stored log waits for a person`, "send it first")
       case "full":
         return yield* refused("APPROVALS_FULL", `${stored.waiting} approvals of this session wait already`, "wait")
+      case "granted": {
+        const { grant_id, row } = stored
+        yield* record(`grant:${grant_id}`, "approve", row)
+        return { approval_id: row.approval_id, status: "approved", grant_id } as const
+      }
       case "asked":
         yield* asked
         yield* record(`agent:${caller.agent_id}`, "request", stored.row)
@@ -143,7 +159,8 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
             "use another id"
           )
         const row = yield* Effect.orDie(again(stored.row, stored.rev))
-        return { approval_id: row.approval_id, status: resolutionOf(row.status) ?? "pending" } as const
+        const granted = row.grant_id === null ? {} : { grant_id: row.grant_id }
+        return { approval_id: row.approval_id, status: resolutionOf(row.status) ?? "pending", ...granted } as const
       }
     }
   })
@@ -242,6 +259,10 @@ const make = Effect.fnUntraced(function* () {
     }, Effect.orDie),
     delivered: Effect.fn("Approvals.delivered")(function* (agent_id) {
       return yield* rows.deliveredWaiting(sql, agent_id)
+    }, Effect.orDie),
+    ...(yield* makeStandingGrants),
+    document: Effect.fn("Approvals.document")(function* (approval_id) {
+      return yield* rows.findDocument(sql, documentSource(approval_id))
     }, Effect.orDie),
     pending: Effect.orDie(pending)
   })

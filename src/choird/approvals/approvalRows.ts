@@ -2,7 +2,15 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
-import { type AgentId, ApprovalId, type CallId, type LaneId, type SessionId } from "#schema/Ids.ts"
+import {
+  type AgentId,
+  ApprovalId,
+  type CallId,
+  type GrantId,
+  type LaneId,
+  type ResourceName,
+  type SessionId
+} from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import type { Rehearsal } from "#schema/Trial.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
@@ -23,6 +31,10 @@ export interface ApprovalRow {
   readonly hash: string
   readonly summary: string
   readonly lane: LaneId
+  /** The job that asked; null for edge. */
+  readonly job_id: string | null
+  /** The standing grant that approved it. */
+  readonly grant_id: GrantId | null
   readonly status: ApprovalStatus
   readonly created_at: string
   readonly expires_at: string
@@ -48,8 +60,8 @@ type Stored = Omit<ApprovalRow, "approval_id" | "hash" | "created_at" | "expires
   readonly resolved_at: Date | null
 }
 
-const COLUMNS = `id::text AS approval_id, session_id, agent_id, call_id, request_type, canonical, payload_hash, summary, lane,
-  status, created_at, expires_at, resolved_at, resolved_by, reason, outcome, shown, facts, step, job, rehearsal`
+const COLUMNS = `id::text AS approval_id, session_id, agent_id, call_id, request_type, canonical, payload_hash, summary, lane, job_id,
+  grant_id::text AS grant_id, status, created_at, expires_at, resolved_at, resolved_by, reason, outcome, shown, facts, step, job, rehearsal`
 
 const approvalRow = ({ payload_hash, ...row }: Stored): ApprovalRow => ({
   ...row,
@@ -172,9 +184,27 @@ export const deliveredWaiting = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
     (rows) => rows.map(({ approval_id }) => ApprovalId.make(approval_id))
   )
 
+/** The file that went to a DM under this source, and whether the DM has it. */
+export const findDocument = (sql: SqlClient.SqlClient, source_id: string) =>
+  Effect.map(
+    sql<{ readonly dm: ResourceName; readonly isDelivered: boolean }>`SELECT dm,
+        delivered_at IS NOT NULL AS "isDelivered" FROM choir_control.outbox
+      WHERE source = 'choird' AND source_id = ${source_id} AND part = 0`,
+    ([row]) => row
+  )
+
 type Fresh = Pick<
   ApprovalRow,
-  "session_id" | "agent_id" | "call_id" | "request_type" | "canonical" | "hash" | "summary" | "lane"
+  | "session_id"
+  | "agent_id"
+  | "call_id"
+  | "request_type"
+  | "canonical"
+  | "hash"
+  | "summary"
+  | "lane"
+  | "job_id"
+  | "grant_id"
 > & {
   readonly now_ms: number
   readonly expires_ms: number
@@ -184,12 +214,16 @@ type Fresh = Pick<
 export const insertApproval = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, fresh: Fresh) {
   const { agent_id, call_id, canonical, examined, expires_ms, hash, lane, now_ms, request_type, session_id } = fresh
   const facts = examined === undefined ? null : canonicalJson(examined.facts)
+  const { grant_id, job_id } = fresh
+  const isGranted = grant_id !== null
   const row = yield* one(sql<Stored>`INSERT INTO choir_control.pending_approvals
       (session_id, agent_id, call_id, request_type, payload, canonical, payload_hash, summary, lane, created_at, expires_at,
-        shown, facts)
+        shown, facts, job_id, grant_id, status, resolved_at, resolved_by)
     VALUES (${session_id}, ${agent_id}, ${call_id}, ${request_type}, ${canonical}::jsonb, ${canonical},
       ${Buffer.from(hash, "hex")}, ${fresh.summary}, ${lane}, ${new Date(now_ms)}, ${new Date(expires_ms)},
-      ${examined?.shown ?? null}, ${facts}::jsonb)
+      ${examined?.shown ?? null}, ${facts}::jsonb, ${job_id}, ${rowId(grant_id ?? "") ?? null},
+      ${isGranted ? "approved" : "pending"}, ${isGranted ? new Date(now_ms) : null},
+      ${isGranted ? `grant:${grant_id}` : null})
     RETURNING ${sql.literal(COLUMNS)}`)
   return row ?? (yield* Effect.die(new Error("the approval was not stored")))
 })

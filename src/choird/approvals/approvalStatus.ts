@@ -37,8 +37,18 @@ export interface Wanted {
   readonly hash8: string
 }
 
-/** `NOT_ALONE`: no number was given, and this is not the one request that waits and was delivered. */
-export type Refusal = "ALREADY_DECIDED" | "EXPIRED" | "SESSION_ENDED" | "CHANGED" | "NOT_ALONE"
+/**
+ * `NOT_ALONE`: no number was given, and this is not the one request that waits and was delivered. The last two: the grant that the
+ * person wants along with an approval cannot be made, so nothing is decided.
+ */
+export type Refusal =
+  | "ALREADY_DECIDED"
+  | "EXPIRED"
+  | "SESSION_ENDED"
+  | "CHANGED"
+  | "NOT_ALONE"
+  | "NO_GRANT"
+  | "GRANTS_FULL"
 
 /** `refusal` is the answer to the person; the row may be resolved nevertheless, as `expired`. */
 export interface Verdict {

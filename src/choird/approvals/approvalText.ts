@@ -83,16 +83,20 @@ const howToDecide = ({ approval_id, hash, may_decide, text }: Asking): string =>
     : `To decide, once you have read the rest: ${approve}, or /reject ${approval_id}`
 }
 
-/** The message that asks a person, once for each approval. */
+/** The time that a person has, in words. */
+export const openUntil = ({ expires_at }: Pick<Asking, "expires_at">): string =>
+  `Open until ${expires_at.slice(0, 16).replace("T", " ")} UTC.`
+
+/** The message that asks a person where there are no buttons, once for each approval. */
 export const askingText = (asking: Asking): string => {
-  const { agent_id, approval_id, expires_at, may_decide, text } = asking
+  const { agent_id, approval_id, may_decide, text } = asking
   const shown = fitsChat(text)
     ? text
     : `${text.slice(0, APPROVAL_SHOWN_CHARS_MAX).toWellFormed()}…\n(${text.length - APPROVAL_SHOWN_CHARS_MAX} more characters: choirctl approval show ${approval_id})`
   return [
     `${agent_id} asks for ${may_decide ? "your approval" : "approval"} ${approval_id}.`,
     shown,
-    `Open until ${expires_at.slice(0, 16).replace("T", " ")} UTC.`,
+    openUntil(asking),
     howToDecide(asking)
   ].join("\n")
 }

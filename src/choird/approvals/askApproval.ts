@@ -2,7 +2,7 @@
 import { Clock, Effect, type Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
-import { type AgentId, type CallId, EDGE, type LaneId } from "#schema/Ids.ts"
+import { type AgentId, type CallId, EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Proposals } from "./Proposals.ts"
@@ -12,6 +12,7 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { ApprovalRefused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
+import { useGrant } from "./grantRows.ts"
 import { tellAsked } from "./askPerson.ts"
 import type { Understood } from "./requestTypes.ts"
 import type { ConfirmTool } from "#schema/Approval.ts"
@@ -78,6 +79,12 @@ export const proposedOn = (
   return undefined
 }
 
+/** The job of a lane, which no later job of the same name is. */
+const jobIdOf = ({ cores }: SessionState, lane: LaneId): string | null => {
+  const job = jobOf(lane)
+  return job === undefined ? null : (cores.get(job)?.job_id ?? null)
+}
+
 /** Approvals of one session that wait for a person; the next request is refused. */
 export const APPROVALS_PENDING_MAX = 8
 
@@ -142,10 +149,15 @@ export const makeAsk = Effect.gen(function* () {
       const state = yield* events.state(session_id)
       const lane = askingLane(state, call_id, asked)
       if (session === undefined || lane === undefined) return { type: "not open" } as const
-      const waiting = yield* rows.countPending(sql, session_id)
+      const now_ms = yield* Clock.currentTimeMillis
+      const job_id = jobIdOf(state, lane)
+      const grant_id =
+        asked.type === "confirm_tool"
+          ? ((yield* useGrant(sql, { agent_id, session_id, job_id }, asked.call, now_ms)) ?? null)
+          : null
+      const waiting = grant_id === null ? yield* rows.countPending(sql, session_id) : 0
       if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
       const { config: running } = yield* config.current
-      const now_ms = yield* Clock.currentTimeMillis
       const { canonical, hash, summary } = asked
       const row = yield* rows.insertApproval(sql, {
         session_id,
@@ -156,10 +168,13 @@ export const makeAsk = Effect.gen(function* () {
         hash,
         summary,
         lane,
+        job_id,
+        grant_id,
         examined,
         now_ms,
         expires_ms: now_ms + running.approvals.timeout_ms
       })
+      if (grant_id !== null) return { type: "granted", row, grant_id } as const
       const text = asked.type === "confirm_tool" ? asked.text : (examined?.shown ?? "")
       const dm = yield* tellAsked(sql, running, row, { text, state, dm: session.dm })
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))

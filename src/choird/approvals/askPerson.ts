@@ -1,13 +1,17 @@
 /** The messages about an approval at the DM where the agent's work was asked for, within the transaction of its row. */
-import { Effect } from "effect"
+import { Clock, Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { type InboxId, jobOf, type ResourceName } from "#schema/Ids.ts"
-import { insertOutbox } from "#src/choird/queues/Outbox.ts"
+import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
-import { askingText } from "./approvalText.ts"
+import { type Asking, askingText } from "./approvalText.ts"
+import { type Card, cardOf, decidedCard, documentName } from "./card.ts"
+import { readStored, shownText } from "./requestTypes.ts"
+import { grantOf } from "./grantWords.ts"
+import { isAdmin, mayDecide } from "./decider.ts"
 
 interface Place {
   readonly gateway: ResourceName
@@ -17,6 +21,9 @@ interface Place {
 
 /** No gateway's name contains a slash, so no other message of choird has this source. */
 const sourceOf = ({ approval_id }: ApprovalRow) => `approval/${approval_id}`
+
+/** The source of the file that holds all of a request. */
+export const documentSource = (approval_id: string) => `approval/${approval_id}/document`
 
 /** The message that the lane of an approval works for. */
 const askedIn = ({ cores, edge }: SessionState, { lane }: ApprovalRow): InboxId | undefined => {
@@ -40,6 +47,15 @@ const placeOf = Effect.fnUntraced(function* (
   return { gateway: bound.gateway, dm: dm as ResourceName, in_reply_to: null } satisfies Place
 })
 
+/** The grants that a person at this DM may give along with the approval: of a call, and for an agent as a whole only by an admin. */
+const offerOf = Effect.fnUntraced(function* (config: Config, dm: ResourceName, row: ApprovalRow) {
+  const read = readStored(row.request_type, row.canonical)
+  const words = Result.isSuccess(read) && read.success.type === "confirm_tool" ? grantOf(read.success.call) : undefined
+  if (words === undefined) return undefined
+  const now_ms = yield* Clock.currentTimeMillis
+  return { words, job: row.job_id !== null, agent: isAdmin(config, dm), now_ms }
+})
+
 /** Asks once; returns the DM that has something new. */
 export const tellAsked = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
@@ -53,17 +69,50 @@ export const tellAsked = Effect.fnUntraced(function* (
     return undefined
   }
   const { agent_id, session_id } = row
-  const may_decide = config.dms[place.dm]?.admin === true
-  const text = askingText({ ...row, text: facts.text, may_decide })
-  const message = {
+  const asking: Asking = { ...row, text: facts.text, may_decide: mayDecide(config, place.dm, row) }
+  const hasButtons = config.gateways[place.gateway]?.type === "telegram" && asking.may_decide
+  const offer = yield* offerOf(config, place.dm, row)
+  const card: Card = hasButtons ? cardOf(asking, offer) : { text: askingText(asking), form: {} }
+  const message = { ...place, source: "choird", agent_id, session_id, kind: "notice" } as const
+  const document: OutboxMessage | undefined =
+    card.caption === undefined
+      ? undefined
+      : {
+          ...message,
+          source_id: documentSource(row.approval_id),
+          text: card.caption,
+          form: { document: { approval_id: row.approval_id, name: documentName(row) } }
+        }
+  const messages = [
+    ...(document === undefined ? [] : [document]),
+    { ...message, source_id: sourceOf(row), text: card.text, form: hasButtons ? card.form : null }
+  ]
+  yield* Effect.provideService(insertOutbox(config, messages), SqlClient.SqlClient, sql)
+  return place.dm
+})
+
+/** Puts the outcome on the card of an approval, whose buttons go; returns the DM of the card, if there is one with buttons. */
+export const editCard = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  config: Config,
+  row: ApprovalRow,
+  what: "card" | "card-ended",
+  outcome: string
+) {
+  const [place] = yield* sql<Place>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
+    WHERE source = 'choird' AND source_id = ${sourceOf(row)} AND form -> 'buttons' IS NOT NULL`
+  if (place === undefined) return undefined
+  const { agent_id, session_id } = row
+  const message: OutboxMessage = {
     ...place,
     source: "choird",
-    source_id: sourceOf(row),
+    source_id: `${sourceOf(row)}/${what}`,
     agent_id,
     session_id,
     kind: "notice",
-    text
-  } as const
+    text: decidedCard({ ...row, text: shownText(row), may_decide: true }, outcome),
+    form: { edits: sourceOf(row) }
+  }
   yield* Effect.provideService(insertOutbox(config, [message]), SqlClient.SqlClient, sql)
   return place.dm
 })

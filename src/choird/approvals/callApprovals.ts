@@ -62,6 +62,8 @@ export const decideSteps = (
       const isIts = row !== undefined && row.approval_id === payload.approval_id
       const proof = isIts ? Approved.of(row) : undefined
       if (proof === undefined) return Result.fail(`event ${rev} commits a call that no person approved`)
+      if (payload.grant_id !== undefined && payload.grant_id !== row?.grant_id)
+        return Result.fail(`event ${rev} names a grant that did not approve its call`)
       rows.set(payload.call_id, { ...proof.row, status: "executing" })
       steps.push({ type: "begin", proof })
     } else if (row?.status === "pending") steps.push({ type: "expire", row, rev })

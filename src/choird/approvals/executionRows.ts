@@ -4,7 +4,7 @@ import type { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { Approved, beginExecution } from "./Approved.ts"
 import { isConfirmation, lockSession, openExecutions, signalResolution } from "./approvalRows.ts"
-import { tellMore } from "./askPerson.ts"
+import { editCard, tellMore } from "./askPerson.ts"
 import { endedNote, endedText, type Ending, outcomeText } from "./proposalNotes.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { rowId } from "#src/shared/rowId.ts"
@@ -47,7 +47,9 @@ export const finish = Effect.fnUntraced(
       return yield* Effect.die(new Error(`the approval ${row.approval_id} was ended twice`))
     if (session !== undefined && session.status !== "closed")
       yield* signalResolution(sql, row, "approved", endedNote(row, ending))
-    return yield* tellMore(sql, config, row, "ended", endedText(row, ending))
+    const text = endedText(row, ending)
+    yield* editCard(sql, config, row, "card-ended", text)
+    return yield* tellMore(sql, config, row, "ended", text)
   },
   (effect, sql) => Effect.orDie(sql.withTransaction(effect))
 )

@@ -61,15 +61,16 @@ const DECIDED: Readonly<Record<Resolution, string>> = {
 export const decidedNote = ({ approval_id, summary }: Told, resolution: Resolution): string =>
   `Your proposal ${approval_id} (${summary}) ${DECIDED[resolution]}.`
 
-/** The message to the person, at the DM where it was asked. */
+/** The message to the person, at the DM where it was asked. @param by the decider, as in ` with choirctl`. */
 export const decidedText = (
   { approval_id, summary }: Told,
   resolution: "approved" | "rejected",
-  is_proposal: boolean
+  is_proposal: boolean,
+  by = ""
 ): string =>
   resolution === "approved"
-    ? `Approved: ${summary} (approval ${approval_id}).${is_proposal ? " Executing." : ""}`
-    : `Rejected: ${summary} (approval ${approval_id}).`
+    ? `Approved${by}: ${summary} (approval ${approval_id}).${is_proposal ? " Executing." : ""}`
+    : `Rejected${by}: ${summary} (approval ${approval_id}).`
 
 /** The end of an execution. `kind` is for programs and models, `reason` for people. */
 export type Ending =

@@ -1,15 +1,20 @@
 /** The one decision of an approval (R52): made under the lock of its session, and sent to everyone who waits for it. */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Resolution } from "#schema/Approval.ts"
-import type { ResourceName } from "#schema/Ids.ts"
+import type { GrantScope } from "#schema/Grant.ts"
+import { jobOf, type ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import * as rows from "./approvalRows.ts"
 import { verdict, type Wanted } from "./approvalStatus.ts"
 import { expiredText } from "./approvalText.ts"
-import { tellMore } from "./askPerson.ts"
+import { editCard, tellMore } from "./askPerson.ts"
+import { byWhom } from "./card.ts"
+import { insertGrant } from "./grantRows.ts"
+import { grantOf } from "./grantWords.ts"
+import { readStored } from "./requestTypes.ts"
 import { decidedNote, decidedText } from "./proposalNotes.ts"
 
 type ApprovalRow = rows.ApprovalRow
@@ -23,6 +28,8 @@ export interface ApprovalDecision extends Wanted {
   readonly request_id?: string
   /** Counts only if this is the one request that waits and was delivered: the person named no approval. */
   readonly only?: boolean
+  /** Allows more calls like it; only with an approval of a call. */
+  readonly grant?: GrantScope
   /** The DM in which the person decides and gets the answer. */
   readonly dm?: ResourceName
 }
@@ -62,11 +69,26 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
       const dm = yield* tellMore(sql, running, resolved, what, text, decided_in)
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
     })
-    if (resolution === "expired") yield* tell("expired", expiredText(row))
+    const isExpired = resolution === "expired"
+    const text = (by: string) => (isExpired ? expiredText(row) : decidedText(row, resolution, isProposal, by))
+    const carded = yield* editCard(sql, running, resolved, "card", text(byWhom(decider.who)))
+    if (carded !== undefined) yield* sql.afterCommit(outbox.wake(carded))
     // A decision from elsewhere is reported where the question was asked.
-    else yield* tell("decided", decidedText(row, resolution, isProposal))
+    yield* tell(isExpired ? "expired" : "decided", text(""))
     if (isProposal && resolution === "approved") yield* sql.afterCommit(approved)
     return resolved
+  })
+
+  /** Stores the grant that a person wants along with the approval; the reason why there can be none. */
+  const grantMore = Effect.fnUntraced(function* (row: ApprovalRow, scope: GrantScope, who: string, now_ms: number) {
+    const { agent_id, approval_id, job_id, lane, session_id } = row
+    const read = readStored(row.request_type, row.canonical)
+    const words =
+      Result.isSuccess(read) && read.success.type === "confirm_tool" ? grantOf(read.success.call) : undefined
+    if (words === undefined || (scope === "job" && job_id === null)) return "NO_GRANT" as const
+    const job_name = jobOf(lane) ?? null
+    const grant = { agent_id, approval_id, job_id, job_name, session_id, scope, words, who, now_ms }
+    return (yield* insertGrant(sql, grant)) ? undefined : ("GRANTS_FULL" as const)
   })
 
   /** Expires what nobody decided in time; does nothing if it was decided or there is time left. */
@@ -82,7 +104,7 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
    */
   const settle = Effect.fnUntraced(function* (
     found: ApprovalRow,
-    { dm, only, reason, request_id, who, ...wanted }: ApprovalDecision
+    { dm, grant, only, reason, request_id, who, ...wanted }: ApprovalDecision
   ) {
     const { row, session } = yield* lock(found)
     const earlier = request_id === undefined ? undefined : yield* rows.findDecision(sql, request_id)
@@ -97,6 +119,10 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     const isOver = rows.isConfirmation(row) && session.status !== "active"
     const { refusal, resolution } = verdict({ ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver }, wanted)
     const isTheirs = resolution === wanted.resolution
+    if (grant !== undefined && resolution === "approved") {
+      const hindrance = yield* grantMore(row, grant, who, now_ms)
+      if (hindrance !== undefined) return { row, refusal: hindrance, resolution: undefined }
+    }
     const decider = isTheirs ? { who, reason, now_ms, request_id } : { who: "choird", reason: null, now_ms }
     return {
       row:

@@ -21,6 +21,8 @@ import { forgets } from "./migrations/0021_forgets.ts"
 import { forgottenCounts } from "./migrations/0022_forgotten_counts.ts"
 import { runs } from "./migrations/0023_runs.ts"
 import { rehearsals } from "./migrations/0024_rehearsals.ts"
+import { outboxForms } from "./migrations/0026_outbox_forms.ts"
+import { grants } from "./migrations/0027_grants.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -48,7 +50,9 @@ export const MIGRATIONS = {
   "0021_forgets": forgets,
   "0022_forgotten_counts": forgottenCounts,
   "0023_runs": runs,
-  "0024_rehearsals": rehearsals
+  "0024_rehearsals": rehearsals,
+  "0026_outbox_forms": outboxForms,
+  "0027_grants": grants
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

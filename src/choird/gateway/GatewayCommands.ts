@@ -18,6 +18,7 @@ import { jobLines } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentCommands } from "./AgentCommands.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
+import { makeChatGrants } from "./chatGrants.ts"
 import { makeChatMemory } from "./chatMemory.ts"
 import { makeLook, makeSteer, orderOf } from "./chatSteering.ts"
 import { Choices, choose, numbered, type Option as Choice } from "./Choices.ts"
@@ -137,6 +138,7 @@ const make = Effect.fnUntraced(function* () {
   const config = yield* ConfigStore
   const contexts = yield* Contexts
   const decisions = yield* makeChatDecisions
+  const grants = yield* makeChatGrants
   const memory = yield* makeChatMemory
   const eventLines = yield* makeEventLines
   const events = yield* EventStore
@@ -160,6 +162,10 @@ const make = Effect.fnUntraced(function* () {
       }
       case "decide":
         return yield* decisions.decide(command, speaker)
+      case "grants":
+        return yield* grants.list(speaker)
+      case "revoke grant":
+        return yield* grants.revoke(command.grant_id, speaker)
       case "approvals":
         return yield* decisions.list(speaker)
       case "cores": {

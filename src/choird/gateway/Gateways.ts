@@ -7,6 +7,8 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Choices, isNumber } from "./Choices.ts"
+import { attachFile, type Attached, type Download, workspaceOf } from "./attachFiles.ts"
+import type { TelegramFailed } from "./TelegramFailed.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
@@ -15,7 +17,7 @@ import { Pairings } from "./Pairings.ts"
 import { Presence } from "./Presence.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
-type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id">
+type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id" | "file">
 
 interface Place {
   readonly gateway: ResourceName
@@ -40,8 +42,14 @@ export class Gateways extends Context.Service<
     /**
      * Stores a batch in order. Doing it again with the same ids changes nothing, so that a
      * gateway may confirm the batch afterwards and ask for it again after a death in between (R42).
+     *
+     * Files are fetched by `download` and stored before their message is; a failure that may pass fails the batch.
      */
-    receive(gateway: ResourceName, arrivals: ReadonlyArray<Arrival>): Effect.Effect<void, DatabaseAway>
+    receive(
+      gateway: ResourceName,
+      arrivals: ReadonlyArray<Arrival>,
+      download?: Download
+    ): Effect.Effect<void, DatabaseAway | TelegramFailed>
     /** Another DM of the agent, to report a message that was not delivered to its own DM; none if it has only one. */
     otherPlace(message: Pick<Outgoing, "agent_id" | "dm">): Effect.Effect<Place | undefined>
   }
@@ -88,32 +96,75 @@ const makeStranger = Effect.gen(function* () {
   })
 })
 
+const NO_FILE: Attached = { attachments: [] }
+
+/** Fetches the file of a message into the workspace of its agent. */
+const makeAttach = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
+  return Effect.fnUntraced(function* ({ agent_id, file, id }: Message, download: Download | undefined) {
+    if (file === undefined || download === undefined) return NO_FILE
+    const view = (yield* lifecycle.list).find((one) => one.agent_id === agent_id)
+    const { config: running } = yield* config.current
+    return yield* attachFile({ file, id }, view === undefined ? undefined : workspaceOf(running, view), download)
+  })
+})
+
 /** Stores messages in order; a repeated batch finds them stored. */
 const makeStore = Effect.gen(function* () {
+  const attach = yield* makeAttach
   const inbox = yield* Inbox
   const presence = yield* Presence
   const refused = yield* makeRefused
   const tell = yield* makeTell
-  return Effect.fnUntraced(function* (gateway: ResourceName, messages: ReadonlyArray<Message>) {
+  return Effect.fnUntraced(function* (
+    gateway: ResourceName,
+    messages: ReadonlyArray<Message>,
+    download: Download | undefined
+  ) {
+    const files = yield* Effect.forEach(messages, (message) => attach(message, download))
     const received = yield* inbox.receiveAll(
-      messages.map(({ agent_id, dm, forwarded = false, id, text }) => ({
+      messages.map(({ agent_id, dm, forwarded = false, id, text }, index) => ({
         gateway,
         client_id: id,
         agent_id,
         dm,
-        text,
+        text: [text, files[index]?.problem ?? ""].filter((line) => line !== "").join("\n"),
         forwarded,
-        attachments: []
+        attachments: files[index]?.attachments ?? []
       }))
     )
     for (const [index, message] of messages.entries()) {
       const stored = received[index]
+      const problem = files[index]?.problem
+      if (problem !== undefined)
+        yield* tell(gateway, { id: `${message.id}/file` }, { ...message, kind: "notice", text: problem })
       if (stored?.type === "queued") yield* presence.asked(message.dm, message.agent_id, stored.inbox_id)
       if (stored?.type !== "full") continue
       yield* refused(gateway, "QUEUE_FULL", message.agent_id, { dm: message.dm })
       const text = `${stored.pending} messages wait for me already, so I did not take this one. Please send it again later.`
       yield* tell(gateway, message, { ...message, kind: "refusal", text })
     }
+  })
+})
+
+/** Finds another DM of an agent. */
+const makeOtherPlace = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
+  return Effect.fn("Gateways.otherPlace")(function* ({
+    agent_id,
+    dm
+  }: Pick<Outgoing, "agent_id" | "dm">): Effect.fn.Return<Place | undefined> {
+    const { config: running } = yield* config.current
+    const view = (yield* lifecycle.list).find((view) => view.agent_id === agent_id)
+    if (view === undefined || view.bindings === null) return undefined
+    return boundDms(view.bindings)
+      .filter((name) => name !== dm)
+      .flatMap((name) => {
+        const place = running.dms[name]
+        return place === undefined ? [] : [{ dm: name, gateway: place.gateway }]
+      })[0]
   })
 })
 
@@ -164,7 +215,11 @@ const make = Effect.fnUntraced(function* () {
     return isDone ? ({ type: "ignore" } as const) : to
   })
 
-  const receive = Effect.fn("Gateways.receive")(function* (gateway: ResourceName, arrivals: ReadonlyArray<Arrival>) {
+  const receive = Effect.fn("Gateways.receive")(function* (
+    gateway: ResourceName,
+    arrivals: ReadonlyArray<Arrival>,
+    download?: Download
+  ) {
     const { config: running } = yield* config.current
     let messages: Array<Message> = []
     for (const arrival of arrivals) {
@@ -177,7 +232,7 @@ const make = Effect.fnUntraced(function* () {
           yield* stranger(gateway, arrival)
           break
         case "message":
-          messages.push({ id, ...to })
+          messages.push({ id, ...to, ...(arrival.file === undefined ? {} : { file: arrival.file }) })
           break
         case "refuse":
           yield* refused(gateway, to.kind, to.agent_id, { dm: to.dm })
@@ -190,29 +245,14 @@ const make = Effect.fnUntraced(function* () {
           // An earlier choird answered it: the person did not mean a change since then.
           if (yield* outbox.told(sourceOf(gateway, arrival))) break
           // The messages before the command come before it.
-          yield* store(gateway, messages)
+          yield* store(gateway, messages, download)
           messages = []
           yield* to.command.type === "context" ? runAside(gateway, arrival, to) : run(gateway, arrival, to)
         }
       }
     }
-    yield* store(gateway, messages)
+    yield* store(gateway, messages, download)
   })
 
-  const otherPlace = Effect.fn("Gateways.otherPlace")(function* ({
-    agent_id,
-    dm
-  }: Pick<Outgoing, "agent_id" | "dm">): Effect.fn.Return<Place | undefined> {
-    const { config: running } = yield* config.current
-    const view = (yield* lifecycle.list).find((view) => view.agent_id === agent_id)
-    if (view === undefined || view.bindings === null) return undefined
-    return boundDms(view.bindings)
-      .filter((name) => name !== dm)
-      .flatMap((name) => {
-        const place = running.dms[name]
-        return place === undefined ? [] : [{ dm: name, gateway: place.gateway }]
-      })[0]
-  })
-
-  return Gateways.of({ receive, otherPlace })
+  return Gateways.of({ receive, otherPlace: yield* makeOtherPlace })
 })

@@ -2,12 +2,15 @@
 import { Clock, Effect, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
-import { chatText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
+import { answerTaps } from "./answerTaps.ts"
 import { menuOf } from "./readCommand.ts"
+import { sendRow } from "./sendForm.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
-import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
+import { TelegramApi } from "./TelegramApi.ts"
+import { TelegramFailed } from "./TelegramFailed.ts"
 
 /** The first and the longest pause after a failed call (R44). */
 const TELEGRAM_RETRY_MS = 1000
@@ -78,7 +81,8 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
         Effect.gen(function* () {
           const batch = yield* api.updates(from)
           if (batch === undefined) return
-          yield* gateways.receive(gateway, batch.arrivals)
+          yield* answerTaps(gateway, batch.taps)
+          yield* gateways.receive(gateway, batch.arrivals, api.download)
           from = batch.update_id + 1
         })
       )
@@ -97,21 +101,20 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
 })
 
 /**
- * Sends a message, however long it takes; returns the failure if it gives up. A person who blocks the bot and unblocks it within
- * UNREACHABLE_MS_MAX gets everything in order.
+ * Sends a message, however long it takes; returns Telegram's id of it, or the failure if it gives up. A person who blocks the bot and
+ * unblocks it within UNREACHABLE_MS_MAX gets everything in order.
  */
 const send = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, paced: Effect.Effect<void>) {
-  const api = yield* TelegramApi
   const outbox = yield* Outbox
   for (let failures = 0; ; failures += 1) {
     yield* paced
-    const sent = yield* Effect.result(api.send(chat_id, chatText(row)))
-    if (Result.isSuccess(sent)) return undefined
+    const sent = yield* Effect.result(sendRow(chat_id, row))
+    if (Result.isSuccess(sent)) return { sent_id: sent.success }
     const { failure } = sent
     yield* outbox.failed(row.outbox_id)
     if (failures === 0) yield* Effect.logWarning(failure.message, { dm: row.dm, outbox_id: row.outbox_id })
     const age_ms = (yield* Clock.currentTimeMillis) - row.created_ms
-    if (isHopeless(failure) || (isUnreachable(failure) && age_ms > UNREACHABLE_MS_MAX)) return failure
+    if (isHopeless(failure) || (isUnreachable(failure) && age_ms > UNREACHABLE_MS_MAX)) return { refused: failure }
     yield* Effect.sleep(pauseAfter(failure, failures))
   }
 })
@@ -120,8 +123,8 @@ const send = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, paced:
 const deliver = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, paced: Effect.Effect<void>) {
   const gateways = yield* Gateways
   const outbox = yield* Outbox
-  const refused = yield* send(chat_id, row, paced)
-  if (refused === undefined) return yield* outbox.delivered([row.outbox_id])
+  const { refused, sent_id } = yield* send(chat_id, row, paced)
+  if (refused === undefined) return yield* outbox.delivered([row.outbox_id], sent_id)
   yield* Effect.logError("gave up on a message", { dm: row.dm, outbox_id: row.outbox_id, reason: refused.message })
   const isNew = yield* outbox.giveUp(row.outbox_id, refused.message)
   if (!isNew || row.source_id.startsWith(GIVEN_UP)) return undefined

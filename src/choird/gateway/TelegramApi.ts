@@ -1,5 +1,9 @@
 /** The few methods of the Bot API that choird calls. Answers are checked here, and no error ever holds the bot's token. */
-import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
+import type { Tap } from "./CardTaps.ts"
+import { TelegramFailed } from "./TelegramFailed.ts"
+import { fileOf, makeDownload, type SentFile } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
 import type { Arrival } from "./route.ts"
 
@@ -11,32 +15,34 @@ const TELEGRAM_POLL_SECONDS = 30
 const TELEGRAM_STALL_MS_MAX = 90_000
 /** The longest call that sends a message or a menu, answer included. */
 const TELEGRAM_CALL_MS_MAX = 30_000
+/** The longest upload of a file. */
+const TELEGRAM_UPLOAD_MS_MAX = 300_000
+/** Characters of the words that answer a tap. */
+const TELEGRAM_TOAST_CHARS_MAX = 200
 /** The largest answer of the Bot API; a hundred updates of the longest messages are far smaller. */
 const TELEGRAM_REPLY_BYTES_MAX = 8 * 1024 * 1024
-
-/** A call that Telegram refused or that got no usable answer. */
-export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("TelegramFailed", {
-  method: Schema.String,
-  /** The Bot API's error code, or 0 if it did not answer. */
-  code: Schema.Int,
-  description: Schema.String,
-  retry_after_ms: Schema.NullOr(Schema.Natural)
-}) {
-  override get message() {
-    const fix =
-      this.code === 401 || this.code === 404
-        ? ": the bot's token is wrong or was revoked, set it with choirctl secret set, then choirctl secret apply"
-        : this.code === 409
-          ? ": another program polls with the same token, stop it or get a new token"
-          : ""
-    return `Telegram ${this.method}: ${this.code === 0 ? "" : `${this.code} `}${this.description}${fix}`
-  }
-}
 
 /** Updates up to an id. Only messages of a person in a private chat become arrivals. */
 export interface Batch {
   readonly update_id: number
   readonly arrivals: ReadonlyArray<Arrival>
+  readonly taps: ReadonlyArray<TelegramTap>
+}
+
+/** A tap with what its answer needs: the id of the callback, and the message that the button is on. */
+export interface TelegramTap extends Tap {
+  readonly callback_id: string
+  readonly chat_id: string | undefined
+  readonly message_id: string | undefined
+}
+
+/** The updates that the bot receives; the list goes with each poll, since Telegram keeps the last one that it got. */
+const ALLOWED_UPDATES = ["message", "callback_query"] as const
+
+/** A file with its bytes. */
+export interface Upload {
+  readonly name: string
+  readonly bytes: Uint8Array
 }
 
 export class TelegramApi extends Context.Service<
@@ -46,7 +52,22 @@ export class TelegramApi extends Context.Service<
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
     /** The bot's name at Telegram, without the @. */
     readonly name: Effect.Effect<string, TelegramFailed>
-    send(chat_id: string, text: string): Effect.Effect<void, TelegramFailed>
+    /** Returns Telegram's id of the message. */
+    send(
+      chat_id: string,
+      text: string,
+      buttons?: OutboxForm["buttons"]
+    ): Effect.Effect<string | undefined, TelegramFailed>
+    /** Replaces the text of a message of the bot's own, whose buttons go. */
+    edit(chat_id: string, message_id: string, text: string): Effect.Effect<void, TelegramFailed>
+    /** Takes the buttons off a message of the bot's own. */
+    dropButtons(chat_id: string, message_id: string): Effect.Effect<void, TelegramFailed>
+    /** Sends a file as it is; returns Telegram's id of the message. */
+    document(chat_id: string, file: Upload, caption: string): Effect.Effect<string | undefined, TelegramFailed>
+    /** The bytes of a file that a person sent. */
+    download(file: SentFile): Effect.Effect<Uint8Array, TelegramFailed>
+    /** Ends the wait that a tap shows, with words. */
+    answerTap(callback_id: string, text: string, loud: boolean): Effect.Effect<void, TelegramFailed>
     /** Shows that the bot is typing, for five seconds or until its next message. */
     typing(chat_id: string): Effect.Effect<void, TelegramFailed>
     /** Shows a text that is still being written, for half a minute or until the next message. Drafts with the same id are one that grows. */
@@ -59,12 +80,20 @@ export class TelegramApi extends Context.Service<
     Layer.effect(TelegramApi, make(token, api_root))
 }
 
-const Update = Schema.Struct({ update_id: Schema.Natural, message: Schema.optionalKey(Schema.Unknown) })
+const Update = Schema.Struct({
+  update_id: Schema.Natural,
+  message: Schema.optionalKey(Schema.Unknown),
+  callback_query: Schema.optionalKey(Schema.Unknown)
+})
 const decodeUpdates = Schema.decodeUnknownOption(Schema.Array(Update))
+/** Characters of a button's data; Telegram allows 64 bytes. */
+const CALLBACK_CHARS_MAX = 64
+
 const PrivateMessage = Schema.Struct({
   chat: Schema.Struct({ id: Schema.Int, type: Schema.Literal("private") }),
   from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) }),
   text: Schema.optionalKey(Schema.String),
+  caption: Schema.optionalKey(Schema.String),
   forward_origin: Schema.optionalKey(Schema.Unknown),
   via_bot: Schema.optionalKey(Schema.Unknown),
   reply_to_message: Schema.optionalKey(Schema.Unknown)
@@ -82,6 +111,36 @@ const repliesTo = (bot_id: string, reply: unknown): Pick<Arrival, "replies_to"> 
   return own._tag === "Some" && String(own.value.from.id) === bot_id ? { replies_to: own.value.text } : {}
 }
 
+/** A tap is by `from`; the chat of the button proves nothing. */
+const decodeCallback = Schema.decodeUnknownOption(
+  Schema.Struct({
+    id: Schema.String.check(Schema.isMaxLength(64)),
+    from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) }),
+    data: Schema.String.check(Schema.isMaxLength(CALLBACK_CHARS_MAX)),
+    message: Schema.optionalKey(Schema.Unknown)
+  })
+)
+const decodeTapped = Schema.decodeUnknownOption(
+  Schema.Struct({ message_id: Schema.Natural, chat: Schema.Struct({ id: Schema.Int }) })
+)
+
+const readTap = (bot_id: string, update_id: number, callback_query: unknown): ReadonlyArray<TelegramTap> => {
+  const found = decodeCallback(callback_query)
+  if (found._tag === "None") return []
+  const { data, from, id: callback_id, message } = found.value
+  const on = decodeTapped(message)
+  return [
+    {
+      id: `${bot_id}:${update_id}`,
+      user_id: String(from.id),
+      data,
+      callback_id,
+      chat_id: on._tag === "None" ? undefined : String(on.value.chat.id),
+      message_id: on._tag === "None" ? undefined : String(on.value.message_id)
+    }
+  ]
+}
+
 /** The id of a bot is the public part of its token; it keeps the ids of two bots behind one gateway apart. */
 const botId = (token: Redacted.Redacted) => /^\d{1,20}/u.exec(Redacted.value(token))?.[0] ?? "bot"
 
@@ -92,13 +151,17 @@ export const readUpdates = (bot_id: string, updates: unknown): Batch | undefined
   const arrivals = decoded.value.flatMap(({ message, update_id }): ReadonlyArray<Arrival> => {
     const found = decodeMessage(message)
     if (found._tag === "None" || found.value.chat.id !== found.value.from.id) return []
-    const { forward_origin, from, reply_to_message, text, via_bot } = found.value
+    const { caption, forward_origin, from, reply_to_message, via_bot } = found.value
+    const file = fileOf(message)
+    const text = found.value.text ?? caption ?? (file === undefined ? undefined : "")
+    const sent = file === undefined ? {} : { file }
     const forwarded = forward_origin !== undefined || via_bot !== undefined
     const id = `${bot_id}:${update_id}`
     const replied = repliesTo(bot_id, reply_to_message)
-    return [{ id, user_id: String(from.id), text, ...replied, ...(forwarded ? { forwarded } : {}) }]
+    return [{ id, user_id: String(from.id), text, ...sent, ...replied, ...(forwarded ? { forwarded } : {}) }]
   })
-  return { update_id: Math.max(0, ...decoded.value.map(({ update_id }) => update_id)), arrivals }
+  const taps = decoded.value.flatMap(({ callback_query, update_id }) => readTap(bot_id, update_id, callback_query))
+  return { update_id: Math.max(0, ...decoded.value.map(({ update_id }) => update_id)), arrivals, taps }
 }
 
 const DESCRIPTION_CHARS_MAX = 200
@@ -151,9 +214,88 @@ const isMenu = (shown: unknown, commands: Menu = []): boolean => {
   )
 }
 
+/** The id of a message in Telegram's answer. */
+const messageIdOf = (sent: unknown): string | undefined =>
+  Predicate.hasProperty(sent, "message_id") && Number.isInteger(sent.message_id) ? String(sent.message_id) : undefined
+
+const keyboard = (buttons: OutboxForm["buttons"]) =>
+  buttons === undefined
+    ? {}
+    : {
+        reply_markup: {
+          inline_keyboard: buttons.map((row) =>
+            row.map(({ data, style, text }) => ({
+              text,
+              callback_data: data,
+              ...(style === undefined ? {} : { style })
+            }))
+          )
+        }
+      }
+
+const NO_PREVIEW = { link_preview_options: { is_disabled: true } } as const
+
+type Grammy = typeof import("grammy")
+type Client = InstanceType<Grammy["Api"]>
+/** The client declares its own AbortSignal type, which the platform's satisfies. */
+type Signal = Parameters<Client["getMe"]>[0]
+const foreign = (signal: AbortSignal) => signal as unknown as Signal
+
+type Call = <A>(
+  method: string,
+  ms_max: number,
+  run: (signal: AbortSignal) => Promise<A>
+) => Effect.Effect<A, TelegramFailed>
+
+/** The methods that send messages to a chat, edit them and answer taps. */
+const messagesOf = (api: Client, InputFile: Grammy["InputFile"], call: Call) =>
+  ({
+    send: (chat_id, text, buttons) =>
+      Effect.map(
+        call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendMessage(chat_id, text, { ...NO_PREVIEW, ...keyboard(buttons) }, foreign(signal))
+        ),
+        messageIdOf
+      ),
+    edit: (chat_id, message_id, text) =>
+      Effect.asVoid(
+        call("editMessageText", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.editMessageText(chat_id, Number(message_id), text, NO_PREVIEW, foreign(signal))
+        )
+      ),
+    dropButtons: (chat_id, message_id) =>
+      Effect.asVoid(
+        call("editMessageReplyMarkup", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.editMessageReplyMarkup(chat_id, Number(message_id), {}, foreign(signal))
+        )
+      ),
+    document: (chat_id, { bytes, name }, caption) =>
+      Effect.map(
+        call("sendDocument", TELEGRAM_UPLOAD_MS_MAX, (signal) =>
+          api.sendDocument(
+            chat_id,
+            new InputFile(bytes, name),
+            { caption, disable_content_type_detection: true },
+            foreign(signal)
+          )
+        ),
+        messageIdOf
+      ),
+    answerTap: (callback_id, text, loud) =>
+      Effect.asVoid(
+        call("answerCallbackQuery", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.answerCallbackQuery(
+            callback_id,
+            { text: text.slice(0, TELEGRAM_TOAST_CHARS_MAX).toWellFormed(), show_alert: loud },
+            foreign(signal)
+          )
+        )
+      )
+  }) satisfies Partial<TelegramApi["Service"]>
+
 const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
   // Loaded only if a bot is configured, since it would be a large part of choird.
-  const { Api } = yield* Effect.promise(() => import("grammy"))
+  const { Api, InputFile } = yield* Effect.promise(() => import("grammy"))
   const api = new Api(Redacted.value(token), {
     apiRoot: api_root.replace(/\/+$/u, ""),
     baseFetchConfig: { redirect: "error", size: TELEGRAM_REPLY_BYTES_MAX }
@@ -169,12 +311,9 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
         }
       })
     )
-  // The client declares its own AbortSignal type, which the platform's satisfies.
-  type Signal = Parameters<typeof api.getMe>[0]
-  const foreign = (signal: AbortSignal) => signal as unknown as Signal
   return TelegramApi.of({
     updates: Effect.fnUntraced(function* (from) {
-      const options = { timeout: TELEGRAM_POLL_SECONDS, allowed_updates: ["message"] as const }
+      const options = { timeout: TELEGRAM_POLL_SECONDS, allowed_updates: ALLOWED_UPDATES }
       const got: unknown = yield* call("getUpdates", TELEGRAM_STALL_MS_MAX, (signal) =>
         api.getUpdates(from === undefined ? options : { ...options, offset: from }, foreign(signal))
       )
@@ -191,12 +330,10 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
           onSome: ({ username }) => Effect.succeed(username)
         })
     ),
-    send: (chat_id, text) =>
-      Effect.asVoid(
-        call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendMessage(chat_id, text, { link_preview_options: { is_disabled: true } }, foreign(signal))
-        )
-      ),
+    ...messagesOf(api, InputFile, call),
+    download: makeDownload(token, api_root.replace(/\/+$/u, ""), (file_id) =>
+      call("getFile", TELEGRAM_CALL_MS_MAX, (signal) => api.getFile(file_id, foreign(signal)))
+    ),
     typing: (chat_id) =>
       Effect.asVoid(
         call("sendChatAction", TELEGRAM_CALL_MS_MAX, (signal) =>

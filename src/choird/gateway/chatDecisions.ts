@@ -3,6 +3,8 @@
  * words. They take effect at once, whatever the agent is doing.
  */
 import { Effect, Option } from "effect"
+import type { GrantScope } from "#schema/Grant.ts"
+import { GRANT_USES_MAX } from "#src/choird/approvals/grantRows.ts"
 import { EDGE, type AgentId, type ResourceName } from "#schema/Ids.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
@@ -11,6 +13,8 @@ import type { ApprovalRefused } from "#src/choird/approvals/ApprovalRefused.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { resolutionOf } from "#src/choird/approvals/approvalStatus.ts"
 import { APPROVAL_SUMMARY_CHARS_MAX, fitsChat, hash8 } from "#src/choird/approvals/approvalText.ts"
+import { byWhom } from "#src/choird/approvals/card.ts"
+import { isAdmin, mayDecide } from "#src/choird/approvals/decider.ts"
 import { shownText } from "#src/choird/approvals/requestTypes.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -19,6 +23,12 @@ import { waitsForPerson } from "#src/shared/session/parked.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
 import type { Decide } from "./readCommand.ts"
+
+/** The digits of the payload that the person saw, and the grant that they give along, where a button says so. */
+interface Shown {
+  readonly hash8?: string
+  readonly grant?: GrantScope
+}
 
 /** Waiting approvals that one answer lists. */
 const LISTED_MAX = 10
@@ -56,6 +66,9 @@ const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolut
     ? waitingText(rows)
     : `${waitingText(rows)}\nSay which: ${resolution === "approved" ? "/approve" : "/reject"} <number>`
 
+/** Follows the approval that a grant came with. */
+const GRANTED = ` Up to ${GRANT_USES_MAX} more calls like it are allowed: /grants lists and revokes.`
+
 const DONE = { approved: "Approved", rejected: "Rejected" } as const
 
 const decidedAnswer = (row: ApprovalRow, resolution: "approved" | "rejected", before: string): Answer => {
@@ -76,12 +89,8 @@ const decidedBefore = ({ edge }: SessionState, row: ApprovalRow, waiting: Readon
 }
 
 /** `gateway:bot/phone` as the people in the chat know it. */
-const deciderWords = (resolved_by: string | null, { dm, gateway }: Speaker): string => {
-  if (resolved_by === null || resolved_by === "choird" || resolved_by.startsWith("agent:")) return ""
-  if (resolved_by === decider({ dm, gateway })) return " by you"
-  const [, other] = /^gateway:[^/]+\/(.+)$/u.exec(resolved_by) ?? []
-  return other === undefined ? " with choirctl" : ` in the chat ${other}`
-}
+const deciderWords = (resolved_by: string | null, { dm, gateway }: Speaker): string =>
+  resolved_by === decider({ dm, gateway }) ? " by you" : byWhom(resolved_by)
 
 /** The decider, for the row and the audit. */
 const decider = ({ dm, gateway }: Pick<Speaker, "dm" | "gateway">) => `gateway:${gateway}/${dm}`
@@ -104,14 +113,17 @@ const refusedText = (row: ApprovalRow, { kind, reason }: ApprovalRefused, speake
 /** Finds the approvals of a speaker's agent. */
 const makeFinder = Effect.gen(function* () {
   const approvals = yield* Approvals
+  const config = yield* ConfigStore
   const events = yield* EventStore
 
   const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
 
-  /** An approval of another agent is as unknown as one that does not exist. */
-  const find = Effect.fnUntraced(function* (approval_id: string, agent_id: AgentId) {
+  /** To a DM that is not an admin's an approval of another agent is as unknown as one that does not exist. */
+  const find = Effect.fnUntraced(function* (approval_id: string, { agent_id, dm }: Pick<Speaker, "agent_id" | "dm">) {
     const found = yield* Effect.result(approvals.get(approval_id))
-    return found._tag === "Success" && found.success.agent_id === agent_id ? found.success : undefined
+    if (found._tag === "Failure") return undefined
+    const isTheirs = found.success.agent_id === agent_id || isAdmin((yield* config.current).config, dm)
+    return isTheirs ? found.success : undefined
   })
 
   /** The time when an approved call runs, for the person who approved it. */
@@ -124,14 +136,20 @@ const makeFinder = Effect.gen(function* () {
   return { waitingFor, find, whenItRuns }
 })
 
-export const makeChatDecisions = Effect.gen(function* () {
+/** Finds out why a person cannot decide here, and audits it. */
+const makeHindrance = Effect.gen(function* () {
   const approvals = yield* Approvals
   const audit = yield* Audit
   const config = yield* ConfigStore
-  const { find, waitingFor, whenItRuns } = yield* makeFinder
 
-  const mayDecide = (dm: ResourceName) =>
-    Effect.map(config.current, ({ config }) => Object.hasOwn(config.dms, dm) && config.dms[dm]?.admin === true)
+  const may = (dm: ResourceName, row: Pick<ApprovalRow, "request_type">) =>
+    Effect.map(config.current, ({ config }) => mayDecide(config, dm, row))
+
+  /** Whether a person at this DM can have read all of a request: in one message, or in the file that went before its card. */
+  const wasShown = Effect.fnUntraced(function* (row: ApprovalRow, dm: ResourceName) {
+    const document = yield* approvals.document(row.approval_id)
+    return document?.dm === dm ? document.isDelivered : fitsChat(shownText(row))
+  })
 
   const refuse = Effect.fnUntraced(function* (
     kind: string,
@@ -148,6 +166,27 @@ export const makeChatDecisions = Effect.gen(function* () {
     return refusal(text)
   })
 
+  /** The reason why this person cannot decide it here. */
+  const hindrance = Effect.fnUntraced(function* (row: ApprovalRow, command: Decide, speaker: Speaker) {
+    const { approval_id } = row
+    if (!(yield* may(speaker.dm, row))) {
+      const text = `You may not decide this here, because the DM ${speaker.dm} is not an admin's. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
+      return yield* refuse("NOT_ADMIN", text, { ...command, approval_id }, speaker)
+    }
+    if (row.status !== "pending" || command.resolution !== "approved" || (yield* wasShown(row, speaker.dm)))
+      return undefined
+    const text = `Approval ${approval_id} is too long for a chat, which has shown a part of it. Read all of it with choirctl approval show ${approval_id} and approve it there, or say /reject ${approval_id}.`
+    return yield* refuse("NOT_SHOWN", text, command, speaker)
+  })
+
+  return { hindrance, may, refuse }
+})
+
+export const makeChatDecisions = Effect.gen(function* () {
+  const approvals = yield* Approvals
+  const { find, waitingFor, whenItRuns } = yield* makeFinder
+  const { hindrance, may, refuse } = yield* makeHindrance
+
   /** The approval that the person means, or the answer if that is not clear. */
   const target = Effect.fnUntraced(function* (command: Decide, speaker: Speaker) {
     const { approval_id } = command
@@ -158,44 +197,42 @@ export const makeChatDecisions = Effect.gen(function* () {
       const row = more.length === 0 ? waiting.find((one) => one.approval_id === seen) : undefined
       return row === undefined ? { answer: notice(whichText(waiting, command.resolution)) } : { row }
     }
-    const row = yield* find(approval_id, speaker.agent_id)
+    const row = yield* find(approval_id, speaker)
     if (row !== undefined) return { row }
     const text = `There is no approval ${approval_id}. ${waitingText(waiting)}`
     return { answer: yield* refuse("UNKNOWN_APPROVAL", text, command, speaker) }
   })
 
-  const decide = Effect.fn("chatDecisions.decide")(function* (command: Decide, speaker: Speaker) {
+  const decide = Effect.fn("chatDecisions.decide")(function* (command: Decide & Shown, speaker: Speaker) {
     const { agent_id, dm } = speaker
-    if (!(yield* mayDecide(dm))) {
-      const id = command.approval_id ?? "<number>"
-      const text = `You may not decide here, because the DM ${dm} is not an admin's. An operator can: choirctl approval approve ${id}, or choirctl approval reject ${id}`
-      return yield* refuse("NOT_ADMIN", text, command, speaker)
-    }
     const { reason, resolution } = command
     const request_id = `${speaker.gateway}:${speaker.request_id}`
     const earlier = yield* approvals.decidedBy(request_id)
     if (earlier !== undefined) return decidedAnswer(earlier, resolution, yield* whenItRuns(earlier))
     const { answer, row } = yield* target(command, speaker)
     if (row === undefined) return answer
+    const hindered = yield* hindrance(row, command, speaker)
+    if (hindered !== undefined) return hindered
     const { approval_id } = row
-    if (row.status === "pending" && resolution === "approved" && !fitsChat(shownText(row))) {
-      const text = `Approval ${approval_id} is too long for a chat, which has shown a part of it. Read all of it with choirctl approval show ${approval_id} and approve it there, or say /reject ${approval_id}.`
-      return yield* refuse("NOT_SHOWN", text, command, speaker)
+    const shown = command.hash8 ?? hash8(row.hash)
+    const decision = { approval_id, resolution, hash8: shown, reason, request_id, dm, who: decider(speaker) }
+    const { grant } = command
+    const more = { only: command.approval_id === undefined, ...(grant === undefined ? {} : { grant }) }
+    const decided = yield* Effect.result(approvals.decide({ ...decision, ...more }))
+    if (decided._tag === "Success") {
+      const before = yield* whenItRuns(decided.success)
+      return decidedAnswer(decided.success, resolution, grant === undefined ? before : `${GRANTED}${before}`)
     }
-    const decision = { approval_id, resolution, hash8: hash8(row.hash), reason, request_id, dm, who: decider(speaker) }
-    const decided = yield* Effect.result(approvals.decide({ ...decision, only: command.approval_id === undefined }))
-    if (decided._tag === "Success")
-      return decidedAnswer(decided.success, resolution, yield* whenItRuns(decided.success))
     if (decided.failure.kind === "NOT_ALONE") return refusal(whichText(yield* waitingFor(agent_id), resolution))
-    const now = (yield* find(approval_id, agent_id)) ?? row
+    const now = (yield* find(approval_id, speaker)) ?? row
     return refusal(refusedText(now, decided.failure, speaker))
   })
 
   /** The approvals of the agent that wait for a person, as `/status` lists them, and whether edge itself waits. */
   const waiting = Effect.fn("chatDecisions.waiting")(function* ({ agent_id, dm }: Speaker) {
     const rows = yield* waitingFor(agent_id)
-    const admin = yield* mayDecide(dm)
     const [first, ...more] = rows
+    const admin = first !== undefined && (yield* may(dm, first))
     const lines =
       first === undefined
         ? []

@@ -6,6 +6,8 @@ import { Effect, Equal, FiberMap, Layer, type Redacted, Result, Stream } from "e
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { CardTaps } from "./CardTaps.ts"
 import { layerChatCommands } from "./layerChatCommands.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
@@ -30,7 +32,7 @@ const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const health = yield* GatewayHealth
   const outbox = yield* Outbox
-  const context = yield* Effect.context<Drafts | Gateways | GatewayHealth | Outbox | Presence>()
+  const context = yield* Effect.context<Approvals | CardTaps | Drafts | Gateways | GatewayHealth | Outbox | Presence>()
   const fibers = yield* FiberMap.make<ResourceName>()
   const running = new Map<ResourceName, Bot>()
 
@@ -94,6 +96,7 @@ const make = Effect.gen(function* () {
 })
 
 export const layerGateways = Layer.effectDiscard(make).pipe(
+  Layer.provide(CardTaps.layer),
   Layer.provide(Gateways.layer),
   Layer.provide(layerChatCommands),
   Layer.provide(Presence.layer)

@@ -2,7 +2,7 @@
 import { Option, Schema } from "effect"
 import { RestartAgent } from "#schema/AgentsApi.ts"
 import { CHAT_COMMANDS, chatCommands, type ChoiceKind, type CommandWords, mayGive } from "#schema/ChatCommand.ts"
-import { AgentId, ApprovalId, JobName, ResourceName } from "#schema/Ids.ts"
+import { AgentId, ApprovalId, GrantId, JobName, ResourceName } from "#schema/Ids.ts"
 import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
 
 /** A person's yes or no. Without an id the only approval that waits is meant. */
@@ -30,6 +30,8 @@ export type Command =
   | { readonly type: "context" }
   | { readonly type: "events"; readonly count: number }
   | { readonly type: "approvals" }
+  | { readonly type: "grants" }
+  | { readonly type: "revoke grant"; readonly grant_id: GrantId }
   | { readonly type: "stop" }
   | { readonly type: "cancel"; readonly job_name: JobName | undefined }
   | { readonly type: "compact" }
@@ -55,6 +57,7 @@ export type Read =
 const EVENTS_SHOWN_MAX = 30
 const EVENTS_SHOWN = 10
 
+const grantId = Schema.decodeUnknownOption(GrantId)
 const agentId = Schema.decodeUnknownOption(AgentId)
 const jobName = Schema.decodeUnknownOption(JobName)
 const resourceName = Schema.decodeUnknownOption(ResourceName)
@@ -114,6 +117,11 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
     return job_name === undefined ? undefined : { type: "cancel", job_name }
   },
   approvals: () => ({ type: "approvals" }),
+  grants: alone({ type: "grants" }),
+  "grants revoke": (rest) => {
+    const grant_id = Option.getOrUndefined(grantId(rest.replace(/^#/u, "")))
+    return grant_id === undefined ? undefined : { type: "revoke grant", grant_id }
+  },
   approve: (rest) => {
     const command = decide("approved", rest)
     return command.reason === null ? command : undefined
@@ -150,7 +158,12 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
 }
 
 /** Commands whose missing argument is asked for at once; of the others some mean something without it. */
-const NEEDS_ARGUMENT: ReadonlySet<CommandWords> = new Set(["model llm", "agent build", "workspace reset"])
+const NEEDS_ARGUMENT: ReadonlySet<CommandWords> = new Set([
+  "model llm",
+  "grants revoke",
+  "agent build",
+  "workspace reset"
+])
 
 const isOf = (words: CommandWords, first: string) => words === first || words.startsWith(`${first} `)
 

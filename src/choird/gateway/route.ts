@@ -7,6 +7,7 @@ import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { askedJob } from "#src/shared/session/jobText.ts"
 import { isTooLong } from "#src/shared/text/chatText.ts"
+import type { SentFile } from "./telegramFiles.ts"
 import { type Command, type Read, readCommand } from "./readCommand.ts"
 
 const jobName = Schema.decodeUnknownOption(JobName)
@@ -27,6 +28,8 @@ export interface Arrival {
   readonly user_id: string
   /** Absent if it is not text. */
   readonly text: string | undefined
+  /** The file of the message, whose text is the caption. */
+  readonly file?: SentFile
   /** True if somebody else wrote it: it was forwarded, or another bot made it. */
   readonly forwarded?: boolean
   /** The message of the bot's own that it replies to. */
@@ -125,7 +128,7 @@ export const route = (
   config: Config,
   views: ReadonlyArray<AgentView>,
   gateway: ResourceName,
-  { forwarded = false, group, replies_to, text, user_id }: Omit<Arrival, "id">
+  { file, forwarded = false, group, replies_to, text, user_id }: Omit<Arrival, "id">
 ): Route => {
   const found = dmOf(config, gateway, group?.chat_id ?? user_id)
   if (found === undefined) return { type: "stranger" }
@@ -136,18 +139,20 @@ export const route = (
   const agent_id = last !== undefined && isThere(last) ? last.agent_id : away(config, dm, last).agent_id
   const place = { dm, agent_id }
   // A stranger's words are never commands, even if forwarded by a person whom the agent knows.
-  const read = forwarded || text === undefined ? undefined : readCommand(text, sender?.[1].admin === true)
+  const read =
+    forwarded || text === undefined || file !== undefined ? undefined : readCommand(text, sender?.[1].admin === true)
   if (read !== undefined) {
     if (sender === undefined) return { type: "stranger" }
     const admin = sender[1].admin
     return routeCommand(config, read, { ...place, admin, group: group !== undefined, last })
   }
   if (last === undefined || !isThere(last)) return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
-  if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text messages." }
+  if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read texts and files." }
   if (isTooLong(text)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
   if (group !== undefined) return { type: "message", ...place, text: `${fromGroup(group)}\n${text}`, forwarded: true }
   if (forwarded) return { type: "message", ...place, text: `${FORWARDED}\n${text}`, forwarded }
-  const asked = replies_to === undefined ? undefined : Option.getOrUndefined(jobName(askedJob(replies_to)))
+  const asked =
+    replies_to === undefined || file !== undefined ? undefined : Option.getOrUndefined(jobName(askedJob(replies_to)))
   // A reply to a job's question is its answer, as long as the job asks.
   return asked === undefined
     ? { type: "message", ...place, text }

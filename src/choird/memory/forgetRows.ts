@@ -196,6 +196,16 @@ const emptied = (sql: SqlClient.SqlClient, agent_id: AgentId, { calls, inbox, re
     left: sql`text = CASE WHEN delivered_at IS NULL AND failed_at IS NULL THEN ${FORGOTTEN} ELSE '' END`
   },
   {
+    // Words that nobody can read cover no call.
+    table: "grants",
+    id: sql`grant_id`,
+    text: sql`words::text`,
+    of: sql`agent_id = ${agent_id} AND words <> '{}'::jsonb`,
+    named: sql`approval_id IN (SELECT id FROM choir_control.pending_approvals
+      WHERE session_id = ${session_id} AND call_id = ANY(${[...calls]}::text[]))`,
+    left: sql`words = '{}'::jsonb`
+  },
+  {
     table: "signals",
     id: sql`signal_id`,
     text: sql`payload ->> 'content'`,

@@ -7,6 +7,8 @@ import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/datab
 import { rowId } from "#src/shared/rowId.ts"
 import { makeNotifier } from "#src/shared/Notifier.ts"
 import type { Config } from "#schema/Config.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { needsForm, type OutboxForm } from "./OutboxForm.ts"
 
 /** Outbox rows of one read. */
 export const OUTBOX_PAGE_MAX = 100
@@ -29,6 +31,10 @@ export interface Outgoing {
   readonly in_reply_to: InboxId | null
   /** The beginning of the message that it answers, where the row is read. */
   readonly question?: string | null
+  /** Absent where it is only a text. */
+  readonly form?: OutboxForm | null
+  /** The channel's id of the message that this one edits, where it was delivered and the row is read. */
+  readonly edited_id?: string | null
   /** In milliseconds since 1970. */
   readonly created_ms: number
 }
@@ -54,8 +60,8 @@ export class Outbox extends Context.Service<
     told(source_id: string): Effect.Effect<boolean, DatabaseAway>
     /** Undelivered rows of a DM in order after an id, at most OUTBOX_PAGE_MAX. */
     undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>, DatabaseAway>
-    /** Ends rows; answers how many were not delivered before. */
-    delivered(outbox_ids: ReadonlyArray<string>): Effect.Effect<number, DatabaseAway>
+    /** Ends rows; answers how many were not delivered before. @param sent_id the channel's id of the message, of a single row. */
+    delivered(outbox_ids: ReadonlyArray<string>, sent_id?: string): Effect.Effect<number, DatabaseAway>
     /** Ends a row that its channel will never take; answers whether it was open until now. */
     giveUp(outbox_id: string, reason: string): Effect.Effect<boolean, DatabaseAway>
     /** Ends the rows of all DMs but these, since the others have no reader; answers how many. */
@@ -94,16 +100,19 @@ export class Outbox extends Context.Service<
         }, onDatabase),
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
           return yield* sql<Outgoing>`SELECT outbox_id::text, source, source_id, part, gateway, dm, agent_id, kind, text,
-              in_reply_to::text, (extract(epoch FROM created_at) * 1000)::float8 AS created_ms,
+              in_reply_to::text, (extract(epoch FROM created_at) * 1000)::float8 AS created_ms, form,
+              (SELECT card.sent_id FROM choir_control.outbox AS card
+                WHERE card.source = 'choird' AND card.source_id = outbox.form ->> 'edits'
+                ORDER BY card.part DESC LIMIT 1) AS edited_id,
               (SELECT left(inbox.text, ${QUESTION_CHARS_MAX}) FROM choir_control.inbox
                 WHERE inbox.inbox_id = outbox.in_reply_to) AS question
             FROM choir_control.outbox
             WHERE dm = ${dm} AND delivered_at IS NULL AND failed_at IS NULL AND outbox_id > ${rowId(after ?? "") ?? 0n}
             ORDER BY outbox.outbox_id LIMIT ${OUTBOX_PAGE_MAX}`
         }, onDatabase),
-        delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids) {
+        delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids, sent_id) {
           const ids = outbox_ids.map(rowId).filter((id) => id !== undefined)
-          const rows = yield* sql`UPDATE choir_control.outbox SET delivered_at = now()
+          const rows = yield* sql`UPDATE choir_control.outbox SET delivered_at = now(), sent_id = ${sent_id ?? null}
             WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`
           return rows.length
         }, onDatabase),
@@ -165,13 +174,16 @@ export const chunkText = (text: string, chars_max: number): ReadonlyArray<string
 const TELEGRAM_TEXT_CHARS_MAX = 4096
 
 /** A message before it is split into the parts that its gateway can show. */
-export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "created_ms"> & {
+export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "created_ms" | "edited_id"> & {
   readonly session_id: SessionId | null
 }
 
 /** A Telegram message has a limit, with the mark that choird's own begin with; the console shows a text as it is. */
-const partsOf = (config: Config, { gateway, text }: OutboxMessage): ReadonlyArray<string> =>
-  config.gateways[gateway]?.type === "telegram" ? chunkText(text, TELEGRAM_TEXT_CHARS_MAX - MARK_CHARS) : [text]
+const partsOf = (config: Config, { form, gateway, text }: OutboxMessage): ReadonlyArray<string> => {
+  const isTelegram = config.gateways[gateway]?.type === "telegram"
+  if (needsForm(form)) return isTelegram ? [text] : []
+  return isTelegram ? chunkText(text, TELEGRAM_TEXT_CHARS_MAX - MARK_CHARS) : [text]
+}
 
 /**
  * Stores messages once for each (source, source_id, part), within the caller's transaction. Their DMs are locked first, in order:
@@ -180,10 +192,12 @@ const partsOf = (config: Config, { gateway, text }: OutboxMessage): ReadonlyArra
 export const insertOutbox = Effect.fnUntraced(function* (config: Config, messages: ReadonlyArray<OutboxMessage>) {
   const sql = yield* SqlClient.SqlClient
   const rows = messages.flatMap((message) =>
-    partsOf(config, message).map((text, part) => ({
+    partsOf(config, message).map((text, part, parts) => ({
       ...message,
       text,
       part,
+      // Buttons are below the last part.
+      shown: part === parts.length - 1 && message.form ? canonicalJson(message.form) : "",
       session: message.session_id ?? "",
       reply: String(rowId(message.in_reply_to ?? "") ?? "")
     }))
@@ -192,8 +206,9 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
   const dms = [...new Set(rows.map(({ dm }) => dm))].sort()
   const column = <K extends keyof (typeof rows)[number]>(key: K) => rows.map((row) => row[key])
   yield* sql`INSERT INTO choir_control.outbox
-      (source, source_id, part, gateway, dm, agent_id, session_id, kind, text, in_reply_to)
-    SELECT source, source_id, part, gateway, dm, agent_id, nullif(session, ''), kind, text, nullif(reply, '')::bigint
+      (source, source_id, part, gateway, dm, agent_id, session_id, kind, text, in_reply_to, form)
+    SELECT source, source_id, part, gateway, dm, agent_id, nullif(session, ''), kind, text, nullif(reply, '')::bigint,
+      nullif(shown, '')::jsonb
     FROM (
       SELECT count(pg_advisory_xact_lock(hashtextextended('choir/dm/' || name, 0))) AS locks
       FROM unnest(${dms}::text[]) AS name
@@ -201,8 +216,8 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
       ${column("source")}::text[], ${column("source_id")}::text[], ${column("part")}::int[],
       ${column("gateway")}::text[], ${column("dm")}::text[], ${column("agent_id")}::text[],
       ${column("session")}::text[], ${column("kind")}::text[], ${column("text")}::text[],
-      ${column("reply")}::text[]
-    ) AS row (source, source_id, part, gateway, dm, agent_id, session, kind, text, reply)
+      ${column("reply")}::text[], ${column("shown")}::text[]
+    ) AS row (source, source_id, part, gateway, dm, agent_id, session, kind, text, reply, shown)
     WHERE dms.locks > 0
     ON CONFLICT (source, source_id, part) DO NOTHING`
 })

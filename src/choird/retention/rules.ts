@@ -132,6 +132,11 @@ export const RULES: ReadonlyArray<Rule> = [
         AND s.kind = 'ApprovalResolved' AND s.payload ->> 'approval_id' = t.id::text)`
   },
   {
+    kind: "grants",
+    table: "grants",
+    due: ({ before, retention, sql }) => sql`least(t.until, t.revoked_at) < ${before(retention.approvals_days)}`
+  },
+  {
     // A call without an outcome is in doubt, and stays known as such for as long as anybody could ask.
     kind: "call results",
     table: "call_results",

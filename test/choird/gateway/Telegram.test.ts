@@ -44,7 +44,7 @@ describe("Telegram inbound", () => {
       assert.deepStrictEqual(yield* stored.at(0), message)
       const next = yield* nthPoll(bot, 2)
       assert.strictEqual(next.parameters["offset"], id + 1)
-      assert.deepStrictEqual(next.parameters["allowed_updates"], ["message"])
+      assert.deepStrictEqual(next.parameters["allowed_updates"], ["message", "callback_query"])
       yield* bot.text(USER, "second")
       yield* stored.at(1)
       assert.isAtMost(yield* bot.pending, 1)
@@ -100,7 +100,7 @@ describe("Telegram inbound", () => {
       for (const content of odd) yield* bot.update(content)
       yield* bot.text(2, "a stranger")
       yield* bot.text(USER, "/nonsense")
-      yield* bot.file(USER, "photo", { name: "p", mime: "image/png", bytes: new Uint8Array(3) })
+      yield* bot.update({ message: { chat, from: { id: USER, is_bot: false }, location: {} } })
       yield* bot.text(USER, "/status")
       yield* bot.text(USER, "the only one")
       yield* start(run)
@@ -205,6 +205,24 @@ describe("Telegram inbound", () => {
       yield* nthPoll(bot, 2)
       yield* bot.text(USER, "awake")
       assert.strictEqual((yield* stored.at(0)).text, "awake")
+    })
+  )
+})
+
+describe("a file on Telegram", () => {
+  it.effect("comes with its caption, which is never a command; what did not reach the agent is told to both", () =>
+    Effect.gen(function* () {
+      const { bot, run, stored } = yield* setUpTelegram
+      const place = { chat: { id: USER, type: "private" }, from: { id: USER, is_bot: false } }
+      const document = { file_id: "nothing", file_name: "a.txt" }
+      yield* bot.update({ message: { ...place, caption: "/stop", document } })
+      yield* start(run)
+      const why = 'The document "a.txt" did not reach the agent: Bad Request: wrong file_id'
+      const message = yield* stored.at(0)
+      assert.isTrue(message.text.startsWith(`/stop\n${why}`), message.text)
+      assert.deepStrictEqual(message.attachments, [])
+      yield* TestClock.adjust("1 second")
+      assert.include((yield* bot.sent.at(0)).text, why)
     })
   )
 })

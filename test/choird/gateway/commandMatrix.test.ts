@@ -33,7 +33,8 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   " [job] <answer>": "dig it",
   " <message>": "x",
   " <words>": "my address",
-  " <name>": "main"
+  " <name>": "main",
+  " <number>": "3"
 }
 
 /** What a command about an agent is typed like: with the agent's name where it takes one. */

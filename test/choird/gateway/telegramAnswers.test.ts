@@ -8,10 +8,29 @@ describe("what Telegram answers", () => {
     const updates = [{ update_id: 3, message }, { update_id: 4 }]
     assert.deepStrictEqual(readUpdates("9", updates), {
       update_id: 4,
-      arrivals: [{ id: "9:3", user_id: "7", text: "hi" }]
+      arrivals: [{ id: "9:3", user_id: "7", text: "hi" }],
+      taps: []
     })
     for (const bad of [undefined, {}, "x", [{ update_id: -1 }], [{ update_id: 1.5 }], [{ message }], [null]])
       assert.isUndefined(readUpdates("9", bad))
+  })
+
+  it("reads a tap by who tapped, whatever chat the button is in, and no other callback", () => {
+    const tap = { id: "55", from: { id: 7, is_bot: false }, data: "a:12:0123abcd" }
+    const on = { message_id: 4, chat: { id: -100 } }
+    const read = (callback_query: unknown) => readUpdates("9", [{ update_id: 3, callback_query }])?.taps
+    const known = { id: "9:3", user_id: "7", data: tap.data, callback_id: "55" }
+    assert.deepStrictEqual(read({ ...tap, message: on }), [{ ...known, chat_id: "-100", message_id: "4" }])
+    assert.deepStrictEqual(read(tap), [{ ...known, chat_id: undefined, message_id: undefined }])
+    const hostile = [
+      null,
+      { ...tap, from: { id: 7, is_bot: true } },
+      { ...tap, from: undefined },
+      { ...tap, id: 5 },
+      { ...tap, data: undefined },
+      { ...tap, data: "a".repeat(65) }
+    ]
+    for (const bad of hostile) assert.deepStrictEqual(read(bad), [])
   })
 
   it("knows which message of the bot's own a person replies to", () => {

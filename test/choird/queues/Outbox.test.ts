@@ -85,7 +85,9 @@ describeStores("Outbox", (it, { kind }) => {
         source_id,
         part: 0,
         text,
-        question: null
+        question: null,
+        form: null,
+        edited_id: null
       })
       assert.strictEqual(rows.length, 2)
       const ids = rows.map(({ outbox_id }) => outbox_id)

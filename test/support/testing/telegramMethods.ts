@@ -5,6 +5,7 @@ import type { FormFile } from "./multipart.ts"
 
 const MESSAGE_CHARS_MAX = 4096
 const CAPTION_CHARS_MAX = 1024
+const TOAST_CHARS_MAX = 200
 
 export type JsonObject = { readonly [key: string]: unknown }
 
@@ -112,9 +113,31 @@ const markup = ({ reply_markup }: JsonObject): JsonObject =>
     ? {}
     : { reply_markup: typeof reply_markup === "string" ? parseJson(reply_markup) : reply_markup }
 
+const STYLES = new Set(["danger", "success", "primary"])
+
+const isButton = (one: unknown): boolean => {
+  if (!Predicate.isObject(one)) return false
+  const { callback_data, style, text } = one
+  if (typeof text !== "string" || text.trim() === "" || typeof callback_data !== "string") return false
+  const bytes = Buffer.byteLength(callback_data)
+  return bytes > 0 && bytes <= 64 && (style === undefined || (typeof style === "string" && STYLES.has(style)))
+}
+
+/** The refusal of a keyboard that Telegram would not take. */
+const keyboardProblem = (parameters: JsonObject): ApiReply | undefined => {
+  const { reply_markup } = markup(parameters) as { readonly reply_markup?: unknown }
+  if (reply_markup === undefined || !Predicate.hasProperty(reply_markup, "inline_keyboard")) return undefined
+  const rows = reply_markup.inline_keyboard
+  const isFine =
+    Array.isArray(rows) && rows.every((row) => Array.isArray(row) && row.length <= 8 && row.every(isButton))
+  return isFine ? undefined : badRequest("BUTTON_DATA_INVALID")
+}
+
 const sendMessage = (bot: BotState, call: ApiCall): ApiReply => {
   const text = textParameter(call.parameters, "text")
   if (text.trim() === "") return badRequest("message text is empty")
+  const refused = keyboardProblem(call.parameters)
+  if (refused !== undefined) return refused
   const problem = textProblem(text, call.parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long")
   return problem ?? keep(bot, call, { text, ...markup(call.parameters) })
 }
@@ -141,8 +164,10 @@ const sendMedia =
 const editMessageText = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   const message = bot.messages.get(Number(parameters["message_id"]))
   if (message === undefined) return badRequest("message to edit not found")
+  if (message.text === undefined) return badRequest("there is no text in the message to edit")
   const text = textParameter(parameters, "text")
-  const problem = textProblem(text, parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long")
+  const problem =
+    keyboardProblem(parameters) ?? textProblem(text, parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long")
   if (problem !== undefined) return problem
   const { reply_markup: _old, ...rest } = message
   const edited: SentMessage = { ...rest, text, ...markup(parameters) }
@@ -167,10 +192,12 @@ const getFile = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return succeed({ file_id, file_unique_id: `unique-${file_id}`, file_size: bytes.length, file_path })
 }
 
-const answerCallbackQuery = (bot: BotState, { parameters }: ApiCall): ApiReply =>
-  bot.callbacks.delete(textParameter(parameters, "callback_query_id"))
+const answerCallbackQuery = (bot: BotState, { parameters }: ApiCall): ApiReply => {
+  if (textParameter(parameters, "text").length > TOAST_CHARS_MAX) return badRequest("MESSAGE_TOO_LONG")
+  return bot.callbacks.delete(textParameter(parameters, "callback_query_id"))
     ? succeed(true)
     : badRequest("query is too old and response timeout expired or query ID is invalid")
+}
 
 const COMMANDS_MAX = 100
 

@@ -6,7 +6,7 @@ import { OperatorApi } from "#schema/OperatorApi.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { readStored, shownText } from "#src/choird/approvals/requestTypes.ts"
-import { fromApprovalRefused } from "#src/choird/api/refusals.ts"
+import { fromApprovalRefused, notFound } from "#src/choird/api/refusals.ts"
 
 const summary = (row: ApprovalRow): ApprovalSummary => {
   const { agent_id, approval_id, created_at, expires_at, request_type, session_id, status, summary } = row
@@ -50,8 +50,23 @@ export const layerOperatorApprovals = HttpApiBuilder.group(
         ),
       show: ({ params }) =>
         Effect.mapBoth(approvals.get(params.id), { onSuccess: detail, onFailure: fromApprovalRefused }),
-      approve: ({ params, payload }) =>
-        decide({ approval_id: params.id, resolution: "approved", hash8: payload.hash, who: WHO, reason: null }),
+      grants: ({ query: { agent_id, all } }) =>
+        approvals.grants({ ...(agent_id === undefined ? {} : { agent_id }), all: all === "true" }),
+      revoke: ({ params }) =>
+        Effect.flatMap(approvals.revokeGrant({ grant_id: params.id, who: WHO }), (grant) =>
+          grant === undefined
+            ? Effect.fail(notFound("UNKNOWN_GRANT", `there is no grant ${params.id}`, "choirctl grant list"))
+            : Effect.succeed(grant)
+        ),
+      approve: ({ params, payload: { grant, hash } }) =>
+        decide({
+          approval_id: params.id,
+          resolution: "approved",
+          hash8: hash,
+          who: WHO,
+          reason: null,
+          ...(grant === undefined ? {} : { grant })
+        }),
       reject: ({ params, payload: { hash, reason = null } }) =>
         decide({ approval_id: params.id, resolution: "rejected", hash8: hash, who: WHO, reason })
     })

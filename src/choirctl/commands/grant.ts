@@ -1,0 +1,50 @@
+/** choirctl grant: what agents may do without asking, and its revocation. */
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { GrantId } from "#schema/Ids.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { grantTable, revokedLine } from "#src/choirctl/render/grants.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
+import { onlyAgent } from "./arguments.ts"
+
+const list = Command.make(
+  "list",
+  {
+    agent_id: onlyAgent("grants"),
+    all: Flag.Boolean("all").pipe(
+      Flag.withDescription("Include grants that were revoked, used up or have expired"),
+      Flag.withDefault(false)
+    )
+  },
+  Effect.fnUntraced(function* ({ agent_id, all }) {
+    const query = {
+      ...(Option.isSome(agent_id) ? { agent_id: agent_id.value } : {}),
+      ...(all ? { all: "true" as const } : {})
+    }
+    yield* print(yield* ask("approvals", (choird) => choird.grants({ query })), grantTable)
+  })
+).pipe(
+  Command.withDescription("List the standing grants: calls that agents make without asking"),
+  Command.withExamples([{ command: "choirctl grant list helper" }])
+)
+
+const revoke = Command.make(
+  "revoke",
+  {
+    id: Argument.String("grant-id").pipe(
+      Argument.withDescription("Grant id from choirctl grant list"),
+      Argument.withSchema(GrantId)
+    )
+  },
+  Effect.fnUntraced(function* ({ id }) {
+    yield* print(yield* ask("approvals", (choird) => choird.revoke({ params: { id } })), revokedLine)
+  })
+).pipe(
+  Command.withDescription("Revoke a standing grant; the agent asks again from its next call on"),
+  Command.withExamples([{ command: "choirctl grant revoke 3" }])
+)
+
+export const grant = Command.make("grant").pipe(
+  Command.withDescription("List and revoke standing grants"),
+  Command.withSubcommands([list, revoke])
+)

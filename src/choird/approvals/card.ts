@@ -1,0 +1,137 @@
+/** The card of an approval in a chat with buttons: facts first, and what is too long for a message as a file before it (D16). Pure. */
+import { BUTTON_DATA_BYTES_MAX, type Button, type OutboxForm } from "#src/choird/queues/OutboxForm.ts"
+import { ApprovalId } from "#schema/Ids.ts"
+import type { GrantWords } from "#schema/Grant.ts"
+import { GRANT_AGENT_MS, GRANT_USES_MAX } from "./grantRows.ts"
+import { wordsText } from "./grantWords.ts"
+import { type Asking, hash8, openUntil } from "./approvalText.ts"
+
+/** Characters of the facts on a card; with everything else it stays below the 4,096 of a Telegram message. */
+export const CARD_FACTS_CHARS_MAX = 2800
+
+/** Characters of the outcome on a card. */
+const OUTCOME_CHARS_MAX = 1000
+
+/** The actions of buttons, by the letter before the approval's number and the digits of its payload. */
+const ACTIONS = { a: "approve", r: "reject", j: "job", g: "agent" } as const
+export type CardAction = (typeof ACTIONS)[keyof typeof ACTIONS]
+
+const LETTERS = Object.fromEntries(Object.entries(ACTIONS).map(([letter, action]) => [action, letter])) as Readonly<
+  Record<CardAction, keyof typeof ACTIONS>
+>
+
+/** A tap on a card. The digits are those of the payload that the card showed. */
+export interface CardTap {
+  readonly action: CardAction
+  readonly approval_id: ApprovalId
+  readonly hash8: string
+}
+
+const TAP = /^([arjg]):([1-9]\d{0,17}):([0-9a-f]{8})$/u
+
+/** The tap in a button's data; `undefined` for any other text. */
+export const readTap = (data: string): CardTap | undefined => {
+  const [, letter, approval_id = "", digits = ""] = data.length > BUTTON_DATA_BYTES_MAX ? [] : (TAP.exec(data) ?? [])
+  return letter === undefined
+    ? undefined
+    : { action: ACTIONS[letter as keyof typeof ACTIONS], approval_id: ApprovalId.make(approval_id), hash8: digits }
+}
+
+const button = (
+  { approval_id, hash }: Pick<Asking, "approval_id" | "hash">,
+  action: CardAction,
+  text: string,
+  style?: Button["style"]
+): Button => ({
+  text,
+  data: `${LETTERS[action]}:${approval_id}:${hash8(hash)}`,
+  ...(style === undefined ? {} : { style })
+})
+
+/** Whether a card shows all of it. */
+export const fitsCard = (text: string): boolean => text.length <= CARD_FACTS_CHARS_MAX
+
+const facts = ({ text }: Pick<Asking, "text">): string =>
+  fitsCard(text) ? text : `${text.slice(0, CARD_FACTS_CHARS_MAX - 1).toWellFormed()}…`
+
+/** The file's name, as the card names it. */
+export const documentName = ({ approval_id }: Pick<Asking, "approval_id">): string => `approval-${approval_id}.txt`
+
+const whole = (asking: Asking): ReadonlyArray<string> =>
+  fitsCard(asking.text) ? [] : [`This is only the beginning: all of it is in ${documentName(asking)} above.`]
+
+/** Everything of a card but how to decide: what is asked, and by whom. */
+const body = (asking: Asking): ReadonlyArray<string> => [facts(asking), ...whole(asking)]
+
+/** A card as the outbox has it. */
+export interface Card {
+  readonly text: string
+  readonly form: OutboxForm
+  /** The caption of the file that goes before it. */
+  readonly caption?: string
+}
+
+/** The calls that a person may allow along with the approval of one. */
+export interface Offer {
+  readonly words: GrantWords
+  /** Whether a job asks, and whether this person may allow it for the agent whatever it works on. */
+  readonly job: boolean
+  readonly agent: boolean
+  readonly now_ms: number
+}
+
+const DAY_CHARS = 10
+const day = (at_ms: number): string => new Date(at_ms).toISOString().slice(0, DAY_CHARS)
+
+const offered = ({ agent, job, now_ms, words }: Offer): ReadonlyArray<string> => {
+  const scopes = [
+    ...(job ? ["for this job, a day at most"] : []),
+    ...(agent ? [`for this agent until ${day(now_ms + GRANT_AGENT_MS)}`] : [])
+  ]
+  return scopes.length === 0
+    ? []
+    : [`You can also allow up to ${GRANT_USES_MAX} more, ${scopes.join(", or ")}: ${wordsText(words)}.`]
+}
+
+const offerButtons = (asking: Asking, { agent, job, now_ms }: Offer): ReadonlyArray<Button> => [
+  ...(job ? [button(asking, "job", "This job")] : []),
+  ...(agent ? [button(asking, "agent", `Until ${day(now_ms + GRANT_AGENT_MS)}`)] : [])
+]
+
+/** The card that asks a person who may decide. */
+export const cardOf = (asking: Asking, offer?: Offer): Card => {
+  const { agent_id, approval_id } = asking
+  return {
+    text: [
+      `${agent_id} asks for your approval ${approval_id}.`,
+      ...body(asking),
+      openUntil(asking),
+      ...(offer === undefined ? [] : offered(offer)),
+      `Tap a button, or say /approve ${approval_id} or /reject ${approval_id}.`
+    ].join("\n"),
+    form: {
+      buttons: [
+        [button(asking, "approve", "Approve", "success"), button(asking, "reject", "Reject", "danger")],
+        ...(offer === undefined ? [] : [offerButtons(asking, offer)])
+      ].filter((row) => row.length > 0)
+    },
+    ...(fitsCard(asking.text) ? {} : { caption: `All of approval ${approval_id}, which ${agent_id} asks for.` })
+  }
+}
+
+/** The card once it is decided, and once what was approved has ended: the outcome first, and no buttons. */
+export const decidedCard = (asking: Asking, outcome: string): string =>
+  [
+    outcome.slice(0, OUTCOME_CHARS_MAX).toWellFormed(),
+    "",
+    `${asking.agent_id} asked for approval ${asking.approval_id}.`,
+    ...body(asking)
+  ].join("\n")
+
+/** The decider as the people of a chat know it. */
+export const byWhom = (resolved_by: string | null): string => {
+  if (resolved_by?.startsWith("grant:") === true) return ` by the standing grant ${resolved_by.slice("grant:".length)}`
+  if (resolved_by === null || resolved_by === "choird" || resolved_by.startsWith("agent:")) return ""
+  const [, dm] = /^gateway:[^/]+\/(.+)$/u.exec(resolved_by) ?? []
+  return dm === undefined ? " with choirctl" : ` in the chat ${dm}`
+}

@@ -1,0 +1,143 @@
+/** Rows of standing grants. A use is counted under the lock of its row, so that a revocation binds the next call. */
+import { Effect, Option, Schema } from "effect"
+import type { SqlClient } from "effect/sql"
+import type { ConfirmTool } from "#schema/Approval.ts"
+import { type GrantScope, type GrantSummary, GrantWords } from "#schema/Grant.ts"
+import { type AgentId, ApprovalId, GrantId, type JobName, type SessionId } from "#schema/Ids.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { rowId } from "#src/shared/rowId.ts"
+import { covers, wordsText } from "./grantWords.ts"
+
+/** Calls that one grant covers. */
+export const GRANT_USES_MAX = 20
+/** How long a grant lasts for a job, and for an agent. */
+export const GRANT_JOB_MS = 24 * 60 * 60 * 1000
+export const GRANT_AGENT_MS = 7 * 24 * 60 * 60 * 1000
+/** Grants of one agent that stand at once. */
+export const GRANTS_STANDING_MAX = 64
+/** Grants that a list shows. */
+export const GRANTS_LISTED_MAX = 200
+
+const decodeWords = Schema.decodeUnknownOption(GrantWords, { onExcessProperty: "error" })
+
+/** The work that a call belongs to; without a job it is edge's own. */
+export interface GrantHolder {
+  readonly agent_id: AgentId
+  readonly session_id: SessionId
+  readonly job_id: string | null
+}
+
+interface Standing {
+  readonly grant_id: string
+  readonly words: unknown
+}
+
+/** Counts the use of the oldest standing grant that covers the call; within the transaction of the row that it approves. */
+export const useGrant = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  { agent_id, job_id, session_id }: GrantHolder,
+  call: ConfirmTool,
+  now_ms: number
+) {
+  const standing = yield* sql<Standing>`SELECT grant_id::text, words FROM choir_control.grants
+    WHERE agent_id = ${agent_id} AND revoked_at IS NULL AND until > ${new Date(now_ms)} AND uses < uses_max
+      AND (scope = 'agent' OR (session_id = ${session_id} AND job_id = ${job_id}))
+    ORDER BY grant_id LIMIT ${GRANTS_STANDING_MAX} FOR UPDATE`
+  const found = standing.find((row) => {
+    const words = decodeWords(row.words)
+    return Option.isSome(words) && covers(words.value, call)
+  })
+  if (found === undefined) return undefined
+  yield* sql`UPDATE choir_control.grants SET uses = uses + 1 WHERE grant_id = ${rowId(found.grant_id) ?? 0n}`
+  return GrantId.make(found.grant_id)
+})
+
+const standingCount = (sql: SqlClient.SqlClient, agent_id: AgentId, now_ms: number) =>
+  Effect.map(
+    sql<{ readonly standing: number }>`SELECT count(*)::int AS standing FROM choir_control.grants
+      WHERE agent_id = ${agent_id} AND revoked_at IS NULL AND until > ${new Date(now_ms)} AND uses < uses_max`,
+    ([row]) => row?.standing ?? 0
+  )
+
+interface NewGrant extends GrantHolder {
+  readonly scope: GrantScope
+  readonly job_name: JobName | null
+  readonly approval_id: ApprovalId
+  readonly words: GrantWords
+  readonly who: string
+  readonly now_ms: number
+}
+
+/** Stores a grant, once for each approval; false when GRANTS_STANDING_MAX of the agent stand. */
+export const insertGrant = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, grant: NewGrant) {
+  const { agent_id, approval_id, job_id, job_name, now_ms, scope, session_id, who } = grant
+  if ((yield* standingCount(sql, agent_id, now_ms)) >= GRANTS_STANDING_MAX) return false
+  const isJob = scope === "job"
+  const until = new Date(now_ms + (isJob ? GRANT_JOB_MS : GRANT_AGENT_MS))
+  yield* sql`INSERT INTO choir_control.grants
+      (agent_id, scope, session_id, job_id, job_name, approval_id, words, uses_max, until, created_at, created_by)
+    VALUES (${agent_id}, ${scope}, ${isJob ? session_id : null}, ${isJob ? job_id : null}, ${isJob ? job_name : null},
+      ${rowId(approval_id) ?? 0n}, ${canonicalJson(grant.words)}::jsonb, ${GRANT_USES_MAX}, ${until},
+      ${new Date(now_ms)}, ${who})`
+  return true
+})
+
+type Stored = Omit<GrantSummary, "words" | "until" | "created_at" | "revoked_at"> & {
+  readonly words: unknown
+  readonly until: Date
+  readonly created_at: Date
+  readonly revoked_at: Date | null
+}
+
+const summaryOf = ({ approval_id, created_at, grant_id, revoked_at, until, words, ...row }: Stored): GrantSummary => ({
+  ...row,
+  grant_id: GrantId.make(grant_id),
+  approval_id: ApprovalId.make(approval_id),
+  words: Option.match(decodeWords(words), {
+    onNone: () => "words that were removed, or that this version cannot read: it covers nothing",
+    onSome: wordsText
+  }),
+  until: until.toISOString(),
+  created_at: created_at.toISOString(),
+  revoked_at: revoked_at?.toISOString() ?? null
+})
+
+const COLUMNS = `grant_id::text, agent_id, scope, session_id, job_name, words, uses, uses_max, until, created_at, created_by,
+  approval_id::text, revoked_at`
+
+/** Newest first. Without `all` only those that stand. */
+export const listGrants = (
+  sql: SqlClient.SqlClient,
+  { agent_id, all, now_ms }: { readonly agent_id: AgentId | undefined; readonly all: boolean; readonly now_ms: number }
+) =>
+  Effect.map(
+    sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.grants
+      WHERE ${all ? sql.literal("true") : sql`revoked_at IS NULL AND until > ${new Date(now_ms)} AND uses < uses_max`}
+        AND ${agent_id === undefined ? sql.literal("true") : sql`agent_id = ${agent_id}`}
+      ORDER BY grant_id DESC LIMIT ${GRANTS_LISTED_MAX}`,
+    (rows) => rows.map(summaryOf)
+  )
+
+/** Ends a grant; the row after it, also if it had ended before. `undefined` if there is none, or none of this agent. */
+export const revokeGrant = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  {
+    agent_id,
+    grant_id,
+    now_ms,
+    who
+  }: {
+    readonly grant_id: string
+    readonly agent_id: AgentId | undefined
+    readonly who: string
+    readonly now_ms: number
+  }
+) {
+  const rows = yield* sql<Stored>`UPDATE choir_control.grants
+    SET revoked_by = CASE WHEN revoked_at IS NULL THEN ${who} ELSE revoked_by END,
+      revoked_at = coalesce(revoked_at, ${new Date(now_ms)})
+    WHERE grant_id = ${rowId(grant_id) ?? 0n}
+      AND ${agent_id === undefined ? sql.literal("true") : sql`agent_id = ${agent_id}`}
+    RETURNING ${sql.literal(COLUMNS)}`
+  return rows[0] === undefined ? undefined : summaryOf(rows[0])
+})

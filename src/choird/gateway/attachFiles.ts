@@ -1,0 +1,62 @@
+/** The files of a message, fetched and put into the workspace of its agent; the message says what did not arrive. */
+import { Clock, Effect, Result } from "effect"
+import type { Config } from "#schema/Config.ts"
+import type { Attachment } from "#schema/Event.ts"
+import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import { fileKind } from "./fileKind.ts"
+import { storeReceived } from "./receivedFiles.ts"
+import type { TelegramFailed } from "./TelegramFailed.ts"
+import { isFinal, type SentFile } from "./telegramFiles.ts"
+
+/** Characters of a sender's name for a file. */
+const NAME_CHARS_MAX = 120
+
+/** A sender's name for a file on one line, and without the marks of paths. */
+const shownName = (name: string): string =>
+  name
+    .replaceAll(/[\p{C}\p{Zl}\p{Zp}/\\]/gu, "_")
+    .slice(0, NAME_CHARS_MAX)
+    .toWellFormed() || "file"
+
+/** The digits of an update's id, which are choird's name for its file. */
+const digits = (id: string): string => id.replaceAll(/\D+/gu, "-")
+
+export type Download = (file: SentFile) => Effect.Effect<Uint8Array, TelegramFailed>
+
+export interface Attached {
+  readonly attachments: ReadonlyArray<typeof Attachment.Type>
+  /** Why the file is not there, in words. */
+  readonly problem?: string
+}
+
+/** The folder that an agent works in, as its run began with it. */
+export const workspaceOf = (running: Config, { bindings, started_with }: AgentView): string | undefined => {
+  const { workspaces } = started_with ?? running
+  const name = bindings?.workspace
+  return name !== undefined && Object.hasOwn(workspaces, name) ? workspaces[name]?.path : undefined
+}
+
+const missing = (file: SentFile, why: string): Attached => ({
+  attachments: [],
+  problem: `The ${file.kind} ${JSON.stringify(shownName(file.name))} did not reach the agent: ${why}.`
+})
+
+/** Fails only if another attempt may help. The same message again has the same file under the same name. */
+export const attachFile = Effect.fnUntraced(function* (
+  { file, id }: { readonly file: SentFile; readonly id: string },
+  workspace: string | undefined,
+  download: Download
+): Effect.fn.Return<Attached, TelegramFailed> {
+  if (workspace === undefined) return missing(file, "its workspace is not in config.json")
+  const got = yield* Effect.result(download(file))
+  if (Result.isFailure(got)) return isFinal(got.failure) ? missing(file, got.failure.description) : yield* got.failure
+  const bytes = got.success
+  const { ending, mime } = fileKind(bytes, file.name)
+  const now_ms = yield* Clock.currentTimeMillis
+  const stored = Result.try(() => storeReceived(workspace, `${file.kind}-${digits(id)}.${ending}`, bytes, now_ms))
+  if (Result.isFailure(stored)) {
+    yield* Effect.logWarning("a file could not be stored in a workspace", { workspace }, stored.failure)
+    return missing(file, "its workspace does not take it")
+  }
+  return { attachments: [{ path: stored.success, name: shownName(file.name), mime, bytes: bytes.length }] }
+})

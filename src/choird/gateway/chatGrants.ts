@@ -1,0 +1,54 @@
+/** `/grants`: what an agent may do without asking, and its revocation. */
+import { Effect } from "effect"
+import type { GrantSummary } from "#schema/Grant.ts"
+import { isAdmin } from "#src/choird/approvals/decider.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import type { Answer, Speaker } from "./GatewayCommands.ts"
+
+/** Grants that one answer lists. */
+const LISTED_MAX = 20
+
+/** One grant on one line. */
+const grantLine = ({ grant_id, job_name, scope, until, uses, uses_max, words }: GrantSummary): string => {
+  const forWhom = scope === "job" ? `for the job ${job_name ?? ""}` : "for the agent"
+  return `${grant_id}: ${words}; ${forWhom}, ${uses} of ${uses_max} used, until ${until.slice(0, 16).replace("T", " ")} UTC`
+}
+
+export const makeChatGrants = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const approvals = yield* Approvals
+
+  const list = Effect.fnUntraced(function* ({ agent_id }: Speaker) {
+    const standing = yield* approvals.grants({ agent_id, all: false })
+    const more = standing.length - LISTED_MAX
+    const lines =
+      standing.length === 0
+        ? [`${agent_id} has no standing grants: it asks each time.`]
+        : [
+            `${agent_id} may do this without asking:`,
+            ...standing.slice(0, LISTED_MAX).map(grantLine),
+            ...(more > 0 ? [`and ${more} more: choirctl grant list`] : []),
+            "To end one: /grants revoke <number>"
+          ]
+    return { kind: "notice", text: lines.join("\n") } satisfies Answer
+  })
+
+  /** An admin's DM revokes any grant, another one those of its agent. */
+  const revoke = Effect.fnUntraced(function* (
+    grant_id: string,
+    { agent_id, dm, gateway }: Speaker
+  ): Effect.fn.Return<Answer> {
+    const { config: running } = yield* config.current
+    const own = isAdmin(running, dm) ? {} : { agent_id }
+    const ended = yield* approvals.revokeGrant({ ...own, grant_id, who: `gateway:${gateway}/${dm}` })
+    return ended === undefined
+      ? { kind: "refusal", text: `There is no grant ${grant_id}. /grants lists them.` }
+      : {
+          kind: "notice",
+          text: `Revoked grant ${ended.grant_id}: ${ended.words}. ${ended.agent_id} asks again from the next call on.`
+        }
+  })
+
+  return { list, revoke }
+})

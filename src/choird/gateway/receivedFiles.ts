@@ -1,0 +1,84 @@
+/**
+ * Files that people sent, in the workspace of their agent (`.choirtmp/recv`). The agent can change everything there, so each folder is
+ * opened without following links, names are choird's own, and a file is new and whole before it has its name (D20).
+ *
+ * These functions are synchronous, as the ones that they use, and throw errors of the file system.
+ */
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
+import { descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
+
+/** Where a received file is, below the workspace. */
+const FOLDER = [".choirtmp", "recv"]
+/** How long a file stays, and how many there are at once, with their bytes together; the oldest go first. */
+const RECEIVED_KEPT_MS = 7 * 24 * 60 * 60 * 1000
+export const RECEIVED_FILES_MAX = 1000
+const RECEIVED_FOLDER_BYTES_MAX = 256 * 1024 * 1024
+
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+
+const FILE_MODE = 0o644
+
+/** The owner of the workspace, as whom its agent runs, gets what choird puts there. Only root can give. */
+const give = (fd: number, root: number): void => {
+  if (process.getuid?.() !== 0) return
+  const { gid, uid } = fstatSync(root)
+  fchownSync(fd, uid, gid)
+}
+
+/** Removes what is old or too much, so that a chat with many files does not fill the disk. */
+const prune = (folder: number, now_ms: number): void => {
+  const files = readdirSync(descriptorPath(folder)).flatMap((name) => {
+    const found = lstatSync(`${descriptorPath(folder)}/${name}`, { throwIfNoEntry: false })
+    return found === undefined || found.isDirectory() ? [] : [{ name, at_ms: found.mtimeMs, bytes: found.size }]
+  })
+  let [kept, total] = [0, 0]
+  for (const { at_ms, bytes, name } of files.toSorted((one, other) => other.at_ms - one.at_ms)) {
+    kept += 1
+    total += bytes
+    const isOld = at_ms < now_ms - RECEIVED_KEPT_MS
+    if (isOld || kept > RECEIVED_FILES_MAX || total > RECEIVED_FOLDER_BYTES_MAX)
+      rmSync(`${descriptorPath(folder)}/${name}`, { force: true })
+  }
+}
+
+/** Stores a file under a name that choird made; returns its path below the workspace. The same name again replaces it. */
+export const storeReceived = (workspace: string, name: string, bytes: Uint8Array, now_ms: number): string => {
+  const root = openSync(workspace, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    const folder = openFolder(root, FOLDER, { create: true })
+    try {
+      give(folder, root)
+      prune(folder, now_ms)
+      const path = `${descriptorPath(folder)}/${name}`
+      rmSync(`${path}.part`, { force: true })
+      const file = openSync(`${path}.part`, NEW_FILE, FILE_MODE)
+      try {
+        writeFileSync(file, bytes)
+        fchmodSync(file, FILE_MODE)
+        give(file, root)
+        fsyncSync(file)
+      } finally {
+        closeSync(file)
+      }
+      renameSync(`${path}.part`, path)
+      return [...FOLDER, name].join("/")
+    } finally {
+      closeSync(folder)
+    }
+  } finally {
+    closeSync(root)
+  }
+}

@@ -1,0 +1,126 @@
+/** Files in Telegram's messages: what a message says of them, and their bytes. */
+import { Effect, Redacted, Schema } from "effect"
+import { TelegramFailed } from "./TelegramFailed.ts"
+
+/** Bytes that Telegram lets a bot fetch. */
+export const TELEGRAM_FILE_BYTES_MAX = 20 * 1024 * 1024
+/** The longest download. */
+const TELEGRAM_FILE_MS_MAX = 60_000
+/** Downloads of one file that fail before its message goes without it. */
+const TELEGRAM_FILE_ATTEMPTS_MAX = 3
+/** Files whose failures are counted; the oldest are forgotten. */
+const TELEGRAM_FILES_COUNTED_MAX = 1000
+
+/** A file as its message describes it. Only the bytes say what it is. */
+export interface SentFile {
+  readonly file_id: string
+  readonly kind: "document" | "photo" | "video" | "voice" | "audio"
+  readonly name: string
+  readonly bytes: number | undefined
+}
+
+const Media = Schema.Struct({
+  file_id: Schema.String.check(Schema.isMaxLength(256)),
+  file_name: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(1024))),
+  file_size: Schema.optionalKey(Schema.Natural)
+})
+const one = Schema.optionalKey(Media)
+const decodeMedia = Schema.decodeUnknownOption(
+  Schema.Struct({
+    document: one,
+    /** The same picture in several sizes, the largest last. */
+    photo: Schema.optionalKey(Schema.Array(Media)),
+    video: one,
+    animation: one,
+    video_note: one,
+    voice: one,
+    audio: one
+  })
+)
+
+/** The file of a message; Telegram puts at most one into each. */
+export const fileOf = (message: unknown): SentFile | undefined => {
+  const found = decodeMedia(message)
+  if (found._tag === "None") return undefined
+  const { animation, audio, document, photo, video, video_note, voice } = found.value
+  const parts = [
+    ["photo", photo?.at(-1)],
+    // An animation is also there as a document.
+    ["video", animation ?? video ?? video_note],
+    ["document", document],
+    ["voice", voice],
+    ["audio", audio]
+  ] as const
+  for (const [kind, media] of parts)
+    if (media !== undefined)
+      return { file_id: media.file_id, kind, name: media.file_name ?? kind, bytes: media.file_size }
+  return undefined
+}
+
+const decodePath = Schema.decodeUnknownOption(
+  Schema.Struct({ file_path: Schema.String.check(Schema.isPattern(/^(?!\/)[\w./ -]{1,512}$/u)) })
+)
+
+const failed = (code: number, description: string) =>
+  new TelegramFailed({ method: "getFile", code, description, retry_after_ms: null })
+
+const tooLarge = failed(413, `it is larger than the ${TELEGRAM_FILE_BYTES_MAX / 1024 / 1024} MiB that a bot can fetch`)
+
+/** The bytes of an answer, up to the limit, whatever length it names. */
+const bytesOf = async (response: Response): Promise<Uint8Array | undefined> => {
+  const chunks: Array<Uint8Array> = []
+  let total = 0
+  for await (const chunk of response.body ?? []) {
+    total += chunk.length
+    if (total > TELEGRAM_FILE_BYTES_MAX) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+type GetFile = (file_id: string) => Effect.Effect<unknown, TelegramFailed>
+
+/** Makes the download of a bot. The address has the bot's token, so no error quotes it. */
+export const makeDownload = (token: Redacted.Redacted, api_root: string, getFile: GetFile) => {
+  const attempts = new Map<string, number>()
+  const get = (path: string) =>
+    Effect.tryPromise({
+      try: async (signal) => {
+        const address = `${api_root}/file/bot${Redacted.value(token)}/${path.split("/").map(encodeURIComponent).join("/")}`
+        const response = await fetch(address, { redirect: "error", signal })
+        return { status: response.status, bytes: response.ok ? await bytesOf(response) : undefined }
+      },
+      catch: () => failed(0, "the file did not arrive")
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: TELEGRAM_FILE_MS_MAX,
+        orElse: () => failed(0, "the file did not arrive in time")
+      })
+    )
+
+  const download = Effect.fnUntraced(function* (file_id: string) {
+    const found = decodePath(yield* getFile(file_id))
+    if (found._tag === "None") return yield* failed(404, "Telegram names no place of it")
+    const { bytes, status } = yield* get(found.value.file_path)
+    if (status !== 200) return yield* failed(status, "Telegram does not give it")
+    return bytes ?? (yield* tooLarge)
+  })
+
+  /** The bytes of a file. A failure with a code of 400 or more, but 429, is final. */
+  return (file: SentFile): Effect.Effect<Uint8Array, TelegramFailed> => {
+    if ((file.bytes ?? 0) > TELEGRAM_FILE_BYTES_MAX) return Effect.fail(tooLarge)
+    return Effect.catchTag(download(file.file_id), "TelegramFailed", (failure) => {
+      const count = (attempts.get(file.file_id) ?? 0) + 1
+      attempts.set(file.file_id, count)
+      const [oldest] = attempts.keys()
+      if (attempts.size > TELEGRAM_FILES_COUNTED_MAX && oldest !== undefined) attempts.delete(oldest)
+      return Effect.fail(
+        count < TELEGRAM_FILE_ATTEMPTS_MAX ? failure : failed(504, `it did not arrive in ${count} attempts`)
+      )
+    })
+  }
+}
+
+/** Whether another attempt cannot help. */
+export const isFinal = ({ code }: TelegramFailed): boolean =>
+  code >= 400 && code !== 429 && code !== 500 && code !== 502

@@ -1,0 +1,156 @@
+import { assert, describe, it } from "@effect/vitest"
+import { ToolName } from "#schema/Tool.ts"
+import { covers, GRANT_NAMES_MAX, GRANT_WORDS_CHARS_MAX, grantOf, wordsText } from "#src/choird/approvals/grantWords.ts"
+import type { GrantWords } from "#schema/Grant.ts"
+import { seeded } from "../../support/seeded.ts"
+
+const MAIL = ToolName.make("mail.send")
+const EXEC = ToolName.make("choir.exec")
+
+const granted = (input: unknown, tool = MAIL): GrantWords => {
+  const words = grantOf({ tool, input: input as never })
+  return words ?? assert.fail("no grant")
+}
+const isCovered = (words: GrantWords, input: unknown, tool = MAIL) => covers(words, { tool, input: input as never })
+
+const ADA = { to: "ada@example.org", subject: "The plan", body: "See you at noon" }
+
+describe("the words of a grant", () => {
+  it("name the tool, its recipients, paths, hosts and arguments", () => {
+    assert.strictEqual(
+      wordsText(granted(ADA)),
+      "calls of mail.send, to ada@example.org alone, with no other arguments than body, subject, to"
+    )
+    assert.strictEqual(
+      wordsText(granted({ url: "https://example.org/a?b=c", file: "out/a.html", draft: true })),
+      "calls of mail.send, within out/ alone, at https://example.org alone, with no other arguments than draft=true, file, url"
+    )
+    assert.strictEqual(wordsText(granted({ command: "make" }, EXEC)), "exactly this call of choir.exec and no other")
+  })
+
+  it("are none where a card could not show them", () => {
+    const many = Array.from({ length: GRANT_NAMES_MAX + 1 }, (_, index) => `a${index}@example.org`)
+    assert.isUndefined(grantOf({ tool: MAIL, input: { to: many } }))
+    assert.isUndefined(grantOf({ tool: MAIL, input: { note: "x".repeat(GRANT_WORDS_CHARS_MAX) } }))
+  })
+
+  it("cover other texts to the same people, and nothing that reaches further", () => {
+    const words = granted(ADA)
+    assert.isTrue(isCovered(words, { ...ADA, subject: "Another one", body: "It rains, so we meet inside" }))
+    assert.isTrue(isCovered(words, { ...ADA, to: " Ada@Example.org" }))
+    const outside: ReadonlyArray<unknown> = [
+      { ...ADA, to: "eve@example.org" },
+      { ...ADA, to: ["ada@example.org", "eve@example.org"] },
+      { ...ADA, to: "ada@example.org, eve@example.org" },
+      { ...ADA, to: [] },
+      { subject: ADA.subject, body: ADA.body },
+      { ...ADA, cc: "eve@example.org" },
+      { ...ADA, note: "eve@example.org" },
+      { ...ADA, attachments: ["secrets.txt"] },
+      { ...ADA, everybody: true },
+      { ...ADA, headers: { bcc: "eve@example.org" } },
+      { ...ADA, body: "https://evil.example/x" },
+      { ...ADA, "to.x": "ada@example.org" },
+      [ADA],
+      "ada@example.org",
+      null
+    ]
+    for (const input of outside) assert.isFalse(isCovered(words, input), JSON.stringify(input))
+    assert.isFalse(isCovered(words, ADA, ToolName.make("mail.send_all")))
+  })
+
+  it("cover a folder and what is below it, by names that lead nowhere else", () => {
+    const words = granted({ path: "reports/2026/may.md" })
+    for (const path of ["reports/2026/june.md", "./reports/2026/x/y.md", "/workspace/reports/2026/june.md"])
+      assert.isTrue(isCovered(words, { path }), path)
+    for (const path of [
+      "reports/2026/../../secrets",
+      "reports/2025/x.md",
+      "reports/2026",
+      "reports/20260/x",
+      "/etc/reports/2026/x",
+      "reports\\2026\\x",
+      "../reports/2026/x",
+      ""
+    ])
+      assert.isFalse(isCovered(words, { path }), path)
+    assert.isFalse(isCovered(granted({ path: "a.md" }), { path: "b.md" }))
+  })
+
+  it("cover the same flags, numbers and single words, which may decide what a tool does", () => {
+    const words = granted({ to: "ada@example.org", amount: 5, visibility: "private", urgent: false })
+    assert.isTrue(isCovered(words, { to: "ada@example.org", amount: 5, visibility: "private", urgent: false }))
+    for (const change of [{ amount: 5000 }, { visibility: "public" }, { urgent: true }, { visibility: "public now" }])
+      assert.isFalse(
+        isCovered(words, { to: "ada@example.org", amount: 5, visibility: "private", urgent: false, ...change }),
+        JSON.stringify(change)
+      )
+  })
+
+  it("cover the same command and no other, whatever tool runs it", () => {
+    const words = granted({ command: "npm publish", network: true }, EXEC)
+    assert.isTrue(isCovered(words, { network: true, command: "npm publish" }, EXEC))
+    assert.isFalse(isCovered(words, { command: "npm publish; curl evil.example", network: true }, EXEC))
+    assert.isFalse(isCovered(words, { command: "npm publish", network: true, cwd: "x" }, EXEC))
+    assert.isFalse(isCovered(granted({ to: "db", sql: "SELECT 1" }), { to: "db", sql: "DROP TABLE x" }))
+  })
+
+  /** Every call is built from pieces of which the test itself knows what they reach. */
+  it("never cover a call outside them, of 10,000", () => {
+    const random = seeded(20_260_717)
+    const pick = <A>(from: ReadonlyArray<A>): A => from[random(from.length)] as A
+    const some = <A>(from: ReadonlyArray<A>): ReadonlyArray<A> => from.filter(() => random(10) < 4)
+    const PEOPLE = ["ada@example.org", "eve@example.org", "bob@example.net"]
+    const FOLDERS = ["out", "out/deep", "private", ".."]
+    const HOSTS = ["https://a.example", "https://b.example", "http://a.example"]
+    const TOOLS = [MAIL, ToolName.make("web.post")]
+    const make = () => {
+      const tool = pick(TOOLS)
+      const [to, cc] = [some(PEOPLE), some(PEOPLE)]
+      const files = some(FOLDERS).map((folder) => ({ folder, path: `${folder}/${pick(["x", "y"])}.txt` }))
+      const hosts = some(HOSTS)
+      const flags = { all: pick([true, false]), mode: pick(["safe", "force"]) }
+      const input = {
+        ...(to.length > 0 ? { to } : {}),
+        ...(cc.length > 0 ? { options: { cc: cc.length === 1 ? cc[0] : cc } } : {}),
+        ...(files.length > 0 ? { files: files.map(({ path }) => path) } : {}),
+        ...(hosts.length > 0 ? { links: hosts.map((host) => ({ url: `${host}/p${random(9)}` })) } : {}),
+        ...(random(2) === 0 ? { flags } : {}),
+        body: `words ${random(1_000_000)}`
+      }
+      return {
+        tool,
+        input,
+        people: [...to, ...cc],
+        folders: files.map(({ folder }) => folder),
+        hosts,
+        flags: "flags" in input ? flags : undefined
+      }
+    }
+    type Call = ReturnType<typeof make>
+    const isInside = (one: Call, other: Call): boolean => {
+      const isExact = one.folders.includes("..")
+      if (isExact) return JSON.stringify(one.input) === JSON.stringify(other.input) && one.tool === other.tool
+      return (
+        one.tool === other.tool &&
+        other.people.every((name) => one.people.includes(name)) &&
+        other.hosts.every((name) => one.hosts.includes(name)) &&
+        other.folders.every((name) => one.folders.some((folder) => name === folder || name.startsWith(`${folder}/`))) &&
+        !other.folders.includes("..") &&
+        (other.flags === undefined || JSON.stringify(one.flags) === JSON.stringify(other.flags))
+      )
+    }
+    let covered = 0
+    for (let round = 0; round < 10_000; round += 1) {
+      const one = make()
+      // Half of the calls change a part of what was granted.
+      const other = round % 2 === 0 ? make() : { ...one, input: { ...one.input, body: "other words" } }
+      const words = granted(one.input, one.tool)
+      const isCoveredNow = isCovered(words, other.input, other.tool)
+      if (isCoveredNow) covered += 1
+      if (isCoveredNow) assert.isTrue(isInside(one, other), `${wordsText(words)} | ${JSON.stringify(other.input)}`)
+      assert.isTrue(isCovered(words, one.input, one.tool), JSON.stringify(one.input))
+    }
+    assert.isAbove(covered, 1000)
+  })
+})

@@ -1,0 +1,192 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted, Result } from "effect"
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { attachFile } from "#src/choird/gateway/attachFiles.ts"
+import { fileKind } from "#src/choird/gateway/fileKind.ts"
+import { RECEIVED_FILES_MAX, storeReceived } from "#src/choird/gateway/receivedFiles.ts"
+import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
+import { fileOf, type SentFile, TELEGRAM_FILE_BYTES_MAX } from "#src/choird/gateway/telegramFiles.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+import { makeTelegram } from "../../support/testing/Telegram.ts"
+import * as fault from "../../support/testing/TelegramFaults.ts"
+
+const latin = (text: string) => Buffer.from(text, "latin1")
+
+/** Beginnings of files, with the name under which a person sends each and the ending that choird gives it. */
+const KINDS: ReadonlyArray<readonly [name: string, bytes: Buffer, mime: string, ending: string]> = [
+  ["a.png", latin("\x89PNG\r\n\x1a\nxx"), "image/png", "png"],
+  ["b.jpg", latin("\xff\xd8\xff\xe0xx"), "image/jpeg", "jpg"],
+  ["c.gif", latin("GIF89axx"), "image/gif", "gif"],
+  ["old.gif", latin("GIF87axx"), "image/gif", "gif"],
+  ["d.webp", latin("RIFF\0\0\0\0WEBPVP8 "), "image/webp", "webp"],
+  ["e.wav", latin("RIFF\0\0\0\0WAVEfmt "), "audio/wav", "wav"],
+  ["f.pdf", latin("%PDF-1.7\n\0"), "application/pdf", "pdf"],
+  ["g.zip", latin("PK\x03\x04\0"), "application/zip", "zip"],
+  ["h.docx", latin("PK\x03\x04\0word"), "application/zip", "zip"],
+  ["i.gz", latin("\x1f\x8b\x08\0"), "application/gzip", "gz"],
+  ["j.7z", latin("7z\xbc\xaf\x27\x1c"), "application/x-7z-compressed", "7z"],
+  ["k.flac", latin("fLaC\0"), "audio/flac", "flac"],
+  ["l.mp3", latin("ID3\x04"), "audio/mpeg", "mp3"],
+  ["m.mp3", latin("\xff\xfb\x90\0"), "audio/mpeg", "mp3"],
+  ["n.webm", latin("\x1aE\xdf\xa3\0"), "video/webm", "webm"],
+  ["o.m4a", latin("\0\0\0 ftypM4A \0"), "audio/mp4", "m4a"],
+  ["p.mp4", latin("\0\0\0 ftypisom\0"), "video/mp4", "mp4"],
+  ["q.sqlite", latin("SQLite format 3\0"), "application/vnd.sqlite3", "sqlite"],
+  ["voice", latin(`OggS${"\0".repeat(24)}OpusHead`), "audio/ogg; codecs=opus", "ogg"],
+  ["r.ogg", latin(`OggS${"\0".repeat(24)}\x01vorbis`), "application/ogg", "ogg"],
+  ["s.txt", Buffer.from("plain\n"), "text/plain", "txt"],
+  ["t.md", Buffer.from("# Größe 🙂"), "text/plain", "md"],
+  ["u.json", Buffer.from("{}"), "text/plain", "json"],
+  ["v.csv", Buffer.from("a,b\n1,2\n"), "text/plain", "csv"],
+  ["w.html", Buffer.from("<script>alert(1)</script>"), "text/plain", "html"],
+  ["x.sh", Buffer.from("#!/bin/sh\nrm -rf /\n"), "text/plain", "sh"],
+  ["empty", Buffer.alloc(0), "text/plain", "txt"],
+  ["y.exe", latin("MZ\x90\0\x03"), "application/octet-stream", "exe"],
+  ["z", latin("\0\x01\x02\xff"), "application/octet-stream", "bin"],
+  ["picture.png", Buffer.from("not a picture"), "text/plain", "png"],
+  ["../../etc/passwd", Buffer.from("root"), "text/plain", "txt"],
+  ["/etc/shadow", Buffer.from("x"), "text/plain", "txt"],
+  ["..", Buffer.from("x"), "text/plain", "txt"],
+  ["a\0b.txt", Buffer.from("x"), "text/plain", "txt"],
+  ["line\nbreak.md", Buffer.from("x"), "text/plain", "md"],
+  ["\u202egnp.exe", latin("MZ\0"), "application/octet-stream", "exe"],
+  ["a\\b.txt", Buffer.from("x"), "text/plain", "txt"],
+  [`${"n".repeat(1000)}.tar`, latin("\0tar"), "application/octet-stream", "tar"],
+  ["dots....", Buffer.from("x"), "text/plain", "txt"],
+  ["ünïcödé.TXT", Buffer.from("x"), "text/plain", "txt"]
+]
+
+const sent = (name: string, more: Partial<SentFile> = {}): SentFile => ({
+  file_id: "f",
+  kind: "document",
+  name,
+  bytes: undefined,
+  ...more
+})
+
+const attach = (workspace: string | undefined, id: string, name: string, bytes: Uint8Array) =>
+  attachFile({ file: sent(name), id }, workspace, () => Effect.succeed(bytes))
+
+describe("files that people send", () => {
+  it.effect(`of ${KINDS.length} kinds and names arrive byte for byte, under names that choird made`, () =>
+    Effect.gen(function* () {
+      assert.strictEqual(KINDS.length, 40)
+      const workspace = yield* temporaryFolder
+      for (const [index, [name, bytes, mime, ending]] of KINDS.entries()) {
+        const { attachments } = yield* attach(workspace, `1000:${index}`, name, bytes)
+        const [found] = attachments
+        assert.strictEqual(found?.path, `.choirtmp/recv/document-1000-${index}.${ending}`, name)
+        assert.deepStrictEqual([found?.mime, found?.bytes], [mime, bytes.length], name)
+        assert.match(found?.name ?? "", /^[^/\\\p{C}]{1,120}$/u, name)
+        assert.isTrue(readFileSync(join(workspace, found?.path ?? "")).equals(bytes), name)
+      }
+      assert.deepStrictEqual(readdirSync(workspace), [".choirtmp"])
+      assert.lengthOf(readdirSync(join(workspace, ".choirtmp/recv")), 40)
+      assert.deepStrictEqual(fileKind(Buffer.from("ü").subarray(0, 1), "x"), {
+        mime: "application/octet-stream",
+        ending: "bin"
+      })
+    })
+  )
+
+  it.effect("are the same file when their message comes again", () =>
+    Effect.gen(function* () {
+      const workspace = yield* temporaryFolder
+      const first = yield* attach(workspace, "1:2", "a.txt", Buffer.from("one"))
+      // A death in the middle left a part.
+      writeFileSync(join(workspace, ".choirtmp/recv/document-1-2.txt.part"), "on")
+      assert.deepStrictEqual(yield* attach(workspace, "1:2", "a.txt", Buffer.from("one")), first)
+      assert.deepStrictEqual(readdirSync(join(workspace, ".choirtmp/recv")), ["document-1-2.txt"])
+    })
+  )
+
+  it.effect("never follow a link that the agent made, and replace one under their own name", () =>
+    Effect.gen(function* () {
+      const outside = yield* temporaryFolder
+      const [one, two, three] = [yield* temporaryFolder, yield* temporaryFolder, yield* temporaryFolder]
+      symlinkSync(outside, join(one, ".choirtmp"))
+      mkdirSync(join(two, ".choirtmp"))
+      symlinkSync(outside, join(two, ".choirtmp/recv"))
+      for (const workspace of [one, two]) {
+        const { attachments, problem } = yield* attach(workspace, "1:1", "a.txt", Buffer.from("x"))
+        assert.deepStrictEqual(attachments, [])
+        assert.strictEqual(problem, 'The document "a.txt" did not reach the agent: its workspace does not take it.')
+      }
+      mkdirSync(join(three, ".choirtmp/recv"), { recursive: true })
+      const target = join(outside, "victim")
+      writeFileSync(target, "untouched")
+      for (const name of ["document-1-1.txt", "document-1-1.txt.part"])
+        symlinkSync(target, join(three, ".choirtmp/recv", name))
+      const { attachments } = yield* attach(three, "1:1", "a.txt", Buffer.from("new"))
+      const path = join(three, attachments[0]?.path ?? "")
+      assert.isTrue(lstatSync(path).isFile())
+      assert.strictEqual(readFileSync(path, "utf8"), "new")
+      assert.strictEqual(readFileSync(target, "utf8"), "untouched")
+      assert.deepStrictEqual(readdirSync(outside), ["victim"])
+    })
+  )
+
+  it.effect("go again after a week, and the oldest when there are too many", () =>
+    Effect.gen(function* () {
+      const workspace = yield* temporaryFolder
+      const now_ms = Date.now()
+      storeReceived(workspace, "first.txt", Buffer.from("x"), now_ms)
+      storeReceived(workspace, "second.txt", Buffer.from("x"), now_ms + 8 * 24 * 60 * 60 * 1000)
+      assert.isFalse(existsSync(join(workspace, ".choirtmp/recv/first.txt")))
+      for (let index = 0; index <= RECEIVED_FILES_MAX; index += 1)
+        writeFileSync(join(workspace, `.choirtmp/recv/n${index}`), "")
+      storeReceived(workspace, "last.txt", Buffer.from("x"), now_ms)
+      assert.lengthOf(readdirSync(join(workspace, ".choirtmp/recv")), RECEIVED_FILES_MAX + 1)
+    })
+  )
+
+  it.effect("that cannot be had are told in words; what may still come is asked for again", () =>
+    Effect.gen(function* () {
+      const telegram = yield* makeTelegram
+      const bot = telegram.bot("77:secret")
+      const workspace = yield* temporaryFolder
+      const api = yield* Effect.provide(TelegramApi, TelegramApi.layer(Redacted.make(bot.token), telegram.url))
+      const bytes = Buffer.from("\x89PNG\r\n\x1a\n🙂", "latin1")
+      yield* bot.file(1, "document", { name: "a b.png", mime: "text/x-lie", bytes })
+      const batch = yield* api.updates(undefined)
+      const [arrival] = batch?.arrivals ?? []
+      const file = arrival?.file ?? assert.fail("no file")
+      const good = yield* attachFile({ file, id: "1:1" }, workspace, api.download)
+      assert.strictEqual(good.attachments[0]?.mime, "image/png")
+      assert.isTrue(readFileSync(join(workspace, good.attachments[0]?.path ?? "")).equals(bytes))
+      const large = sent("film.mkv", { bytes: TELEGRAM_FILE_BYTES_MAX + 1 })
+      const refused = yield* attachFile({ file: large, id: "1:2" }, workspace, api.download)
+      assert.match(
+        refused.problem ?? "",
+        /^The document "film\.mkv" did not reach the agent: it is larger than the 20 MiB/u
+      )
+      const gone = yield* attachFile({ file: sent("gone", { file_id: "nothing" }), id: "1:3" }, workspace, api.download)
+      assert.match(gone.problem ?? "", /wrong file_id/u)
+      yield* bot.fail("getFile", fault.badGateway, 3)
+      const tries = yield* Effect.forEach([1, 2, 3], () =>
+        Effect.result(attachFile({ file, id: "1:4" }, workspace, api.download))
+      )
+      assert.deepStrictEqual(tries.map(Result.isFailure), [true, true, false])
+      const nowhere = yield* attachFile({ file, id: "1:5" }, undefined, api.download)
+      assert.match(nowhere.problem ?? "", /its workspace is not in config\.json/u)
+    })
+  )
+
+  it("are read from each kind of message, and from nothing else", () => {
+    const media = { file_id: "x", file_size: 3 }
+    const read = (message: unknown) => fileOf(message)?.kind
+    assert.strictEqual(fileOf({ photo: [{ file_id: "small" }, { file_id: "large" }] })?.file_id, "large")
+    assert.strictEqual(read({ document: media, animation: media }), "video")
+    for (const kind of ["document", "voice", "audio", "video"] as const)
+      assert.deepStrictEqual(fileOf({ [kind]: { ...media, file_name: "n" } }), {
+        file_id: "x",
+        kind,
+        name: "n",
+        bytes: 3
+      })
+    assert.strictEqual(read({ video_note: media }), "video")
+    for (const message of [{}, { text: "x" }, null, { document: "x" }, { photo: [] }, { document: { file_id: 5 } }])
+      assert.isUndefined(fileOf(message))
+  })
+})
