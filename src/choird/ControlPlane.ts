@@ -22,6 +22,8 @@ import { Recall } from "#src/choird/memory/Recall.ts"
 import { memoryTools } from "#src/choird/memory/memoryTools.ts"
 import { webTools } from "#src/choird/workers/webTools.ts"
 import { Internet } from "#src/choird/workers/Internet.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
 import { WebDialer } from "#src/choird/workers/WebDialer.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
@@ -96,7 +98,13 @@ const Memory = Layer.mergeAll(SessionMemory.layer, Knowledge.layer, MemoryConten
 )
 
 /** The web, as choird reaches it for agents. */
-const Web = Layer.merge(Layer.provide(WebDialer.layer, Internet.layer), PageReader.layer())
+const Web = Layer.merge(
+  PageReader.layer(),
+  Layer.provideMerge(
+    Layer.provide(BrowserWorker.layer(), Cgroups.layer),
+    Layer.provide(WebDialer.layer, Internet.layer)
+  )
+)
 
 const hostTools = Effect.map(Effect.all([memoryTools, webTools]), (tools) => tools.flat())
 

@@ -44,6 +44,10 @@ export const SIZE = {
   containerCycles: asSet("CHOIR_CYCLES", of(5, 50)),
   /** Starts and stops of a whole agent. */
   agentCycles: asSet("CHOIR_CYCLES", of(5, 20)),
+  /** Elements of a page that is made to be large. */
+  domNodes: of(20_000, 1_000_000),
+  /** Starts and stops of a browser. */
+  browserCycles: of(3, 200),
   /** Stored events that are changed, each of which `session verify` names. */
   changedEvents: of(500, 2000),
   /** How long hostile agents go on beside honest ones. */

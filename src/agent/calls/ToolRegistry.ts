@@ -5,6 +5,7 @@
 import { Context, Effect, Layer, type Schema } from "effect"
 import { jobOf, type LaneId } from "#schema/Ids.ts"
 import { toWireName } from "#schema/Tool.ts"
+import type { AgentConfig } from "#schema/Config.ts"
 import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
@@ -24,10 +25,11 @@ import { fsFind } from "#src/agent/tools/fsFind.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
-import { makeAskHost } from "#src/agent/tools/hostTool.ts"
+import { type AskHost, makeAskHost } from "#src/agent/tools/hostTool.ts"
 import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
 import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
+import { webBrowse } from "#src/agent/tools/webBrowse.ts"
 import { webFetch } from "#src/agent/tools/webTools.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
@@ -60,8 +62,11 @@ const placeOf = (settings: AgentSettings["Service"]) => {
   return { session_id, repo: config.repo }
 }
 
-/** Whether choird reads pages for this agent. */
-const hasWeb = (settings: AgentSettings["Service"]) => (settings.current().config.web ?? "off") !== "off"
+/** The tools of the web that choird has for this agent. */
+const webTools = Effect.fnUntraced(function* (web: AgentConfig["web"], ask: AskHost) {
+  if (web === undefined || web === "off") return []
+  return web === "fetch" ? [yield* webFetch(ask)] : [yield* webFetch(ask), yield* webBrowse(ask)]
+})
 
 const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const arbiter = yield* Arbiter
@@ -87,7 +92,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     coreReport,
     memoryCompact(compactor.request),
     memoryDelta,
-    ...(hasWeb(settings) ? [yield* webFetch(ask)] : []),
+    ...(yield* webTools(settings.current().config.web, ask)),
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
     ...skillTools(skills)
   ]

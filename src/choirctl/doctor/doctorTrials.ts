@@ -52,7 +52,7 @@ export interface Ran {
 }
 
 /** Runs a program to its end; `undefined` when it cannot be started or does not end in time. */
-const tryProgram = Effect.fnUntraced(function* (program: string, args: ReadonlyArray<string>) {
+export const tryProgram = Effect.fnUntraced(function* (program: string, args: ReadonlyArray<string>) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
   const run = Effect.gen(function* () {
     const child = yield* spawner.spawn(ChildProcess.make(program, args, { stdin: "ignore", killSignal: "SIGKILL" }))
@@ -105,7 +105,7 @@ export const ripgrepCheck = Effect.tryPromise(async () => {
 const NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --die-with-parent"
 const VIEW = "--ro-bind / / --proc /proc --dev /dev --chdir / /usr/bin/true"
 const SANDBOX = `bwrap ${NAMESPACES} ${VIEW}`.split(" ")
-const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+export const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 /** The fix for an error that bubblewrap prints. */
 export const sandboxFix = (text: string): string =>

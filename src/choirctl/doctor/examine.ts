@@ -7,6 +7,7 @@ import { ask } from "#src/choirctl/client/ask.ts"
 import { startCommand } from "#src/choirctl/terminal/root.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
+import { browserCheck } from "./browserTrial.ts"
 import { askEngine, egressCheck, engineChecks, whyNoDocker } from "./dockerTrials.ts"
 import {
   check,
@@ -94,6 +95,7 @@ export const examine = Effect.fn("examine")(function* (home: string) {
     ...checks,
     yield* gitCheck,
     yield* ripgrepCheck,
+    yield* browserCheck,
     sandboxCheck(sandbox),
     ...(files === undefined ? [] : yield* runtimeChecks(home, files.config, sandbox)),
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),

@@ -3,6 +3,7 @@ import { GRANTS_DEFAULT } from "#schema/Capability.ts"
 import { type AgentConfig, type Config, grantsOf } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
+import { chromiumProgram } from "#src/shared/web/chromium.ts"
 
 /** A name such as `constructor` is legal, so a plain index would find what config.json does not hold. */
 const own = <A>(table: Readonly<Record<string, A>>, name: string | undefined): A | undefined =>
@@ -20,6 +21,10 @@ const boundModels = (config: Config, bindings: Pick<ResourceBindings, "llm" | "c
   }
   return Object.fromEntries(found)
 }
+
+/** Without a browser of this host its tool is not offered. */
+const offeredWeb = (web: NonNullable<AgentConfig["web"]> = "off") =>
+  web === "browse" && chromiumProgram() === undefined ? "fetch" : web
 
 /** @param agent_id the agent whose repository is included. */
 export const agentConfig = (
@@ -43,7 +48,7 @@ export const agentConfig = (
     heartbeat_interval_ms: config.heartbeat_interval_ms,
     crash_detection_threshold_ms: config.crash_detection_threshold_ms,
     rate_limit_retry_ms: config.rate_limit_retry_ms,
-    web: own(config.agents, agent_id)?.web ?? "off"
+    web: offeredWeb(own(config.agents, agent_id)?.web)
   }
 }
 

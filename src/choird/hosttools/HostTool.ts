@@ -1,5 +1,5 @@
 /** A tool that choird runs for an agent: a strict input, an effect class, a deadline and a handler. */
-import { Effect, Schema } from "effect"
+import { Effect, Option, Schema, type Scope } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
@@ -20,14 +20,21 @@ export interface HostTool {
   readonly name: string
   /** The outcome of a tool with an effect is kept by call_id, and the tool never runs twice for one (D3). */
   readonly effect: ToolEffect
+  /** The effect of an input that fits, where it is less than the tool's. */
+  effectOf?(input: Schema.Json): ToolEffect
   readonly timeout_ms: number
-  /** The run for an input that fits. It is interrupted at its timeout and when the epoch of its caller ends. */
-  prepare(input: Schema.Json, caller: Caller): Effect.Effect<Effect.Effect<HostOutcome>, InputRefused>
+  /** The run for an input that fits. It is interrupted at its timeout and when the epoch of its caller ends, which may also hold what a later run uses. */
+  prepare(
+    input: Schema.Json,
+    caller: Caller,
+    epoch?: Scope.Scope
+  ): Effect.Effect<Effect.Effect<HostOutcome>, InputRefused>
 }
 
 interface HostToolSpec<S extends Schema.Decoder<unknown>> extends Pick<HostTool, "name" | "effect" | "timeout_ms"> {
   readonly input: S
-  run(input: S["Type"], caller: Caller): Effect.Effect<HostOutcome>
+  effectOf?(input: S["Type"]): ToolEffect
+  run(input: S["Type"], caller: Caller, epoch?: Scope.Scope): Effect.Effect<HostOutcome>
 }
 
 /** A failure in words. */
@@ -39,13 +46,23 @@ export const failed = (status: Exclude<ToolStatus, "success">, error: string): H
 /** A tool whose input is decoded strictly, since it comes from inside a sandbox. */
 export const makeHostTool = <S extends Schema.Decoder<unknown>>(spec: HostToolSpec<S>): HostTool => {
   const decode = Schema.decodeUnknownEffect(spec.input, { errors: "all", onExcessProperty: "error" })
+  const { effectOf } = spec
   return {
     name: spec.name,
     effect: spec.effect,
+    ...(effectOf === undefined
+      ? {}
+      : {
+          effectOf: (input: Schema.Json) =>
+            Option.match(Schema.decodeUnknownOption(spec.input)(input), {
+              onNone: () => spec.effect,
+              onSome: (fitting) => effectOf(fitting)
+            })
+        }),
     timeout_ms: spec.timeout_ms,
-    prepare: (input, caller) =>
+    prepare: (input, caller, epoch) =>
       Effect.mapBoth(decode(input), {
-        onSuccess: (decoded) => spec.run(decoded, caller),
+        onSuccess: (decoded) => spec.run(decoded, caller, epoch),
         onFailure: ({ message }): InputRefused => ({ _tag: "InputRefused", problem: message })
       })
   }

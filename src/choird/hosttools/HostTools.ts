@@ -173,13 +173,14 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
     execute: Effect.fn("HostTools.execute")(function* (caller, { call_id, input, tool_name }, epoch) {
       const tool = byName.get(tool_name)
       if (tool === undefined) return yield* refused("NOT_AVAILABLE", "choird runs no host tool of that name")
-      const work = yield* Effect.mapBoth(tool.prepare(input, caller), {
+      const work = yield* Effect.mapBoth(tool.prepare(input, caller, epoch), {
         onSuccess: (run) => bounded(tool, run),
         onFailure: ({ problem }) =>
           refused("BAD_REQUEST", `the input does not fit ${tool_name}: ${problem}`.slice(0, API_PROBLEM_CHARS_MAX))
       })
       const { session_id } = caller
-      if (tool.effect === "none") return yield* Fiber.join(yield* begin(session_id, call_id, work, epoch))
+      if ((tool.effectOf?.(input) ?? tool.effect) === "none")
+        return yield* Fiber.join(yield* begin(session_id, call_id, work, epoch))
       const digest = sha256(canonicalJson({ tool_name, input }))
       return yield* Fiber.join(yield* enter({ session_id, call_id, digest }, work, epoch))
     })

@@ -27,6 +27,7 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.propose.config_change": ["human"],
   "choir.propose.repo_change": ["human"],
   "choir.web.fetch": ["net"],
+  "choir.web.browse": ["net"],
   "choir.skill.list": [],
   "choir.skill.start": [],
   "choir.skill.transition": []

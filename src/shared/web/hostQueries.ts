@@ -27,3 +27,73 @@ export const FetchedPart = Schema.Struct({
   chars_total: Schema.Natural
 })
 export type FetchedPart = typeof FetchedPart.Type
+
+export const BROWSE_TOOL = ToolName.make("choir.web.browse")
+
+export const BROWSE_ACTIONS = [
+  "open",
+  "snapshot",
+  "click",
+  "type",
+  "select",
+  "press",
+  "back",
+  "tabs",
+  "screenshot",
+  "read"
+] as const
+/** The actions that a site may take for a person's. */
+const ACTS = new Set<string>(["click", "type", "select", "press"])
+export const actsOnPage = (action: string): boolean => ACTS.has(action)
+
+const Ref = Schema.String.check(Schema.isPattern(/^(?:f\d{1,6})?e\d{1,8}$/u))
+
+/** choir.web.browse: one action in the agent's browser. */
+export const BrowseInput = Schema.Struct({
+  action: Schema.Literals(BROWSE_ACTIONS),
+  url: Schema.optionalKey(Address.annotate({ description: "open: the address" })),
+  ref: Schema.optionalKey(
+    Ref.annotate({
+      description: "An element of the newest snapshot, such as e12. snapshot, screenshot: only this part"
+    })
+  ),
+  text: Schema.optionalKey(
+    Schema.String.check(Schema.isMaxLength(20_000)).annotate({ description: "type: replaces what the field holds" })
+  ),
+  submit: Schema.optionalKey(Schema.Boolean.annotate({ description: "type: press Enter afterwards" })),
+  values: Schema.optionalKey(
+    Schema.Array(Schema.String.check(Schema.isMaxLength(500)))
+      .check(Schema.isMaxLength(50))
+      .annotate({ description: "select: the options" })
+  ),
+  key: Schema.optionalKey(
+    Schema.String.check(Schema.isPattern(/^[\w+ -]{1,40}$/u)).annotate({
+      description: "press: such as Enter, PageDown"
+    })
+  ),
+  depth: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })).annotate({ description: "snapshot: levels" })
+  ),
+  offset: Schema.optionalKey(Schema.Natural.annotate({ description: "snapshot, read: the next_offset of an answer" })),
+  tab: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 20 })).annotate({
+      description: "tabs: make it the current one"
+    })
+  ),
+  close: Schema.optionalKey(Schema.Boolean.annotate({ description: "tabs: close it" }))
+})
+export type BrowseInput = typeof BrowseInput.Type
+
+/** The page after an action. `locator` is what was acted on, in words that find it again; `picture` is a JPEG in base64. */
+export const Browsed = Schema.Struct({
+  url: Schema.String,
+  title: Schema.String,
+  tab: Schema.String,
+  locator: Schema.optionalKey(Schema.String),
+  notes: Schema.optionalKey(Schema.Array(Schema.String)),
+  text: Schema.optionalKey(Schema.String),
+  next_offset: Schema.optionalKey(Schema.Natural),
+  chars_total: Schema.optionalKey(Schema.Natural),
+  picture: Schema.optionalKey(Schema.String)
+})
+export type Browsed = typeof Browsed.Type

@@ -81,8 +81,9 @@ describe("the tools of an agent with skills", () => {
     Effect.gen(function* () {
       const registry = yield* registryOf({})
       const names = new Set([...registry.names(EDGE), ...registry.names(CORE)].map((name) => registryName(name)))
-      // One is there for many skills, the other where a setting asks for it.
-      for (const name of ["choir.skill.list", "choir.web.fetch"]) names.add(name)
+      // One is there for many skills, the others where a setting asks for them.
+      const others = BUILT_IN_TOOLS.filter((name) => name === "choir.skill.list" || name.startsWith("choir.web."))
+      for (const name of others) names.add(name)
       assert.sameMembers([...names], [...BUILT_IN_TOOLS])
     })
   )

@@ -1,0 +1,211 @@
+/** The pages of one agent: a few tabs, one action at a time, and what happened beside the action, in words. */
+import { stripVTControlCharacters } from "node:util"
+import { Effect, Schema, Semaphore } from "effect"
+import type { BrowserContext, Locator, Page } from "playwright-core"
+import type { ProxyLease } from "./ProxyLeases.ts"
+
+/** Tabs of one agent. */
+export const TABS_MAX = 5
+/** Loading a page until its document is there. */
+const OPEN_MS_MAX = 30_000
+/** How long a page that is there may still load before it is looked at. */
+const SETTLE_MS_MAX = 2000
+/** An action on an element, which has to be there and take it. */
+const ACTION_MS_MAX = 8000
+/** Looking at a page; one that is made to be large does not end. */
+const LOOK_MS_MAX = 10_000
+/** Tries to open an address while the page of an earlier one is still on its way. */
+const OPENINGS_MAX = 4
+/** Notes of one action. */
+const NOTES_MAX = 8
+const NOTE_CHARS_MAX = 200
+/** Closing a context; Chromium's own end closes it anyway. */
+const CLOSE_MS_MAX = 2000
+
+/** An action that did not work, in words for a model. */
+export class ActionFailed extends Schema.TaggedError<ActionFailed>()("ActionFailed", {
+  problem: Schema.String,
+  /** Whether it may have begun to act. */
+  is_unknown: Schema.Boolean
+}) {
+  override get message() {
+    return this.problem
+  }
+}
+
+/** Playwright's words where a page of an earlier address took the place of the wanted one. */
+const INTERRUPTED = "is interrupted by another navigation"
+
+const failed = (problem: string) => new ActionFailed({ problem, is_unknown: false })
+
+const GONE = "the browser ended, and all its tabs with it: open the page again"
+
+/** The first line of Playwright's error, without its terminal colours and the call's name. */
+const problemOf = (cause: unknown, refusals: ReadonlyArray<string>): ActionFailed => {
+  const text = cause instanceof Error ? cause.message : String(cause)
+  if (/has been closed|crashed|Connection closed|disconnected/iu.test(text)) return failed(GONE)
+  const [line = ""] = text.split("\n", 1)
+  const words = stripVTControlCharacters(line)
+    .replace(/^\w+\.\w+: /u, "")
+    .slice(0, NOTE_CHARS_MAX)
+  if (/Timeout \d+ms exceeded/iu.test(words))
+    return new ActionFailed({ problem: "the page did not take it in time", is_unknown: true })
+  const [refusal] = refusals
+  if (
+    /net::ERR_(?:TUNNEL_CONNECTION_FAILED|INVALID_RESPONSE|EMPTY_RESPONSE|HTTP_RESPONSE_CODE_FAILURE)/u.test(words) &&
+    refusal !== undefined
+  )
+    return failed(refusal)
+  return failed(words.toWellFormed())
+}
+
+export class AgentBrowser {
+  readonly #context: BrowserContext
+  readonly #lease: ProxyLease
+  readonly #patience: number
+  readonly #turn = Semaphore.makeUnsafe(1)
+  readonly #tabs: Array<Page> = []
+  #current: Page | undefined
+  #notes: Array<string> = []
+  #closed = false
+
+  /** @param patience how often each wait may take its limit: 1, or more on a machine that is known to be slow. */
+  constructor(context: BrowserContext, lease: ProxyLease, patience: number) {
+    this.#context = context
+    this.#lease = lease
+    this.#patience = patience
+    context.setDefaultTimeout(ACTION_MS_MAX * patience)
+    context.setDefaultNavigationTimeout(OPEN_MS_MAX * patience)
+    context.on("page", (page) => this.#opened(page))
+    context.once("close", () => {
+      this.#closed = true
+    })
+  }
+
+  get isClosed(): boolean {
+    return this.#closed
+  }
+
+  /** The number of open tabs, and of the one that actions are of, from 1 on. */
+  get tabs(): { readonly count: number; readonly current: number } {
+    return {
+      count: this.#tabs.length,
+      current: this.#current === undefined ? 0 : this.#tabs.indexOf(this.#current) + 1
+    }
+  }
+
+  /** The words about events of the page since they were taken last. */
+  takeNotes(): ReadonlyArray<string> {
+    const notes = [...this.#notes, ...this.#lease.refusals().map((words) => `not loaded: ${words}`)]
+    this.#notes = []
+    return notes.slice(0, NOTES_MAX)
+  }
+
+  /** One action after the other. */
+  inTurn<A, E>(action: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return this.#turn.withPermit(action)
+  }
+
+  /** Runs a step of Playwright; its own limits and the signal end it. */
+  step<A>(run: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ActionFailed> {
+    return Effect.tryPromise({ try: run, catch: (cause) => problemOf(cause, this.#lease.refusals()) })
+  }
+
+  /** The tab that actions are of. */
+  readonly page: Effect.Effect<Page, ActionFailed> = Effect.suspend(() =>
+    this.#current === undefined || this.#current.isClosed()
+      ? Effect.fail(failed("no page is open: open one first"))
+      : Effect.succeed(this.#current)
+  )
+
+  /** The element of a ref of the newest snapshot. */
+  element(ref: string): Effect.Effect<{ readonly element: Locator; readonly locator: string }, ActionFailed> {
+    return Effect.gen({ self: this }, function* () {
+      const element = (yield* this.page).getByRef(ref)
+      const normalized = yield* Effect.mapError(
+        this.step(() => element.normalize()),
+        () => failed(`there is no element ${ref} in the newest snapshot: take another one`)
+      )
+      return { element: normalized, locator: String(normalized).slice(0, 500).toWellFormed() }
+    })
+  }
+
+  /** Goes to an address, in a new tab where none is open. */
+  open(url: string): Effect.Effect<void, ActionFailed> {
+    return Effect.gen({ self: this }, function* () {
+      this.#lease.renew()
+      const page = this.#current ?? (yield* this.step(() => this.#context.newPage()))
+      this.#current = page
+      const go = this.step(() => page.goto(url, { waitUntil: "domcontentloaded" }))
+      // Chromium's own page about an address that failed may still be on its way, and is in the way of the next one.
+      yield* Effect.retry(go, { times: OPENINGS_MAX, while: ({ problem }) => problem.includes(INTERRUPTED) })
+    })
+  }
+
+  /** Begins what may load another page. */
+  readonly renew = () => this.#lease.renew()
+
+  /** Milliseconds for a look at a page. */
+  get lookMs(): number {
+    return LOOK_MS_MAX * this.#patience
+  }
+
+  /** Waits a little for a page that still loads; it is looked at anyway. */
+  settle(page: Page): Effect.Effect<void> {
+    return Effect.ignore(this.step(() => page.waitForLoadState("load", { timeout: SETTLE_MS_MAX })))
+  }
+
+  /** Makes a tab the current one, or closes it. */
+  choose(number: number, close: boolean): Effect.Effect<void, ActionFailed> {
+    return Effect.gen({ self: this }, function* () {
+      const page = this.#tabs[number - 1]
+      if (page === undefined) return yield* failed(`there is no tab ${number}; there are ${this.#tabs.length}`)
+      if (close) yield* this.step(() => page.close())
+      else this.#current = page
+    })
+  }
+
+  /** Ends every tab; what it had is gone. */
+  async close(): Promise<void> {
+    this.#closed = true
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSE_MS_MAX)
+    })
+    await Promise.race([this.#context.close().catch(() => undefined), late])
+    clearTimeout(timer)
+  }
+
+  #note(words: string) {
+    if (this.#notes.length < NOTES_MAX) this.#notes.push(words.slice(0, NOTE_CHARS_MAX).toWellFormed())
+  }
+
+  #opened(page: Page) {
+    if (this.#tabs.length >= TABS_MAX) {
+      this.#note(`a further tab was closed: there are at most ${TABS_MAX}`)
+      void page.close().catch(() => undefined)
+      return
+    }
+    this.#tabs.push(page)
+    if (this.#current !== undefined) this.#note("the page opened a new tab, which is now the current one")
+    this.#current = page
+    page.on("dialog", (dialog) => {
+      this.#note(`the page showed a dialog, which was dismissed: ${dialog.message()}`)
+      // To dismiss the question whether to leave would keep the page for ever.
+      void (dialog.type() === "beforeunload" ? dialog.accept() : dialog.dismiss()).catch(() => undefined)
+    })
+    page.on("filechooser", () => this.#note("the page asked for a file, which it does not get"))
+    page.on("download", (download) => {
+      this.#note("the page offered a download, which was refused; choir-web-fetch reads text files")
+      void download.cancel().catch(() => undefined)
+    })
+    page.on("crash", () => {
+      this.#note("the page broke down, and its tab was closed")
+      void page.close().catch(() => undefined)
+    })
+    page.once("close", () => {
+      this.#tabs.splice(this.#tabs.indexOf(page), 1)
+      if (this.#current === page) this.#current = this.#tabs.at(-1)
+    })
+  }
+}

@@ -1,0 +1,353 @@
+import { spawnSync } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { tmpdir } from "node:os"
+import { assert, describe, layer } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Schema, Scope } from "effect"
+import type { Caller } from "#schema/AgentApi.ts"
+import { AgentId, SessionId } from "#schema/Ids.ts"
+import type { HostOutcome, HostTool } from "#src/choird/hosttools/HostTool.ts"
+import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { PageReader } from "#src/choird/workers/PageReader.ts"
+import { webBrowse } from "#src/choird/workers/webBrowse.ts"
+import { Browsed, WEB_TEXT_BYTES_MAX } from "#src/shared/web/hostQueries.ts"
+import { ensureDebianPackages } from "../../support/packages.ts"
+import { LAYER_MS_MAX, SIZE } from "../../support/size.ts"
+import { canary, httpServer, layerDialer, PUBLIC_ADDRESS } from "../../support/web.ts"
+import { type PageFixture, PAGES, type Step } from "./pageFixtures.ts"
+
+/** The site, the tool over it, and what must never be reached. */
+class Rig extends Context.Service<
+  Rig,
+  {
+    readonly tool: HostTool
+    readonly serve: Map<string, string>
+    readonly asked: Array<string>
+    readonly trap: { readonly port: number; hits(): number }
+  }
+>()("test/Rig") {}
+
+const pageOf = (body: string) => `<!doctype html><html><head><title>Echo</title></head><body>${body}</body></html>`
+
+const rig = Effect.gen(function* () {
+  const serve = new Map<string, string>()
+  const asked: Array<string> = []
+  const trap = yield* canary
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
+    const path = request.url ?? ""
+    asked.push(path)
+    const html = serve.get(path)
+    let body = ""
+    request.on("data", (chunk: Buffer) => void (body += chunk.toString()))
+    request.on("end", () => {
+      if (path === "/download")
+        response.writeHead(200, { "content-type": "application/zip", "content-disposition": "attachment" }).end("zip")
+      else if (path === "/never") response.writeHead(200, { "content-type": "text/html" }).flushHeaders()
+      else if (path === "/in") response.writeHead(302, { location: `http://127.0.0.1:${trap.port}/` }).end()
+      else {
+        const words = request.method === "POST" ? `posted: ${body}` : `asked: ${path}`
+        response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(html ?? pageOf(`<p>${words}</p>`))
+      }
+    })
+  }
+  const port = yield* httpServer(answer)
+  const names = {
+    "site.test": [[PUBLIC_ADDRESS]],
+    "other.test": [[PUBLIC_ADDRESS]],
+    "inner.test": [["127.0.0.1"]],
+    "rebind.test": [[PUBLIC_ADDRESS], ["127.0.0.1"]]
+  }
+  const parts = Layer.provideMerge(
+    Layer.provide(BrowserWorker.layer({ patience: 20 }), Cgroups.layer),
+    Layer.merge(layerDialer({ names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer({ pageMs: 60_000 }))
+  )
+  const tool = yield* Effect.provideContext(webBrowse, yield* Layer.build(parts))
+  return { tool, serve, asked, trap }
+})
+
+let sessions = 0
+
+/** A session's browser, as a lane calls it. */
+const agent = Effect.fnUntraced(function* (epoch: Scope.Scope) {
+  const { tool } = yield* Rig
+  sessions += 1
+  const caller: Caller = {
+    session_id: SessionId.make(String(sessions).padStart(16, "0")),
+    agent_id: AgentId.make("ada"),
+    epoch: 1,
+    standing: "current"
+  }
+  const browse = (input: { readonly [key: string]: Schema.Json }): Effect.Effect<HostOutcome> =>
+    Effect.flatten(tool.prepare(input, caller, epoch)).pipe(Effect.orDie)
+  const seen = (input: { readonly [key: string]: Schema.Json }) =>
+    Effect.flatMap(browse(input), ({ output, status }) => {
+      assert.strictEqual(status, "success", JSON.stringify([input, output]))
+      return Effect.orDie(Schema.decodeUnknownEffect(Browsed)(output))
+    })
+  return { browse, seen }
+})
+
+/** Looks of the scripted model at a page that may still change. */
+const LOOKS_MAX = 50
+
+const lineOf = (text: string, on: RegExp) => text.split("\n").find((each) => on.test(each) && each.includes("[ref="))
+
+const refOf = (text: string, on: RegExp): string => {
+  const line = lineOf(text, on)
+  const ref = /\[ref=((?:f\d+)?e\d+)\]/u.exec(line ?? "")?.[1]
+  assert.isDefined(ref, `${String(on)} in\n${text}`)
+  return ref ?? ""
+}
+
+const inputOf = ({ action, input, on }: Step, text: string) => ({
+  action,
+  ...(on === undefined ? {} : { ref: refOf(text, on) }),
+  ...(input as { readonly [key: string]: Schema.Json } | undefined)
+})
+
+const play = Effect.fnUntraced(function* ({ html, notes, shows, steps = [] }: PageFixture, path: string) {
+  const epoch = yield* Scope.make()
+  const { serve } = yield* Rig
+  serve.set(path, html)
+  const { seen } = yield* agent(epoch)
+  let now = yield* seen({ action: "open", url: `http://site.test${path}` })
+  const noted = [...(now.notes ?? [])]
+  // What a page does by itself may take a moment: the model looks again.
+  const until = Effect.fnUntraced(function* (wanted: (text: string) => boolean) {
+    for (let looks = 0; looks < LOOKS_MAX && !wanted(now.text ?? ""); looks++) now = yield* seen({ action: "tabs" })
+  })
+  for (const step of steps) {
+    const { on } = step
+    if (on !== undefined) yield* until((text) => lineOf(text, on) !== undefined)
+    now = yield* seen(inputOf(step, now.text ?? ""))
+    noted.push(...(now.notes ?? []))
+  }
+  yield* until((text) => shows.test(text))
+  assert.match(now.text ?? "", shows)
+  if (notes !== undefined) assert.match(noted.join("\n"), notes)
+  yield* Scope.close(epoch, Exit.void)
+})
+
+/** What belongs to the browsers of this process. */
+const OWN = `choir-browser-${process.pid}-`
+const chromiums = () =>
+  readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/u.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(OWN)
+    } catch {
+      return false
+    }
+  })
+const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(OWN))
+
+/** All that is left of a browser, once nothing of it is on its way out any more. */
+const gone: Effect.Effect<void> = Effect.suspend(() =>
+  chromiums().length === 0 && folders().length === 0
+    ? Effect.void
+    : Effect.andThen(
+        Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
+        gone
+      )
+)
+
+const missing = ensureDebianPackages(["chromium"], "choir.web.browse")
+
+describe.skipIf(missing !== undefined)("choir.web.browse", () => {
+  layer(Layer.effect(Rig, rig), { timeout: LAYER_MS_MAX, excludeTestServices: true })((it) => {
+    // Keeps the one Chromium of the suite running.
+    let kept: Scope.Closeable | undefined
+    it.effect("starts Chromium as a user of its own, in its own sandbox, and answers with the page", () =>
+      Effect.gen(function* () {
+        kept = yield* Scope.make()
+        const { seen } = yield* agent(kept)
+        const { tab, text, title, url } = yield* seen({ action: "open", url: "http://site.test/echo?first" })
+        assert.deepStrictEqual([title, url, tab], ["Echo", "http://site.test/echo?first", "1 of 1"])
+        assert.match(text ?? "", /asked: \/echo\?first/u)
+        const main = chromiums().map((pid) => ({ pid, args: readFileSync(`/proc/${pid}/cmdline`, "utf8") }))
+        assert.isNotEmpty(main)
+        if (process.getuid?.() === 0)
+          for (const { pid } of main)
+            assert.match(readFileSync(`/proc/${pid}/status`, "utf8"), /^Uid:\s+1900065537\s/mu)
+        assert.isFalse(main.some(({ args }) => args.includes("--no-sandbox")))
+      })
+    )
+
+    it.effect("leads a scripted model through 40 kinds of pages", () =>
+      Effect.gen(function* () {
+        assert.isAtLeast(PAGES.length, 40)
+        const failures = yield* Effect.forEach(
+          PAGES,
+          (fixture, index) =>
+            Effect.as(play(fixture, `/page/${index}`), []).pipe(
+              Effect.catchDefect((defect) => Effect.succeed([`${fixture.name}: ${String(defect)}`]))
+            ),
+          { concurrency: 3 }
+        )
+        assert.deepStrictEqual(failures.flat(), [])
+      })
+    )
+
+    it.effect("names what it acted on so that the work can be done again without refs", () =>
+      Effect.gen(function* () {
+        const { serve } = yield* Rig
+        const epoch = yield* Scope.make()
+        serve.set(
+          "/replay",
+          pageOf(`<form action="/echo"><label>Name <input name=n></label><button>Send it</button></form>`)
+        )
+        const { seen } = yield* agent(epoch)
+        const opened = yield* seen({ action: "open", url: "http://site.test/replay" })
+        const typed = yield* seen({ action: "type", ref: refOf(opened.text ?? "", /textbox/u), text: "Ada" })
+        const sent = yield* seen({ action: "click", ref: refOf(typed.text ?? "", /button/u) })
+        assert.deepStrictEqual(
+          [typed.locator, sent.locator],
+          ["getByRole('textbox', { name: 'Name' })", "getByRole('button', { name: 'Send it' })"]
+        )
+        assert.match(sent.text ?? "", /n=Ada/u)
+        yield* Scope.close(epoch, Exit.void)
+      })
+    )
+
+    it.effect("lets a page reach nothing but the public network, by no way that a browser has (R72)", () =>
+      Effect.gen(function* () {
+        const { asked, serve, trap } = yield* Rig
+        const { port } = trap
+        const places = [
+          `127.0.0.1:${port}`,
+          `localhost:${port}`,
+          `[::1]:${port}`,
+          `inner.test:${port}`,
+          `0.0.0.0:${port}`,
+          `[::ffff:127.0.0.1]:${port}`
+        ]
+        const tries = places
+          .map(
+            (
+              place
+            ) => `<img src="http://${place}/i"><script src="http://${place}/s"></script><link rel=stylesheet href="http://${place}/c"><link rel=prefetch href="http://${place}/p"><link rel=preconnect href="http://${place}/"><iframe src="http://${place}/f"></iframe><video src="http://${place}/v"></video>
+          <script>fetch("http://${place}/x",{mode:"no-cors"}).catch(()=>{}); navigator.sendBeacon("http://${place}/b"); try{new WebSocket("ws://${place}/w")}catch{} try{new EventSource("http://${place}/e")}catch{}</script>`
+          )
+          .join("")
+        serve.set(
+          "/tries",
+          pageOf(`<p id=out>tried</p>${tries}<script>
+            try { const peer = new RTCPeerConnection({iceServers:[{urls:"stun:127.0.0.1:${port}"},{urls:"turn:127.0.0.1:${port}?transport=tcp",username:"a",credential:"b"}]}); peer.createDataChannel("x"); peer.createOffer().then(o=>peer.setLocalDescription(o)) } catch {}
+            navigator.serviceWorker?.register("/echo").catch(()=>{}); new Image().src="http://rebind.test:${port}/one"</script>`)
+        )
+        const epoch = yield* Scope.make()
+        const { browse, seen } = yield* agent(epoch)
+        const tried = yield* seen({ action: "open", url: "http://site.test/tries" })
+        assert.match((tried.notes ?? []).join("\n"), /not on the public network/u)
+        yield* seen({ action: "open", url: `http://rebind.test:${port}/echo?two` }).pipe(Effect.exit)
+        for (const url of [
+          ...places.map((place) => `http://${place}/`),
+          "http://site.test/in",
+          "http://169.254.169.254/latest/"
+        ]) {
+          const { status } = yield* browse({ action: "open", url })
+          const now = yield* browse({ action: "snapshot" })
+          assert.isTrue(status === "error" || !JSON.stringify(now.output).includes("canary"), url)
+        }
+        for (const url of [
+          "file:///etc/passwd",
+          "chrome://version",
+          "javascript:alert(1)",
+          "about:blank",
+          "view-source:http://site.test/",
+          "http://a:b@site.test/"
+        ])
+          assert.strictEqual((yield* browse({ action: "open", url })).status, "error", url)
+        assert.strictEqual(trap.hits(), 0)
+        assert.include(asked, "/tries")
+        yield* Scope.close(epoch, Exit.void)
+      })
+    )
+
+    it.effect("keeps the pages of agents apart, and ends them with their epoch (R73)", () =>
+      Effect.gen(function* () {
+        const { serve } = yield* Rig
+        serve.set(
+          "/store",
+          pageOf(
+            `<p id=o></p><script>const n=(localStorage.n||0)*1+1; localStorage.n=n; document.cookie="c="+n; o.textContent="visit "+n+" "+document.cookie</script>`
+          )
+        )
+        const [one, two] = [yield* Scope.make(), yield* Scope.make()]
+        const [ada, bob] = [yield* agent(one), yield* agent(two)]
+        const store = { action: "open", url: "http://site.test/store" }
+        yield* ada.seen(store)
+        assert.match((yield* ada.seen(store)).text ?? "", /visit 2 c=2/u)
+        assert.match((yield* bob.seen(store)).text ?? "", /visit 1 c=1/u)
+        assert.strictEqual((yield* bob.seen({ action: "tabs" })).tab, "1 of 1")
+        yield* Scope.close(one, Exit.void)
+        assert.match((yield* bob.seen(store)).text ?? "", /visit 2 c=2/u)
+        yield* Scope.close(two, Exit.void)
+      })
+    )
+
+    it.effect("answers in parts that fit a prompt, of a page of any size, and ends one that cannot be shown", () =>
+      Effect.gen(function* () {
+        const { serve } = yield* Rig
+        const epoch = yield* Scope.make()
+        const { browse, seen } = yield* agent(epoch)
+        serve.set("/long", pageOf(Array.from({ length: 2000 }, (_, index) => `<p>paragraph ${index}</p>`).join("")))
+        const first = yield* seen({ action: "open", url: "http://site.test/long" })
+        assert.isAtMost(Buffer.byteLength(first.text ?? ""), WEB_TEXT_BYTES_MAX)
+        const second = yield* seen({ action: "snapshot", offset: first.next_offset ?? 0 })
+        assert.notInclude(second.text ?? "", "paragraph 1\n")
+        assert.isAbove(second.next_offset ?? 0, first.next_offset ?? 0)
+        serve.set("/huge", pageOf(`<script>document.body.innerHTML="<p>x</p>".repeat(${SIZE.domNodes})</script>`))
+        const huge = yield* browse({ action: "open", url: "http://site.test/huge" })
+        assert.isTrue(huge.status === "error" || JSON.stringify(huge.output).length < 3 * WEB_TEXT_BYTES_MAX)
+        yield* Scope.close(epoch, Exit.void)
+        const next = yield* Scope.make()
+        yield* (yield* agent(next)).seen({ action: "open", url: "http://site.test/echo?after" })
+        yield* Scope.close(next, Exit.void)
+      })
+    )
+
+    it.effect("refuses what it cannot do, in words for a model", () =>
+      Effect.gen(function* () {
+        const epoch = yield* Scope.make()
+        const { browse, seen } = yield* agent(epoch)
+        const refused = (input: { readonly [key: string]: Schema.Json }) =>
+          Effect.map(browse(input), ({ output, status }) => [status, JSON.stringify(output)].join(" "))
+        assert.match(yield* refused({ action: "snapshot" }), /no page is open: open one first/u)
+        yield* seen({ action: "open", url: "http://site.test/echo?x" })
+        assert.match(yield* refused({ action: "click", ref: "e9999" }), /there is no element e9999/u)
+        assert.match(yield* refused({ action: "click" }), /click needs a ref/u)
+        assert.match(yield* refused({ action: "open" }), /open needs a url/u)
+        assert.match(yield* refused({ action: "tabs", tab: 4 }), /there is no tab 4/u)
+        assert.match(yield* refused({ action: "open", url: "http://nowhere.test/" }), /nowhere\.test has no address/u)
+        const shot = yield* seen({ action: "open", url: "http://site.test/echo?y" }).pipe(
+          Effect.andThen(seen({ action: "screenshot" }))
+        )
+        assert.strictEqual(Buffer.from(shot.picture ?? "", "base64").toString("hex", 0, 3), "ffd8ff")
+        yield* Scope.close(epoch, Exit.void)
+      })
+    )
+
+    it.effect(
+      "says that Chromium was killed, starts another one for the next page, and leaves nothing behind (R65)",
+      () =>
+        Effect.gen(function* () {
+          const epoch = yield* Scope.make()
+          const { browse, seen } = yield* agent(epoch)
+          yield* seen({ action: "open", url: "http://site.test/echo?before" })
+          spawnSync("kill", ["-9", ...chromiums()])
+          const after = yield* browse({ action: "snapshot" })
+          assert.match(JSON.stringify(after), /the browser ended|no page is open/u)
+          assert.match((yield* seen({ action: "open", url: "http://site.test/echo?again" })).text ?? "", /again/u)
+          yield* Scope.close(epoch, Exit.void)
+          if (kept !== undefined) yield* Scope.close(kept, Exit.void)
+          for (let cycle = 0; cycle < SIZE.browserCycles; cycle++) {
+            const one = yield* Scope.make()
+            yield* (yield* agent(one)).seen({ action: "open", url: "http://site.test/echo?cycle" })
+            yield* Scope.close(one, Exit.void)
+          }
+          yield* gone
+        })
+    )
+  })
+})
