@@ -13,6 +13,7 @@ const EXTERNAL = [
   "dockerode",
   "grammy",
   "jsonc-parser",
+  "playwright-core",
   /^gpt-tokenizer\/bpeRanks\//
 ]
 

@@ -10,6 +10,7 @@ import { CORE_JOBS_MAX } from "./Core.ts"
 import { EMBEDDING_MODEL, knownEmbedding } from "./knownEmbeddings.ts"
 import { GitIdentity } from "./GitIdentity.ts"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
+import { ProfileHistories } from "./JobProfile.ts"
 import { Port } from "./Port.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
 import { dmList, DmNames } from "./ResourceBindings.ts"
@@ -182,13 +183,24 @@ export const MemoryConfig = Schema.Struct({
   /** Tokens of what long-term memory adds to a user's message; 0 adds nothing. */
   recall_tokens_max: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4000 })), 600)
 })
+/** Jobs of a pool that run at once. */
+const Capacity = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: CORE_JOBS_MAX }))
+const Pools = Schema.Struct({
+  research: withDefault(Capacity, 4),
+  implementation: withDefault(Capacity, 2),
+  verification: withDefault(Capacity, 2),
+  review: withDefault(Capacity, 2)
+})
+
 /** `progress_interval_ms` is the shortest time between two lines to the user on one running job; null tells nothing before its end. */
 export const JobsConfig = Schema.Struct({
   progress_interval_ms: withDefault(
     Schema.NullOr(Schema.Int.check(Schema.isBetween({ minimum: 10_000, maximum: 86_400_000 }))),
     300_000
-  )
+  ),
+  pools: withDefault(Pools, {})
 })
+export type JobsConfig = typeof JobsConfig.Type
 /** Recorded runs on which a proposed skill is rehearsed, none with 0, and the USD that one rehearsal may cost. */
 const Rehearsal = Schema.Struct({
   runs: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10 })), 3),
@@ -458,6 +470,8 @@ export const AgentConfig = Schema.Struct({
   budgets: Budgets,
   memory: MemoryConfig,
   jobs: withDefault(JobsConfig, {}),
+  /** How jobs of each type ended in this agent's sessions of late. */
+  profiles: Schema.optionalKey(ProfileHistories),
   approvals: ApprovalsConfig,
   /** The effects that the agent's skills may have; absent are GRANTS_DEFAULT. */
   grants: Schema.optionalKey(Capabilities),

@@ -126,6 +126,8 @@ export const CoreBudgets = Schema.Struct({
   max_steps: Schema.Natural,
   max_tool_calls: Schema.Natural,
   wall_time_ms: Schema.Natural,
-  max_injections: Schema.Natural
+  max_injections: Schema.Natural,
+  /** Of its profile: tokens over all its lives. */
+  max_tokens: Schema.optionalKey(Schema.Natural)
 })
 export type CoreBudgets = typeof CoreBudgets.Type

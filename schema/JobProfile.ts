@@ -42,3 +42,14 @@ export const JobProfile = Schema.Struct({
   limits: Limits.pipe(Schema.withDecodingDefaultKey(Effect.succeed({})))
 })
 export type JobProfile = typeof JobProfile.Type
+
+/** How the jobs of a type ended: the share that completed with a writeback, their mean time and their number. */
+export const ProfileHistory = Schema.Struct({
+  success_rate: Schema.Finite,
+  avg_duration_ms: Schema.Natural,
+  total_runs: Schema.Natural
+})
+export type ProfileHistory = typeof ProfileHistory.Type
+
+export const ProfileHistories = Schema.Record(AgentType, ProfileHistory)
+export type ProfileHistories = typeof ProfileHistories.Type

@@ -3,6 +3,8 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { ApiErrors } from "./ApiError.ts"
 import { CoreOutcome } from "./Event.ts"
+import { JobProfile, ProfileHistory } from "./JobProfile.ts"
+import { Writeback } from "./Writeback.ts"
 import { AgentId, CallId, JobName, LaneId, Rev, SessionId } from "./Ids.ts"
 
 /** A run of a skill; `outcome` and the end are null while it is at work. */
@@ -27,15 +29,28 @@ export const JobRun = Schema.Struct({
   started_rev: Rev,
   job_id: CallId,
   job_name: JobName,
+  agent_type: Schema.NullOr(Schema.String),
+  pool: Schema.NullOr(Schema.String),
   skill: Schema.NullOr(Schema.String),
+  branch: Schema.NullOr(Schema.String),
   started_at: Schema.String,
   ended_at: Schema.NullOr(Schema.String),
+  /** Null until it ends. */
+  lifecycle: Schema.NullOr(Schema.Literals(["TERMINATED", "FAILED"])),
   outcome: Schema.NullOr(CoreOutcome),
+  /** How it said that the task stands; null where it said nothing. */
+  writeback: Schema.NullOr(Schema.Struct({ status: Writeback.fields.status, progress: Schema.Natural })),
+  /** Its profile wanted an account of its work, and it gave none. */
+  orphan: Schema.Boolean,
   steps: Schema.Natural,
   tokens: Schema.Natural,
   cost_usd: Schema.Finite
 })
 export type JobRun = typeof JobRun.Type
+
+/** A profile of an agent's newest image, with how its jobs ended; null while none has. */
+export const ProfileDetail = Schema.Struct({ profile: JobProfile, history: Schema.NullOr(ProfileHistory) })
+export type ProfileDetail = typeof ProfileDetail.Type
 
 const agent = { id: AgentId } as const
 const last = Schema.optionalKey(Schema.FiniteFromString)
@@ -49,8 +64,13 @@ export const RunsApi = HttpApiGroup.make("runs").add(
   }),
   HttpApiEndpoint.get("jobs", "/agents/:id/job-runs", {
     params: agent,
-    query: { last },
+    query: { last, orphans: Schema.optionalKey(Schema.Literals(["true", "false"])) },
     success: Schema.Array(JobRun),
+    error: ApiErrors
+  }),
+  HttpApiEndpoint.get("profiles", "/agents/:id/profiles", {
+    params: agent,
+    success: Schema.Array(ProfileDetail),
     error: ApiErrors
   })
 )

@@ -32,6 +32,11 @@ export const isPrintedEvent = (line: LogLine): line is PrintedEvent => "event" i
 export const CoreSummary = Schema.Struct({
   job_name: JobName,
   state: Schema.String,
+  /** Of a running job; one that ended is in its agent's job runs. */
+  lifecycle: Schema.optionalKey(Schema.Literals(["INITIALIZING", "READY", "BUSY"])),
+  /** Its profile and its pool. */
+  agent_type: Schema.optionalKey(Schema.String),
+  pool: Schema.optionalKey(Schema.String),
   step: Schema.Natural,
   /** When it began, or was resumed. */
   started_at: Schema.String,

@@ -29,6 +29,7 @@ import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { runSession } from "#src/agent/session/Session.ts"
 import { layerModels, layerRecovered } from "#src/agent/session/sessionLayers.ts"
+import { layerProfiles, ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { layerSkills, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/choirdConnections.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
@@ -116,7 +117,9 @@ const wayToChoird = (options: Effect.Success<typeof flags>) => {
 
 /** All that the image brings along. It is read before the first word to choird, so that an image that cannot run never says hello. */
 const layerImage = (choir: string) =>
-  Layer.merge(ImageTools.layer(choir), ImageTexts.layer(choir)).pipe(Layer.provideMerge(layerSkills(choir)))
+  Layer.merge(ImageTools.layer(choir), ImageTexts.layer(choir)).pipe(
+    Layer.provideMerge(Layer.merge(layerSkills(choir), layerProfiles(choir)))
+  )
 
 /** The path of a file beside the agent's program, under the program's name. */
 const besideProgram = (suffix: string): string => (process.argv[1] ?? "").replace(/\.js$/u, suffix)
@@ -136,7 +139,11 @@ const program = Effect.gen(function* () {
     const introduced = introduction(agent_id, session_id, image)
     const first = yield* control.hello(introduced)
     const values = yield* fetchSecrets(first.config, new Set())
-    const recovered = layerRecovered(introduced, first, values, Layer.succeed(SkillRegistry, yield* SkillRegistry))
+    const books = Layer.merge(
+      Layer.succeed(SkillRegistry, yield* SkillRegistry),
+      Layer.succeed(ProfileRegistry, yield* ProfileRegistry)
+    )
+    const recovered = layerRecovered(introduced, first, values, books)
     const guards = Layer.mergeAll(
       Replication.layer,
       Budget.layer,

@@ -19,6 +19,7 @@ import { models } from "#src/choirctl/commands/model.ts"
 import { prune } from "#src/choirctl/commands/retention.ts"
 import { secret } from "#src/choirctl/commands/secret.ts"
 import { session } from "#src/choirctl/commands/session.ts"
+import { profile } from "#src/choirctl/commands/runs.ts"
 import { skill, tool } from "#src/choirctl/commands/skill.ts"
 import { doctor, status } from "#src/choirctl/commands/status.ts"
 import { workspace } from "#src/choirctl/commands/workspace.ts"
@@ -57,6 +58,7 @@ const commands = [
   grant,
   models,
   skill,
+  profile,
   tool,
   secret,
   gateway,

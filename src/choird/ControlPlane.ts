@@ -58,6 +58,7 @@ import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { layerJobScan } from "#src/choird/sessions/JobScan.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
@@ -127,6 +128,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provideMerge(Layer.provide(DiskGuard.layer, DiskHolders.layer), WorkspaceUsage.layer),
     Retention.layer,
     layerTelemetry,
+    layerJobScan,
     SkillImports.layer,
     Executions.layer,
     ProposalRehearsals.layer.pipe(Layer.provide(Rehearsals.layer), Layer.provide(Trials.layer))

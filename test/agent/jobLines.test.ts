@@ -67,7 +67,7 @@ const finished = (plane: MemoryControlPlane) =>
 const told = Effect.fnUntraced(function* (script: Script, progress_interval_ms: number | null = 5 * MINUTE) {
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust("1 second"), Effect.yieldNow)))
   const plane = yield* makeMemoryControlPlane
-  const config = { ...agentConfig(), jobs: { progress_interval_ms } }
+  const config = { ...agentConfig(), jobs: { ...agentConfig().jobs, progress_interval_ms } }
   yield* Effect.forkScoped(runAgent({ plane, script, tools: TOOLS, config }))
   yield* plane.say("go")
   yield* finished(plane)

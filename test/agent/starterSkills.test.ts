@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Result, type Schema } from "effect"
-import { type SkillSpec, skillState } from "#schema/Skill.ts"
+import { type SkillSpec, type SkillState, skillState } from "#schema/Skill.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { toolsOf } from "#src/shared/image/contractProblems.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
@@ -43,6 +43,17 @@ const inputOf = ({ contract, input_schema }: SkillSpec): Schema.Json => {
   return Object.fromEntries(Object.keys(properties as object).map((name) => [name, "."]))
 }
 
+/** A transition as a model makes it: with fields of its step's scope where the skill has a STATE, or else with an output. */
+const moved = ({ contract }: SkillSpec, state: SkillState, result: Schema.Json): Said => {
+  const on = state.transitions[0]?.on ?? ""
+  if (contract === undefined) return calls(["choir.skill.transition", { on, output: result }])
+  const scope = state.state_write ?? contract.state_write
+  const writes = Object.fromEntries(
+    Object.entries(result as Readonly<Record<string, Schema.Json>>).filter(([field]) => scope.includes(field))
+  )
+  return calls(["choir.skill.transition", { on, writes, confidence: 1 }])
+}
+
 const stepOf = (messages: ReadonlyArray<Message>) => {
   const at = messages.findLastIndex(({ content }) => /You are in the step|No skill is at work:/u.test(content ?? ""))
   const step = /You are in the step (\S+) of the skill/u.exec(messages[at]?.content ?? "")?.[1]
@@ -63,7 +74,7 @@ const following = (spec: SkillSpec): Script => {
       const [tool] = state.allowed_tools
       const hasUsed = since.some(({ role }) => role === "tool")
       if (tool !== undefined && !hasUsed) return calls([tool, {}])
-      return calls(["choir.skill.transition", { on: state.transitions[0]?.on ?? "", writes: result, confidence: 1 }])
+      return moved(spec, state, result)
     })
 }
 

@@ -16,17 +16,18 @@ import { fetchSecrets } from "#src/agent/control/fetchSecrets.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
 import { LockManager } from "#src/agent/calls/LockManager.ts"
-import { ToolRegistry, toolTable } from "#src/agent/calls/ToolRegistry.ts"
+import { jobTools, ToolRegistry, toolTable } from "#src/agent/calls/ToolRegistry.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { runSession } from "#src/agent/session/Session.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { layerModels, layerRecovered } from "#src/agent/session/sessionLayers.ts"
+import { ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { textsOf as partTexts } from "#src/agent/model/partSizes.ts"
 import { type Part, Tokens } from "#src/agent/model/Tokens.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import type { AnyTool } from "#src/agent/tools/Tool.ts"
-import { coreCancel, coreInject, coreList, coreReport, coreSpawn } from "#src/agent/tools/coreTools.ts"
+import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
 import { memoryCompact, memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
@@ -90,12 +91,14 @@ const registry = (world: World, agent: AgentIdentity) =>
       const arbiter = yield* Arbiter
       const settings = yield* AgentSettings
       const compactor = yield* Compactor
+      const profiles = yield* ProfileRegistry
       const all: ReadonlyArray<AnyTool> = [
-        coreSpawn(settings),
+        coreSpawn(settings, profiles, () => jobTools(all)),
         coreInject,
         coreCancel,
         coreList(arbiter.state),
         coreReport,
+        ...(profiles.size === 0 ? [] : [coreWriteback]),
         memoryCompact(compactor.request),
         memoryDelta,
         ...(world.setup.proposes ? proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }) : []),

@@ -3,6 +3,7 @@ import { type Asked, isCompaction } from "./asked.ts"
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
 import type { Setup } from "./Setup.ts"
+import { CONTRACT_INPUT } from "./skills.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 interface Call {
@@ -35,7 +36,8 @@ const LAST_WORDS_CHARS = EVENT_BYTES_MAX - 2048
 const SCHEMA = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] }
 
 /** Who asks: edge has the tool that spawns, a core the one that reports; what is to be remembered is asked in a note, or without both tools. */
-export const roleOf = (asked: Asked): "edge" | "core" | "summary" => {
+export const roleOf = (asked: Asked): "edge" | "core" | "summary" | "judge" => {
+  if (asked.tools.includes("choir-skill-verdict")) return "judge"
   if (isCompaction(asked)) return "summary"
   if (asked.tools.includes("choir-core-spawn")) return "edge"
   return asked.tools.includes("choir-core-report") ? "core" : "summary"
@@ -48,6 +50,7 @@ export class Script {
   readonly #draw: Seed
   /** Names of skills; none in most seeds. */
   readonly #skills: ReadonlyArray<string>
+  readonly #hasContracts: boolean
   readonly #proposes: boolean
   readonly #hands: boolean
   /** Things to say yet that hardly fit an event; few, since each costs as much as a whole conversation. */
@@ -85,11 +88,13 @@ export class Script {
     this.#faults = faults
     this.#draw = draw
     this.#skills = [...skills.keys()]
+    this.#hasContracts = this.#skills.some((name) => Object.hasOwn(CONTRACT_INPUT, name))
     this.#proposes = proposes
   }
 
   next(asked: Asked): Said {
     const role = roleOf(asked)
+    if (role === "judge") return this.#verdict()
     const wantsJson = asked.messages.some(({ content, role }) => role === "user" && (content ?? "").includes('"ok"'))
     const final = wantsJson ? '{"ok":true}' : `said ${++this.#count}`
     const step = asked.messages.findLast(({ content }) =>
@@ -98,10 +103,12 @@ export class Script {
     const isInSkill = role !== "summary" && step?.content?.includes("You are in the step") === true
     if (isInSkill && !this.#faults.calm && this.#hands && role === "edge" && this.#draw.chance(0.5))
       return { calls: [this.#spawn()] }
+    const state = /You are in the step (\w+).*which stands at the end/su.exec(step?.content ?? "")?.[1]
+    if (isInSkill && !this.#faults.calm && state !== undefined) return this.#contract(state, final)
     if (isInSkill) return this.#faults.calm ? says(final) : this.#skill(final)
     if (role === "summary") return this.#summary(asked)
     if (this.#faults.calm) return says(final)
-    const begins = this.#hands && role === "core" ? 0.4 : 0.15
+    const begins = this.#hasContracts ? 0.5 : this.#hands && role === "core" ? 0.4 : 0.15
     if (this.#skills.length > 0 && this.#draw.chance(begins)) return { calls: [this.#start(), ...this.#more()] }
     if (this.#proposes && this.#draw.chance(0.25)) return { calls: [this.#propose(), ...this.#more()] }
     const lane =
@@ -171,7 +178,7 @@ export class Script {
             }
           }
         : {}),
-      ...(this.#skills.length > 0 && draw.chance(0.4) ? { skill: { name: this.#skillName() } } : {})
+      ...(this.#skills.length > 0 && draw.chance(0.4) ? { skill: this.#begun("name") } : {})
     }
     return { name: "choir-core-spawn", args }
   }
@@ -187,7 +194,52 @@ export class Script {
   }
 
   #start(): Call {
-    return { name: "choir-skill-start", args: { skill: this.#skillName() } }
+    return { name: "choir-skill-start", args: this.#begun("skill") }
+  }
+
+  /** A skill with what it begins with, which now and then is missing. */
+  #begun(key: "name" | "skill"): Readonly<Record<string, unknown>> {
+    const skill = this.#skillName()
+    const input = CONTRACT_INPUT[skill]
+    return { [key]: skill, ...(input !== undefined && this.#draw.chance(0.85) ? { input } : {}) }
+  }
+
+  /** In a step of a skill with a STATE: fields of its own and others, results of all kinds, sure and unsure. */
+  #contract(state: string, final: string): Said {
+    const draw = this.#draw
+    const roll = draw.unit()
+    if (roll < 0.06) return says(final)
+    if (roll < 0.25) return { calls: this.#tools() }
+    const own = state === "weigh" ? { weight: draw.below(100) } : { report: { ok: draw.chance(0.5) } }
+    const others = [{ goods: "stolen" }, { weight: "heavy" }, { report: 7 }, { secret: 1 }, {}] as const
+    const args = {
+      on: draw.pick(["complete", "complete", "complete", "complete", "revise", "error", "cancel"]),
+      writes: draw.chance(0.6) ? own : draw.pick<object>(others),
+      ...(draw.chance(0.7) ? { confidence: draw.pick([0.9, 0.7, 0.4]) } : {}),
+      ...(draw.chance(0.2) ? { judge_blocks: [{ id: "a", text: "heavy" }] } : {})
+    }
+    const move = { name: "choir-skill-transition", args }
+    return { calls: draw.chance(0.15) ? [move, move] : [...this.#more(), move] }
+  }
+
+  /** A judge's answer, of which only some are verdicts. */
+  #verdict(): Said {
+    const draw = this.#draw
+    const verdict = () => ({
+      name: "choir-skill-verdict",
+      args: draw.pick<object>([
+        { score: 0.9, unsupported: [] },
+        { score: 0.7, unsupported: [] },
+        { score: 0.69, unsupported: [] },
+        { score: 1, unsupported: ["a"] },
+        { score: "1", unsupported: [] },
+        { score: 2, unsupported: [] },
+        { score: 1 }
+      ])
+    })
+    const roll = draw.unit()
+    if (roll < 0.1) return says("the score is 1")
+    return { calls: roll < 0.2 ? [verdict(), verdict()] : [verdict()] }
   }
 
   /** A change of the agent itself. */

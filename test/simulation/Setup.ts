@@ -6,7 +6,7 @@ import type { SkillSpec } from "#schema/Skill.ts"
 import type { Faults } from "./Faults.ts"
 import { modelsOf } from "./models.ts"
 import { makeSeed } from "./Seed.ts"
-import { isLarge, skillsOf } from "./skills.ts"
+import { hasContracts, isLarge, skillsOf } from "./skills.ts"
 
 /** Values that must never be found anywhere but in a request's authorization header. */
 export const CANARY = "canary-5f3a9c"
@@ -95,6 +95,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
       budgets,
       memory: { ...base.memory, event_window, window_tokens_max: WINDOW_TOKENS[event_window] ?? null },
       approvals: { timeout_ms, confirm_external },
+      ...(hasContracts(seed) ? { grants: ["fs:read", "fs:write", "net"] as const } : {}),
       heartbeat_interval_ms,
       crash_detection_threshold_ms: base.crash_detection_threshold_ms,
       rate_limit_retry_ms: base.rate_limit_retry_ms

@@ -1,4 +1,4 @@
-/** Planted bugs of skills (K1 to K4). Only seeds that 7 divides have skills, and those that 23 divides one that hands its work to a job. */
+/** Planted bugs of skills (K1 to K8). Only seeds that 7 divides have skills, those that 23 divides one that hands its work to a job, and those whose rest by 29 is 27 skills with contracts. */
 import type { Mutant } from "./Mutant.ts"
 
 export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
@@ -57,5 +57,45 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     replace: "if (rules !== undefined || rules === undefined) return wanted",
     knownSeed: 161,
     breaks: ["K4"]
+  },
+  {
+    name: "pass-on-a-judges-error",
+    file: "src/agent/arbiter/moveSkill.ts",
+    find: "return failed(step, `the judge could not be asked: ${verdict.problem}`, evidence)",
+    replace: "return take(evidence)",
+    knownSeed: 491,
+    breaks: ["K6"]
+  },
+  {
+    name: "unreadable-verdict-passes",
+    file: "src/agent/arbiter/skillJudge.ts",
+    find: `if (verdict.type === "unreadable") return "the judge's answer cannot be read"`,
+    replace: `if (verdict.type === "unreadable") return undefined`,
+    knownSeed: 27,
+    breaks: ["K6"]
+  },
+  {
+    name: "write-outside-scope",
+    file: "src/agent/arbiter/skillState.ts",
+    find: "return beyond.length > 0",
+    replace: "return beyond.length > 99",
+    knownSeed: 201,
+    breaks: ["K5"]
+  },
+  {
+    name: "retry-resets-a-budget",
+    file: "src/shared/session/skills.ts",
+    find: "attempt: skill.attempt + 1",
+    replace: "attempt: skill.attempt + 1, violations: 0",
+    knownSeed: 317,
+    breaks: ["K3"]
+  },
+  {
+    name: "script-asks-a-model",
+    file: "src/agent/session/scripts.ts",
+    find: "if (scriptOf(lane) === undefined) return false",
+    replace: "if (lane !== undefined) return false",
+    knownSeed: 27,
+    breaks: ["K8"]
   }
 ]

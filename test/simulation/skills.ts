@@ -1,6 +1,8 @@
 /** The skills of simulated agents: one that can be left at any time and mends itself, one that must go to its end. */
 import { Schema } from "effect"
 import { SkillSpec } from "#schema/Skill.ts"
+import { SkillRegistryEntry } from "#schema/SkillRegistryEntry.ts"
+import { scriptMachine } from "#src/shared/image/scriptStates.ts"
 
 const decode = Schema.decodeSync(SkillSpec)
 
@@ -59,10 +61,96 @@ const HAND = decode({
   max_steps: 9
 })
 
+const failing = [{ on: "error", to: "failed" }]
+const ENDS = { done: { terminal: true }, failed: { terminal: true } }
+
+/** Has a STATE, a result that is checked, and a judge. */
+const WEIGH = decode({
+  name: "weigh",
+  description: "Weigh things and report.",
+  initial_state: "weigh",
+  contract: {
+    execution_class: "probabilistic",
+    does: "weighs goods",
+    does_not: "send them",
+    state: {
+      goods: { schema: { type: "string" } },
+      weight: { schema: { type: "number" } },
+      report: { schema: { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] } }
+    },
+    state_read: ["goods", "weight"],
+    state_write: ["weight", "report"],
+    assertions: [{ statement: "the report is good", path: "report.ok", op: "==", value: true }],
+    confidence_threshold: 0.7,
+    retries: 2,
+    capabilities: ["fs:read", "fs:write"],
+    judge: { sources: ["weight"] }
+  },
+  states: {
+    weigh: {
+      objective: "Weigh.",
+      allowed_tools: ["sim.look"],
+      transitions: [{ on: "complete", to: "sum" }, ...failing],
+      state_read: ["goods"],
+      state_write: ["weight"]
+    },
+    sum: {
+      objective: "Report.",
+      allowed_tools: ["sim.look", "sim.edit"],
+      transitions: [{ on: "complete", to: "done" }, { on: "revise", to: "weigh" }, ...failing],
+      state_read: ["weight"],
+      state_write: ["report"]
+    },
+    ...ENDS
+  },
+  max_steps: 12
+})
+
+const TALLY = {
+  version: "1.0.0",
+  tier: "task",
+  triggers: [],
+  required_tools: [],
+  verification: [],
+  workflow: [
+    { step: "Look.", tool: "sim.look", params: { path: "a", ms: 700, note: "${goods}" }, writes: { seen: "note" } },
+    { step: "Send.", tool: "sim.send", params: { path: "b", ms: 900, note: "${seen}" }, writes: { sent: "." } },
+    { step: "Edit.", tool: "sim.edit", params: { path: "dir/a", ms: 300 }, writes: {} }
+  ]
+} as const
+const decodeEntry = Schema.decodeSync(SkillRegistryEntry)
+
+/** Run without a model: looks, sends, and edits. */
+const tally = decode({
+  name: "tally",
+  description: "Look, send and edit.",
+  contract: {
+    execution_class: "deterministic",
+    does: "tells the world what there is",
+    does_not: "ask a model",
+    state: { goods: { schema: { type: "string" } }, seen: { schema: { type: "string" } }, sent: { schema: {} } },
+    state_read: ["goods", "seen"],
+    state_write: ["seen", "sent"],
+    capabilities: ["fs:read", "fs:write", "net"]
+  },
+  registry: TALLY,
+  ...scriptMachine(decodeEntry(TALLY))
+})
+
+/** Skills with contracts, and the input that each begins with. */
+export const CONTRACT_INPUT: Readonly<Record<string, { readonly goods: string }>> = {
+  weigh: { goods: "apples" },
+  tally: { goods: "pears" }
+}
+
+/** Seeds with such skills. */
+export const hasContracts = (seed: number): boolean => seed % 29 === 27
+
 export const SIM_SKILLS: ReadonlyMap<string, SkillSpec> = new Map([SIFT, SHIP].map((spec) => [spec.name, spec]))
 
 /** Some seeds have them and the others are what they were before there were skills. */
 export const skillsOf = (seed: number): ReadonlyMap<string, SkillSpec> => {
+  if (hasContracts(seed)) return new Map([WEIGH, tally].map((spec) => [spec.name, spec]))
   if (isLarge(seed)) return new Map([...SIM_SKILLS, [HAND.name, HAND]])
   return seed % 7 === 0 ? SIM_SKILLS : new Map()
 }

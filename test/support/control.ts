@@ -20,6 +20,7 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { wordsOf } from "#src/choird/sessions/jobSummaries.ts"
 import { SessionUnknown } from "#src/choird/sessions/readLog.ts"
+import { Runs } from "#src/choird/sessions/Runs.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
@@ -383,6 +384,7 @@ const stores = (world: World) =>
       summary: () => Effect.succeedNone
     }),
     Contexts.layer,
+    Layer.mock(Runs, { history: () => Effect.succeed({}), orphans: Effect.succeed(new Map()) }),
     Layer.mock(Drafts, {
       changes: Stream.never,
       put: (agent_id, { inbox_id, text }) => effect(world, `draft of ${agent_id} to ${inbox_id}: ${text}`)

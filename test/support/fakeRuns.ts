@@ -1,9 +1,10 @@
 /** Runs of skills and jobs as the fake choird answers for them. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { CallId, JobName, LaneId, SessionId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import type { JobRun, SkillRun } from "#schema/RunsApi.ts"
+import { JobProfile } from "#schema/JobProfile.ts"
+import type { JobRun, ProfileDetail, SkillRun } from "#schema/RunsApi.ts"
 
 const session_id = SessionId.make("0k8v3w9m2p1n4q7r")
 const times = { started_at: "2026-01-01T00:00:00.000Z", ended_at: "2026-01-01T00:01:30.000Z" }
@@ -38,10 +39,29 @@ export const jobRunRows: ReadonlyArray<JobRun> = [
     started_rev: 9,
     job_id: CallId.make("s-1-8-0"),
     job_name: JobName.make("refactor-auth"),
+    agent_type: "coder",
+    pool: "implementation",
     skill: null,
+    branch: null,
     ...times,
+    lifecycle: "FAILED",
     outcome: "error",
+    writeback: null,
+    orphan: true,
     ...spent
+  }
+]
+
+export const profileRows: ReadonlyArray<ProfileDetail> = [
+  {
+    profile: Schema.decodeUnknownSync(JobProfile)({
+      agent_type: "scout",
+      description: "Reads and reports.",
+      pool: "research",
+      permissions: { tools: ["choir.fs.read"] },
+      limits: { max_concurrent_tasks: 3, token_budget: 50_000 }
+    }),
+    history: { success_rate: 0.75, avg_duration_ms: 90_000, total_runs: 8 }
   }
 ]
 
@@ -59,6 +79,11 @@ export const fakeRuns = (note: (name: string, id: string) => void) =>
           Effect.sync(() => {
             note(`job runs ${JSON.stringify(query)}`, params.id)
             return jobRunRows
+          }),
+        profiles: ({ params }) =>
+          Effect.sync(() => {
+            note("profiles", params.id)
+            return profileRows
           })
       })
     )

@@ -33,6 +33,9 @@ export const situation = (more: Partial<Situation> = {}): Situation => ({
   confirm_external: "never",
   grants: GRANTS_DEFAULT,
   skills: new Map(),
+  profiles: new Map(),
+  pools: agentConfig().jobs.pools,
+  histories: {},
   find: () => undefined,
   ...more
 })
@@ -116,6 +119,7 @@ const advance = (random: Random, lane: LaneId, call: OpenCall): Command => {
       type: "Spawn",
       call_id,
       model: "small",
+      tools: [],
       start: {
         job_name,
         task_spec: "do it",

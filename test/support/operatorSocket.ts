@@ -17,7 +17,6 @@ import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { DiskGuard } from "#src/choird/retention/DiskGuard.ts"
 import { Retention } from "#src/choird/retention/Retention.ts"
-import { Runs } from "#src/choird/sessions/Runs.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -54,7 +53,6 @@ export const platform = Layer.mergeAll(
     prune: ({ dry_run, step = () => Effect.void }) =>
       Effect.as(step("audit"), { dry_run, kinds: [{ kind: "audit", removed: 3 }], disk_free_bytes: 1 })
   }),
-  Layer.mock(Runs, {}),
   Layer.mock(SessionArchives, { deleted: () => Effect.succeedNone }),
   Layer.mock(WorkspaceUsage, { all: Effect.succeed(new Map()) }),
   Layer.mock(SkillImports, {}),

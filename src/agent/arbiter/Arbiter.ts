@@ -11,6 +11,7 @@ import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { SALT_BYTES } from "#src/shared/events/hashChain.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { decide } from "./decide.ts"
 import { type ChainPlace, EventLog, residentRevs } from "./EventLog.ts"
@@ -77,6 +78,7 @@ export class Arbiter extends Context.Service<
     Effect.gen(function* () {
       const log = yield* EventLog
       const settings = yield* AgentSettings
+      const profiles = yield* ProfileRegistry
       const skills = yield* SkillRegistry
       const salt = yield* Salts
       const listeners: Array<(events: ReadonlyArray<ChoirEvent>) => void> = []
@@ -117,7 +119,7 @@ export class Arbiter extends Context.Service<
 
       const commit = Effect.fnUntraced(function* (command: Command) {
         const now = yield* Clock.currentTimeMillis
-        const decided = decide(state, command, { ...settings.situation(), skills, find: log.find })
+        const decided = decide(state, command, { ...settings.situation(), profiles, skills, find: log.find })
         if (Result.isFailure(decided)) return yield* new Refused(decided.failure)
         if (decided.success.some((draft) => isDeeperThan(draft, EVENT_DEPTH_MAX)))
           return yield* new Refused({ reason: `an event may nest ${EVENT_DEPTH_MAX} levels at most`, unfit: true })

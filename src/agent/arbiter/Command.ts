@@ -16,6 +16,8 @@ import type { TurnName, UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
 import type { Standing } from "#src/agent/settings/AgentSettings.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
+import type { ProfileBook } from "#src/agent/image/ProfileRegistry.ts"
+import type { JobTool } from "./decideProfiles.ts"
 
 export type Output = Omit<typeof ModelOutput.Type, "call_id" | "tool_calls"> & {
   readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: PayloadOf<"ToolCallRequested">["input"] }>
@@ -65,6 +67,8 @@ export type Command =
   | {
       readonly type: "Spawn"
       readonly call_id: CallId
+      /** The tools that jobs have, of which a profile allows some. */
+      readonly tools: ReadonlyArray<JobTool>
       readonly start: Omit<CoreJobStart, "job_id">
       readonly model: string
     }
@@ -162,6 +166,7 @@ export type Find = (rev: number) => ChoirEvent | undefined
 /** The facts that a decision may use besides the state. */
 export interface Situation extends Standing {
   readonly skills: SkillBook
+  readonly profiles: ProfileBook
   /** Looks up an event that is in memory. */
   readonly find: Find
 }

@@ -166,7 +166,7 @@ export const decide = (state: SessionState, command: Command, situation: Situati
     case "Compact":
       return compact(command)
     case "StopCore":
-      return stopCore(state, command)
+      return stopCore(state, command, situation)
     case "Answer":
       return answer(state, command, situation)
     case "TellJob":

@@ -1,6 +1,8 @@
 /** The decisions that start, instruct, cancel and end core jobs. Each has its effect and its result in one batch. */
 import { Result } from "effect"
 import type { Budgets } from "#schema/Config.ts"
+import type { CoreJobStart } from "#schema/Core.ts"
+import type { JobProfile } from "#schema/JobProfile.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
@@ -8,8 +10,10 @@ import { askFacts, endFacts, planLine, progressLine } from "#src/shared/session/
 import { workDone } from "#src/shared/session/jobWork.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import { reported } from "#src/shared/session/reported.ts"
-import type { OpenCall, PendingReport, SessionState } from "#src/shared/session/State.ts"
+import type { CoreLane, OpenCall, PendingReport, SessionState } from "#src/shared/session/State.ts"
+import { owesWriteback, writtenBack } from "#src/shared/session/writtenBack.ts"
 import { reportsFull } from "./decideCalls.ts"
+import { profiled } from "./decideProfiles.ts"
 import { endedWithLane, skillRules } from "./decideSkills.ts"
 import { beginning } from "./startSkill.ts"
 import { accept, controlBatch, type Decision, type Command, type Find, reject, type Situation } from "./Command.ts"
@@ -64,9 +68,29 @@ const began = (
   )
 }
 
+/** The smallest of the limits for each job, of its constraints and of its profile. */
+const jobBudgets = (
+  budgets: Budgets,
+  { time_budget_ms }: CoreJobStart["tool_constraints"],
+  profile: JobProfile | undefined
+): PayloadOf<"CoreStarted">["budgets"] => {
+  const { timeout_ms, token_budget } = profile?.limits ?? {}
+  return {
+    max_steps: budgets.per_job_max_steps,
+    max_tool_calls: budgets.per_job_max_tool_calls,
+    wall_time_ms: Math.min(
+      budgets.per_job_wall_time_ms,
+      time_budget_ms > 0 ? time_budget_ms : Infinity,
+      timeout_ms ?? Infinity
+    ),
+    max_injections: budgets.max_injections_per_job,
+    ...(token_budget === undefined ? {} : { max_tokens: token_budget })
+  }
+}
+
 export const spawn = (
   state: SessionState,
-  { call_id, model, start }: Extract<Command, { type: "Spawn" }>,
+  { call_id, model, start, tools }: Extract<Command, { type: "Spawn" }>,
   situation: Situation
 ): Decision => {
   const { budgets, skills } = situation
@@ -81,20 +105,21 @@ export const spawn = (
   if (begun !== undefined && Result.isFailure(begun)) return Result.fail(begun.failure)
   if (begun !== undefined && start.output_schema !== undefined)
     return reject("a job with a skill ends with the skill's output: leave output_schema out")
-  const allowed_tools = allowedWithin(state, tool_constraints.allowed_tools, skills)
+  const kind = profiled(state, start, tools, situation)
+  if (Result.isFailure(kind)) return reject(kind.failure)
+  const allowed_tools = allowedWithin(state, kind.success.allowed_tools, skills)
   if (typeof allowed_tools === "string") return reject(allowed_tools)
-  const wall = tool_constraints.time_budget_ms
   return began(call_id, "started", begun?.success, {
     job_id: call_id,
     job_name,
-    start: { ...start, job_id: call_id, tool_constraints: { ...tool_constraints, allowed_tools } },
-    model,
-    budgets: {
-      max_steps: budgets.per_job_max_steps,
-      max_tool_calls: budgets.per_job_max_tool_calls,
-      wall_time_ms: wall > 0 ? Math.min(wall, budgets.per_job_wall_time_ms) : budgets.per_job_wall_time_ms,
-      max_injections: budgets.max_injections_per_job
+    start: {
+      ...start,
+      ...kind.success.start,
+      job_id: call_id,
+      tool_constraints: { ...tool_constraints, allowed_tools }
     },
+    model,
+    budgets: jobBudgets(budgets, tool_constraints, kind.success.profile),
     ...(state.edge.skill === undefined ? {} : { in_skill: state.edge.skill.name })
   })
 }
@@ -181,7 +206,18 @@ export const signalCancel = (state: SessionState, signal_id: string, job_name: J
   return accept({ event_type: "Cancelled", lane: target, payload })
 }
 
-export const stopCore = (state: SessionState, command: Extract<Command, { type: "StopCore" }>): Decision => {
+/** A job's account of its work, or that its profile wanted one and there is none. */
+const accountOf = (core: CoreLane, find: Find): Pick<PayloadOf<"CoreStopped">, "orphan" | "writeback"> => {
+  const account = writtenBack(find(core.writeback_rev))
+  if (account !== undefined) return { writeback: account }
+  return owesWriteback(find(core.started_rev)) ? { orphan: true } : {}
+}
+
+export const stopCore = (
+  state: SessionState,
+  command: Extract<Command, { type: "StopCore" }>,
+  { find }: Pick<Situation, "find">
+): Decision => {
   const { job_name, outcome, result, resumable, summary } = command
   const core = state.cores.get(job_name)
   if (core === undefined) return reject(noJob(state, job_name))
@@ -198,7 +234,8 @@ export const stopCore = (state: SessionState, command: Extract<Command, { type: 
       ...(result === undefined ? {} : { result }),
       ...(resumable === undefined ? {} : { resumable }),
       ...(core.sources.length === 0 ? {} : { sources: core.sources }),
-      work: workDone(core)
+      work: workDone(core),
+      ...accountOf(core, find)
     }
   })
 }

@@ -8,6 +8,7 @@ import type { LaneId } from "#schema/Ids.ts"
 import { CANCEL_EVENT, ERROR_EVENT, skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
 import { shownName, ToolName, toWireName } from "#schema/Tool.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
+import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
 import type { ActiveSkill, CoreLane, EdgeLane, LaneMemory, OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { accept, type Decision, type Command, reject, type Rejected, type Situation } from "./Command.ts"
 import { scriptProblem } from "./skillScript.ts"
@@ -54,7 +55,8 @@ export const skillRefusal = (
   tool: string
 ): { readonly reason: string; readonly allowed: Allowed } | undefined => {
   const rules = skillRules(memory, skills)
-  if (memory.skill === undefined || rules === undefined || tool === SKILL_TRANSITION) return undefined
+  if (memory.skill === undefined || rules === undefined || tool === SKILL_TRANSITION || tool === CORE_WRITEBACK)
+    return undefined
   if (rules.tools.some((allowed) => allowed === tool)) return undefined
   const { name, state } = memory.skill
   const why =

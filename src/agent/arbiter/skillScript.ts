@@ -24,8 +24,11 @@ export interface ScriptOutput {
   readonly input: Schema.Json
 }
 
-/** The name of the runtime where it takes the place of a model. */
-export const scriptModel = ({ name, registry }: SkillSpec): string => `skill:${name}@${registry?.version ?? "0.0.0"}`
+/** The beginning of the runtime's name where it speaks and no model does. */
+export const SCRIPT_MODEL = "skill:"
+
+export const scriptModel = ({ name, registry }: SkillSpec): string =>
+  `${SCRIPT_MODEL}${name}@${registry?.version ?? "0.0.0"}`
 
 /** The result of the call that the state made last; `undefined` when it is not in the log any more. */
 const resultOf = ({ skill, window }: Lane, find: Find): ToolResult | undefined => {

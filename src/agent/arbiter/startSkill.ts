@@ -1,7 +1,7 @@
 /** How a skill begins on a lane: with a fitting input, where its agent grants everything that it needs, and where none is at work. */
 import { Result, type Schema } from "effect"
 import type { Capability } from "#schema/Capability.ts"
-import type { EventDraft } from "#schema/Event.ts"
+import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { schemaOf } from "#schema/SkillContract.ts"
@@ -68,6 +68,10 @@ export const beginning = (
   )
 }
 
+/** The only skills that a job may begin; undefined for all. */
+const refsOf = (started: ChoirEvent | undefined): ReadonlyArray<string> | undefined =>
+  started?.event_type === "CoreStarted" ? started.payload.start.skill_refs : undefined
+
 export const startSkill = (
   state: SessionState,
   { call_id, input, lane, skill }: Extract<Command, { type: "StartSkill" }>,
@@ -78,6 +82,9 @@ export const startSkill = (
   if (memory.skill !== undefined) return reject(`the skill ${memory.skill.name} is at work; end it first`)
   if ("job_id" in memory && memory.in_skill !== undefined)
     return reject(`the skill ${memory.in_skill} started this job, and a skill starts no other one`)
+  const refs = "job_id" in memory ? refsOf(situation.find(memory.started_rev)) : undefined
+  if (refs !== undefined && !refs.some((name) => name === skill))
+    return reject(`this job may begin ${refs.length === 0 ? "no skill" : `only ${refs.join(", ")}`}`)
   // A skill rules its lane, and what was set aside knows nothing of its steps.
   if (!("job_id" in memory) && memory.parked !== undefined)
     return reject("an earlier request waits for a person's approval; start the skill when that one is done")

@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Layer, type Schema } from "effect"
 import { jobOf, type LaneId } from "#schema/Ids.ts"
-import { toWireName } from "#schema/Tool.ts"
+import { ToolName, toWireName } from "#schema/Tool.ts"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
@@ -17,7 +17,7 @@ import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { requireSecrets } from "#src/agent/control/fetchSecrets.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { type AnyTool, isControl } from "#src/agent/tools/Tool.ts"
-import { coreCancel, coreInject, coreList, coreReport, coreSpawn } from "#src/agent/tools/coreTools.ts"
+import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
 import { exec } from "#src/agent/tools/exec.ts"
 import { external } from "#src/agent/tools/external.ts"
 import { fsEdit } from "#src/agent/tools/fsEdit.ts"
@@ -32,6 +32,9 @@ import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { webBrowse } from "#src/agent/tools/webBrowse.ts"
 import { webFetch } from "#src/agent/tools/webTools.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
+import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
+import { ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
+import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import { isCut } from "#src/agent/arbiter/finalWords.ts"
 
@@ -72,6 +75,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
   const settings = yield* AgentSettings
+  const profiles = yield* ProfileRegistry
   const skills = yield* SkillRegistry
   const ask = yield* makeAskHost
   const memory = { ask, state: arbiter.state, commit: (command: Command) => commitIfDue(arbiter, command) }
@@ -82,7 +86,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     yield* fsSearch(options.rg),
     yield* fsFind(options.rg),
     yield* exec,
-    coreSpawn(settings),
+    coreSpawn(settings, profiles, () => jobTools([...tools.values()])),
     coreInject,
     coreCancel,
     coreList(arbiter.state),
@@ -90,6 +94,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryUpsert(memory),
     memoryDelete(memory),
     coreReport,
+    ...(profiles.size === 0 ? [] : [coreWriteback]),
     memoryCompact(compactor.request),
     memoryDelta,
     ...(yield* webTools(settings.current().config.web, ask)),
@@ -141,15 +146,25 @@ export const argumentsProblem = (
     : `the arguments of ${name} are not a JSON object: ${parseProblem(input)}. Nothing was run. ${shown}`
 }
 
+const isOfScripts = (tool: AnyTool): boolean => !isControl(tool) && tool.ofScripts === true
+
 const isVisible = (lane: LaneId, { lanes }: AnyTool): boolean =>
   lanes === "both" || (lanes === "edge") === (jobOf(lane) === undefined)
 
 /** A job may always report, move its skill on and keep its memory, whatever its constraints allow. */
 export const isConstrainable = (name: string): boolean =>
-  name !== "choir.core.report" && name !== "choir.memory.delta" && name !== SKILL_TRANSITION
+  name !== "choir.core.report" && name !== CORE_WRITEBACK && name !== "choir.memory.delta" && name !== SKILL_TRANSITION
 
 const fits = (name: string, allowed: ReadonlyArray<string>): boolean =>
   allowed.length === 0 || allowed.includes(name) || !isConstrainable(name)
+
+/** The tools that jobs have, with their effects; a control tool only commits. */
+export const jobTools = (all: ReadonlyArray<AnyTool>): ReadonlyArray<JobTool> =>
+  all.flatMap((tool) =>
+    tool.lanes === "edge"
+      ? []
+      : [{ name: ToolName.make(tool.llm.name), effect: isControl(tool) ? "none" : tool.effect }]
+  )
 
 const offeredTool = ({ llm }: AnyTool): Tool => ({
   name: toWireName(llm.name),
@@ -162,7 +177,7 @@ export const toolTable = (all: ReadonlyArray<AnyTool>) => {
   const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
   const tools = [...byName.values()]
   const shown = new Map(tools.map((tool) => [tool, offeredTool(tool)]))
-  const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool))
+  const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool) && !isOfScripts(tool))
   return {
     named: (name: string) => byName.get(name.replaceAll(".", "-")),
     find: (lane: LaneId, wireName: string) => {

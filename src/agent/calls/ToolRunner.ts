@@ -3,7 +3,7 @@
  * result, release. It runs in the fiber of its lane; every way out commits a result, and the locks are released only after that.
  */
 import { Context, Effect, Layer } from "effect"
-import type { ModelToolCall } from "#schema/Event.ts"
+import type { ModelToolCall, PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
@@ -12,6 +12,7 @@ import type { Command } from "#src/agent/arbiter/Command.ts"
 import { edgeWrites } from "#src/agent/arbiter/decideCores.ts"
 import { toldRules, isSkillTurn, SKILL_TRANSITION, skillRefusal, skillRules } from "#src/agent/arbiter/decideSkills.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { SCRIPT_MODEL } from "#src/agent/arbiter/skillScript.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
@@ -221,6 +222,10 @@ const skillAllows = (lane: LaneId) =>
     return rules === undefined ? undefined : toldRules(rules)
   })
 
+/** Whether the runtime said it instead of a model. No model of a configuration has a colon in its name. */
+const isOfScript = (said: PayloadOf<"ModelOutput"> | undefined): boolean =>
+  said?.model.startsWith(SCRIPT_MODEL) === true
+
 const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: OpenCall) {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
@@ -229,7 +234,8 @@ const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: O
   const said = output.event_type === "ModelOutput" ? output.payload : undefined
   const proposed = said?.tool_calls.find(({ call_id }) => call_id === call.call_id)
   const tool = registry.find(lane, call.name)
-  if (proposed === undefined || tool === undefined) {
+  const isHidden = tool !== undefined && !isControl(tool) && tool.ofScripts === true && !isOfScript(said)
+  if (proposed === undefined || tool === undefined || isHidden) {
     const summary = `there is no tool ${call.name.slice(0, 64)} for this lane`
     const allowed = (yield* skillAllows(lane)) ?? { tools: registry.names(lane), transitions: [] }
     return yield* finishCall(lane, call, rejected(summary, { allowed }))

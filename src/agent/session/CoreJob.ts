@@ -4,6 +4,7 @@ import type { EventOf } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
 import { mostRepeated } from "#src/shared/session/repetitions.ts"
+import { owesWriteback } from "#src/shared/session/writtenBack.ts"
 import type { ActiveSkill, CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { callLimit } from "#src/agent/arbiter/decideCalls.ts"
@@ -72,6 +73,12 @@ const stop = (outcome: Stop["outcome"], summary: string, result?: Stop["result"]
   }
 })
 
+/** The job's limit of tokens that is reached, over all its lives. */
+const tokenLimit = ({ budgets: { max_tokens }, spent, work }: CoreLane): string | undefined =>
+  max_tokens !== undefined && work.earlier.tokens + spent.input_tokens + spent.output_tokens >= max_tokens
+    ? `the job's limit of ${max_tokens} tokens (token_budget of its profile) is reached`
+    : undefined
+
 const timeLimit = ({ budgets }: CoreLane, { job_ms }: Ages): string | undefined =>
   job_ms >= budgets.wall_time_ms
     ? `the job's limit of ${Math.round(budgets.wall_time_ms / 1000)} s is reached`
@@ -81,7 +88,7 @@ const timeLimit = ({ budgets }: CoreLane, { job_ms }: Ages): string | undefined 
 const spentLimit = (core: CoreLane, ages: Ages): string | undefined =>
   core.step >= core.budgets.max_steps
     ? `the job's limit of ${core.budgets.max_steps} steps is reached`
-    : timeLimit(core, ages)
+    : (timeLimit(core, ages) ?? tokenLimit(core))
 
 /** A final text is the result; with an output schema it must fit it, and one correction is asked for. */
 const finish = (text: string, isCorrection: boolean, { started }: CoreRecord): CoreStep => {
@@ -137,6 +144,18 @@ const unfinished = ({ name, state }: ActiveSkill): string =>
 /** Whether only its job's limit can have kept a call from being requested, once the calls beside it have ended. */
 const isProposed = ({ stage }: OpenCall): boolean => stage === "proposed"
 
+const OWED =
+  "Before you end, give the account of your work with choir-core-writeback: status, progress, summary, tests_run and blockers. Then answer again."
+
+/** Asks a job that owes an account of its work for it, once, together with what else is to be corrected. */
+const withAccount = (next: CoreStep, core: CoreLane, { started }: CoreRecord, isAsked: boolean): CoreStep => {
+  if (isAsked || core.writeback_rev > 0 || !owesWriteback(started)) return next
+  if (next.type === "stop") return next.stop.outcome === "completed" ? { type: "ask", correction: OWED } : next
+  return next.type === "ask" && next.correction !== undefined
+    ? { type: "ask", correction: `${next.correction} ${OWED}` }
+    : next
+}
+
 const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
   if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)
   if (core.state === "CORE_WAITING_TOOL") {
@@ -145,7 +164,8 @@ const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
     return limit === undefined ? { type: "run" } : stop("budget", limit)
   }
   const { output, skillEnd, started } = record
-  if (started.payload.start.skill !== undefined && skillEnd !== undefined) return skillFinish(skillEnd)
+  if (started.payload.start.skill !== undefined && skillEnd !== undefined)
+    return skillStep(skillEnd, core, record, ages)
   if (output?.payload.error !== undefined) return modelFailed(core, output.payload.error.message, ages)
   if (mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN)
     return stop("stuck", cutCalls(output?.payload) ?? "the job kept repeating the same step")
@@ -153,13 +173,26 @@ const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
   const isHeard = isFinal && !isSuperseded && core.injection_rev < rev
   const isResult = isHeard && core.skill === undefined
   const next: CoreStep = isResult
-    ? ended(core, record)
+    ? withAccount(ended(core, record), core, record, core.output.isCorrection)
     : { type: "ask", correction: isHeard && core.skill !== undefined ? unfinished(core.skill) : undefined }
   if (next.type === "stop") return next
   const wait_ms = core.question === undefined ? 0 : QUESTION_WAIT_MS_MAX - ages.question_ms
   if (wait_ms > 0 && !isResult && timeLimit(core, ages) === undefined) return { type: "await", wait_ms }
   const limit = spentLimit(core, ages)
   return limit === undefined ? next : stop("budget", limit)
+}
+
+/** The end of a job with its skill. One that owes an account of its work is asked for it after the skill, once. */
+const skillStep = (
+  skillEnd: EventOf<"SkillTransitionCommitted">,
+  core: CoreLane,
+  record: CoreRecord,
+  ages: Ages
+): CoreStep => {
+  const { output } = record
+  const isAsked = core.output.rev > skillEnd.rev && (core.output.isFinal || output?.payload.error !== undefined)
+  const next = withAccount(skillFinish(skillEnd), core, record, isAsked)
+  return next.type === "ask" && spentLimit(core, ages) !== undefined ? skillFinish(skillEnd) : next
 }
 
 /** Whether it is still this job that runs under its name. */

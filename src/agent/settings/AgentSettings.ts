@@ -1,7 +1,8 @@
 /** The settings that the agent gets at INIT_HELLO and again when the configuration changes. */
 import { Context, Effect, Layer } from "effect"
 import { type Capability, GRANTS_DEFAULT } from "#schema/Capability.ts"
-import type { AgentConfig, Budgets, Model } from "#schema/Config.ts"
+import type { AgentConfig, Budgets, JobsConfig, Model } from "#schema/Config.ts"
+import type { ProfileHistories } from "#schema/JobProfile.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
 
@@ -21,6 +22,10 @@ export interface Standing {
   readonly confirm_external: "never" | "tainted" | "always"
   /** The effects that the agent's skills may have. */
   readonly grants: ReadonlyArray<Capability>
+  /** The capacities of the pools of jobs. */
+  readonly pools: JobsConfig["pools"]
+  /** How jobs of each type ended of late. */
+  readonly histories: ProfileHistories
 }
 
 /** A model of a configuration by its name there, if it is one of those that the agent is bound to. */
@@ -48,7 +53,9 @@ export class AgentSettings extends Context.Service<
           epoch: settings.epoch,
           budgets: settings.config.budgets,
           confirm_external: settings.config.approvals.confirm_external,
-          grants: settings.config.grants ?? GRANTS_DEFAULT
+          grants: settings.config.grants ?? GRANTS_DEFAULT,
+          pools: settings.config.jobs.pools,
+          histories: settings.config.profiles ?? {}
         }),
         model: (name) => boundModel(settings.config, name),
         replace: (config_version, config) =>

@@ -90,6 +90,8 @@ export interface Tool {
   readonly masked?: boolean
   /** Everything that it can do; absent, what its effect class lets it do. A built-in tool has those of the table. */
   readonly capabilities?: ReadonlyArray<Capability>
+  /** Whether only scripts call it: no model is offered it, and the call of one is refused. */
+  readonly ofScripts?: boolean
   /**
    * Strict on types, lenient on unknown keys; fails with a sentence for the model. Without the lane that calls, the effect is the
    * greatest that the input may have.

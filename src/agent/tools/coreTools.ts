@@ -2,9 +2,15 @@
 import { Clock, Effect, Schema } from "effect"
 import { ContextBundle, CoreReport, CoreSkill, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"
+import { AgentType, JobPool } from "#schema/JobProfile.ts"
+import { SkillName } from "#schema/Skill.ts"
 import { shownName, ToolName } from "#schema/Tool.ts"
+import { Writeback } from "#schema/Writeback.ts"
+import type { ProfileBook } from "#src/agent/image/ProfileRegistry.ts"
+import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { type ControlTool, decodeInput, invalidInput, type Tool } from "./Tool.ts"
 
@@ -30,6 +36,15 @@ const Constraints = Schema.Struct({
   time_budget_ms: ToolConstraints.fields.time_budget_ms
 })
 
+/** Only where the image has profiles. */
+const KINDS = {
+  agent_type: Schema.optionalKey(AgentType.annotate({ description: "Its type: limits its tools, time and number" })),
+  pool: Schema.optionalKey(JobPool.annotate({ description: "Without agent_type the best type of the pool is taken" })),
+  skill_refs: Schema.optionalKey(
+    Schema.Array(SkillName).check(Schema.isMaxLength(64)).annotate({ description: "The only skills that it may begin" })
+  )
+}
+
 const SpawnInput = Schema.Struct({
   job_name: JobName.annotate({ description: "Such as refactor-auth" }),
   task_spec: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
@@ -44,6 +59,7 @@ const SpawnInput = Schema.Struct({
     Schema.Record(Schema.String, Schema.Json).annotate({ description: "JSON Schema of its result" })
   ),
   skill: Schema.optionalKey(CoreSkill.annotate({ description: "A skill to run" })),
+  ...KINDS,
   verbosity: Schema.optionalKey(
     Schema.Literals(["quiet", "normal", "detailed"]).annotate({ description: "Default normal" })
   ),
@@ -56,18 +72,44 @@ const SpawnInput = Schema.Struct({
 
 /** The input as models see it: hardly a job needs another verbosity, which is accepted all the same. */
 const { verbosity: _, ...OFFERED } = SpawnInput.fields
+const { agent_type: __, pool: ___, skill_refs: ____, ...WITHOUT_PROFILES } = OFFERED
+
+/** The types as a model reads them. */
+const typesText = (profiles: ProfileBook): string =>
+  [...profiles.values()]
+    .slice(0, TYPES_TOLD_MAX)
+    .map(
+      ({ agent_type, description, pool }) =>
+        ` ${agent_type} (${pool})${description === undefined ? "" : `: ${description}`};`
+    )
+    .join("")
+/** Types that the description of the tool names. */
+const TYPES_TOLD_MAX = 16
 
 /** The parts of its start that a resumed job keeps. */
-const KEPT = ["context_bundle", "tool_constraints", "output_schema", "skill", "verbosity"] as const
+const KEPT = [
+  "context_bundle",
+  "tool_constraints",
+  "output_schema",
+  "skill",
+  "verbosity",
+  "agent_type",
+  "pool",
+  "skill_refs"
+] as const
 
-/** choir.core.spawn: starts a core job with the task that edge curated. */
-export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
+/** choir.core.spawn: starts a core job with the task that edge curated. `tools` are those that jobs have. */
+export const coreSpawn = (
+  settings: AgentSettings["Service"],
+  profiles: ProfileBook,
+  tools: () => ReadonlyArray<JobTool>
+): ControlTool => {
   const decode = decodeInput(SpawnInput)
   return {
     llm: llmView(
       "choir.core.spawn",
-      "Start a core job in the background; how it ended is reported later.",
-      Schema.Struct(OFFERED)
+      `Start a core job in the background; how it ended is reported later.${profiles.size === 0 ? "" : ` Types:${typesText(profiles)}`}`,
+      Schema.Struct(profiles.size === 0 ? WITHOUT_PROFILES : OFFERED)
     ),
     lanes: "edge",
     command: Effect.fn("coreSpawn.command")(function* (raw, call_id) {
@@ -86,6 +128,7 @@ export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
         type: "Spawn",
         call_id,
         model,
+        tools: tools(),
         start: {
           ...task,
           context_bundle: context_bundle ?? { facts: [], excerpts: [], constraints: [] },
@@ -198,5 +241,21 @@ export const coreReport: Tool = {
           status: "success",
           summary: kind === "need_info" ? "the user is being asked" : `${kind} reported`
         })
+    }))
+}
+
+const decodeWriteback = decodeInput(Writeback)
+
+/** choir.core.writeback: a job's account of its work before it ends. The call itself is the record; a later one replaces it. */
+export const coreWriteback: Tool = {
+  llm: llmView(CORE_WRITEBACK, "Give the account of your work before you end. A job with a type has to.", Writeback),
+  effect: "none",
+  lanes: "core",
+  readOnly: true,
+  prepare: (raw) =>
+    Effect.map(decodeWriteback(raw), ({ progress, status }) => ({
+      locks: [],
+      timeout_ms: CONTROL_TIMEOUT_MS,
+      run: () => Effect.succeed({ status: "success", summary: `written back: ${status}, ${progress} %` })
     }))
 }

@@ -1,9 +1,11 @@
-/** choirctl skill runs and session jobs: how skills and jobs of an agent ended so far. */
+/** choirctl skill runs, session jobs, session orphans and profile: how skills and jobs of an agent ended so far. */
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { AgentType } from "#schema/JobProfile.ts"
 import { SkillName } from "#schema/Skill.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { jobRunTable, skillRunTable } from "#src/choirctl/render/runs.ts"
+import { jobRunTable, profileTable, profileText, skillRunTable } from "#src/choirctl/render/runs.ts"
+import { usageError } from "#src/choirctl/terminal/failure.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { agentId } from "./arguments.ts"
 
@@ -37,6 +39,62 @@ export const skillRuns = Command.make(
 ).pipe(
   Command.withDescription("List the runs of an agent's skills over all its sessions, the newest first"),
   Command.withExamples([{ command: "choirctl skill runs agent-1" }])
+)
+
+export const orphans = Command.make(
+  "orphans",
+  { id: agentId },
+  Effect.fnUntraced(function* ({ id }) {
+    const rows = yield* ask("runs", (choird) => choird.jobs({ params: { id }, query: { orphans: "true" } }))
+    const now_ms = yield* Clock.currentTimeMillis
+    yield* print(rows, (rows, color) => (rows.length === 0 ? "no orphans" : jobRunTable(rows, now_ms, color)))
+  })
+).pipe(
+  Command.withDescription(
+    "List the jobs of an agent that ended without the account of their work that their profile wants"
+  ),
+  Command.withExamples([{ command: "choirctl session orphans agent-1" }])
+)
+
+const profileList = Command.make(
+  "list",
+  { id: agentId },
+  Effect.fnUntraced(function* ({ id }) {
+    const rows = yield* ask("runs", (choird) => choird.profiles({ params: { id } }))
+    yield* print(rows, profileTable)
+  })
+).pipe(
+  Command.withDescription("List the job profiles of an agent's newest image, with how their jobs ended"),
+  Command.withExamples([{ command: "choirctl profile list agent-1" }])
+)
+
+const profileShow = Command.make(
+  "show",
+  {
+    id: agentId,
+    type: Argument.String("type").pipe(
+      Argument.withDescription("Job type from choirctl profile list"),
+      Argument.withSchema(AgentType)
+    )
+  },
+  Effect.fnUntraced(function* ({ id, type }) {
+    const rows = yield* ask("runs", (choird) => choird.profiles({ params: { id } }))
+    const found = rows.find(({ profile }) => profile.agent_type === type)
+    if (found === undefined)
+      return yield* usageError(
+        `${id} has no job type ${type}`,
+        `there are ${rows.map(({ profile }) => profile.agent_type).join(", ") || "none"}`
+      )
+    yield* print(found, profileText)
+  })
+).pipe(
+  Command.withDescription("Show the limits and permissions of a job profile"),
+  Command.withExamples([{ command: "choirctl profile show agent-1 scout" }])
+)
+
+export const profile = Command.make("profile").pipe(
+  Command.withDescription("List and show agents' job profiles"),
+  Command.withSubcommands([profileList, profileShow])
 )
 
 export const jobRuns = Command.make(

@@ -16,7 +16,7 @@ import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { endWithReader } from "#src/choirctl/terminal/Screen.ts"
 import { onlyAgent, reasoning, sessionName, sessionOf } from "./arguments.ts"
-import { jobRuns } from "./runs.ts"
+import { jobRuns, orphans } from "./runs.ts"
 import { archive, exportEvents, remove } from "./retention.ts"
 import { answer, cancel, compact, coreCancel, inject, stop } from "./steering.ts"
 
@@ -162,6 +162,7 @@ export const session = Command.make("session").pipe(
     resume,
     cores,
     jobRuns,
+    orphans,
     context,
     inject,
     answer,

@@ -1,6 +1,6 @@
 /** Runs of skills and jobs for people. */
-import type { JobRun, SkillRun } from "#schema/RunsApi.ts"
-import { ago, type Cell, type Paint, span, table } from "#src/choirctl/terminal/text.ts"
+import type { JobRun, ProfileDetail, SkillRun } from "#schema/RunsApi.ts"
+import { ago, type Cell, fields, type Paint, safeLine, span, table } from "#src/choirctl/terminal/text.ts"
 
 const STYLES: Readonly<Record<string, Paint>> = { completed: "green", failed: "red", error: "red", cancelled: "dim" }
 
@@ -36,15 +36,22 @@ export const skillRunTable = (rows: ReadonlyArray<SkillRun>, now_ms: number, col
         color
       )
 
+const writebackCell = ({ orphan, writeback }: JobRun): Cell => {
+  if (orphan) return { text: "orphan", style: "red" }
+  return writeback === null ? "" : `${writeback.status} ${writeback.progress}%`
+}
+
 export const jobRunTable = (rows: ReadonlyArray<JobRun>, now_ms: number, color: boolean): string =>
   rows.length === 0
     ? "no job has run"
     : table(
-        ["JOB", "STARTED", "OUTCOME", "STEPS", "TOOK", "TOKENS", "COST", "SESSION", "REVISION"],
+        ["JOB", "TYPE", "STARTED", "OUTCOME", "WRITEBACK", "STEPS", "TOOK", "TOKENS", "COST", "SESSION", "REVISION"],
         rows.map((row) => [
           row.job_name,
+          row.agent_type ?? row.pool ?? "",
           ago(row.started_at, now_ms),
           outcomeCell(row.outcome, "running"),
+          writebackCell(row),
           String(row.steps),
           took(row),
           String(row.tokens),
@@ -54,3 +61,47 @@ export const jobRunTable = (rows: ReadonlyArray<JobRun>, now_ms: number, color: 
         ]),
         color
       )
+
+const percent = (rate: number): string => `${Math.round(rate * 100)}%`
+
+export const profileTable = (rows: ReadonlyArray<ProfileDetail>, color: boolean): string =>
+  rows.length === 0
+    ? "no job profiles"
+    : table(
+        ["TYPE", "POOL", "WRITES", "AT ONCE", "RUNS", "SUCCESS", "MEAN TIME", "DESCRIPTION"],
+        rows.map(({ history, profile: { agent_type, description, limits, permissions, pool } }) => [
+          agent_type,
+          pool,
+          permissions.write_access ? "yes" : "no",
+          String(limits.max_concurrent_tasks),
+          String(history?.total_runs ?? 0),
+          history === null ? "" : percent(history.success_rate),
+          history === null ? "" : span(history.avg_duration_ms),
+          safeLine(description ?? "")
+        ]),
+        color
+      )
+
+export const profileText = ({ history, profile }: ProfileDetail): string => {
+  const { limits, permissions } = profile
+  return fields([
+    ["type", profile.agent_type],
+    ["pool", profile.pool],
+    ["description", safeLine(profile.description ?? "")],
+    ["tools", permissions.tools.join(", ") || "all of a job"],
+    ["writes", permissions.write_access ? "yes" : "no: only tools without an effect"],
+    ["skills", profile.skills.join(", ") || "all"],
+    ["at once", String(limits.max_concurrent_tasks)],
+    ["tokens", limits.token_budget === undefined ? "as the session" : `at most ${limits.token_budget}`],
+    [
+      "time",
+      limits.timeout_ms === undefined ? "as budgets.per_job_wall_time_ms" : `at most ${span(limits.timeout_ms)}`
+    ],
+    [
+      "history",
+      history === null
+        ? "no runs within 90 days"
+        : `${history.total_runs} runs within 90 days, ${percent(history.success_rate)} completed with a writeback, ${span(history.avg_duration_ms)} on average`
+    ]
+  ])
+}

@@ -23,6 +23,7 @@ import { runs } from "./migrations/0023_runs.ts"
 import { rehearsals } from "./migrations/0024_rehearsals.ts"
 import { outboxForms } from "./migrations/0026_outbox_forms.ts"
 import { grants } from "./migrations/0027_grants.ts"
+import { jobAudit } from "./migrations/0028_job_audit.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -52,7 +53,8 @@ export const MIGRATIONS = {
   "0023_runs": runs,
   "0024_rehearsals": rehearsals,
   "0026_outbox_forms": outboxForms,
-  "0027_grants": grants
+  "0027_grants": grants,
+  "0028_job_audit": jobAudit
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -8,6 +8,8 @@ import { digestOf, REPO_FILE_BYTES_MAX, REPO_FILES_MAX, type RepoFile } from "#s
 import { readSkillIndex, SKILL_INDEX } from "#src/choird/repos/skillIndex.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
+import type { JobProfile } from "#schema/JobProfile.ts"
+import { PROFILES_FOLDER, readProfile } from "#src/shared/image/skillFile.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import type { SkillReport } from "#schema/SkillCheck.ts"
 import { effectOf, ToolManifest } from "#schema/Tool.ts"
@@ -61,6 +63,17 @@ export const imageSkills = Effect.fnUntraced(function* (
   const broken = read.find(Result.isFailure)
   if (broken !== undefined) return yield* new ImageDrift({ path: folder, reason: broken.failure.join("; ") })
   return read.flatMap((skill) => (Result.isSuccess(skill) ? [skill.success] : []))
+})
+
+/** The profiles of the image at `path`. One that no agent could load is a drift. */
+export const imageProfiles = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<ReadonlyArray<JobProfile>, ImageDrift, FileSystem.FileSystem> {
+  const folder = join(path, "choir", PROFILES_FOLDER)
+  const read = (yield* filesOf(folder)).map(({ stem, text }) => readProfile(stem, text))
+  const broken = read.find(Result.isFailure)
+  if (broken !== undefined) return yield* new ImageDrift({ path: folder, reason: broken.failure.join("; ") })
+  return read.flatMap((profile) => (Result.isSuccess(profile) ? [profile.success] : []))
 })
 
 /** The gate's reports of the image at `path`; none where an earlier Choir built it. */

@@ -36,6 +36,7 @@ type MetricName =
   | "refusals"
   | "pruned"
   | "snapshots"
+  | "orphans"
 
 const METRICS: Readonly<Record<MetricName, Metric.Metric<number, unknown>>> = {
   epochs: counter("choir_agent_epochs_total", "Starts of agents, by what they were: fresh or a restart"),
@@ -57,6 +58,10 @@ const METRICS: Readonly<Record<MetricName, Metric.Metric<number, unknown>>> = {
   approvals: counter("choir_approvals_total", "Approvals, by what became of them"),
   refusals: counter("choir_refusals_total", "Refused actions, by kind (R77)"),
   pruned: counter("choir_pruned_total", "Rows, sessions, files and folders that retention removed or emptied, by kind"),
+  orphans: counter(
+    "choir_jobs_orphaned_total",
+    "Jobs that ended without the account of their work that their profile wants"
+  ),
   snapshots: counter("choir_snapshots_total", "Snapshots of sessions, by their outcome: stored, too_large or failed")
 }
 

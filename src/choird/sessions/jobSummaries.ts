@@ -1,10 +1,11 @@
 /** The running jobs of a session as people are shown them: the counts of its state, and the words of the events that it names. */
-import type { CoreReport } from "#schema/Core.ts"
+import type { CoreJobStart, CoreReport } from "#schema/Core.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
 import { reported } from "#src/shared/session/reported.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
+import { lifecycleOf } from "#src/shared/session/lifecycle.ts"
 import { costSum, msBetween, tokenSum } from "#src/shared/session/sums.ts"
 
 /** Characters of the first line of a task. */
@@ -13,6 +14,7 @@ const TASK_CHARS_MAX = 200
 /** A job's own words, as far as its events have them. */
 export interface JobWords {
   readonly task: string | undefined
+  readonly kind: Pick<CoreJobStart, "agent_type" | "pool">
   readonly report: CoreReport | undefined
   /** The newest report with its plan. */
   readonly plan: CoreReport | undefined
@@ -28,6 +30,11 @@ export const revsOfWords = ({ cores }: SessionState): ReadonlyArray<number> => [
 const firstLine = (task_spec: string): string =>
   (task_spec.trim().split("\n")[0] ?? "").slice(0, TASK_CHARS_MAX).toWellFormed()
 
+const kindOf = (start: CoreJobStart | undefined): JobWords["kind"] => ({
+  ...(start?.agent_type === undefined ? {} : { agent_type: start.agent_type }),
+  ...(start?.pool === undefined ? {} : { pool: start.pool })
+})
+
 /** The words of each job, of the events at {@link revsOfWords}. */
 export const wordsOf = ({ cores }: SessionState, events: ReadonlyArray<ChoirEvent>): ReadonlyMap<JobName, JobWords> => {
   const byRev = new Map(events.map((event) => [event.rev, event]))
@@ -35,8 +42,12 @@ export const wordsOf = ({ cores }: SessionState, events: ReadonlyArray<ChoirEven
   return new Map(
     [...cores.values()].map(({ job_name, plan, question, report_rev, started_rev }) => {
       const started = byRev.get(started_rev)
-      const task = started?.event_type === "CoreStarted" ? firstLine(started.payload.start.task_spec) : undefined
-      return [job_name, { task, report: said(report_rev), plan: said(plan?.rev), question: said(question?.rev) }]
+      const start = started?.event_type === "CoreStarted" ? started.payload.start : undefined
+      const task = start === undefined ? undefined : firstLine(start.task_spec)
+      return [
+        job_name,
+        { task, kind: kindOf(start), report: said(report_rev), plan: said(plan?.rev), question: said(question?.rev) }
+      ]
     })
   )
 }
@@ -48,6 +59,8 @@ export const summaryOf = (core: CoreLane, words: JobWords | undefined, now_ms: n
   return {
     job_name,
     state,
+    lifecycle: lifecycleOf(core),
+    ...words?.kind,
     step,
     started_at,
     tool_calls,

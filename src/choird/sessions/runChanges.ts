@@ -4,6 +4,7 @@
  */
 import type { ChoirEvent, CoreOutcome, EventOf, PayloadOf } from "#schema/Event.ts"
 import { type CallId, EDGE, type LaneId } from "#schema/Ids.ts"
+import type { Writeback } from "#schema/Writeback.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { tokenSum } from "#src/shared/session/sums.ts"
 
@@ -35,7 +36,11 @@ export interface JobChange {
     readonly rev: number
     readonly at: string
     readonly job_name: string
+    readonly agent_type: string | null
+    readonly pool: string | null
     readonly skill: string | null
+    readonly branch: string | null
+    readonly worktree: string | null
     readonly resumes: CallId | null
   }
   readonly ended?: {
@@ -45,6 +50,9 @@ export interface JobChange {
     readonly steps: number
     readonly tokens: number
     readonly cost_nano_usd: number
+    /** How it said that the task stands, without its words. */
+    readonly writeback: Pick<Writeback, "progress" | "status"> | null
+    readonly orphan: boolean
   }
 }
 
@@ -95,7 +103,11 @@ const jobBegun = ({ created_at, payload, rev }: EventOf<"CoreStarted">): JobChan
     rev,
     at: created_at,
     job_name: payload.job_name,
+    agent_type: payload.start.agent_type ?? null,
+    pool: payload.start.pool ?? null,
     skill: payload.start.skill?.name ?? null,
+    branch: payload.start.branch ?? null,
+    worktree: payload.start.worktree?.slice(0, NAME_CHARS_MAX).toWellFormed() ?? null,
     resumes: payload.resumes?.job_id ?? null
   }
 })
@@ -108,7 +120,12 @@ const jobEnded = (change: JobChange, { created_at, payload, rev }: EventOf<"Core
     outcome: payload.outcome,
     steps: payload.work?.steps ?? 0,
     tokens: tokenSum(payload.usage.input_tokens, payload.usage.output_tokens),
-    cost_nano_usd: nanoUsd(payload.usage.cost_usd)
+    cost_nano_usd: nanoUsd(payload.usage.cost_usd),
+    writeback:
+      payload.writeback === undefined
+        ? null
+        : { status: payload.writeback.status, progress: payload.writeback.progress },
+    orphan: payload.orphan === true
   }
 })
 

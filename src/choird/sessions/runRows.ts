@@ -43,44 +43,60 @@ const writeSkills = Effect.fnUntraced(function* ({ agent_id, session_id }: Origi
     FROM changed WHERE skill IS NOT NULL`
 })
 
-const jobRow = ({ begun, ended, job_id }: JobChange) => ({
-  job_id,
-  started_rev: begun?.rev,
-  job_name: begun?.job_name,
-  skill: begun?.skill,
-  resumes: begun?.resumes,
-  started_at: begun?.at,
-  ended_rev: ended?.rev,
-  ended_at: ended?.at,
-  outcome: ended?.outcome,
-  steps: ended?.steps ?? 0,
-  tokens: ended?.tokens ?? 0,
-  cost_nano_usd: ended?.cost_nano_usd ?? 0
-})
+const jobRow = ({ begun, ended, job_id }: JobChange) => {
+  const { at: started_at, rev: started_rev, ...names } = begun ?? { at: undefined, rev: undefined }
+  const { at: ended_at, rev: ended_rev, ...work } = ended ?? { ...NO_WORK, at: undefined, rev: undefined }
+  return { job_id, started_at, started_rev, ...names, ended_at, ended_rev, ...work }
+}
+const NO_WORK = { steps: 0, tokens: 0, cost_nano_usd: 0, orphan: false, writeback: null }
 
-const JOB_COLUMNS = `job_id text, started_rev int, job_name text, skill text, resumes text, started_at timestamptz,
-  ended_rev int, ended_at timestamptz, outcome text, steps int, tokens bigint, cost_nano_usd bigint`
+/** The columns of a job's row in the order of their types, and those that its end changes. */
+const JOB_COLUMNS = {
+  job_id: "text",
+  started_rev: "int",
+  job_name: "text",
+  agent_type: "text",
+  pool: "text",
+  skill: "text",
+  branch: "text",
+  worktree: "text",
+  resumes: "text",
+  started_at: "timestamptz",
+  ended_rev: "int",
+  ended_at: "timestamptz",
+  outcome: "text",
+  steps: "int",
+  tokens: "bigint",
+  cost_nano_usd: "bigint",
+  writeback: "jsonb",
+  orphan: "boolean"
+} as const
+const JOB_NAMES = Object.keys(JOB_COLUMNS)
+const ENDED_NAMES = JOB_NAMES.slice(JOB_NAMES.indexOf("ended_rev"))
 
+const setOf = (names: ReadonlyArray<string>, from: string) =>
+  names.map((name) => `${name} = ${from}.${name}`).join(", ")
+
+/** A job id that an agent uses twice is a new run of that name: its row gives way. */
 const writeJobs = Effect.fnUntraced(function* ({ agent_id, session_id }: Origin, { jobs }: RunChanges) {
   if (jobs.size === 0) return
   const sql = yield* SqlClient.SqlClient
   const rows = JSON.stringify([...jobs.values()].map(jobRow))
+  const typed = sql.literal(
+    Object.entries(JOB_COLUMNS)
+      .map(([name, type]) => `${name} ${type}`)
+      .join(", ")
+  )
+  const names = sql.literal(JOB_NAMES.join(", "))
   yield* sql`WITH changed AS (
-      SELECT * FROM jsonb_to_recordset(${rows}::text::jsonb) AS c (${sql.literal(JOB_COLUMNS)})
+      SELECT * FROM jsonb_to_recordset(${rows}::text::jsonb) AS c (${typed})
     ), updated AS (
-      UPDATE choir_control.job_runs AS r SET ended_rev = c.ended_rev, ended_at = c.ended_at, outcome = c.outcome,
-        steps = c.steps, tokens = c.tokens, cost_nano_usd = c.cost_nano_usd
+      UPDATE choir_control.job_runs AS r SET ${sql.literal(setOf(ENDED_NAMES, "c"))}
       FROM changed AS c WHERE r.session_id = ${session_id} AND r.job_id = c.job_id AND c.job_name IS NULL
     )
-    INSERT INTO choir_control.job_runs (session_id, agent_id, job_id, started_rev, job_name, skill, resumes, started_at,
-      ended_rev, ended_at, outcome, steps, tokens, cost_nano_usd)
-    SELECT ${session_id}, ${agent_id}, job_id, started_rev, job_name, skill, resumes, started_at,
-      ended_rev, ended_at, outcome, steps, tokens, cost_nano_usd
-    FROM changed WHERE job_name IS NOT NULL
-    ON CONFLICT (session_id, job_id) DO UPDATE SET started_rev = excluded.started_rev, job_name = excluded.job_name,
-      skill = excluded.skill, resumes = excluded.resumes, started_at = excluded.started_at, ended_rev = excluded.ended_rev,
-      ended_at = excluded.ended_at, outcome = excluded.outcome, steps = excluded.steps, tokens = excluded.tokens,
-      cost_nano_usd = excluded.cost_nano_usd`
+    INSERT INTO choir_control.job_runs (session_id, agent_id, ${names})
+    SELECT ${session_id}, ${agent_id}, ${names} FROM changed WHERE job_name IS NOT NULL
+    ON CONFLICT (session_id, job_id) DO UPDATE SET audited = false, ${sql.literal(setOf(JOB_NAMES.slice(1), "excluded"))}`
 })
 
 /** Writes what events after a state tell of runs, within their transaction. */

@@ -17,6 +17,7 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.core.cancel": ["agent:spawn"],
   "choir.core.list": [],
   "choir.core.report": [],
+  "choir.core.writeback": [],
   "choir.memory.query": [],
   "choir.memory.upsert": [],
   "choir.memory.delete": [],

@@ -39,6 +39,8 @@ export interface OpenCall {
   readonly committed_rev: number
   /** The report of a `choir.core.report`: the revision of its request, and whether it is a question to the user or holds the job's plan. */
   readonly report: { readonly rev: number; readonly isQuestion: boolean; readonly isPlan?: boolean } | undefined
+  /** The revision of the request of a job's account of its work. */
+  readonly writeback_rev?: number
   /** It runs a command that commits the workspace to git. */
   readonly commits?: boolean
 }
@@ -184,6 +186,8 @@ export interface CoreLane extends LaneMemory {
   readonly report_rev: number
   /** The newest report that holds its plan. */
   readonly plan: Moment | undefined
+  /** The newest account of its work; 0 when there is none. */
+  readonly writeback_rev: number
   /** The newest line on it that the user got while it ran. */
   readonly told: Moment | undefined
   readonly work: JobWork

@@ -33,6 +33,7 @@ import {
   type SessionState
 } from "./State.ts"
 import { costSum, tokenSum } from "./sums.ts"
+import { CORE_WRITEBACK } from "./writtenBack.ts"
 
 /** Files whose versions a lane remembers, and the characters of their paths together; the longest unused go first. */
 export const SEEN_FILES_MAX = 256
@@ -242,6 +243,7 @@ export const toolCallRequested = (
     effect: payload.effect,
     ...(payload.confirm === undefined ? {} : { confirm: payload.confirm, sources: laneOf(state, lane)?.sources ?? [] }),
     report: payload.tool === CORE_REPORT ? { rev, ...reportKind(payload.input) } : undefined,
+    ...(payload.tool === CORE_WRITEBACK ? { writeback_rev: rev } : {}),
     ...(commitsToGit(payload) ? { commits: true } : {})
   })
   const counted = { ...requested, spent: { ...state.spent, tool_calls: state.spent.tool_calls + 1 } }
@@ -310,10 +312,15 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
 export const REPORTS_FULL = `${REPORTS_OWED_MAX} reports are owed already`
 
 /** A job's report or question, which edge owes the user from now on. Edge sees it, and takes over its taint. */
-const withReport = (state: SessionState, { report }: OpenCall, event: EventOf<"ToolResultCommitted">): SessionState => {
+const withReport = (
+  state: SessionState,
+  { report, writeback_rev }: OpenCall,
+  event: EventOf<"ToolResultCommitted">
+): SessionState => {
   const core = coreOf(state, event.lane)
   if (core === undefined) return state
-  const settled = { ...core, settled_rev: event.rev }
+  const isAccount = writeback_rev !== undefined && event.payload.status === "success"
+  const settled = { ...core, settled_rev: event.rev, ...(isAccount ? { writeback_rev } : {}) }
   const { created_at } = event
   if (report === undefined || event.payload.status !== "success") return withCore(state, settled)
   const { inbox_id, job_id, job_name } = core

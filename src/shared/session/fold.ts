@@ -118,6 +118,7 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
     output: { rev: 0, isFinal: false, isSuperseded: false, isCorrection: false },
     report_rev: 0,
     plan: undefined,
+    writeback_rev: 0,
     told: undefined,
     work: noWork,
     question: undefined,

@@ -93,7 +93,7 @@ const filesText = ({ files = [], files_changed }: WorkDone): string => {
 
 /** How a job ended and what it did; nothing where its event does not say. */
 export const endFacts = ({ created_at, payload }: EventOf<"CoreStopped">): string | undefined => {
-  const { job_name, outcome, work } = payload
+  const { job_name, orphan, outcome, work } = payload
   if (work === undefined) return undefined
   const ms = (work.earlier_ms ?? 0) + Date.parse(created_at) - Date.parse(work.started_at)
   const parts = [
@@ -104,7 +104,8 @@ export const endFacts = ({ created_at, payload }: EventOf<"CoreStopped">): strin
     plural(work.tokens, "token"),
     ...(work.cost_usd === undefined ? [] : [costText(work.cost_usd)])
   ]
-  return `${job_name} ${ENDED[outcome]} ${timeText(ms)}: ${parts.join(", ")}.`
+  const account = orphan === true ? " It gave no account of its work (no writeback): check what it did." : ""
+  return `${job_name} ${ENDED[outcome]} ${timeText(ms)}: ${parts.join(", ")}.${account}`
 }
 
 /** The plan stands by itself. */
@@ -124,11 +125,29 @@ const stateWords = (state: string): string =>
 
 /** A running job in full, a line for each matter; all but the first are indented. */
 export const jobLines = (job: CoreSummary): ReadonlyArray<string> => {
-  const { cost_usd, job_name, last_tool, plan, question, ran_ms, report, state, step, task, tokens } = job
+  const {
+    agent_type,
+    cost_usd,
+    job_name,
+    last_tool,
+    lifecycle,
+    plan,
+    pool,
+    question,
+    ran_ms,
+    report,
+    state,
+    step,
+    task,
+    tokens
+  } = job
   const doing = question === undefined ? stateWords(state) : "waiting for your answer"
   const said = report === undefined || report.kind === "need_info" ? undefined : withoutPlan(report)
   return [
     `${job_name}: ${doing}, step ${step}, ${timeText(ran_ms)}`,
+    ...(lifecycle === undefined
+      ? []
+      : [`  ${[lifecycle, agent_type, pool].filter((part) => part !== undefined).join(", ")}`]),
     ...(task === undefined ? [] : [`  task: ${inLine(task)}`]),
     ...(plan === undefined ? [] : [`  plan: ${stepsDone({ plan })}`]),
     ...(plan ?? []).map((each) => `    ${MARKS[each.state]} ${inLine(each.step)}`),

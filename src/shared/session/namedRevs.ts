@@ -45,6 +45,7 @@ export const namedRevs = (state: SessionState): ReadonlyArray<number> =>
       core.output.rev,
       core.report_rev,
       core.plan?.rev ?? 0,
+      core.writeback_rev,
       core.question?.rev ?? 0
     ])
   ].filter((rev) => rev > 0)

@@ -26,7 +26,7 @@ export const REPETITIONS_REMEMBERED_MAX = 16
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 9
+export const FOLD_VERSION = 10
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -41,6 +41,7 @@ const Call = Schema.Struct({
   report: Schema.UndefinedOr(
     Schema.Struct({ rev: Rev, isQuestion: Schema.Boolean, isPlan: Schema.optionalKey(Schema.Boolean) })
   ),
+  writeback_rev: Schema.optionalKey(Rev),
   commits: Schema.optionalKey(Schema.Boolean)
 })
 
@@ -138,6 +139,7 @@ const Core = Schema.Struct({
   }),
   report_rev: Rev,
   plan: Schema.UndefinedOr(Moment),
+  writeback_rev: Rev,
   told: Schema.UndefinedOr(Moment),
   work: Work,
   question: Schema.UndefinedOr(Schema.Struct({ rev: Rev, asked_at: IsoInstant })),

@@ -57,6 +57,7 @@ const spawn = (call: string, job_name = A, time_budget_ms = 0): Command => ({
   type: "Spawn",
   call_id: CallId.make(call),
   model: "small",
+  tools: [],
   start: {
     job_name,
     task_spec: "do",

@@ -139,6 +139,7 @@ const spawn =
     type: "Spawn",
     call_id: newest(EDGE, taken),
     model: "small",
+    tools: [],
     start: {
       job_name: A,
       task_spec: "do",

@@ -341,7 +341,9 @@ describe("the core tools", () => {
   it.live("spawn with the default limits and context, for the core model (E14)", () =>
     Effect.gen(function* () {
       const proposal = yield* propose("choir-core-spawn", { job_name: "a", task_spec: "do", surplus: 1 })
-      assert.deepStrictEqual<unknown>(proposal, {
+      const { tools = [], ...command } = proposal as typeof proposal & { readonly tools?: ReadonlyArray<object> }
+      assert.isNotEmpty(tools)
+      assert.deepStrictEqual<unknown>(command, {
         type: "Spawn",
         call_id: "s-1-2-0",
         model: "small",

@@ -6,6 +6,24 @@ import { fakeChoird } from "../../support/fakeChoird.ts"
 import { jobRunRows, skillRunRows } from "../../support/fakeRuns.ts"
 
 describe("choirctl skill runs and session jobs", () => {
+  it.effect("list orphans, and job profiles with how their jobs ended", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      const { out } = yield* choirctl(home, ["session", "orphans", "agent-1"])
+      assert.match(out, /refactor-auth +coder .+ error +orphan/u)
+      assert.match(
+        (yield* choirctl(home, ["profile", "list", "agent-1"])).out,
+        /scout +research +no +3 +8 +75% +1m 30s +Reads/u
+      )
+      assert.match((yield* choirctl(home, ["profile", "show", "agent-1", "scout"])).out, /tokens +at most 50000/u)
+      const unknown = yield* choirctl(home, ["profile", "show", "agent-1", "coder"])
+      assert.strictEqual(unknown.code, 2)
+      assert.include(unknown.err, "there are scout")
+      assert.deepInclude(calls[0], { name: 'job runs {"orphans":"true"}' })
+    })
+  )
+
   it.effect("list runs for people and as JSON, narrowed to a skill and a number", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

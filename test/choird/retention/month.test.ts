@@ -266,9 +266,11 @@ const rowLimits = (events: number): Readonly<Record<string, number>> => {
     embedding_costs: 0,
     embedding_serving: 0,
     forgets: 0,
+    // Nobody allows a call beforehand in this month.
+    grants: 0,
     skill_runs: messages * stepsWithin(KEPT.runs_days),
     job_runs: messages * stepsWithin(KEPT.runs_days),
-    schema_migrations: 25
+    schema_migrations: 30
   }
 }
 

@@ -18,16 +18,17 @@ import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import type { Llm } from "#src/agent/model/Llm.ts"
 import { LockManager } from "#src/agent/calls/LockManager.ts"
 import { Mailbox } from "#src/agent/session/Mailbox.ts"
-import { ToolRegistry, toolTable } from "#src/agent/calls/ToolRegistry.ts"
+import { jobTools, ToolRegistry, toolTable } from "#src/agent/calls/ToolRegistry.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { runSession } from "#src/agent/session/Session.ts"
 import { layerModels, takeOver } from "#src/agent/session/sessionLayers.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { type ProfileBook, ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { type SkillBook, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import type { AnyTool, PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
-import { coreCancel, coreInject, coreList, coreReport, coreSpawn } from "#src/agent/tools/coreTools.ts"
+import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
@@ -83,12 +84,14 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
       const arbiter = yield* Arbiter
       const settings = yield* AgentSettings
       const skills = yield* SkillRegistry
+      const profiles = yield* ProfileRegistry
       const all: ReadonlyArray<AnyTool> = [
-        coreSpawn(settings),
+        coreSpawn(settings, profiles, () => jobTools(all)),
         coreInject,
         coreCancel,
         coreList(arbiter.state),
         coreReport,
+        ...(profiles.size === 0 ? [] : [coreWriteback]),
         ...proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }),
         ...skillTools(skills),
         ...tools
@@ -146,6 +149,7 @@ export interface AgentOptions {
   readonly tools?: ReadonlyArray<Tool>
   readonly skills?: SkillBook
   readonly epoch?: number
+  readonly profiles?: ProfileBook
   readonly config?: AgentConfig
   /** Sees each commit of this life, before replication does. */
   readonly onCommit?: () => void
@@ -168,7 +172,8 @@ export const runAgent = (options: AgentOptions) => {
         EventLog.layer(SESSION),
         settings,
         plane.layer(epoch),
-        Layer.succeed(SkillRegistry, options.skills ?? new Map())
+        Layer.succeed(SkillRegistry, options.skills ?? new Map()),
+        Layer.succeed(ProfileRegistry, options.profiles ?? new Map())
       )
     )
   )

@@ -5,12 +5,11 @@ import { AgentApi, type Caller, Lease } from "#schema/AgentApi.ts"
 import { isKnownEvent } from "#schema/Event.ts"
 import { type CallId, type SessionId, SignalId } from "#schema/Ids.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
-import { agentConfig } from "#src/choird/config/agentShare.ts"
 import type { HostRequest } from "#src/choird/hosttools/HostTools.ts"
 import type { Pushed } from "#src/choird/queues/Signals.ts"
 import { count } from "#src/choird/logs/metrics.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
-import { audited, denied, runOf, services, type Services, words } from "./agentCaller.ts"
+import { audited, denied, runOf, services, type Services, shareOf, words } from "./agentCaller.ts"
 import { auditDenied } from "./deniedSkills.ts"
 import { initHello } from "./initHello.ts"
 import { CurrentOpenSession } from "#src/choird/listeners/OpenSession.ts"
@@ -190,7 +189,7 @@ export const layerAgentHandlers = HttpApiBuilder.group(
         const { bindings } = yield* runOf(all, caller, "FETCH_DYNAMIC_CONFIG")
         const { config: running, version } = yield* config.current
         if (payload.current_config_version === version) return { config_version: version }
-        return { config_version: version, config: agentConfig(running, bindings, caller.agent_id) }
+        return { config_version: version, config: yield* shareOf(all, caller, running, bindings) }
       }),
       EXECUTE_HOST_TOOL: ({ payload }) => Effect.flatMap(Lease, (caller) => executeHostTool(all, caller, payload)),
       events: ({ headers, query }) =>

@@ -3,10 +3,14 @@ import { Effect } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import type { Config } from "#schema/Config.ts"
+import { agentConfig } from "#src/choird/config/agentShare.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { Runs } from "#src/choird/sessions/Runs.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
@@ -27,6 +31,7 @@ export const services = Effect.gen(function* () {
     events: yield* EventStore,
     hostTools: yield* HostTools,
     lifecycle: yield* Lifecycle,
+    runs: yield* Runs,
     sessions: yield* SessionStore,
     signals: yield* Signals,
     tokens: yield* Tokens
@@ -36,6 +41,18 @@ export type Services = Effect.Success<typeof services>
 
 /** An agent's own words, safe to store and print. */
 export const words = (text: string) => text.slice(0, AGENT_WORDS_CHARS_MAX).toWellFormed().replaceAll(/\p{C}/gu, "?")
+
+/** An agent's share of a configuration, with how its jobs ended of late. */
+export const shareOf = (
+  { runs }: Services,
+  { agent_id }: Caller,
+  config: Config,
+  bindings: Parameters<typeof agentConfig>[1]
+) =>
+  Effect.map(databaseDefect(runs.history(agent_id)), (profiles) => ({
+    ...agentConfig(config, bindings, agent_id),
+    ...(Object.keys(profiles).length === 0 ? {} : { profiles })
+  }))
 
 /** A refusal that R77 requires on record. */
 export const audited = ({ audit }: Services, caller: Caller, verb: string, detail: AuditEntry["detail"]) =>

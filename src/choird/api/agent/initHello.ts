@@ -4,9 +4,8 @@ import type { Caller, InitHello } from "#schema/AgentApi.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
-import { agentConfig } from "#src/choird/config/agentShare.ts"
 import { AGENT_LINE } from "#src/choird/logs/metrics.ts"
-import { audited, denied, runOf, type Services, words } from "./agentCaller.ts"
+import { audited, denied, runOf, type Services, shareOf, words } from "./agentCaller.ts"
 import { conflict, fromSessionUnknown, fromSessionUnreadable } from "#src/choird/api/refusals.ts"
 
 /** The difference between the image that an agent names and the one that choird started. */
@@ -65,7 +64,7 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
     epoch: caller.epoch,
     resource_bindings: bindings,
     config_version: current.version,
-    config: agentConfig(current.config, bindings, caller.agent_id),
+    config: yield* shareOf(services, caller, current.config, bindings),
     ...(tail.snapshot === undefined ? {} : { snapshot: tail.snapshot }),
     tail_events: tail.events,
     tail_more: tail.more

@@ -1,21 +1,20 @@
 /** The operator's endpoints about the skills and tools of an agent's newest image. */
-import { Effect, FileSystem } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AgentId } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { imageReports, imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
-import { Images } from "#src/choird/images/Images.ts"
-import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { skillModel } from "#src/choird/agents/skillModel.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { gateReport } from "#src/shared/image/skillGate.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
-import { conflict, fromAgentRefused, fromSkillRefused, notFound } from "#src/choird/api/refusals.ts"
+import { fromSkillRefused, notFound } from "#src/choird/api/refusals.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
+import { newestImage } from "./newestImage.ts"
 
 const builtInTool = (name: string) => ({
   name,
@@ -29,28 +28,10 @@ export const layerOperatorSkills = HttpApiBuilder.group(
   OperatorApi,
   "skills",
   Effect.fnUntraced(function* (handlers) {
-    const fs = yield* FileSystem.FileSystem
-    const images = yield* Images
-    const lifecycle = yield* Lifecycle
     const config = yield* ConfigStore
     const audit = yield* Audit
     const imports = yield* SkillImports
-
-    const build = (id: AgentId) => `choirctl agent build ${id}`
-    /** Reads the newest image, or says how to build one. */
-    const fromImage = Effect.fnUntraced(function* <A, E extends { readonly message: string }>(
-      id: AgentId,
-      read: (path: string) => Effect.Effect<A, E, FileSystem.FileSystem>
-    ) {
-      yield* Effect.mapError(lifecycle.view(id), fromAgentRefused)
-      const { path } = yield* Effect.mapError(images.current(id), ({ message }) =>
-        notFound("NO_IMAGE", message, build(id))
-      )
-      return yield* read(path).pipe(
-        Effect.provideService(FileSystem.FileSystem, fs),
-        Effect.mapError(({ message }) => conflict("IMAGE_DRIFT", message, `${build(id)} --force`))
-      )
-    })
+    const fromImage = yield* newestImage
     /** Each skill with the gate's report of its build, and with what a run could cost by the models of now. */
     const all = Effect.fnUntraced(function* (id: AgentId) {
       const own = yield* fromImage(id, imageSkills)

@@ -3,6 +3,7 @@ import { Clock, Effect, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
+import type { AgentId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { type ModelSummary } from "#schema/AgentsApi.ts"
 import { type SystemStatus } from "#schema/SystemApi.ts"
@@ -21,6 +22,7 @@ import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { DiskGuard, lowText } from "#src/choird/retention/DiskGuard.ts"
+import { Runs } from "#src/choird/sessions/Runs.ts"
 import { overQuotaText, WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { metricsPage } from "#src/shared/wire/metricsPage.ts"
 import { DISK_FIX } from "#src/shared/config/diskLimit.ts"
@@ -159,6 +161,9 @@ const gatewayWarnings = (gateways: SystemStatus["gateways"]): ReadonlyArray<stri
 const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
 
+const orphansText = ([agent_id, count]: readonly [AgentId, number]): string =>
+  `${count} ${count === 1 ? "job" : "jobs"} of ${agent_id} ended without an account of the work (choirctl session orphans ${agent_id})`
+
 /** Warnings about agents: an older configuration, a crash, and any other reason that a view gives. */
 const agentWarnings = (views: ReadonlyArray<AgentView>, version: number): ReadonlyArray<string> => [
   ...views.flatMap((view) =>
@@ -202,6 +207,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   const outbox = yield* Outbox
   const runtime = yield* ContainerRuntime
   const summaries = yield* AgentSummaries
+  const runs = yield* Runs
   const usage = yield* WorkspaceUsage
   const started_ms = yield* Clock.currentTimeMillis
   return Effect.gen(function* () {
@@ -235,6 +241,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
         ...(yield* offline.problems),
         ...gatewayWarnings(gateways),
         ...(ok ? yield* databaseDefect(outbox.undeliverable) : []).map(undeliverableText),
+        ...(ok ? [...(yield* databaseDefect(runs.orphans))] : []).map(orphansText),
         ...agentWarnings(views, version)
       ]
     }

@@ -7,6 +7,7 @@ import { EventLog } from "choir/agent/EventLog"
 import { LockManager } from "choir/agent/LockManager"
 import { SecretStore } from "choir/agent/SecretStore"
 import { runSession } from "choir/agent/Session"
+import { defineSkill } from "choir/agent/tools/defineSkill"
 import { SecretName } from "choir/schema/Ids"
 import { LockRequest } from "choir/schema/Tool"
 import { makeMemoryControlPlane, SESSION } from "choir/testing/MemoryControlPlane"
@@ -82,4 +83,36 @@ test("a message that a crash left open is answered once, by the agent's next lif
 
     const texts = ofType(plane.events, "AgentMessage").map(({ payload }) => payload.text)
     assert.deepEqual(texts, ["I am."])
+  }).pipe(Effect.scoped, Effect.runPromise))
+
+/** A skill of this project: a program behind a contract, which no model can call in another way. */
+const makeVat = defineSkill({
+  name: "add-vat",
+  description: "Add the tax to a net amount.",
+  registry: { version: "1.0.0", tier: "task" },
+  contract: {
+    does: "adds the tax to a net amount",
+    does_not: "pay it",
+    state: { net: { schema: { type: "number" } }, gross: { schema: { type: "number" } } },
+    state_read: ["net"],
+    state_write: ["gross"],
+    assertions: [{ statement: "the gross amount is positive", path: "gross", op: ">", value: 0 }]
+  },
+  run: ({ net }) => Effect.succeed({ writes: { gross: Number(net) * 1.25 }, summary: "25 %" })
+})
+
+test("a skill of this project is run without a model, and its result is what its contract says", () =>
+  Effect.gen(function* () {
+    const { spec, tool } = yield* makeVat
+    const plane = yield* makeMemoryControlPlane
+    const begin = calls(["choir.skill.start", { skill: "add-vat", input: { net: 100 } }])
+    const script = inOrder(begin, says("It is 125."))
+    yield* Effect.forkScoped(runAgent({ plane, script, tools: [tool], skills: new Map([[spec.name, spec]]) }))
+    yield* plane.say("What is 100 with tax?")
+    yield* plane.until((events, state) => ofType(events, "AgentMessage").length === 1 && quiet(state))
+
+    const end = ofType(plane.events, "SkillTransitionCommitted").at(-1)?.payload
+    assert.deepEqual(end?.output, { gross: 125 })
+    const models = ofType(plane.events, "ModelOutput").map(({ payload }) => payload.model)
+    assert.deepEqual(models, ["small", "skill:add-vat@1.0.0", "skill:add-vat@1.0.0", "small"])
   }).pipe(Effect.scoped, Effect.runPromise))

@@ -1,0 +1,139 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { EventDraft } from "#schema/Event.ts"
+import { AgentType } from "#schema/JobProfile.ts"
+import { CallId, coreLane, JobName } from "#schema/Ids.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { scanJobs } from "#src/choird/sessions/JobScan.ts"
+import { Runs } from "#src/choird/sessions/Runs.ts"
+import { describeStores } from "../../support/engines.ts"
+import { newTalk, stores, type Talk, userMsg } from "../../support/stores.ts"
+
+const SCOUT = AgentType.make("scout")
+
+type End = Partial<Extract<EventDraft, { event_type: "CoreStopped" }>["payload"]>
+
+const job = (name: string, end: End): ReadonlyArray<EventDraft> => {
+  const job_name = JobName.make(name)
+  const job_id = CallId.make(`id-${name}`)
+  const lane = coreLane(job_name)
+  return [
+    {
+      event_type: "CoreStarted",
+      lane,
+      payload: {
+        job_id,
+        job_name,
+        start: {
+          job_id,
+          job_name,
+          task_spec: "x",
+          context_bundle: { facts: [], excerpts: [], constraints: [] },
+          tool_constraints: { allowed_tools: [], time_budget_ms: 0 },
+          verbosity: "normal",
+          agent_type: SCOUT,
+          pool: "research"
+        },
+        model: "small",
+        budgets: { max_steps: 9, max_tool_calls: 9, wall_time_ms: 9000, max_injections: 9 }
+      }
+    },
+    {
+      event_type: "ModelOutput",
+      lane,
+      payload: {
+        call_id: CallId.make(`out-${name}`),
+        purpose: "turn",
+        model: "small",
+        text: "done",
+        tool_calls: [],
+        finish_reason: "stop",
+        usage: { input_tokens: 1, output_tokens: 1 },
+        latency_ms: 1
+      }
+    },
+    {
+      event_type: "CoreStopped",
+      lane,
+      payload: {
+        job_id,
+        job_name,
+        outcome: "error",
+        summary: "the pin is 4711",
+        usage: { input_tokens: 1, output_tokens: 1 },
+        ...end
+      }
+    }
+  ]
+}
+
+const writeback = {
+  status: "done",
+  progress: 90,
+  summary: "the pin is 4711",
+  reflection: { tests_run: [], blockers: [] }
+} as const
+
+const told = Effect.gen(function* () {
+  const talk = (yield* newTalk).commit(
+    userMsg(1),
+    ...job("good", { outcome: "completed", writeback }),
+    ...job("silent", { outcome: "completed", orphan: true }),
+    ...job("lost", { outcome: "error", orphan: true })
+  )
+  assert.strictEqual((yield* (yield* EventStore).append(talk.caller, talk.heartbeat(0))).action, "OK")
+  return talk
+})
+
+const auditOf = ({ caller: { agent_id } }: Talk) =>
+  Effect.gen(function* () {
+    const rows = yield* (yield* Audit).last({ count: 20, agent_id })
+    return rows.map(({ action, detail }) => `${action} ${(detail as { job_name: string }).job_name}`)
+  })
+
+describeStores("the scan of ended jobs", (it) => {
+  it.effect("audits each failed job and each orphan once, whatever kept it from seeing their events", () =>
+    Effect.gen(function* () {
+      const talk = yield* told
+      yield* scanJobs
+      yield* scanJobs
+      const rows = yield* auditOf(talk)
+      assert.sameMembers([...rows], ["job.orphan silent", "job.failed lost", "job.orphan lost"])
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("repeats the rows of a job whose mark was lost", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const talk = yield* told
+      yield* scanJobs
+      yield* sql`UPDATE choir_control.job_runs SET audited = false WHERE session_id = ${talk.caller.session_id} AND job_name = 'lost'`
+      yield* scanJobs
+      assert.strictEqual((yield* auditOf(talk)).filter((row) => row === "job.failed lost").length, 2)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("lists orphans and what writebacks said without their words, and measures types by both", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const { agent_id } = (yield* told).caller
+      const orphans = yield* runs.jobs(agent_id, { last: 10, orphans: true })
+      assert.deepStrictEqual(
+        orphans.map(({ job_name, lifecycle }) => `${job_name} ${lifecycle}`),
+        ["lost FAILED", "silent TERMINATED"]
+      )
+      const good = (yield* runs.jobs(agent_id, { last: 10 })).find(({ job_name }) => job_name === "good")
+      assert.deepStrictEqual(good?.writeback, { status: "done", progress: 90 })
+      // The events of these tests are older than what counts.
+      assert.deepStrictEqual(yield* runs.history(agent_id), {})
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE choir_control.job_runs SET started_at = now(), ended_at = now() WHERE agent_id = ${agent_id}`
+      const history = yield* runs.history(agent_id)
+      assert.strictEqual(history[SCOUT]?.total_runs, 3)
+      assert.closeTo(history[SCOUT]?.success_rate ?? 0, 1 / 3, 1e-9)
+      assert.strictEqual((yield* runs.orphans).get(agent_id), 2)
+    }).pipe(Effect.provide(stores))
+  )
+})
