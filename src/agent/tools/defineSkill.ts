@@ -33,7 +33,7 @@ export interface SkillDefinition<E, R> {
   readonly description: string
   readonly contract: Omit<typeof SkillContract.Encoded, "execution_class">
   readonly registry: Pick<typeof SkillRegistryEntry.Encoded, "tier" | "triggers" | "version">
-  /** What a run changes: nothing where absent. One that acts outside is behind the intent barrier and runs at most once. */
+  /** The effect of a run: none where absent. One that acts outside is behind the intent barrier and runs at most once. */
   readonly effect?: ToolEffect
   readonly locks?: ReadonlyArray<LockRequest>
   readonly timeout_ms?: number

@@ -40,7 +40,7 @@ export const skillRepository = Effect.fnUntraced(function* (file: string) {
   const tools = (yield* textsIn(join(root, "tools"), IMAGE_TOOLS_MAX, MANIFEST_BYTES_MAX)).flatMap(({ text }) => {
     const read = readToolManifest("global", text)
     const manifest = Result.isSuccess(read) ? read.success.manifest : undefined
-    return manifest === undefined ? [] : [[manifest.llm.name as string, manifestFacts(manifest)] as const]
+    return manifest === undefined ? [] : [[manifest.llm.name, manifestFacts(manifest)] as const]
   })
   return { schemas: new Map(schemas), facts: new Map([...BUILT_IN_FACTS, ...tools]) }
 })

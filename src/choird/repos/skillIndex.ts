@@ -30,7 +30,7 @@ const factsOf = (files: ReadonlyArray<RepoFile>): AllToolFacts =>
       const read = readToolManifest(match?.[1] === "global" ? "global" : "agent", text)
       return Result.isFailure(read)
         ? []
-        : [[read.success.manifest.llm.name as string, manifestFacts(read.success.manifest)] as const]
+        : [[read.success.manifest.llm.name, manifestFacts(read.success.manifest)] as const]
     })
   ])
 

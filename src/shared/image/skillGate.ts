@@ -131,11 +131,10 @@ const allAssertions = ({ contract, registry, states }: SkillSpec): ReadonlyArray
 const isObject = (value: Schema.Json): value is StateValues =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
+const membersOf = (value: Schema.Json): StateValues => (isObject(value) ? value : {})
+
 /** The STATE after an example: its input, and the fields of its output. */
-const fieldsOf = ({ input, output }: GoldenAnchor): StateValues => ({
-  ...(isObject(input) ? input : {}),
-  ...(isObject(output) ? output : {})
-})
+const fieldsOf = ({ input, output }: GoldenAnchor): StateValues => ({ ...membersOf(input), ...membersOf(output) })
 
 const assertions = (spec: SkillSpec): Checked => {
   const { contract } = spec

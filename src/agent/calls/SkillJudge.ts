@@ -9,10 +9,10 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { VERDICT_TOOL, VerdictInput } from "#src/agent/arbiter/skillJudge.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { coreOf, laneOf } from "#src/shared/session/lanes.ts"
-import type { Exhausted } from "./Budget.ts"
-import { answerTool } from "./llmView.ts"
-import { ModelCalls, presentModel } from "./ModelCalls.ts"
-import { judgePrompt } from "./prompt/judgePrompt.ts"
+import type { Exhausted } from "#src/agent/model/Budget.ts"
+import { answerTool } from "#src/agent/model/llmView.ts"
+import { ModelCalls, presentModel } from "#src/agent/model/ModelCalls.ts"
+import { judgePrompt } from "#src/agent/model/prompt/judgePrompt.ts"
 
 const VERDICT = answerTool(VERDICT_TOOL, "Give your verdict on the result.", VerdictInput)
 
