@@ -34,7 +34,7 @@ import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memory
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { webBrowse } from "#src/agent/tools/webBrowse.ts"
 import { webFetch } from "#src/agent/tools/webTools.ts"
-import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { notionQuery } from "#src/agent/tools/notionQuery.ts"
 import { webSearch } from "#src/agent/tools/webSearch.ts"
 import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
@@ -114,7 +114,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryDelta,
     ...(yield* webTools(settings.current().config.web, ask)),
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
-    ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition(skills)]),
+    ...skillTools(skills),
     ...(yield* boundTools(settings.current().config))
   ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))

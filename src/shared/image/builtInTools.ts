@@ -30,9 +30,10 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.skill.transition": []
 }
 
-/** Tools that only agents have which are bound to a resource, or whose image has job profiles. */
+/** Tools that only agents have which are bound to a resource, or whose image has job profiles or many skills. */
 const OF_SOME: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.core.writeback": [],
+  "choir.skill.list": [],
   "choir.email.send": ["fs:read", "net", "env:read"],
   "choir.email.receive": ["fs:write", "net", "env:read"],
   "choir.email.check": ["net", "env:read"],
