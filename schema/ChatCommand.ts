@@ -47,6 +47,11 @@ const table = {
   context: { who: "everybody", usage: "", help: "What the agent has in mind, and how much room is left" },
   model: { who: "everybody", usage: "", help: "Which model answers" },
   "model llm": { who: "everybody", usage: " <name>", help: "Switch to another model", choose: "model" },
+  rich: {
+    who: "everybody",
+    usage: " <on or off>",
+    help: "Show tables and long answers as rich messages, which only new apps can show"
+  },
   inject: {
     who: "everybody",
     usage: " <message>",

@@ -315,6 +315,8 @@ export const SkillTransitionCommitted = Schema.Struct({
   asserted: Schema.optionalKey(Schema.Array(Asserted)),
   /** The verdict of a judge, and the ModelOutput that holds it. */
   judged: Schema.optionalKey(Schema.Struct({ score: Schema.Finite, model: Schema.String, call_id: CallId })),
+  /** Of the beginning of a job's skill by a person's order. */
+  signal_id: Schema.optionalKey(SignalId),
   /** At the beginning: the trigger that began it, and what the skill was. */
   trigger: Schema.optionalKey(Schema.String),
   version: Schema.optionalKey(Schema.String),

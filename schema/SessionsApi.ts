@@ -7,6 +7,7 @@ import { ChoirEvent, OpaqueEvent } from "./Event.ts"
 import { AgentId, ClientId, Epoch, JobName, LaneId, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
 import { PromptContext } from "./PromptContext.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
+import { SkillName } from "./Skill.ts"
 import { SessionStatus } from "./SessionStatus.ts"
 import { Summary } from "./Summary.ts"
 
@@ -115,6 +116,18 @@ export const SessionsApi = HttpApiGroup.make("sessions").add(
     params: session,
     payload: Schema.Struct({ job_name: Schema.optionalKey(JobName), ...asking }),
     success: Schema.Struct({ job_name: JobName, ...signalled }),
+    error
+  }),
+  HttpApiEndpoint.post("startSkill", "/sessions/:id/skill", {
+    params: session,
+    payload: Schema.Struct({ skill: SkillName, input: Schema.optionalKey(Schema.Json), ...asking }),
+    success: Schema.Struct({ job_name: JobName, ...signalled }),
+    error
+  }),
+  HttpApiEndpoint.post("cancelSkill", "/sessions/:id/skill/cancel", {
+    params: session,
+    payload: Schema.Struct({ skill: SkillName, ...asking }),
+    success: SignalSummary,
     error
   }),
   HttpApiEndpoint.post("stopTurn", "/sessions/:id/stop", {

@@ -1,6 +1,7 @@
 /** The signals that choird pushes to an agent. Rows of the `signals` table end in an event; the other two are computed at connect. */
 import { Schema } from "effect"
 import { Resolution } from "./Approval.ts"
+import { SkillName } from "./Skill.ts"
 import { Attachment } from "./Event.ts"
 import { ApprovalId, InboxId, JobName, LaneId, ResourceName, Rev, SignalId } from "./Ids.ts"
 
@@ -31,6 +32,13 @@ export const Signal = Schema.Union([
   UserMessage,
   /** For edge, or with `job_name` the person's answer to that job's question. */
   kind("Inject", { signal_id: SignalId, content: Schema.String, job_name: Schema.optionalKey(JobName) }),
+  /** Starts a job that runs a skill from its first step to its end, by a person's order. */
+  kind("StartSkill", {
+    signal_id: SignalId,
+    job_name: JobName,
+    skill: SkillName,
+    input: Schema.optionalKey(Schema.Json)
+  }),
   kind("CancelCore", { signal_id: SignalId, job_name: JobName }),
   /** Ends one turn and no other, so that an order that arrives late does not end the next one. */
   kind("StopTurn", { signal_id: SignalId, turn: TurnName }),

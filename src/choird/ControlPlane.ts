@@ -29,6 +29,7 @@ import { WebDialer } from "#src/choird/workers/WebDialer.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
 import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
+import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
@@ -79,7 +80,15 @@ const Stores = Steering.layer.pipe(
   ),
   Layer.provideMerge(Layer.mergeAll(AgentSchemas.layer, ConfigVersions.layer)),
   Layer.provideMerge(
-    Layer.mergeAll(Runs.layer, Tokens.layer, Signals.layer, Contexts.layer, Drafts.layer, Outbox.layer)
+    Layer.mergeAll(
+      Runs.layer,
+      Tokens.layer,
+      Signals.layer,
+      Contexts.layer,
+      Drafts.layer,
+      Outbox.layer,
+      ChatSettings.layer
+    )
   )
 )
 

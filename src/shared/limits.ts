@@ -16,6 +16,8 @@ export const RUNTIME_COMMAND_MS_MAX = 60_000
 export const WORKSPACE_RESET_MS_MAX = 600_000
 /** Skills of one image, the built-in ones left out. */
 export const IMAGE_SKILLS_MAX = 64
+/** Skills that every prompt describes; beyond them it has their names, and choir.skill.list the rest. */
+export const SKILLS_DESCRIBED_MAX = 12
 
 /** Between two comments that keep a quiet event stream open. */
 export const SSE_KEEP_ALIVE_MS = 15_000

@@ -4,7 +4,7 @@ import { Effect, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { AgentId, InboxId } from "#schema/Ids.ts"
 import { route } from "#src/choird/gateway/route.ts"
-import { readUpdates } from "#src/choird/gateway/TelegramApi.ts"
+import { readUpdates } from "#src/choird/gateway/readUpdates.ts"
 import { agentView } from "../support/agentView.ts"
 import { BINDINGS, CONFIG, PHONE } from "../support/stores.ts"
 import { BOT } from "../support/telegramBot.ts"
@@ -20,7 +20,7 @@ const views = [agentView(HELPER, { status: "running", bindings: { ...BINDINGS, d
 /** Where a text goes that comes with these keys of a Telegram message. */
 const routed = (text: string, more: object) => {
   const message = { chat: { id: 1, type: "private" }, from: { id: 1, is_bot: false }, text, ...more }
-  const [arrival] = readUpdates("1000", [{ update_id: 5, message }])?.arrivals ?? []
+  const [arrival] = readUpdates({ id: "1000", name: undefined }, [{ update_id: 5, message }])?.arrivals ?? []
   return arrival === undefined ? undefined : route(config, views, BOT, arrival)
 }
 

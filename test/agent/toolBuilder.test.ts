@@ -36,7 +36,10 @@ const makeScript = (): Script => {
       }
       return at === "propose" && !hasProposed
         ? calls(["choir.propose.tool", PROPOSAL])
-        : calls(["choir.skill.transition", { on: "complete", output: { at } }])
+        : calls([
+            "choir.skill.transition",
+            { on: "complete", writes: { request: `${at}`, manifest: {}, problems: [] } }
+          ])
     })
 }
 

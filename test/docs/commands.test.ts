@@ -18,7 +18,10 @@ const TYPED_ELSEWHERE: Readonly<Record<string, string>> = {
   "choirctl session archive": "test/e2e/retention.test.ts",
   "choirctl session delete": "test/e2e/retention.test.ts",
   "choird --transport=http": "test/e2e/https.test.ts",
-  "choirctl session answer ID [TEXT] [--job JOB]": "test/choirctl/commands/session.test.ts"
+  "choirctl session answer ID [TEXT] [--job JOB]": "test/choirctl/commands/session.test.ts",
+  "choirctl skill run ID SKILL [--input JSON]": "test/choirctl/commands/skillRun.test.ts",
+  "choirctl skill cancel ID SKILL": "test/choirctl/commands/skillRun.test.ts",
+  "choirctl session orphans AGENT": "test/choirctl/commands/runs.test.ts"
 }
 
 // What stands above it in README.md, test/e2e/firstHour.test.ts and test/e2e/demo.test.ts type into a terminal.

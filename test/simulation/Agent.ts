@@ -30,7 +30,7 @@ import type { AnyTool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
 import { memoryCompact, memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
-import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { PLACE } from "../support/testing/TestAgent.ts"
 import { AGENT } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
@@ -102,7 +102,7 @@ const registry = (world: World, agent: AgentIdentity) =>
         memoryCompact(compactor.request),
         memoryDelta,
         ...(world.setup.proposes ? proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }) : []),
-        ...(world.setup.skills.size === 0 ? [] : [skillStart(world.setup.skills), skillTransition(world.setup.skills)]),
+        ...skillTools(world.setup.skills),
         ...simTools(world, agent)
       ]
       const { find, names, offered } = toolTable(all)

@@ -35,6 +35,7 @@ import { promptContext } from "./promptContext.ts"
 import { fakeMemory } from "./fakeMemory.ts"
 import { fakePairing } from "./fakePairing.ts"
 import { fakeRetention } from "./fakeRetention.ts"
+import { fakeSessions } from "./fakeSessions.ts"
 import { fakeSkills } from "./fakeSkills.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
 import { fakeWorkspaces } from "./fakeWorkspaces.ts"
@@ -356,27 +357,6 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       })
     )
   )
-  const sessions = HttpApiBuilder.group(OperatorApi, "sessions", (handlers) =>
-    Effect.succeed(
-      handlers.handleAll({
-        list: ({ query }) => noted({ name: "sessions", input: query }, answers.sessions),
-        events: ({ params, query }) =>
-          Effect.map(noted({ name: "events", id: params.id, input: query }, answers.events), Stream.fromIterable),
-        context: ({ params, query }) => noted({ name: "context", id: params.id, input: query }, answers.context),
-        cores: ({ params }) => noted({ name: "cores", id: params.id }, answers.cores),
-        cancel: ({ params, payload }) =>
-          noted(
-            { name: "cancel", id: params.id, input: payload },
-            Effect.map(answers.signal, (signal) => ({ job_name: payload.job_name ?? ("research" as never), ...signal }))
-          ),
-        stopTurn: ({ params, payload }) => noted({ name: "stopTurn", id: params.id, input: payload }, answers.signal),
-        inject: ({ params, payload }) => noted({ name: "inject", id: params.id, input: payload }, answers.signal),
-        answer: ({ params, payload }) => noted({ name: "answer", id: params.id, input: payload }, answers.signal),
-        compact: ({ params, payload }) => noted({ name: "compact", id: params.id, input: payload }, answers.signal),
-        verify: ({ params }) => noted({ name: "verify", id: params.id }, answers.verify)
-      })
-    )
-  )
   const session = HttpApiBuilder.group(OperatorApi, "session", (handlers) =>
     Effect.succeed(
       handlers.handleAll({ show: ({ params }) => noted({ name: "show", id: params.id }, answers.session) })
@@ -399,7 +379,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         agents,
         fakeUpdates(calls, answers.update),
         approvals,
-        sessions,
+        fakeSessions(noted, answers),
         session,
         resume,
         audit,

@@ -11,6 +11,7 @@ import { layerOperatorServer } from "#src/choird/api/operator/OperatorServer.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { Backup } from "#src/choird/database/Backup.ts"
 import { Database } from "#src/choird/database/Database.ts"
+import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
@@ -45,6 +46,7 @@ export const platform = Layer.mergeAll(
   }),
   Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
+  Layer.mock(ChatSettings, {}),
   Layer.mock(Pairings, {}),
   Layer.mock(EmbeddingQueue, { status: Effect.succeed({ model: null, waiting: 0 }) }),
   quietMemory,

@@ -10,6 +10,7 @@ import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
 import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
+import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Pairings } from "#src/choird/gateway/Pairings.ts"
@@ -39,7 +40,7 @@ export const lifecycle = Layer.mock(Lifecycle, {
 })
 
 /** Nobody waits, and nothing is being written. */
-export const quiet = Layer.mergeAll(
+const quietServices = Layer.mergeAll(
   quietMemory,
   Choices.layer,
   Layer.mock(Pairings, { redeem: () => Effect.succeed(false) }),
@@ -54,8 +55,11 @@ export const quiet = Layer.mergeAll(
   })
 )
 
+/** The same, of people who chose nothing for their chats. */
+export const quiet = Layer.merge(quietServices, Layer.mock(ChatSettings, { rich: () => Effect.succeed(false) }))
+
 export const gateways = Layer.merge(Gateways.layer.pipe(Layer.provide(GatewayCommands.layer)), CardTaps.layer).pipe(
-  Layer.provideMerge(quiet)
+  Layer.provideMerge(quietServices)
 )
 
 /** What commands about agents need, for suites that give none. */

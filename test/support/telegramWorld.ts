@@ -4,6 +4,7 @@ import { Config } from "#schema/Config.ts"
 import { InboxId, SignalId } from "#schema/Ids.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { Inbox, type Incoming } from "#src/choird/queues/Inbox.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
@@ -32,13 +33,13 @@ const makeMemory = Effect.gen(function* () {
   const delivered: Array<string> = []
   const outcomes = makeJournal<string>()
   const refusals: Array<AuditEntry> = []
-  const world = { full: false, away: false }
+  const world = { full: false, away: false, rich: false }
   const { wake, wakes } = yield* makeNotifier
   const put = (text: string, extra: Partial<Outgoing> = {}) =>
     Effect.suspend(() => {
       const outbox_id = String(rows.length + 1)
       const place = { gateway: BOT, dm: PHONE, agent_id: AGENT, kind: "reply", in_reply_to: null } as const
-      const row = { outbox_id, source: "event", source_id: outbox_id, part: 0, created_ms: 0 } as const
+      const row = { outbox_id, source: "event", source_id: outbox_id, part: 0, sent_parts: 0, created_ms: 0 } as const
       rows.push({ ...row, ...place, text, ...extra })
       return wake(PHONE)
     })
@@ -65,6 +66,12 @@ const makeMemory = Effect.gen(function* () {
           outcomes.record(`delivered ${ids.join()}`)
           return delivered.push(...ids)
         }),
+      sentParts: (id, count) =>
+        Effect.sync(() => {
+          const at = rows.findIndex((row) => row.outbox_id === id)
+          const row = rows[at]
+          if (row !== undefined) rows[at] = { ...row, sent_parts: count }
+        }),
       failed: (id) => Effect.sync(() => outcomes.record(`failed ${id}`)),
       giveUp: (id, reason) =>
         Effect.sync(() => {
@@ -74,6 +81,7 @@ const makeMemory = Effect.gen(function* () {
       wakes,
       wake
     }),
+    Layer.mock(ChatSettings, { rich: () => Effect.sync(() => world.rich) }),
     Layer.mock(GatewayHealth, {
       report: (_, { detail, ok }) => Effect.sync(() => health.record(`${ok} ${detail}`)),
       named: () => Effect.void,

@@ -1,5 +1,5 @@
 /** Commands of lanes, tools and signals to the arbiter, and what a decision on them may know. */
-import { Result } from "effect"
+import { Result, type Schema } from "effect"
 import type { Capability } from "#schema/Capability.ts"
 import type { CoreJobStart } from "#schema/Core.ts"
 import type {
@@ -11,7 +11,8 @@ import type {
   PayloadOf,
   ToolResultCommitted
 } from "#schema/Event.ts"
-import type { ApprovalId, GrantId, CallId, InboxId, JobName, LaneId } from "#schema/Ids.ts"
+import type { ApprovalId, GrantId, CallId, InboxId, JobName, LaneId, SignalId } from "#schema/Ids.ts"
+import type { SkillName } from "#schema/Skill.ts"
 import type { TurnName, UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
 import type { Standing } from "#src/agent/settings/AgentSettings.ts"
@@ -113,6 +114,15 @@ export type Command =
       readonly job_name?: JobName | undefined
       /** Why no lane is shown it. */
       readonly refused?: string
+    }
+  /** Starts a job that runs a skill, by a person's order. */
+  | {
+      readonly type: "SignalSkill"
+      readonly signal_id: SignalId
+      readonly job_name: JobName
+      readonly skill: SkillName
+      readonly input?: Schema.Json | undefined
+      readonly model: string
     }
   | { readonly type: "SignalCancel"; readonly signal_id: string; readonly job_name: JobName }
   /** Ends a turn of edge; `report` is what its report would have said, in the runtime's words. */

@@ -9,7 +9,19 @@ import type { UserMessage } from "#schema/Signal.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { endOfCall, grant, output, request } from "./decideCalls.ts"
-import { cancelCore, factsOf, injectCore, resumeCore, signalCancel, spawn, stopCore, tellJob } from "./decideCores.ts"
+import {
+  cancelCore,
+  factsOf,
+  injectCore,
+  resumeCore,
+  signalCancel,
+  signalSkill,
+  spawn,
+  stopCore,
+  tellJob
+} from "./decideCores.ts"
+import { triggered } from "./decideTriggers.ts"
+import { messageTriggers } from "#src/shared/session/skillTriggers.ts"
 import { endedWithLane, failSkill } from "./decideSkills.ts"
 import { moveSkill } from "./moveSkill.ts"
 import { startSkill } from "./startSkill.ts"
@@ -97,6 +109,19 @@ const userMessage = (state: SessionState, { attachments, dm, forwarded, inbox_id
         payload: { inbox_id, dm, text, attachments, ...(forwarded === true ? { forwarded } : {}) }
       })
 
+/** The skill that a message begins on edge, in the batch of the message. Forwarded words begin none, nor do any beside other work of edge. */
+const byMessage = (
+  { edge }: SessionState,
+  { forwarded, text }: UserMessage,
+  situation: Situation
+): ReadonlyArray<EventDraft> => {
+  const isFree = edge.turn === undefined && edge.parked === undefined && edge.skill === undefined
+  const begun = isFree
+    ? triggered(EDGE, messageTriggers(situation.skills, text), text, forwarded !== true, situation)
+    : undefined
+  return begun === undefined ? [] : [begun]
+}
+
 /** The message's place in the log without its content, and the reply that says so. */
 const refuseMessage = (
   state: SessionState,
@@ -130,7 +155,10 @@ const compact = (command: Extract<Command, { type: "Compact" }>): Decision => {
 export const decide = (state: SessionState, command: Command, situation: Situation): Decision => {
   switch (command.type) {
     case "UserMessage":
-      return userMessage(state, command.message)
+      return Result.map(userMessage(state, command.message), (taken) => [
+        ...taken,
+        ...byMessage(state, command.message, situation)
+      ])
     case "RefuseMessage":
       return refuseMessage(state, command)
     case "Queued":
@@ -159,6 +187,8 @@ export const decide = (state: SessionState, command: Command, situation: Situati
       return cancelCore(state, command, situation)
     case "SignalInject":
       return signalInject(state, command)
+    case "SignalSkill":
+      return signalSkill(state, command, situation)
     case "SignalCancel":
       return signalCancel(state, command.signal_id, command.job_name)
     case "StopTurn":

@@ -4,7 +4,7 @@ import type { Budgets } from "#schema/Config.ts"
 import type { CoreJobStart } from "#schema/Core.ts"
 import type { JobProfile } from "#schema/JobProfile.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
-import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
+import { CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
 import { askFacts, endFacts, planLine, progressLine } from "#src/shared/session/jobText.ts"
 import { workDone } from "#src/shared/session/jobWork.ts"
@@ -13,6 +13,8 @@ import { reported } from "#src/shared/session/reported.ts"
 import type { CoreLane, OpenCall, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { owesWriteback, writtenBack } from "#src/shared/session/writtenBack.ts"
 import { reportsFull } from "./decideCalls.ts"
+import { jobTriggers } from "#src/shared/session/skillTriggers.ts"
+import { triggered } from "./decideTriggers.ts"
 import { profiled } from "./decideProfiles.ts"
 import { endedWithLane, skillRules } from "./decideSkills.ts"
 import { beginning } from "./startSkill.ts"
@@ -88,6 +90,17 @@ const jobBudgets = (
   }
 }
 
+/** The skill that a job's task begins. What edge wrote after it read text from outside begins none, nor does a skill. */
+const byTask = ({ edge }: SessionState, start: Omit<CoreJobStart, "job_id">, situation: Situation) => {
+  if (edge.skill !== undefined || start.output_schema !== undefined) return undefined
+  const { skill_refs, task_spec } = start
+  const found = jobTriggers(situation.skills, start).filter(
+    ({ skill }) => skill_refs === undefined || skill_refs.includes(skill)
+  )
+  const begun = triggered(coreLane(start.job_name), found, task_spec, !edge.tainted, situation)
+  return begun === undefined ? undefined : Result.succeed(begun)
+}
+
 export const spawn = (
   state: SessionState,
   { call_id, model, start, tools }: Extract<Command, { type: "Spawn" }>,
@@ -97,13 +110,16 @@ export const spawn = (
   const { job_name, skill, tool_constraints } = start
   const barred = noStart(state, job_name, budgets)
   if (barred !== undefined) return reject(barred)
-  const begun = skill === undefined ? undefined : beginning(coreLane(job_name), skill.name, skill.input, situation)
+  const begun =
+    skill === undefined
+      ? byTask(state, start, situation)
+      : beginning(coreLane(job_name), skill.name, skill.input, situation)
   if (skill !== undefined && state.edge.skill !== undefined)
     return reject(
       `the skill ${state.edge.skill.name} is at work, and a skill starts no other one; start the job without`
     )
   if (begun !== undefined && Result.isFailure(begun)) return Result.fail(begun.failure)
-  if (begun !== undefined && start.output_schema !== undefined)
+  if (skill !== undefined && start.output_schema !== undefined)
     return reject("a job with a skill ends with the skill's output: leave output_schema out")
   const kind = profiled(state, start, tools, situation)
   if (Result.isFailure(kind)) return reject(kind.failure)
@@ -197,6 +213,49 @@ export const cancelCore = (
   const [committed, result] = controlBatch(EDGE, call_id, `the job ${job_name} is being cancelled`, { job_name })
   const target = coreLane(job_name)
   return accept(committed, { event_type: "Cancelled", lane: target, payload: { target, by: "edge", reason } }, result)
+}
+
+/** A job that runs a skill for a person: its task is the skill's. Refused, the order ends in an event that says why. */
+export const signalSkill = (
+  state: SessionState,
+  { input, job_name, model, signal_id, skill }: Extract<Command, { type: "SignalSkill" }>,
+  situation: Situation
+): Decision => {
+  const { budgets, session_id } = situation
+  const lane = coreLane(job_name)
+  const barred = state.ended === undefined ? noStart(state, job_name, budgets) : "the session has ended"
+  const begun =
+    barred === undefined ? beginning(lane, skill, input, situation, "person") : Result.fail({ reason: barred })
+  if (Result.isFailure(begun))
+    return accept({
+      event_type: "InjectedInstruction",
+      lane: EDGE,
+      payload: { signal_id, target: EDGE, source: "user", content: "", refused: begun.failure.reason }
+    })
+  const job_id = CallId.make(`${session_id}-signal-${signal_id}`)
+  const constraints = { allowed_tools: [], time_budget_ms: 0 }
+  return accept(
+    {
+      event_type: "CoreStarted",
+      lane,
+      payload: {
+        job_id,
+        job_name,
+        start: {
+          job_id,
+          job_name,
+          task_spec: `Run the skill ${skill}, which a person ordered.`,
+          context_bundle: { facts: [], excerpts: [], constraints: [] },
+          tool_constraints: constraints,
+          skill: { name: skill, ...(input === undefined ? {} : { input }) },
+          verbosity: "normal"
+        },
+        model,
+        budgets: jobBudgets(budgets, constraints, undefined)
+      }
+    },
+    { ...begun.success, payload: { ...begun.success.payload, signal_id } }
+  )
 }
 
 export const signalCancel = (state: SessionState, signal_id: string, job_name: JobName): Decision => {

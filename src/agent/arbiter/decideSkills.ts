@@ -115,11 +115,14 @@ const failure = (
     : undefined
 }
 
+/** An event that begins, moves or ends a skill. */
+export type SkillDraft = Extract<EventDraft, { readonly event_type: "SkillTransitionCommitted" }>
+
 export const transition = (
   lane: LaneId,
   { name, state, step }: Pick<ActiveSkill, "name" | "state" | "step">,
   more: Pick<PayloadOf<"SkillTransitionCommitted">, "on" | "to"> & Partial<PayloadOf<"SkillTransitionCommitted">>
-): EventDraft => ({
+): SkillDraft => ({
   event_type: "SkillTransitionCommitted",
   lane,
   payload: { skill: name, from: state, step, ...more }

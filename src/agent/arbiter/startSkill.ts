@@ -1,7 +1,7 @@
 /** How a skill begins on a lane: with a fitting input, where its agent grants everything that it needs, and where none is at work. */
 import { Result, type Schema } from "effect"
 import type { Capability } from "#schema/Capability.ts"
-import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { schemaOf } from "#schema/SkillContract.ts"
@@ -10,7 +10,7 @@ import type { StateValues } from "#src/shared/image/statePath.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { accept, type Command, controlBatch, type Decision, reject, type Rejected, type Situation } from "./Command.ts"
-import { transition } from "./decideSkills.ts"
+import { type SkillDraft, transition } from "./decideSkills.ts"
 import { valuesProblem } from "./skillState.ts"
 
 /** Why an agent's grants do not let it begin a skill. */
@@ -40,14 +40,14 @@ const inputProblem = (spec: SkillSpec, input: Schema.Json): string | undefined =
   return isObject(input) ? valuesProblem(spec, input) : "it is an object of STATE fields"
 }
 
-/** The beginning of a skill on a lane that has none, or why it cannot begin. `trigger` is what began it, where no model and no person did. */
+/** The beginning of a skill on a lane that has none, or why it cannot begin. `trigger` is what began it, where no model did. */
 export const beginning = (
   lane: LaneId,
   name: string,
   input: Schema.Json | undefined,
   { grants, skills }: Pick<Situation, "grants" | "skills">,
   trigger?: string
-): Result.Result<EventDraft, Rejected> => {
+): Result.Result<SkillDraft, Rejected> => {
   const spec = skills.get(name)
   if (spec === undefined)
     return Result.fail({

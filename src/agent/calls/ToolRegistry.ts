@@ -31,7 +31,7 @@ import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memory
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { webBrowse } from "#src/agent/tools/webBrowse.ts"
 import { webFetch } from "#src/agent/tools/webTools.ts"
-import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import { skillTools } from "#src/agent/tools/skillTools.ts"
 import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
 import { ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
@@ -99,7 +99,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryDelta,
     ...(yield* webTools(settings.current().config.web, ask)),
     ...proposeTools(yield* makeSubmit, placeOf(settings)),
-    ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition(skills)])
+    ...skillTools(skills)
   ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))
   // No tool of an image has the name of a built-in one, and an agent's own comes after the global one that it replaces.

@@ -13,6 +13,7 @@ import { isUnheard } from "#src/shared/session/fold.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
+import { edgeWrites } from "#src/agent/arbiter/decideCores.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Confirmations } from "#src/agent/calls/Confirmations.ts"
 import { budgetRemaining } from "#src/agent/control/budgetRemaining.ts"
@@ -104,6 +105,16 @@ const describe = Effect.fnUntraced(function* ({ lane, request_id }: SignalOf<"De
   )
 })
 
+/** Starts the job of a person's order once nothing that edge writes runs. It waits apart, so that a stop behind it is heard. */
+const startSkill = Effect.fnUntraced(function* ({ input, job_name, signal_id, skill }: SignalOf<"StartSkill">) {
+  const arbiter = yield* Arbiter
+  const settings = yield* AgentSettings
+  yield* arbiter.until((state) => edgeWrites(state).length === 0)
+  const model = settings.current().config.core_llm
+  const command = { type: "SignalSkill", signal_id, job_name, skill, input, model } as const
+  yield* commitEnd(arbiter, command, isUnheard(signal_id))
+})
+
 /** Passes signals on. Each ends in an event; one that came before is refused by the fold and dropped. */
 const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, signal: Signal) {
   const arbiter = yield* Arbiter
@@ -115,6 +126,8 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
       return yield* take(signal)
     case "Inject":
       return yield* inject(signal.signal_id, "user", signal.content, signal.job_name)
+    case "StartSkill":
+      return yield* Effect.forkChild(startSkill(signal))
     case "CancelCore": {
       const { job_name, signal_id } = signal
       return yield* commitEnd(arbiter, { type: "SignalCancel", signal_id, job_name }, isUnheard(signal_id))

@@ -3,7 +3,9 @@ import { Effect, Schema } from "effect"
 import { SKILL_START, SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { type ControlTool, decodeInput } from "./Tool.ts"
+import { SKILLS_DESCRIBED_MAX } from "#src/shared/limits.ts"
+import { skillList } from "./skillList.ts"
+import { type AnyTool, type ControlTool, decodeInput } from "./Tool.ts"
 
 /** UTF-16 units of a skill's name or a transition's event as a model writes them. */
 export const SKILL_NAME_CHARS_MAX = 128
@@ -44,7 +46,10 @@ const inputOf = (skills: SkillBook) =>
     }),
     input: Schema.optionalKey(
       Schema.Record(Schema.String, Schema.Json).annotate({
-        description: `By the skill's JSON Schema. ${inputs(skills)}`
+        description:
+          skills.size > SKILLS_DESCRIBED_MAX
+            ? "By the skill's JSON Schema, which choir-skill-list tells"
+            : `By the skill's JSON Schema. ${inputs(skills)}`
       })
     )
   })
@@ -67,46 +72,59 @@ const OutputInput = Schema.Struct({
   }),
   output: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Json).annotate({
-      description:
-        "What the step came to. Later steps are shown it, and not what you did here; in the last step it is the skill's output"
+      description: "What the step came to: all that later steps see of it; in the last one, the skill's output"
     })
   )
 })
 /** Parts of a result that a judge is to look at. */
 const JUDGE_BLOCKS_MAX = 64
 
-/** The same for agents that have skills with contracts. */
-const TransitionInput = Schema.Struct({
+/** The same for agents that have skills with a STATE. */
+const WritesInput = Schema.Struct({
   ...OutputInput.fields,
   writes: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Json).annotate({
-      description: "New values of STATE fields, by name; for a skill with a STATE, instead of output"
+      description: "Values of STATE fields, instead of output"
     })
-  ),
+  )
+})
+
+/** The same for agents whose skills have results that are judged. */
+const TransitionInput = Schema.Struct({
+  ...WritesInput.fields,
   confidence: Schema.optionalKey(
     Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })).annotate({
-      description: "How sure you are of the result, 0 to 1"
+      description: "How sure you are, 0 to 1"
     })
   ),
   judge_blocks: Schema.optionalKey(
-    Schema.Array(Schema.Struct({ id: Schema.String, text: Schema.String }))
+    Schema.Array(
+      Schema.Struct({
+        id: Schema.String.annotate({ description: "Its name" }),
+        text: Schema.String.annotate({ description: "The part" })
+      })
+    )
       .check(Schema.isMaxLength(JUDGE_BLOCKS_MAX))
-      .annotate({ description: "Parts of the result that another model is to check" })
+      .annotate({ description: "Parts to be checked" })
   )
 })
 
 /** choir.skill.transition: leaves the present step of the lane's skill. */
 export const skillTransition = (skills: SkillBook): ControlTool => {
-  const hasState = [...skills.values()].some(({ contract }) => contract !== undefined)
+  const contracts = [...skills.values()].flatMap(({ contract }) => contract ?? [])
+  const isJudged = contracts.some(({ confidence_threshold }) => confidence_threshold !== undefined)
+  const shown = isJudged ? TransitionInput : contracts.length > 0 ? WritesInput : OutputInput
   const decode = decodeInput(TransitionInput)
   return {
-    llm: llmView(
-      SKILL_TRANSITION,
-      "Leave the present step of the skill, once its other calls have ended.",
-      hasState ? TransitionInput : OutputInput
-    ),
+    llm: llmView(SKILL_TRANSITION, "Leave the present step of the skill, once its other calls have ended.", shown),
     lanes: "both",
     command: (raw, call_id, lane) =>
       Effect.map(decode(raw), (input) => ({ type: "MoveSkill", lane, call_id, ...input }))
   }
 }
+
+/** The tools of an agent with these skills; the list only where the prompt does not describe them. */
+export const skillTools = (skills: SkillBook): ReadonlyArray<AnyTool> =>
+  skills.size === 0
+    ? []
+    : [...(skills.size > SKILLS_DESCRIBED_MAX ? [skillList(skills)] : []), skillStart(skills), skillTransition(skills)]

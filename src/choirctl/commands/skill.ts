@@ -12,6 +12,7 @@ import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { gradeText } from "#src/shared/image/skillReportText.ts"
 import { agentId } from "./arguments.ts"
 import { skillRuns } from "./runs.ts"
+import { skillCancel, skillRun } from "./skillRun.ts"
 import { add } from "./skillAdd.ts"
 import { check, reportText } from "./skillCheck.ts"
 import { exported } from "./skillExport.ts"
@@ -135,6 +136,6 @@ const show = Command.make(
 )
 
 export const skill = Command.make("skill").pipe(
-  Command.withDescription("List, show, check, add and export agents' skills"),
-  Command.withSubcommands([list, show, check, add, exported, skillRuns])
+  Command.withDescription("List, show, check, add, export and run agents' skills"),
+  Command.withSubcommands([list, show, check, add, exported, skillRun, skillCancel, skillRuns])
 )

@@ -105,3 +105,18 @@ export const profileText = ({ history, profile }: ProfileDetail): string => {
     ]
   ])
 }
+
+/** A skill that a person ran: that it began, or how it ended. */
+export const skillRunText = (run: {
+  readonly job_name: string
+  readonly refused: string | null
+  readonly rev: number | null
+  readonly outcome?: string
+  readonly summary?: string
+}): string => {
+  if (run.refused !== null) return `not started: ${safeLine(run.refused)}`
+  if (run.outcome !== undefined) return `${run.job_name} ${run.outcome}: ${safeLine(run.summary ?? "")}`
+  return run.rev === null
+    ? "the agent has not answered yet"
+    : `runs as the job ${run.job_name}, from revision ${run.rev}`
+}

@@ -105,6 +105,9 @@ const signalLine = ({ refused, rev, signal_id }: SignalSummary, asked: string, d
 export const cancelLine = (signal: SignalSummary & { readonly job_name: string }): string =>
   signalLine(signal, `${signal.job_name} is being cancelled`, `${signal.job_name} was cancelled`)
 
+export const skillCancelLine = (signal: SignalSummary): string =>
+  signalLine(signal, "the skill is being cancelled", "the skill was cancelled")
+
 export const stopLine = (signal: SignalSummary): string =>
   signalLine(signal, "the turn is being stopped", "the turn was stopped")
 

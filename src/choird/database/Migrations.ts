@@ -24,6 +24,7 @@ import { rehearsals } from "./migrations/0024_rehearsals.ts"
 import { outboxForms } from "./migrations/0026_outbox_forms.ts"
 import { grants } from "./migrations/0027_grants.ts"
 import { jobAudit } from "./migrations/0028_job_audit.ts"
+import { telegram } from "./migrations/0029_telegram.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -54,7 +55,8 @@ export const MIGRATIONS = {
   "0024_rehearsals": rehearsals,
   "0026_outbox_forms": outboxForms,
   "0027_grants": grants,
-  "0028_job_audit": jobAudit
+  "0028_job_audit": jobAudit,
+  "0029_telegram": telegram
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

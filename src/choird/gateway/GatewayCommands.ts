@@ -21,6 +21,7 @@ import { makeChatDecisions } from "./chatDecisions.ts"
 import { makeChatGrants } from "./chatGrants.ts"
 import { makeChatMemory } from "./chatMemory.ts"
 import { makeLook, makeSteer, orderOf } from "./chatSteering.ts"
+import { ChatSettings } from "./ChatSettings.ts"
 import { Choices, choose, numbered, type Option as Choice } from "./Choices.ts"
 import type { Command } from "./readCommand.ts"
 
@@ -143,6 +144,7 @@ const make = Effect.fnUntraced(function* () {
   const eventLines = yield* makeEventLines
   const events = yield* EventStore
   const models = yield* Models
+  const settings = yield* ChatSettings
 
   const look = yield* makeLook
   const steer = yield* makeSteer
@@ -206,6 +208,11 @@ const make = Effect.fnUntraced(function* () {
       }
       case "set model":
         return yield* setModel(command.llm, speaker)
+      case "rich":
+        yield* databaseDefect(settings.setRich(speaker.dm, command.on))
+        return notice(
+          command.on ? "Tables and long answers come as rich messages now." : "All answers come as plain messages now."
+        )
       case "choose":
         return yield* choice(command)
       default:

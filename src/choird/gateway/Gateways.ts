@@ -17,7 +17,7 @@ import { Pairings } from "./Pairings.ts"
 import { Presence } from "./Presence.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
-type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id" | "file">
+type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id" | "file" | "message_id" | "thread_id">
 
 interface Place {
   readonly gateway: ResourceName
@@ -29,6 +29,13 @@ const USER_ID_CHARS_MAX = 40
 
 /** The source of the answer to an arrival, among choird's own messages. */
 const sourceOf = (gateway: ResourceName, { id }: Pick<Arrival, "id">) => `${gateway}:${id}`
+
+/** The file of a message, and its numbers in its chat. */
+const detailsOf = ({ file, message_id, thread_id }: Arrival) => ({
+  ...(file === undefined ? {} : { file }),
+  ...(message_id === undefined ? {} : { message_id }),
+  ...(thread_id === undefined ? {} : { thread_id })
+})
 
 /** The text of a stranger that may be a code: in a private chat, and the sender's own. */
 const pairingText = ({ forwarded, group, text }: Arrival) =>
@@ -124,14 +131,16 @@ const makeStore = Effect.gen(function* () {
   ) {
     const files = yield* Effect.forEach(messages, (message) => attach(message, download))
     const received = yield* inbox.receiveAll(
-      messages.map(({ agent_id, dm, forwarded = false, id, text }, index) => ({
+      messages.map(({ agent_id, dm, forwarded = false, id, message_id, text, thread_id }, index) => ({
         gateway,
         client_id: id,
         agent_id,
         dm,
         text: [text, files[index]?.problem ?? ""].filter((line) => line !== "").join("\n"),
         forwarded,
-        attachments: files[index]?.attachments ?? []
+        attachments: files[index]?.attachments ?? [],
+        ...(message_id === undefined ? {} : { message_id }),
+        ...(thread_id === undefined ? {} : { thread_id })
       }))
     )
     for (const [index, message] of messages.entries()) {
@@ -232,7 +241,7 @@ const make = Effect.fnUntraced(function* () {
           yield* stranger(gateway, arrival)
           break
         case "message":
-          messages.push({ id, ...to, ...(arrival.file === undefined ? {} : { file: arrival.file }) })
+          messages.push({ ...detailsOf(arrival), id, ...to })
           break
         case "refuse":
           yield* refused(gateway, to.kind, to.agent_id, { dm: to.dm })

@@ -1,11 +1,12 @@
 /** The few methods of the Bot API that choird calls. Answers are checked here, and no error ever holds the bot's token. */
 import { Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import type { MessageEntity } from "grammy/types"
 import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
-import type { Tap } from "./CardTaps.ts"
+import type { Entity } from "./markedText.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
-import { fileOf, makeDownload, type SentFile } from "./telegramFiles.ts"
+import { makeDownload, type SentFile } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
-import type { Arrival } from "./route.ts"
+import { ALLOWED_UPDATES, type Batch, readUpdates } from "./readUpdates.ts"
 
 type Menu = ReturnType<typeof menuOf>
 
@@ -22,28 +23,30 @@ const TELEGRAM_TOAST_CHARS_MAX = 200
 /** The largest answer of the Bot API; a hundred updates of the longest messages are far smaller. */
 const TELEGRAM_REPLY_BYTES_MAX = 8 * 1024 * 1024
 
-/** Updates up to an id. Only messages of a person in a private chat become arrivals. */
-export interface Batch {
-  readonly update_id: number
-  readonly arrivals: ReadonlyArray<Arrival>
-  readonly taps: ReadonlyArray<TelegramTap>
+/** A place in a chat: a topic of it, and the message that is quoted. */
+export interface Target {
+  readonly chat_id: string
+  readonly thread_id?: number | undefined
+  readonly reply_to?: number | undefined
 }
 
-/** A tap with what its answer needs: the id of the callback, and the message that the button is on. */
-export interface TelegramTap extends Tap {
-  readonly callback_id: string
-  readonly chat_id: string | undefined
-  readonly message_id: string | undefined
+/** The marks of a text and the buttons below it. */
+export interface Extras {
+  readonly entities?: ReadonlyArray<Entity>
+  readonly buttons?: OutboxForm["buttons"]
 }
-
-/** The updates that the bot receives; the list goes with each poll, since Telegram keeps the last one that it got. */
-const ALLOWED_UPDATES = ["message", "callback_query"] as const
 
 /** A file with its bytes. */
 export interface Upload {
   readonly name: string
   readonly bytes: Uint8Array
 }
+
+/** The parameters of a target; a quoted message that is gone does not keep the answer back. */
+const placeOf = ({ reply_to, thread_id }: Target) => ({
+  ...(thread_id === undefined ? {} : { message_thread_id: thread_id }),
+  ...(reply_to === undefined ? {} : { reply_parameters: { message_id: reply_to, allow_sending_without_reply: true } })
+})
 
 export class TelegramApi extends Context.Service<
   TelegramApi,
@@ -52,18 +55,16 @@ export class TelegramApi extends Context.Service<
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
     /** The bot's name at Telegram, without the @. */
     readonly name: Effect.Effect<string, TelegramFailed>
-    /** Returns Telegram's id of the message. */
-    send(
-      chat_id: string,
-      text: string,
-      buttons?: OutboxForm["buttons"]
-    ): Effect.Effect<string | undefined, TelegramFailed>
+    /** Sends a text of at most 4096 UTF-16 units as it is, with its marks; nothing in it is parsed. Returns Telegram's id of the message. */
+    send(to: Target, text: string, extras?: Extras): Effect.Effect<string | undefined, TelegramFailed>
+    /** Sends Markdown that Telegram lays out itself, with tables; returns Telegram's id of the message. */
+    sendRich(to: Target, markdown: string): Effect.Effect<string | undefined, TelegramFailed>
     /** Replaces the text of a message of the bot's own, whose buttons go. */
     edit(chat_id: string, message_id: string, text: string): Effect.Effect<void, TelegramFailed>
     /** Takes the buttons off a message of the bot's own. */
     dropButtons(chat_id: string, message_id: string): Effect.Effect<void, TelegramFailed>
     /** Sends a file as it is; returns Telegram's id of the message. */
-    document(chat_id: string, file: Upload, caption: string): Effect.Effect<string | undefined, TelegramFailed>
+    document(to: Target, file: Upload, caption?: string): Effect.Effect<string | undefined, TelegramFailed>
     /** The bytes of a file that a person sent. */
     download(file: SentFile): Effect.Effect<Uint8Array, TelegramFailed>
     /** Ends the wait that a tap shows, with words. */
@@ -80,96 +81,20 @@ export class TelegramApi extends Context.Service<
     Layer.effect(TelegramApi, make(token, api_root))
 }
 
-const Update = Schema.Struct({
-  update_id: Schema.Natural,
-  message: Schema.optionalKey(Schema.Unknown),
-  callback_query: Schema.optionalKey(Schema.Unknown)
-})
-const decodeUpdates = Schema.decodeUnknownOption(Schema.Array(Update))
-/** Characters of a button's data; Telegram allows 64 bytes. */
-const CALLBACK_CHARS_MAX = 64
-
-const PrivateMessage = Schema.Struct({
-  chat: Schema.Struct({ id: Schema.Int, type: Schema.Literal("private") }),
-  from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) }),
-  text: Schema.optionalKey(Schema.String),
-  caption: Schema.optionalKey(Schema.String),
-  forward_origin: Schema.optionalKey(Schema.Unknown),
-  via_bot: Schema.optionalKey(Schema.Unknown),
-  reply_to_message: Schema.optionalKey(Schema.Unknown)
-})
-const decodeMessage = Schema.decodeUnknownOption(PrivateMessage)
-/** A message of the bot's own that a person replies to. */
-const OwnMessage = Schema.Struct({
-  from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(true) }),
-  text: Schema.String
-})
-const decodeOwn = Schema.decodeUnknownOption(OwnMessage)
-
-const repliesTo = (bot_id: string, reply: unknown): Pick<Arrival, "replies_to"> => {
-  const own = decodeOwn(reply)
-  return own._tag === "Some" && String(own.value.from.id) === bot_id ? { replies_to: own.value.text } : {}
-}
-
-/** A tap is by `from`; the chat of the button proves nothing. */
-const decodeCallback = Schema.decodeUnknownOption(
-  Schema.Struct({
-    id: Schema.String.check(Schema.isMaxLength(64)),
-    from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) }),
-    data: Schema.String.check(Schema.isMaxLength(CALLBACK_CHARS_MAX)),
-    message: Schema.optionalKey(Schema.Unknown)
-  })
-)
-const decodeTapped = Schema.decodeUnknownOption(
-  Schema.Struct({ message_id: Schema.Natural, chat: Schema.Struct({ id: Schema.Int }) })
-)
-
-const readTap = (bot_id: string, update_id: number, callback_query: unknown): ReadonlyArray<TelegramTap> => {
-  const found = decodeCallback(callback_query)
-  if (found._tag === "None") return []
-  const { data, from, id: callback_id, message } = found.value
-  const on = decodeTapped(message)
-  return [
-    {
-      id: `${bot_id}:${update_id}`,
-      user_id: String(from.id),
-      data,
-      callback_id,
-      chat_id: on._tag === "None" ? undefined : String(on.value.chat.id),
-      message_id: on._tag === "None" ? undefined : String(on.value.message_id)
-    }
-  ]
-}
-
 /** The id of a bot is the public part of its token; it keeps the ids of two bots behind one gateway apart. */
 const botId = (token: Redacted.Redacted) => /^\d{1,20}/u.exec(Redacted.value(token))?.[0] ?? "bot"
-
-/** The batch in a list of updates; `undefined` if it cannot be decoded. Only private chats count, and a forwarded identity does not (E6). */
-export const readUpdates = (bot_id: string, updates: unknown): Batch | undefined => {
-  const decoded = decodeUpdates(updates)
-  if (decoded._tag === "None") return undefined
-  const arrivals = decoded.value.flatMap(({ message, update_id }): ReadonlyArray<Arrival> => {
-    const found = decodeMessage(message)
-    if (found._tag === "None" || found.value.chat.id !== found.value.from.id) return []
-    const { caption, forward_origin, from, reply_to_message, via_bot } = found.value
-    const file = fileOf(message)
-    const text = found.value.text ?? caption ?? (file === undefined ? undefined : "")
-    const sent = file === undefined ? {} : { file }
-    const forwarded = forward_origin !== undefined || via_bot !== undefined
-    const id = `${bot_id}:${update_id}`
-    const replied = repliesTo(bot_id, reply_to_message)
-    return [{ id, user_id: String(from.id), text, ...sent, ...replied, ...(forwarded ? { forwarded } : {}) }]
-  })
-  const taps = decoded.value.flatMap(({ callback_query, update_id }) => readTap(bot_id, update_id, callback_query))
-  return { update_id: Math.max(0, ...decoded.value.map(({ update_id }) => update_id)), arrivals, taps }
-}
 
 const DESCRIPTION_CHARS_MAX = 200
 
 const Refusal = Schema.Struct({
   error_code: Schema.Int,
   description: Schema.String,
-  parameters: Schema.optionalKey(Schema.Struct({ retry_after: Schema.optionalKey(Schema.Natural) }))
+  parameters: Schema.optionalKey(
+    Schema.Struct({
+      retry_after: Schema.optionalKey(Schema.Natural),
+      migrate_to_chat_id: Schema.optionalKey(Schema.Int)
+    })
+  )
 })
 const decodeRefusal = Schema.decodeUnknownOption(Refusal)
 
@@ -177,20 +102,31 @@ const decodeRefusal = Schema.decodeUnknownOption(Refusal)
 const failureOf = (method: string, token: Redacted.Redacted, error: unknown) => {
   const refusal = decodeRefusal(error)
   if (refusal._tag === "None")
-    return new TelegramFailed({ method, code: 0, description: "no usable answer", retry_after_ms: null })
+    return new TelegramFailed({
+      method,
+      code: 0,
+      description: "no usable answer",
+      retry_after_ms: null
+    })
   const { description, error_code, parameters } = refusal.value
   const retry_after = parameters?.retry_after
   return new TelegramFailed({
     method,
     code: error_code,
     description: description.replaceAll(Redacted.value(token), "<token>").slice(0, DESCRIPTION_CHARS_MAX),
-    retry_after_ms: retry_after === undefined ? null : retry_after * 1000
+    retry_after_ms: retry_after === undefined ? null : retry_after * 1000,
+    ...(parameters?.migrate_to_chat_id === undefined ? {} : { migrated_to: String(parameters.migrate_to_chat_id) })
   })
 }
 
 const notTheApi = (method: string) =>
   Effect.fail(
-    new TelegramFailed({ method, code: 0, description: "the answer is not from the Bot API", retry_after_ms: null })
+    new TelegramFailed({
+      method,
+      code: 0,
+      description: "the answer is not from the Bot API",
+      retry_after_ms: null
+    })
   )
 
 const decodeMe = Schema.decodeUnknownOption(
@@ -250,10 +186,27 @@ type Call = <A>(
 /** The methods that send messages to a chat, edit them and answer taps. */
 const messagesOf = (api: Client, InputFile: Grammy["InputFile"], call: Call) =>
   ({
-    send: (chat_id, text, buttons) =>
+    send: (to, text, { buttons, entities = [] } = {}) =>
       Effect.map(
         call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendMessage(chat_id, text, { ...NO_PREVIEW, ...keyboard(buttons) }, foreign(signal))
+          api.sendMessage(
+            to.chat_id,
+            text,
+            {
+              ...placeOf(to),
+              ...(entities.length === 0 ? {} : { entities: entities.map((entity) => entity as MessageEntity) }),
+              ...NO_PREVIEW,
+              ...keyboard(buttons)
+            },
+            foreign(signal)
+          )
+        ),
+        messageIdOf
+      ),
+    sendRich: (to, markdown) =>
+      Effect.map(
+        call("sendRichMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendRichMessage(to.chat_id, { markdown }, placeOf(to), foreign(signal))
         ),
         messageIdOf
       ),
@@ -269,13 +222,17 @@ const messagesOf = (api: Client, InputFile: Grammy["InputFile"], call: Call) =>
           api.editMessageReplyMarkup(chat_id, Number(message_id), {}, foreign(signal))
         )
       ),
-    document: (chat_id, { bytes, name }, caption) =>
+    document: (to, { bytes, name }, caption) =>
       Effect.map(
         call("sendDocument", TELEGRAM_UPLOAD_MS_MAX, (signal) =>
           api.sendDocument(
-            chat_id,
+            to.chat_id,
             new InputFile(bytes, name),
-            { caption, disable_content_type_detection: true },
+            {
+              ...placeOf(to),
+              ...(caption === undefined ? {} : { caption }),
+              disable_content_type_detection: true
+            },
             foreign(signal)
           )
         ),
@@ -301,6 +258,7 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
     baseFetchConfig: { redirect: "error", size: TELEGRAM_REPLY_BYTES_MAX }
   })
   const bot_id = botId(token)
+  let name: string | undefined
   const call = <A>(method: string, ms_max: number, run: (signal: AbortSignal) => Promise<A>) =>
     Effect.tryPromise({ try: run, catch: (error) => failureOf(method, token, error) }).pipe(
       Effect.timeoutOrElse({
@@ -318,7 +276,7 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
         api.getUpdates(from === undefined ? options : { ...options, offset: from }, foreign(signal))
       )
       if (Array.isArray(got) && got.length === 0) return undefined
-      const batch = readUpdates(bot_id, got)
+      const batch = readUpdates({ id: bot_id, name }, got)
       if (batch !== undefined) return batch
       return yield* notTheApi("getUpdates")
     }),
@@ -327,7 +285,7 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
       (me: unknown) =>
         Option.match(decodeMe(me), {
           onNone: () => notTheApi("getMe"),
-          onSome: ({ username }) => Effect.succeed(username)
+          onSome: ({ username }) => Effect.sync(() => (name = username))
         })
     ),
     ...messagesOf(api, InputFile, call),
@@ -343,7 +301,7 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
     draft: (chat_id, draft_id, text) =>
       Effect.asVoid(
         call("sendMessageDraft", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendMessageDraft(Number(chat_id), draft_id, text, {}, foreign(signal))
+          api.sendMessageDraft(Number(chat_id), draft_id, text, { can_stop: true }, foreign(signal))
         )
       ),
     menu: Effect.fnUntraced(function* (commands, chat_id) {

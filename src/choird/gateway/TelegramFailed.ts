@@ -7,7 +7,9 @@ export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("Telegr
   /** The Bot API's error code, or 0 if it did not answer. */
   code: Schema.Int,
   description: Schema.String,
-  retry_after_ms: Schema.NullOr(Schema.Natural)
+  retry_after_ms: Schema.NullOr(Schema.Natural),
+  /** The new id of a group that became a supergroup. */
+  migrated_to: Schema.optionalKey(Schema.String)
 }) {
   override get message() {
     const fix =

@@ -2,7 +2,8 @@
 import { Effect } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { CardTaps } from "./CardTaps.ts"
-import { TelegramApi, type TelegramTap } from "./TelegramApi.ts"
+import type { TelegramTap } from "./readUpdates.ts"
+import { TelegramApi } from "./TelegramApi.ts"
 
 const answer = Effect.fnUntraced(function* (gateway: ResourceName, tap: TelegramTap) {
   const api = yield* TelegramApi

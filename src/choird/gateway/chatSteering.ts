@@ -82,6 +82,8 @@ export const makeSteer = Effect.gen(function* () {
         )
       case "CancelCore":
         return notice(`${wish.job_name} is being cancelled.`)
+      case "StartSkill":
+        return notice(`The skill ${wish.skill} runs as the job ${wish.job_name}.`)
       case "StopTurn":
         return notice("Stopping.")
       case "Compact":

@@ -41,6 +41,7 @@ export type Command =
   | { readonly type: "forget"; readonly text: string }
   | { readonly type: "model" }
   | { readonly type: "set model"; readonly llm: ResourceName }
+  | { readonly type: "rich"; readonly on: boolean }
   /** The argument is missing: the person gets a numbered list of what it may be. */
   | { readonly type: "choose"; readonly words: CommandWords; readonly from: ChoiceKind }
 
@@ -137,6 +138,7 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
     const llm = Option.getOrUndefined(resourceName(rest))
     return llm === undefined ? undefined : { type: "set model", llm }
   },
+  rich: (rest) => (/^(?:on|off)$/iu.test(rest) ? { type: "rich", on: rest.toLowerCase() === "on" } : undefined),
   start: startOf,
   update: onAgent("update agent"),
   update_all: alone({ type: "update all" }),

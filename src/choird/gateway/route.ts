@@ -36,6 +36,8 @@ export interface Arrival {
   readonly replies_to?: string
   /** Absent in a private chat. */
   readonly group?: Group
+  /** Its number in the chat. */
+  readonly message_id?: number
   /** The topic of the chat that it was written in. */
   readonly thread_id?: number
 }
@@ -130,11 +132,11 @@ export const route = (
   gateway: ResourceName,
   { file, forwarded = false, group, replies_to, text, user_id }: Omit<Arrival, "id">
 ): Route => {
+  if (group?.addressed === false) return { type: "ignore" }
   const found = dmOf(config, gateway, group?.chat_id ?? user_id)
   if (found === undefined) return { type: "stranger" }
   const dm = ResourceName.make(found[0])
   const sender = group === undefined ? found : dmOf(config, gateway, user_id)
-  if (group?.addressed === false) return { type: "ignore" }
   const last = views.find((view) => view.bindings !== null && boundDms(view.bindings).includes(dm))
   const agent_id = last !== undefined && isThere(last) ? last.agent_id : away(config, dm, last).agent_id
   const place = { dm, agent_id }

@@ -3,7 +3,7 @@
  * again; the answer itself comes by the outbox.
  */
 import { Effect, Result, Stream } from "effect"
-import type { ResourceName } from "#schema/Ids.ts"
+import type { Chat } from "./deliver.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { Presence } from "./Presence.ts"
 import { TelegramApi } from "./TelegramApi.ts"
@@ -24,13 +24,14 @@ const shownText = ({ text }: ShownDraft): string =>
   text.length <= DRAFT_CHARS_MAX ? text : `…${text.slice(1 - DRAFT_CHARS_MAX).toWellFormed()}`
 
 /** Shows that the agent types for as long as it works on a message of the DM. */
-export const showTyping = Effect.fnUntraced(function* (dm: ResourceName, chat_id: string, paced: Effect.Effect<void>) {
+export const showTyping = Effect.fnUntraced(function* (chat: Chat) {
+  const { dm, pace } = chat
   const api = yield* TelegramApi
   const presence = yield* Presence
   const untilAnswered = Effect.gen(function* () {
     while (yield* presence.isAtWork(dm)) {
-      yield* paced
-      const shown = yield* Effect.result(api.typing(chat_id))
+      yield* pace.sign
+      const shown = yield* Effect.result(api.typing(chat.chat_id))
       const pause_ms = Result.isFailure(shown) ? (shown.failure.retry_after_ms ?? 0) : 0
       yield* Effect.sleep(Math.max(TYPING_INTERVAL_MS, pause_ms))
     }
@@ -39,15 +40,16 @@ export const showTyping = Effect.fnUntraced(function* (dm: ResourceName, chat_id
 })
 
 /** Shows the drafts of a DM, of several that come at once the newest. A bot whose server knows no drafts shows none. */
-export const showDrafts = Effect.fnUntraced(function* (dm: ResourceName, chat_id: string, paced: Effect.Effect<void>) {
+export const showDrafts = Effect.fnUntraced(function* (chat: Chat) {
+  const { dm, pace } = chat
   const api = yield* TelegramApi
   const drafts = yield* Drafts
   const presence = yield* Presence
   const show = Effect.fnUntraced(function* (draft: ShownDraft) {
     // The answer may have come meanwhile; a draft behind it would look like a second one.
     if (presence.isAnswered(draft.inbox_id)) return true
-    yield* paced
-    const shown = yield* Effect.result(api.draft(chat_id, draftId(draft), shownText(draft)))
+    yield* pace.sign
+    const shown = yield* Effect.result(api.draft(chat.chat_id, draftId(draft), shownText(draft)))
     if (Result.isSuccess(shown)) {
       yield* Effect.sleep(DRAFT_INTERVAL_MS)
       return true

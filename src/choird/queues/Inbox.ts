@@ -20,6 +20,9 @@ export interface Incoming {
   /** Whether the person forwarded it from somebody else. */
   readonly forwarded?: boolean
   readonly attachments: ReadonlyArray<typeof Attachment.Type>
+  /** The number and the topic of the message in its chat, for an answer that quotes it there. */
+  readonly message_id?: number
+  readonly thread_id?: number
 }
 
 export type Received =
@@ -111,13 +114,15 @@ const insert = Effect.fnUntraced(function* ({
   dm,
   forwarded = false,
   gateway,
-  text
+  message_id,
+  text,
+  thread_id
 }: Incoming) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly inbox_id: InboxId }>`INSERT INTO choir_control.inbox
-      (gateway, client_id, agent_id, dm, text, attachments, forwarded)
+      (gateway, client_id, agent_id, dm, text, attachments, forwarded, message_id, thread_id)
     VALUES (${gateway}, ${client_id}, ${agent_id}, ${dm}, ${storableJson(text)},
-      ${canonicalJson(storableJson(attachments))}::jsonb, ${forwarded})
+      ${canonicalJson(storableJson(attachments))}::jsonb, ${forwarded}, ${message_id ?? null}, ${thread_id ?? null})
     RETURNING inbox_id::text`
   return row === undefined ? yield* Effect.die(new Error("the inbox took no row")) : row.inbox_id
 })

@@ -31,6 +31,11 @@ export interface Outgoing {
   readonly in_reply_to: InboxId | null
   /** The beginning of the message that it answers, where the row is read. */
   readonly question?: string | null
+  /** The message that it answers and the topic of that, as its channel numbers them. */
+  readonly reply_to?: number | null
+  readonly thread_id?: number | null
+  /** Its parts that the channel has taken. */
+  readonly sent_parts?: number
   /** Absent where it is only a text. */
   readonly form?: OutboxForm | null
   /** The channel's id of the message that this one edits, where it was delivered and the row is read. */
@@ -55,13 +60,17 @@ export class Outbox extends Context.Service<
   Outbox,
   {
     /** A message of choird's own, once per source_id. */
-    tell(message: Omit<Outgoing, "outbox_id" | "part" | "source" | "created_ms">): Effect.Effect<void, DatabaseAway>
+    tell(
+      message: Omit<Outgoing, "outbox_id" | "part" | "sent_parts" | "source" | "created_ms">
+    ): Effect.Effect<void, DatabaseAway>
     /** Whether a message of choird's own with this source was stored. */
     told(source_id: string): Effect.Effect<boolean, DatabaseAway>
     /** Undelivered rows of a DM in order after an id, at most OUTBOX_PAGE_MAX. */
     undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>, DatabaseAway>
     /** Ends rows; answers how many were not delivered before. @param sent_id the channel's id of the message, of a single row. */
     delivered(outbox_ids: ReadonlyArray<string>, sent_id?: string): Effect.Effect<number, DatabaseAway>
+    /** Notes that the first parts of a row were taken, so that a death does not send them again. */
+    sentParts(outbox_id: string, count: number): Effect.Effect<void, DatabaseAway>
     /** Ends a row that its channel will never take; answers whether it was open until now. */
     giveUp(outbox_id: string, reason: string): Effect.Effect<boolean, DatabaseAway>
     /** Ends the rows of all DMs but these, since the others have no reader; answers how many. */
@@ -99,15 +108,17 @@ export class Outbox extends Context.Service<
           return rows.length > 0
         }, onDatabase),
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
-          return yield* sql<Outgoing>`SELECT outbox_id::text, source, source_id, part, gateway, dm, agent_id, kind, text,
-              in_reply_to::text, (extract(epoch FROM created_at) * 1000)::float8 AS created_ms, form,
+          return yield* sql<Outgoing>`SELECT outbox.outbox_id::text, outbox.source, outbox.source_id, outbox.part, outbox.gateway,
+              outbox.dm, outbox.agent_id, outbox.kind, outbox.text, outbox.in_reply_to::text, outbox.sent_parts,
+              (extract(epoch FROM outbox.created_at) * 1000)::float8 AS created_ms, outbox.form,
               (SELECT card.sent_id FROM choir_control.outbox AS card
                 WHERE card.source = 'choird' AND card.source_id = outbox.form ->> 'edits'
                 ORDER BY card.part DESC LIMIT 1) AS edited_id,
-              (SELECT left(inbox.text, ${QUESTION_CHARS_MAX}) FROM choir_control.inbox
-                WHERE inbox.inbox_id = outbox.in_reply_to) AS question
+              left(inbox.text, ${QUESTION_CHARS_MAX}) AS question,
+              inbox.message_id::float8 AS reply_to, inbox.thread_id::float8 AS thread_id
             FROM choir_control.outbox
-            WHERE dm = ${dm} AND delivered_at IS NULL AND failed_at IS NULL AND outbox_id > ${rowId(after ?? "") ?? 0n}
+            LEFT JOIN choir_control.inbox ON inbox.inbox_id = outbox.in_reply_to AND inbox.dm = outbox.dm
+            WHERE outbox.dm = ${dm} AND delivered_at IS NULL AND failed_at IS NULL AND outbox_id > ${rowId(after ?? "") ?? 0n}
             ORDER BY outbox.outbox_id LIMIT ${OUTBOX_PAGE_MAX}`
         }, onDatabase),
         delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids, sent_id) {
@@ -115,6 +126,9 @@ export class Outbox extends Context.Service<
           const rows = yield* sql`UPDATE choir_control.outbox SET delivered_at = now(), sent_id = ${sent_id ?? null}
             WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`
           return rows.length
+        }, onDatabase),
+        sentParts: Effect.fn("Outbox.sentParts")(function* (outbox_id, count) {
+          yield* sql`UPDATE choir_control.outbox SET sent_parts = ${count} WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`
         }, onDatabase),
         giveUp: Effect.fn("Outbox.giveUp")(function* (outbox_id, reason) {
           const rows = yield* sql`UPDATE choir_control.outbox
@@ -171,18 +185,23 @@ export const chunkText = (text: string, chars_max: number): ReadonlyArray<string
 }
 
 /** UTF-16 units of a Telegram message (R43). */
-const TELEGRAM_TEXT_CHARS_MAX = 4096
+export const TELEGRAM_TEXT_CHARS_MAX = 4096
 
-/** A message before it is split into the parts that its gateway can show. */
-export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "created_ms" | "edited_id"> & {
+/** A message before it is split into the rows that its gateway can show. */
+export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "sent_parts" | "created_ms" | "edited_id"> & {
   readonly session_id: SessionId | null
 }
 
-/** A Telegram message has a limit, with the mark that choird's own begin with; the console shows a text as it is. */
-const partsOf = (config: Config, { form, gateway, text }: OutboxMessage): ReadonlyArray<string> => {
+/**
+ * The texts of a message's rows. On Telegram each part of choird's own is a row, with room for the mark, since the last one has the
+ * buttons; an agent's text is split when it is sent, since only then its marks are known. The console shows a text as it is.
+ */
+const partsOf = (config: Config, { form, gateway, source, text }: OutboxMessage): ReadonlyArray<string> => {
   const isTelegram = config.gateways[gateway]?.type === "telegram"
   if (needsForm(form)) return isTelegram ? [text] : []
-  return isTelegram ? chunkText(text, TELEGRAM_TEXT_CHARS_MAX - MARK_CHARS) : [text]
+  if (!isTelegram) return [text]
+  if (source === "event") return text.trim() === "" ? [] : [text]
+  return chunkText(text, TELEGRAM_TEXT_CHARS_MAX - MARK_CHARS)
 }
 
 /**
@@ -234,6 +253,9 @@ const MARK_CHARS = CHOIRD_MARK.length + 1
 /** Diamonds that a person may take for the mark, and the variation selector. */
 const LOOKALIKES =
   /[\u{25C6}\u{25C7}\u{25C8}\u{2666}\u{2662}\u{2756}\u{2B25}\u{2B26}\u{2BC1}\u{2B27}\u{2B28}\u{2B29}\u{2B2A}\u{1F536}-\u{1F539}\u{1F4A0}\u{1F537}\u{29EB}\u{2B16}-\u{2B19}\u{1F798}-\u{1F79B}]\uFE0F?/gu
+
+/** An agent's Markdown without lookalikes of the mark. */
+export const escapedText = (markdown: string): string => markdown.replaceAll(LOOKALIKES, "\\*")
 
 /** The text of a row in a chat. */
 export const chatText = ({ source, text }: Pick<Outgoing, "source" | "text">): string =>

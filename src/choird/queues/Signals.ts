@@ -23,6 +23,7 @@ export interface Pushed {
 /** A person's request to a running agent; it becomes a signal with an id. */
 export type Wish =
   | Omit<SignalOf<"Inject">, "signal_id">
+  | Omit<SignalOf<"StartSkill">, "signal_id">
   | Omit<SignalOf<"CancelCore">, "signal_id">
   | Omit<SignalOf<"StopTurn">, "signal_id">
   | Omit<SignalOf<"Compact">, "signal_id">

@@ -5,11 +5,12 @@
  */
 import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { type InboxId, jobOf, type JobName, type LaneId, type Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
+import { type InboxId, jobOf, JobName, type LaneId, type Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
 import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/text/chatText.ts"
-import { storableJson } from "#src/shared/text/canonicalJson.ts"
+import type { SkillName } from "#schema/Skill.ts"
+import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { turnToStop } from "#src/shared/session/turns.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
@@ -46,6 +47,10 @@ export type Order =
   /** The answer to a job's question. The job is named, by the first word of the content where it asks one, or the only one that asks. */
   | { readonly type: "Answer"; readonly content: string; readonly job_name?: JobName }
   | { readonly type: "CancelCore"; readonly job_name?: JobName }
+  /** Runs a skill in a job of its own. */
+  | { readonly type: "StartSkill"; readonly skill: SkillName; readonly input?: Schema.Json }
+  /** Ends the job that runs a skill, or edge's turn where edge does. */
+  | { readonly type: "CancelSkill"; readonly skill: SkillName }
   | { readonly type: "StopTurn" }
   | { readonly type: "Cancel" }
   | { readonly type: "Compact"; readonly lane?: LaneId }
@@ -70,7 +75,9 @@ export interface Ordered<T extends Order["type"] = Order["type"]> {
   readonly signal_id: SignalId
   readonly wish: Extract<
     Wish,
-    { readonly type: T extends "Cancel" ? "CancelCore" | "StopTurn" : T extends "Answer" ? "Inject" : T }
+    {
+      readonly type: T extends "Cancel" | "CancelSkill" ? "CancelCore" | "StopTurn" : T extends "Answer" ? "Inject" : T
+    }
   >
   /** Null while no event that choird knows of ends it. */
   readonly ended: Ended | null
@@ -100,6 +107,8 @@ const ACTIONS = {
   Inject: "session.inject",
   Answer: "session.answer",
   CancelCore: "session.cancel",
+  StartSkill: "skill.start",
+  CancelSkill: "skill.cancel",
   Cancel: "session.cancel",
   StopTurn: "session.stop",
   Compact: "session.compact"
@@ -158,6 +167,14 @@ const chosenTurn = (state: SessionState, next: InboxId | undefined) => {
     : Effect.succeed<Wish>({ type: "StopTurn", turn })
 }
 
+/** Bytes of the input that a person gives a skill. */
+const SKILL_INPUT_BYTES_MAX = 64 * 1024
+const JOB_NAME_CHARS_MAX = 40
+
+/** The job in which a person's order runs a skill. */
+const skillJob = (skill: SkillName): JobName =>
+  JobName.make(`run-${skill.replaceAll(/[^a-z0-9]+/gu, "-")}`.slice(0, JOB_NAME_CHARS_MAX))
+
 /** The signal that an order becomes in this state. `next` is the oldest message that was not taken shortly before. */
 const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, next: InboxId | undefined) {
   switch (order.type) {
@@ -178,6 +195,27 @@ const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, n
     }
     case "CancelCore":
       return { type: "CancelCore", job_name: yield* chosenJob(state, order.job_name) } satisfies Wish
+    case "StartSkill": {
+      const { input, skill } = order
+      if (Buffer.byteLength(JSON.stringify(input ?? null)) > SKILL_INPUT_BYTES_MAX)
+        return yield* refused(
+          "TOO_LARGE",
+          `a skill's input may have ${SKILL_INPUT_BYTES_MAX} bytes`,
+          "put the rest into a file of the workspace and name it"
+        )
+      const job_name = skillJob(skill)
+      return { type: "StartSkill", skill, job_name, ...(input === undefined ? {} : { input }) } satisfies Wish
+    }
+    case "CancelSkill": {
+      const job = [...state.cores.values()].find((core) => core.skill?.name === order.skill)
+      if (job !== undefined) return { type: "CancelCore", job_name: job.job_name } satisfies Wish
+      if (state.edge.skill?.name === order.skill) return yield* chosenTurn(state, next)
+      return yield* refused(
+        "NOTHING_RUNS",
+        `the skill ${order.skill} does not run`,
+        "choirctl skill runs lists what ran"
+      )
+    }
     case "Compact": {
       const job_name = order.lane === undefined ? undefined : jobOf(order.lane)
       if (job_name !== undefined) yield* chosenJob(state, job_name)
@@ -202,6 +240,13 @@ const isSame = (order: Order, wish: Wish): boolean => {
       return wish.type === "CancelCore" && (order.job_name === undefined || wish.job_name === order.job_name)
     case "StopTurn":
       return wish.type === "StopTurn"
+    case "StartSkill":
+      return (
+        wish.type === "StartSkill" &&
+        wish.skill === order.skill &&
+        canonicalJson(wish.input ?? null) === canonicalJson(order.input ?? null)
+      )
+    case "CancelSkill":
     case "Cancel":
       return wish.type === "CancelCore" || wish.type === "StopTurn"
     case "Compact":
@@ -223,7 +268,10 @@ const queued = ({ agent_id }: SessionRow, sent: Sent, order: Order) => {
 }
 
 const signalOf = ({ event_type, payload }: ChoirEvent): string | undefined =>
-  event_type === "InjectedInstruction" || event_type === "Cancelled" || event_type === "CompactionCommitted"
+  event_type === "InjectedInstruction" ||
+  event_type === "Cancelled" ||
+  event_type === "CompactionCommitted" ||
+  event_type === "SkillTransitionCommitted"
     ? payload.signal_id
     : undefined
 
@@ -241,6 +289,9 @@ const auditDetail = (order: Order): Readonly<Record<string, string | number | nu
       return { chars: order.content.length }
     case "Answer":
       return { chars: order.content.length, job_name: order.job_name ?? null }
+    case "StartSkill":
+    case "CancelSkill":
+      return { skill: order.skill }
     case "CancelCore":
       return { job_name: order.job_name ?? null }
     case "Compact":

@@ -15,6 +15,7 @@ export const signalIdOf = (event: ChoirEvent) => {
     case "InjectedInstruction":
     case "Cancelled":
     case "CompactionCommitted":
+    case "SkillTransitionCommitted":
       return event.payload.signal_id
     default:
       return undefined

@@ -37,6 +37,27 @@ const TOOL_BUILDER: typeof SkillSpec.Encoded = {
     },
     done: { terminal: true }
   },
+  contract: {
+    execution_class: "probabilistic",
+    does: "designs one tool with the user and proposes it for approval",
+    does_not: "build, run or approve the tool, or change any file",
+    state: {
+      request: { schema: { type: "string" } },
+      manifest: { schema: { type: "object" } },
+      problems: { schema: { type: "array", items: { type: "string" } } }
+    },
+    state_read: ["request", "manifest", "problems"],
+    state_write: ["request", "manifest", "problems"],
+    assertions: [{ statement: "no problem is left", path: "problems", op: "count", value: 0 }],
+    golden_anchors: [
+      {
+        input: {},
+        output: { request: "Count the words of a file.", manifest: { llm: { name: "words.count" } }, problems: [] }
+      }
+    ],
+    capabilities: ["fs:read", "human"]
+  },
+  registry: { version: "1.0.0", tier: "infrastructure" },
   max_steps: 15,
   interruptible: true
 }
@@ -53,7 +74,7 @@ const SKILL_BUILDER: typeof SkillSpec.Encoded = {
     },
     design: {
       objective:
-        "Draft the SkillSpec: states, transitions, per-state objectives, allowed tools, input/output schemas, and max_steps.",
+        "Draft the SkillSpec: states, transitions, per-state objectives, allowed tools, input/output schemas, and max_steps. Give it a contract: does, does_not, the state fields with state_read and state_write, assertions about the result, one golden anchor, and exactly the capabilities of its tools. Let no state read files or memory, read text of strangers and act outside at once.",
       allowed_tools: ["choir.memory.query"],
       transitions: [
         { on: "complete", to: "validate" },
@@ -76,6 +97,27 @@ const SKILL_BUILDER: typeof SkillSpec.Encoded = {
     },
     done: { terminal: true }
   },
+  contract: {
+    execution_class: "probabilistic",
+    does: "designs one skill with the user and proposes it for approval",
+    does_not: "build, run or approve the skill, or change any file",
+    state: {
+      request: { schema: { type: "string" } },
+      skill: { schema: { type: "object" } },
+      problems: { schema: { type: "array", items: { type: "string" } } }
+    },
+    state_read: ["request", "skill", "problems"],
+    state_write: ["request", "skill", "problems"],
+    assertions: [{ statement: "no problem is left", path: "problems", op: "count", value: 0 }],
+    golden_anchors: [
+      {
+        input: {},
+        output: { request: "Turn notes into minutes.", skill: { name: "meeting-notes" }, problems: [] }
+      }
+    ],
+    capabilities: ["fs:read", "human"]
+  },
+  registry: { version: "1.0.0", tier: "infrastructure" },
   max_steps: 15,
   interruptible: true
 }

@@ -29,6 +29,7 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.propose.repo_change": ["human"],
   "choir.web.fetch": ["net"],
   "choir.web.browse": ["net"],
+  "choir.skill.list": [],
   "choir.skill.start": [],
   "choir.skill.transition": []
 }

@@ -6,11 +6,12 @@ import type { Schema } from "effect"
 import { type SkillSpec, skillState } from "#schema/Skill.ts"
 import { SKILL_POINTS, type SkillGrade, type SkillPoint, type SkillReport } from "#schema/SkillCheck.ts"
 import { type Assertion, type GoldenAnchor, schemaOf, type SkillContract } from "#schema/SkillContract.ts"
-import { assertionOutcome, type SkillFields } from "./assertionOutcome.ts"
+import { asserted } from "./assertions.ts"
 import { contractProblems, toolsOf } from "./contractProblems.ts"
 import { valueProblem } from "./jsonSchema.ts"
 import { languageProblems } from "./neutralLanguage.ts"
 import { pinProblems, type PinnedSchemas, versionProblems } from "./pinnedSchemas.ts"
+import type { StateValues } from "./statePath.ts"
 import { isScript, isVerificationCall } from "./scriptStates.ts"
 import { skillBounds, type WorkingModel } from "./skillBounds.ts"
 import { skillProblems } from "./skillProblems.ts"
@@ -127,13 +128,13 @@ const allAssertions = ({ contract, registry, states }: SkillSpec): ReadonlyArray
   ...(registry?.verification ?? []).flatMap((check) => (isVerificationCall(check) ? [] : [check]))
 ]
 
-const isObject = (value: Schema.Json): value is SkillFields =>
+const isObject = (value: Schema.Json): value is StateValues =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const membersOf = (value: Schema.Json): SkillFields => (isObject(value) ? value : {})
+const membersOf = (value: Schema.Json): StateValues => (isObject(value) ? value : {})
 
 /** The STATE after an example: its input, and the fields of its output. */
-const fieldsOf = ({ input, output }: GoldenAnchor): SkillFields => ({ ...membersOf(input), ...membersOf(output) })
+const fieldsOf = ({ input, output }: GoldenAnchor): StateValues => ({ ...membersOf(input), ...membersOf(output) })
 
 const assertions = (spec: SkillSpec): Checked => {
   const { contract } = spec
@@ -142,10 +143,9 @@ const assertions = (spec: SkillSpec): Checked => {
   const calls = (spec.registry?.verification ?? []).filter(isVerificationCall).length
   if (all.length + calls === 0) return [["it asserts nothing about its result"], ""]
   const failed = contract.golden_anchors.flatMap((anchor, index) =>
-    all.flatMap((assertion) => {
-      const { detail, ok } = assertionOutcome(assertion, fieldsOf(anchor))
-      return ok ? [] : [`"${assertion.statement}" does not hold on anchor ${index + 1}: ${detail}`]
-    })
+    asserted(all, fieldsOf(anchor)).flatMap(({ detail, ok, statement }) =>
+      ok ? [] : [`"${statement}" does not hold on anchor ${index + 1}: ${detail}`]
+    )
   )
   return [failed, `${all.length + calls} checks, ${contract.golden_anchors.length} anchors`]
 }

@@ -262,7 +262,7 @@ const apply = (state: SessionState, event: ChoirEvent): Folded => {
     case "CompactionCommitted":
       return Result.flatMap(signalled(state, event.payload.signal_id), (heard) => compacted(heard, event))
     case "SkillTransitionCommitted":
-      return skillTransition(state, event)
+      return Result.flatMap(signalled(state, event.payload.signal_id), (heard) => skillTransition(heard, event))
     case "MemoryWriteCommitted":
       return Result.succeed(state)
   }

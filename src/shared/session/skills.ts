@@ -65,6 +65,8 @@ export const skillTransition = (state: SessionState, event: EventOf<"SkillTransi
   const memory = laneOf(state, lane)
   if (memory === undefined) return Result.fail(`no job runs on ${lane}`)
   const { skill } = memory
+  if (payload.signal_id !== undefined && payload.from !== "")
+    return Result.fail("only the beginning of a skill is ordered")
   if (payload.from === "")
     return skill === undefined
       ? Result.succeed(inWindow(withLane(state, lane, { skill: begun(event) }), lane, rev))

@@ -26,12 +26,15 @@ describeEngines("Migrations", (it) => {
         "agents",
         "audit",
         "call_results",
+        "chat_settings",
         "config_versions",
         "deleted_sessions",
         "embedding_costs",
         "embedding_serving",
         "forgets",
+        "grants",
         "inbox",
+        "job_runs",
         "leases",
         "memory_jobs",
         "outbox",
@@ -40,7 +43,8 @@ describeEngines("Migrations", (it) => {
         "session_events",
         "session_snapshots",
         "sessions",
-        "signals"
+        "signals",
+        "skill_runs"
       ])
       const sql = yield* SqlClient.SqlClient
       const unused = yield* sql`SELECT 1 FROM information_schema.columns WHERE table_schema = 'choir_control'

@@ -39,12 +39,17 @@ describe("Telegram inbound", () => {
         dm: PHONE,
         text: "hello",
         forwarded: false,
-        attachments: []
+        attachments: [],
+        message_id: 1
       }
       assert.deepStrictEqual(yield* stored.at(0), message)
       const next = yield* nthPoll(bot, 2)
       assert.strictEqual(next.parameters["offset"], id + 1)
-      assert.deepStrictEqual(next.parameters["allowed_updates"], ["message", "callback_query"])
+      assert.deepStrictEqual(next.parameters["allowed_updates"], [
+        "message",
+        "callback_query",
+        "stopped_message_generation"
+      ])
       yield* bot.text(USER, "second")
       yield* stored.at(1)
       assert.isAtMost(yield* bot.pending, 1)
@@ -270,14 +275,20 @@ describe("Telegram outbound", () => {
       const { bot, outcomes, put, run } = yield* setUpTelegram
       yield* bot.fail("sendMessage", fault.cutAfterAccept)
       yield* put("cut")
-      yield* put(" ")
+      yield* put("refused")
       yield* put("after")
       yield* start(run)
-      const expected = [/^failed 1$/u, /^delivered 1$/u, /^failed 2$/u, /^given up 2: .* 400 /u, /^delivered 3$/u]
-      for (const [index, outcome] of expected.entries()) {
-        assert.match(yield* outcomes.at(index), outcome)
-        if (index !== 2) yield* TestClock.adjust("1 second")
-      }
+      assert.match(yield* outcomes.at(0), /^failed 1$/u)
+      yield* TestClock.adjust("1 second")
+      assert.match(yield* outcomes.at(1), /^delivered 1$/u)
+      // Plain, and then as a file.
+      yield* bot.fail("sendMessage", fault.refusedContent)
+      yield* bot.fail("sendDocument", fault.refusedContent)
+      const expected = [/^failed 2$/u, /^failed 2$/u, /^given up 2: .* 400 /u, /^delivered 3$/u]
+      yield* Effect.repeat(TestClock.adjust("1 second"), {
+        until: () => Effect.map(outcomes.all, (all) => all.length >= expected.length + 2)
+      })
+      for (const [index, outcome] of expected.entries()) assert.match(yield* outcomes.at(index + 2), outcome)
       yield* bot.sent.at(3)
       const [cut, again, after, told] = yield* texts(bot)
       assert.deepStrictEqual([cut, again, after], ["cut", "cut", "after"])

@@ -2,6 +2,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { Models } from "#src/choird/agents/Models.ts"
+import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { runTelegram } from "#src/choird/gateway/Telegram.ts"
@@ -28,7 +29,9 @@ describe("Telegram over the stores", () => {
       const bot = telegram.bot("1000:secret")
       const api = TelegramApi.layer(Redacted.make(bot.token), telegram.url)
       const services = gateways.pipe(
-        Layer.provideMerge(Layer.mergeAll(api, lifecycle, Layer.mock(Models, {}), GatewayHealth.layer))
+        Layer.provideMerge(
+          Layer.mergeAll(api, lifecycle, Layer.mock(Models, {}), ChatSettings.layer, GatewayHealth.layer)
+        )
       )
       return { bot, run: Effect.provide(runTelegram(BOT, DMS), services) }
     })

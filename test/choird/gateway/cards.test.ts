@@ -6,6 +6,7 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { CARD_FACTS_CHARS_MAX } from "#src/choird/approvals/card.ts"
+import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { runTelegram } from "#src/choird/gateway/Telegram.ts"
 import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
@@ -55,7 +56,7 @@ const makeBot = Effect.gen(function* () {
   const bot = telegram.bot(`${bots}:secret`)
   const api = TelegramApi.layer(Redacted.make(bot.token), telegram.url)
   const services = gateways.pipe(
-    Layer.provideMerge(Layer.mergeAll(api, lifecycle, Layer.mock(Models, {}), GatewayHealth.layer))
+    Layer.provideMerge(Layer.mergeAll(api, lifecycle, Layer.mock(Models, {}), ChatSettings.layer, GatewayHealth.layer))
   )
   return { bot, run: Effect.provide(runTelegram(BOT, PEOPLE), Layer.fresh(services)) }
 })

@@ -33,6 +33,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   " [job] <answer>": "dig it",
   " <message>": "x",
   " <words>": "my address",
+  " <on or off>": "off",
   " <name>": "main",
   " <number>": "3"
 }

@@ -9,6 +9,7 @@ import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { layerGateways } from "#src/choird/gateway/layerGateways.ts"
+import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -64,6 +65,7 @@ const setUp = Effect.gen(function* () {
     lifecycle,
     noAgentCommands,
     noApprovals,
+    Layer.mock(ChatSettings, {}),
     Layer.mock(Pairings, {}),
     quietMemory
   )

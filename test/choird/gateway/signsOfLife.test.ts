@@ -39,8 +39,10 @@ const setUp = Effect.gen(function* () {
     })
   )
   const started = Effect.forkScoped({ startImmediately: true })
-  yield* showTyping(PHONE, USER_ID, Effect.void).pipe(Effect.provide(services), started)
-  yield* showDrafts(PHONE, USER_ID, Effect.void).pipe(Effect.provide(services), started)
+  const pace = { message: Effect.void, sign: Effect.void, hold: () => Effect.void }
+  const chat = { dm: PHONE, chat_id: USER_ID, pace }
+  yield* showTyping(chat).pipe(Effect.provide(services), started)
+  yield* showDrafts(chat).pipe(Effect.provide(services), started)
   // Everything runs in memory, so that after a turn of the clock all that was due is done.
   const settle = Effect.repeat(TestClock.adjust(0), { times: 10 })
   yield* settle

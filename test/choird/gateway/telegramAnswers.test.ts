@@ -1,24 +1,26 @@
 import { assert, describe, it } from "@effect/vitest"
-import { pauseAfter } from "#src/choird/gateway/Telegram.ts"
-import { readUpdates } from "#src/choird/gateway/TelegramApi.ts"
+import { pauseAfter } from "#src/choird/gateway/deliver.ts"
+import { readUpdates } from "#src/choird/gateway/readUpdates.ts"
+
+const BOT = { id: "9", name: "double_bot" }
 
 describe("what Telegram answers", () => {
   it("reads only what is a message of a person in a private chat", () => {
     const message = { chat: { id: 7, type: "private" }, from: { id: 7, is_bot: false }, text: "hi" }
     const updates = [{ update_id: 3, message }, { update_id: 4 }]
-    assert.deepStrictEqual(readUpdates("9", updates), {
+    assert.deepStrictEqual(readUpdates(BOT, updates), {
       update_id: 4,
       arrivals: [{ id: "9:3", user_id: "7", text: "hi" }],
       taps: []
     })
     for (const bad of [undefined, {}, "x", [{ update_id: -1 }], [{ update_id: 1.5 }], [{ message }], [null]])
-      assert.isUndefined(readUpdates("9", bad))
+      assert.isUndefined(readUpdates(BOT, bad))
   })
 
   it("reads a tap by who tapped, whatever chat the button is in, and no other callback", () => {
     const tap = { id: "55", from: { id: 7, is_bot: false }, data: "a:12:0123abcd" }
     const on = { message_id: 4, chat: { id: -100 } }
-    const read = (callback_query: unknown) => readUpdates("9", [{ update_id: 3, callback_query }])?.taps
+    const read = (callback_query: unknown) => readUpdates(BOT, [{ update_id: 3, callback_query }])?.taps
     const known = { id: "9:3", user_id: "7", data: tap.data, callback_id: "55" }
     assert.deepStrictEqual(read({ ...tap, message: on }), [{ ...known, chat_id: "-100", message_id: "4" }])
     assert.deepStrictEqual(read(tap), [{ ...known, chat_id: undefined, message_id: undefined }])
@@ -37,7 +39,7 @@ describe("what Telegram answers", () => {
     const own = { from: { id: 9, is_bot: true }, text: "dig waits" }
     const message = { chat: { id: 7, type: "private" }, from: { id: 7, is_bot: false }, text: "hi" }
     const read = (reply_to_message: unknown) =>
-      readUpdates("9", [{ update_id: 3, message: { ...message, reply_to_message } }])?.arrivals[0]
+      readUpdates(BOT, [{ update_id: 3, message: { ...message, reply_to_message } }])?.arrivals[0]
     const plain = { id: "9:3", user_id: "7", text: "hi" }
     assert.deepStrictEqual(read(own), { ...plain, replies_to: "dig waits" })
     for (const other of [
@@ -49,6 +51,38 @@ describe("what Telegram answers", () => {
       "x"
     ])
       assert.deepStrictEqual(read(other), plain)
+  })
+
+  it("reads of a group what is for the bot: a mention, a reply or a command, with who wrote it and where", () => {
+    const from = { id: 7, is_bot: false, first_name: "Ada" }
+    const message = { chat: { id: -100, type: "supergroup" }, from, message_id: 5, message_thread_id: 3 }
+    const read = (more: object) => readUpdates(BOT, [{ update_id: 3, message: { ...message, ...more } }])?.arrivals[0]
+    const own = { from: { id: 9, is_bot: true }, photo: [] }
+    const where = { chat_id: "-100", writer: "Ada" }
+    for (const more of [
+      { text: "hey @Double_bot!" },
+      { text: "/status" },
+      { text: "/status@double_bot" },
+      { caption: "@double_bot see", document: { file_id: "f" } },
+      { text: "yes", reply_to_message: own }
+    ])
+      assert.deepInclude(read(more), {
+        user_id: "7",
+        message_id: 5,
+        thread_id: 3,
+        group: { ...where, addressed: true }
+      })
+    for (const text of ["hello all", "/status@other_bot", "mail@double_bottle"])
+      assert.deepInclude(read({ text }), { group: { ...where, addressed: false } })
+    assert.isUndefined(read({ chat: { id: -1, type: "channel" }, text: "/status" }))
+  })
+
+  it("takes the button that stops an answer for the command", () => {
+    const stopped = { chat: { id: 7, type: "private" }, draft_id: 1 }
+    assert.deepStrictEqual(readUpdates(BOT, [{ update_id: 3, stopped_message_generation: stopped }])?.arrivals, [
+      { id: "9:3", user_id: "7", text: "/stop" }
+    ])
+    assert.deepStrictEqual(readUpdates(BOT, [{ update_id: 3, stopped_message_generation: {} }])?.arrivals, [])
   })
 
   it("doubles its pauses up to a minute, unless it is told how long", () => {

@@ -86,6 +86,9 @@ describeStores("Outbox", (it, { kind }) => {
         part: 0,
         text,
         question: null,
+        reply_to: null,
+        thread_id: null,
+        sent_parts: 0,
         form: null,
         edited_id: null
       })

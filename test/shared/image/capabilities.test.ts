@@ -13,6 +13,8 @@ import { contractSpec, summarize } from "../../support/contracts.ts"
 
 const EXPECTED: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.exec": ["fs:read", "fs:write", "net", "exec"],
+  "choir.web.fetch": ["net"],
+  "choir.web.browse": ["net"],
   "choir.fs.read": ["fs:read"],
   "choir.fs.write": ["fs:write"],
   "choir.fs.edit": ["fs:read", "fs:write"],

@@ -1,7 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Result, Schema } from "effect"
-import { Assertion } from "#schema/SkillContract.ts"
-import { assertionOutcome, globMatches } from "#src/shared/image/assertionOutcome.ts"
+import { Result } from "effect"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
@@ -76,7 +74,7 @@ const LACKING: ReadonlyArray<readonly [string, object, string, RegExp]> = [
     "an assertion that its own example breaks",
     withContract({ golden_anchors: [{ ...ANCHOR, output: { summary: "" } }] }),
     "community",
-    /assertions: "the summary is not empty" does not hold on anchor 1: ""/u
+    /assertions: "the summary is not empty" does not hold on anchor 1: summary: "" does not fit/u
   ],
   ["no example", withContract({ golden_anchors: [] }), "community", /anchors: show at least one input/u],
   [
@@ -97,53 +95,6 @@ const LACKING: ReadonlyArray<readonly [string, object, string, RegExp]> = [
     "community",
     /markup of one provider/u
   ]
-]
-
-const assertionOf = (op: string, path: string, value?: Schema.Json) =>
-  Schema.decodeUnknownSync(Assertion)({ statement: "s", op, path, ...(value === undefined ? {} : { value }) })
-const STATE = {
-  list: [
-    { n: 1, s: "ab" },
-    { n: 2, s: "b" }
-  ],
-  n: 3,
-  s: "abc",
-  none: null,
-  empty: []
-}
-
-/** Assertions that hold of STATE, and ones that do not. */
-const HOLD: ReadonlyArray<readonly [string, string, Schema.Json?]> = [
-  ["==", "n", 3],
-  ["!=", "n", 4],
-  ["<", "n", 4],
-  ["<=", "n", 3],
-  [">", "n", 2],
-  [">=", "list.*.n", 1],
-  ["in", "n", [1, 3]],
-  ["matches", "s", "a*c"],
-  ["matches", "list.*.s", "*b"],
-  ["exists", "list.1.s"],
-  ["exists", "none"],
-  ["exists", "gone", false],
-  ["count", "list", 2],
-  ["count", "list", { min: 1, max: 2 }],
-  ["exists", "empty.*"],
-  ["==", "list.0", { s: "ab", n: 1 }]
-]
-const BREAK: ReadonlyArray<readonly [string, string, Schema.Json?]> = [
-  ["==", "n", "3"],
-  ["!=", "gone", 1],
-  ["<", "s", 9],
-  [">", "list.*.n", 1],
-  ["in", "gone", [null]],
-  ["matches", "s", "b"],
-  ["matches", "n", "*"],
-  ["exists", "list.2"],
-  ["exists", "list.length"],
-  ["exists", "constructor"],
-  ["count", "s", 3],
-  ["count", "list", { min: 3 }]
 ]
 
 describe("the gate", () => {
@@ -178,24 +129,5 @@ describe("the gate", () => {
 
   it("rejects none of the built-in skills", () => {
     for (const spec of BUILT_IN_SKILLS) assert.notStrictEqual(gateReport(spec).grade, "rejected")
-  })
-
-  it.prop(
-    "has an outcome for every assertion of every state",
-    [Assertion, Schema.Record(Schema.String, Schema.Json)],
-    ([assertion, state]) => {
-      assert.isBoolean(assertionOutcome(assertion, state).ok)
-    }
-  )
-
-  it("decides assertions by whole values, and by every element where one is meant", () => {
-    for (const [op, path, value] of HOLD)
-      assert.isTrue(assertionOutcome(assertionOf(op, path, value), STATE).ok, `${op} ${path}`)
-    for (const [op, path, value] of BREAK)
-      assert.isFalse(assertionOutcome(assertionOf(op, path, value), STATE).ok, `${op} ${path}`)
-  })
-
-  it("matches a hostile glob in time that does not grow with its stars", () => {
-    assert.isFalse(globMatches("a".repeat(5000), `${"*a".repeat(120)}b`))
   })
 })

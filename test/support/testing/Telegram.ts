@@ -46,10 +46,16 @@ export interface TelegramBot {
   ): Effect.Effect<number>
   /** Lets a user press a button of a message. */
   tap(user: number, message: SentMessage, data: string): Effect.Effect<number>
+  /** Deletes a topic: what is sent there is refused. */
+  closeTopic(thread_id: number): Effect.Effect<void>
+  /** The bot's reaction to a message. */
+  reaction(message_id: number): Effect.Effect<ReadonlyArray<string>>
   /** Queues any update, hostile ones too; the update id is added. */
   update(content: JsonObject): Effect.Effect<number>
   /** Strikes the next `times` (default 1) calls of `method`; `*` means every method but getUpdates. */
   fail(method: string, fault: Fault, times?: number): Effect.Effect<void>
+  /** Ends all faults that are left. */
+  readonly heal: Effect.Effect<void>
   readonly calls: Journal<TelegramCall>
   readonly sent: Journal<SentMessage>
   /** A message as it stands now, edits included. */
@@ -85,6 +91,8 @@ const makeBot = (token: string): Bot => ({
   messages: new Map(),
   files: new Map(),
   callbacks: new Set(),
+  closed_topics: new Set(),
+  reactions: new Map(),
   commands: new Map(),
   message_id_next: 1,
   file_id_next: 1,
@@ -218,8 +226,11 @@ const handleOf = (bot: Bot): TelegramBot => ({
       bot.callbacks.add(id)
       return push(bot, { callback_query: { id, from: person(user), chat_instance: "1", message, data } })
     }),
+  closeTopic: (thread_id) => Effect.sync(() => void bot.closed_topics.add(thread_id)),
+  reaction: (message_id) => Effect.sync(() => bot.reactions.get(message_id) ?? []),
   update: (content) => Effect.sync(() => push(bot, content)),
   fail: (method, fault, times = 1) => Effect.sync(() => void bot.faults.push({ method, fault, times })),
+  heal: Effect.sync(() => void bot.faults.splice(0)),
   calls: bot.calls.journal,
   sent: bot.sent.journal,
   message: (message_id) => Effect.sync(() => bot.messages.get(message_id)),

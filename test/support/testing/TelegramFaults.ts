@@ -31,6 +31,24 @@ export const blocked: Fault = replying(refuse(403, "Forbidden: bot was blocked b
 /** 400: the person has never written to the bot. */
 export const unknownChat: Fault = replying(refuse(400, "Bad Request: chat not found"))
 
+/** 403: the group has put the bot out. */
+export const kicked: Fault = replying(refuse(403, "Forbidden: bot was kicked from the group chat"))
+
+/** 400: Telegram does not take what was sent, whatever its kind. */
+export const refusedContent: Fault = replying(refuse(400, "Bad Request: can't parse entities"))
+
+/** 400: the group has become a supergroup with another id. */
+export const migrated = (to: number): Fault =>
+  replying({
+    ok: false,
+    error_code: 400,
+    description: "Bad Request: group chat was upgraded to a supergroup chat",
+    parameters: { migrate_to_chat_id: to }
+  })
+
+/** 500 in the words of the Bot API. */
+export const serverError: Fault = replying(refuse(500, "Internal Server Error"))
+
 /** 409: someone else polls with the same token. */
 export const conflict: Fault = replying(refuse(409, "Conflict: terminated by other getUpdates request"))
 

@@ -30,7 +30,7 @@ import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import type { AnyTool, PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
-import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { type MemoryControlPlane, SESSION } from "./MemoryControlPlane.ts"
@@ -93,7 +93,7 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
         coreReport,
         ...(profiles.size === 0 ? [] : [coreWriteback]),
         ...proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }),
-        ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition(skills)]),
+        ...skillTools(skills),
         ...tools
       ]
       const { find, names, offered } = toolTable(all)

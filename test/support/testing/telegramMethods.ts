@@ -16,7 +16,7 @@ export type ApiReply =
       readonly ok: false
       readonly error_code: number
       readonly description: string
-      readonly parameters?: { readonly retry_after?: number }
+      readonly parameters?: { readonly retry_after?: number; readonly migrate_to_chat_id?: number }
     }
 
 /** A message that the bot sent. */
@@ -41,6 +41,10 @@ export interface BotState {
   readonly messages: Map<number, SentMessage>
   readonly files: Map<string, StoredFile>
   readonly callbacks: Set<string>
+  /** Topics that were deleted. */
+  readonly closed_topics: Set<number>
+  /** The bot's reaction to each message. */
+  readonly reactions: Map<number, ReadonlyArray<string>>
   /** The menu of each scope, as its JSON text. */
   readonly commands: Map<string, unknown>
   message_id_next: number
@@ -133,13 +137,125 @@ const keyboardProblem = (parameters: JsonObject): ApiReply | undefined => {
   return isFine ? undefined : badRequest("BUTTON_DATA_INVALID")
 }
 
+const ENTITY_TYPES = new Set(
+  `bold italic underline strikethrough spoiler blockquote expandable_blockquote code pre text_link text_mention custom_emoji`.split(
+    " "
+  )
+)
+
+const splitsPair = (text: string, at: number) => /^[\uD800-\uDBFF][\uDC00-\uDFFF]$/u.test(text.slice(at - 1, at + 1))
+
+/** The problem of one entity of a text, or undefined. */
+const entityProblem = (text: string, entity: unknown): string | undefined => {
+  const { length, offset, type, url } = (entity ?? {}) as JsonObject
+  if (typeof type !== "string" || !ENTITY_TYPES.has(type)) return "can't parse entities: unsupported type"
+  if (typeof offset !== "number" || typeof length !== "number" || offset < 0 || length <= 0)
+    return "can't parse entities: invalid range"
+  if (offset + length > text.length) return "can't parse entities: range is outside of the text"
+  if (splitsPair(text, offset) || splitsPair(text, offset + length))
+    return "can't parse entities: range cuts a character"
+  return type === "text_link" && !(typeof url === "string" && /^(?:https?|tg|mailto):/u.test(url))
+    ? "can't parse entities: url is invalid"
+    : undefined
+}
+
+interface Range {
+  readonly type: string
+  readonly offset: number
+  readonly length: number
+}
+
+/** Entities that cross, or lie in or around code. */
+const crossing = (entities: ReadonlyArray<Range>): boolean =>
+  entities.some((a, at) =>
+    entities.slice(at + 1).some((b) => {
+      const [first, second] = a.offset <= b.offset ? [a, b] : [b, a]
+      if (second.offset >= first.offset + first.length) return false
+      const crosses = second.offset > first.offset && second.offset + second.length > first.offset + first.length
+      const code = [a, b].some(({ type }) => type === "code" || type === "pre")
+      return crosses || (code && ![a, b].some(({ type }) => type === "blockquote"))
+    })
+  )
+
+/** The reason to refuse the entities of a text; undefined if there is none. */
+const entitiesProblem = (text: string, parameters: JsonObject): ApiReply | undefined => {
+  const given = parameters["entities"]
+  if (given === undefined) return undefined
+  const entities: unknown = typeof given === "string" ? parseJson(given) : given
+  if (!Array.isArray(entities)) return badRequest("can't parse entities")
+  if (parameters["parse_mode"] !== undefined) return badRequest("entities and parse_mode exclude each other")
+  const problem = entities.map((entity) => entityProblem(text, entity)).find((one) => one !== undefined)
+  if (problem !== undefined) return badRequest(problem)
+  return crossing(entities as ReadonlyArray<Range>) ? badRequest("can't parse entities: they cross") : undefined
+}
+
+const whole = (value: unknown) => Number.isSafeInteger(Number(value)) && Number(value) > 0
+
+/** What a message carries of its place: the topic, which must exist, and the message that it quotes, which may be gone if so allowed. */
+const placed = (bot: BotState, { parameters }: ApiCall): ApiReply | JsonObject => {
+  const { message_thread_id, reply_parameters } = parameters
+  if (
+    message_thread_id !== undefined &&
+    (!whole(message_thread_id) || bot.closed_topics.has(Number(message_thread_id)))
+  )
+    return badRequest("message thread not found")
+  const topic = message_thread_id === undefined ? {} : { message_thread_id: Number(message_thread_id) }
+  if (reply_parameters === undefined) return topic
+  const reply: unknown = typeof reply_parameters === "string" ? parseJson(reply_parameters) : reply_parameters
+  const { allow_sending_without_reply, message_id } = (reply ?? {}) as JsonObject
+  if (!whole(message_id)) return badRequest("invalid reply_parameters")
+  const known = Number(message_id) < bot.message_id_next
+  if (!known && allow_sending_without_reply !== true) return badRequest("message to be replied not found")
+  return known ? { ...topic, reply_to_message_id: Number(message_id) } : topic
+}
+
+const isReply = (value: ApiReply | JsonObject): value is ApiReply => typeof value["ok" as never] === "boolean"
+
 const sendMessage = (bot: BotState, call: ApiCall): ApiReply => {
   const text = textParameter(call.parameters, "text")
   if (text.trim() === "") return badRequest("message text is empty")
-  const refused = keyboardProblem(call.parameters)
-  if (refused !== undefined) return refused
-  const problem = textProblem(text, call.parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long")
-  return problem ?? keep(bot, call, { text, ...markup(call.parameters) })
+  const problem =
+    keyboardProblem(call.parameters) ??
+    textProblem(text, call.parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long") ??
+    entitiesProblem(text, call.parameters)
+  if (problem !== undefined) return problem
+  const place = placed(bot, call)
+  if (isReply(place)) return place
+  const { entities } = call.parameters
+  const marks =
+    entities === undefined ? {} : { entities: typeof entities === "string" ? parseJson(entities) : entities }
+  return keep(bot, call, { text, ...marks, ...place, ...markup(call.parameters) })
+}
+
+const RICH_CHARS_MAX = 32_768
+
+const sendRichMessage = (bot: BotState, call: ApiCall): ApiReply => {
+  const given = call.parameters["rich_message"]
+  const rich = (typeof given === "string" ? parseJson(given) : given) as JsonObject | undefined
+  const contents = ["markdown", "html", "blocks"].filter((key) => rich?.[key] !== undefined)
+  if (rich === undefined || contents.length !== 1) return badRequest("rich message must have exactly one content")
+  const { markdown } = rich
+  if (typeof markdown === "string" && (markdown.trim() === "" || markdown.length > RICH_CHARS_MAX))
+    return badRequest("rich message is too long or empty")
+  const place = placed(bot, call)
+  return isReply(place) ? place : keep(bot, call, { rich_message: rich, ...place })
+}
+
+/** A number of emoji that a bot may react with. */
+const EMOJI = new Set(["👀", "👍", "👎", "❤", "🔥", "🎉", "🤔", "✍"])
+
+const setMessageReaction = (bot: BotState, { parameters }: ApiCall): ApiReply => {
+  const { message_id, reaction } = parameters
+  if (!whole(message_id) || Number(message_id) >= bot.message_id_next) return badRequest("message to react not found")
+  const list: unknown = typeof reaction === "string" ? parseJson(reaction) : (reaction ?? [])
+  const valid =
+    Array.isArray(list) && list.length <= 1 && list.every((one) => EMOJI.has(String((one as JsonObject)["emoji"])))
+  if (!valid) return badRequest("REACTION_INVALID")
+  bot.reactions.set(
+    Number(message_id),
+    (list as ReadonlyArray<JsonObject>).map(({ emoji }) => String(emoji))
+  )
+  return succeed(true)
 }
 
 const sendMedia =
@@ -282,7 +398,9 @@ export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => 
   sendMessage,
   sendMessageDraft,
   sendPhoto: sendMedia("photo"),
+  sendRichMessage,
   sendVideo: sendMedia("video"),
   sendVoice: sendMedia("voice"),
+  setMessageReaction,
   setMyCommands
 }

@@ -4,6 +4,7 @@
  */
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import { reported, reportLine } from "#src/shared/session/reported.ts"
+import { jobTriggers, messageTriggers, type Triggered } from "#src/shared/session/skillTriggers.ts"
 import type { ActiveSkill, CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { stopped } from "./promptMessages.ts"
@@ -91,6 +92,43 @@ const turnNotes = (state: SessionState, find: Find, { asked_rev }: Transcript): 
   return [{ about: `turn ${turn.rev}`, text: `Still to be answered, the user's message:\n${text}` }]
 }
 
+/** Skills that one note names. */
+const SUGGESTED_MAX = 3
+
+/** The skills that words call for, in one line; the lane decides whether one fits. */
+const suggestion = (about: string, found: ReadonlyArray<Triggered>): ReadonlyArray<Note> => {
+  const names = [...new Set(found.map(({ skill }) => skill))].slice(0, SUGGESTED_MAX)
+  return names.length === 0
+    ? []
+    : [
+        {
+          about: `skills for ${about}`,
+          text: `This matches ${names.length === 1 ? "the skill" : "the skills"} ${names.join(", ")}: begin it with choir-skill-start if it fits.`
+        }
+      ]
+}
+
+/** A skill whose trigger begins it at once is only suggested where the words come from outside. */
+const suggestedToEdge = ({ edge }: SessionState, skills: SkillBook, find: Find): ReadonlyArray<Note> => {
+  const event = edge.turn?.kind === "turn" && edge.skill === undefined ? find(edge.turn.rev) : undefined
+  if (event?.event_type !== "UserMsg") return []
+  const { forwarded, text } = event.payload
+  const found = messageTriggers(skills, text).filter(({ trigger }) => forwarded === true || trigger.mode === "suggest")
+  return suggestion(String(event.rev), found)
+}
+
+const suggestedToJob = (core: CoreLane, skills: SkillBook, find: Find): ReadonlyArray<Note> => {
+  if (core.skill !== undefined || core.skill_end_rev > 0 || core.in_skill !== undefined) return []
+  const event = find(core.started_rev)
+  if (event?.event_type !== "CoreStarted") return []
+  const { start } = event.payload
+  const refs = start.skill_refs
+  return suggestion(
+    core.job_id,
+    jobTriggers(skills, start).filter(({ skill }) => refs === undefined || refs.includes(skill))
+  )
+}
+
 /** Everything that edge should know before its next call. */
 export const edgeNotes = (
   state: SessionState,
@@ -117,24 +155,29 @@ export const edgeNotes = (
       .map(owedNote),
     ...(isWaiting ? [{ about: `queue ${state.queued_inbox_id}`, text: "A further message of the user waits." }] : []),
     ...skillNotes(skill, skills, find, transcript),
+    ...suggestedToEdge(state, skills, find),
     ...turnNotes(state, find, transcript)
   ]
 }
 
 /** Everything that a job should know before its next call. */
 export const coreNotes = (
-  { question, skill }: CoreLane,
+  core: CoreLane,
   skills: SkillBook,
   find: Find,
   transcript: Transcript
-): ReadonlyArray<Note> => [
-  ...(question === undefined
-    ? []
-    : [
-        {
-          about: `question ${question.rev}`,
-          text: "Nobody has answered your question yet. Continue with what you can, or end and say what is missing."
-        }
-      ]),
-  ...skillNotes(skill, skills, find, transcript)
-]
+): ReadonlyArray<Note> => {
+  const { question, skill } = core
+  return [
+    ...suggestedToJob(core, skills, find),
+    ...(question === undefined
+      ? []
+      : [
+          {
+            about: `question ${question.rev}`,
+            text: "Nobody has answered your question yet. Continue with what you can, or end and say what is missing."
+          }
+        ]),
+    ...skillNotes(skill, skills, find, transcript)
+  ]
+}

@@ -12,15 +12,28 @@ import type { Find } from "#src/agent/arbiter/Command.ts"
 import { RETRY_EVENT } from "#src/shared/session/skills.ts"
 import { shownValues } from "./shownValues.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
+import { SKILLS_DESCRIBED_MAX } from "#src/shared/limits.ts"
+
+/** Characters of the names of skills that no prompt describes. */
+const NAMES_CHARS_MAX = 1000
+
+/** The names of many skills, as far as there is room: their descriptions are found with a tool. */
+const names = (skills: SkillBook): string => {
+  const all = [...skills.keys()].join(", ")
+  const shown = all.length <= NAMES_CHARS_MAX ? all : `${all.slice(0, all.lastIndexOf(",", NAMES_CHARS_MAX))}, …`
+  return `A skill leads you through a kind of work step by step. choir-skill-list finds the one that fits and its input, choir-skill-start begins it. There are: ${shown}`
+}
 
 /** Name and description of each; it never changes within a session's start, so that it stands in the fixed part. */
 export const skillList = (skills: SkillBook): string =>
   skills.size === 0
     ? ""
-    : [
-        "A skill leads you through a kind of work step by step. Begin the one that fits with choir-skill-start:",
-        ...[...skills.values()].map(({ description, name }) => `- ${name}: ${description}`)
-      ].join("\n")
+    : skills.size > SKILLS_DESCRIBED_MAX
+      ? names(skills)
+      : [
+          "A skill leads you through a kind of work step by step. Begin the one that fits with choir-skill-start:",
+          ...[...skills.values()].map(({ description, name }) => `- ${name}: ${description}`)
+        ].join("\n")
 
 const transition = (rev: number, find: Find) => {
   const event = find(rev)

@@ -197,6 +197,13 @@ export const layerOperatorSessions = HttpApiBuilder.group(
         const ordered = yield* order(params.id, asking, { type: "CancelCore", ...named })
         return { job_name: ordered.wish.job_name, ...signalled(ordered) }
       }),
+      startSkill: Effect.fn("OperatorApi.startSkill")(function* ({ params, payload: { input, skill, ...asking } }) {
+        const given = input === undefined ? {} : { input }
+        const ordered = yield* order(params.id, asking, { type: "StartSkill", skill, ...given })
+        return { job_name: ordered.wish.job_name, ...signalled(ordered) }
+      }),
+      cancelSkill: ({ params, payload: { skill, ...asking } }) =>
+        Effect.map(order(params.id, asking, { type: "CancelSkill", skill }), signalled),
       stopTurn: ({ params, payload }) => Effect.map(order(params.id, payload, { type: "StopTurn" }), signalled),
       inject: ({ params, payload: { text, ...asking } }) =>
         Effect.map(order(params.id, asking, { type: "Inject", content: text }), signalled),

@@ -1,0 +1,34 @@
+/** Settings that the people of a chat chose for it; a chat without a row has the defaults. */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import type { ResourceName } from "#schema/Ids.ts"
+import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+
+export class ChatSettings extends Context.Service<
+  ChatSettings,
+  {
+    /** Whether tables and long answers come as rich messages, which old apps do not show. */
+    rich(dm: ResourceName): Effect.Effect<boolean, DatabaseAway>
+    setRich(dm: ResourceName, rich: boolean): Effect.Effect<void, DatabaseAway>
+  }
+>()("choir/choird/ChatSettings") {
+  static readonly layer = Layer.effect(
+    ChatSettings,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const onDatabase = yield* useDatabase
+      return ChatSettings.of({
+        rich: Effect.fn("ChatSettings.rich")(function* (dm) {
+          const [row] = yield* sql<{
+            readonly rich: boolean
+          }>`SELECT rich FROM choir_control.chat_settings WHERE dm = ${dm}`
+          return row?.rich === true
+        }, onDatabase),
+        setRich: Effect.fn("ChatSettings.setRich")(function* (dm, rich) {
+          yield* sql`INSERT INTO choir_control.chat_settings (dm, rich) VALUES (${dm}, ${rich})
+            ON CONFLICT (dm) DO UPDATE SET rich = excluded.rich`
+        }, onDatabase)
+      })
+    })
+  )
+}

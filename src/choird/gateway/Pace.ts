@@ -1,0 +1,50 @@
+/** The pace of a bot: the intervals between its messages, and the pauses that Telegram asks for (R43). */
+import { Clock, Effect } from "effect"
+
+/** The intervals between two messages to one person, to one group, and between any two of one bot (R43). */
+const TELEGRAM_CHAT_INTERVAL_MS = 1000
+const TELEGRAM_GROUP_INTERVAL_MS = 3000
+const TELEGRAM_BOT_INTERVAL_MS = 40
+
+/** The pace of one chat. A pause that one call was asked for holds all others of the chat back. */
+export interface Pace {
+  /** Waits for the turn of a message. */
+  readonly message: Effect.Effect<void>
+  /** Waits for the turn of a call that shows nothing lasting, such as that the bot types. */
+  readonly sign: Effect.Effect<void>
+  hold(pause_ms: number): Effect.Effect<void>
+}
+
+/** Lets its callers through one after the other, at least `interval_ms` apart. */
+const makeGate = (interval_ms: number) => {
+  let next_ms = 0
+  return {
+    pass: Effect.gen(function* () {
+      // A pause may come while this one waits.
+      for (;;) {
+        const now_ms = yield* Clock.currentTimeMillis
+        if (now_ms >= next_ms) break
+        yield* Effect.sleep(next_ms - now_ms)
+      }
+      next_ms = (yield* Clock.currentTimeMillis) + interval_ms
+    }),
+    hold: (pause_ms: number) =>
+      Effect.map(Clock.currentTimeMillis, (now_ms) => void (next_ms = Math.max(next_ms, now_ms + pause_ms)))
+  }
+}
+
+const isGroup = (chat_id: string) => chat_id.startsWith("-")
+
+/** Makes the paces of a bot's chats, one for each. */
+export const makePaces = () => {
+  const bot = makeGate(TELEGRAM_BOT_INTERVAL_MS)
+  return (chat_id: string): Pace => {
+    const messages = makeGate(isGroup(chat_id) ? TELEGRAM_GROUP_INTERVAL_MS : TELEGRAM_CHAT_INTERVAL_MS)
+    const signs = makeGate(0)
+    return {
+      message: Effect.andThen(messages.pass, bot.pass),
+      sign: Effect.andThen(signs.pass, bot.pass),
+      hold: (pause_ms) => Effect.andThen(messages.hold(pause_ms), signs.hold(pause_ms))
+    }
+  }
+}

@@ -1,0 +1,311 @@
+/**
+ * The Markdown of a model as a text with entities, as Telegram takes it: offsets in UTF-16 units, so that nothing can fail to parse and a
+ * split is arithmetic. What is not understood stays as it was written. Pure.
+ */
+
+type Kind = "bold" | "italic" | "strikethrough" | "spoiler" | "code" | "pre" | "text_link" | "blockquote"
+
+export interface Entity {
+  readonly type: Kind
+  readonly offset: number
+  readonly length: number
+  readonly url?: string
+  readonly language?: string
+}
+
+export interface MarkedText {
+  readonly text: string
+  readonly entities: ReadonlyArray<Entity>
+}
+
+/** Entities of one message that Telegram shows. */
+const ENTITIES_MAX = 100
+/** Marks within marks; deeper ones stay as written. */
+const NESTED_MAX = 6
+const URL_CHARS_MAX = 2048
+
+const DELIMITERS = [
+  ["**", "bold"],
+  ["__", "bold"],
+  ["~~", "strikethrough"],
+  ["||", "spoiler"],
+  ["*", "italic"],
+  ["_", "italic"]
+] as const
+
+/** The text and the entities so far. */
+class Writer {
+  readonly #parts: Array<string> = []
+  readonly entities: Array<Entity> = []
+  length = 0
+
+  write(text: string): void {
+    this.#parts.push(text)
+    this.length += text.length
+  }
+
+  /** Marks what `work` writes; nothing where it writes nothing, or inside the same mark. */
+  mark(entity: Omit<Entity, "offset" | "length">, work: () => void): void {
+    const offset = this.length
+    const at = this.entities.length
+    work()
+    if (this.length > offset) this.entities.splice(at, 0, { ...entity, offset, length: this.length - offset })
+  }
+
+  get text(): string {
+    return this.#parts.join("")
+  }
+}
+
+const isWord = (character: string | undefined) => character !== undefined && /[\p{L}\p{N}]/u.test(character)
+const isBlank = (character: string | undefined) => character === undefined || /\s/u.test(character)
+
+/** Where a mark ends, or -1. An underscore within a word is not a mark. */
+const closerOf = (text: string, delimiter: string, from: number, end: number): number => {
+  for (let at = text.indexOf(delimiter, from); at >= 0 && at + delimiter.length <= end;) {
+    let last = at
+    while (delimiter.length === 2 && last + 3 <= end && text[last + 2] === delimiter[0]) last += 1
+    const isRun =
+      delimiter.length === 1 &&
+      ((last + 1 < end && text[last + 1] === delimiter) || (last > from && text[last - 1] === delimiter))
+    const inWord = delimiter[0] === "_" && isWord(text[last + delimiter.length])
+    if (last > from && !isBlank(text[last - 1]) && text[last - 1] !== "\\" && !isRun && !inWord) return last
+    at = text.indexOf(delimiter, last + (isRun ? 2 : 1))
+  }
+  return -1
+}
+
+const ESCAPED = /^\\[!-/:-@[-`{-~]/u
+const LINK = /^\[([^\]\n]{1,1000})\]\(((?:https?|tg|mailto):[^\s()]{1,2000}(?:\([^\s()]*\)[^\s()]*)?)\)/u
+
+/** The marks around a place, and how deep it lies in them. */
+interface Inside {
+  readonly kinds: ReadonlySet<Kind>
+  readonly depth: number
+}
+
+/** A code span at this place: its content and its end. */
+const codeAt = (text: string, at: number, end: number) => {
+  const ticks = /^`+/u.exec(text.slice(at, Math.min(end, at + 16)))?.[0] ?? ""
+  if (ticks === "") return undefined
+  let close = text.indexOf(ticks, at + ticks.length)
+  while (close >= 0 && text[close + ticks.length] === "`") {
+    while (text[close] === "`") close += 1
+    close = text.indexOf(ticks, close)
+  }
+  if (close < 0 || close + ticks.length > end) return { ticks, content: undefined, end: at + ticks.length }
+  return { ticks, content: text.slice(at + ticks.length, close), end: close + ticks.length }
+}
+
+/** Writes the part of a block between two places, with its marks. */
+const writeInline = (writer: Writer, text: string, from: number, end: number, { depth, kinds }: Inside): void => {
+  // A mark without an end before this place has none after it either.
+  const endless = new Set<string>()
+  let plain = from
+  let at = from
+  const flush = () => {
+    if (at > plain) writer.write(text.slice(plain, at))
+  }
+  while (at < end) {
+    const character = text[at]
+    if (character === "\\" && ESCAPED.test(text.slice(at, at + 2)) && at + 1 < end) {
+      flush()
+      plain = at + 1
+      at += 2
+      continue
+    }
+    if (character === "`" && !endless.has("`")) {
+      const code = codeAt(text, at, end)
+      if (code?.content !== undefined && code.content.trim() !== "") {
+        flush()
+        const { content } = code
+        writer.mark({ type: "code" }, () => writer.write(content))
+        at = plain = code.end
+        continue
+      }
+      at = code?.end ?? at + 1
+      continue
+    }
+    if (character === "[" && !kinds.has("text_link") && depth < NESTED_MAX) {
+      const [whole, label = "", url = ""] = LINK.exec(text.slice(at, Math.min(end, at + 3100))) ?? []
+      if (whole !== undefined && url.length <= URL_CHARS_MAX) {
+        flush()
+        writer.mark({ type: "text_link", url }, () =>
+          writeInline(writer, label, 0, label.length, { depth: depth + 1, kinds: new Set([...kinds, "text_link"]) })
+        )
+        at = plain = at + whole.length
+        continue
+      }
+    }
+    const found = DELIMITERS.find(([mark]) => text.startsWith(mark, at))
+    if (found === undefined || depth >= NESTED_MAX) {
+      at += found?.[0].length ?? 1
+      continue
+    }
+    const [mark, type] = found
+    const start = at + mark.length
+    const opens = !isBlank(text[start]) && !(mark[0] === "_" && isWord(text[at - 1])) && !endless.has(mark)
+    const close = opens ? closerOf(text, mark, start, end) : -1
+    if (close < 0) {
+      if (opens) endless.add(mark)
+      at = start
+      continue
+    }
+    flush()
+    const inner = () => writeInline(writer, text, start, close, { depth: depth + 1, kinds: new Set([...kinds, type]) })
+    if (kinds.has(type)) inner()
+    else writer.mark({ type }, inner)
+    at = plain = close + mark.length
+  }
+  flush()
+}
+
+const TOP: Inside = { kinds: new Set<Kind>(), depth: 0 }
+
+const inline = (writer: Writer, line: string, inside: Inside = TOP) => writeInline(writer, line, 0, line.length, inside)
+
+const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`]*?)\s*$/u
+const LANGUAGE = /^[\w+#.-]{1,32}$/u
+const HEADING = /^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$/u
+const BULLET = /^(\s*)[-*+]\s+(.*)$/su
+const TABLE_RULE = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$/u
+const isQuote = (line: string | undefined) => line !== undefined && /^ {0,3}>/u.test(line)
+
+/** Whether a table begins at this line. */
+const isTable = (lines: ReadonlyArray<string>, at: number) =>
+  lines[at]?.includes("|") === true && TABLE_RULE.test(lines[at + 1] ?? "")
+
+/** Whether a text has a table, which only a rich message shows as one. */
+export const hasTable = (markdown: string): boolean => {
+  const lines = markdown.split("\n")
+  return lines.some((_, at) => isTable(lines, at))
+}
+
+/** The first line from `at` on that does not hold a condition. */
+const lastOf = (lines: ReadonlyArray<string>, at: number, holds: (line: string) => boolean) => {
+  let next = at
+  while (next < lines.length && holds(lines[next] ?? "")) next += 1
+  return next
+}
+
+/** Writes a block that begins at a line and returns the line after it. */
+const writeBlock = (writer: Writer, lines: ReadonlyArray<string>, at: number): number => {
+  const line = lines[at] ?? ""
+  const [, fence, info = ""] = FENCE.exec(line) ?? []
+  if (fence !== undefined) {
+    const close = lastOf(lines, at + 1, (one) => !(one.trim().startsWith(fence) && /^\s*[`~]+\s*$/u.test(one)))
+    const named = LANGUAGE.test(info)
+    // What is more than the name of a language is kept as a line of the code.
+    const content = [...(named || info === "" ? [] : [info]), ...lines.slice(at + 1, close)].join("\n")
+    writer.mark({ type: "pre", ...(named ? { language: info } : {}) }, () => writer.write(content))
+    return close + 1
+  }
+  if (isTable(lines, at)) {
+    const end = lastOf(lines, at, (one) => one.includes("|"))
+    writer.mark({ type: "pre" }, () => writer.write(lines.slice(at, end).join("\n")))
+    return end
+  }
+  if (isQuote(line)) {
+    const end = lastOf(lines, at, isQuote)
+    const content = lines.slice(at, end).map((one) => one.replace(/^ {0,3}> ?/u, ""))
+    writer.mark({ type: "blockquote" }, () => inline(writer, content.join("\n")))
+    return end
+  }
+  const [, heading] = HEADING.exec(line) ?? []
+  const [, indent = "", item] = BULLET.exec(line) ?? []
+  if (heading !== undefined && heading !== "")
+    writer.mark({ type: "bold" }, () => inline(writer, heading, { kinds: new Set(["bold"]), depth: 1 }))
+  else if (item !== undefined && item !== "") {
+    writer.write(`${indent}• `)
+    inline(writer, item)
+  } else inline(writer, line)
+  return at + 1
+}
+
+const isCode = ({ type }: Entity) => type === "code" || type === "pre"
+
+/** Other marks end before code and begin behind it again, since Telegram takes none around or in it. */
+const withoutCode = (entities: ReadonlyArray<Entity>): ReadonlyArray<Entity> => {
+  const codes = entities.filter(isCode)
+  return entities.flatMap((entity) => {
+    if (isCode(entity) || entity.type === "blockquote") return [entity]
+    const pieces: Array<Entity> = []
+    let from = entity.offset
+    const end = entity.offset + entity.length
+    for (const code of codes) {
+      if (code.offset + code.length <= from || code.offset >= end) continue
+      if (code.offset > from) pieces.push({ ...entity, offset: from, length: code.offset - from })
+      from = Math.max(from, code.offset + code.length)
+    }
+    return from < end ? [...pieces, { ...entity, offset: from, length: end - from }] : pieces
+  })
+}
+
+export const markedText = (markdown: string): MarkedText => {
+  const writer = new Writer()
+  const lines = markdown.split("\n")
+  for (let at = 0; at < lines.length;) {
+    const next = writeBlock(writer, lines, at)
+    if (next < lines.length) writer.write("\n")
+    at = next
+  }
+  return { text: writer.text, entities: withoutCode(writer.entities) }
+}
+
+/** The part of a marked text between two places. */
+const cutOut = ({ entities, text }: MarkedText, from: number, to: number): MarkedText => ({
+  text: text.slice(from, to),
+  entities: entities.flatMap((entity) => {
+    const start = Math.max(entity.offset, from)
+    const end = Math.min(entity.offset + entity.length, to)
+    return end > start ? [{ ...entity, offset: start - from, length: end - start }] : []
+  })
+})
+
+const HIGH_SURROGATE = /[\uD800-\uDBFF]/u
+const SEPARATORS = ["\n\n", "\n", " "]
+
+/** Where to cut a text that does not fit: behind a paragraph, a line or a word, and never in a character. */
+const cutOf = (text: string, from: number, units_max: number): number => {
+  const end = from + units_max
+  for (const separator of SEPARATORS) {
+    const at = text.lastIndexOf(separator, end - separator.length)
+    if (at >= from + units_max / 2) return at + separator.length
+  }
+  return HIGH_SURROGATE.test(text[end - 1] ?? "") ? end - 1 : end
+}
+
+/** A cut that leaves every mark whole which fits into a part: before the mark, or behind one that the part begins with. */
+const wholeMarks = (entities: ReadonlyArray<Entity>, from: number, wanted: number, units_max: number): number => {
+  let cut = wanted
+  for (let moved = true; moved;) {
+    const found = entities.find(
+      ({ length, offset }) => offset >= from && offset < cut && offset + length > cut && length <= units_max
+    )
+    moved = found !== undefined
+    if (found !== undefined) cut = found.offset > from ? found.offset : from + found.length
+  }
+  return cut
+}
+
+/**
+ * Splits a marked text into parts of at most `units_max` (2 or more) UTF-16 units, whose texts joined are the whole. A mark that fits into a
+ * part is never cut; one that is longer, such as a long code block, continues in the next part.
+ */
+export const splitMarked = (whole: MarkedText, units_max: number): ReadonlyArray<MarkedText> => {
+  const parts: Array<MarkedText> = []
+  let from = 0
+  while (whole.text.length - from > units_max) {
+    const at = wholeMarks(whole.entities, from, cutOf(whole.text, from, units_max), units_max)
+    parts.push(cutOut(whole, from, at))
+    from = at
+  }
+  return [...parts, cutOut(whole, from, whole.text.length)]
+}
+
+/** As Telegram takes a part: without blank space around it, and with no more entities than it shows. */
+export const trimmed = (part: MarkedText): MarkedText => {
+  const from = part.text.length - part.text.trimStart().length
+  const { entities, text } = cutOut(part, from, Math.max(from, part.text.trimEnd().length))
+  return { text, entities: entities.slice(0, ENTITIES_MAX) }
+}

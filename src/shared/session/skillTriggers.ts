@@ -1,0 +1,71 @@
+/** Skills whose triggers match a message or a job. Pure; it decides nothing. */
+import type { CoreJobStart } from "#schema/Core.ts"
+import type { SkillSpec } from "#schema/Skill.ts"
+
+/** Triggers of an agent's skills that are looked at. */
+const TRIGGERS_MAX = 200
+/** Characters of a text that are looked at. */
+const TEXT_CHARS_MAX = 20_000
+
+type Trigger = NonNullable<SkillSpec["registry"]>["triggers"][number]
+
+/** A skill with the trigger of it that matches. */
+export interface Triggered {
+  readonly skill: SkillSpec["name"]
+  readonly trigger: Trigger
+}
+
+/** The words of a text, apart by blanks, with case and forms of characters that mean the same folded. */
+const folded = (text: string): string => {
+  const words = text
+    .slice(0, TEXT_CHARS_MAX)
+    .normalize("NFKC")
+    .toLowerCase()
+    .match(/[\p{L}\p{N}]+/gu)
+  return ` ${(words ?? []).join(" ")} `
+}
+
+const EMPTY = folded("")
+
+/** Whether a text holds the words of another one after each other. */
+const holds = (text: string, match: string): boolean => folded(match) !== EMPTY && folded(text).includes(folded(match))
+
+const dotted = (name: string): string => name.replaceAll("-", ".").toLowerCase()
+
+/** Whether a text names a tool in either spelling. */
+const names = (text: string, tool: string): boolean =>
+  text
+    .slice(0, TEXT_CHARS_MAX)
+    .split(/[^\w.-]+/u)
+    .some((word) => dotted(word.replace(/[.-]+$/u, "")) === dotted(tool))
+
+const matching = (
+  skills: ReadonlyMap<string, SkillSpec>,
+  fits: (trigger: Trigger) => boolean
+): ReadonlyArray<Triggered> => {
+  const all = [...skills.values()].flatMap(({ name, registry }) =>
+    (registry?.triggers ?? []).map((trigger) => ({ skill: name, trigger }))
+  )
+  return all.slice(0, TRIGGERS_MAX).filter(({ trigger }) => fits(trigger))
+}
+
+/** The skills that a message to edge calls for. */
+export const messageTriggers = (skills: ReadonlyMap<string, SkillSpec>, text: string): ReadonlyArray<Triggered> =>
+  matching(
+    skills,
+    ({ kind, match }) => (kind === "keyword" && holds(text, match)) || (kind === "tool" && names(text, match))
+  )
+
+/** The skills that a job calls for by the words of its task, its tools, or its type and pool. */
+export const jobTriggers = (
+  skills: ReadonlyMap<string, SkillSpec>,
+  { agent_type, pool, task_spec, tool_constraints }: Omit<CoreJobStart, "job_id">
+): ReadonlyArray<Triggered> =>
+  matching(skills, ({ kind, match }) => {
+    if (kind === "keyword") return holds(task_spec, match)
+    if (kind === "tool") return tool_constraints.allowed_tools.some((tool) => tool === dotted(match))
+    return kind === "task_type" && (match === agent_type || match === pool)
+  })
+
+/** A trigger as the event of a beginning names it. */
+export const triggerText = ({ trigger: { kind, match } }: Triggered): string => `${kind}: ${match}`

@@ -1,0 +1,49 @@
+/** A person who writes a skill from docs/skills.md alone: grades it, adds it, updates the agent, and sees it run from chat. */
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { choirctl, document } from "../support/choirctl.ts"
+import { temporaryFolder } from "../support/engines.ts"
+import { AGENT, makeInstallation, ROOT } from "../support/installation.ts"
+import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+
+/** The first block of JSON below the heading. */
+const written = (): string => {
+  const page = readFileSync(join(ROOT, "docs/skills.md"), "utf8")
+  const section = page.slice(page.indexOf("## Write one in ten minutes"))
+  return /```json\n([^]*?)```/u.exec(section)?.[1] ?? ""
+}
+
+describe("a skill from the page", { timeout: 300_000 }, () => {
+  it.live("is verified as it stands there, added, and runs from chat without a call of the model for it", () =>
+    Effect.gen(function* () {
+      const provider = yield* makeProvider
+      yield* provider.otherwise((request) => offlineModel(request, 0))
+      const choir = yield* makeInstallation({ endpoint: provider.endpoint })
+      yield* choir.start
+      yield* choir.build
+      yield* choir.api.agents.start({ params: choir.params, payload: {} })
+      const file = join(yield* temporaryFolder, "open-questions.json")
+      writeFileSync(file, written())
+      const run = (...args: ReadonlyArray<string>) => choirctl(choir.home, args)
+      assert.include((yield* run("skill", "check", file)).out, "open-questions.json: verified, 9 of 9 points")
+      const added = yield* run("skill", "add", file, "--agent", AGENT, "--yes")
+      assert.strictEqual(added.code, 0, added.err)
+      const updated = yield* run("agent", "update", AGENT)
+      assert.strictEqual(updated.code, 0, updated.err)
+      const [row] = document(
+        yield* run("skill", "list", AGENT, "--class", "deterministic", "--tier", "task", "--json")
+      ) as ReadonlyArray<{ readonly name: string; readonly grade: string }>
+      assert.deepInclude(row, { name: "open-questions", grade: "verified" })
+      writeFileSync(join(choir.workspace, "notes.md"), "Buy seeds.\nWho calls the landlord?\n")
+      const { inbox_id } = yield* choir.send(
+        "open",
+        'call choir.skill.start {"skill":"open-questions","input":{"folder":"."}}'
+      )
+      yield* choir.settled(inbox_id)
+      const runs = document(yield* run("skill", "runs", AGENT, "open-questions", "--json"))
+      assert.include(JSON.stringify(runs), "completed")
+    })
+  )
+})
