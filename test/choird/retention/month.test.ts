@@ -268,9 +268,9 @@ const rowLimits = (events: number): Readonly<Record<string, number>> => {
     embedding_costs: 0,
     embedding_serving: 0,
     forgets: 0,
-    // Nobody allows a call beforehand in this month.
-    chat_settings: 16,
+    // Nobody allows a call beforehand in this month, nor switches rich messages on.
     grants: 0,
+    chat_settings: 0,
     skill_runs: messages * stepsWithin(KEPT.runs_days),
     job_runs: messages * stepsWithin(KEPT.runs_days),
     schema_migrations: 30
