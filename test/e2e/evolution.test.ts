@@ -67,6 +67,8 @@ class Evolving extends Context.Service<Evolving, Effect.Success<typeof open>>()(
 }
 
 const move = (output: object = {}) => callTools([{ name: "choir-skill-transition", input: { on: "complete", output } }])
+/** The same in a skill with a STATE. */
+const keep = (writes: object = {}) => callTools([{ name: "choir-skill-transition", input: { on: "complete", writes } }])
 const begin = (skill: string) => callTools([{ name: "choir-skill-start", input: { skill } }])
 
 /** The tools that the newest note on a skill's step names, in each turn of these requests; the offered ones stay the same. */
@@ -110,11 +112,11 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
           yield* provider.script(
             begin("tool-builder"),
             callTools([{ name: "choir-exec", input: { command: "touch escaped" } }]),
-            move({ purpose: "count the notes" }),
-            move({ manifest: TOOL.manifest }),
-            move(),
+            keep({ request: "count the notes" }),
+            keep({ manifest: TOOL.manifest }),
+            keep({ problems: [] }),
             callTools([{ name: "choir-propose-tool", input: TOOL }]),
-            move(),
+            keep(),
             answer("I proposed notes.count")
           )
           yield* talk("build-1", "I want a tool that counts my notes")
@@ -153,13 +155,13 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
           const broken = { ...SKILL.states, look: { ...look, allowed_tools: ["notes.tally"] } }
           yield* provider.script(
             begin("skill-builder"),
-            move({ workflow: "count, then write" }),
+            keep({ request: "count, then write" }),
             proposeSkill(SKILL),
-            move({ spec: SKILL }),
-            move(),
+            keep({ skill: SKILL }),
+            keep({ problems: [] }),
             proposeSkill({ ...SKILL, states: broken }),
             proposeSkill(SKILL),
-            move(),
+            keep(),
             answer("I proposed note-report")
           )
           yield* talk("skill-1", "I want a report of my notes")

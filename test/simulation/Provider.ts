@@ -13,6 +13,8 @@ import { CANARY, CONTEXT_TOKENS } from "./Setup.ts"
 import type { Seed } from "./Seed.ts"
 import type { World } from "./World.ts"
 
+/** How often a judge cannot be asked. */
+const JUDGE_AWAY = 0.4
 /** What a model call takes, in ms. */
 const THINKING_MS = 900
 
@@ -66,6 +68,9 @@ export class Provider implements Server {
     invariants.asked(asked, request.body)
     this.#attempts.arrived(request, asked)
     this.#prompts.asked(asked, body)
+    // A judge is asked seldom, so that one that cannot be asked would hardly ever be met.
+    if (asked.tools.includes("choir-skill-verdict") && !faults.calm && this.#draw.chance(JUDGE_AWAY))
+      return exchange.reply(401, "no such key")
     if (faults.active("provider") && this.#draw.chance(faults.rates.provider)) return this.#fail(request, exchange)
     const answer =
       streaming === undefined

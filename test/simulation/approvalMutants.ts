@@ -21,8 +21,8 @@ export const APPROVAL_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "log-forgets-that-a-call-waits",
     file: "src/shared/session/calls.ts",
-    find: `...(payload.confirm === undefined ? {} : { confirm: payload.confirm })`,
-    replace: "...{}",
+    find: "...(payload.confirm === undefined ? {} : { confirm",
+    replace: "...(payload.call_id !== undefined ? {} : { confirm",
     knownSeed: 2,
     breaks: ["I12"]
   },

@@ -231,8 +231,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "budget-reset-by-instructions",
     file: session("fold.ts"),
-    find: "injections: injections + 1,",
-    replace: "step: 0, tool_calls: 0, injections: injections + 1,",
+    find: "injections: core.injections + 1,",
+    replace: "step: 0, tool_calls: 0, injections: core.injections + 1,",
     knownSeed: 19,
     breaks: ["I9"]
   },
@@ -343,8 +343,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "taint-is-lost",
     file: session("calls.ts"),
-    find: "memory.tainted || payload.untrusted === true ||",
-    replace: "(memory.tainted && payload.untrusted === true) ||",
+    find: "const tainted = memory.tainted || brought",
+    replace: "const tainted = memory.tainted && brought",
     knownSeed: 2,
     breaks: ["J4"]
   },

@@ -50,6 +50,8 @@ export const SIZE = {
   agentCycles: asSet("CHOIR_CYCLES", of(5, 20)),
   /** Elements of a page that is made to be large. */
   domNodes: of(20_000, 1_000_000),
+  /** Every so many of the pages that a browser is tried on. */
+  pageStep: of(4, 1),
   /** Starts and stops of a browser. */
   browserCycles: of(3, 200),
   /** Stored events that are changed, each of which `session verify` names. */

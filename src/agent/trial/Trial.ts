@@ -7,30 +7,32 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { coreLane, EDGE, InboxId, JobName, ResourceName, SecretName, SessionId } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { TRIAL_EFFECTS_MAX, TRIAL_TEXT_CHARS_MAX, type TrialOutcome, type TrialTask } from "#schema/Trial.ts"
-import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
+import { Arbiter, commitIfDue, type Refused } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { LockManager } from "#src/agent/calls/LockManager.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
-import { Denied } from "#src/agent/control/verbAnswer.ts"
+import { Denied, type Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
-import { ImageTools } from "#src/agent/image/ImageTools.ts"
+import { ImageTools, type ToolBroken } from "#src/agent/image/ImageTools.ts"
 import { type SkillBook, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { Budget } from "#src/agent/model/Budget.ts"
+import { Budget, type Exhausted } from "#src/agent/model/Budget.ts"
 import type { Llm } from "#src/agent/model/Llm.ts"
+import type { Tokens } from "#src/agent/model/Tokens.ts"
 import { Environment, ofPlace } from "#src/agent/model/prompt/Environment.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { runCore } from "#src/agent/session/CoreJob.ts"
 import { Mailbox } from "#src/agent/session/Mailbox.ts"
 import { layerModels } from "#src/agent/session/sessionLayers.ts"
+import type { InputSchemaRefused } from "#src/agent/tools/external.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
-import { Workspace } from "#src/agent/workspace/Workspace.ts"
+import { Workspace, type WorkspaceUnavailable } from "#src/agent/workspace/Workspace.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeRecordedTools, type TrialEffects } from "./RecordedTools.ts"
 
@@ -227,8 +229,21 @@ const outcomeOf = (
   }
 }
 
+/** Why a trial has no outcome. */
+export type TrialFailure =
+  | Denied
+  | Exhausted
+  | InputSchemaRefused
+  | Refused
+  | ToolBroken
+  | Unreachable
+  | WorkspaceUnavailable
+
 /** Runs a task to its end. */
-export const runTrial = Effect.fn("Trial.run")(function* (task: TrialTask, place: TrialPlace) {
+export const runTrial = Effect.fn("Trial.run")(function* (
+  task: TrialTask,
+  place: TrialPlace
+): Effect.fn.Return<TrialOutcome, TrialFailure, Tokens> {
   const tools = makeRecordedTools(task.record)
   return yield* Effect.gen(function* () {
     const log = yield* EventLog

@@ -4,10 +4,10 @@ import type { HttpClient } from "effect/http"
 import { TRIAL_TASK_BYTES_MAX, TrialOutcome, TrialTask } from "#schema/Trial.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
-import { runTrial } from "./Trial.ts"
+import { runTrial, type TrialFailure } from "./Trial.ts"
 
 /** A task that cannot be used. choird made it, so that this is a fault of Choir. */
-class TaskRefused extends Schema.TaggedError<TaskRefused>()("TaskRefused", { problem: Schema.String }) {
+export class TaskRefused extends Schema.TaggedError<TaskRefused>()("TaskRefused", { problem: Schema.String }) {
   override get message() {
     return `the task of the trial cannot be used: ${this.problem}`
   }
@@ -31,7 +31,10 @@ const decodeTask = Schema.decodeUnknownEffect(Schema.fromJsonString(TrialTask), 
 const encodeOutcome = Schema.encodeEffect(Schema.fromJsonString(TrialOutcome))
 
 /** @param root an empty folder in place of the workspace. */
-export const trialProgram = (root: string, modelHttp: Layer.Layer<HttpClient.HttpClient>) =>
+export const trialProgram = (
+  root: string,
+  modelHttp: Layer.Layer<HttpClient.HttpClient>
+): Effect.Effect<void, TaskRefused | TrialFailure> =>
   Effect.gen(function* () {
     const text = yield* readTask
     const task = yield* Effect.mapError(decodeTask(text), ({ message }) => new TaskRefused({ problem: message }))

@@ -56,7 +56,7 @@ export interface WorkspaceFolder {
   readonly cwd: string
 }
 
-class WorkspaceUnavailable extends Schema.TaggedError<WorkspaceUnavailable>()("WorkspaceUnavailable", {
+export class WorkspaceUnavailable extends Schema.TaggedError<WorkspaceUnavailable>()("WorkspaceUnavailable", {
   root: Schema.String,
   code: Schema.String
 }) {

@@ -1,6 +1,6 @@
 /** The pages of one agent: a few tabs, one action at a time, and what happened beside the action, in words. */
 import { stripVTControlCharacters } from "node:util"
-import { Effect, Schema, Semaphore } from "effect"
+import { Effect, Schedule, Schema, Semaphore } from "effect"
 import type { BrowserContext, Locator, Page } from "playwright-core"
 import type { ProxyLease } from "./ProxyLeases.ts"
 
@@ -15,7 +15,9 @@ const ACTION_MS_MAX = 8000
 /** Looking at a page; one that is made to be large does not end. */
 const LOOK_MS_MAX = 10_000
 /** Tries to open an address while the page of an earlier one is still on its way. */
-const OPENINGS_MAX = 4
+const OPENINGS_MAX = 20
+/** The pause before another attempt. */
+const OPENING_PAUSE_MS = 100
 /** Notes of one action. */
 const NOTES_MAX = 8
 const NOTE_CHARS_MAX = 200
@@ -138,7 +140,11 @@ export class AgentBrowser {
       this.#current = page
       const go = this.step(() => page.goto(url, { waitUntil: "domcontentloaded" }))
       // Chromium's own page about an address that failed may still be on its way, and is in the way of the next one.
-      yield* Effect.retry(go, { times: OPENINGS_MAX, while: ({ problem }) => problem.includes(INTERRUPTED) })
+      yield* Effect.retry(go, {
+        times: OPENINGS_MAX,
+        schedule: Schedule.spaced(OPENING_PAUSE_MS),
+        while: ({ problem }) => problem.includes(INTERRUPTED)
+      })
     })
   }
 

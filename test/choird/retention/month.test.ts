@@ -137,7 +137,9 @@ const departures = Effect.fnUntraced(function* (month: months.Month) {
   const outbox = yield* Outbox
   const about = { agent_id: months.LEAVER, kind: "notice", in_reply_to: null } as const
   yield* none(SENT)
-  yield* month.bot.fail("sendMessage", { kind: "reply", reply: refuse(400, "Bad Request: message is too strange") })
+  const strange = { kind: "reply", reply: refuse(400, "Bad Request: message is too strange") } as const
+  yield* month.bot.fail("sendMessage", strange)
+  yield* month.bot.fail("sendDocument", strange)
   yield* outbox.tell({ ...about, source_id: "refused", gateway: BOT, dm: months.phone(1), text: "are you there?" })
   yield* none(SENT)
   yield* outbox.tell({ ...about, source_id: "left", gateway: TERMINAL, dm: months.OLD, text: "are you there?" })
@@ -266,8 +268,9 @@ const rowLimits = (events: number): Readonly<Record<string, number>> => {
     embedding_costs: 0,
     embedding_serving: 0,
     forgets: 0,
-    // Nobody allows a call beforehand in this month.
+    // Nobody allows a call beforehand in this month, nor switches rich messages on.
     grants: 0,
+    chat_settings: 0,
     skill_runs: messages * stepsWithin(KEPT.runs_days),
     job_runs: messages * stepsWithin(KEPT.runs_days),
     schema_migrations: 30
