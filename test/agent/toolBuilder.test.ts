@@ -36,10 +36,7 @@ const makeScript = (): Script => {
       }
       return at === "propose" && !hasProposed
         ? calls(["choir.propose.tool", PROPOSAL])
-        : calls([
-            "choir.skill.transition",
-            { on: "complete", writes: { request: `${at}`, manifest: {}, problems: [] } }
-          ])
+        : calls(["choir.skill.transition", { on: "complete", writes: { request: at, manifest: {}, problems: [] } }])
     })
 }
 

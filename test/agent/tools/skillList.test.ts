@@ -31,7 +31,7 @@ describe("an agent with many skills", () => {
 
   it("finds the skill whose words a task has, the best first, and everything without words", () => {
     assert.deepStrictEqual(
-      foundSkills(many(13), { query: "Please turn my notes into minutes" }).map(({ name }) => `${name}`),
+      foundSkills(many(13), { query: "Please turn my notes into minutes" }).map(({ name }): string => name),
       ["skill-7"]
     )
     assert.lengthOf(foundSkills(many(13), {}), 13)

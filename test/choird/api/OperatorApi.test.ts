@@ -12,7 +12,9 @@ import { CHAT_TEXT_CHARS_MAX } from "#src/shared/text/chatText.ts"
 
 /** What was asked of the session, in order. */
 const wished = ({ wishes }: World) =>
-  [...wishes.values()].map(({ wish: { type, ...rest } }) => [type, ...Object.values(rest)].join(" "))
+  [...wishes.values()].map(({ wish: { type, ...rest } }) =>
+    [type, ...Object.values(rest).map((value) => (typeof value === "string" ? value : JSON.stringify(value)))].join(" ")
+  )
 
 const STRANGER = AgentId.make("bob")
 const NO_SESSION = SessionId.make("zzzzzzzzzzzzzzzz")
