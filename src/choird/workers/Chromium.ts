@@ -106,12 +106,12 @@ const folder = Effect.acquireRelease(
 )
 
 /** The script that Playwright starts: it joins the control groups and gives its rights away before it becomes Chromium. */
-const startScript = (program: string, home: string, pidFile: string, joins: ReadonlyArray<string>): string => {
+const startScript = (program: string, userHome: string, pidFile: string, joins: ReadonlyArray<string>): string => {
   const drop = isRoot()
     ? `--reuid=${BROWSER_UID} --regid=${BROWSER_UID} --clear-groups --inh-caps=-all --bounding-set=-all`
     : ""
-  const env = `env -i PATH=${HOST_PATH} HOME=${shellQuoted(home)} TMPDIR=${shellQuoted(home)} LANG=C.UTF-8`
-  const profile = `--user-data-dir=${shellQuoted(join(home, "profile"))}`
+  const env = `env -i PATH=${HOST_PATH} HOME=${shellQuoted(userHome)} TMPDIR=${shellQuoted(userHome)} LANG=C.UTF-8`
+  const profile = `--user-data-dir=${shellQuoted(join(userHome, "profile"))}`
   return [
     "#!/bin/sh",
     ...joins.map((file) => `echo 0 >${shellQuoted(file)} || exit 125`),

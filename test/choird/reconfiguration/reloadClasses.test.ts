@@ -62,6 +62,7 @@ const ROWS: ReadonlyArray<Row> = [
   ["memory.event_window", 9, "changed", APPLY],
   ["jobs.progress_interval_ms", null, "changed", APPLY],
   ["approvals.confirm_external", "always", "changed", APPLY],
+  ["skills.rehearsal.runs", 2, "changed", APPLY],
   ["heartbeat_interval_ms", 900, "changed", APPLY],
   ["crash_detection_threshold_ms", 20_000, "changed", APPLY],
   ["rate_limit_retry_ms", 900, "changed", APPLY],
