@@ -1,6 +1,6 @@
 /**
  * The people whom an account knows: those that the configuration lists, and those it has written to. To have sent it a mail is not
- * enough: such a mail may ask for whatever its sender wants to be told.
+ * enough, since such a mail may ask for anything.
  */
 import type { ImapFlow } from "imapflow"
 import { Effect } from "effect"
