@@ -5,7 +5,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, OUTBOX_PAGE_MAX } from "#src/choird/queues/Outbox.ts"
 
-/** The shortest outage that the chats of a bot are told of. */
+/** The shortest outage about which the chats of a bot get a notice. */
 const OUTAGE_TOLD_MS = 120_000
 
 /** The agent of notices that are about no agent. */
@@ -13,7 +13,7 @@ const NOBODY = AgentId.make("choird")
 
 export interface Outage {
   readonly gateway: ResourceName
-  /** When the bot was last reached; the name of the outage, of which each chat is told once. */
+  /** When the bot was last reached; the name of the outage, about which each chat gets one notice. */
   readonly since_ms: number
 }
 
@@ -90,7 +90,7 @@ export class GatewayAlerts extends Context.Service<
 const counted = (count: number) => (count >= OUTBOX_PAGE_MAX ? `at least ${count}` : String(count))
 const messages = (count: number) => `${counted(count)} ${count === 1 ? "message" : "messages"}`
 
-/** What a chat reads when its bot is reached again; undefined where nothing waited. */
+/** The notice in a chat when its bot is reached again; undefined where nothing waited. */
 const outageText = (outage_ms: number, to: number, from: number): string | undefined => {
   const waited = [
     ...(to === 0 ? [] : [`${messages(to)} for you`]),

@@ -8,7 +8,7 @@ import type { TelegramFailed } from "./TelegramFailed.ts"
 
 /** A bot without a successful poll for this long is deaf, whatever the reason. */
 const POLL_DEAF_MS = 90_000
-/** The interval of the looks at a bot that is deaf already, or about which nobody could be told. */
+/** The interval of the looks at a bot that is deaf already, or about which no notice could be stored. */
 const POLL_LOOK_MS = 10_000
 /** Conflicts in a row that mean another program, and not this bot's own last connection. */
 const POLL_CONFLICTS_MAX = 3
@@ -32,7 +32,9 @@ const NOTHING: Waiting = new Map()
 
 /** A notice that cannot be stored does not stop the bot. */
 const tolerant = <A>(work: Effect.Effect<A, DatabaseAway>, otherwise: A) =>
-  Effect.catchCause(work, (cause) => Effect.as(Effect.logWarning("nobody could be told about a bot", cause), otherwise))
+  Effect.catchCause(work, (cause) =>
+    Effect.as(Effect.logWarning("a notice about a bot was not stored", cause), otherwise)
+  )
 
 export const makePollWatch = Effect.fnUntraced(function* (gateway: ResourceName) {
   const alerts = yield* GatewayAlerts
