@@ -85,7 +85,7 @@ const runtimeChecks = Effect.fnUntraced(function* (home: string, config: Config,
   ]
 })
 
-/** What is in the home, and choird on it; what depends on a broken config.json is left out. */
+/** The files of the home, and choird on it; what depends on a broken config.json is left out. */
 const homeChecks = Effect.fnUntraced(function* (home: string, sandbox: string | undefined) {
   const { checks, files } = yield* filesChecks(home)
   const choird = yield* choirdCheck(home)
