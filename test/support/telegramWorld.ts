@@ -52,6 +52,7 @@ const makeMemory = Effect.gen(function* () {
     Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
     Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
     Layer.mock(Inbox, {
+      release: () => Effect.undefined,
       receiveAll: (messages) =>
         world.away
           ? Effect.fail(new DatabaseAway({ problem: "the server is gone" }))

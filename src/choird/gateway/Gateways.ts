@@ -7,6 +7,8 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Choices, isNumber } from "./Choices.ts"
+import { makeHeldMessages } from "./heldMessages.ts"
+import { joinOf } from "./joinOf.ts"
 import { attachFile, type Attached, type Download, workspaceOf } from "./attachFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
@@ -17,7 +19,7 @@ import { Pairings } from "./Pairings.ts"
 import { Presence } from "./Presence.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
-type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id" | "file" | "message_id" | "thread_id">
+type Message = Extract<Route, { readonly type: "message" }> & { readonly arrival: Arrival }
 
 interface Place {
   readonly gateway: ResourceName
@@ -30,9 +32,8 @@ const USER_ID_CHARS_MAX = 40
 /** The source of the answer to an arrival, among choird's own messages. */
 const sourceOf = (gateway: ResourceName, { id }: Pick<Arrival, "id">) => `${gateway}:${id}`
 
-/** The file of a message, and its numbers in its chat. */
-const detailsOf = ({ file, message_id, thread_id }: Arrival) => ({
-  ...(file === undefined ? {} : { file }),
+/** The numbers of a message in its chat. */
+const numbersOf = ({ message_id, thread_id }: Arrival) => ({
   ...(message_id === undefined ? {} : { message_id }),
   ...(thread_id === undefined ? {} : { thread_id })
 })
@@ -109,7 +110,7 @@ const NO_FILE: Attached = { attachments: [] }
 const makeAttach = Effect.gen(function* () {
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
-  return Effect.fnUntraced(function* ({ agent_id, file, id }: Message, download: Download | undefined) {
+  return Effect.fnUntraced(function* ({ agent_id, arrival: { file, id } }: Message, download: Download | undefined) {
     if (file === undefined || download === undefined) return NO_FILE
     const view = (yield* lifecycle.list).find((one) => one.agent_id === agent_id)
     const { config: running } = yield* config.current
@@ -131,28 +132,28 @@ const makeStore = Effect.gen(function* () {
   ) {
     const files = yield* Effect.forEach(messages, (message) => attach(message, download))
     const received = yield* inbox.receiveAll(
-      messages.map(({ agent_id, dm, forwarded = false, id, message_id, text, thread_id }, index) => ({
+      messages.map(({ agent_id, arrival, dm, forwarded = false, text }, index) => ({
         gateway,
-        client_id: id,
+        client_id: arrival.id,
         agent_id,
         dm,
         text: [text, files[index]?.problem ?? ""].filter((line) => line !== "").join("\n"),
         forwarded,
         attachments: files[index]?.attachments ?? [],
-        ...(message_id === undefined ? {} : { message_id }),
-        ...(thread_id === undefined ? {} : { thread_id })
+        ...numbersOf(arrival),
+        join: joinOf(arrival, files[index]?.problem)
       }))
     )
     for (const [index, message] of messages.entries()) {
       const stored = received[index]
       const problem = files[index]?.problem
       if (problem !== undefined)
-        yield* tell(gateway, { id: `${message.id}/file` }, { ...message, kind: "notice", text: problem })
+        yield* tell(gateway, { id: `${message.arrival.id}/file` }, { ...message, kind: "notice", text: problem })
       if (stored?.type === "queued") yield* presence.asked(message.dm, message.agent_id, stored.inbox_id)
       if (stored?.type !== "full") continue
       yield* refused(gateway, "QUEUE_FULL", message.agent_id, { dm: message.dm })
       const text = `${stored.pending} messages wait for me already, so I did not take this one. Please send it again later.`
-      yield* tell(gateway, message, { ...message, kind: "refusal", text })
+      yield* tell(gateway, message.arrival, { ...message, kind: "refusal", text })
     }
   })
 })
@@ -181,6 +182,7 @@ const make = Effect.fnUntraced(function* () {
   const choices = yield* Choices
   const commands = yield* GatewayCommands
   const config = yield* ConfigStore
+  const held = yield* makeHeldMessages
   const lifecycle = yield* Lifecycle
   const outbox = yield* Outbox
   const refused = yield* makeRefused
@@ -232,7 +234,6 @@ const make = Effect.fnUntraced(function* () {
     const { config: running } = yield* config.current
     let messages: Array<Message> = []
     for (const arrival of arrivals) {
-      const { id } = arrival
       const to = yield* routed(running, gateway, arrival)
       switch (to.type) {
         case "ignore":
@@ -241,7 +242,7 @@ const make = Effect.fnUntraced(function* () {
           yield* stranger(gateway, arrival)
           break
         case "message":
-          messages.push({ ...detailsOf(arrival), id, ...to })
+          messages.push({ arrival, ...to })
           break
         case "refuse":
           yield* refused(gateway, to.kind, to.agent_id, { dm: to.dm })
@@ -263,5 +264,8 @@ const make = Effect.fnUntraced(function* () {
     yield* store(gateway, messages, download)
   })
 
-  return Gateways.of({ receive, otherPlace: yield* makeOtherPlace })
+  return Gateways.of({
+    receive: (gateway, arrivals, download) => held(gateway, receive(gateway, arrivals, download)),
+    otherPlace: yield* makeOtherPlace
+  })
 })

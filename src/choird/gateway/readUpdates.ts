@@ -45,6 +45,7 @@ const Person = Schema.Struct({
 const Message = Schema.Struct({
   message_id: Schema.optionalKey(Schema.Natural),
   message_thread_id: Schema.optionalKey(Schema.Natural),
+  media_group_id: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(64))),
   chat: Schema.Struct({ id: Schema.Int, type: Schema.Literals(["private", "group", "supergroup"]) }),
   from: Person,
   text: Schema.optionalKey(Schema.String),
@@ -96,7 +97,8 @@ const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray
   const found = Option.getOrUndefined(decodeMessage(content))
   // A private chat has the id of its person (E6).
   if (found === undefined || (found.chat.type === "private" && found.chat.id !== found.from.id)) return []
-  const { caption, forward_origin, from, message_id, message_thread_id, reply_to_message, via_bot } = found
+  const { caption, forward_origin, from, media_group_id, message_id, message_thread_id, reply_to_message, via_bot } =
+    found
   const file = fileOf(content)
   const text = found.text ?? caption ?? (file === undefined ? undefined : "")
   const replied = ownIn(bot, reply_to_message)?.text
@@ -107,6 +109,7 @@ const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray
       user_id: String(from.id),
       text,
       ...(file === undefined ? {} : { file }),
+      ...(media_group_id === undefined ? {} : { album: media_group_id }),
       ...(typeof replied === "string" ? { replies_to: replied } : {}),
       ...(forward_origin !== undefined || via_bot !== undefined ? { forwarded: true } : {}),
       ...(group === undefined ? {} : { group }),

@@ -38,6 +38,8 @@ export interface Arrival {
   readonly group?: Group
   /** Its number in the chat. */
   readonly message_id?: number
+  /** The album that its file is part of. */
+  readonly album?: string
   /** The topic of the chat that it was written in. */
   readonly thread_id?: number
 }
