@@ -12,7 +12,7 @@ import { joinOf } from "./joinOf.ts"
 import { attachFile, type Attached, type Download, workspaceOf } from "./attachFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
-import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { type Edited, Inbox } from "#src/choird/queues/Inbox.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { Pairings } from "./Pairings.ts"
@@ -104,6 +104,12 @@ const makeStranger = Effect.gen(function* () {
   })
 })
 
+/** The notices about edits that reach no agent. */
+const EDIT_PROBLEMS: Readonly<Partial<Record<Edited, string>>> = {
+  unknown: "I do not have the message that you edited. Send it again, as a new one.",
+  full: "Too many messages wait for me already, so I did not take this edit. Please send it again later, as a new message."
+}
+
 const NO_FILE: Attached = { attachments: [] }
 
 /** Fetches the file of a message into the workspace of its agent. */
@@ -158,6 +164,31 @@ const makeStore = Effect.gen(function* () {
   })
 })
 
+/** Takes the new text of an earlier message; a command is never given by an edit. */
+const makeEdit = Effect.gen(function* () {
+  const inbox = yield* Inbox
+  const tell = yield* makeTell
+  return Effect.fnUntraced(function* (
+    gateway: ResourceName,
+    arrival: Arrival,
+    to: Extract<Route, { readonly type: "message" | "command" | "say" }>
+  ) {
+    const { agent_id, dm } = to
+    if (to.type !== "message")
+      return yield* tell(gateway, arrival, {
+        agent_id,
+        dm,
+        kind: "notice",
+        text: "I take no commands from edits. Send it as a message."
+      })
+    const { forwarded = false, text } = to
+    const place = { gateway, client_id: arrival.id, agent_id, dm, ...numbersOf(arrival) }
+    const edited = yield* inbox.edit({ ...place, text, forwarded, attachments: [] })
+    const problem = EDIT_PROBLEMS[edited]
+    if (problem !== undefined) yield* tell(gateway, arrival, { agent_id, dm, kind: "notice", text: problem })
+  })
+})
+
 /** Finds another DM of an agent. */
 const makeOtherPlace = Effect.gen(function* () {
   const config = yield* ConfigStore
@@ -182,6 +213,7 @@ const make = Effect.fnUntraced(function* () {
   const choices = yield* Choices
   const commands = yield* GatewayCommands
   const config = yield* ConfigStore
+  const edit = yield* makeEdit
   const held = yield* makeHeldMessages
   const lifecycle = yield* Lifecycle
   const outbox = yield* Outbox
@@ -217,7 +249,7 @@ const make = Effect.fnUntraced(function* () {
   const routed = Effect.fnUntraced(function* (running: Config, gateway: ResourceName, arrival: Arrival) {
     const views = yield* lifecycle.list
     const to = route(running, views, gateway, arrival)
-    if (to.type !== "message" && to.type !== "command") return to
+    if (arrival.edited === true || (to.type !== "message" && to.type !== "command")) return to
     const chosen = yield* choices.take({ gateway, dm: to.dm }, arrival.text ?? "")
     if (chosen !== undefined && arrival.forwarded !== true)
       return route(running, views, gateway, { ...arrival, text: chosen })
@@ -235,6 +267,13 @@ const make = Effect.fnUntraced(function* () {
     let messages: Array<Message> = []
     for (const arrival of arrivals) {
       const to = yield* routed(running, gateway, arrival)
+      if (arrival.edited === true && (to.type === "message" || to.type === "command" || to.type === "say")) {
+        // It may be of a message that came in this batch.
+        yield* store(gateway, messages, download)
+        messages = []
+        yield* edit(gateway, arrival, to)
+        continue
+      }
       switch (to.type) {
         case "ignore":
           break

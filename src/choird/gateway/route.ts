@@ -32,6 +32,8 @@ export interface Arrival {
   readonly file?: SentFile
   /** True if somebody else wrote it: it was forwarded, or another bot made it. */
   readonly forwarded?: boolean
+  /** It is the new text of an earlier message. */
+  readonly edited?: boolean
   /** The message of the bot's own that it replies to. */
   readonly replies_to?: string
   /** Absent in a private chat. */

@@ -59,7 +59,7 @@ export const rowsDue = Effect.fnUntraced(function* (
     FROM choir_control.inbox WHERE held_until <= to_timestamp(${now_ms / 1000}::float8)
       AND (gateway = ANY(${[...ready]}::text[]) OR (joining ->> 'since_ms')::float8 <= ${now_ms - JOIN_MS_MAX})
       AND (${agent_id}::text IS NULL OR agent_id = ${agent_id})
-    ORDER BY inbox_id LIMIT ${RELEASED_PAGE_MAX}`
+    ORDER BY inbox.inbox_id LIMIT ${RELEASED_PAGE_MAX}`
 })
 
 /** When the next hold ends, in milliseconds since 1970. */

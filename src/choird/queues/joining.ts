@@ -12,7 +12,7 @@ const JOIN_PARTS_MAX = 100
 /** Files of one message; Telegram's albums have ten. */
 const JOIN_FILES_MAX = 20
 
-/** What a message may belong to. */
+/** The group that a message may belong to. */
 export interface Join {
   /** The person and the place in the chat. A message of the same sender that does not continue the held one ends the hold. */
   readonly sender: string
@@ -20,7 +20,7 @@ export interface Join {
   readonly key: string
   /** The text that it adds to the message that it continues. */
   readonly text: string
-  /** What stands between this text and the next one. */
+  /** The characters between this text and the next one. */
   readonly glue: string
   /** How long the next piece is waited for; 0 if this is the last one. */
   readonly quiet_ms: number

@@ -49,6 +49,7 @@ describe("Telegram inbound", () => {
       assert.strictEqual(next.parameters["offset"], id + 1)
       assert.deepStrictEqual(next.parameters["allowed_updates"], [
         "message",
+        "edited_message",
         "callback_query",
         "stopped_message_generation"
       ])

@@ -64,7 +64,7 @@ type World = Effect.Success<typeof setUp>
 
 /** Lets the time go by until Telegram has nothing left, and nothing is held. */
 const settled = ({ bot, rows }: World) =>
-  Effect.repeat(Effect.andThen(TestClock.adjust("500 millis"), Effect.all([bot.pending, rows])), {
+  Effect.repeat(Effect.andThen(TestClock.adjust("100 millis"), Effect.all([bot.pending, rows])), {
     until: ([pending, found]) => pending === 0 && found.length > 0 && found.every(({ held }) => !held)
   }).pipe(Effect.map(([, found]) => found))
 

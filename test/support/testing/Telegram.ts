@@ -54,6 +54,8 @@ export interface TelegramBot {
   paste(user: number, text: string): Effect.Effect<void>
   /** Lets a user forward a text of somebody else. */
   forward(user: number, text: string): Effect.Effect<number>
+  /** Lets a user edit the text of an earlier message, by its update id. */
+  edit(update_id: number, text: string): Effect.Effect<number>
   /** Lets a user press a button of a message. */
   tap(user: number, message: SentMessage, data: string): Effect.Effect<number>
   /** Deletes a topic: what is sent there is refused. */
@@ -93,6 +95,10 @@ interface Bot extends BotState {
   readonly token: string
   readonly calls: JournalWriter<TelegramCall>
   readonly sent: JournalWriter<SentMessage>
+  /** The messages of users, by their update ids. */
+  readonly written: Map<number, JsonObject>
+  /** The kinds of updates that the last poll asked for; Telegram remembers them. */
+  allowed: ReadonlyArray<unknown> | undefined
   readonly faults: Array<{ readonly method: string; readonly fault: Fault | undefined; times: number }>
   updates: ReadonlyArray<JsonObject & { readonly update_id: number }>
   update_id_next: number
@@ -113,6 +119,8 @@ const makeBot = (token: string): Bot => ({
   file_id_next: 1,
   calls: makeJournal(),
   sent: makeJournal(),
+  written: new Map(),
+  allowed: undefined,
   faults: [],
   updates: [],
   update_id_next: 1000,
@@ -130,6 +138,9 @@ const endPoll = (bot: Bot, reply: ApiReply) => {
 const getUpdates = (bot: Bot, parameters: JsonObject): Effect.Effect<ApiReply> =>
   Effect.suspend(() => {
     endPoll(bot, refuse(409, "Conflict: terminated by other getUpdates request"))
+    const { allowed_updates } = parameters
+    if (Array.isArray(allowed_updates)) bot.allowed = allowed_updates
+    bot.updates = bot.updates.filter((update) => isAllowed(bot, update))
     const offset = Number(parameters["offset"] ?? 0)
     const limit = Math.min(Number(parameters["limit"] ?? UPDATES_MAX), UPDATES_MAX)
     const timeout_s = Math.min(Number(parameters["timeout"] ?? 0), POLL_SECONDS_MAX)
@@ -148,8 +159,13 @@ const getUpdates = (bot: Bot, parameters: JsonObject): Effect.Effect<ApiReply> =
     )
   })
 
+/** Whether the bot has asked for this kind of update. */
+const isAllowed = ({ allowed }: Bot, update: JsonObject): boolean =>
+  allowed === undefined || Object.keys(update).some((kind) => allowed.includes(kind))
+
 const push = (bot: Bot, content: JsonObject): number => {
   const update_id = bot.update_id_next++
+  if (!isAllowed(bot, content)) return update_id
   bot.updates = [...bot.updates, { update_id, ...content }]
   endPoll(bot, succeed(bot.updates.slice(0, UPDATES_MAX)))
   return update_id
@@ -222,7 +238,10 @@ const fromUser = (bot: Bot, user: number, content: JsonObject): Effect.Effect<nu
   Effect.map(Clock.currentTimeMillis, (now_ms) => {
     const chat = { id: user, type: "private", first_name: `User ${user}` }
     const message_id = bot.message_id_next++
-    return push(bot, { message: { message_id, date: Math.floor(now_ms / 1000), chat, from: person(user), ...content } })
+    const message = { message_id, date: Math.floor(now_ms / 1000), chat, from: person(user), ...content }
+    const update_id = push(bot, { message })
+    bot.written.set(update_id, message)
+    return update_id
   })
 
 const commandEntities = (text: string): JsonObject =>
@@ -277,6 +296,14 @@ const handleOf = (bot: Bot): TelegramBot => ({
         Effect.forEach(contents, (content) => fromUser(bot, user, content)),
         (ids) => ids.at(-1) ?? 0
       )
+    }),
+  edit: (update_id, text) =>
+    Effect.map(Clock.currentTimeMillis, (now_ms) => {
+      const message = bot.written.get(update_id)
+      if (message === undefined) throw new Error("nobody wrote this message")
+      const { entities: _old, ...rest } = message
+      const edited_message = { ...rest, ...textContent(text), edit_date: Math.floor(now_ms / 1000) }
+      return push(bot, { edited_message })
     }),
   pieces: cutByApp,
   paste: (user, text) =>
