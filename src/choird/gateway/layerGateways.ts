@@ -9,6 +9,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { CardTaps } from "./CardTaps.ts"
 import { layerChatCommands } from "./layerChatCommands.ts"
+import { GatewayAlerts } from "./GatewayAlerts.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
@@ -35,7 +36,7 @@ const make = Effect.gen(function* () {
   const outbox = yield* Outbox
   const outgoing = yield* OutgoingFiles
   const context = yield* Effect.context<
-    Approvals | CardTaps | Drafts | Gateways | GatewayHealth | Outbox | OutgoingFiles | Presence
+    Approvals | CardTaps | Drafts | GatewayAlerts | Gateways | GatewayHealth | Outbox | OutgoingFiles | Presence
   >()
   const fibers = yield* FiberMap.make<ResourceName>()
   const running = new Map<ResourceName, Bot>()
@@ -105,5 +106,5 @@ export const layerGateways = Layer.effectDiscard(make).pipe(
   Layer.provide(Gateways.layer),
   Layer.provide(OutgoingFiles.layer),
   Layer.provide(layerChatCommands),
-  Layer.provide(Presence.layer)
+  Layer.provide([Presence.layer, GatewayAlerts.layer])
 )
