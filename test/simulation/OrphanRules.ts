@@ -1,4 +1,4 @@
-/** The rule of jobs that owe an account of their work, from the stored events alone: R2. */
+/** The rule of jobs that owe an account of their work, from the stored events alone: J5. */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import { Violation } from "./Kernel.ts"
@@ -42,7 +42,7 @@ export class OrphanRules {
     const { gave = false, owes = false } = this.#jobs.get(lane) ?? {}
     const isOrphan = owes && !gave
     if (isOrphan !== (payload.orphan === true))
-      throw new Violation("R2", `${lane} ends at ${rev} ${gave ? "with" : "without"} an account, and its end differs`)
+      throw new Violation("J5", `${lane} ends at ${rev} ${gave ? "with" : "without"} an account, and its end differs`)
     this.#jobs.delete(lane)
     this.#ends.set(payload.job_name, [...(this.#ends.get(payload.job_name) ?? []), isOrphan])
   }
@@ -52,6 +52,6 @@ export class OrphanRules {
     if (kind !== "report" || ASKS.test(facts)) return
     const isOrphan = this.#ends.get(job)?.shift()
     if (isOrphan === true && !facts.includes(UNTOLD))
-      throw new Violation("R2", `the report at ${rev} does not say that ${job} gave no account of its work`)
+      throw new Violation("J5", `the report at ${rev} does not say that ${job} gave no account of its work`)
   }
 }

@@ -1,4 +1,4 @@
-/** Planted bugs of skills (K1 to K9, R2). Only seeds that 7 divides have skills, those that 23 divides one that hands its work to a job, those whose rest by 29 is 27 skills with contracts, and those whose rest by 31 is 30 one that words begin. */
+/** Planted bugs of skills (K1 to K9, J5). Only seeds that 7 divides have skills, those that 23 divides one that hands its work to a job, those whose rest by 29 is 27 skills with contracts, and those whose rest by 31 is 30 one that words begin. */
 import type { Mutant } from "./Mutant.ts"
 
 export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
@@ -104,7 +104,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     find: "return owesWriteback(find(core.started_rev)) ? { orphan: true } : {}",
     replace: "return {}",
     knownSeed: 61,
-    breaks: ["R2"]
+    breaks: ["J5"]
   },
   {
     name: "orphan-is-not-told",
@@ -112,7 +112,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     find: "const account = orphan === true ?",
     replace: "const account = orphan === false ?",
     knownSeed: 154,
-    breaks: ["R2"]
+    breaks: ["J5"]
   },
   {
     name: "script-asks-a-model",
