@@ -25,7 +25,23 @@ export const skillRunTable = (rows: ReadonlyArray<SkillRun>, now_ms: number, col
   rows.length === 0
     ? "no skill has run"
     : table(
-        ["SKILL", "CLASS", "TIER", "LANE", "TRIGGER", "STARTED", "OUTCOME", "JUDGE", "RETRIES", "STEPS", "TOOK", "TOKENS", "COST", "SESSION", "REVISION"],
+        [
+          "SKILL",
+          "CLASS",
+          "TIER",
+          "LANE",
+          "TRIGGER",
+          "STARTED",
+          "OUTCOME",
+          "JUDGE",
+          "RETRIES",
+          "STEPS",
+          "TOOK",
+          "TOKENS",
+          "COST",
+          "SESSION",
+          "REVISION"
+        ],
         rows.map((row) => [
           row.skill,
           row.execution_class ?? "",
@@ -55,7 +71,22 @@ export const jobRunTable = (rows: ReadonlyArray<JobRun>, now_ms: number, color: 
   rows.length === 0
     ? "no job has run"
     : table(
-        ["JOB", "TYPE", "SKILL", "STARTED", "LIFECYCLE", "OUTCOME", "JUDGE", "WRITEBACK", "STEPS", "TOOK", "TOKENS", "COST", "SESSION", "REVISION"],
+        [
+          "JOB",
+          "TYPE",
+          "SKILL",
+          "STARTED",
+          "LIFECYCLE",
+          "OUTCOME",
+          "JUDGE",
+          "WRITEBACK",
+          "STEPS",
+          "TOOK",
+          "TOKENS",
+          "COST",
+          "SESSION",
+          "REVISION"
+        ],
         rows.map((row) => [
           row.job_name,
           row.agent_type ?? row.pool ?? "",

@@ -29,7 +29,10 @@ describe("choirctl skill runs and session jobs", () => {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
       const { out } = yield* choirctl(home, ["skill", "runs", "agent-1"])
-      assert.match(out, /tidy +probabilistic +task +edge +keyword: tidy .+ completed +0\.9 passed +1 +4 +1m 30s +1200 +0\.0025 USD/u)
+      assert.match(
+        out,
+        /tidy +probabilistic +task +edge +keyword: tidy .+ completed +0\.9 passed +1 +4 +1m 30s +1200 +0\.0025 USD/u
+      )
       assert.match(out, /tidy +- +- +core:a .+ at look +- +0 /u)
       assert.deepStrictEqual(
         document(yield* choirctl(home, ["skill", "runs", "agent-1", "tidy", "--last", "2", "--json"])),
