@@ -9,7 +9,7 @@ import { SkillTier } from "./SkillRegistryEntry.ts"
 import { Writeback } from "./Writeback.ts"
 import { AgentId, CallId, JobName, LaneId, Rev, SessionId } from "./Ids.ts"
 
-/** What a skill was when it ran, and the newest that is known of its result; null where nothing says it. */
+/** The kind of a skill when it ran, and the newest that is known of its result; null where nothing says it. */
 const ofSkill = {
   execution_class: Schema.NullOr(ExecutionClass),
   tier: Schema.NullOr(SkillTier),

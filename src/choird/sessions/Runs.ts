@@ -20,7 +20,7 @@ const daysBefore = (now_ms: number, days: number): string => new Date(now_ms - d
 const ISO = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`
 const TIMES = `to_char(started_at AT TIME ZONE 'UTC', ${ISO}) AS started_at, to_char(ended_at AT TIME ZONE 'UTC', ${ISO}) AS ended_at`
 const JOB_TIMES = `${TIMES}, to_char(requested_at AT TIME ZONE 'UTC', ${ISO}) AS requested_at, to_char(worked_at AT TIME ZONE 'UTC', ${ISO}) AS worked_at`
-/** What the skill of a run was, and how its result was judged. */
+/** The kind of the skill of a run, and the verdict on its result. */
 const OF_SKILL = "execution_class, tier, trigger, retries, confidence, judge_score, verdict"
 const LIFECYCLE = `CASE WHEN pending THEN 'PENDING' WHEN outcome = 'completed' THEN 'TERMINATED' WHEN outcome IS NOT NULL THEN 'FAILED'
   WHEN worked_at IS NULL THEN 'INITIALIZING' ELSE 'BUSY' END`

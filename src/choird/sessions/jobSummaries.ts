@@ -27,7 +27,7 @@ interface PendingJob {
   readonly requested_at: string
 }
 
-/** What the log says of a session's jobs. */
+/** The words of a session's jobs in its log. */
 export interface SessionWords {
   readonly jobs: ReadonlyMap<JobName, JobWords>
   readonly pending: ReadonlyArray<PendingJob>

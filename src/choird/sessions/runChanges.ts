@@ -122,7 +122,7 @@ const nanoSum = (a: number, b: number): number =>
 /** A share from 0 to 1, whatever an agent says. */
 const share = (value: number): number => Math.max(0, Math.min(1, value))
 
-/** What a transition adds to what is known of a result. A judged one that is taken passed. */
+/** The knowledge of a result after a transition. A judged one that is taken passed. */
 const judgedBy = (
   before: SkillJudged,
   { confidence, ended, judged, on }: PayloadOf<"SkillTransitionCommitted">
@@ -192,7 +192,7 @@ export const openSpawns = ({ edge }: SessionState): ReadonlyArray<OpenCall> =>
     ({ name, stage }) => stage === "requested" && name.replaceAll("-", ".") === CORE_SPAWN
   )
 
-/** What a judge says and what nobody waited for are no work of the lane. */
+/** The answers of a judge, and those that nobody waited for, are not work of the lane. */
 const movesLane = ({ purpose }: PayloadOf<"ModelOutput">): boolean => purpose === "turn" || purpose === "report"
 
 /** The changes of runs by the events after a state. */

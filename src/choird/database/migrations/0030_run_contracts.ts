@@ -1,4 +1,4 @@
-/** What a skill was when it ran and how its result was judged, and the jobs that wait to start. */
+/** The kind of a skill when it ran, the verdict on its result, and the jobs that wait to start. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
