@@ -89,6 +89,3 @@ export const makeAttempt = Effect.gen(function* () {
     }
   })
 })
-
-/** Tries to send a part of a row. */
-export type Attempt = Effect.Success<typeof makeAttempt>
