@@ -1,6 +1,7 @@
 /** The watch over a bot's polls: it tells people elsewhere of a bot that is not reached, and its own chats when it is again (R44). */
 import { Clock, Effect } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { GatewayAlerts, type Waiting } from "./GatewayAlerts.ts"
 import type { Arrival } from "./route.ts"
@@ -39,6 +40,8 @@ const tolerant = <A>(work: Effect.Effect<A, DatabaseAway>, otherwise: A) =>
 export const makePollWatch = Effect.fnUntraced(function* (gateway: ResourceName) {
   const alerts = yield* GatewayAlerts
   let since_ms = yield* Clock.currentTimeMillis
+  // Spans do not follow a clock that is set.
+  let heard_at = yield* monotonicMs
   let told = false
   let problem = "Telegram does not answer"
   let waiting = NOTHING
@@ -53,9 +56,10 @@ export const makePollWatch = Effect.fnUntraced(function* (gateway: ResourceName)
 
   return {
     heard: Effect.fnUntraced(function* (arrivals) {
-      const now_ms = yield* Clock.currentTimeMillis
-      yield* tolerant(alerts.back({ gateway, since_ms }, now_ms - since_ms, waiting, arrivals.map(chatOf)), undefined)
-      since_ms = now_ms
+      const now = yield* monotonicMs
+      yield* tolerant(alerts.back({ gateway, since_ms }, now - heard_at, waiting, arrivals.map(chatOf)), undefined)
+      since_ms = yield* Clock.currentTimeMillis
+      heard_at = now
       told = false
       waiting = NOTHING
     }),
@@ -66,7 +70,7 @@ export const makePollWatch = Effect.fnUntraced(function* (gateway: ResourceName)
     }),
     run: Effect.gen(function* () {
       for (;;) {
-        const silent_ms = (yield* Clock.currentTimeMillis) - since_ms
+        const silent_ms = (yield* monotonicMs) - heard_at
         if (silent_ms < POLL_DEAF_MS) {
           yield* Effect.sleep(POLL_DEAF_MS - silent_ms)
           continue
