@@ -39,7 +39,7 @@ interface Carried {
   readonly text: string
 }
 
-const textOf = (event: ChoirEvent) => (event.event_type === "UserMsg" ? event.payload.text : "")
+const takenText = (event: ChoirEvent) => (event.event_type === "UserMsg" ? event.payload.text : "")
 
 const carried = (
   events: ReadonlyArray<ChoirEvent>,
@@ -47,7 +47,7 @@ const carried = (
 ): ReadonlyArray<Carried> =>
   events.flatMap((event) => {
     const id = rowId(idOf(event) ?? "")
-    return id === undefined ? [] : [{ id, rev: event.rev, text: textOf(event) }]
+    return id === undefined ? [] : [{ id, rev: event.rev, text: takenText(event) }]
   })
 
 type Spoken = EventOf<"AgentMessage">

@@ -64,7 +64,9 @@ const setUp = Effect.gen(function* () {
         const payload = { inbox_id, dm: PHONE, text, attachments: [] }
         const event = { v: 2, rev, event_type: "UserMsg", lane: "edge", payload, created_at: "" }
         return sql.withTransaction(
-          applyConsequences(config, { session_id, agent_id, dm: PHONE }, [event as unknown as ChoirEvent])
+          applyConsequences(config, { session_id, agent_id, dm: PHONE, workspace: "main" }, [
+            event as unknown as ChoirEvent
+          ])
         )
       })
   }
