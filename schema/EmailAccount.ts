@@ -17,7 +17,7 @@ export const EmailAccount = Schema.Struct({
   imap_host: Text,
   imap_port: Port,
   sharing: withDefault(Schema.Literals(["exclusive", "shared"]), "exclusive"),
-  /** Whom it writes to without a person: those that it wrote to or had mail from, or everybody. */
+  /** Whom it writes to without a person: those that it wrote to before, or everybody. */
   recipients: withDefault(Schema.Literals(["known", "any"]), "known"),
   /** Addresses, and domains as `@example.com`, that it knows from the start. */
   known_recipients: withDefault(

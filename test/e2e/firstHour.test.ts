@@ -41,8 +41,6 @@ const whyNoSandbox = ensureDebianPackages(["bubblewrap"], "the first hour with b
 const [DEMO, START, ...ON_THE_PATH] = blocksOf("Try it")
 const [FROM_INIT, ...FIVE_MINUTES] = blocksOf("Five minutes to a real provider and a Telegram bot")
 
-const commandsOf = (block: Block | undefined) => (block?.type === "commands" ? block.commands : [])
-
 /** A message from the phone, answered there by the model that README adds. */
 const writeFromPhone = Effect.fnUntraced(function* (newcomer: Newcomer, word: string) {
   const { bot, provider } = newcomer
@@ -81,7 +79,7 @@ const fiveMinutes = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Va
   yield* writeFromPhone(newcomer, "from the phone")
   yield* newcomer.bot.text(PHONE_USER, "/stop")
   yield* seeOnPhone(newcomer, "◆ Nothing is running.")
-  assert.match(yield* newcomer.terminal.run("choirctl doctor"), /ok +model sonnet[\s\S]*ok +gateway bot +@/u)
+  assert.match(yield* newcomer.terminal.run("choirctl doctor"), /ok +model sonnet[\s\S]*ok +gateway telegram +@/u)
 })
 
 /** The same home in the background: choird serves the offline model and resumes the session, and npm start leaves it running. */
@@ -120,8 +118,8 @@ const tryIt = (variant: Variant, next: (newcomer: Newcomer, variant: Variant) =>
   Effect.gen(function* () {
     const newcomer = yield* sitDown(variant)
     // The demo has a test of its own.
-    assert.deepStrictEqual(commandsOf(DEMO), ["npm ci && npm run demo"])
-    assert.deepStrictEqual(commandsOf(START), ["npm start"])
+    assert.deepStrictEqual(DEMO, ["npm ci && npm run demo"])
+    assert.deepStrictEqual(START, ["npm start"])
     const leave = variant.telegram && variant.provider ? KEYS.interrupt : KEYS.endOfInput
     yield* npmStart(newcomer, variant, leave)
     yield* follow(newcomer, variant, ON_THE_PATH)
@@ -149,7 +147,12 @@ const withoutNpmStart = Effect.gen(function* () {
   assert.include(yield* terminal.run('choirctl chat two --message "say two of us"'), "two of us")
 
   yield* terminal.run("choirctl daemon stop")
-  for (const block of FIVE_MINUTES) if (block.type === "json") newcomer.edit(block.keys)
+  newcomer.edit({
+    models: { sonnet: { provider: "openrouter", model: "anthropic/claude-sonnet-4", secret: "openrouter-key" } },
+    gateways: { bot: { type: "telegram", secret: "telegram-token" } },
+    dms: { phone: { gateway: "bot", user_id: String(PHONE_USER), admin: true } },
+    agents: { choir: { defaults: { llm: "sonnet" } } }
+  })
   for (const name of ["openrouter-key", "telegram-token"])
     yield* typeCommand(newcomer, HERE, `choirctl secret set ${name}`)
   yield* terminal.run("choirctl daemon start")
@@ -163,10 +166,7 @@ const withoutNpmStart = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 /** doctor has nothing to look at before there is a home. */
-const withoutDoctor = (block: Block): Block => ({
-  type: "commands",
-  commands: commandsOf(block).filter((command) => command !== "choirctl doctor")
-})
+const withoutDoctor = (block: Block): Block => block.filter((command) => command !== "choirctl doctor")
 
 /** Ctrl-C in the middle of the wizard, and what the next run makes of it. */
 const leaveAndGoOn = Effect.gen(function* () {

@@ -28,7 +28,7 @@ describe("a new bot and a new person", () => {
       assert.strictEqual(added.code, 0, added.err)
       assert.match(
         added.out,
-        /^added @double_bot as telegram\n\nNext:\n.*choirctl dm pair phone --gateway telegram --admin/su
+        /^added @double_bot as telegram\n\nNext:\n.*choirctl --home \S+ dm pair phone --gateway telegram --admin/su
       )
       assert.notInclude(added.out + added.err, TOKEN)
 

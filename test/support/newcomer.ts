@@ -76,9 +76,9 @@ export const sitDown = Effect.fnUntraced(function* ({ bubblewrap, who }: Pick<Va
   const file = join(home, ".choir.d/config.json")
   const config = () => JSON.parse(readFileSync(file, "utf8"))
 
-  /** Edits config.json as README shows; only the two addresses are those of the doubles. */
+  /** Edits config.json by hand; the addresses are those of the doubles. */
   const edit = (keys: Readonly<Record<string, unknown>>) => {
-    const all = merged(config(), "defaults" in keys ? { agents: { choir: keys } } : keys)
+    const all = merged(config(), keys)
     for (const [name, model] of Object.entries(isTable(keys["models"]) ? keys["models"] : {}))
       merge(all, { models: { [name]: { ...(isTable(model) ? model : {}), endpoint: provider.endpoint } } })
     for (const name of Object.keys(isTable(keys["gateways"]) ? keys["gateways"] : {}))
@@ -171,6 +171,7 @@ export const seeOnPhone = ({ bot, terminal }: Newcomer, wanted: string) =>
     )
 
 const VALUES: Readonly<Record<string, string>> = { "openrouter-key": KEY, "telegram-token": TOKEN }
+const PAIRING_CODE = /within ten minutes: (\S{4}-\S{4})/u
 
 /** What a person does while a command of README runs; most ask nothing. */
 const dialogue = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Variant, command: string) {
@@ -180,10 +181,12 @@ const dialogue = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
     yield* terminal.see(`Value of ${secret}`)
     yield* terminal.line(VALUES[secret] ?? "")
   } else if (command === "choirctl init") yield* answerWizard(newcomer, variant)
-  else if (command.startsWith("choirctl config apply")) {
-    yield* terminal.see('agents.choir.defaults.llm: "main" → "sonnet"')
-    yield* terminal.see("Apply these changes?")
-    yield* terminal.type("y")
+  else if (command.startsWith("choirctl model add")) {
+    yield* terminal.see("API key from OpenRouter")
+    yield* terminal.line(KEY)
+  } else if (command.startsWith("choirctl gateway add")) {
+    yield* terminal.see("Token from @BotFather")
+    yield* terminal.line(TOKEN)
   } else if (command === "choirctl chat choir") {
     yield* sayInChat(terminal, "run echo $((40 + 2)) from the terminal", "42 from the terminal")
     yield* terminal.line("/stop")
@@ -192,14 +195,18 @@ const dialogue = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
   }
 })
 
-/** Types one command of README and answers what it asks; it has to succeed. */
-export const typeCommand = (newcomer: Newcomer, variant: Variant, command: string) =>
-  newcomer.terminal.run(command, { meanwhile: dialogue(newcomer, variant, command) })
+/** Types one command of README and answers what it asks; it has to succeed. Only the provider's address is that of the double. */
+export const typeCommand = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Variant, command: string) {
+  const { bot, provider, terminal } = newcomer
+  const typed = command.startsWith("choirctl model add") ? `${command} --endpoint ${provider.endpoint}` : command
+  const shown = yield* terminal.run(typed, { meanwhile: dialogue(newcomer, variant, command) })
+  const [, code] = PAIRING_CODE.exec(shown) ?? []
+  if (code === undefined) return
+  yield* bot.text(PHONE_USER, code)
+  yield* bot.sent.first(({ text }) => text?.startsWith("◆ You are in, as phone.") === true)
+})
 
 /** Does what some of README's blocks say, in order. */
 export const follow = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Variant, blocks: ReadonlyArray<Block>) {
-  for (const block of blocks) {
-    if (block.type === "json") newcomer.edit(block.keys)
-    else for (const command of block.commands) yield* typeCommand(newcomer, variant, command)
-  }
+  for (const command of blocks.flat()) yield* typeCommand(newcomer, variant, command)
 })

@@ -17,6 +17,7 @@ import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
+import { GatewayAlerts } from "#src/choird/gateway/GatewayAlerts.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { agentView } from "./agentView.ts"
 import { quietMemory } from "./quietMemory.ts"
@@ -59,6 +60,7 @@ const quietServices = Layer.mergeAll(
 export const quiet = Layer.merge(quietServices, Layer.mock(ChatSettings, { rich: () => Effect.succeed(false) }))
 
 export const gateways = Layer.merge(Gateways.layer.pipe(Layer.provide(GatewayCommands.layer)), CardTaps.layer).pipe(
+  Layer.provideMerge(GatewayAlerts.layer),
   Layer.provideMerge(quietServices)
 )
 

@@ -58,9 +58,12 @@ const makeMemory = Effect.gen(function* () {
           : Effect.sync(() => messages.map(received))
     }),
     Layer.mock(Outbox, {
-      tell: (message) => put(message.text, { ...message, source: "choird" }),
+      tell: (message) =>
+        rows.some((row) => row.source_id === message.source_id)
+          ? Effect.void
+          : put(message.text, { ...message, source: "choird" }),
       told: (source_id) => Effect.sync(() => rows.some((row) => row.source_id === source_id)),
-      undelivered: () => Effect.sync(() => rows.filter(({ outbox_id }) => !delivered.includes(outbox_id))),
+      undelivered: (dm) => Effect.sync(() => rows.filter((row) => row.dm === dm && !delivered.includes(row.outbox_id))),
       delivered: (ids) =>
         Effect.sync(() => {
           outcomes.record(`delivered ${ids.join()}`)
@@ -105,6 +108,7 @@ const makeMemory = Effect.gen(function* () {
     health: health.journal,
     outcomes: outcomes.journal,
     put,
+    rows,
     refusals,
     world,
     services

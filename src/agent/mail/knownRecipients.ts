@@ -1,13 +1,15 @@
-/** The people whom an account knows: those that the configuration lists, and those it has written to or had mail from. */
+/**
+ * The people whom an account knows: those that the configuration lists, and those it has written to. To have sent it a mail is not
+ * enough, since such a mail may ask for anything.
+ */
 import type { ImapFlow } from "imapflow"
 import { Effect } from "effect"
 import { sameAddress } from "./Draft.ts"
 import { inFolder, openImap, sentFolder } from "./imap.ts"
-import type { MailAccount, MailProblem } from "./MailAccount.ts"
+import type { MailAccount } from "./MailAccount.ts"
 
 /** Mails that are looked at for one address, the newest ones: servers find parts of addresses too. */
 const LOOKED_AT_MAX = 50
-const INBOX = "INBOX"
 
 const isListed = (address: string, { config }: MailAccount): boolean =>
   config.known_recipients.some((known) => {
@@ -15,17 +17,11 @@ const isListed = (address: string, { config }: MailAccount): boolean =>
     return listed.startsWith("@") ? address.endsWith(listed) : address === listed
   })
 
-type Place = "from" | "to" | "cc" | "bcc"
+const PLACES = ["to", "cc", "bcc"] as const
 
-const hasMail = (
-  client: ImapFlow,
-  account: MailAccount,
-  folder: string,
-  address: string,
-  places: ReadonlyArray<Place>
-) =>
-  inFolder(client, account, folder, true, async () => {
-    for (const place of places) {
+const wrote = (client: ImapFlow, account: MailAccount, sent: string, address: string) =>
+  inFolder(client, account, sent, true, async () => {
+    for (const place of PLACES) {
       const uids = await client.search({ [place]: address, draft: false, deleted: false }, { uid: true })
       if (uids === false || uids === undefined || uids.length === 0) continue
       const newest = uids.slice(-LOOKED_AT_MAX).join(",")
@@ -47,10 +43,7 @@ export const unknownRecipients = Effect.fn("mail.unknownRecipients")(function* (
   if (unlisted.length === 0) return unlisted
   const client = yield* openImap(account)
   const sent = yield* sentFolder(client, account)
-  const isKnown = (address: string): Effect.Effect<boolean, MailProblem> =>
-    Effect.flatMap(
-      Effect.orElseSucceed(hasMail(client, account, sent, address, ["to", "cc", "bcc"]), () => false),
-      (wrote) => (wrote ? Effect.succeed(true) : hasMail(client, account, INBOX, address, ["from"]))
-    )
-  return yield* Effect.filter(unlisted, (address) => Effect.map(isKnown(address), (known) => !known))
+  return yield* Effect.filter(unlisted, (address) =>
+    Effect.map(wrote(client, account, sent, address), (isKnown) => !isKnown)
+  )
 }, Effect.scoped)

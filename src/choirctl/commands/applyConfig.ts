@@ -158,6 +158,19 @@ export const applyAddition = Effect.fn("choirctl.applyAddition")(
   )
 )
 
+/** Makes a choird that runs take a new entry over; `applied` is null where none runs, and `note` says why it was not applied. */
+export const takeOver = Effect.fn("choirctl.takeOver")(function* (name: string, added: ReadonlyArray<string>) {
+  const { home } = yield* root
+  if (!(yield* choirdAnswers(home))) return { applied: null, note: undefined }
+  const done = yield* applyAddition(added)
+  if (done.type === "applied") return { applied: true, note: undefined }
+  const note =
+    done.type === "refused"
+      ? `choird did not accept ${name}: ${done.problem}`
+      : `config.json has other changes that choird has not applied (${done.paths.join(", ")}), so ${name} is not applied either`
+  return { applied: false, note }
+})
+
 /**
  * Makes a choird that runs take over a new agent, and returns the commands that come next.
  *
@@ -167,22 +180,7 @@ export const joinChoird = Effect.fn("choirctl.joinChoird")(function* (id: AgentI
   const { home } = yield* root
   const apply = onHome(home, "choirctl config apply")
   const on = ["agent build", "agent start", "chat"].map((command) => onHome(home, `choirctl ${command} ${id}`))
-  if (!(yield* choirdAnswers(home))) return { applied: null, next: [startCommand(home), ...on] } satisfies Joined
-  const joined = yield* applyAddition(added)
-  switch (joined.type) {
-    case "applied":
-      return { applied: true, next: on } satisfies Joined
-    case "other changes":
-      return {
-        applied: false,
-        next: [apply, ...on],
-        note: `config.json has other changes that choird has not applied (${joined.paths.join(", ")}), so ${id} is not applied either`
-      } satisfies Joined
-    case "refused":
-      return {
-        applied: false,
-        next: [apply, ...on],
-        note: `choird did not accept ${id}: ${joined.problem}`
-      } satisfies Joined
-  }
+  const { applied, note } = yield* takeOver(id, added)
+  const next = applied === null ? [startCommand(home), ...on] : applied ? on : [apply, ...on]
+  return { applied, next, ...(note === undefined ? {} : { note }) } satisfies Joined
 })

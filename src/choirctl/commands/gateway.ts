@@ -1,8 +1,7 @@
 /** choirctl gateway: the bots that people talk to. */
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
-import { ResourceName } from "#schema/Ids.ts"
-import { choirdAnswers } from "#src/choirctl/client/ask.ts"
+import { ResourceName, SecretName } from "#schema/Ids.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { readInput } from "#src/choirctl/terminal/input.ts"
@@ -11,7 +10,7 @@ import { askPerson } from "#src/choirctl/terminal/questions.ts"
 import { root, startCommand } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
-import { applyAddition } from "./applyConfig.ts"
+import { takeOver } from "./applyConfig.ts"
 
 /** Bytes of a bot's token on standard input. */
 const TOKEN_BYTES_MAX = 1024
@@ -27,19 +26,6 @@ const tokenOf = Effect.fnUntraced(function* (name: string) {
     )
   const typed = yield* askPerson(Prompt.Password({ message: "Token from @BotFather" }))
   return Redacted.make(Redacted.value(typed).trim())
-})
-
-/** Makes a choird that runs take the bot over; the reason where it did not. */
-const takeOver = Effect.fnUntraced(function* (added: ReadonlyArray<string>) {
-  const { home } = yield* root
-  if (!(yield* choirdAnswers(home))) return { applied: null, note: undefined }
-  const done = yield* applyAddition(added)
-  if (done.type === "applied") return { applied: true, note: undefined }
-  const note =
-    done.type === "refused"
-      ? `choird did not accept the bot: ${done.problem}`
-      : `config.json has other changes that choird has not applied (${done.paths.join(", ")}), so the bot is not applied either`
-  return { applied: false, note }
 })
 
 const add = Command.make(
@@ -58,7 +44,7 @@ const add = Command.make(
   Effect.fnUntraced(function* ({ api_root, name }) {
     const { home } = yield* root
     const screen = yield* Screen
-    const { addGateway } = yield* Effect.promise(() => import("#src/choirctl/home/addGateway.ts"))
+    const { addEntry } = yield* Effect.promise(() => import("#src/choirctl/home/configEntries.ts"))
     const { TELEGRAM_API_ROOT, tryBot } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceTrials.ts"))
     const server = Option.getOrElse(api_root, () => process.env["CHOIR_TELEGRAM_API_ROOT"] ?? TELEGRAM_API_ROOT)
     if (!URL.canParse(server))
@@ -68,8 +54,10 @@ const add = Command.make(
       withProgress("asking Telegram"),
       Effect.mapError(({ fix, obstacle, problem }) => failed(`BOT_${obstacle.toUpperCase()}`, problem, fix))
     )
-    const { added, secret } = yield* addGateway(home, name, token, server === TELEGRAM_API_ROOT ? undefined : server)
-    const { applied, note } = yield* takeOver(added)
+    const secret = SecretName.make(`${name}-token`)
+    const value = { type: "telegram", secret, ...(server === TELEGRAM_API_ROOT ? {} : { api_root: server }) }
+    const added = yield* addEntry(home, { section: "gateways", name, value, secret: { name: secret, value: token } })
+    const { applied, note } = yield* takeOver(name, added)
     if (note !== undefined) yield* screen.note(note)
     const pair = onHome(home, `choirctl dm pair phone --gateway ${name} --admin`)
     const next =

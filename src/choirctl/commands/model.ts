@@ -11,6 +11,7 @@ import { root } from "#src/choirctl/terminal/root.ts"
 import { unpricedLines } from "#src/choirctl/render/agents.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { agentId } from "./arguments.ts"
+import { modelAdd } from "./modelAdd.ts"
 import { type Tried, triedWords } from "#src/choirctl/doctor/modelTrial.ts"
 import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
 
@@ -130,6 +131,6 @@ const test = Command.make(
 )
 
 export const models = Command.make("model").pipe(
-  Command.withDescription("Show, switch and test the models of agents"),
-  Command.withSubcommands([list, get, set, test])
+  Command.withDescription("Add, show, switch and test the models of agents"),
+  Command.withSubcommands([list, get, set, test, modelAdd])
 )

@@ -1,4 +1,5 @@
 /** All trials of `choirctl doctor`. */
+import { existsSync } from "node:fs"
 import { Cause, Effect, Exit, Option, Schema } from "effect"
 import { type Config, RetentionConfig } from "#schema/Config.ts"
 import type { SystemStatus } from "#schema/SystemApi.ts"
@@ -84,24 +85,32 @@ const runtimeChecks = Effect.fnUntraced(function* (home: string, config: Config,
   ]
 })
 
-/** Tries everything; what depends on a broken config.json is left out. */
-export const examine = Effect.fn("examine")(function* (home: string) {
+/** The files of the home, and choird on it; what depends on a broken config.json is left out. */
+const homeChecks = Effect.fnUntraced(function* (home: string, sandbox: string | undefined) {
   const { checks, files } = yield* filesChecks(home)
-  const sandbox = yield* trySandbox
   const choird = yield* choirdCheck(home)
+  const { retention } = files?.config ?? { retention: Schema.decodeSync(RetentionConfig)({}) }
   return [
-    nodeCheck(process.versions.node),
-    yield* homeCheck(home),
     ...checks,
-    yield* gitCheck,
-    yield* ripgrepCheck,
-    yield* browserCheck,
-    sandboxCheck(sandbox),
     ...(files === undefined ? [] : yield* runtimeChecks(home, files.config, sandbox)),
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
     ...(files === undefined ? [] : yield* serviceChecks(files.config, files.secrets, choird.running)),
     ...(files === undefined ? [] : yield* metricsChecks(home, files.config, files.secrets, choird.running)),
     ...choird.found,
-    yield* diskCheck(home, files?.config.retention ?? Schema.decodeSync(RetentionConfig)({}))
+    yield* diskCheck(home, retention)
+  ] satisfies ReadonlyArray<Check>
+})
+
+/** Tries everything; without a home only the machine. */
+export const examine = Effect.fn("examine")(function* (home: string) {
+  const sandbox = yield* trySandbox
+  return [
+    nodeCheck(process.versions.node),
+    yield* gitCheck,
+    yield* ripgrepCheck,
+    yield* browserCheck,
+    sandboxCheck(sandbox),
+    yield* homeCheck(home),
+    ...(existsSync(home) ? yield* homeChecks(home, sandbox) : [])
   ] satisfies ReadonlyArray<Check>
 })

@@ -71,23 +71,37 @@ const FOLDERS = ["socks", "repos", "logs", "logs/archive", "data", "images", "so
 export const TELEGRAM_SECRET = "telegram-token"
 const OWNER_FOLDER = 0o700
 
-/** The model of a new home and, where one was named, its fallback at the same endpoint and with the same key. */
-export const modelsOf = ({ api, endpoint, fallback, name, price, provider, secret }: Setup["model"]) => {
-  const entry = (name: string, price: Price | undefined) => {
-    const known = provider === "offline" ? undefined : knownModel(provider, name)
-    return {
-      provider,
-      model: name,
-      endpoint,
-      ...(api === "chat" ? {} : { api }),
-      ...(secret === undefined ? {} : { secret }),
-      ...(known === undefined ? {} : { max_tokens: known.max_tokens, context_window: known.context_window }),
-      ...(price === undefined ? {} : { price })
-    }
+/** A model's entry in config.json, with the limits that are known of it. */
+export const modelEntry = ({
+  api,
+  endpoint,
+  name,
+  price,
+  provider,
+  secret
+}: Pick<Setup["model"], "api" | "endpoint" | "name" | "price" | "provider" | "secret">) => {
+  const known = provider === "offline" ? undefined : knownModel(provider, name)
+  return {
+    provider,
+    model: name,
+    endpoint,
+    ...(api === "chat" ? {} : { api }),
+    ...(secret === undefined ? {} : { secret }),
+    ...(known === undefined ? {} : { max_tokens: known.max_tokens, context_window: known.context_window }),
+    ...(price === undefined ? {} : { price: { ...price } })
   }
-  const main = entry(name, price)
+}
+
+/** The model of a new home and, where one was named, its fallback at the same endpoint and with the same key. */
+export const modelsOf = (model: Setup["model"]) => {
+  const { fallback, name, price, provider } = model
+  const main = modelEntry(model)
   if (fallback === undefined) return { main }
-  const second = entry(fallback, fallback === name ? price : knownPrice(provider, fallback))
+  const second = modelEntry({
+    ...model,
+    name: fallback,
+    price: fallback === name ? price : knownPrice(provider, fallback)
+  })
   return { main: { ...main, fallback: ["fallback"] }, fallback: second }
 }
 

@@ -36,7 +36,7 @@ export const confirmSummary = ({ input, tool }: ConfirmTool): string =>
 const whyText = ({ sources = [], why }: ConfirmTool): string => {
   const read = sources.length === 0 ? "" : ` from ${sources.join(", ")}`
   if (why === "new_recipients")
-    return `it writes to an address that this account has neither written to nor had mail from${read === "" ? "" : `; the agent has read untrusted text${read}`}`
+    return `it writes to an address that this account has not written to before${read === "" ? "" : `; the agent has read untrusted text${read}`}`
   if (why === "tainted") return `it acts outside the workspace, and the agent has read untrusted text${read}`
   const reason = "it acts outside the workspace, and each such call is confirmed here"
   return read === "" ? reason : `${reason}; the agent has read untrusted text${read}`

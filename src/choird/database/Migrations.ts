@@ -25,6 +25,7 @@ import { outboxForms } from "./migrations/0026_outbox_forms.ts"
 import { grants } from "./migrations/0027_grants.ts"
 import { jobAudit } from "./migrations/0028_job_audit.ts"
 import { telegram } from "./migrations/0029_telegram.ts"
+import { runContracts } from "./migrations/0030_run_contracts.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -56,7 +57,8 @@ export const MIGRATIONS = {
   "0026_outbox_forms": outboxForms,
   "0027_grants": grants,
   "0028_job_audit": jobAudit,
-  "0029_telegram": telegram
+  "0029_telegram": telegram,
+  "0030_run_contracts": runContracts
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -16,6 +16,7 @@ import { makePaces } from "./Pace.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { answerTaps } from "./answerTaps.ts"
+import { makePollWatch, type PollWatch } from "./PollWatch.ts"
 import { menuOf } from "./readCommand.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
 import { TelegramApi } from "./TelegramApi.ts"
@@ -44,7 +45,7 @@ const tolerant = <A, E, R>(work: Effect.Effect<A, E | DatabaseAway, R>) =>
   )
 
 /** Polls forever. Only the poll after the one whose messages were stored confirms an update. */
-const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
+const poll = Effect.fnUntraced(function* (gateway: ResourceName, watch: PollWatch) {
   const api = yield* TelegramApi
   const gateways = yield* Gateways
   const health = yield* GatewayHealth
@@ -55,21 +56,24 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
       tolerant(
         Effect.gen(function* () {
           const batch = yield* api.updates(from)
-          if (batch === undefined) return
+          if (batch === undefined) return undefined
           yield* answerTaps(gateway, batch.taps)
           yield* gateways.receive(gateway, batch.arrivals, api.download)
           from = batch.update_id + 1
+          return batch
         })
       )
     )
     if (Result.isSuccess(polled)) {
       failures = 0
       yield* health.report(gateway, { ok: true, detail: "polling" })
+      yield* watch.heard(polled.success?.arrivals ?? [])
       continue
     }
     const { failure } = polled
     if (failures === 0) yield* Effect.logWarning(failure.message, { gateway })
     yield* health.report(gateway, { ok: false, detail: failure.message })
+    yield* watch.failed(failure, failures)
     yield* Effect.sleep(pauseAfter(failure, failures))
     failures += 1
   }
@@ -127,13 +131,19 @@ const introduce = Effect.fnUntraced(function* (gateway: ResourceName) {
 /** Runs a bot until it is interrupted. No answer of Telegram ends it. */
 export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: ResourceName, dms: ReadonlyArray<TelegramDm>) {
   const paceOf = makePaces()
+  const watch = yield* makePollWatch(gateway)
   const speakers = dms.flatMap(({ name, user_id }) => {
     const pace = paceOf(user_id)
     const chat: Chat = { dm: name, chat_id: user_id, pace }
     return [speak(chat), showTyping(chat), showDrafts(chat)]
   })
   yield* Effect.all(
-    [poll(gateway), Effect.andThen(Effect.all([introduce(gateway), announce(dms)]), Effect.never), ...speakers],
+    [
+      poll(gateway, watch),
+      watch.run,
+      Effect.andThen(Effect.all([introduce(gateway), announce(dms)]), Effect.never),
+      ...speakers
+    ],
     {
       concurrency: "unbounded",
       discard: true

@@ -9,6 +9,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { CardTaps } from "./CardTaps.ts"
 import { layerChatCommands } from "./layerChatCommands.ts"
+import { GatewayAlerts } from "./GatewayAlerts.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
@@ -32,7 +33,9 @@ const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const health = yield* GatewayHealth
   const outbox = yield* Outbox
-  const context = yield* Effect.context<Approvals | CardTaps | Drafts | Gateways | GatewayHealth | Outbox | Presence>()
+  const context = yield* Effect.context<
+    Approvals | CardTaps | Drafts | GatewayAlerts | Gateways | GatewayHealth | Outbox | Presence
+  >()
   const fibers = yield* FiberMap.make<ResourceName>()
   const running = new Map<ResourceName, Bot>()
 
@@ -99,5 +102,5 @@ export const layerGateways = Layer.effectDiscard(make).pipe(
   Layer.provide(CardTaps.layer),
   Layer.provide(Gateways.layer),
   Layer.provide(layerChatCommands),
-  Layer.provide(Presence.layer)
+  Layer.provide([Presence.layer, GatewayAlerts.layer])
 )

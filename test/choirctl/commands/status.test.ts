@@ -50,6 +50,8 @@ describe("choirctl doctor", () => {
       const none = yield* choirctl(join(home, "none"), ["doctor"])
       assert.strictEqual(none.code, 1)
       assert.include(none.out, `fix: choirctl --home ${join(home, "none")} init makes it`)
+      // The one missing home is named once.
+      assert.lengthOf(none.out.match(/does not exist/gu) ?? [], 1)
     })
   )
 

@@ -27,6 +27,11 @@ const EXPECTED: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.propose.skill": ["human"],
   "choir.propose.config_change": ["human"],
   "choir.propose.repo_change": ["human"],
+  "choir.email.send": ["fs:read", "net", "env:read"],
+  "choir.email.receive": ["fs:write", "net", "env:read"],
+  "choir.email.check": ["net", "env:read"],
+  "choir.web.search": ["net", "env:read"],
+  "choir.notion.query": ["net", "env:read"],
   "clock.now": ["fs:read"]
 }
 

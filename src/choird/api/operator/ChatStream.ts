@@ -87,7 +87,7 @@ const makeActivity = Effect.map(EventStore, (events) => () => {
     const next = [state.edge.state, waits, ...cores, ...reported].join(" ")
     if (next === told) return []
     told = next
-    const words = [...(yield* events.jobWords(session_id, state))]
+    const words = [...(yield* events.jobWords(session_id, state)).jobs]
     const shown = words.flatMap(([job_name, { report }]) => (report === undefined ? [] : [{ job_name, report }]))
     return [
       {

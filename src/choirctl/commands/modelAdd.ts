@@ -1,0 +1,191 @@
+/** choirctl model add: a model in config.json with its provider's key, tried before it is written. */
+import { Effect, Option, Redacted } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
+import { modelEntry } from "#src/choirctl/home/initHome.ts"
+import { knownPrice } from "#src/choirctl/home/knownModels.ts"
+import { apiAt, hasOwnAddress, presetOf, type Provider, PROVIDERS } from "#src/choirctl/home/providers.ts"
+import { addressProblem, keyName, nameProblem, needsKey, takesKey } from "#src/choirctl/home/setupAnswers.ts"
+import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { readInput, withoutLineEnd } from "#src/choirctl/terminal/input.ts"
+import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import { root, startCommand } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { hasValue, loadSecrets } from "#src/shared/config/configFiles.ts"
+import { onHome } from "#src/shared/files/homeFolder.ts"
+import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
+import { takeOver } from "./applyConfig.ts"
+import { SECRET_BYTES_MAX } from "./secret.ts"
+
+const flags = {
+  name: Argument.String("name").pipe(
+    Argument.withDescription("Name of the model in config.json, such as sonnet"),
+    Argument.withSchema(ResourceName)
+  ),
+  provider: Flag.Literals("provider", PROVIDERS).pipe(
+    Flag.withDescription("Provider of the model; offline and local need no key"),
+    Flag.optional
+  ),
+  model: Flag.String("model").pipe(
+    Flag.withDescription("Its name at the provider; at a provider of the list a good one is chosen without it"),
+    Flag.withMetavar("<model>"),
+    Flag.optional
+  ),
+  endpoint: Flag.String("endpoint").pipe(
+    Flag.withDescription("Address of an API of your own, ending in /v1"),
+    Flag.withMetavar("<url>"),
+    Flag.optional
+  ),
+  api: Flag.Literals("api", ["chat", "responses", "messages"]).pipe(
+    Flag.withDescription("API of the endpoint; of a provider of the list the right one is chosen without it"),
+    Flag.optional
+  ),
+  price_in: Flag.Finite("price-in").pipe(
+    Flag.withDescription("Its price in USD per million input tokens"),
+    Flag.withMetavar("<usd>"),
+    Flag.optional
+  ),
+  price_out: Flag.Finite("price-out").pipe(
+    Flag.withDescription("Its price in USD per million output tokens"),
+    Flag.withMetavar("<usd>"),
+    Flag.optional
+  ),
+  agent: Flag.String("agent").pipe(
+    Flag.withDescription("Make it the default model of this agent"),
+    Flag.withMetavar("<agent-id>"),
+    Flag.withSchema(AgentId),
+    Flag.optional
+  ),
+  untested: Flag.Boolean("untested").pipe(
+    Flag.withDescription("Add it without asking it for a tool call first"),
+    Flag.withDefault(false)
+  )
+} as const
+
+type Flags = {
+  readonly [K in keyof typeof flags]: (typeof flags)[K] extends Flag.Flag<infer A>
+    ? A
+    : (typeof flags)[K] extends Argument.Argument<infer A>
+      ? A
+      : never
+}
+
+/** Asks what no flag answers, where a person can be asked. */
+const questions = Effect.fnUntraced(function* (name: string) {
+  const { json } = yield* root
+  const screen = yield* Screen
+  if (json || !screen.interactive)
+    return (flag: string) =>
+      Effect.fail(usageError(`${flag} is missing`, `choirctl model add ${name} --help lists the flags`))
+  return undefined
+})
+
+/** The provider, the address and the model, from the flags and else from a person. */
+const chosen = Effect.fnUntraced(function* (wanted: Flags) {
+  const missing = yield* questions(wanted.name)
+  const { askEndpoint, askName, askProvider } = yield* Effect.promise(
+    () => import("#src/choirctl/setup/wizardQuestions.ts")
+  )
+  const provider: Provider = Option.isSome(wanted.provider)
+    ? wanted.provider.value
+    : Option.isSome(wanted.endpoint)
+      ? "other"
+      : yield* missing?.("--provider") ?? askProvider
+  const preset = presetOf(provider)
+  const typed = Option.getOrUndefined(wanted.endpoint)?.trim()
+  const address = typed ?? preset.endpoint ?? (yield* missing?.("--endpoint") ?? askEndpoint(provider))
+  const model =
+    Option.getOrUndefined(wanted.model)?.trim() ??
+    (missing === undefined
+      ? yield* askName(provider)
+      : hasOwnAddress(provider)
+        ? yield* missing("--model")
+        : preset.model)
+  const problem = addressProblem(address) ?? nameProblem(provider, model)
+  if (problem !== undefined) return yield* usageError("the model cannot be added", problem)
+  const api = Option.getOrUndefined(wanted.api) ?? apiNamedBy(address) ?? apiAt(provider, address)
+  return { provider, endpoint: apiAddress(address), model, api }
+})
+
+/** The key: the one that another model of this provider uses already, else from standard input or a person. */
+const keyOf = Effect.fnUntraced(function* (home: string, provider: Provider) {
+  if (!takesKey(provider)) return undefined
+  const name = SecretName.make(keyName(provider))
+  const screen = yield* Screen
+  const secrets = yield* loadSecrets(home)
+  if (hasValue(secrets, name)) {
+    yield* screen.note(`The key is the secret ${name}; choirctl secret set ${name} replaces it.`)
+    return { name, value: undefined, key: secrets[name] }
+  }
+  const { askKey } = yield* Effect.promise(() => import("#src/choirctl/setup/wizardQuestions.ts"))
+  const typed = screen.typed_input
+    ? screen.interactive
+      ? yield* askKey(provider)
+      : undefined
+    : Redacted.make(withoutLineEnd(yield* readInput(SECRET_BYTES_MAX)).trim())
+  const value = typed === undefined || Redacted.value(typed) === "" ? undefined : typed
+  if (value === undefined && needsKey(provider))
+    return yield* usageError(
+      "no key was given",
+      `type it, or pass it on standard input: choirctl model add … < key.txt`
+    )
+  return value === undefined ? undefined : { name, value, key: value }
+})
+
+const priceOf = ({ price_in, price_out }: Flags, provider: Provider, model: string) => {
+  if (Option.isNone(price_in) && Option.isNone(price_out)) return Effect.succeed(knownPrice(provider, model))
+  return Option.isSome(price_in) && Option.isSome(price_out)
+    ? Effect.succeed({ input: price_in.value, output: price_out.value })
+    : Effect.fail(usageError("a price has two parts", "give both --price-in and --price-out"))
+}
+
+export const modelAdd = Command.make(
+  "add",
+  flags,
+  Effect.fnUntraced(function* (wanted) {
+    const { home } = yield* root
+    const screen = yield* Screen
+    const { name } = wanted
+    const choice = yield* chosen(wanted)
+    const { api, endpoint, model, provider } = choice
+    const price = yield* priceOf(wanted, provider, model)
+    const secret = yield* keyOf(home, provider)
+    const { addEntry } = yield* Effect.promise(() => import("#src/choirctl/home/configEntries.ts"))
+    const { tryModel, triedWords } = yield* Effect.promise(() => import("#src/choirctl/doctor/modelTrial.ts"))
+    // choird serves the offline model itself, and may not run yet.
+    const tried =
+      wanted.untested || provider === "offline"
+        ? undefined
+        : yield* tryModel({ api, endpoint, model, provider, price }, secret?.key).pipe(
+            withProgress(`asking ${model}`),
+            Effect.mapError(({ fix, obstacle, problem }) => failed(`MODEL_${obstacle.toUpperCase()}`, problem, fix))
+          )
+    if (tried !== undefined) yield* screen.note(`It works: ${triedWords(model, tried)}`)
+    if (price === undefined)
+      yield* screen.note(
+        "warning: its price is unknown, so its calls do not count towards budgets.max_cost_usd; give --price-in and --price-out"
+      )
+    const agent = Option.getOrUndefined(wanted.agent)
+    const value = modelEntry({ provider, name: model, endpoint, api, price, secret: secret?.name })
+    const added = yield* addEntry(home, { section: "models", name, value, secret, agent })
+    const { applied, note } = yield* takeOver(name, added)
+    if (note !== undefined) yield* screen.note(note)
+    const use = agent === undefined ? `choirctl model set <agent-id> --llm ${name}` : `choirctl agent restart ${agent}`
+    const next = (
+      applied === null
+        ? [startCommand(home)]
+        : [...(applied ? [] : ["choirctl config apply"]), use].map((command) => onHome(home, command))
+    ) as ReadonlyArray<string>
+    yield* print({ ok: true, name, model, provider, secret: secret?.name ?? null, applied, next }, () =>
+      [`added ${model} as ${name}`, "", "Next:", ...next.map((command) => `  ${command}`)].join("\n")
+    )
+  }, onHost)
+).pipe(
+  Command.withDescription(
+    "Add a model; its key is asked for without echo or read from standard input, and it is tried with one tool call"
+  ),
+  Command.withExamples([
+    { command: "choirctl model add sonnet --provider openrouter --model anthropic/claude-sonnet-4.6 --agent choir" }
+  ])
+)

@@ -1,0 +1,77 @@
+/** New entries of config.json, such as a bot or a model, each with its secret in secrets.json. */
+import { Effect, type Redacted, Schema } from "effect"
+import { Config } from "#schema/Config.ts"
+import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
+import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
+import { configPath } from "#src/choirctl/terminal/root.ts"
+import { clearTextProblems } from "#src/shared/config/clearText.ts"
+import { decodeFile, InvalidFile } from "#src/shared/config/decode.ts"
+import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
+import { setSecret } from "./secretsFile.ts"
+
+const Section = Schema.Record(Schema.String, Schema.MutableJson)
+type Section = typeof Section.Type
+
+const sectionOf = (value: Section, key: string): Section => {
+  const section = Object.hasOwn(value, key) ? value[key] : undefined
+  return Schema.is(Section)(section) ? section : {}
+}
+
+export interface NewEntry {
+  readonly section: "gateways" | "models"
+  readonly name: ResourceName
+  readonly value: Section
+  /** The value is undefined where secrets.json has one already. */
+  readonly secret: { readonly name: SecretName; readonly value: Redacted.Redacted | undefined } | undefined
+  /** An agent whose edge and core jobs use the new model by default. */
+  readonly agent?: AgentId | undefined
+}
+
+/** @param agents the agents of config.json as they stand there. */
+const usedBy = Effect.fnUntraced(function* (agents: Section, id: AgentId, model: ResourceName) {
+  if (!Object.hasOwn(agents, id))
+    return yield* usageError(
+      `there is no agent ${id} in config.json`,
+      `known: ${Object.keys(agents).join(", ") || "none"}`
+    )
+  const agent = sectionOf(agents, id)
+  return { ...agents, [id]: { ...agent, defaults: { ...sectionOf(agent, "defaults"), llm: model } } }
+})
+
+/** The text of config.json with a new entry; nothing is written. */
+const withEntry = Effect.fnUntraced(function* (home: string, { agent, name, section, value }: NewEntry) {
+  const path = configPath(home)
+  const written = yield* readConfigText(home)
+  const entries = sectionOf(written, section)
+  const kind = section.slice(0, -1)
+  if (Object.hasOwn(entries, name))
+    return yield* failed(
+      `${kind.toUpperCase()}_EXISTS`,
+      `config.json has a ${kind} ${name} already`,
+      "choose another name"
+    )
+  const agents = agent === undefined ? {} : { agents: yield* usedBy(sectionOf(written, "agents"), agent, name) }
+  const text = fileText({ ...written, [section]: { ...entries, [name]: value }, ...agents })
+  const [exposed] = clearTextProblems(yield* decodeFile(Config)(path, text))
+  if (exposed !== undefined)
+    return yield* new InvalidFile({ path, problems: `${exposed.path.join(".")} ${exposed.reason}` })
+  return text
+})
+
+/**
+ * Adds an entry, and returns the dotted paths that are new. The secret comes first, so that config.json never names one without a
+ * value; before that the entry is tried, so that a refused one leaves no secret behind.
+ */
+export const addEntry = Effect.fn("addEntry")(function* (home: string, entry: NewEntry) {
+  const { agent, name, secret, section } = entry
+  yield* withEntry(home, entry)
+  if (secret?.value !== undefined) yield* setSecret(home, secret.name, secret.value)
+  const write = Effect.flatMap(withEntry(home, entry), (text) => writePrivate(configPath(home), text))
+  yield* aloneWithFiles(home)(write)
+  return [
+    `${section}.${name}`,
+    ...(secret === undefined ? [] : [`secrets.${secret.name}`]),
+    ...(agent === undefined ? [] : [`agents.${agent}.defaults.llm`])
+  ]
+})
