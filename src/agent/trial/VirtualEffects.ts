@@ -21,7 +21,7 @@ const notOf = (name: string): ToolOutcome => ({
 /** Tools whose effect is on sessions, memory or proposals, which a trial has none of. */
 const OF_SESSIONS = /^choir\.(?:core\.(?!report|writeback)|memory\.(?:query|upsert|delete)|propose\.)/u
 
-/** Virtual effects of one trial, and the calls that they stand for. */
+/** Virtual effects of one trial, and the calls that they replace. */
 export const makeVirtualEffects = () => {
   const held = new Set<CallId>()
 
