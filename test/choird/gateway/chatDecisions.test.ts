@@ -5,6 +5,7 @@ import { type AgentId, ApprovalId, ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -179,6 +180,9 @@ describeStores("decisions in a chat", (it) => {
       const list = ["Waiting for your approval:", ...numbers.map((number) => `${number}: ${SUMMARY}`)]
       const which = yield* say(agent_id, "rejected")
       assert.strictEqual(which.text, [...list, "Send the number to reject it."].join("\n"))
+      const second = numbers[1] ?? ""
+      const chosen = yield* Effect.flatMap(Choices, (choices) => choices.take({ gateway: BOT, dm: PHONE }, second))
+      assert.strictEqual(chosen, `/reject ${second}`)
       // The second one came after the person had looked: nothing is decided either.
       const approvals = yield* Approvals
       const row = yield* find(numbers[0] ?? "")
