@@ -4,8 +4,24 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { ApiErrors } from "./ApiError.ts"
 import { CoreOutcome } from "./Event.ts"
 import { JobProfile, ProfileHistory } from "./JobProfile.ts"
+import { ExecutionClass } from "./SkillContract.ts"
+import { SkillTier } from "./SkillRegistryEntry.ts"
 import { Writeback } from "./Writeback.ts"
 import { AgentId, CallId, JobName, LaneId, Rev, SessionId } from "./Ids.ts"
+
+/** The kind of a skill when it ran, and the newest that is known of its result; null where nothing says it. */
+const ofSkill = {
+  execution_class: Schema.NullOr(ExecutionClass),
+  tier: Schema.NullOr(SkillTier),
+  /** The trigger that began it; `person` for one that was ordered. */
+  trigger: Schema.NullOr(Schema.String),
+  /** Results that were sent back. */
+  retries: Schema.NullOr(Schema.Natural),
+  confidence: Schema.NullOr(Schema.Finite),
+  judge_score: Schema.NullOr(Schema.Finite),
+  /** Whether the result that was judged last was taken. */
+  verdict: Schema.NullOr(Schema.Literals(["passed", "failed"]))
+} as const
 
 /** A run of a skill; `outcome` and the end are null while it is at work. */
 export const SkillRun = Schema.Struct({
@@ -13,6 +29,8 @@ export const SkillRun = Schema.Struct({
   started_rev: Rev,
   lane: LaneId,
   skill: Schema.String,
+  version: Schema.NullOr(Schema.String),
+  ...ofSkill,
   state: Schema.String,
   started_at: Schema.String,
   ended_at: Schema.NullOr(Schema.String),
@@ -22,6 +40,9 @@ export const SkillRun = Schema.Struct({
   cost_usd: Schema.Finite
 })
 export type SkillRun = typeof SkillRun.Type
+
+/** READY is told apart from BUSY by `session cores` alone. */
+const JobLifecycle = Schema.Literals(["PENDING", "INITIALIZING", "BUSY", "TERMINATED", "FAILED"])
 
 /** A run of a job; a resumed job is a run of its own. */
 export const JobRun = Schema.Struct({
@@ -33,10 +54,16 @@ export const JobRun = Schema.Struct({
   pool: Schema.NullOr(Schema.String),
   skill: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
+  /** Of the newest skill that it ran. */
+  ...ofSkill,
+  /** When edge asked for it; null for one that a person ordered. */
+  requested_at: Schema.NullOr(Schema.String),
+  /** When it began; while it is PENDING, when it was asked for. */
   started_at: Schema.String,
+  /** Its first model output. */
+  worked_at: Schema.NullOr(Schema.String),
   ended_at: Schema.NullOr(Schema.String),
-  /** Null until it ends. */
-  lifecycle: Schema.NullOr(Schema.Literals(["TERMINATED", "FAILED"])),
+  lifecycle: JobLifecycle,
   outcome: Schema.NullOr(CoreOutcome),
   /** How it said that the task stands; null where it said nothing. */
   writeback: Schema.NullOr(Schema.Struct({ status: Writeback.fields.status, progress: Schema.Natural })),

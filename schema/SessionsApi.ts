@@ -34,7 +34,7 @@ export const CoreSummary = Schema.Struct({
   job_name: JobName,
   state: Schema.String,
   /** Of a running job; one that ended is in its agent's job runs. */
-  lifecycle: Schema.optionalKey(Schema.Literals(["INITIALIZING", "READY", "BUSY"])),
+  lifecycle: Schema.optionalKey(Schema.Literals(["PENDING", "INITIALIZING", "READY", "BUSY"])),
   /** Its profile and its pool. */
   agent_type: Schema.optionalKey(Schema.String),
   pool: Schema.optionalKey(Schema.String),

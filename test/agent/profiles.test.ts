@@ -174,6 +174,39 @@ describe("the choice of a job's profile", () => {
     })
   )
 
+  it.effect("is chosen by what choird measured meanwhile, once it has the end of a job of a type", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const before = agentConfig()
+      const histories = { cheap: history(0.2), careful: history(0.9) } as Readonly<
+        Record<AgentType, ReturnType<typeof history>>
+      >
+      const turned = { cheap: history(0.9), careful: history(0.2) } as typeof histories
+      const said: Script = (messages) =>
+        Effect.delay(
+          Effect.sync(() => {
+            if (isCore(messages)) return says("dug")
+            const spawned = started(plane).length
+            const asked = ofType(plane.events, "UserMsg").length
+            return spawned < asked ? calls(spawn({ pool: "research" }, `dig-${spawned}`)) : says("fine")
+          }),
+          "1 second"
+        )
+      const config = { ...before, profiles: histories }
+      yield* Effect.forkScoped(runAgent({ plane, script: said, tools: [read, write], profiles: new Map(two), config }))
+      plane.configure({ ...before, profiles: turned })
+      yield* plane.say("go")
+      yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))
+      yield* plane.say("again")
+      yield* plane.until((events, state) => spoken(events).length === 4 && quiet(state))
+      assert.deepStrictEqual(
+        started(plane).map(({ start }) => `${start.agent_type}`),
+        ["careful", "cheap"]
+      )
+    })
+  )
+
   it.effect("takes a type that is free where the better one is at work as often as it may", () =>
     Effect.gen(function* () {
       const both = calls(spawn({ pool: "research" }), spawn({ pool: "research" }, "more"))

@@ -120,7 +120,11 @@ const session = Effect.fnUntraced(function* (
   const introduced = introduction(agent.session_id)
   const first = yield* control.hello(introduced)
   const values = yield* fetchSecrets(first.config, new Set())
-  const recovered = layerRecovered(introduced, first, values, Layer.succeed(SkillRegistry, world.setup.skills))
+  const image = Layer.merge(
+    Layer.succeed(SkillRegistry, world.setup.skills),
+    Layer.succeed(ProfileRegistry, world.setup.profiles)
+  )
+  const recovered = layerRecovered(introduced, first, values, image)
   const guards = Layer.mergeAll(
     Replication.layer,
     Budget.layer,

@@ -59,6 +59,7 @@ export interface SessionTable {
 export interface InboxRow {
   readonly inbox_id: string
   readonly text: string
+  readonly forwarded: boolean
   session_id: SessionId | undefined
   acked_rev: number | undefined
 }
@@ -161,11 +162,12 @@ export class Database {
     this.#signalInbox(session.session_id)
   }
 
-  /** A person's message. */
-  say(text: string): void {
+  /** A person's message, which somebody else may have written. */
+  say(text: string, forwarded = false): void {
     this.inbox.push({
       inbox_id: String(this.inbox.length + 1),
       text,
+      forwarded,
       session_id: undefined,
       acked_rev: undefined
     })
@@ -221,9 +223,12 @@ export class Database {
       .map(({ says, signal_id }) => {
         const id = Number(signal_id)
         if (says.type !== "UserMessage") return { id, signal: says }
-        const text = this.inbox.find((message) => message.inbox_id === says.inbox_id)?.text ?? ""
+        const { forwarded = false, text = "" } = this.inbox.find((message) => message.inbox_id === says.inbox_id) ?? {}
         const created_at = "2026-01-01T00:00:00.000Z"
-        return { id, signal: { ...says, dm: DM, text, attachments: [], created_at } }
+        return {
+          id,
+          signal: { ...says, dm: DM, text, attachments: [], created_at, ...(forwarded ? { forwarded } : {}) }
+        }
       })
   }
 

@@ -8,6 +8,13 @@ import { Violation } from "./Kernel.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/agent/session/CoreJob.ts"
 import { REPETITIONS_REFUSED_MIN } from "#src/agent/arbiter/decideCalls.ts"
 
+/** Tools that no job can be denied. */
+const ALWAYS_ALLOWED: ReadonlySet<string> = new Set([
+  "choir.core.report",
+  "choir.core.writeback",
+  "choir.skill.transition"
+])
+
 /** What a running job has used up. */
 interface Job {
   readonly started: EventOf<"CoreStarted">
@@ -33,6 +40,8 @@ export class JobRules {
   readonly #resumable = new Map<string, Job>()
   readonly #calls = new Map<string, { readonly lane: LaneId; readonly digest: string; readonly name: string }>()
   readonly #streaks = new Map<LaneId, Streak>()
+  /** Whether somebody else wrote the newest message. */
+  #isForwarded = false
   #toolCalls = 0
   #turnSteps = 0
   tokens = 0
@@ -58,6 +67,8 @@ export class JobRules {
   event(event: ChoirEvent): void {
     switch (event.event_type) {
       case "UserMsg":
+        this.#isForwarded = event.payload.forwarded === true
+        if (this.#isForwarded) this.#tainted.add(EDGE)
         this.#turnSteps = 0
         this.#streaks.delete(EDGE)
         return
@@ -87,6 +98,8 @@ export class JobRules {
         this.#jobs.delete(event.lane)
         if (this.#tainted.delete(event.lane)) this.#tainted.add(EDGE)
         return
+      case "SkillTransitionCommitted":
+        return this.#begins(event)
       case "InjectedInstruction":
         return this.#injection(event)
       default:
@@ -127,12 +140,7 @@ export class JobRules {
     this.#limit(++job.toolCalls, budgets.max_tool_calls, `tool calls of ${lane}`)
     const { allowed_tools } = start.tool_constraints
     const { tool } = payload
-    if (
-      allowed_tools.length > 0 &&
-      tool !== "choir.core.report" &&
-      tool !== "choir.skill.transition" &&
-      !allowed_tools.some((name) => name === tool)
-    )
+    if (allowed_tools.length > 0 && !ALWAYS_ALLOWED.has(tool) && !allowed_tools.some((name) => name === tool))
       throw new Violation("J2", `${lane} uses ${tool} at ${rev}, which its constraints do not allow`)
   }
 
@@ -144,6 +152,14 @@ export class JobRules {
     const again = streak?.call === call && (streak.result === result || payload.status === "rejected")
     if (again) streak.times++
     else this.#streaks.set(lane, { call, result, times: 1 })
+  }
+
+  /** Words begin a skill only where somebody vouches for them. */
+  #begins({ lane, payload, rev }: EventOf<"SkillTransitionCommitted">): void {
+    const { skill, trigger } = payload
+    if (trigger === undefined || trigger === "person") return
+    if (lane === EDGE ? this.#isForwarded : this.#tainted.has(EDGE))
+      throw new Violation("K9", `${skill} begins on ${lane} at ${rev} by ${trigger}, in words of somebody outside`)
   }
 
   #injection({ lane, payload, rev }: EventOf<"InjectedInstruction">): void {

@@ -3,6 +3,7 @@ import { JobName } from "#schema/Ids.ts"
 import type { Choird } from "./Choird.ts"
 import { JOBS } from "./Script.ts"
 import type { Seed } from "./Seed.ts"
+import { ASKED_NICELY } from "./skills.ts"
 import type { World } from "./World.ts"
 
 /** Between two things that people do, in ms. */
@@ -56,7 +57,11 @@ export class People {
         // A pasted binary, whose characters take six bytes each in an event.
         const isLarge = this.#world.setup.large && this.#said < 6 && draw.chance(0.3)
         const text = isLarge ? "\u0001".repeat(90_000) : `message ${++this.#said}`
-        send(() => database.say(text))
+        if (this.#world.setup.heeds) {
+          const asked = draw.chance(0.3) ? `${text} ${ASKED_NICELY}` : text
+          const forwarded = draw.chance(0.3)
+          send(() => database.say(asked, forwarded))
+        } else send(() => database.say(text))
       }
     } else if (roll < 0.75) send(() => database.wish({ inject: `note ${kernel.steps % 100}` }))
     else if (roll < 0.9) send(() => database.wish({ cancel: job_name }))

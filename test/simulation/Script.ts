@@ -3,7 +3,7 @@ import { type Asked, isCompaction } from "./asked.ts"
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
 import type { Setup } from "./Setup.ts"
-import { CONTRACT_INPUT } from "./skills.ts"
+import { ASKED_NICELY, CONTRACT_INPUT } from "./skills.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 interface Call {
@@ -43,6 +43,12 @@ export const roleOf = (asked: Asked): "edge" | "core" | "summary" | "judge" => {
   return asked.tools.includes("choir-core-report") ? "core" : "summary"
 }
 
+/** A job's account of its work. */
+const WRITEBACK: Call = {
+  name: "choir-core-writeback",
+  args: { status: "done", progress: 100, summary: "it is done", reflection: { tests_run: [], blockers: [] } }
+}
+
 const says = (text: string): Said => ({ text, calls: [] })
 
 export class Script {
@@ -56,6 +62,7 @@ export class Script {
   /** Things to say yet that hardly fit an event; few, since each costs as much as a whole conversation. */
   #large: number
   readonly #busy: boolean
+  readonly #heeds: boolean
   readonly #forgets: boolean
   /** Whether a failed job may be started again where it stopped. */
   readonly #resumes: boolean
@@ -73,13 +80,15 @@ export class Script {
     {
       busy,
       forgets,
+      heeds,
       large,
       proposes,
       servers,
       skills
-    }: Pick<Setup, "busy" | "forgets" | "large" | "proposes" | "servers" | "skills">
+    }: Pick<Setup, "busy" | "forgets" | "heeds" | "large" | "proposes" | "servers" | "skills">
   ) {
     this.#busy = busy
+    this.#heeds = heeds
     this.#forgets = forgets
     this.#resumes = Object.keys(servers).length > 0
     this.#hands = large
@@ -169,6 +178,7 @@ export class Script {
     const args = {
       job_name: this.#newest,
       task_spec: `task ${++this.#count}`,
+      ...(this.#heeds ? this.#nicely() : {}),
       ...(draw.chance(0.2) ? { output_schema: SCHEMA } : {}),
       ...(draw.chance(0.3)
         ? {
@@ -181,6 +191,15 @@ export class Script {
       ...(this.#skills.length > 0 && draw.chance(0.4) ? { skill: this.#begun("name") } : {})
     }
     return { name: "choir-core-spawn", args }
+  }
+
+  /** A job that owes an account of its work, and one that begins a skill by its words. */
+  #nicely(): Readonly<Record<string, string>> {
+    const draw = this.#draw
+    return {
+      ...(draw.chance(0.5) ? { task_spec: `task ${this.#count} ${ASKED_NICELY}` } : {}),
+      ...(draw.chance(0.7) ? { agent_type: "scout" } : {})
+    }
   }
 
   /** Now and then more in the same breath, which belongs to the state before. */
@@ -268,6 +287,7 @@ export class Script {
     const job_name = draw.chance(0.7) ? this.#newest : draw.pick(JOBS)
     if (this.#busy && draw.chance(0.5))
       return { calls: draw.chance(0.6) ? [this.#tool()] : [this.#spawn(), this.#spawn()] }
+    if (this.#heeds && draw.chance(0.4)) return { calls: [this.#spawn()] }
     const roll = draw.unit()
     if (roll < 0.35) return says(final)
     if (roll < 0.6) return { calls: this.#tools() }
@@ -286,6 +306,7 @@ export class Script {
   #core(final: string): Said {
     const draw = this.#draw
     if (this.#busy && draw.chance(0.6)) return { calls: this.#slowTools() }
+    if (this.#heeds && draw.chance(0.2)) return { calls: [WRITEBACK] }
     const roll = draw.unit()
     if (roll < 0.22 && this.#long > 0) {
       this.#long--

@@ -2,11 +2,12 @@
 import { Schema } from "effect"
 import { AgentConfig, Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
+import type { JobProfile } from "#schema/JobProfile.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import type { Faults } from "./Faults.ts"
 import { modelsOf } from "./models.ts"
 import { makeSeed } from "./Seed.ts"
-import { hasContracts, isLarge, skillsOf } from "./skills.ts"
+import { hasContracts, hasTriggers, isLarge, profilesOf, skillsOf } from "./skills.ts"
 
 /** Values that must never be found anywhere but in a request's authorization header. */
 export const CANARY = "canary-5f3a9c"
@@ -38,6 +39,10 @@ export interface Setup {
   readonly proposes: boolean
   /** The skills of the agent's image. */
   readonly skills: ReadonlyMap<string, SkillSpec>
+  /** The profiles of its jobs. */
+  readonly profiles: ReadonlyMap<string, JobProfile>
+  /** Whether people forward what others wrote, and words begin a skill. */
+  readonly heeds: boolean
   /** Whether people and models say things that hardly fit an event, or do not. */
   readonly large: boolean
   /** Whether jobs begin so many slow tools at once that they take up all that they may. */
@@ -105,6 +110,8 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
     crash_detection_threshold_ms: base.crash_detection_threshold_ms,
     proposes: seed % 10 === 0,
     skills: skillsOf(seed),
+    profiles: profilesOf(seed),
+    heeds: hasTriggers(seed),
     large: isLarge(seed),
     busy: seed % 13 === 0,
     servers,

@@ -10,6 +10,7 @@ import { fingerprint } from "./fingerprint.ts"
 import { JobRules } from "./JobRules.ts"
 import { Violation } from "./Kernel.ts"
 import { CANARY, CONTEXT_TOKENS } from "./Setup.ts"
+import { OrphanRules } from "./OrphanRules.ts"
 import { SkillRules } from "./SkillRules.ts"
 import type { World } from "./World.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
@@ -39,6 +40,7 @@ export class StoreChecks {
   readonly #world: World
   readonly #rules = new Map<string, JobRules>()
   readonly #skills = new Map<string, SkillRules>()
+  readonly #orphans = new Map<string, OrphanRules>()
   readonly #answers = new Map<string, AnswerRules>()
   /** Calls whose intent choird has, with the epoch that it came from first. */
   readonly intents = new Map<string, number>()
@@ -90,6 +92,12 @@ export class StoreChecks {
     return known
   }
 
+  #orphansOf(session_id: string): OrphanRules {
+    const known = this.#orphans.get(session_id) ?? new OrphanRules()
+    this.#orphans.set(session_id, known)
+    return known
+  }
+
   #answersOf(session_id: string): AnswerRules {
     const { faults, setup } = this.#world
     const known = this.#answers.get(session_id) ?? new AnswerRules(setup.config(1), !faults.kinds.has("clock"))
@@ -120,6 +128,7 @@ export class StoreChecks {
     const rules = this.#rulesOf(session)
     rules.event(event)
     this.#skillsOf(session.session_id).event(event)
+    this.#orphansOf(session.session_id).event(event)
     this.#answersOf(session.session_id).event(event, session.epoch)
     switch (event.event_type) {
       case "UserMsg": {

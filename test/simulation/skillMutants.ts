@@ -1,4 +1,4 @@
-/** Planted bugs of skills (K1 to K8). Only seeds that 7 divides have skills, those that 23 divides one that hands its work to a job, and those whose rest by 29 is 27 skills with contracts. */
+/** Planted bugs of skills (K1 to K9, J5). Only seeds that 7 divides have skills, those that 23 divides one that hands its work to a job, those whose rest by 29 is 27 skills with contracts, and those whose rest by 31 is 30 one that words begin. */
 import type { Mutant } from "./Mutant.ts"
 
 export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
@@ -89,6 +89,30 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     replace: "attempt: skill.attempt + 1, violations: 0",
     knownSeed: 317,
     breaks: ["K3"]
+  },
+  {
+    name: "untrusted-text-starts-a-skill",
+    file: "src/agent/arbiter/decideTriggers.ts",
+    find: "if (!isTrusted) return undefined",
+    replace: "if (!isTrusted && found.length > 99) return undefined",
+    knownSeed: 30,
+    breaks: ["K9"]
+  },
+  {
+    name: "orphan-is-not-marked",
+    file: "src/agent/arbiter/decideCores.ts",
+    find: "return owesWriteback(find(core.started_rev)) ? { orphan: true } : {}",
+    replace: "return {}",
+    knownSeed: 61,
+    breaks: ["J5"]
+  },
+  {
+    name: "orphan-is-not-told",
+    file: "src/shared/session/jobText.ts",
+    find: "const account = orphan === true ?",
+    replace: "const account = orphan === false ?",
+    knownSeed: 154,
+    breaks: ["J5"]
   },
   {
     name: "script-asks-a-model",

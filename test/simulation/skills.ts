@@ -1,5 +1,6 @@
 /** The skills of simulated agents: one that can be left at any time and mends itself, one that must go to its end. */
 import { Schema } from "effect"
+import { JobProfile } from "#schema/JobProfile.ts"
 import { SkillSpec } from "#schema/Skill.ts"
 import { SkillRegistryEntry } from "#schema/SkillRegistryEntry.ts"
 import { scriptMachine } from "#src/shared/image/scriptStates.ts"
@@ -137,6 +138,40 @@ const tally = decode({
   ...scriptMachine(decodeEntry(TALLY))
 })
 
+/** Begun by words of a message or of a job's task; for others models may begin it. */
+const HEED = decode({
+  name: "heed",
+  description: "Do what was asked for nicely.",
+  initial_state: "look",
+  registry: {
+    version: "1.0.0",
+    tier: "task",
+    triggers: [{ kind: "keyword", match: "please", mode: "start" }]
+  },
+  states: {
+    look: {
+      objective: "Look.",
+      allowed_tools: ["sim.look"],
+      transitions: [{ on: "complete", to: "done" }]
+    },
+    done: { terminal: true }
+  },
+  max_steps: 6
+})
+
+/** The word that begins it. */
+export const ASKED_NICELY = "please"
+
+const decodeProfile = Schema.decodeSync(JobProfile)
+
+/** The profile of jobs that owe an account of their work. */
+const SCOUT = decodeProfile({
+  agent_type: "scout",
+  pool: "research",
+  permissions: { write_access: true },
+  limits: { max_concurrent_tasks: 3 }
+})
+
 /** Skills with contracts, and the input that each begins with. */
 export const CONTRACT_INPUT: Readonly<Record<string, { readonly goods: string }>> = {
   weigh: { goods: "apples" },
@@ -146,11 +181,18 @@ export const CONTRACT_INPUT: Readonly<Record<string, { readonly goods: string }>
 /** Seeds with such skills. */
 export const hasContracts = (seed: number): boolean => seed % 29 === 27
 
+/** Seeds whose people forward messages, whose skill begins by a trigger, and whose jobs have a profile. */
+export const hasTriggers = (seed: number): boolean => seed % 31 === 30 && !hasContracts(seed) && !isLarge(seed)
+
+export const profilesOf = (seed: number): ReadonlyMap<string, JobProfile> =>
+  hasTriggers(seed) ? new Map([[SCOUT.agent_type, SCOUT]]) : new Map()
+
 export const SIM_SKILLS: ReadonlyMap<string, SkillSpec> = new Map([SIFT, SHIP].map((spec) => [spec.name, spec]))
 
 /** Some seeds have them and the others are what they were before there were skills. */
 export const skillsOf = (seed: number): ReadonlyMap<string, SkillSpec> => {
   if (hasContracts(seed)) return new Map([WEIGH, tally].map((spec) => [spec.name, spec]))
+  if (hasTriggers(seed)) return new Map([[HEED.name, HEED]])
   if (isLarge(seed)) return new Map([...SIM_SKILLS, [HAND.name, HAND]])
   return seed % 7 === 0 ? SIM_SKILLS : new Map()
 }

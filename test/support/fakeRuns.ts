@@ -8,6 +8,24 @@ import type { JobRun, ProfileDetail, SkillRun } from "#schema/RunsApi.ts"
 
 const session_id = SessionId.make("0k8v3w9m2p1n4q7r")
 const times = { started_at: "2026-01-01T00:00:00.000Z", ended_at: "2026-01-01T00:01:30.000Z" }
+const none = {
+  execution_class: null,
+  tier: null,
+  trigger: null,
+  retries: null,
+  confidence: null,
+  judge_score: null,
+  verdict: null
+}
+const judged = {
+  execution_class: "probabilistic",
+  tier: "task",
+  trigger: "keyword: tidy",
+  retries: 1,
+  confidence: 0.6,
+  judge_score: 0.9,
+  verdict: "passed"
+} as const
 const spent = { steps: 4, tokens: 1200, cost_usd: 0.0025 }
 
 export const skillRunRows: ReadonlyArray<SkillRun> = [
@@ -16,6 +34,8 @@ export const skillRunRows: ReadonlyArray<SkillRun> = [
     started_rev: 7,
     lane: LaneId.make("edge"),
     skill: "tidy",
+    version: "1.0.0",
+    ...judged,
     state: "done",
     ...times,
     outcome: "completed",
@@ -26,6 +46,8 @@ export const skillRunRows: ReadonlyArray<SkillRun> = [
     started_rev: 3,
     lane: LaneId.make("core:a"),
     skill: "tidy",
+    version: null,
+    ...none,
     state: "look",
     ...times,
     ended_at: null,
@@ -43,6 +65,9 @@ export const jobRunRows: ReadonlyArray<JobRun> = [
     pool: "implementation",
     skill: null,
     branch: null,
+    ...none,
+    requested_at: times.started_at,
+    worked_at: null,
     ...times,
     lifecycle: "FAILED",
     outcome: "error",

@@ -138,6 +138,24 @@ const replaceSettings = Effect.gen(function* () {
   return true
 })
 
+/** How jobs ended of late, which choird counts. A newer configuration comes with its secrets instead. */
+const replaceHistories = Effect.gen(function* () {
+  const plane = yield* ControlPlane
+  const settings = yield* AgentSettings
+  const { config, config_version } = yield* plane.config(0)
+  if (config !== undefined && config_version === settings.current().config_version)
+    yield* settings.replace(config_version, config)
+})
+
+/** Whether a batch that choird has holds the end of a job whose type is measured. */
+const hasMeasured = (batch: Batch | undefined, ack_rev: number): boolean =>
+  batch?.events.some(
+    (event) =>
+      event.event_type === "CoreStopped" &&
+      event.rev <= ack_rev &&
+      (event.payload.orphan === true || event.payload.writeback !== undefined)
+  ) === true
+
 /** Moments at which heartbeats are due. Tokens only: each taker sends all there is, so that a lost race loses nothing. */
 const makeDue = Effect.gen(function* () {
   const settings = yield* AgentSettings
@@ -197,6 +215,12 @@ const make = Effect.fnUntraced(function* () {
     Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message))
   )
 
+  const remeasure = replaceHistories.pipe(
+    Effect.provide(context),
+    Effect.timeout(RPC_TIMEOUT_MS),
+    Effect.catch((error) => Effect.logWarning("how jobs ended did not arrive", error.message))
+  )
+
   const obey = Effect.fnUntraced(function* (reply: HeartbeatReply, batch: Batch | undefined) {
     if (reply.action === "FENCED") return yield* new Severed({ reason: "a newer start of this agent runs" })
     if (reply.action === "CONFLICT") return yield* new Severed({ reason: "choird holds another history and froze it" })
@@ -210,6 +234,7 @@ const make = Effect.fnUntraced(function* () {
     // What was sent and not taken is not sent again at once. What was committed meanwhile was not sent, and does not wait.
     else if (batch !== undefined && sent <= before) yield* Effect.sleep(RPC_RETRY_MS)
     if (reply.config_version_latest !== settings.current().config_version) yield* refresh
+    else if (hasMeasured(batch, reply.ack_rev)) yield* remeasure
   })
 
   /** Logs an outage once, since a heartbeat is tried several times a second. */

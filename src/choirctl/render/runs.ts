@@ -16,16 +16,42 @@ const took = ({ ended_at, started_at }: Pick<SkillRun, "started_at" | "ended_at"
 
 const cost = ({ cost_usd }: Pick<SkillRun, "cost_usd">): string => (cost_usd > 0 ? `${cost_usd.toFixed(4)} USD` : "")
 
+const judgeCell = ({ judge_score, verdict }: Pick<SkillRun, "judge_score" | "verdict">): Cell =>
+  judge_score === null || verdict === null
+    ? ""
+    : { text: `${judge_score} ${verdict}`, style: verdict === "passed" ? "green" : "red" }
+
 export const skillRunTable = (rows: ReadonlyArray<SkillRun>, now_ms: number, color: boolean): string =>
   rows.length === 0
     ? "no skill has run"
     : table(
-        ["SKILL", "LANE", "STARTED", "OUTCOME", "STEPS", "TOOK", "TOKENS", "COST", "SESSION", "REVISION"],
+        [
+          "SKILL",
+          "CLASS",
+          "TIER",
+          "LANE",
+          "TRIGGER",
+          "STARTED",
+          "OUTCOME",
+          "JUDGE",
+          "RETRIES",
+          "STEPS",
+          "TOOK",
+          "TOKENS",
+          "COST",
+          "SESSION",
+          "REVISION"
+        ],
         rows.map((row) => [
           row.skill,
+          row.execution_class ?? "",
+          row.tier ?? "",
           row.lane,
+          safeLine(row.trigger ?? ""),
           ago(row.started_at, now_ms),
           outcomeCell(row.outcome, `at ${row.state}`),
+          judgeCell(row),
+          String(row.retries ?? 0),
           String(row.steps),
           took(row),
           String(row.tokens),
@@ -45,12 +71,30 @@ export const jobRunTable = (rows: ReadonlyArray<JobRun>, now_ms: number, color: 
   rows.length === 0
     ? "no job has run"
     : table(
-        ["JOB", "TYPE", "STARTED", "OUTCOME", "WRITEBACK", "STEPS", "TOOK", "TOKENS", "COST", "SESSION", "REVISION"],
+        [
+          "JOB",
+          "TYPE",
+          "SKILL",
+          "STARTED",
+          "LIFECYCLE",
+          "OUTCOME",
+          "JUDGE",
+          "WRITEBACK",
+          "STEPS",
+          "TOOK",
+          "TOKENS",
+          "COST",
+          "SESSION",
+          "REVISION"
+        ],
         rows.map((row) => [
           row.job_name,
           row.agent_type ?? row.pool ?? "",
+          row.skill ?? "",
           ago(row.started_at, now_ms),
-          outcomeCell(row.outcome, "running"),
+          row.lifecycle,
+          outcomeCell(row.outcome, row.lifecycle === "PENDING" ? "waits" : "running"),
+          judgeCell(row),
           writebackCell(row),
           String(row.steps),
           took(row),

@@ -25,6 +25,10 @@ import { outboxForms } from "./migrations/0026_outbox_forms.ts"
 import { grants } from "./migrations/0027_grants.ts"
 import { jobAudit } from "./migrations/0028_job_audit.ts"
 import { telegram } from "./migrations/0029_telegram.ts"
+import { runContracts } from "./migrations/0030_run_contracts.ts"
+import { joinedMessages } from "./migrations/0031_joined_messages.ts"
+import { editedMessages } from "./migrations/0032_edited_messages.ts"
+import { movedChats } from "./migrations/0033_moved_chats.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -56,7 +60,11 @@ export const MIGRATIONS = {
   "0026_outbox_forms": outboxForms,
   "0027_grants": grants,
   "0028_job_audit": jobAudit,
-  "0029_telegram": telegram
+  "0029_telegram": telegram,
+  "0030_run_contracts": runContracts,
+  "0031_joined_messages": joinedMessages,
+  "0032_edited_messages": editedMessages,
+  "0033_moved_chats": movedChats
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -12,7 +12,7 @@ import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { summaryOf } from "#src/choird/sessions/jobSummaries.ts"
+import { jobSummaries } from "#src/choird/sessions/jobSummaries.ts"
 import { contextLine, contextShares } from "#src/shared/session/contextShares.ts"
 import { jobLines } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -175,7 +175,7 @@ const make = Effect.fnUntraced(function* () {
         if (state === undefined || view.session_id === null) return coresText([])
         const words = yield* databaseDefect(events.jobWords(view.session_id, state))
         const now_ms = yield* Clock.currentTimeMillis
-        return coresText([...state.cores.values()].map((core) => summaryOf(core, words.get(core.job_name), now_ms)))
+        return coresText(jobSummaries(state, words, now_ms))
       }
       case "context": {
         const { view } = yield* look(speaker.agent_id)

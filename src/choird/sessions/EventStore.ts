@@ -6,7 +6,7 @@ import { Context, Effect, Layer, Option, PubSub, Schema, Stream } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import type { Caller, Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
-import { type AgentId, type JobName, ResourceName, Rev, type SessionId } from "#schema/Ids.ts"
+import { type AgentId, ResourceName, Rev, type SessionId } from "#schema/Ids.ts"
 import type { LogLine } from "#schema/SessionsApi.ts"
 import type { Verification } from "#schema/SessionsApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -19,7 +19,7 @@ import { makeNotifier } from "#src/shared/Notifier.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
 import { type ArchiveUnreadable } from "./archivedLog.ts"
 import { FORGOTTEN_EVENTS_MAX, forgetEvents, type ForgottenEvents } from "./forgetEvents.ts"
-import type { JobWords } from "./jobSummaries.ts"
+import type { SessionWords } from "./jobSummaries.ts"
 import { readHead } from "./readLog.ts"
 import { type NewerEvents } from "./newerEvents.ts"
 import { makeSnapshots, SESSION_STATES_MAX } from "./snapshots.ts"
@@ -86,8 +86,8 @@ export class EventStore extends Context.Service<
      * tail, from the oldest revision that it names (docs/protocol.md, Snapshots). Both are at most TAIL_PAGE_BYTES_MAX.
      */
     recovery(session_id: SessionId): Effect.Effect<Tail, SessionUnknown | NewerEvents | DatabaseAway>
-    /** The task, the reports and the question of each running job of a state. */
-    jobWords(session_id: SessionId, state: SessionState): Effect.Effect<ReadonlyMap<JobName, JobWords>, DatabaseAway>
+    /** The task, the reports and the question of each running job of a state, and the jobs that wait to start. */
+    jobWords(session_id: SessionId, state: SessionState): Effect.Effect<SessionWords, DatabaseAway>
     /** A page of at most TAIL_PAGE_BYTES_MAX from a revision on, for recovery. */
     tail(session_id: SessionId, from: number): Effect.Effect<Tail, SessionUnknown | NewerEvents | DatabaseAway>
     /** Stored events in order from a revision on, or the last few; with `follow` also those that are appended later. */

@@ -19,6 +19,11 @@ const daysBefore = (now_ms: number, days: number): string => new Date(now_ms - d
 
 const ISO = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`
 const TIMES = `to_char(started_at AT TIME ZONE 'UTC', ${ISO}) AS started_at, to_char(ended_at AT TIME ZONE 'UTC', ${ISO}) AS ended_at`
+const JOB_TIMES = `${TIMES}, to_char(requested_at AT TIME ZONE 'UTC', ${ISO}) AS requested_at, to_char(worked_at AT TIME ZONE 'UTC', ${ISO}) AS worked_at`
+/** The kind of the skill of a run, and the verdict on its result. */
+const OF_SKILL = "execution_class, tier, trigger, retries, confidence, judge_score, verdict"
+const LIFECYCLE = `CASE WHEN pending THEN 'PENDING' WHEN outcome = 'completed' THEN 'TERMINATED' WHEN outcome IS NOT NULL THEN 'FAILED'
+  WHEN worked_at IS NULL THEN 'INITIALIZING' ELSE 'BUSY' END`
 const SPENT = "tokens::double precision AS tokens, cost_nano_usd / 1e9::double precision AS cost_usd"
 
 /** Reads runs. */
@@ -49,15 +54,21 @@ export class Runs extends Context.Service<
       return Runs.of({
         skills: Effect.fn("Runs.skills")(function* (agent_id, { last, skill }) {
           return yield* sql<SkillRun>`SELECT session_id, started_rev, lane, skill, state, ${sql.literal(TIMES)}, outcome,
-              steps, ${sql.literal(SPENT)}
+              ${sql.literal(OF_SKILL)}, version, steps, ${sql.literal(SPENT)}
             FROM choir_control.skill_runs WHERE agent_id = ${agent_id} AND ${skill === undefined ? sql`true` : sql`skill = ${skill}`}
             ORDER BY started_at DESC, session_id DESC, started_rev DESC LIMIT ${Math.min(last, RUNS_SHOWN_MAX)}`
         }, onDatabase),
         jobs: Effect.fn("Runs.jobs")(function* (agent_id, { last, orphans = false }) {
           return yield* sql<JobRun>`SELECT session_id, started_rev, job_id, job_name, agent_type, pool, skill, branch,
-              ${sql.literal(TIMES)}, outcome, writeback, orphan, steps, ${sql.literal(SPENT)},
-              CASE WHEN outcome = 'completed' THEN 'TERMINATED' WHEN outcome IS NOT NULL THEN 'FAILED' END AS lifecycle
-            FROM choir_control.job_runs WHERE agent_id = ${agent_id} AND (orphan OR NOT ${orphans})
+              ${sql.literal(JOB_TIMES)}, outcome, writeback, orphan, steps, ${sql.literal(SPENT)},
+              ${sql.literal(LIFECYCLE)} AS lifecycle, s.*
+            FROM choir_control.job_runs AS j LEFT JOIN LATERAL (
+              SELECT ${sql.literal(OF_SKILL)} FROM choir_control.skill_runs AS r
+              WHERE r.session_id = j.session_id AND r.lane = 'core:' || j.job_name AND r.started_rev > j.started_rev
+                AND (j.ended_rev IS NULL OR r.started_rev < j.ended_rev)
+              ORDER BY r.started_rev DESC LIMIT 1
+            ) AS s ON true
+            WHERE agent_id = ${agent_id} AND (orphan OR NOT ${orphans})
             ORDER BY started_at DESC, session_id DESC, started_rev DESC LIMIT ${Math.min(last, RUNS_SHOWN_MAX)}`
         }, onDatabase),
         history: Effect.fn("Runs.history")(function* (agent_id) {

@@ -5,6 +5,7 @@ import type { JobName } from "#schema/Ids.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
 import { reported } from "#src/shared/session/reported.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
+import { jobNameIn, openSpawns } from "./runChanges.ts"
 import { lifecycleOf } from "#src/shared/session/lifecycle.ts"
 import { costSum, msBetween, tokenSum } from "#src/shared/session/sums.ts"
 
@@ -12,7 +13,7 @@ import { costSum, msBetween, tokenSum } from "#src/shared/session/sums.ts"
 const TASK_CHARS_MAX = 200
 
 /** A job's own words, as far as its events have them. */
-export interface JobWords {
+interface JobWords {
   readonly task: string | undefined
   readonly kind: Pick<CoreJobStart, "agent_type" | "pool">
   readonly report: CoreReport | undefined
@@ -21,11 +22,25 @@ export interface JobWords {
   readonly question: CoreReport | undefined
 }
 
+interface PendingJob {
+  readonly job_name: JobName
+  readonly requested_at: string
+}
+
+/** The words of a session's jobs in its log. */
+export interface SessionWords {
+  readonly jobs: ReadonlyMap<JobName, JobWords>
+  readonly pending: ReadonlyArray<PendingJob>
+}
+
 const revsOfJob = ({ plan, question, report_rev, started_rev }: CoreLane): ReadonlyArray<number> =>
   [started_rev, report_rev, plan?.rev ?? 0, question?.rev ?? 0].filter((rev) => rev > 0)
 
-/** The revisions that hold the words of a state's jobs. */
-export const revsOfWords = ({ cores }: SessionState): ReadonlyArray<number> => [...cores.values()].flatMap(revsOfJob)
+/** The revisions that hold the words of a state's jobs, and of those that edge asked for. */
+export const revsOfWords = (state: SessionState): ReadonlyArray<number> => [
+  ...[...state.cores.values()].flatMap(revsOfJob),
+  ...openSpawns(state).map(({ output_rev }) => output_rev)
+]
 
 const firstLine = (task_spec: string): string =>
   (task_spec.trim().split("\n")[0] ?? "").slice(0, TASK_CHARS_MAX).toWellFormed()
@@ -35,11 +50,24 @@ const kindOf = (start: CoreJobStart | undefined): JobWords["kind"] => ({
   ...(start?.pool === undefined ? {} : { pool: start.pool })
 })
 
+/** A job that edge asked for and that has not begun: it waits until what edge writes has ended. */
+const pendingOf = (state: SessionState, byRev: ReadonlyMap<number, ChoirEvent>): ReadonlyArray<PendingJob> =>
+  openSpawns(state).flatMap(({ call_id, output_rev }) => {
+    const output = byRev.get(output_rev)
+    const call =
+      output?.event_type === "ModelOutput"
+        ? output.payload.tool_calls.find((each) => each.call_id === call_id)
+        : undefined
+    const job_name = jobNameIn(call?.input)
+    return output === undefined || job_name === undefined ? [] : [{ job_name, requested_at: output.created_at }]
+  })
+
 /** The words of each job, of the events at {@link revsOfWords}. */
-export const wordsOf = ({ cores }: SessionState, events: ReadonlyArray<ChoirEvent>): ReadonlyMap<JobName, JobWords> => {
+export const wordsOf = (state: SessionState, events: ReadonlyArray<ChoirEvent>): SessionWords => {
+  const { cores } = state
   const byRev = new Map(events.map((event) => [event.rev, event]))
   const said = (rev: number | undefined) => (rev === undefined ? undefined : reported(byRev.get(rev)))
-  return new Map(
+  const jobs = new Map(
     [...cores.values()].map(({ job_name, plan, question, report_rev, started_rev }) => {
       const started = byRev.get(started_rev)
       const start = started?.event_type === "CoreStarted" ? started.payload.start : undefined
@@ -47,9 +75,10 @@ export const wordsOf = ({ cores }: SessionState, events: ReadonlyArray<ChoirEven
       return [
         job_name,
         { task, kind: kindOf(start), report: said(report_rev), plan: said(plan?.rev), question: said(question?.rev) }
-      ]
+      ] as const
     })
   )
+  return { jobs, pending: pendingOf(state, byRev) }
 }
 
 export const summaryOf = (core: CoreLane, words: JobWords | undefined, now_ms: number): CoreSummary => {
@@ -77,3 +106,24 @@ export const summaryOf = (core: CoreLane, words: JobWords | undefined, now_ms: n
     ...(core.question === undefined ? {} : { question: words?.question?.text ?? "" })
   }
 }
+
+/** A job without work yet. */
+const pendingSummary = ({ job_name, requested_at }: PendingJob): CoreSummary => ({
+  job_name,
+  state: "CORE_PENDING",
+  lifecycle: "PENDING",
+  step: 0,
+  started_at: requested_at,
+  tool_calls: 0,
+  files_read: 0,
+  files_changed: 0,
+  commands: 0,
+  tokens: 0,
+  ran_ms: 0
+})
+
+/** The jobs that run, and behind them those that edge asked for. */
+export const jobSummaries = ({ cores }: SessionState, { jobs, pending }: SessionWords, now_ms: number) => [
+  ...[...cores.values()].map((core) => summaryOf(core, jobs.get(core.job_name), now_ms)),
+  ...pending.filter(({ job_name }) => !cores.has(job_name)).map(pendingSummary)
+]

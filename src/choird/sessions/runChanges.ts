@@ -2,10 +2,14 @@
  * The runs of skills and jobs that events tell of, pure. The same function makes the changes of a heartbeat's events and, from a log's first
  * event on, all rows of a session. A row holds no words of people or models, so that forgetting never concerns it.
  */
+import { Option, Schema } from "effect"
 import type { ChoirEvent, CoreOutcome, EventOf, PayloadOf } from "#schema/Event.ts"
-import { type CallId, EDGE, type LaneId } from "#schema/Ids.ts"
+import { type CallId, EDGE, JobName, type LaneId } from "#schema/Ids.ts"
+import type { ExecutionClass } from "#schema/SkillContract.ts"
+import type { SkillTier } from "#schema/SkillRegistryEntry.ts"
 import type { Writeback } from "#schema/Writeback.ts"
-import type { SessionState } from "#src/shared/session/State.ts"
+import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
+import { RETRY_EVENT } from "#src/shared/session/skills.ts"
 import { tokenSum } from "#src/shared/session/sums.ts"
 
 type SkillOutcome = NonNullable<PayloadOf<"SkillTransitionCommitted">["ended"]>
@@ -15,6 +19,21 @@ interface SkillBegun {
   readonly lane: LaneId
   readonly skill: string
   readonly started_at: string
+  readonly version: string | null
+  readonly execution_class: ExecutionClass | null
+  readonly tier: SkillTier | null
+  /** The trigger that began it; `person` for one that was ordered. */
+  readonly trigger: string | null
+}
+
+/** The newest that a run's transitions say of its result; null where none says it. */
+interface SkillJudged {
+  /** Results that were sent back. */
+  readonly retries: number
+  readonly confidence: number | null
+  readonly judge_score: number | null
+  /** Whether the judged result was taken. */
+  readonly verdict: "failed" | "passed" | null
 }
 
 /** The part of events that concerns the run of a skill. */
@@ -24,6 +43,7 @@ export interface SkillChange {
   readonly begun?: SkillBegun
   /** Its newest state and model calls; absent where it did not move. */
   readonly moved?: { readonly state: string; readonly steps: number }
+  readonly judged: SkillJudged
   readonly tokens: number
   readonly cost_nano_usd: number
   readonly ended?: { readonly rev: number; readonly at: string; readonly outcome: SkillOutcome }
@@ -32,6 +52,12 @@ export interface SkillChange {
 /** The part of events that concerns the run of a job. */
 export interface JobChange {
   readonly job_id: CallId
+  /** It waits to start. */
+  readonly requested?: { readonly rev: number; readonly at: string; readonly job_name: string }
+  /** Its request ended without a job. */
+  readonly isRefused?: true
+  /** Its first model output. */
+  readonly worked_at?: string
   readonly begun?: {
     readonly rev: number
     readonly at: string
@@ -69,11 +95,22 @@ const atWork = ({ cores, edge }: SessionState): AtWork => {
   return new Map(lanes.flatMap(({ lane, skill }) => (skill === undefined ? [] : [[lane, skill.started_rev] as const])))
 }
 
-const nothing = { tokens: 0, cost_nano_usd: 0 }
+/** The tool by which edge asks for a job. */
+const CORE_SPAWN = "choir.core.spawn"
+
+const nothing = {
+  tokens: 0,
+  cost_nano_usd: 0,
+  judged: { retries: 0, confidence: null, judge_score: null, verdict: null }
+} as const
 
 /** Characters of a name that an event gives. */
 const NAME_CHARS_MAX = 64
 const named = (text: string): string => text.slice(0, NAME_CHARS_MAX).toWellFormed()
+
+/** Characters of a trigger, which a skill's file says. */
+const TRIGGER_CHARS_MAX = 300
+const triggerName = (text: string): string => text.slice(0, TRIGGER_CHARS_MAX).toWellFormed()
 
 /** The most that one call counts for. */
 const NANO_USD_MAX = 1e15
@@ -82,12 +119,28 @@ const nanoUsd = (cost_usd = 0): number => Math.max(-NANO_USD_MAX, Math.min(NANO_
 const nanoSum = (a: number, b: number): number =>
   Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, a + b))
 
+/** A share from 0 to 1, whatever an agent says. */
+const share = (value: number): number => Math.max(0, Math.min(1, value))
+
+/** The knowledge of a result after a transition. A judged one that is taken passed. */
+const judgedBy = (
+  before: SkillJudged,
+  { confidence, ended, judged, on }: PayloadOf<"SkillTransitionCommitted">
+): SkillJudged => ({
+  retries: before.retries + (on === RETRY_EVENT ? 1 : 0),
+  confidence: confidence === undefined ? before.confidence : share(confidence),
+  ...(judged === undefined
+    ? { judge_score: before.judge_score, verdict: before.verdict }
+    : { judge_score: share(judged.score), verdict: ended === "completed" ? "passed" : "failed" })
+})
+
 const moved = (
   change: SkillChange,
   { created_at, payload, rev }: EventOf<"SkillTransitionCommitted">
 ): SkillChange => ({
   ...change,
   moved: { state: named(payload.to === "" ? payload.from : payload.to), steps: payload.step },
+  judged: judgedBy(change.judged, payload),
   ...(payload.ended === undefined ? {} : { ended: { rev, at: created_at, outcome: payload.ended } })
 })
 
@@ -129,6 +182,19 @@ const jobEnded = (change: JobChange, { created_at, payload, rev }: EventOf<"Core
   }
 })
 
+const decodeName = Schema.decodeUnknownOption(Schema.Struct({ job_name: JobName }))
+/** The job that a call of choir.core.spawn asks for. */
+export const jobNameIn = (input: unknown): JobName | undefined => Option.getOrUndefined(decodeName(input))?.job_name
+
+/** Calls of edge's that ask for a job and have not begun it. */
+export const openSpawns = ({ edge }: SessionState): ReadonlyArray<OpenCall> =>
+  [...edge.calls, ...(edge.parked?.calls ?? [])].filter(
+    ({ name, stage }) => stage === "requested" && name.replaceAll("-", ".") === CORE_SPAWN
+  )
+
+/** The answers of a judge, and those that nobody waited for, are not work of the lane. */
+const movesLane = ({ purpose }: PayloadOf<"ModelOutput">): boolean => purpose === "turn" || purpose === "report"
+
 /** The changes of runs by the events after a state. */
 export const runChanges = (before: SessionState, events: ReadonlyArray<ChoirEvent>): RunChanges => {
   const working = atWork(before)
@@ -138,11 +204,55 @@ export const runChanges = (before: SessionState, events: ReadonlyArray<ChoirEven
     const started_rev = working.get(lane)
     return started_rev === undefined ? undefined : (skills.get(started_rev) ?? { started_rev, ...nothing })
   }
+  const jobOf = (job_id: CallId): JobChange => jobs.get(job_id) ?? { job_id }
+  /** Jobs that run, by their lanes, and whether each had its first output. */
+  const running = new Map(
+    [...before.cores.values()].map(({ job_id, lane, output }) => [lane, { job_id, works: output.rev > 0 }])
+  )
+  /** Requests of jobs that have not begun. */
+  const waiting = new Set(openSpawns(before).map(({ call_id }) => call_id))
+  const output = ({ created_at, lane, payload }: EventOf<"ModelOutput">) => {
+    const change = ofLane(lane)
+    if (change !== undefined) skills.set(change.started_rev, spent(change, payload))
+    const job = running.get(lane)
+    if (job === undefined || job.works || !movesLane(payload)) return
+    job.works = true
+    jobs.set(job.job_id, { ...jobOf(job.job_id), worked_at: created_at })
+  }
+  const request = ({ created_at, payload, rev }: EventOf<"ToolCallRequested">) => {
+    const job_name = payload.tool === CORE_SPAWN ? jobNameIn(payload.input) : undefined
+    if (job_name === undefined) return
+    waiting.add(payload.call_id)
+    jobs.set(payload.call_id, { job_id: payload.call_id, requested: { rev, at: created_at, job_name } })
+  }
+  const result = ({ payload: { call_id } }: EventOf<"ToolResultCommitted">) => {
+    if (waiting.delete(call_id)) jobs.set(call_id, { ...jobOf(call_id), isRefused: true })
+  }
+  const start = (event: EventOf<"CoreStarted">) => {
+    const { job_id } = event.payload
+    const { requested } = jobOf(job_id)
+    waiting.delete(job_id)
+    jobs.set(job_id, { ...(requested === undefined ? {} : { requested }), ...jobBegun(event) })
+    running.set(event.lane, { job_id, works: false })
+  }
+  const stop = (event: EventOf<"CoreStopped">) => {
+    const { job_id } = event.payload
+    jobs.set(job_id, jobEnded(jobOf(job_id), event))
+    running.delete(event.lane)
+  }
   const transition = (event: EventOf<"SkillTransitionCommitted">) => {
     const { created_at, lane, payload, rev } = event
     if (payload.from === "") {
       working.set(lane, rev)
-      const begun = { lane, skill: named(payload.skill), started_at: created_at }
+      const begun: SkillBegun = {
+        lane,
+        skill: named(payload.skill),
+        started_at: created_at,
+        version: payload.version === undefined ? null : named(payload.version),
+        execution_class: payload.execution_class ?? null,
+        tier: payload.tier ?? null,
+        trigger: payload.trigger === undefined ? null : triggerName(payload.trigger)
+      }
       skills.set(rev, { started_rev: rev, begun, ...nothing, moved: { state: named(payload.to), steps: 0 } })
       return
     }
@@ -157,19 +267,21 @@ export const runChanges = (before: SessionState, events: ReadonlyArray<ChoirEven
       case "SkillTransitionCommitted":
         transition(event)
         break
-      case "ModelOutput": {
-        const change = ofLane(event.lane)
-        if (change !== undefined) skills.set(change.started_rev, spent(change, event.payload))
+      case "ModelOutput":
+        output(event)
         break
-      }
+      case "ToolCallRequested":
+        request(event)
+        break
+      case "ToolResultCommitted":
+        result(event)
+        break
       case "CoreStarted":
-        jobs.set(event.payload.job_id, jobBegun(event))
+        start(event)
         break
-      case "CoreStopped": {
-        const { job_id } = event.payload
-        jobs.set(job_id, jobEnded(jobs.get(job_id) ?? { job_id }, event))
+      case "CoreStopped":
+        stop(event)
         break
-      }
     }
   }
   return { skills, jobs }

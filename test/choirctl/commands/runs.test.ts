@@ -11,7 +11,7 @@ describe("choirctl skill runs and session jobs", () => {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
       const { out } = yield* choirctl(home, ["session", "orphans", "agent-1"])
-      assert.match(out, /refactor-auth +coder .+ error +orphan/u)
+      assert.match(out, /refactor-auth +coder .+ FAILED +error +- +orphan/u)
       assert.match(
         (yield* choirctl(home, ["profile", "list", "agent-1"])).out,
         /scout +research +no +3 +8 +75% +1m 30s +Reads/u
@@ -29,8 +29,11 @@ describe("choirctl skill runs and session jobs", () => {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
       const { out } = yield* choirctl(home, ["skill", "runs", "agent-1"])
-      assert.match(out, /tidy +edge .+ completed +4 +1m 30s +1200 +0\.0025 USD/u)
-      assert.match(out, /tidy +core:a .+ at look/u)
+      assert.match(
+        out,
+        /tidy +probabilistic +task +edge +keyword: tidy .+ completed +0\.9 passed +1 +4 +1m 30s +1200 +0\.0025 USD/u
+      )
+      assert.match(out, /tidy +- +- +core:a .+ at look +- +0 /u)
       assert.deepStrictEqual(
         document(yield* choirctl(home, ["skill", "runs", "agent-1", "tidy", "--last", "2", "--json"])),
         skillRunRows

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { pauseAfter } from "#src/choird/gateway/deliver.ts"
+import { pauseAfter } from "#src/choird/gateway/attempt.ts"
 import { readUpdates } from "#src/choird/gateway/readUpdates.ts"
 
 const BOT = { id: "9", name: "double_bot" }
@@ -10,6 +10,7 @@ describe("what Telegram answers", () => {
     const updates = [{ update_id: 3, message }, { update_id: 4 }]
     assert.deepStrictEqual(readUpdates(BOT, updates), {
       update_id: 4,
+      moves: [],
       arrivals: [{ id: "9:3", user_id: "7", text: "hi" }],
       taps: []
     })

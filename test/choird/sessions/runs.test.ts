@@ -180,4 +180,112 @@ describeStores("runs of skills and jobs", (it) => {
       assert.deepInclude(job, { started_rev: 8, outcome: null })
     }).pipe(Effect.provide(stores))
   )
+
+  it.effect("carry what the skill was, what began it, and how its result was judged", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const lane = coreLane(JOB)
+      const more = (draft: EventDraft, payload: object) =>
+        ({ ...draft, payload: { ...draft.payload, ...payload } }) as typeof draft
+      const verdict = (score: number) => ({ judged: { score, model: "large", call_id: "v1" } })
+      const talk = (yield* newTalk).commit(
+        userMsg(1),
+        started("j1"),
+        more(transition(lane, "", "look", 0), {
+          version: "1.2.0",
+          execution_class: "probabilistic",
+          tier: "audit",
+          trigger: "task_type: scout"
+        }),
+        output(lane, "c4"),
+        more(transition(lane, "look", "look", 1), { on: "control:retry", confidence: 0.4, ...verdict(0.3) }),
+        output(lane, "c6"),
+        more(transition(lane, "look", "done", 2, "completed"), { confidence: 0.8, ...verdict(0.95) }),
+        stopped("j1", "completed")
+      )
+      const { agent_id } = talk.caller
+      const evidence = {
+        execution_class: "probabilistic",
+        tier: "audit",
+        trigger: "task_type: scout",
+        retries: 1
+      } as const
+      yield* append(talk, 0, 5)
+      const [first] = yield* runs.skills(agent_id, { last: 1 })
+      assert.deepInclude(first, { ...evidence, confidence: 0.4, judge_score: 0.3, verdict: "failed" })
+      yield* append(talk, 5, talk.rev)
+      const passed = { ...evidence, confidence: 0.8, judge_score: 0.95, verdict: "passed" } as const
+      assert.deepInclude((yield* runs.skills(agent_id, { last: 1 }))[0], { ...passed, version: "1.2.0" })
+      assert.deepInclude((yield* runs.jobs(agent_id, { last: 1 }))[0], passed)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("show a job from its request to its end: PENDING, INITIALIZING, BUSY, TERMINATED", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const result = (call_id: string, status: "rejected" | "success"): EventDraft => ({
+        event_type: "ToolResultCommitted",
+        lane: EDGE,
+        payload: { call_id: CallId.make(call_id), status, summary: "x", duration_ms: 1 }
+      })
+      const request = (id: string): ReadonlyArray<EventDraft> => {
+        const draft = modelOutput(id)
+        const call_id = CallId.make(id)
+        const input = { job_name: JOB, task_spec: "the pin is 4711" }
+        const calls = [{ call_id, name: "choir-core-spawn", input }]
+        return [
+          { ...draft, payload: { ...draft.payload, tool_calls: calls } } as typeof draft,
+          {
+            event_type: "ToolCallRequested",
+            lane: EDGE,
+            payload: { call_id, tool: "choir.core.spawn", input, effect: "workspace", locks: [] }
+          }
+        ]
+      }
+      const committed: EventDraft = {
+        event_type: "ToolCallCommitted",
+        lane: EDGE,
+        payload: { call_id: CallId.make("j2"), locks: [] }
+      }
+      const talk = (yield* newTalk).commit(
+        userMsg(1),
+        ...request("j1"),
+        result("j1", "rejected"),
+        ...request("j2"),
+        committed,
+        started("j2"),
+        result("j2", "success"),
+        output(coreLane(JOB), "c9"),
+        stopped("j2", "completed")
+      )
+      const { agent_id } = talk.caller
+      const seen: Array<ReadonlyArray<string>> = []
+      for (let rev = 0; rev < talk.rev; rev += 1) {
+        yield* append(talk, rev, rev + 1)
+        seen.push((yield* runs.jobs(agent_id, { last: 9 })).map(({ job_id, lifecycle }) => `${job_id} ${lifecycle}`))
+      }
+      assert.deepStrictEqual(seen, [
+        [],
+        [],
+        ["j1 PENDING"],
+        [],
+        [],
+        ["j2 PENDING"],
+        ["j2 PENDING"],
+        ["j2 INITIALIZING"],
+        ["j2 INITIALIZING"],
+        ["j2 BUSY"],
+        ["j2 TERMINATED"]
+      ])
+      const [job] = yield* runs.jobs(agent_id, { last: 1 })
+      assert.isNotNull(job?.requested_at)
+      assert.isNotNull(job?.worked_at)
+      const kept = yield* rowsOf(talk)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`DELETE FROM choir_control.job_runs WHERE session_id = ${talk.caller.session_id}`
+      yield* applyRuns(talk.caller, initialState, talk.events)
+      assert.deepStrictEqual(yield* rowsOf(talk), kept)
+      assert.notInclude(inspect(kept, { depth: 9 }), "4711")
+    }).pipe(Effect.provide(stores))
+  )
 })

@@ -5,6 +5,7 @@
 import { Deferred, Effect, Layer, PubSub, Result, Schema, Stream } from "effect"
 import type { Draft, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { AskedApproval, ConfirmTool, Resolution } from "#schema/Approval.ts"
+import type { AgentConfig } from "#schema/Config.ts"
 import { ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { Signal, UserMessage } from "#schema/Signal.ts"
@@ -58,6 +59,8 @@ export interface MemoryControlPlane {
   readonly approvals: ReadonlyArray<MemoryApproval>
   /** A person decides, and the agent is told. */
   decide(approval_id: ApprovalId, status: Resolution): Effect.Effect<void>
+  /** What the agent is told from here on when it asks for the whole configuration. */
+  configure(config: AgentConfig): void
   /** Waits until acknowledged events fit. */
   until(fits: (events: ReadonlyArray<ChoirEvent>, state: SessionState) => boolean): Effect.Effect<void>
   /** Takes no heartbeat while the effect runs. */
@@ -93,6 +96,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
   let snapshot: Snapshot | undefined
   let current = 0
   let present = true
+  let configured: AgentConfig | undefined
   let deafFrom = Number.POSITIVE_INFINITY
   const isDeaf = () => events.length >= deafFrom
   let messages = 0
@@ -209,6 +213,9 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
           Effect.sync(() => looks.delete(look))
         )
       }),
+    configure: (config) => {
+      configured = config
+    },
     away: (effect) =>
       Effect.suspend(() => {
         present = false
@@ -227,7 +234,12 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
         ControlPlane.of({
           hello: () => Effect.die("whoever starts the agent takes over its `recovery`"),
           secrets: () => Effect.succeed({ secrets: new Map(), unbound: new Set(), unset: new Set() }),
-          config: (config_version) => Effect.succeed({ config_version }),
+          config: (config_version) =>
+            Effect.sync(() =>
+              config_version === 0 && configured !== undefined
+                ? { config_version: 1, config: configured }
+                : { config_version }
+            ),
           approval: (wish) =>
             Effect.suspend((): Effect.Effect<AskedApproval, Denied | Unreachable> => {
               if (isDeaf()) return Effect.never

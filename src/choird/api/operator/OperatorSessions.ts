@@ -8,7 +8,7 @@ import { type SessionSummary, type SignalSummary } from "#schema/SessionsApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { summaryOf } from "#src/choird/sessions/jobSummaries.ts"
+import { jobSummaries } from "#src/choird/sessions/jobSummaries.ts"
 import { SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, type Ordered, Steering } from "#src/choird/sessions/Steering.ts"
@@ -182,7 +182,7 @@ export const layerOperatorSessions = HttpApiBuilder.group(
         const now = yield* state(params.id)
         const words = yield* databaseDefect(events.jobWords(params.id, now))
         const now_ms = yield* Clock.currentTimeMillis
-        return [...now.cores.values()].map((core) => summaryOf(core, words.get(core.job_name), now_ms))
+        return jobSummaries(now, words, now_ms)
       }),
       context: Effect.fn("OperatorApi.context")(function* ({ params, query: { lane = EDGE } }) {
         yield* state(params.id)
