@@ -123,6 +123,7 @@ describe("the starter's skills", () => {
     ["research-with-sources", "choir-web-search", "config.json has no search engine"]
   ] as const)("say what an agent lacks that has no account for them: %s", ([name, tools, why]) =>
     Effect.gen(function* () {
+      yield* ticking
       const spec = graded.find((each) => each.name === name)
       const plane = yield* makeMemoryControlPlane
       const config = { ...agentConfig({}), web: "fetch" as const, grants: spec?.contract?.capabilities ?? [] }
