@@ -49,7 +49,7 @@ export const platform = Layer.mergeAll(
   }),
   Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
-  Layer.mock(ChatSettings, {}),
+  Layer.mock(ChatSettings, { moved: () => Effect.undefined }),
   Layer.mock(Pairings, {}),
   Layer.mock(EmbeddingQueue, { status: Effect.succeed({ model: null, waiting: 0 }) }),
   quietMemory,
