@@ -6,6 +6,7 @@ import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { OutgoingFiles } from "#src/choird/gateway/OutgoingFiles.ts"
 import { Inbox, type Incoming } from "#src/choird/queues/Inbox.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { runTelegram } from "#src/choird/gateway/Telegram.ts"
@@ -115,12 +116,19 @@ const makeMemory = Effect.gen(function* () {
   }
 })
 
-export const setUpTelegram = Effect.gen(function* () {
+/** A world whose messages may have files, which are found and kept by `files`. */
+export const setUpTelegramWith = Effect.fnUntraced(function* (files: Layer.Layer<OutgoingFiles>) {
   const telegram = yield* makeTelegram
   const bot = telegram.bot("1000:secret")
   const memory = yield* makeMemory
   const api = TelegramApi.layer(Redacted.make(bot.token), `${telegram.url}/`)
   const as = (dms: typeof DMS) =>
-    runTelegram(BOT, dms).pipe(Effect.provide(gateways.pipe(Layer.provideMerge(Layer.merge(api, memory.services)))))
+    runTelegram(BOT, dms).pipe(
+      Effect.provide(Layer.merge(gateways.pipe(Layer.provideMerge(Layer.merge(api, memory.services))), files))
+    )
   return { telegram, bot, ...memory, as, run: as(DMS) }
 })
+
+export const setUpTelegram = setUpTelegramWith(
+  Layer.mock(OutgoingFiles, { stage: () => Effect.void, ready: () => Effect.succeed([]), end: () => Effect.void })
+)

@@ -27,6 +27,8 @@ interface Origin {
   readonly session_id: SessionId
   readonly agent_id: AgentId
   readonly dm: ResourceName
+  /** The name of its workspace. */
+  readonly workspace: string
 }
 
 /** A row whose id an event carries. */
@@ -44,9 +46,12 @@ const carried = (
     return id === undefined ? [] : [{ id, rev: event.rev }]
   })
 
-type Spoken = EventOf<"AgentMessage"> & { readonly payload: { readonly text: string } }
+type Spoken = EventOf<"AgentMessage">
 const isSpoken = (event: ChoirEvent): event is Spoken =>
-  event.event_type === "AgentMessage" && event.payload.text !== undefined
+  event.event_type === "AgentMessage" && (event.payload.text !== undefined || event.payload.files !== undefined)
+
+/** The words of a message; files need none. */
+const textOf = ({ facts, text = "" }: Spoken["payload"]): string => (facts === undefined ? text : `${text}\n\n${facts}`)
 
 const KIND_OF_FAILED = { again: "outage", final: "error", stopped: "stopped" } as const
 
@@ -110,7 +115,7 @@ const dropLines = Effect.fnUntraced(function* (session_id: SessionId, dm: Resour
 
 const speak = Effect.fnUntraced(function* (
   config: Config,
-  { agent_id, dm, session_id }: Origin,
+  { agent_id, dm, session_id, workspace }: Origin,
   events: ReadonlyArray<ChoirEvent>
 ) {
   const spoken = events.filter(isSpoken)
@@ -131,8 +136,9 @@ const speak = Effect.fnUntraced(function* (
         agent_id,
         session_id,
         kind: kindOf(payload),
-        text: payload.facts === undefined ? payload.text : `${payload.text}\n\n${payload.facts}`,
-        in_reply_to
+        text: textOf(payload),
+        in_reply_to,
+        ...(payload.files === undefined ? {} : { form: { files: { workspace, items: payload.files } } })
       })
     if (place !== undefined && payload.job !== undefined) yield* dropLines(session_id, place.dm, payload.job)
   }

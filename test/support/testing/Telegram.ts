@@ -60,6 +60,8 @@ export interface TelegramBot {
   readonly sent: Journal<SentMessage>
   /** A message as it stands now, edits included. */
   message(message_id: number): Effect.Effect<SentMessage | undefined>
+  /** The bytes of a file, by its id. */
+  bytesOf(file_id: string): Uint8Array | undefined
   /** The menu of the last setMyCommands. */
   readonly commands: Effect.Effect<unknown>
   /** The menu that one chat has for itself. */
@@ -145,9 +147,9 @@ const run = (bot: Bot, method: string, call: ApiCall): Effect.Effect<ApiReply> =
     const handler = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined
     if (handler === undefined) return Effect.succeed(refuse(404, "Not Found"))
     const reply = handler(bot, call)
-    if (method.startsWith("send") && reply.ok && Predicate.hasProperty(reply.result, "message_id")) {
-      bot.sent.record(reply.result as SentMessage)
-    }
+    const results = reply.ok && method.startsWith("send") ? [reply.result].flat() : []
+    for (const result of results)
+      if (Predicate.hasProperty(result, "message_id")) bot.sent.record(result as SentMessage)
     return Effect.succeed(reply)
   })
 
@@ -233,6 +235,7 @@ const handleOf = (bot: Bot): TelegramBot => ({
   heal: Effect.sync(() => void bot.faults.splice(0)),
   calls: bot.calls.journal,
   sent: bot.sent.journal,
+  bytesOf: (file_id) => bot.files.get(file_id)?.bytes,
   message: (message_id) => Effect.sync(() => bot.messages.get(message_id)),
   commands: Effect.sync(() => bot.commands.get("default") ?? []),
   commandsOf: (chat_id) => Effect.sync(() => bot.commands.get(`chat ${chat_id}`)),
