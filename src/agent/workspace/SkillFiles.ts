@@ -22,7 +22,7 @@ export const layerSkillFiles = (choir: string): Layer.Layer<never> =>
   Layer.effectContext(
     Layer.build(Workspace.layer({ root: `${choir}/skills` })).pipe(
       Effect.map((built) => Context.make(SkillFiles, Context.get(built, Workspace))),
-      Effect.catch(() => Effect.succeed(Context.make(SkillFiles, undefined)))
+      Effect.orElseSucceed(() => Context.make(SkillFiles, undefined))
     )
   )
 

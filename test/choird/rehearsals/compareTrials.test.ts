@@ -49,7 +49,7 @@ describe("a proposed skill beside today's", () => {
   it("is not rehearsed where today's does not complete what it completed then, or fails as it did", () => {
     const broken = outcome({ outcome: "error", summary: "no input" })
     const reasons = ["today's skill ends as error: no input"]
-    const none = { verdict: "not_rehearsed", reasons }
+    const none = { verdict: "not_rehearsed", reasons } as const
     assert.deepStrictEqual(compareTrials(broken, broken, "completed"), none)
     assert.deepStrictEqual(compareTrials(broken, OUTCOME, "completed"), none)
     assert.deepStrictEqual(compareTrials(broken, outcome({ outcome: "stuck" }), "failed"), none)
