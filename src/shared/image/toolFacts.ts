@@ -38,7 +38,7 @@ const FACTS: Readonly<Record<string, Facts>> = {
   "choir.fs.write": { ...NOTHING, locks: ["file:X"] },
   "choir.fs.edit": { ...DATA, locks: ["file:X"] },
   // It goes to the chat that the agent answers, which its words reach anyway.
-  "choir.fs.send": { ...DATA, locks: ["file:S"] },
+  "choir.fs.send": { ...DATA, locks: ["choirtmp:X", "file:S"] },
   "choir.core.spawn": NOTHING,
   "choir.core.inject": NOTHING,
   "choir.core.cancel": NOTHING,
