@@ -277,6 +277,11 @@ export const SkillApi = HttpApiGroup.make("skills").add(
     success: SkillDetail,
     error: ApiErrors
   }),
+  HttpApiEndpoint.get("files", "/agents/:id/skills/:name/files", {
+    params: { ...agent, name: SkillName },
+    success: Schema.Array(SkillFile),
+    error: ApiErrors
+  }),
   HttpApiEndpoint.get("tools", "/agents/:id/tools", {
     params: agent,
     success: Schema.Array(ToolSummary),

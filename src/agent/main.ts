@@ -33,6 +33,7 @@ import { runSession } from "#src/agent/session/Session.ts"
 import { layerModels, layerRecovered } from "#src/agent/session/sessionLayers.ts"
 import { layerProfiles, ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { layerSkills, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import { layerSkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/choirdConnections.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
@@ -125,7 +126,7 @@ const wayToChoird = (options: Effect.Success<typeof flags>) => {
 /** All that the image brings along. It is read before the first word to choird, so that an image that cannot run never says hello. */
 const layerImage = (choir: string) =>
   Layer.merge(ImageTools.layer(choir), ImageTexts.layer(choir)).pipe(
-    Layer.provideMerge(Layer.merge(layerSkills(choir), layerProfiles(choir)))
+    Layer.provideMerge(Layer.mergeAll(layerSkills(choir), layerProfiles(choir), layerSkillFiles(choir)))
   )
 
 /** The path of a file beside the agent's program, under the program's name. */
