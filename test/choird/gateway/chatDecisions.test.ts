@@ -95,7 +95,13 @@ const say = (
   agent_id: AgentId,
   resolution: Decide["resolution"],
   approval_id?: string,
-  more: { readonly dm?: ResourceName; readonly reason?: string; readonly request_id?: string } = {}
+  more: {
+    readonly dm?: ResourceName
+    /** Of a group, the one who wrote. */
+    readonly writer?: ResourceName
+    readonly reason?: string
+    readonly request_id?: string
+  } = {}
 ) =>
   Effect.flatMap(GatewayCommands, (commands) =>
     commands.run(
@@ -109,8 +115,9 @@ const say = (
         agent_id,
         gateway: BOT,
         dm: more.dm ?? PHONE,
+        writer: more.writer ?? more.dm ?? PHONE,
         request_id: more.request_id ?? `said-${(requests += 1)}`,
-        admin: (more.dm ?? PHONE) === PHONE
+        admin: (more.writer ?? more.dm ?? PHONE) === PHONE
       }
     )
   )
@@ -271,6 +278,35 @@ describeStores("decisions in a chat", (it) => {
     }).pipe(alive)
   )
 
+  it.effect("in a group count with the rights and in the name of the person who wrote, never with the group's", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const mine = yield* asked(PHONE, "call-group", "call-change")
+      const theirs = yield* asked(PHONE, "call-theirs")
+      const [call = "", change = ""] = mine.numbers
+      yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(change)}`
+      const kid = { dm: PHONE, writer: TABLET }
+      const refused = yield* say(mine.agent_id, "approved", change, kid)
+      assert.match(refused.text, /^You may not decide this here, because the DM tablet is not an admin's\./u)
+      const unknown = yield* say(mine.agent_id, "approved", theirs.numbers[0] ?? "", kid)
+      assert.match(unknown.text, /^There is no approval /u)
+      assert.strictEqual((yield* find(change)).status, "pending")
+      assert.match((yield* say(mine.agent_id, "approved", call, kid)).text, /^Approved /u)
+      assert.strictEqual((yield* find(call)).resolved_by, "gateway:bot/tablet")
+      assert.deepStrictEqual(
+        (yield* audited(mine.agent_id)).map(({ refused: kind, who }) => [who, kind]),
+        [
+          ["gateway:bot/tablet", "NOT_ADMIN"],
+          ["gateway:bot/tablet", "UNKNOWN_APPROVAL"],
+          ["gateway:bot/tablet", null]
+        ]
+      )
+      const parent = { dm: TABLET, writer: PHONE }
+      assert.match((yield* say(mine.agent_id, "rejected", change, parent)).text, /^Rejected /u)
+      assert.strictEqual((yield* find(change)).resolved_by, "gateway:bot/phone")
+    }).pipe(alive)
+  )
+
   it.effect("say how it stands when the decision came too late, and by whom", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -389,7 +425,17 @@ describeStores("decisions in a chat", (it) => {
       const [s = ""] = numbers
       const status = (dm: ResourceName) =>
         Effect.flatMap(GatewayCommands, (commands) =>
-          commands.run({ type: "status" }, { agent_id, gateway: BOT, dm, request_id: "status", admin: dm === PHONE })
+          commands.run(
+            { type: "status" },
+            {
+              agent_id,
+              gateway: BOT,
+              dm,
+              writer: dm,
+              request_id: "status",
+              admin: dm === PHONE
+            }
+          )
         )
       // After how long it has been running, and before what it has used.
       const between = (text: string) => text.split("\n").slice(1, -1).join("\n")
@@ -415,7 +461,10 @@ describeStores("decisions in a chat", (it) => {
       const summary = `${"x".repeat(APPROVAL_SUMMARY_CHARS_MAX - 1)}…`
       yield* sql`UPDATE choir_control.pending_approvals SET summary = ${summary} WHERE id = ${BigInt(u)}`
       const status = Effect.flatMap(GatewayCommands, (commands) =>
-        commands.run({ type: "status" }, { agent_id, gateway: BOT, dm: PHONE, request_id: "status", admin: true })
+        commands.run(
+          { type: "status" },
+          { agent_id, gateway: BOT, dm: PHONE, writer: PHONE, request_id: "status", admin: true }
+        )
       )
       const alone = (yield* status).text
       assert.include(alone, `\nTo decide, see the request above, or choirctl approval show ${u}`)
