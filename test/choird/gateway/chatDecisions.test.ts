@@ -1,137 +1,15 @@
 import { assert } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { type AgentId, ApprovalId, ResourceName } from "#schema/Ids.ts"
-import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import { Models } from "#src/choird/agents/Models.ts"
+import type { ResourceName } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
-import { Outbox } from "#src/choird/queues/Outbox.ts"
-import type { Decide } from "#src/choird/gateway/readCommand.ts"
-import { quiet } from "../../support/telegramBot.ts"
-import { agentView } from "../../support/agentView.ts"
+import { alive, asked, audited, BOT, deliver, listen, say, SUMMARY, TABLET } from "../../support/chatDecisions.ts"
 import { append, decide, ended, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
 import { describeStores } from "../../support/engines.ts"
-import {
-  BINDINGS,
-  CONFIG,
-  message,
-  newTalk,
-  PHONE,
-  reply,
-  storesWith,
-  type Talk,
-  userMsg
-} from "../../support/stores.ts"
-import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
-
-const BOT = ResourceName.make("bot")
-const TABLET = ResourceName.make("tablet")
-
-const DMS = {
-  ...CONFIG.dms,
-  phone: { gateway: "bot", user_id: "1", admin: true },
-  tablet: { gateway: "bot", user_id: "3" }
-}
-
-/** Every agent has run for five minutes and a half, in the session that its talk made, at the phone and the tablet. */
-const sessions = new Map<AgentId, Talk>()
-const viewOf = (agent_id: AgentId) =>
-  agentView(agent_id, {
-    session_id: sessions.get(agent_id)?.caller.session_id ?? null,
-    since_ms: Date.now() - 330_000,
-    bindings: { ...BINDINGS, dm: PHONE, dms: [PHONE, TABLET] }
-  })
-let listening: AgentId | undefined
-const lifecycle = Layer.mock(Lifecycle, {
-  list: Effect.sync(() => (listening === undefined ? [] : [viewOf(listening)])),
-  view: (agent_id) => Effect.sync(() => viewOf(agent_id)),
-  changes: Stream.empty
-})
-
-/** One life of choird over the database. */
-const life = Gateways.layer.pipe(
-  Layer.provideMerge(GatewayCommands.layer),
-  Layer.provideMerge(quiet),
-  Layer.provideMerge(Layer.mergeAll(storesWith({ ...CONFIG, dms: DMS }), lifecycle, Layer.mock(Models, {})))
-)
-const alive = <A, E>(work: Effect.Effect<A, E, Layer.Success<typeof life> | SqlClient.SqlClient>) =>
-  Effect.provide(work, Layer.fresh(life))
-
-/** Delivers what waits for a DM, as the reader of its gateway does. */
-const deliver = Effect.fnUntraced(function* (dm: ResourceName) {
-  const outbox = yield* Outbox
-  const rows = yield* outbox.undelivered(dm, undefined)
-  yield* outbox.delivered(rows.map(({ outbox_id }) => outbox_id))
-})
-
-/**
- * A session whose turn began at a DM, and in which calls wait for a person. Each but those called `later-` was asked for, in a message that
- * was delivered.
- */
-const asked = Effect.fnUntraced(function* (dm: ResourceName, ...ids: ReadonlyArray<string>) {
-  const sql = yield* SqlClient.SqlClient
-  const talk = yield* newTalk
-  const { agent_id } = talk.caller
-  sessions.set(agent_id, talk)
-  const { client_id, text } = message(agent_id, `${dm}-${ids.join()}`)
-  const rows = yield* sql<{ readonly inbox_id: string }>`INSERT INTO choir_control.inbox
-      (gateway, client_id, agent_id, dm, text, attachments)
-    VALUES (${BOT}, ${client_id}, ${agent_id}, ${dm}, ${text}, '[]'::jsonb) RETURNING inbox_id::text`
-  talk.commit(userMsg(rows[0]?.inbox_id ?? "0"), proposed(...ids), ...ids.map((id) => requested(id)))
-  yield* append(talk, 0)
-  const approvals = yield* Effect.forEach(
-    ids.filter((id) => !id.startsWith("later-")),
-    (id) => request(talk, id)
-  )
-  yield* deliver(dm)
-  return { talk, agent_id, numbers: approvals.map(({ approval_id }) => approval_id) }
-})
-
-let requests = 0
-/** What somebody says at a DM of the agent, and the answer. */
-const say = (
-  agent_id: AgentId,
-  resolution: Decide["resolution"],
-  approval_id?: string,
-  more: {
-    readonly dm?: ResourceName
-    /** Of a group, the one who wrote. */
-    readonly writer?: ResourceName
-    readonly reason?: string
-    readonly request_id?: string
-  } = {}
-) =>
-  Effect.flatMap(GatewayCommands, (commands) =>
-    commands.run(
-      {
-        type: "decide",
-        resolution,
-        approval_id: approval_id === undefined ? undefined : ApprovalId.make(approval_id),
-        reason: more.reason ?? null
-      },
-      {
-        agent_id,
-        gateway: BOT,
-        dm: more.dm ?? PHONE,
-        writer: more.writer ?? more.dm ?? PHONE,
-        request_id: more.request_id ?? `said-${(requests += 1)}`,
-        admin: (more.writer ?? more.dm ?? PHONE) === PHONE
-      }
-    )
-  )
-
-const SUMMARY = 'mail.send {"to":"ada@example.org"}'
-
-/** The audit's rows of an agent's decisions. */
-const audited = (agent_id: AgentId) =>
-  Effect.flatMap(
-    SqlClient.SqlClient,
-    (sql) => sql<{ readonly who: string; readonly action: string; readonly refused: string | null }>`SELECT who, action,
-        detail ->> 'refused' AS refused
-      FROM choir_control.audit WHERE agent_id = ${agent_id} AND action IN ('approval.approve', 'approval.reject') ORDER BY id`
-  )
+import { PHONE, reply, userMsg } from "../../support/stores.ts"
 
 describeStores("decisions in a chat", (it) => {
   it.effect("count at once, name what was decided, and are audited with the gateway and the DM", () =>
@@ -375,7 +253,7 @@ describeStores("decisions in a chat", (it) => {
       const arrivals = [{ id: `1000:${agent_id}`, user_id: "1", text: `/approve ${number}` }]
       const receive = alive(
         Effect.gen(function* () {
-          listening = agent_id
+          listen(agent_id)
           const gateways = yield* Gateways
           yield* gateways.receive(BOT, arrivals)
         })
