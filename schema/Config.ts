@@ -116,7 +116,7 @@ export const Gateway = Schema.Union([
 ])
 export type Gateway = typeof Gateway.Type
 
-/** One person at one gateway. All DMs of a bot are its allow list. */
+/** One person, or one group, at one gateway. All DMs of a bot are its allow list. */
 export const Dm = Schema.Struct({ gateway: ResourceName, user_id: Text, admin: withDefault(Schema.Boolean, false) })
 export type Dm = typeof Dm.Type
 
@@ -410,10 +410,19 @@ const embeddingProblems = (embedding: Embedding | undefined): ReadonlyArray<Prob
     : [{ path: at, issue: `"${model}" has at most ${known.dimensions} dimensions` }]
 }
 
+/** Whether a DM is a group of Telegram, whose numbers are below 0. */
+const isGroup = ({ user_id }: Dm): boolean => /^-\d+$/u.test(user_id)
+
+const GROUP_ADMIN =
+  'a group cannot be an admin, since each of its members would be one: leave "admin" out here, and set it in the DM of each admin\'s private chat'
+
 const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
   ...embeddingProblems(config.embedding),
   ...Object.entries(config.dms).flatMap(([name, dm]) =>
     missing("gateway", config.gateways, ["dms", name, "gateway"], dm.gateway)
+  ),
+  ...Object.entries(config.dms).flatMap(([name, dm]) =>
+    dm.admin && isGroup(dm) ? [{ path: ["dms", name, "admin"], issue: GROUP_ADMIN }] : []
   ),
   ...Object.entries(config.voice_profiles).flatMap(([name, profile]) =>
     missing("tts provider", config.tts, ["voice_profiles", name, "tts"], profile.tts)

@@ -163,6 +163,12 @@ const NAMED: ReadonlyArray<Row> = [
   ["dms.user-dm.gateway", "nope", /no gateway "nope" \(known: bot-main, bot-work\)/u],
   ["dms.user-dm.user_id", 987_654_321, /string/u],
   ["dms.user-dm.admin", "yes", /boolean/u],
+  [
+    "dms.crew",
+    { gateway: "bot-main", user_id: "-100200300", admin: true },
+    /a group cannot be an admin.*leave "admin" out/u,
+    "dms.crew.admin"
+  ],
   ["dms.again", { gateway: "bot-main", user_id: "123456789" }, /same gateway and user as "admin-dm"/u],
   ["postgres", { embedded: false }, /true|missing/iu],
   ["postgres", { host: "h", database: "d" }, /missing/iu],

@@ -22,7 +22,7 @@ import { capabilities, ContainerRuntime } from "#src/choird/runtime/ContainerRun
 import { readBundle, type SkillBundle } from "#src/shared/image/skillBundle.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { reportLines } from "#src/shared/image/skillReportText.ts"
-import { offerText } from "./skillOfferText.ts"
+import { offerProblem, offerText } from "./skillOfferText.ts"
 import { badSkill, repositoryRefused, SkillRefused } from "./SkillRefused.ts"
 import { sourceFiles } from "./skillSourceFiles.ts"
 
@@ -137,6 +137,8 @@ const makeConsider = Effect.gen(function* () {
     if (Result.isFailure(read))
       return yield* badSkill(read.failure.map(({ path, reason }) => `${path}: ${reason}`).join("\n"))
     const { sha256, spec, written } = read.success
+    const unshown = offerProblem(read.success)
+    if (unshown !== undefined) return yield* badSkill(unshown)
     const report = judge([...global, ...current], sources.schemas, spec, written)
     const model = target.type === "agent" ? skillModel(running, target.agent_id) : undefined
     if (report.grade === "rejected") return yield* badSkill(`the gate rejects it:\n${reportLines(report).join("\n")}`)

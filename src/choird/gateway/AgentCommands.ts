@@ -111,7 +111,7 @@ const makeLater = Effect.gen(function* () {
   return later
 })
 
-const whoIs = ({ dm, gateway }: Speaker) => `gateway:${gateway}/${dm}`
+const whoIs = ({ gateway, writer }: Speaker) => `gateway:${gateway}/${writer}`
 
 /** Work on agents, with the words for its result. */
 const makeWork = Effect.gen(function* () {

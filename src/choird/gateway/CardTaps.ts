@@ -92,7 +92,7 @@ const make = Effect.gen(function* () {
       if (tapped === undefined) return loud("This button is not known any more.")
       const agent_id = yield* agentOf(tapped, dm)
       if (agent_id === undefined) return loud(`There is no approval ${tapped.approval_id} here.`)
-      return yield* decideBy(tapped, { agent_id, gateway, dm, admin: isAdmin(running, dm) }, id)
+      return yield* decideBy(tapped, { agent_id, gateway, dm, writer: dm, admin: isAdmin(running, dm) }, id)
     })
   })
 })

@@ -227,9 +227,9 @@ const make = Effect.fnUntraced(function* () {
   const run = Effect.fnUntraced(function* (
     gateway: ResourceName,
     { id }: Pick<Arrival, "id">,
-    { admin, agent_id, command, dm }: Extract<Route, { readonly type: "command" }>
+    { admin, agent_id, command, dm, writer }: Extract<Route, { readonly type: "command" }>
   ) {
-    const answer = yield* commands.run(command, { agent_id, gateway, dm, request_id: id, admin })
+    const answer = yield* commands.run(command, { agent_id, gateway, dm, writer, request_id: id, admin })
     yield* tell(gateway, { id }, { agent_id, dm, ...answer })
   })
 

@@ -5,7 +5,7 @@
 import { Effect, Option } from "effect"
 import type { GrantScope } from "#schema/Grant.ts"
 import { GRANT_USES_MAX } from "#src/choird/approvals/grantRows.ts"
-import { EDGE, type AgentId, type ResourceName } from "#schema/Ids.ts"
+import { EDGE, type AgentId } from "#schema/Ids.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { isConfirmation } from "#src/choird/approvals/approvalRows.ts"
@@ -93,11 +93,11 @@ const decidedBefore = ({ edge }: SessionState, row: ApprovalRow, waiting: Readon
 }
 
 /** `gateway:bot/phone` as the people in the chat know it. */
-const deciderWords = (resolved_by: string | null, { dm, gateway }: Speaker): string =>
-  resolved_by === decider({ dm, gateway }) ? " by you" : byWhom(resolved_by)
+const deciderWords = (resolved_by: string | null, speaker: Speaker): string =>
+  resolved_by === decider(speaker) ? " by you" : byWhom(resolved_by)
 
-/** The decider, for the row and the audit. */
-const decider = ({ dm, gateway }: Pick<Speaker, "dm" | "gateway">) => `gateway:${gateway}/${dm}`
+/** The decider, for the row and the audit: in a group the person who wrote, never the group. */
+const decider = ({ gateway, writer }: Pick<Speaker, "gateway" | "writer">) => `gateway:${gateway}/${writer}`
 
 /** The reason why a decision did not count. */
 const refusedText = (row: ApprovalRow, { kind, reason }: ApprovalRefused, speaker: Speaker): string => {
@@ -122,11 +122,14 @@ const makeFinder = Effect.gen(function* () {
 
   const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
 
-  /** To a DM that is not an admin's an approval of another agent is as unknown as one that does not exist. */
-  const find = Effect.fnUntraced(function* (approval_id: string, { agent_id, dm }: Pick<Speaker, "agent_id" | "dm">) {
+  /** To a person who is not an admin an approval of another agent is as unknown as one that does not exist. */
+  const find = Effect.fnUntraced(function* (
+    approval_id: string,
+    { agent_id, writer }: Pick<Speaker, "agent_id" | "writer">
+  ) {
     const found = yield* Effect.result(approvals.get(approval_id))
     if (found._tag === "Failure") return undefined
-    const isTheirs = found.success.agent_id === agent_id || isAdmin((yield* config.current).config, dm)
+    const isTheirs = found.success.agent_id === agent_id || isAdmin((yield* config.current).config, writer)
     return isTheirs ? found.success : undefined
   })
 
@@ -146,13 +149,13 @@ const makeHindrance = Effect.gen(function* () {
   const audit = yield* Audit
   const config = yield* ConfigStore
 
-  const may = (dm: ResourceName, row: Pick<ApprovalRow, "request_type">) =>
-    Effect.map(config.current, ({ config }) => mayDecide(config, dm, row))
+  const may = ({ writer }: Pick<Speaker, "writer">, row: Pick<ApprovalRow, "request_type">) =>
+    Effect.map(config.current, ({ config }) => mayDecide(config, writer, row))
 
-  /** Whether a person at this DM can have read all of a request: in one message, or in the file that went before its card. */
-  const wasShown = Effect.fnUntraced(function* (row: ApprovalRow, dm: ResourceName) {
+  /** Whether this person can have read all of a request: in one message, or in the file that went before its card to this chat or to theirs. */
+  const wasShown = Effect.fnUntraced(function* (row: ApprovalRow, { dm, writer }: Pick<Speaker, "dm" | "writer">) {
     const document = yield* approvals.document(row.approval_id)
-    return document?.dm === dm ? document.isDelivered : fitsChat(shownText(row))
+    return document?.dm === dm || document?.dm === writer ? document.isDelivered : fitsChat(shownText(row))
   })
 
   const refuse = Effect.fnUntraced(function* (
@@ -173,11 +176,11 @@ const makeHindrance = Effect.gen(function* () {
   /** The reason why this person cannot decide it here. */
   const hindrance = Effect.fnUntraced(function* (row: ApprovalRow, command: Decide, speaker: Speaker) {
     const { approval_id } = row
-    if (!(yield* may(speaker.dm, row))) {
-      const text = `You may not decide this here, because the DM ${speaker.dm} is not an admin's. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
+    if (!(yield* may(speaker, row))) {
+      const text = `You may not decide this here, because the DM ${speaker.writer} is not an admin's. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
       return yield* refuse("NOT_ADMIN", text, { ...command, approval_id }, speaker)
     }
-    if (row.status !== "pending" || command.resolution !== "approved" || (yield* wasShown(row, speaker.dm)))
+    if (row.status !== "pending" || command.resolution !== "approved" || (yield* wasShown(row, speaker)))
       return undefined
     const text = `Approval ${approval_id} is too long for a chat, which has shown a part of it. Read all of it with choirctl approval show ${approval_id} and approve it there, or say /reject ${approval_id}.`
     return yield* refuse("NOT_SHOWN", text, command, speaker)
@@ -233,10 +236,10 @@ export const makeChatDecisions = Effect.gen(function* () {
   })
 
   /** The approvals of the agent that wait for a person, as `/status` lists them, and whether edge itself waits. */
-  const waiting = Effect.fn("chatDecisions.waiting")(function* ({ agent_id, dm }: Speaker) {
-    const rows = yield* waitingFor(agent_id)
+  const waiting = Effect.fn("chatDecisions.waiting")(function* (speaker: Speaker) {
+    const rows = yield* waitingFor(speaker.agent_id)
     const [first, ...more] = rows
-    const admin = first !== undefined && (yield* may(dm, first))
+    const admin = first !== undefined && (yield* may(speaker, first))
     const lines =
       first === undefined
         ? []

@@ -72,7 +72,12 @@ export type Route =
       readonly text: string
     } & Place)
   | ({ readonly type: "say"; readonly text: string } & Place)
-  | ({ readonly type: "command"; readonly command: Command; readonly admin: boolean } & Place)
+  | ({
+      readonly type: "command"
+      readonly command: Command
+      readonly admin: boolean
+      readonly writer: ResourceName
+    } & Place)
   | ({ readonly type: "message"; readonly text: string; readonly forwarded?: boolean } & Place)
 
 /** The speaker in a DM without an agent. */
@@ -118,16 +123,21 @@ const forbidden = (read: Read, { admin, agent_id, group }: { admin: boolean; age
 const routeCommand = (
   config: Config,
   read: Read,
-  place: Place & { readonly admin: boolean; readonly group: boolean; readonly last: AgentView | undefined }
+  place: Place & {
+    readonly admin: boolean
+    readonly group: boolean
+    readonly last: AgentView | undefined
+    readonly writer: ResourceName
+  }
 ): Route => {
-  const { admin, agent_id, dm, last } = place
+  const { admin, agent_id, dm, last, writer } = place
   const reason = forbidden(read, place)
   if (reason !== undefined) return { type: "refuse", kind: "NOT_ADMIN", dm, agent_id, text: reason }
   if (read.type === "say") return { type: "say", dm, agent_id, text: read.text }
   if (read.type === "forbidden") return { type: "stranger" }
   if ((last === undefined || !isThere(last)) && !isAlone(read.words, read.command))
     return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
-  return { type: "command", dm, agent_id, admin, command: read.command }
+  return { type: "command", dm, agent_id, admin, writer, command: read.command }
 }
 
 export const route = (
@@ -150,7 +160,8 @@ export const route = (
   if (read !== undefined) {
     if (sender === undefined) return { type: "stranger" }
     const admin = sender[1].admin
-    return routeCommand(config, read, { ...place, admin, group: group !== undefined, last })
+    const writer = ResourceName.make(sender[0])
+    return routeCommand(config, read, { ...place, admin, group: group !== undefined, last, writer })
   }
   if (last === undefined || !isThere(last)) return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read texts and files." }
@@ -166,6 +177,7 @@ export const route = (
         type: "command",
         ...place,
         admin: sender?.[1].admin === true,
+        writer: dm,
         command: { type: "answer", content: text, job_name: asked }
       }
 }

@@ -93,7 +93,7 @@ const setUp = Effect.gen(function* () {
   const say = Effect.fnUntraced(function* (text: string) {
     const read = readCommand(text, true)
     if (read?.type !== "command") return yield* Effect.die(new Error(`${text} is no command`))
-    const speaker = { agent_id: OWN, gateway: BOT, dm: PHONE, request_id: text, admin: true }
+    const speaker = { agent_id: OWN, gateway: BOT, dm: PHONE, writer: PHONE, request_id: text, admin: true }
     const commands = yield* GatewayCommands
     return (yield* commands.run(read.command, speaker)).text
   }, Effect.provideContext(context))

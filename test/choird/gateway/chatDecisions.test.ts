@@ -1,131 +1,16 @@
 import { assert } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { type AgentId, ApprovalId, ResourceName } from "#schema/Ids.ts"
-import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import { Models } from "#src/choird/agents/Models.ts"
+import type { ResourceName } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Choices } from "#src/choird/gateway/Choices.ts"
+import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
-import { Outbox } from "#src/choird/queues/Outbox.ts"
-import type { Decide } from "#src/choird/gateway/readCommand.ts"
-import { quiet } from "../../support/telegramBot.ts"
-import { agentView } from "../../support/agentView.ts"
+import { alive, asked, audited, BOT, deliver, listen, say, SUMMARY, TABLET } from "../../support/chatDecisions.ts"
 import { append, decide, ended, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
 import { describeStores } from "../../support/engines.ts"
-import {
-  BINDINGS,
-  CONFIG,
-  message,
-  newTalk,
-  PHONE,
-  reply,
-  storesWith,
-  type Talk,
-  userMsg
-} from "../../support/stores.ts"
-import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
-
-const BOT = ResourceName.make("bot")
-const TABLET = ResourceName.make("tablet")
-
-const DMS = {
-  ...CONFIG.dms,
-  phone: { gateway: "bot", user_id: "1", admin: true },
-  tablet: { gateway: "bot", user_id: "3" }
-}
-
-/** Every agent has run for five minutes and a half, in the session that its talk made, at the phone and the tablet. */
-const sessions = new Map<AgentId, Talk>()
-const viewOf = (agent_id: AgentId) =>
-  agentView(agent_id, {
-    session_id: sessions.get(agent_id)?.caller.session_id ?? null,
-    since_ms: Date.now() - 330_000,
-    bindings: { ...BINDINGS, dm: PHONE, dms: [PHONE, TABLET] }
-  })
-let listening: AgentId | undefined
-const lifecycle = Layer.mock(Lifecycle, {
-  list: Effect.sync(() => (listening === undefined ? [] : [viewOf(listening)])),
-  view: (agent_id) => Effect.sync(() => viewOf(agent_id)),
-  changes: Stream.empty
-})
-
-/** One life of choird over the database. */
-const life = Gateways.layer.pipe(
-  Layer.provideMerge(GatewayCommands.layer),
-  Layer.provideMerge(quiet),
-  Layer.provideMerge(Layer.mergeAll(storesWith({ ...CONFIG, dms: DMS }), lifecycle, Layer.mock(Models, {})))
-)
-const alive = <A, E>(work: Effect.Effect<A, E, Layer.Success<typeof life> | SqlClient.SqlClient>) =>
-  Effect.provide(work, Layer.fresh(life))
-
-/** Delivers what waits for a DM, as the reader of its gateway does. */
-const deliver = Effect.fnUntraced(function* (dm: ResourceName) {
-  const outbox = yield* Outbox
-  const rows = yield* outbox.undelivered(dm, undefined)
-  yield* outbox.delivered(rows.map(({ outbox_id }) => outbox_id))
-})
-
-/**
- * A session whose turn began at a DM, and in which calls wait for a person. Each but those called `later-` was asked for, in a message that
- * was delivered.
- */
-const asked = Effect.fnUntraced(function* (dm: ResourceName, ...ids: ReadonlyArray<string>) {
-  const sql = yield* SqlClient.SqlClient
-  const talk = yield* newTalk
-  const { agent_id } = talk.caller
-  sessions.set(agent_id, talk)
-  const { client_id, text } = message(agent_id, `${dm}-${ids.join()}`)
-  const rows = yield* sql<{ readonly inbox_id: string }>`INSERT INTO choir_control.inbox
-      (gateway, client_id, agent_id, dm, text, attachments)
-    VALUES (${BOT}, ${client_id}, ${agent_id}, ${dm}, ${text}, '[]'::jsonb) RETURNING inbox_id::text`
-  talk.commit(userMsg(rows[0]?.inbox_id ?? "0"), proposed(...ids), ...ids.map((id) => requested(id)))
-  yield* append(talk, 0)
-  const approvals = yield* Effect.forEach(
-    ids.filter((id) => !id.startsWith("later-")),
-    (id) => request(talk, id)
-  )
-  yield* deliver(dm)
-  return { talk, agent_id, numbers: approvals.map(({ approval_id }) => approval_id) }
-})
-
-let requests = 0
-/** What somebody says at a DM of the agent, and the answer. */
-const say = (
-  agent_id: AgentId,
-  resolution: Decide["resolution"],
-  approval_id?: string,
-  more: { readonly dm?: ResourceName; readonly reason?: string; readonly request_id?: string } = {}
-) =>
-  Effect.flatMap(GatewayCommands, (commands) =>
-    commands.run(
-      {
-        type: "decide",
-        resolution,
-        approval_id: approval_id === undefined ? undefined : ApprovalId.make(approval_id),
-        reason: more.reason ?? null
-      },
-      {
-        agent_id,
-        gateway: BOT,
-        dm: more.dm ?? PHONE,
-        request_id: more.request_id ?? `said-${(requests += 1)}`,
-        admin: (more.dm ?? PHONE) === PHONE
-      }
-    )
-  )
-
-const SUMMARY = 'mail.send {"to":"ada@example.org"}'
-
-/** The audit's rows of an agent's decisions. */
-const audited = (agent_id: AgentId) =>
-  Effect.flatMap(
-    SqlClient.SqlClient,
-    (sql) => sql<{ readonly who: string; readonly action: string; readonly refused: string | null }>`SELECT who, action,
-        detail ->> 'refused' AS refused
-      FROM choir_control.audit WHERE agent_id = ${agent_id} AND action IN ('approval.approve', 'approval.reject') ORDER BY id`
-  )
+import { PHONE, reply, userMsg } from "../../support/stores.ts"
 
 describeStores("decisions in a chat", (it) => {
   it.effect("count at once, name what was decided, and are audited with the gateway and the DM", () =>
@@ -275,6 +160,35 @@ describeStores("decisions in a chat", (it) => {
     }).pipe(alive)
   )
 
+  it.effect("in a group count with the rights and in the name of the person who wrote, never with the group's", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const mine = yield* asked(PHONE, "call-group", "call-change")
+      const theirs = yield* asked(PHONE, "call-theirs")
+      const [call = "", change = ""] = mine.numbers
+      yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(change)}`
+      const kid = { dm: PHONE, writer: TABLET }
+      const refused = yield* say(mine.agent_id, "approved", change, kid)
+      assert.match(refused.text, /^You may not decide this here, because the DM tablet is not an admin's\./u)
+      const unknown = yield* say(mine.agent_id, "approved", theirs.numbers[0] ?? "", kid)
+      assert.match(unknown.text, /^There is no approval /u)
+      assert.strictEqual((yield* find(change)).status, "pending")
+      assert.match((yield* say(mine.agent_id, "approved", call, kid)).text, /^Approved /u)
+      assert.strictEqual((yield* find(call)).resolved_by, "gateway:bot/tablet")
+      assert.deepStrictEqual(
+        (yield* audited(mine.agent_id)).map(({ refused: kind, who }) => [who, kind]),
+        [
+          ["gateway:bot/tablet", "NOT_ADMIN"],
+          ["gateway:bot/tablet", "UNKNOWN_APPROVAL"],
+          ["gateway:bot/tablet", null]
+        ]
+      )
+      const parent = { dm: TABLET, writer: PHONE }
+      assert.match((yield* say(mine.agent_id, "rejected", change, parent)).text, /^Rejected /u)
+      assert.strictEqual((yield* find(change)).resolved_by, "gateway:bot/phone")
+    }).pipe(alive)
+  )
+
   it.effect("say how it stands when the decision came too late, and by whom", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -343,7 +257,7 @@ describeStores("decisions in a chat", (it) => {
       const arrivals = [{ id: `1000:${agent_id}`, user_id: "1", text: `/approve ${number}` }]
       const receive = alive(
         Effect.gen(function* () {
-          listening = agent_id
+          listen(agent_id)
           const gateways = yield* Gateways
           yield* gateways.receive(BOT, arrivals)
         })
@@ -393,7 +307,17 @@ describeStores("decisions in a chat", (it) => {
       const [s = ""] = numbers
       const status = (dm: ResourceName) =>
         Effect.flatMap(GatewayCommands, (commands) =>
-          commands.run({ type: "status" }, { agent_id, gateway: BOT, dm, request_id: "status", admin: dm === PHONE })
+          commands.run(
+            { type: "status" },
+            {
+              agent_id,
+              gateway: BOT,
+              dm,
+              writer: dm,
+              request_id: "status",
+              admin: dm === PHONE
+            }
+          )
         )
       // After how long it has been running, and before what it has used.
       const between = (text: string) => text.split("\n").slice(1, -1).join("\n")
@@ -419,7 +343,10 @@ describeStores("decisions in a chat", (it) => {
       const summary = `${"x".repeat(APPROVAL_SUMMARY_CHARS_MAX - 1)}…`
       yield* sql`UPDATE choir_control.pending_approvals SET summary = ${summary} WHERE id = ${BigInt(u)}`
       const status = Effect.flatMap(GatewayCommands, (commands) =>
-        commands.run({ type: "status" }, { agent_id, gateway: BOT, dm: PHONE, request_id: "status", admin: true })
+        commands.run(
+          { type: "status" },
+          { agent_id, gateway: BOT, dm: PHONE, writer: PHONE, request_id: "status", admin: true }
+        )
       )
       const alone = (yield* status).text
       assert.include(alone, `\nTo decide, see the request above, or choirctl approval show ${u}`)

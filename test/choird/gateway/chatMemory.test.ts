@@ -15,6 +15,7 @@ const speaker = (dm: string) => ({
   agent_id: AgentId.make("ada"),
   gateway: ResourceName.make("bot"),
   dm: ResourceName.make(dm),
+  writer: ResourceName.make(dm),
   request_id: "1",
   admin: true
 })

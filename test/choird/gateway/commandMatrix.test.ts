@@ -75,7 +75,11 @@ describe("every command", () => {
             const want = expected(who, where, whom === "admin", /agent/u.test(usage), whose, says)
             assert.strictEqual(routed.type, want, text)
             if (routed.type === "command")
-              assert.deepInclude<object>(routed, { dm, agent_id: "own", admin: who === "admin" }, text)
+              assert.deepInclude<object>(
+                routed,
+                { dm, agent_id: "own", admin: who === "admin", writer: DM_OF[who] },
+                text
+              )
             if (routed.type === "refuse") assert.strictEqual(routed.kind, "NOT_ADMIN", text)
           }
         })

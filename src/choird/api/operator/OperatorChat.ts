@@ -85,7 +85,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
         if (read.type === "say") return { answer: { kind: "notice" as const, text: read.text } }
         if (read.type === "forbidden")
           return { answer: { kind: "refusal" as const, text: `Only an admin may use /${read.words}.` } }
-        const speaker = { agent_id: params.id, gateway, dm, request_id: payload.client_id, admin }
+        const speaker = { agent_id: params.id, gateway, dm, writer: dm, request_id: payload.client_id, admin }
         return { answer: yield* commands.run(read.command, speaker) }
       }),
       send: Effect.fn("OperatorApi.send")(function* ({ params, payload }) {
