@@ -5,6 +5,7 @@
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { jobOf } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { counted } from "#src/shared/text/counts.ts"
 
 /** The length of an approval's one line in a list. */
 export const APPROVAL_SUMMARY_CHARS_MAX = 200
@@ -53,7 +54,10 @@ export const confirmText = (call: ConfirmTool): string =>
     `tool: ${call.tool}`,
     `asked by: ${askedBy(call)}`,
     `why you are asked: ${whyText(call)}`,
-    `input: ${visibleJson(call.input)}`
+    `input: ${visibleJson(call.input)}`,
+    ...(call.files ?? []).map(
+      ({ bytes, path, sha256 }) => `file: ${visibleLine(path)}, ${counted(bytes)} bytes, SHA-256 ${sha256}`
+    )
   ].join("\n")
 
 /** The parts of a row that a message needs. */
