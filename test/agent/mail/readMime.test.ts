@@ -45,9 +45,9 @@ const countPieces = Effect.acquireRelease(
     const { Blob } = globalThis
     const counted = { pieces: 0, Blob }
     globalThis.Blob = class extends Blob {
-      constructor(pieces: Array<BlobPart> = [], options?: BlobPropertyBag) {
-        super(pieces, options)
-        counted.pieces += pieces.length
+      constructor(...given: ConstructorParameters<typeof Blob>) {
+        super(...given)
+        counted.pieces += given[0].length
       }
     }
     return counted
