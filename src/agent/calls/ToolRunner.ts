@@ -179,19 +179,27 @@ const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, to
 })
 
 /** A person's decision; undefined for a call that needs none, which was decided at its request, maybe in an earlier epoch. */
-const confirmation = Effect.fnUntraced(function* (lane: LaneId, { call_id }: OpenCall, tool: Tool, input: Input) {
+const confirmation = Effect.fnUntraced(function* (
+  lane: LaneId,
+  { call_id }: OpenCall,
+  tool: Tool,
+  input: Input,
+  { files: attached }: PreparedCall
+) {
   const arbiter = yield* Arbiter
   const confirmations = yield* Confirmations
   const asking = openCalls(arbiter.state(), lane).find((call) => call.call_id === call_id)
   const why = asking?.confirm
   if (why === undefined) return undefined
   const labels = asking?.sources === undefined || asking.sources.length === 0 ? {} : { sources: asking.sources }
+  const files = attached === undefined ? {} : { files: yield* attached }
   return (yield* confirmations.ask(call_id, {
     tool: tool.llm.name,
     input,
     lane,
     why,
-    ...labels
+    ...labels,
+    ...files
   })) satisfies Confirmation
 })
 
@@ -200,7 +208,7 @@ const runTool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool:
   const locks = yield* LockManager
   const prepared = yield* tool.prepare(input, lane)
   if (call.stage === "proposed") yield* request(lane, call, tool, input, prepared)
-  const confirmed = yield* confirmation(lane, call, tool, input)
+  const confirmed = yield* confirmation(lane, call, tool, input, prepared)
   if (confirmed?.type === "refused") return yield* finishCall(lane, call, rejected(confirmed.reason))
   if (confirmed?.type === "stopped")
     return yield* finishCall(lane, call, { status: "cancelled", summary: STOPPED, duration_ms: 0 })
