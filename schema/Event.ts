@@ -23,6 +23,7 @@ import { Picture } from "./Picture.ts"
 import { DocumentId } from "./Memory.ts"
 import { Capabilities } from "./Capability.ts"
 import { ExecutionClass } from "./SkillContract.ts"
+import { SENT_FILES_MAX, SentFile } from "./SentFile.ts"
 import { SkillTier } from "./SkillRegistryEntry.ts"
 import { Acted, Sources } from "./Source.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
@@ -183,6 +184,8 @@ export const ToolResultCommitted = Schema.Struct({
   output: Schema.optionalKey(Schema.Json),
   pictures: Schema.optionalKey(Schema.Array(Picture)),
   artifact_ref: Schema.optionalKey(Schema.String),
+  /** The runtime's own words for the model, such as which files go to the user. */
+  notes: Schema.optionalKey(Schema.Array(Schema.String)),
   allowed: Schema.optionalKey(
     Schema.Struct({ tools: Schema.Array(Schema.String), transitions: Schema.Array(Schema.String) })
   ),
@@ -331,6 +334,8 @@ export const AgentMessage = Schema.Struct({
   kind: Schema.Literals(["reply", "notice", "report"]),
   text: Schema.optionalKey(Schema.String),
   file: Schema.optionalKey(Schema.Struct({ path: Schema.String, as: Schema.String })),
+  /** Files that a call left for the user, with the text as their caption. */
+  files: Schema.optionalKey(Schema.Array(SentFile).check(Schema.isMaxLength(SENT_FILES_MAX))),
   in_reply_to: Schema.optionalKey(InboxId),
   /**
    * The runtime's own words instead of an answer: `again` may work later, `final` needs somebody to change something, and `stopped`

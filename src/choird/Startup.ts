@@ -46,7 +46,7 @@ const step =
     })
 
 /** Makes the folders of docs/operating.md that a home lacks, for its owner alone. */
-const FOLDERS = ["socks", "socks/agents", "repos", "logs", "logs/archive", "data", "images", "archive"]
+const FOLDERS = ["socks", "socks/agents", "repos", "logs", "logs/archive", "data", "images", "archive", "outgoing"]
 
 class HomeNotWritable extends Schema.TaggedError<HomeNotWritable>()("HomeNotWritable", {
   home: Schema.String,

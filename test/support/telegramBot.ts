@@ -13,6 +13,7 @@ import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
 import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
+import { OutgoingFiles } from "#src/choird/gateway/OutgoingFiles.ts"
 import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
@@ -48,6 +49,7 @@ const quietServices = Layer.mergeAll(
   Layer.mock(AgentCommands, {}),
   Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),
+  Layer.mock(OutgoingFiles, { stage: () => Effect.void, ready: () => Effect.succeed([]), end: () => Effect.void }),
   Layer.mock(Presence, {
     asked: () => Effect.void,
     isAtWork: () => Effect.succeed(false),

@@ -6,6 +6,7 @@ import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { OutgoingFiles } from "#src/choird/gateway/OutgoingFiles.ts"
 import { Inbox, type Incoming } from "#src/choird/queues/Inbox.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { runTelegram } from "#src/choird/gateway/Telegram.ts"
@@ -52,6 +53,8 @@ const makeMemory = Effect.gen(function* () {
     Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
     Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
     Layer.mock(Inbox, {
+      release: () => Effect.undefined,
+      edit: () => Effect.succeed("unknown" as const),
       receiveAll: (messages) =>
         world.away
           ? Effect.fail(new DatabaseAway({ problem: "the server is gone" }))
@@ -115,12 +118,19 @@ const makeMemory = Effect.gen(function* () {
   }
 })
 
-export const setUpTelegram = Effect.gen(function* () {
+/** A world whose messages may have files, which are found and kept by `files`. */
+export const setUpTelegramWith = Effect.fnUntraced(function* (files: Layer.Layer<OutgoingFiles>) {
   const telegram = yield* makeTelegram
   const bot = telegram.bot("1000:secret")
   const memory = yield* makeMemory
   const api = TelegramApi.layer(Redacted.make(bot.token), `${telegram.url}/`)
   const as = (dms: typeof DMS) =>
-    runTelegram(BOT, dms).pipe(Effect.provide(gateways.pipe(Layer.provideMerge(Layer.merge(api, memory.services)))))
+    runTelegram(BOT, dms).pipe(
+      Effect.provide(Layer.merge(gateways.pipe(Layer.provideMerge(Layer.merge(api, memory.services))), files))
+    )
   return { telegram, bot, ...memory, as, run: as(DMS) }
 })
+
+export const setUpTelegram = setUpTelegramWith(
+  Layer.mock(OutgoingFiles, { stage: () => Effect.void, ready: () => Effect.succeed([]), end: () => Effect.void })
+)

@@ -13,6 +13,7 @@ import type {
   ToolResultCommitted
 } from "#schema/Event.ts"
 import type { ApprovalId, GrantId, CallId, InboxId, JobName, LaneId, SignalId } from "#schema/Ids.ts"
+import type { SentFile } from "#schema/SentFile.ts"
 import type { SkillName } from "#schema/Skill.ts"
 import type { TurnName, UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
@@ -25,6 +26,12 @@ export type Output = Omit<typeof ModelOutput.Type, "call_id" | "tool_calls"> & {
   readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: PayloadOf<"ToolCallRequested">["input"] }>
 }
 type ResultPayload = Omit<typeof ToolResultCommitted.Type, "call_id">
+
+/** Files of a call for the user, in their order, with the caption of the first. */
+export interface Outbound {
+  readonly files: ReadonlyArray<SentFile>
+  readonly caption?: string
+}
 
 export type Command =
   | { readonly type: "UserMessage"; readonly message: UserMessage }
@@ -69,6 +76,8 @@ export type Command =
       readonly result: ResultPayload
       /** It was interrupted after it began, so that it may have done its work and nobody knows. */
       readonly in_doubt?: boolean
+      /** The files that it leaves for the user. */
+      readonly sends?: Outbound
     }
   | {
       readonly type: "Spawn"

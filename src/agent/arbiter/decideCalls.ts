@@ -18,7 +18,16 @@ import {
   type SessionState
 } from "#src/shared/session/State.ts"
 import { capabilityRefusal, skillRefusal } from "./decideSkills.ts"
-import { accept, type Decision, type Output, type Command, refuse, reject, type Situation } from "./Command.ts"
+import {
+  accept,
+  type Decision,
+  type Outbound,
+  type Output,
+  type Command,
+  refuse,
+  reject,
+  type Situation
+} from "./Command.ts"
 
 /** Identical calls with identical results after which the next is refused (E11, R25). */
 export const REPETITIONS_REFUSED_MIN = 5
@@ -141,13 +150,25 @@ const askedBy = (memory: EdgeLane | CoreLane): InboxId | undefined => {
   return memory.turn?.kind === "report" ? memory.turn.report.inbox_id : memory.turn?.inbox_id
 }
 
+/** The message with a call's files, to the person who asked for the work. */
+const sent = ({ caption, files }: Outbound, inbox_id: InboxId | undefined): EventDraft => ({
+  event_type: "AgentMessage",
+  lane: EDGE,
+  payload: {
+    kind: "notice",
+    files,
+    ...(caption === undefined ? {} : { text: caption }),
+    ...(inbox_id === undefined ? {} : { in_reply_to: inbox_id })
+  }
+})
+
 /**
- * A call's end. If it may have left the machine without anybody knowing, the same batch notifies the user, whatever the model makes of it:
+ * A call's end, and in the same batch the files that it leaves for the user. If it may have left the machine without anybody knowing, the same batch notifies the user, whatever the model makes of it:
  * once, since a call ends once (R6).
  */
 export const endOfCall = (
   state: SessionState,
-  { call_id, in_doubt, lane, result }: Omit<Extract<Command, { type: "Result" }>, "type">
+  { call_id, in_doubt, lane, result, sends }: Omit<Extract<Command, { type: "Result" }>, "type">
 ): ReadonlyArray<EventDraft> => {
   const memory = laneOf(state, lane)
   const call = callOf(state, lane, call_id)
@@ -155,6 +176,7 @@ export const endOfCall = (
   const sources = withSources(result.sources ?? [], read)
   const labels = sources.length === 0 ? {} : { sources }
   const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload: { call_id, ...result, ...labels } }
+  if (sends !== undefined && memory !== undefined) return [ended, sent(sends, askedBy(memory))]
   const isUnknown = result.status === "unknown_after_crash" || in_doubt === true
   if (!isUnknown || call?.effect !== "external" || memory === undefined) return [ended]
   const inbox_id = askedBy(memory)

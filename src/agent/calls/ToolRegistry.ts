@@ -27,6 +27,7 @@ import { fsEdit } from "#src/agent/tools/fsEdit.ts"
 import { fsFind } from "#src/agent/tools/fsFind.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
+import { fsSend } from "#src/agent/tools/fsSend.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
 import { type AskHost, makeAskHost } from "#src/agent/tools/hostTool.ts"
 import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
@@ -101,6 +102,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     yield* fsEdit,
     yield* fsSearch(options.rg),
     yield* fsFind(options.rg),
+    yield* fsSend,
     yield* exec,
     coreSpawn(settings, profiles, () => jobTools([...tools.values()]), (yield* Worktrees).offered),
     coreInject,

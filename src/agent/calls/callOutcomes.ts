@@ -5,6 +5,7 @@ import type { LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
+import type { Outbound } from "#src/agent/arbiter/Command.ts"
 import { Arbiter, commitEnd } from "#src/agent/arbiter/Arbiter.ts"
 import { closingCall } from "#src/agent/arbiter/decideCalls.ts"
 import { inlineResult } from "#src/agent/model/prompt/inlineResult.ts"
@@ -21,18 +22,16 @@ export const rejected = (summary: string, more: Partial<ToolResult> = {}): ToolR
 })
 
 /** The result of a run between two times. `dirty` says that it read what a job was writing (D26). */
-export const resultOf = (
-  { output, sources = [], ...outcome }: ToolOutcome,
-  started_ms: number,
-  now_ms: number,
-  dirty: boolean
-): ToolResult => ({
-  ...outcome,
-  ...(output === undefined ? {} : { output: inlineResult(output) }),
-  ...(sources.length === 0 ? {} : { untrusted: true, sources: withSources([], sources) }),
-  duration_ms: Math.max(0, now_ms - started_ms),
-  ...(dirty ? { dirty: true } : {})
-})
+export const resultOf = (outcome: ToolOutcome, started_ms: number, now_ms: number, dirty: boolean): ToolResult => {
+  const { output, sends: _, sources = [], ...rest } = outcome
+  return {
+    ...rest,
+    ...(output === undefined ? {} : { output: inlineResult(output) }),
+    ...(sources.length === 0 ? {} : { untrusted: true, sources: withSources([], sources) }),
+    duration_ms: Math.max(0, now_ms - started_ms),
+    ...(dirty ? { dirty: true } : {})
+  }
+}
 
 export const openCalls = (state: SessionState, lane: LaneId): ReadonlyArray<OpenCall> =>
   laneOf(state, lane)?.calls ?? []
@@ -41,11 +40,16 @@ export const openCalls = (state: SessionState, lane: LaneId): ReadonlyArray<Open
  * Commits the result of a call. A result is dropped when the call was closed meanwhile, as by a cancel. A result that no event can hold
  * becomes an error without its content, since a call that stays open would run again.
  */
-export const finishCall = (lane: LaneId, call: OpenCall, result: ToolResult, in_doubt = false) =>
+export const finishCall = (
+  lane: LaneId,
+  call: OpenCall,
+  result: ToolResult,
+  { in_doubt = false, sends }: { readonly in_doubt?: boolean; readonly sends?: Outbound | undefined } = {}
+) =>
   Effect.flatMap(Arbiter, (arbiter) =>
     commitEnd(
       arbiter,
-      { type: "Result", lane, call_id: call.call_id, result, in_doubt },
+      { type: "Result", lane, call_id: call.call_id, result, in_doubt, ...(sends === undefined ? {} : { sends }) },
       (state) => openCalls(state, lane).some(({ call_id }) => call_id === call.call_id),
       (reason) => {
         const summary = `the result of ${call.name.slice(0, 64)} cannot be kept: ${reason}`
@@ -60,7 +64,7 @@ const close = (lane: LaneId, calls: ReadonlyArray<OpenCall>, why: string) =>
     calls,
     (call) => {
       const { in_doubt, result } = closingCall(lane, call, why)
-      return finishCall(lane, call, result, in_doubt)
+      return finishCall(lane, call, result, { in_doubt })
     },
     { discard: true }
   )
@@ -83,7 +87,7 @@ export const finishInterrupted = (lane: LaneId, { call_id }: OpenCall, began: bo
     if (call?.stage !== "committed") return Effect.void
     if (began) {
       const { in_doubt, result } = closingCall(lane, call, "it was interrupted while it ran")
-      return finishCall(lane, call, result, in_doubt)
+      return finishCall(lane, call, result, { in_doubt })
     }
     const summary = "it was interrupted before it began"
     return finishCall(lane, call, { status: "cancelled", summary, duration_ms: 0 })

@@ -76,7 +76,7 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
   const memory = () => laneOf(arbiter.state(), lane)
   const doubt = (prepared.effect ?? tool.effect) === "external" ? ({ acted: "unknown" } as const) : {}
   const started = yield* monotonicMs
-  const result = Effect.suspend(() => {
+  const ended = Effect.suspend(() => {
     begin()
     const { confirm_external } = settings.current().config.approvals
     return prepared.run({
@@ -87,24 +87,30 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
     })
   }).pipe(
     Effect.flatMap((outcome) =>
-      Effect.map(Effect.all([monotonicMs, grant.dirty]), ([now, dirty]) =>
-        resultOf(withoutSecrets(outcome, secrets), started, now, dirty)
-      )
+      Effect.map(Effect.all([monotonicMs, grant.dirty]), ([now, dirty]) => ({
+        result: resultOf(withoutSecrets(outcome, secrets), started, now, dirty),
+        sends: outcome.sends
+      }))
     ),
     Effect.catchDefect((defect) =>
       Effect.as(Effect.logError("a tool broke", { tool: tool.llm.name, defect }), {
-        status: "error",
-        summary: `${shownName(tool.llm.name)} broke; this is a fault of the tool, not of the call`,
-        ...doubt,
-        duration_ms: 0
-      } satisfies ToolResult)
+        result: {
+          status: "error",
+          summary: `${shownName(tool.llm.name)} broke; this is a fault of the tool, not of the call`,
+          ...doubt,
+          duration_ms: 0
+        } satisfies ToolResult,
+        sends: undefined
+      })
     ),
     Effect.timeoutOrElse({
       duration: yield* deadline.left,
-      orElse: () => Effect.map(deadline.passed("did not end"), (late) => ({ ...late, ...doubt }))
+      orElse: () =>
+        Effect.map(deadline.passed("did not end"), (late) => ({ result: { ...late, ...doubt }, sends: undefined }))
     })
   )
-  return yield* finishCall(lane, call, yield* result)
+  const { result, sends } = yield* ended
+  return yield* finishCall(lane, call, result, { sends })
 })
 
 /** The intent barrier: an external effect happens only once choird has acknowledged its intent (D3). The wait occupies no slot. */

@@ -8,7 +8,7 @@ import type { Acted, Source } from "#schema/Source.ts"
 import { capabilitiesOfEffect, LockRequest, type ToolEffect, type ToolLlmView } from "#schema/Tool.ts"
 import { BUILT_IN_CAPABILITIES } from "#src/shared/image/builtInTools.ts"
 import { fileKey } from "#src/shared/image/lockKey.ts"
-import type { Command } from "#src/agent/arbiter/Command.ts"
+import type { Command, Outbound } from "#src/agent/arbiter/Command.ts"
 import { inputProblem } from "./inputProblem.ts"
 import type { SecretStore } from "#src/agent/settings/SecretStore.ts"
 
@@ -68,6 +68,10 @@ export interface ToolOutcome {
   readonly acted?: Acted
   readonly reads?: ReadonlyArray<FileVersion>
   readonly writes?: ReadonlyArray<{ readonly path: string; readonly before?: string; readonly after: string }>
+  /** Files that go to the user, with their caption. */
+  readonly sends?: Outbound
+  /** Words for the model besides. */
+  readonly notes?: ReadonlyArray<string>
 }
 
 /** A call whose input was decoded: what it locks and how it runs. */

@@ -14,6 +14,7 @@ import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
+import { watchSendFolder } from "./sendFolder.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
 import { PROCESS_GRACE_MS } from "./external.ts"
 
@@ -112,8 +113,9 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
                 env,
                 offline: !online
               }
+              const leave = yield* watchSendFolder(workspace)
               const result = yield* processes.run(call_id, started)
-              const outcome = outcomeOf(result, timeout_ms, (text) => secrets.scrub(scrub(text)))
+              const outcome = yield* leave(outcomeOf(result, timeout_ms, (text) => secrets.scrub(scrub(text))))
               return yield* keepWholeOutput(workspace, fromNetwork(outcome, online))
             },
             Effect.catch((error) => Effect.succeed(refusal(error)))

@@ -16,6 +16,7 @@ import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { type CallSecrets, makeToolSecrets } from "#src/agent/settings/toolSecrets.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { decodeInput, refusal, type Tool, type ToolOutcome, withoutSecrets } from "./Tool.ts"
+import { watchSendFolder } from "./sendFolder.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
 
 /** The time of a tool with a process beyond the process's own, to kill what is left and to hand over its output. */
@@ -152,11 +153,12 @@ export const external = Effect.fnUntraced(function* (manifest: ToolManifest, exe
       timeout_ms,
       offline: offline && processes.cutsNetwork
     }
+    const leave = yield* watchSendFolder(workspace)
     const result = yield* processes.run(
       call_id,
       secrets === undefined ? command : { ...command, secrets: secrets.document }
     )
-    const outcome = withoutSecrets(outcomeOf(manifest, result, secrets), store)
+    const outcome = yield* leave(withoutSecrets(outcomeOf(manifest, result, secrets), store))
     // What a model is not shown, no file of the workspace shows it either.
     return prompt_mask ? outcome : yield* keepWholeOutput(workspace, outcome)
   })

@@ -8,6 +8,7 @@ import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
 import { plural } from "#src/shared/text/counts.ts"
 import { changeOf, changeText, excerptOf } from "./fileChange.ts"
 import { cutToJsonBytes, isText } from "./fileText.ts"
+import { watchSendFolder } from "./sendFolder.ts"
 import { refusal, type ToolContext, type ToolOutcome } from "./Tool.ts"
 
 /** A file tool's deadline; a read or write of the largest file takes far less (E12). */
@@ -132,10 +133,12 @@ export const guardedWrite = (
           return after
         }
       )
-    return Effect.match(workspace.update(path, change), {
-      onSuccess: (write) => outcomeOf(write, versions),
-      onFailure: (error) => refusal(error, error._tag === "WriteRefused" ? detailsOf(error) : {})
-    })
+    return Effect.flatMap(watchSendFolder(workspace), (leave) =>
+      Effect.matchEffect(workspace.update(path, change), {
+        onSuccess: (write) => leave(outcomeOf(write, versions)),
+        onFailure: (error) => Effect.succeed(refusal(error, error._tag === "WriteRefused" ? detailsOf(error) : {}))
+      })
+    )
   })
 
 const detailsOf = ({ details: { lines, nearest, ...details } }: WriteRefused) => ({

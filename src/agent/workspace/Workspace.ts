@@ -8,7 +8,15 @@ import { Context, Effect, Layer, Random, Result, Schedule, Schema, type Scope } 
 import { codeOf, descriptorPath } from "#src/shared/files/nofollow.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { PathRefused, refusedBySystem, WORKSPACE_FILE_BYTES_MAX } from "./PathRefused.ts"
-import { closeLater, listFolder, openFolder, readFile, removeOldest, replaceFile } from "./workspaceFiles.ts"
+import {
+  closeLater,
+  fileVersions,
+  listFolder,
+  openFolder,
+  readFile,
+  removeOldest,
+  replaceFile
+} from "./workspaceFiles.ts"
 import { WORKSPACE_PATH_BYTES_MAX } from "#src/shared/image/lockKey.ts"
 
 /** Entries of a folder that a file tool lists. */
@@ -39,6 +47,10 @@ export interface WorkspaceWrite {
 export interface KeepLimits {
   readonly files: number
   readonly bytes: number
+  /** Of one file, where it is not {@link WORKSPACE_FILE_BYTES_MAX}. */
+  readonly file_bytes?: number
+  /** Whether others may read them too, as choird does that sends them. */
+  readonly shared?: boolean
 }
 
 export interface WorkspaceListing {
@@ -70,8 +82,8 @@ export class Workspace extends Context.Service<
   {
     /** Where the workspace really lies; the working folder of processes. */
     readonly root: string
-    /** Reads a regular file of at most {@link WORKSPACE_FILE_BYTES_MAX} bytes. */
-    read(path: string): Effect.Effect<WorkspaceFile, PathRefused>
+    /** Reads a regular file of at most `bytes_max`, {@link WORKSPACE_FILE_BYTES_MAX} bytes by default. */
+    read(path: string, bytes_max?: number): Effect.Effect<WorkspaceFile, PathRefused>
     /**
      * Replaces a file at once by what `change` makes of it, or creates it together with its folders when `change` is given
      * `undefined`. A refusal of `change` leaves everything as it was. The caller holds the file's X lock.
@@ -81,12 +93,17 @@ export class Workspace extends Context.Service<
       change: (current: WorkspaceFile | undefined) => Result.Result<Uint8Array, E>
     ): Effect.Effect<WorkspaceWrite, PathRefused | E>
     /**
-     * Writes a file that only this user may read (0600), with its folders, and removes the oldest files beside it until all of them
+     * Writes a file that only this user may read (0600; others too where `shared`), with its folders, and removes the oldest files beside it until all of them
      * are within the limits. The folder is for such files alone. It needs no lock: readers see whole files.
      */
     keep(path: string, bytes: Uint8Array, limits: KeepLimits): Effect.Effect<void, PathRefused>
     /** Lists at most {@link FOLDER_ENTRIES_MAX} entries of a folder. */
     list(path: string): Effect.Effect<WorkspaceListing, PathRefused>
+    /**
+     * The files of a folder by name, at most {@link FOLDER_ENTRIES_MAX}, each with a text that differs once the file is written to or
+     * replaced; links count as files, folders do not.
+     */
+    versions(path: string): Effect.Effect<ReadonlyMap<string, string>, PathRefused>
     /** Opens a folder for a child process, while the scope lives. */
     folder(path: string): Effect.Effect<WorkspaceFolder, PathRefused, Scope.Scope>
   }
@@ -193,14 +210,19 @@ const make = Effect.fnUntraced(function* (root: string) {
     return { path: names.join("/"), parents: names.slice(0, -1), name }
   })
 
-  const readIn = Effect.fnUntraced(function* (path: string, folder: number, name: string) {
-    const { bytes, mode } = yield* inFolder(path, folder, () => readFile(folder, name, WORKSPACE_FILE_BYTES_MAX))
+  const readIn = Effect.fnUntraced(function* (
+    path: string,
+    folder: number,
+    name: string,
+    bytes_max = WORKSPACE_FILE_BYTES_MAX
+  ) {
+    const { bytes, mode } = yield* inFolder(path, folder, () => readFile(folder, name, bytes_max))
     return { file: { path, bytes, sha256: sha256Of(bytes) }, mode }
   })
 
-  const read = Effect.fn("Workspace.read")(function* (path: string) {
+  const read = Effect.fn("Workspace.read")(function* (path: string, bytes_max?: number) {
     const at = yield* locate(path)
-    return (yield* readIn(at.path, yield* open(at.path, at.parents), at.name)).file
+    return (yield* readIn(at.path, yield* open(at.path, at.parents), at.name, bytes_max)).file
   }, Effect.scoped)
 
   const update = Effect.fn("Workspace.update")(function* <E>(
@@ -220,9 +242,10 @@ const make = Effect.fnUntraced(function* (root: string) {
 
   const keep = Effect.fn("Workspace.keep")(function* (path: string, bytes: Uint8Array, limits: KeepLimits) {
     const at = yield* locate(path)
-    if (bytes.length > WORKSPACE_FILE_BYTES_MAX) return yield* new PathRefused({ path: at.path, reason: "too_large" })
+    if (bytes.length > (limits.file_bytes ?? WORKSPACE_FILE_BYTES_MAX))
+      return yield* new PathRefused({ path: at.path, reason: "too_large" })
     const folder = yield* open(at.path, at.parents, true)
-    yield* replace(at.path, folder, at.name, bytes, PRIVATE_FILE_MODE)
+    yield* replace(at.path, folder, at.name, bytes, limits.shared === true ? NEW_FILE_MODE : PRIVATE_FILE_MODE)
     yield* inFolder(at.path, folder, async () => {
       const { entries } = await listFolder(folder, FOLDER_ENTRIES_MAX)
       await removeOldest(folder, entries, at.name, limits)
@@ -239,5 +262,10 @@ const make = Effect.fnUntraced(function* (root: string) {
     return yield* inFolder(path, opened, () => listFolder(opened, FOLDER_ENTRIES_MAX))
   }, Effect.scoped)
 
-  return Workspace.of({ root, read, update, keep, list, folder })
+  const versions = Effect.fn("Workspace.versions")(function* (path: string) {
+    const opened = yield* open(path, yield* Effect.fromResult(segmentsOf(path)))
+    return yield* inFolder(path, opened, () => fileVersions(opened, FOLDER_ENTRIES_MAX))
+  }, Effect.scoped)
+
+  return Workspace.of({ root, read, update, keep, list, versions, folder })
 })

@@ -160,6 +160,18 @@ export const listFolder = async (folder: number, entries_max: number) => {
   return { entries: entries.sort(), truncated: false }
 }
 
+/** Everything but folders in an open folder, each with its inode, length and last change. */
+export const fileVersions = async (folder: number, entries_max: number): Promise<ReadonlyMap<string, string>> => {
+  const versions = new Map<string, string>()
+  for await (const entry of await opendir(descriptorPath(folder))) {
+    if (versions.size === entries_max) break
+    const stat = await lstat(childPath(folder, entry.name), { bigint: true }).catch(() => undefined)
+    if (stat !== undefined && !stat.isDirectory())
+      versions.set(entry.name, `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`)
+  }
+  return versions
+}
+
 /** Removes the oldest of these files of an open folder beyond the limits; the one called `newest` stays, and so does everything but files. */
 export const removeOldest = async (
   folder: number,

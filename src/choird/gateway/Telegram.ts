@@ -7,11 +7,12 @@ import {
   type Chat,
   isHopeless,
   isUnreachable,
-  makeDeliver,
   pauseAfter,
   TELEGRAM_RETRY_MS,
   TELEGRAM_RETRY_MS_MAX
-} from "./deliver.ts"
+} from "./attempt.ts"
+import { makeDeliver } from "./deliver.ts"
+import { OutgoingFiles } from "./OutgoingFiles.ts"
 import { makePaces } from "./Pace.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
@@ -101,6 +102,18 @@ const speak = Effect.fnUntraced(function* (chat: Chat) {
   yield* Stream.runForEach(outbox.wakes(chat.dm), () => patient)
 })
 
+/** Copies the files of a DM's messages as soon as they are there, however long Telegram takes none: the agent may change them. */
+const stageFiles = Effect.fnUntraced(function* (chat: Chat) {
+  const files = yield* OutgoingFiles
+  const outbox = yield* Outbox
+  const stage = Effect.gen(function* () {
+    for (const row of yield* outbox.undelivered(chat.dm, undefined))
+      if (row.form?.files !== undefined) yield* files.stage(row)
+  })
+  const patient = Effect.retry(tolerant(stage), { schedule: RETRY })
+  yield* Stream.runForEach(outbox.wakes(chat.dm), () => patient)
+})
+
 /** One person or group at a bot. */
 export interface TelegramDm {
   readonly name: ResourceName
@@ -135,7 +148,7 @@ export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: Resourc
   const speakers = dms.flatMap(({ name, user_id }) => {
     const pace = paceOf(user_id)
     const chat: Chat = { dm: name, chat_id: user_id, pace }
-    return [speak(chat), showTyping(chat), showDrafts(chat)]
+    return [speak(chat), stageFiles(chat), showTyping(chat), showDrafts(chat)]
   })
   yield* Effect.all(
     [

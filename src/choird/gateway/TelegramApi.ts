@@ -1,9 +1,11 @@
 /** The few methods of the Bot API that choird calls. Answers are checked here, and no error ever holds the bot's token. */
-import { Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import type { MessageEntity } from "grammy/types"
 import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
 import type { Entity } from "./markedText.ts"
+import { type MediaCalls, mediaCalls } from "./mediaCalls.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
+import { type Call, type Client, foreign, messageIdOf, placeOf, type Target, type Upload } from "./telegramCalls.ts"
 import { makeDownload, type SentFile } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
 import { ALLOWED_UPDATES, type Batch, readUpdates } from "./readUpdates.ts"
@@ -16,37 +18,16 @@ const TELEGRAM_POLL_SECONDS = 30
 const TELEGRAM_STALL_MS_MAX = 90_000
 /** The longest call that sends a message or a menu, answer included. */
 const TELEGRAM_CALL_MS_MAX = 30_000
-/** The longest upload of a file. */
-const TELEGRAM_UPLOAD_MS_MAX = 300_000
 /** Characters of the words that answer a tap. */
 const TELEGRAM_TOAST_CHARS_MAX = 200
 /** The largest answer of the Bot API; a hundred updates of the longest messages are far smaller. */
 const TELEGRAM_REPLY_BYTES_MAX = 8 * 1024 * 1024
-
-/** A place in a chat: a topic of it, and the message that is quoted. */
-export interface Target {
-  readonly chat_id: string
-  readonly thread_id?: number | undefined
-  readonly reply_to?: number | undefined
-}
 
 /** The marks of a text and the buttons below it. */
 export interface Extras {
   readonly entities?: ReadonlyArray<Entity>
   readonly buttons?: OutboxForm["buttons"]
 }
-
-/** A file with its bytes. */
-export interface Upload {
-  readonly name: string
-  readonly bytes: Uint8Array
-}
-
-/** The parameters of a target; a quoted message that is gone does not keep the answer back. */
-const placeOf = ({ reply_to, thread_id }: Target) => ({
-  ...(thread_id === undefined ? {} : { message_thread_id: thread_id }),
-  ...(reply_to === undefined ? {} : { reply_parameters: { message_id: reply_to, allow_sending_without_reply: true } })
-})
 
 export class TelegramApi extends Context.Service<
   TelegramApi,
@@ -65,6 +46,10 @@ export class TelegramApi extends Context.Service<
     dropButtons(chat_id: string, message_id: string): Effect.Effect<void, TelegramFailed>
     /** Sends a file as it is; returns Telegram's id of the message. */
     document(to: Target, file: Upload, caption?: string): Effect.Effect<string | undefined, TelegramFailed>
+    /** Sends a file; returns Telegram's id of the message. */
+    readonly media: MediaCalls["media"]
+    /** Sends 2 to 10 files as one album: photos and videos, or sounds, or documents. */
+    readonly album: MediaCalls["album"]
     /** The bytes of a file that a person sent. */
     download(file: SentFile): Effect.Effect<Uint8Array, TelegramFailed>
     /** Ends the wait that a tap shows, with words. */
@@ -150,10 +135,6 @@ const isMenu = (shown: unknown, commands: Menu = []): boolean => {
   )
 }
 
-/** The id of a message in Telegram's answer. */
-const messageIdOf = (sent: unknown): string | undefined =>
-  Predicate.hasProperty(sent, "message_id") && Number.isInteger(sent.message_id) ? String(sent.message_id) : undefined
-
 const keyboard = (buttons: OutboxForm["buttons"]) =>
   buttons === undefined
     ? {}
@@ -171,20 +152,8 @@ const keyboard = (buttons: OutboxForm["buttons"]) =>
 
 const NO_PREVIEW = { link_preview_options: { is_disabled: true } } as const
 
-type Grammy = typeof import("grammy")
-type Client = InstanceType<Grammy["Api"]>
-/** The client declares its own AbortSignal type, which the platform's satisfies. */
-type Signal = Parameters<Client["getMe"]>[0]
-const foreign = (signal: AbortSignal) => signal as unknown as Signal
-
-type Call = <A>(
-  method: string,
-  ms_max: number,
-  run: (signal: AbortSignal) => Promise<A>
-) => Effect.Effect<A, TelegramFailed>
-
 /** The methods that send messages to a chat, edit them and answer taps. */
-const messagesOf = (api: Client, InputFile: Grammy["InputFile"], call: Call) =>
+const messagesOf = (api: Client, call: Call) =>
   ({
     send: (to, text, { buttons, entities = [] } = {}) =>
       Effect.map(
@@ -222,22 +191,6 @@ const messagesOf = (api: Client, InputFile: Grammy["InputFile"], call: Call) =>
           api.editMessageReplyMarkup(chat_id, Number(message_id), {}, foreign(signal))
         )
       ),
-    document: (to, { bytes, name }, caption) =>
-      Effect.map(
-        call("sendDocument", TELEGRAM_UPLOAD_MS_MAX, (signal) =>
-          api.sendDocument(
-            to.chat_id,
-            new InputFile(bytes, name),
-            {
-              ...placeOf(to),
-              ...(caption === undefined ? {} : { caption }),
-              disable_content_type_detection: true
-            },
-            foreign(signal)
-          )
-        ),
-        messageIdOf
-      ),
     answerTap: (callback_id, text, loud) =>
       Effect.asVoid(
         call("answerCallbackQuery", TELEGRAM_CALL_MS_MAX, (signal) =>
@@ -269,6 +222,7 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
         }
       })
     )
+  const media = mediaCalls(api, InputFile, call)
   return TelegramApi.of({
     updates: Effect.fnUntraced(function* (from) {
       const options = { timeout: TELEGRAM_POLL_SECONDS, allowed_updates: ALLOWED_UPDATES }
@@ -288,7 +242,10 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
           onSome: ({ username }) => Effect.sync(() => (name = username))
         })
     ),
-    ...messagesOf(api, InputFile, call),
+    ...messagesOf(api, call),
+    ...media,
+    document: (to, file, caption) =>
+      media.media(to, { kind: "document", file }, caption === undefined ? undefined : { text: caption, entities: [] }),
     download: makeDownload(token, api_root.replace(/\/+$/u, ""), (file_id) =>
       call("getFile", TELEGRAM_CALL_MS_MAX, (signal) => api.getFile(file_id, foreign(signal)))
     ),

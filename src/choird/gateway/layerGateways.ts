@@ -15,6 +15,7 @@ import { Gateways } from "./Gateways.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { OutgoingFiles } from "./OutgoingFiles.ts"
 import { Presence } from "./Presence.ts"
 import { runTelegram, type TelegramDm } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
@@ -33,8 +34,9 @@ const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const health = yield* GatewayHealth
   const outbox = yield* Outbox
+  const outgoing = yield* OutgoingFiles
   const context = yield* Effect.context<
-    Approvals | CardTaps | Drafts | GatewayAlerts | Gateways | GatewayHealth | Outbox | Presence
+    Approvals | CardTaps | Drafts | GatewayAlerts | Gateways | GatewayHealth | Outbox | OutgoingFiles | Presence
   >()
   const fibers = yield* FiberMap.make<ResourceName>()
   const running = new Map<ResourceName, Bot>()
@@ -88,6 +90,7 @@ const make = Effect.gen(function* () {
     const ended = yield* databaseDefect(outbox.abandon(Object.keys(config.dms)))
     if (ended > 0)
       yield* Effect.logWarning(`gave up on ${ended} messages, since their DMs are no longer in config.json`)
+    yield* outgoing.keepOnly(yield* databaseDefect(outbox.withFiles))
     for (const name of names) yield* follow(config, name)
   })
   yield* followAll((yield* config.current).config)
@@ -101,6 +104,7 @@ const make = Effect.gen(function* () {
 export const layerGateways = Layer.effectDiscard(make).pipe(
   Layer.provide(CardTaps.layer),
   Layer.provide(Gateways.layer),
+  Layer.provide(OutgoingFiles.layer),
   Layer.provide(layerChatCommands),
   Layer.provide([Presence.layer, GatewayAlerts.layer])
 )

@@ -3,7 +3,7 @@
  * again; the answer itself comes by the outbox.
  */
 import { Effect, Result, Stream } from "effect"
-import type { Chat } from "./deliver.ts"
+import type { Chat } from "./attempt.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { Presence } from "./Presence.ts"
 import { TelegramApi } from "./TelegramApi.ts"

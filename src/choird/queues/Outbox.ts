@@ -77,6 +77,8 @@ export class Outbox extends Context.Service<
     abandon(kept: ReadonlyArray<string>): Effect.Effect<number, DatabaseAway>
     /** The messages that were given up within the last OUTBOX_FAILED_TOLD_DAYS, by DM. */
     readonly undeliverable: Effect.Effect<ReadonlyArray<Undeliverable>, DatabaseAway>
+    /** The ids of messages with files that are neither delivered nor given up. */
+    readonly withFiles: Effect.Effect<ReadonlyArray<string>, DatabaseAway>
     /** Counts a failed attempt. */
     failed(outbox_id: string): Effect.Effect<void, DatabaseAway>
     /** Emits at once and then whenever a DM may have new rows. */
@@ -147,6 +149,13 @@ export class Outbox extends Context.Service<
           FROM choir_control.outbox
           WHERE failed_at > now() - make_interval(days => ${OUTBOX_FAILED_TOLD_DAYS})
           GROUP BY dm ORDER BY dm`),
+        withFiles: onDatabase(
+          Effect.map(
+            sql<{ readonly outbox_id: string }>`SELECT outbox_id::text FROM choir_control.outbox
+              WHERE delivered_at IS NULL AND failed_at IS NULL AND form -> 'files' IS NOT NULL`,
+            (rows) => rows.map(({ outbox_id }) => outbox_id)
+          )
+        ),
         failed: Effect.fn("Outbox.failed")(function* (outbox_id) {
           yield* sql`UPDATE choir_control.outbox SET attempts = attempts + 1
             WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`
@@ -199,6 +208,7 @@ export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "sent_parts" |
 const partsOf = (config: Config, { form, gateway, source, text }: OutboxMessage): ReadonlyArray<string> => {
   const isTelegram = config.gateways[gateway]?.type === "telegram"
   if (needsForm(form)) return isTelegram ? [text] : []
+  if (form?.files !== undefined) return [text]
   if (!isTelegram) return [text]
   if (source === "event") return text.trim() === "" ? [] : [text]
   return chunkText(text, TELEGRAM_TEXT_CHARS_MAX - MARK_CHARS)

@@ -1,4 +1,5 @@
-/** The form of a message beside its text, for channels that can show it: buttons, an edit of an earlier message, or a file. */
+/** The form of a message beside its text, for channels that can show it: buttons, an edit of an earlier message, or files. */
+import type { SentFile } from "#schema/SentFile.ts"
 
 export interface Button {
   readonly text: string
@@ -17,6 +18,8 @@ export interface OutboxForm {
   readonly edits?: string
   /** The whole text of an approval as a file, with the message's text as its caption. */
   readonly document?: { readonly approval_id: string; readonly name: string }
+  /** Files of the workspace with this name in config.json; the message's text is the caption of the first. */
+  readonly files?: { readonly workspace: string; readonly items: ReadonlyArray<SentFile> }
 }
 
 /** Whether a message is nothing without its form, so that a channel that shows texts alone leaves it out. */

@@ -65,6 +65,7 @@ export const FOLDERS: Readonly<Record<string, Bound>> = {
   "images/node": { bounded: "one copy of Node" },
   logs: { kinds: ["logs"], keys: ["logs_days", "logs_mb"] },
   "logs/archive": { kinds: ["logs"], keys: ["logs_days", "logs_mb"] },
+  outgoing: { bounded: "copies of files until their message is delivered or given up, at most 2 GiB" },
   repos: { bounded: "a clone for the global repository" },
   "repos/agents": { kinds: ["clones"], keys: ["unused_days"] },
   "repos/global": { bounded: "one clone" },
@@ -72,5 +73,6 @@ export const FOLDERS: Readonly<Record<string, Bound>> = {
   socks: { bounded: "a socket for choird" },
   "socks/agents": { bounded: "a socket for each running agent" },
   sources: { bounded: "the operator's own repositories: choird only reads them" },
+  trials: { bounded: "a workspace for each trial that runs; what a killed choird left goes before the next trial" },
   workspaces: { bounded: "the agents' files: counted against workspace_mb and reported, never removed" }
 }

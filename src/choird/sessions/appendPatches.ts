@@ -47,7 +47,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     const early = admit(session, caller.epoch, heartbeat, prepared)
     if (session === undefined || prepared.type !== "chain" || early !== undefined)
       return { decision: early ?? FENCED, last_rev: session?.last_rev ?? 0 }
-    const { dm, head_hash, last_rev, log_bytes } = session
+    const { dm, head_hash, last_rev, log_bytes, workspace } = session
     const hash_before = headHash(session_id, head_hash)
     const stored = yield* states.at(session_id, last_rev, hash_before)
     const held = { ...stored, head: { rev: last_rev, hash: hash_before } }
@@ -65,7 +65,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     if (!hasRoom(log_bytes, bytesOf(links), config.retention))
       return { decision: { type: "frozen" } as const, last_rev }
     yield* insertEvents(session_id, links, hash)
-    const dms = yield* applyConsequences(config, { session_id, agent_id, dm }, events)
+    const dms = yield* applyConsequences(config, { session_id, agent_id, dm, workspace }, events)
     yield* applyRuns({ session_id, agent_id }, stored.at.state, folded)
     yield* judged.success
     yield* sql.afterCommit(

@@ -53,7 +53,7 @@ const coreStarted = ({ resumes, start, ...kept }: PayloadOf<"CoreStarted">): Pay
 })
 
 const toolResult = (payload: PayloadOf<"ToolResultCommitted">): PayloadOf<"ToolResultCommitted"> => {
-  const { output: _, pictures: __, ...kept } = payload
+  const { notes: _, output: __, pictures: ___, ...kept } = payload
   return { ...kept, summary: `${FORGOTTEN} ${payload.call_id}` }
 }
 
@@ -85,7 +85,7 @@ const skillTransition = (payload: PayloadOf<"SkillTransitionCommitted">): Payloa
 }
 
 const agentMessage = (payload: PayloadOf<"AgentMessage">): PayloadOf<"AgentMessage"> => {
-  const { facts: _, file: __, text, ...kept } = payload
+  const { facts: _, file: __, files: ___, text, ...kept } = payload
   return { ...kept, ...(text === undefined ? {} : { text: FORGOTTEN }) }
 }
 

@@ -192,9 +192,14 @@ export const chainLog = Effect.fnUntraced(function* <E, R>(
 export const lockSession = Effect.fnUntraced(function* (session_id: SessionId) {
   const sql = yield* SqlClient.SqlClient
   const [session] = yield* sql<
-    LockedSession & { readonly head_hash: Uint8Array | null; readonly log_bytes: number; readonly dm: ResourceName }
+    LockedSession & {
+      readonly head_hash: Uint8Array | null
+      readonly log_bytes: number
+      readonly dm: ResourceName
+      readonly workspace: string
+    }
   >`SELECT status, epoch, frozen_reason, last_rev, head_hash, log_bytes::float8 AS log_bytes,
-      resource_bindings ->> 'dm' AS dm
+      resource_bindings ->> 'dm' AS dm, coalesce(resource_bindings ->> 'workspace', '') AS workspace
     FROM choir_control.sessions WHERE session_id = ${session_id} FOR UPDATE`
   return session
 })

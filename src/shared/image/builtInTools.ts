@@ -12,6 +12,7 @@ const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.fs.edit": ["fs:read", "fs:write"],
   "choir.fs.search": ["fs:read"],
   "choir.fs.find": ["fs:read"],
+  "choir.fs.send": ["fs:read"],
   "choir.core.spawn": ["agent:spawn"],
   "choir.core.inject": ["agent:spawn"],
   "choir.core.cancel": ["agent:spawn"],

@@ -115,6 +115,32 @@ describeStores("What follows from events", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
+  it.effect("is a message with files where the person asked for the work, with the agent's words as the caption", () =>
+    Effect.gen(function* () {
+      const [store, queue] = [yield* EventStore, yield* Outbox]
+      const talk = yield* boundTo(DESK)
+      const id = yield* from(talk, "f", PHONE, BOT)
+      const file = { path: ".choirtmp/send/a.pdf", sha256: "a".repeat(64), bytes: 3 }
+      const sends = (payload: object): EventDraft => ({
+        event_type: "AgentMessage",
+        lane: EDGE,
+        payload: { kind: "notice", files: [file], ...payload }
+      })
+      talk.commit(userMsg(id), sends({ text: "here", in_reply_to: id }), sends({}))
+      yield* store.append(talk.caller, talk.heartbeat(0))
+      const rows = (yield* outbox(talk)).map(({ dm, kind, text }) => [dm, kind, text])
+      assert.deepStrictEqual(rows, [
+        ["phone", "notice", "here"],
+        ["desk", "notice", ""]
+      ])
+      const asked = (yield* queue.undelivered(PHONE, undefined)).find(({ text }) => text === "here")
+      assert.deepStrictEqual(asked?.form, { files: { workspace: "main", items: [file] } })
+      assert.include(yield* queue.withFiles, asked?.outbox_id)
+      yield* queue.delivered([asked?.outbox_id ?? ""])
+      assert.notInclude(yield* queue.withFiles, asked?.outbox_id)
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("is one line at most on a job that runs, and none once its end is told", () =>
     Effect.gen(function* () {
       const [store, queue] = [yield* EventStore, yield* Outbox]

@@ -5,6 +5,8 @@ import type { FormFile } from "./multipart.ts"
 
 const MESSAGE_CHARS_MAX = 4096
 const CAPTION_CHARS_MAX = 1024
+const PHOTO_BYTES_MAX = 10 * 1024 * 1024
+const UPLOAD_BYTES_MAX = 50 * 1024 * 1024
 const TOAST_CHARS_MAX = 200
 
 export type JsonObject = { readonly [key: string]: unknown }
@@ -258,24 +260,99 @@ const setMessageReaction = (bot: BotState, { parameters }: ApiCall): ApiReply =>
   return succeed(true)
 }
 
+/** The first bytes of the pictures that Telegram can process. */
+const PICTURE = /^(?:\x89PNG\r\n|\xff\xd8\xff|RIFF[^]{4}WEBP|GIF8)/u
+/** Voice notes are Opus in Ogg, or MP3 or M4A. */
+const VOICE = /^(?:OggS[^]{24}OpusHead|ID3|\xff[\xfb\xf3\xf2]|[^]{4}ftypM4A)/u
+
+const MEDIA_KINDS = ["audio", "document", "photo", "video", "voice"] as const
+type MediaKind = (typeof MEDIA_KINDS)[number]
+
+/** The refusal of an upload, by its length and its first bytes. */
+const uploadProblem = (kind: MediaKind, { bytes, name }: FormFile): ApiReply | undefined => {
+  const head = bytes.subarray(0, 64).toString("latin1")
+  if (bytes.length === 0) return badRequest("file must be non-empty")
+  if (bytes.length > UPLOAD_BYTES_MAX) return refuse(413, "Request Entity Too Large")
+  if (name === "" || /[\r\n;"]/u.test(name)) return badRequest("file name is invalid")
+  if (kind === "photo" && bytes.length > PHOTO_BYTES_MAX) return badRequest("file is too big for a photo")
+  if (kind === "photo" && !PICTURE.test(head)) return badRequest("IMAGE_PROCESS_FAILED")
+  return kind === "voice" && !VOICE.test(head) ? badRequest("VOICE_MESSAGE_INVALID") : undefined
+}
+
+/** The problem of a caption, in UTF-16 units, and of its entities. */
+const captionProblem = (parameters: JsonObject): ApiReply | undefined => {
+  const { caption, caption_entities, parse_mode } = parameters
+  if (caption !== undefined && typeof caption !== "string") return badRequest("caption must be a string")
+  return (
+    textProblem(caption ?? "", parse_mode, CAPTION_CHARS_MAX, "message caption is too long") ??
+    entitiesProblem(caption ?? "", caption_entities === undefined ? {} : { parse_mode, entities: caption_entities })
+  )
+}
+
+const captionOf = ({ caption, caption_entities }: JsonObject): JsonObject => ({
+  ...(caption === undefined || caption === "" ? {} : { caption }),
+  ...(caption_entities === undefined
+    ? {}
+    : { caption_entities: typeof caption_entities === "string" ? parseJson(caption_entities) : caption_entities })
+})
+
+/** The message part for a file that is uploaded under a name of the form or known by its id; a refusal where it is neither. */
+const mediaOf = (bot: BotState, { files }: ApiCall, kind: MediaKind, given: string): ApiReply | JsonObject => {
+  const upload = files[given.startsWith("attach://") ? given.slice("attach://".length) : kind]
+  if (upload === undefined && !bot.files.has(given)) return badRequest("wrong file identifier")
+  const problem = upload === undefined ? undefined : uploadProblem(kind, upload)
+  if (problem !== undefined) return problem
+  const file = upload === undefined ? { file_id: given } : storeFile(bot, upload.bytes, upload.name)
+  return { [kind]: kind === "photo" ? [{ ...file, width: 1, height: 1 }] : { ...file, duration: 1 } }
+}
+
 const sendMedia =
-  (kind: string) =>
+  (kind: MediaKind) =>
   (bot: BotState, call: ApiCall): ApiReply => {
-    const given = textParameter(call.parameters, kind)
-    const upload = call.files[given.startsWith("attach://") ? given.slice("attach://".length) : kind]
-    if (upload === undefined && !bot.files.has(given)) return badRequest("wrong file identifier")
-    const caption = textParameter(call.parameters, "caption")
-    const problem = textProblem(
-      caption,
-      call.parameters["parse_mode"],
-      CAPTION_CHARS_MAX,
-      "message caption is too long"
-    )
+    if (!whole(Math.abs(Number(call.parameters["chat_id"])))) return badRequest("chat not found")
+    const problem = captionProblem(call.parameters) ?? keyboardProblem(call.parameters)
     if (problem !== undefined) return problem
-    const file = upload === undefined ? { file_id: given } : storeFile(bot, upload.bytes, upload.name)
-    const media = kind === "photo" ? [{ ...file, width: 1, height: 1 }] : { ...file, duration: 1 }
-    return keep(bot, call, { ...(caption === "" ? {} : { caption }), ...markup(call.parameters), [kind]: media })
+    const media = mediaOf(bot, call, kind, textParameter(call.parameters, kind))
+    if (isReply(media)) return media
+    const place = placed(bot, call)
+    if (isReply(place)) return place
+    return keep(bot, call, { ...captionOf(call.parameters), ...place, ...markup(call.parameters), ...media })
   }
+
+const ALBUM_MIN = 2
+const ALBUM_MAX = 10
+
+/** The problem of an album's items: 2 to 10, photos with videos, else all of one kind. */
+const albumProblem = (items: ReadonlyArray<JsonObject>): ApiReply | undefined => {
+  if (items.length < ALBUM_MIN || items.length > ALBUM_MAX) return badRequest("wrong number of items in the album")
+  const types = new Set(items.map(({ type }) => (type === "video" ? "photo" : type)))
+  const [type] = types
+  if (types.size > 1 || (type !== "photo" && type !== "document" && type !== "audio"))
+    return badRequest("wrong type of the media in the album")
+  return items.map(captionProblem).find((problem) => problem !== undefined)
+}
+
+const sendMediaGroup = (bot: BotState, call: ApiCall): ApiReply => {
+  const given = call.parameters["media"]
+  const items: unknown = typeof given === "string" ? parseJson(given) : given
+  if (!Array.isArray(items)) return badRequest("can't parse media JSON object")
+  const problem = albumProblem(items)
+  if (problem !== undefined) return problem
+  const total = Object.values(call.files).reduce((sum, { bytes }) => sum + bytes.length, 0)
+  if (total > UPLOAD_BYTES_MAX) return refuse(413, "Request Entity Too Large")
+  const place = placed(bot, call)
+  if (isReply(place)) return place
+  const parts = items.map((item: JsonObject) =>
+    mediaOf(bot, call, item["type"] as MediaKind, textParameter(item, "media"))
+  )
+  const refused = parts.find(isReply)
+  if (refused !== undefined) return refused
+  const media_group_id = String(bot.message_id_next)
+  const sent = parts.map((part, index) =>
+    keep(bot, call, { ...captionOf(items[index] as JsonObject), ...place, media_group_id, ...part })
+  )
+  return succeed(sent.map((reply) => (reply.ok ? reply.result : undefined)))
+}
 
 const editMessageText = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   const message = bot.messages.get(Number(parameters["message_id"]))
@@ -395,6 +472,7 @@ export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => 
   sendAudio: sendMedia("audio"),
   sendChatAction,
   sendDocument: sendMedia("document"),
+  sendMediaGroup,
   sendMessage,
   sendMessageDraft,
   sendPhoto: sendMedia("photo"),

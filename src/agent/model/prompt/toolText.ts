@@ -86,9 +86,9 @@ export const toolText = (
   tool: string | undefined,
   isMasked: boolean
 ): string => {
-  const { acted, allowed, artifact_ref, dirty, output, sources, status, untrusted } = payload
+  const { acted, allowed, artifact_ref, dirty, notes = [], output, sources, status, untrusted } = payload
   const summary = payload.summary.slice(0, SUMMARY_CHARS_MAX).toWellFormed()
-  const room = PROMPT_RESULT_BYTES_MAX - FRAME_BYTES - Buffer.byteLength(summary)
+  const room = PROMPT_RESULT_BYTES_MAX - FRAME_BYTES - Buffer.byteLength([summary, ...notes].join("\n"))
   const view = { status, summary, output: output ?? null, room }
   const shown = isMasked
     ? uncut(status === "success" ? summary : "")
@@ -98,6 +98,7 @@ export const toolText = (
     ...(acted === undefined || SAYS_DOUBT.has(status) ? [] : [ACTED[acted]]),
     ...(untrusted === true ? [untrustedNote(sources)] : []),
     ...(dirty === true ? [DIRTY] : []),
+    ...notes.map((note) => `[${note}]`),
     ...(shown.text === "" ? [] : [shown.text]),
     ...(shown.isCut ? [wayToRest(output ?? null, artifact_ref, rev)] : []),
     ...(allowed === undefined

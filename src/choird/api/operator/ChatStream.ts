@@ -9,6 +9,7 @@ import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { chatText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
+import { counted } from "#src/shared/text/counts.ts"
 import { waitsForPerson } from "#src/shared/session/parked.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
@@ -24,7 +25,17 @@ type Tick =
   | { readonly type: "agent"; readonly view: AgentView }
   | { readonly type: "draft"; readonly draft: ShownDraft }
 
-const message = (row: Outgoing): ChatEvent => {
+/** Where the files of a message are, one a line: in the agent's workspace on this host. */
+const fileLines = ({ form }: Outgoing, view: AgentView | undefined): ReadonlyArray<string> => {
+  const { items = [], workspace = "" } = form?.files ?? {}
+  const root = Object.entries(view?.started_with?.workspaces ?? {}).find(([name]) => name === workspace)?.[1].path
+  return items.map(({ bytes, path }) => {
+    const inside = path.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "_")
+    return `File: ${root === undefined ? inside : `${root}/${inside}`} (${counted(bytes)} bytes)`
+  })
+}
+
+const message = (row: Outgoing, view: AgentView | undefined): ChatEvent => {
   const { in_reply_to, kind, outbox_id, part, question, source, source_id } = row
   return {
     type: "message",
@@ -32,7 +43,7 @@ const message = (row: Outgoing): ChatEvent => {
     source: `${source}:${source_id}`,
     part,
     kind,
-    text: chatText(row),
+    text: [chatText(row), ...fileLines(row, view)].filter((line) => line !== "").join("\n"),
     in_reply_to,
     question: question ?? null
   }
@@ -45,7 +56,7 @@ const speaks = (news: ReadonlyArray<ChoirEvent>): boolean =>
   news.some(({ event_type }) => event_type === "AgentMessage")
 
 /** The undelivered messages of a DM that one client has not seen; those beyond CHAT_UNACKED_MAX wait until some are acknowledged. */
-const makeUnread = Effect.map(Outbox, (outbox) => (dm: ResourceName) => {
+const makeUnread = Effect.map(Effect.all([Lifecycle, Outbox]), ([lifecycle, outbox]) => (dm: ResourceName) => {
   let shown: ReadonlySet<string> = new Set()
   return Effect.gen(function* () {
     const rows: Array<Outgoing> = []
@@ -56,7 +67,9 @@ const makeUnread = Effect.map(Outbox, (outbox) => (dm: ResourceName) => {
     }
     const news = rows.filter(({ outbox_id }) => !shown.has(outbox_id))
     shown = new Set(rows.map(({ outbox_id }) => outbox_id))
-    return { messages: news.map(message), all: page.length === 0 }
+    const views = yield* lifecycle.list
+    const viewOf = ({ agent_id }: Outgoing) => views.find((view) => view.agent_id === agent_id)
+    return { messages: news.map((row) => message(row, viewOf(row))), all: page.length === 0 }
   })
 })
 

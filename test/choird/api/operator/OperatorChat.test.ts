@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Queue, Stream } from "effect"
+import { Deferred, Effect, Queue, Schema, Stream } from "effect"
+import { Config } from "#schema/Config.ts"
 import { coreLane, EDGE, InboxId, JobName } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/ChatApi.ts"
 import { AGENT, append, DM, SESSION, type World } from "../../../support/control.ts"
 import { answered, openOperator, output, reporting, said, started, stopped } from "../../../support/operatorSocket.ts"
+import { CONFIG } from "../../../support/stores.ts"
 import { CHAT_TEXT_CHARS_MAX } from "#src/shared/text/chatText.ts"
 
 const one = InboxId.make("1")
@@ -175,6 +177,25 @@ describe("chat", () => {
       assert.deepStrictEqual(yield* next(queue, 1), ["EDGE_IDLE"])
       yield* append(world, [answered("report", one, "done")])
       assert.deepStrictEqual(yield* next(queue, 2), ["report done", "settled 1"])
+    })
+  )
+
+  it.effect("says of the files of a message where they are on this host, on one line each", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const config = Schema.decodeUnknownSync(Config)({ ...CONFIG, workspaces: { main: { path: "/srv/main" } } })
+      world.view = { ...world.view, started_with: config }
+      yield* append(world, [said(one), answered("reply", one, "the plan")])
+      const items = ["plan.md", "a\nFile: \u202eb"].map((path) => ({ path, sha256: "0".repeat(64), bytes: 1234 }))
+      const rows = world.outbox.splice(0).map((row) => ({ ...row, form: { files: { workspace: "main", items } } }))
+      world.outbox.push(...rows)
+      const queue = yield* watch(api)
+      assert.deepStrictEqual(
+        (yield* next(queue, 1))[0],
+        ["reply the plan", "File: /srv/main/plan.md (1,234 bytes)", "File: /srv/main/a_File: _b (1,234 bytes)"].join(
+          "\n"
+        )
+      )
     })
   )
 

@@ -1,0 +1,113 @@
+/** A message with files: each in the way that its bytes allow, several as albums, and what does not fit a caption as texts behind them. */
+import { Effect } from "effect"
+import { escapedText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { type Chat, isGone, isHopeless, makeAttempt, type Outcome, type Send } from "./attempt.ts"
+import { type MarkedText, markedText, splitMarked, trimmed } from "./markedText.ts"
+import type { Media } from "./mediaCalls.ts"
+import { albums } from "./mediaKind.ts"
+import { OutgoingFiles, type ReadyFile } from "./OutgoingFiles.ts"
+import type { Target } from "./telegramCalls.ts"
+import { TelegramApi } from "./TelegramApi.ts"
+import { TelegramFailed } from "./TelegramFailed.ts"
+
+/** UTF-16 units of a caption. */
+const CAPTION_CHARS_MAX = 1024
+
+/** A file of a message that can be sent, with its place in it. */
+type Numbered = ReadyFile & { readonly index: number }
+
+const captionsOf = ({ text }: Outgoing): ReadonlyArray<MarkedText> =>
+  splitMarked(markedText(escapedText(text)), CAPTION_CHARS_MAX)
+    .map(trimmed)
+    .filter((part) => part.text !== "")
+
+const missing = new TelegramFailed({
+  method: "choird",
+  code: 400,
+  description: "a file was changed or removed before it could be sent, or there is no room for a copy",
+  retry_after_ms: null
+})
+
+/** Sends the files of a row that were not sent yet; `sent_parts` counts files, then texts. The last refusal is the row's. */
+export const makeSendFiles = Effect.gen(function* () {
+  const api = yield* TelegramApi
+  const attempt = yield* makeAttempt
+  const outbox = yield* Outbox
+  const outgoing = yield* OutgoingFiles
+
+  const mediaOf = (files: ReadonlyArray<Numbered>): Effect.Effect<ReadonlyArray<Media>> =>
+    Effect.forEach(files, ({ kind, name, read }) => Effect.map(read, (bytes) => ({ kind, file: { name, bytes } })))
+
+  /** One file: as what it is, and else as a document. */
+  const sendOne = Effect.fnUntraced(function* (
+    chat: Chat,
+    row: Outgoing,
+    media: Media,
+    caption: MarkedText | undefined
+  ) {
+    const calls: ReadonlyArray<Send> = [
+      (to: Target) => api.media(to, media, caption),
+      ...(media.kind === "document" ? [] : [(to: Target) => api.media(to, { ...media, kind: "document" }, caption)])
+    ]
+    let outcome: Outcome = {}
+    for (const send of calls) {
+      outcome = yield* attempt(chat, row, send)
+      if (outcome.refused === undefined || !isHopeless(outcome.refused) || isGone(outcome.refused)) break
+    }
+    return outcome
+  })
+
+  const sendGroup = Effect.fnUntraced(function* (
+    chat: Chat,
+    row: Outgoing,
+    files: ReadonlyArray<Numbered>,
+    caption: MarkedText | undefined
+  ) {
+    const media = yield* mediaOf(files)
+    const [first, second] = media
+    if (first !== undefined && second === undefined) return yield* sendOne(chat, row, first, caption)
+    const together = yield* attempt(chat, row, (to) => api.album(to, media, caption))
+    if (together.refused === undefined || !isHopeless(together.refused) || isGone(together.refused)) return together
+    let refused: TelegramFailed | undefined
+    for (const [at, one] of media.entries()) {
+      const index = files[at]?.index ?? 0
+      const outcome = yield* sendOne(chat, { ...row, sent_parts: index }, one, at === 0 ? caption : undefined)
+      refused = outcome.refused ?? refused
+      yield* outbox.sentParts(row.outbox_id, index + 1)
+    }
+    return refused === undefined ? {} : { refused }
+  })
+
+  return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
+    yield* outgoing.stage(row)
+    const files = yield* outgoing.ready(row)
+    const sent = row.sent_parts ?? 0
+    const [caption, ...texts] = captionsOf(row)
+    const open = files.flatMap((file, index) => (file === undefined || index < sent ? [] : [{ ...file, index }]))
+    let refused = files.some((file, index) => file === undefined && index >= sent) ? missing : undefined
+    for (const group of albums(open)) {
+      const index = group[0]?.index ?? 0
+      const isFirst = index === (open[0]?.index ?? 0) && sent === 0
+      const outcome: Outcome = yield* sendGroup(
+        chat,
+        { ...row, sent_parts: index },
+        group,
+        isFirst ? caption : undefined
+      )
+      refused = outcome.refused ?? refused
+      if (outcome.refused !== undefined && isGone(outcome.refused)) return outcome
+      yield* outbox.sentParts(row.outbox_id, (group.at(-1)?.index ?? 0) + 1)
+    }
+    const behind = open.length === 0 && sent === 0 && caption !== undefined ? [caption, ...texts] : texts
+    for (const [at, { entities, text }] of behind.entries()) {
+      const index = files.length + at
+      if (index < sent) continue
+      const outcome: Outcome = yield* attempt(chat, { ...row, sent_parts: index }, (to) =>
+        api.send(to, text, { entities })
+      )
+      refused = outcome.refused ?? refused
+      yield* outbox.sentParts(row.outbox_id, index + 1)
+    }
+    return refused === undefined ? {} : { refused }
+  })
+})

@@ -1,0 +1,47 @@
+/** Files of 40 kinds and names, hostile ones too, for both ways between people and agents. */
+
+const latin = (text: string) => Buffer.from(text, "latin1")
+
+/** Beginnings of files, with the name under which a person sends each and the ending that choird gives it. */
+export const FILE_KINDS: ReadonlyArray<readonly [name: string, bytes: Buffer, mime: string, ending: string]> = [
+  ["a.png", latin("\x89PNG\r\n\x1a\nxx"), "image/png", "png"],
+  ["b.jpg", latin("\xff\xd8\xff\xe0xx"), "image/jpeg", "jpg"],
+  ["c.gif", latin("GIF89axx"), "image/gif", "gif"],
+  ["old.gif", latin("GIF87axx"), "image/gif", "gif"],
+  ["d.webp", latin("RIFF\0\0\0\0WEBPVP8 "), "image/webp", "webp"],
+  ["e.wav", latin("RIFF\0\0\0\0WAVEfmt "), "audio/wav", "wav"],
+  ["f.pdf", latin("%PDF-1.7\n\0"), "application/pdf", "pdf"],
+  ["g.zip", latin("PK\x03\x04\0"), "application/zip", "zip"],
+  ["h.docx", latin("PK\x03\x04\0word"), "application/zip", "zip"],
+  ["i.gz", latin("\x1f\x8b\x08\0"), "application/gzip", "gz"],
+  ["j.7z", latin("7z\xbc\xaf\x27\x1c"), "application/x-7z-compressed", "7z"],
+  ["k.flac", latin("fLaC\0"), "audio/flac", "flac"],
+  ["l.mp3", latin("ID3\x04"), "audio/mpeg", "mp3"],
+  ["m.mp3", latin("\xff\xfb\x90\0"), "audio/mpeg", "mp3"],
+  ["n.webm", latin("\x1aE\xdf\xa3\0"), "video/webm", "webm"],
+  ["o.m4a", latin("\0\0\0 ftypM4A \0"), "audio/mp4", "m4a"],
+  ["p.mp4", latin("\0\0\0 ftypisom\0"), "video/mp4", "mp4"],
+  ["q.sqlite", latin("SQLite format 3\0"), "application/vnd.sqlite3", "sqlite"],
+  ["voice", latin(`OggS${"\0".repeat(24)}OpusHead`), "audio/ogg; codecs=opus", "ogg"],
+  ["r.ogg", latin(`OggS${"\0".repeat(24)}\x01vorbis`), "application/ogg", "ogg"],
+  ["s.txt", Buffer.from("plain\n"), "text/plain", "txt"],
+  ["t.md", Buffer.from("# Größe 🙂"), "text/plain", "md"],
+  ["u.json", Buffer.from("{}"), "text/plain", "json"],
+  ["v.csv", Buffer.from("a,b\n1,2\n"), "text/plain", "csv"],
+  ["w.html", Buffer.from("<script>alert(1)</script>"), "text/plain", "html"],
+  ["x.sh", Buffer.from("#!/bin/sh\nrm -rf /\n"), "text/plain", "sh"],
+  ["empty", Buffer.alloc(0), "text/plain", "txt"],
+  ["y.exe", latin("MZ\x90\0\x03"), "application/octet-stream", "exe"],
+  ["z", latin("\0\x01\x02\xff"), "application/octet-stream", "bin"],
+  ["picture.png", Buffer.from("not a picture"), "text/plain", "png"],
+  ["../../etc/passwd", Buffer.from("root"), "text/plain", "txt"],
+  ["/etc/shadow", Buffer.from("x"), "text/plain", "txt"],
+  ["..", Buffer.from("x"), "text/plain", "txt"],
+  ["a\0b.txt", Buffer.from("x"), "text/plain", "txt"],
+  ["line\nbreak.md", Buffer.from("x"), "text/plain", "md"],
+  ["\u202egnp.exe", latin("MZ\0"), "application/octet-stream", "exe"],
+  ["a\\b.txt", Buffer.from("x"), "text/plain", "txt"],
+  [`${"n".repeat(1000)}.tar`, latin("\0tar"), "application/octet-stream", "tar"],
+  ["dots....", Buffer.from("x"), "text/plain", "txt"],
+  ["ünïcödé.TXT", Buffer.from("x"), "text/plain", "txt"]
+]
