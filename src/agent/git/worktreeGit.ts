@@ -2,6 +2,7 @@
  * Git as the worktrees of jobs need it: commands of the agent's sandbox without a network. The repository is an agent's to write, so nothing
  * that it configures runs: no hook, no filter, no merge driver, no monitor.
  */
+import { randomUUID } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { CallId, type JobName } from "#schema/Ids.ts"
@@ -74,9 +75,12 @@ export const makeWorktreeGit = Effect.gen(function* () {
   const processes = yield* ProcessRunner
   const { root } = yield* Workspace
 
+  // Of this agent alone: what carries the id of a call is ended with it.
+  const call_id = CallId.make(`worktrees-${yield* Effect.sync(() => randomUUID())}`)
+
   const run = (cwd: string, args: ReadonlyArray<string>, settings: ReadonlyArray<string>) =>
     processes
-      .run(CallId.make("git-worktrees"), {
+      .run(call_id, {
         // Through a shell, since the program that takes the network away finds no command by its name.
         command: "/bin/sh",
         args: ["-c", 'exec git "$@"', "git", ...settings.flatMap((setting) => ["-c", setting]), ...args],
