@@ -76,7 +76,7 @@ export const makeWorktreeGit = Effect.gen(function* () {
   const { root } = yield* Workspace
 
   // Of this agent alone: what carries the id of a call is ended with it.
-  const call_id = CallId.make(`worktrees-${yield* Effect.sync(() => randomUUID())}`)
+  const call_id = CallId.make(`git-${yield* Effect.sync(() => randomUUID())}`)
 
   const run = (cwd: string, args: ReadonlyArray<string>, settings: ReadonlyArray<string>) =>
     processes
