@@ -26,6 +26,7 @@ import { grants } from "./migrations/0027_grants.ts"
 import { jobAudit } from "./migrations/0028_job_audit.ts"
 import { telegram } from "./migrations/0029_telegram.ts"
 import { runContracts } from "./migrations/0030_run_contracts.ts"
+import { chatVoice } from "./migrations/0031_chat_voice.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -58,7 +59,8 @@ export const MIGRATIONS = {
   "0027_grants": grants,
   "0028_job_audit": jobAudit,
   "0029_telegram": telegram,
-  "0030_run_contracts": runContracts
+  "0030_run_contracts": runContracts,
+  "0031_chat_voice": chatVoice
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -4,12 +4,21 @@ import { SqlClient } from "effect/sql"
 import type { ResourceName } from "#schema/Ids.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 
+/** `on`: all answers. `mirror`: those to voice messages. `off`: none. */
+export type VoiceMode = "on" | "mirror" | "off"
+
+const isVoiceMode = (text: string | undefined): text is VoiceMode =>
+  text === "on" || text === "mirror" || text === "off"
+
 export class ChatSettings extends Context.Service<
   ChatSettings,
   {
     /** Whether tables and long answers come as rich messages, which old apps do not show. */
     rich(dm: ResourceName): Effect.Effect<boolean, DatabaseAway>
     setRich(dm: ResourceName, rich: boolean): Effect.Effect<void, DatabaseAway>
+    /** Which answers come as voice notes, too. */
+    voice(dm: ResourceName): Effect.Effect<VoiceMode, DatabaseAway>
+    setVoice(dm: ResourceName, voice: VoiceMode): Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/ChatSettings") {
   static readonly layer = Layer.effect(
@@ -27,6 +36,16 @@ export class ChatSettings extends Context.Service<
         setRich: Effect.fn("ChatSettings.setRich")(function* (dm, rich) {
           yield* sql`INSERT INTO choir_control.chat_settings (dm, rich) VALUES (${dm}, ${rich})
             ON CONFLICT (dm) DO UPDATE SET rich = excluded.rich`
+        }, onDatabase),
+        voice: Effect.fn("ChatSettings.voice")(function* (dm) {
+          const [row] = yield* sql<{
+            readonly voice: string
+          }>`SELECT voice FROM choir_control.chat_settings WHERE dm = ${dm}`
+          return isVoiceMode(row?.voice) ? row.voice : "off"
+        }, onDatabase),
+        setVoice: Effect.fn("ChatSettings.setVoice")(function* (dm, voice) {
+          yield* sql`INSERT INTO choir_control.chat_settings (dm, rich, voice) VALUES (${dm}, false, ${voice})
+            ON CONFLICT (dm) DO UPDATE SET voice = excluded.voice`
         }, onDatabase)
       })
     })

@@ -275,3 +275,43 @@ describe("files of an agent", () => {
       })
   )
 })
+
+describe("an answer with its sound", () => {
+  const answer = (world: World, speaks: "all" | "part", text: string) =>
+    world.put(text, withFiles({ ...leave(world.workspace, `a-${speaks}.ogg`, opus), speaks }))
+
+  it.effect("comes as a voice note alone, and with its text where something has to be read", () =>
+    Effect.gen(function* () {
+      const world = yield* setUpOutgoing
+      yield* answer(world, "all", "It is **done**.")
+      yield* answer(world, "part", "Run `ls`.")
+      yield* start(world.run)
+      yield* until(world, 2)
+      const sent = yield* world.bot.sent.all
+      assert.deepStrictEqual(
+        sent.map(({ caption, text, voice }) => [voice !== undefined, text, caption]),
+        [
+          [true, undefined, undefined],
+          [true, undefined, undefined],
+          [false, "Run ls.", undefined]
+        ]
+      )
+    })
+  )
+
+  it.effect("comes as its text where Telegram takes no sound, or there is no copy of it", () =>
+    Effect.gen(function* () {
+      const world = yield* setUpOutgoing
+      yield* world.bot.fail("sendVoice", fault.refusedContent)
+      yield* world.bot.fail("sendDocument", fault.refusedContent)
+      yield* answer(world, "all", "one")
+      yield* world.put("two", withFiles({ path: "gone.ogg", sha256: "0".repeat(64), bytes: 5, speaks: "all" }))
+      yield* start(world.run)
+      assert.deepStrictEqual(yield* until(world, 2), ["delivered 1", "delivered 2"])
+      assert.deepStrictEqual(
+        (yield* world.bot.sent.all).map(({ text }) => text),
+        ["one", "two"]
+      )
+    })
+  )
+})
