@@ -22,6 +22,8 @@ import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
+import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
+import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import { DM, layerWorld, makeWorld, type World } from "./control.ts"
 import { temporaryFolder } from "./engines.ts"
@@ -58,6 +60,8 @@ export const platform = Layer.mergeAll(
   Layer.mock(SessionArchives, { deleted: () => Effect.succeedNone }),
   Layer.mock(WorkspaceUsage, { all: Effect.succeed(new Map()) }),
   Layer.mock(SkillImports, {}),
+  Layer.mock(SkillTrials, {}),
+  Layer.mock(ToolTrials, {}),
   Layer.succeed(OfflineModels, { problems: Effect.succeed([]) }),
   Shutdown.layer
 )

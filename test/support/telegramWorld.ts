@@ -53,6 +53,8 @@ const makeMemory = Effect.gen(function* () {
     Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
     Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
     Layer.mock(Inbox, {
+      release: () => Effect.undefined,
+      edit: () => Effect.succeed("unknown" as const),
       receiveAll: (messages) =>
         world.away
           ? Effect.fail(new DatabaseAway({ problem: "the server is gone" }))

@@ -54,7 +54,7 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Contexts, {}),
     Layer.mock(Drafts, { changes: Stream.never }),
     Layer.mock(EventStore, { appended: Stream.never }),
-    Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]) }),
+    Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]), release: () => Effect.undefined }),
     Layer.mock(Models, {}),
     Layer.mock(Outbox, {
       abandon: () => Effect.succeed(0),
