@@ -30,6 +30,7 @@ import { Llm, MODEL_TOTAL_MS_MAX } from "#src/agent/model/Llm.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
+import { AnswerVoice } from "#src/agent/session/AnswerVoice.ts"
 import { runSession } from "#src/agent/session/Session.ts"
 import { layerModels, layerRecovered } from "#src/agent/session/sessionLayers.ts"
 import { layerProfiles, ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
@@ -162,7 +163,7 @@ const program = Effect.gen(function* () {
       Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: options.workspace }))),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], offline: besideProgram(OFFLINE) })
     ).pipe(Layer.provideMerge(recovered), (guarded) => Layer.provideMerge(layerWorktrees, guarded))
-    const tools = ToolRegistry.layer({ rg: options.rg }).pipe(
+    const tools = Layer.merge(ToolRegistry.layer({ rg: options.rg }), AnswerVoice.layer).pipe(
       Layer.provideMerge(OutsideApi.layer.pipe(Layer.provide(outsideHttp))),
       Layer.provideMerge(GitAccess.layer({ helper: gitHelper(options.choir) })),
       Layer.provideMerge(layerModels(guards))

@@ -71,6 +71,8 @@ export interface ToolOutcome {
   readonly acted?: Acted
   readonly reads?: ReadonlyArray<FileVersion>
   readonly writes?: ReadonlyArray<{ readonly path: string; readonly before?: string; readonly after: string }>
+  /** Its cost, where its price is known. */
+  readonly cost_usd?: number
   /** Files that go to the user, with their caption. */
   readonly sends?: Outbound
   /** Words for the model besides. */

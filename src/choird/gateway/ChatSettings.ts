@@ -4,6 +4,12 @@ import { SqlClient } from "effect/sql"
 import type { ResourceName } from "#schema/Ids.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 
+/** `on`: all answers. `mirror`: those to voice messages. `off`: none. */
+export type VoiceMode = "on" | "mirror" | "off"
+
+const isVoiceMode = (text: string | undefined): text is VoiceMode =>
+  text === "on" || text === "mirror" || text === "off"
+
 export class ChatSettings extends Context.Service<
   ChatSettings,
   {
@@ -13,6 +19,9 @@ export class ChatSettings extends Context.Service<
     /** The id that the chat with this id in config.json has now, if it moved. */
     moved(dm: ResourceName, from: string): Effect.Effect<string | undefined, DatabaseAway>
     setMoved(dm: ResourceName, from: string, to: string): Effect.Effect<void, DatabaseAway>
+    /** Which answers come as voice notes, too. */
+    voice(dm: ResourceName): Effect.Effect<VoiceMode, DatabaseAway>
+    setVoice(dm: ResourceName, voice: VoiceMode): Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/ChatSettings") {
   static readonly layer = Layer.effect(
@@ -39,6 +48,16 @@ export class ChatSettings extends Context.Service<
         setMoved: Effect.fn("ChatSettings.setMoved")(function* (dm, from, to) {
           yield* sql`INSERT INTO choir_control.chat_settings (dm, moved_from, moved_to) VALUES (${dm}, ${from}, ${to})
             ON CONFLICT (dm) DO UPDATE SET moved_from = excluded.moved_from, moved_to = excluded.moved_to`
+        }, onDatabase),
+        voice: Effect.fn("ChatSettings.voice")(function* (dm) {
+          const [row] = yield* sql<{
+            readonly voice: string
+          }>`SELECT voice FROM choir_control.chat_settings WHERE dm = ${dm}`
+          return isVoiceMode(row?.voice) ? row.voice : "off"
+        }, onDatabase),
+        setVoice: Effect.fn("ChatSettings.setVoice")(function* (dm, voice) {
+          yield* sql`INSERT INTO choir_control.chat_settings (dm, rich, voice) VALUES (${dm}, false, ${voice})
+            ON CONFLICT (dm) DO UPDATE SET voice = excluded.voice`
         }, onDatabase)
       })
     })

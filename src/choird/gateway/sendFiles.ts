@@ -1,6 +1,6 @@
 /** A message with files: each in the way that its bytes allow, several as albums, and what does not fit a caption as texts behind them. */
 import { Effect } from "effect"
-import { escapedText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { escapedText, Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
 import { type Chat, isGone, isHopeless, makeAttempt, type Outcome, type Send } from "./attempt.ts"
 import { type MarkedText, markedText, splitMarked, trimmed } from "./markedText.ts"
 import type { Media } from "./mediaCalls.ts"
@@ -18,6 +18,12 @@ type Numbered = ReadyFile & { readonly index: number }
 
 const captionsOf = ({ text }: Outgoing): ReadonlyArray<MarkedText> =>
   splitMarked(markedText(escapedText(text)), CAPTION_CHARS_MAX)
+    .map(trimmed)
+    .filter((part) => part.text !== "")
+
+/** The text of a message as messages of its own. */
+const textsOf = ({ text }: Outgoing): ReadonlyArray<MarkedText> =>
+  splitMarked(markedText(escapedText(text)), TELEGRAM_TEXT_CHARS_MAX)
     .map(trimmed)
     .filter((part) => part.text !== "")
 
@@ -82,7 +88,8 @@ export const makeSendFiles = Effect.gen(function* () {
     yield* outgoing.stage(row)
     const files = yield* outgoing.ready(row)
     const sent = row.sent_parts ?? 0
-    const [caption, ...texts] = captionsOf(row)
+    const spoken = row.form?.files?.items[0]?.speaks
+    const [caption, ...texts] = spoken === undefined ? captionsOf(row) : []
     const open = files.flatMap((file, index) => (file === undefined || index < sent ? [] : [{ ...file, index }]))
     let refused = files.some((file, index) => file === undefined && index >= sent) ? missing : undefined
     for (const group of albums(open)) {
@@ -98,7 +105,11 @@ export const makeSendFiles = Effect.gen(function* () {
       if (outcome.refused !== undefined && isGone(outcome.refused)) return outcome
       yield* outbox.sentParts(row.outbox_id, (group.at(-1)?.index ?? 0) + 1)
     }
-    const behind = open.length === 0 && sent === 0 && caption !== undefined ? [caption, ...texts] : texts
+    const unheard = spoken === "part" || (spoken === "all" && refused !== undefined)
+    const unread = open.length === 0 && sent === 0 && caption !== undefined ? [caption, ...texts] : texts
+    const behind = unheard ? textsOf(row) : unread
+    // Who reads the text misses nothing.
+    if (spoken !== undefined) refused = undefined
     for (const [at, { entities, text }] of behind.entries()) {
       const index = files.length + at
       if (index < sent) continue

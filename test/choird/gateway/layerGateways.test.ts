@@ -58,8 +58,8 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Models, {}),
     Layer.mock(Outbox, {
       abandon: () => Effect.succeed(0),
-      undelivered: () => Effect.succeed([]),
       withFiles: Effect.succeed([]),
+      undelivered: () => Effect.succeed([]),
       wakes: () => Stream.never
     }),
     Layer.mock(Steering, {}),
