@@ -60,6 +60,12 @@ export interface TelegramBot {
   tap(user: number, message: SentMessage, data: string): Effect.Effect<number>
   /** Deletes a topic: what is sent there is refused. */
   closeTopic(thread_id: number): Effect.Effect<void>
+  /** Gives its private chats topics. */
+  readonly switchTopicsOn: Effect.Effect<void>
+  /** The topics that the bot made, by their ids. */
+  readonly topics: Effect.Effect<BotState["topics"]>
+  /** Lets a user write in a topic. */
+  textIn(user: number, thread_id: number, text: string): Effect.Effect<number>
   /** The bot's reaction to a message. */
   reaction(message_id: number): Effect.Effect<ReadonlyArray<string>>
   /** Queues any update, hostile ones too; the update id is added. */
@@ -114,6 +120,8 @@ const makeBot = (token: string): Bot => ({
   messages: new Map(),
   files: new Map(),
   callbacks: new Set(),
+  has_topics: false,
+  topics: new Map(),
   closed_topics: new Set(),
   reactions: new Map(),
   commands: new Map(),
@@ -321,6 +329,10 @@ const handleOf = (bot: Bot): TelegramBot => ({
       bot.callbacks.add(id)
       return push(bot, { callback_query: { id, from: person(user), chat_instance: "1", message, data } })
     }),
+  switchTopicsOn: Effect.sync(() => void (bot.has_topics = true)),
+  topics: Effect.sync(() => new Map(bot.topics)),
+  textIn: (user, thread_id, text) =>
+    fromUser(bot, user, { ...textContent(text), message_thread_id: thread_id, is_topic_message: true }),
   closeTopic: (thread_id) => Effect.sync(() => void bot.closed_topics.add(thread_id)),
   reaction: (message_id) => Effect.sync(() => bot.reactions.get(message_id) ?? []),
   update: (content) => Effect.sync(() => push(bot, content)),
