@@ -21,6 +21,7 @@ import {
   storeFile,
   succeed
 } from "./telegramMethods.ts"
+import { TOPIC_METHODS } from "./telegramTopics.ts"
 
 const REQUEST_BYTES_MAX = 64 * 1024 * 1024
 const UPDATES_MAX = 100
@@ -184,7 +185,8 @@ const push = (bot: Bot, content: JsonObject): number => {
 const run = (bot: Bot, method: string, call: ApiCall): Effect.Effect<ApiReply> =>
   Effect.suspend(() => {
     if (method === "getUpdates") return getUpdates(bot, call.parameters)
-    const handler = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined
+    const methods = Object.hasOwn(TOPIC_METHODS, method) ? TOPIC_METHODS : METHODS
+    const handler = Object.hasOwn(methods, method) ? methods[method] : undefined
     if (handler === undefined) return Effect.succeed(refuse(404, "Not Found"))
     const reply = handler(bot, call)
     const results = reply.ok && method.startsWith("send") ? [reply.result].flat() : []

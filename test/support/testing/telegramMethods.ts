@@ -68,9 +68,9 @@ export const succeed = (result: unknown): ApiReply => ({ ok: true, result })
 
 export const refuse = (error_code: number, description: string): ApiReply => ({ ok: false, error_code, description })
 
-const badRequest = (reason: string): ApiReply => refuse(400, `Bad Request: ${reason}`)
+export const badRequest = (reason: string): ApiReply => refuse(400, `Bad Request: ${reason}`)
 
-const textParameter = (parameters: JsonObject, key: string): string => {
+export const textParameter = (parameters: JsonObject, key: string): string => {
   const value = parameters[key]
   return typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
 }
@@ -446,56 +446,6 @@ const getMe = (bot: BotState): ApiReply =>
     has_topics_enabled: bot.has_topics
   })
 
-const TOPIC_NAME_CHARS_MAX = 128
-
-const isForum = ({ has_topics }: BotState, chat_id: unknown) =>
-  Number(chat_id) > 0 ? has_topics : String(chat_id).endsWith("9")
-
-const getChat = (bot: BotState, { parameters }: ApiCall): ApiReply => {
-  const id = Number(parameters["chat_id"])
-  const forum = isForum(bot, id)
-  return succeed({ id, type: id > 0 ? "private" : "supergroup", ...(id < 0 && forum ? { is_forum: true } : {}) })
-}
-
-const topicName = (parameters: JsonObject) => {
-  const name = textParameter(parameters, "name")
-  return name === "" || name.length > TOPIC_NAME_CHARS_MAX ? undefined : name
-}
-
-const createForumTopic = (bot: BotState, { parameters }: ApiCall): ApiReply => {
-  if (!isForum(bot, parameters["chat_id"])) return badRequest("the chat is not a forum")
-  const name = topicName(parameters)
-  if (name === undefined) return badRequest("TOPIC_TITLE_INVALID")
-  const message_thread_id = bot.message_id_next++
-  bot.topics.set(message_thread_id, { chat_id: Number(parameters["chat_id"]), name, closed: false })
-  return succeed({ message_thread_id, name, icon_color: 7_322_096 })
-}
-
-/** A topic that the bot may change; a deleted one has an id that is not valid. */
-const topicOf = (bot: BotState, { chat_id, message_thread_id }: JsonObject) => {
-  const id = Number(message_thread_id)
-  const topic = bot.closed_topics.has(id) ? undefined : bot.topics.get(id)
-  return topic?.chat_id === Number(chat_id) ? { id, topic } : undefined
-}
-
-const editForumTopic = (bot: BotState, { parameters }: ApiCall): ApiReply => {
-  const found = topicOf(bot, parameters)
-  const name = topicName(parameters)
-  if (found === undefined) return badRequest("TOPIC_ID_INVALID")
-  if (name === undefined) return badRequest("TOPIC_TITLE_INVALID")
-  bot.topics.set(found.id, { ...found.topic, name })
-  return succeed(true)
-}
-
-const closeForumTopic = (bot: BotState, { parameters }: ApiCall): ApiReply => {
-  if (Number(parameters["chat_id"]) > 0) return badRequest("method is available for supergroup chats only")
-  const found = topicOf(bot, parameters)
-  if (found === undefined) return badRequest("TOPIC_ID_INVALID")
-  if (found.topic.closed) return badRequest("TOPIC_NOT_MODIFIED")
-  bot.topics.set(found.id, { ...found.topic, closed: true })
-  return succeed(true)
-}
-
 const nothing = (): ApiReply => succeed(true)
 
 const ACTIONS = new Set(
@@ -513,13 +463,9 @@ const sendMessageDraft = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return textProblem(text, parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long") ?? succeed(bot.id > 0)
 }
 
-/** Every method but getUpdates. */
+/** Every method but getUpdates and those for topics. */
 export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => ApiReply>> = {
   answerCallbackQuery,
-  closeForumTopic,
-  createForumTopic,
-  editForumTopic,
-  getChat,
   deleteMessage: nothing,
   deleteMyCommands,
   deleteWebhook: nothing,
