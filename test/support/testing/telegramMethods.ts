@@ -434,18 +434,6 @@ const deleteMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return succeed(true)
 }
 
-const getMe = (bot: BotState): ApiReply =>
-  succeed({
-    id: bot.id,
-    is_bot: true,
-    first_name: "Bot",
-    username: "double_bot",
-    can_join_groups: true,
-    can_read_all_group_messages: false,
-    supports_inline_queries: false,
-    has_topics_enabled: bot.has_topics
-  })
-
 const nothing = (): ApiReply => succeed(true)
 
 const ACTIONS = new Set(
@@ -463,7 +451,7 @@ const sendMessageDraft = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return textProblem(text, parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long") ?? succeed(bot.id > 0)
 }
 
-/** Every method but getUpdates and those for topics. */
+/** Every method but getUpdates and those of telegramTopics.ts. */
 export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => ApiReply>> = {
   answerCallbackQuery,
   deleteMessage: nothing,
@@ -472,7 +460,6 @@ export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => 
   editMessageReplyMarkup,
   editMessageText,
   getFile,
-  getMe,
   getMyCommands,
   sendAudio: sendMedia("audio"),
   sendChatAction,

@@ -1,4 +1,4 @@
-/** What the methods of the Bot API for topics do to a bot of the Telegram double. */
+/** What the methods of the Bot API for topics, and those that tell of them, do to a bot of the Telegram double. */
 import {
   type ApiCall,
   type ApiReply,
@@ -59,9 +59,22 @@ const closeForumTopic = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return succeed(true)
 }
 
+const getMe = (bot: BotState): ApiReply =>
+  succeed({
+    id: bot.id,
+    is_bot: true,
+    first_name: "Bot",
+    username: "double_bot",
+    can_join_groups: true,
+    can_read_all_group_messages: false,
+    supports_inline_queries: false,
+    has_topics_enabled: bot.has_topics
+  })
+
 export const TOPIC_METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => ApiReply>> = {
   closeForumTopic,
   createForumTopic,
   editForumTopic,
-  getChat
+  getChat,
+  getMe
 }
