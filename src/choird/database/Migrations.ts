@@ -28,6 +28,7 @@ import { telegram } from "./migrations/0029_telegram.ts"
 import { runContracts } from "./migrations/0030_run_contracts.ts"
 import { joinedMessages } from "./migrations/0031_joined_messages.ts"
 import { editedMessages } from "./migrations/0032_edited_messages.ts"
+import { movedChats } from "./migrations/0033_moved_chats.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -62,7 +63,8 @@ export const MIGRATIONS = {
   "0029_telegram": telegram,
   "0030_run_contracts": runContracts,
   "0031_joined_messages": joinedMessages,
-  "0032_edited_messages": editedMessages
+  "0032_edited_messages": editedMessages,
+  "0033_moved_chats": movedChats
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

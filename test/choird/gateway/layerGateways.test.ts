@@ -59,13 +59,14 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Outbox, {
       abandon: () => Effect.succeed(0),
       undelivered: () => Effect.succeed([]),
+      withFiles: Effect.succeed([]),
       wakes: () => Stream.never
     }),
     Layer.mock(Steering, {}),
     lifecycle,
     noAgentCommands,
     noApprovals,
-    Layer.mock(ChatSettings, {}),
+    Layer.mock(ChatSettings, { moved: () => Effect.undefined }),
     Layer.mock(Pairings, {}),
     quietMemory
   )
