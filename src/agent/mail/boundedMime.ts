@@ -12,10 +12,10 @@ const MIME_HEADER_BYTES_MAX = 256 * 1024
 export const MIME_LINES_MAX = 450_000
 const MIME_LINE_BYTES_MAX = 1024 * 1024
 /** Beginnings and ends of parts. */
-export const MIME_BOUNDARIES_MAX = 20_000
+const MIME_BOUNDARIES_MAX = 20_000
 /** Paddings within base64, each of which ends a piece of its own. */
 const MIME_PADDINGS_MAX = 50_000
-/** What is decoded as text, of all parts. Files do not count. */
+/** Decoded text of all parts. Files do not count. */
 const MIME_TEXT_BYTES_MAX = 1024 * 1024
 /** Pieces of a body until they become one. */
 const PIECES_MAX = 1024
@@ -28,7 +28,7 @@ const PADDING = 0x3d
 
 type Piece = ArrayBuffer | Uint8Array<ArrayBuffer> | string
 
-/** What the library's parser has and does not declare; readMime.test.ts fails when a version has it no more. */
+/** Members of the library's parser that it does not declare; readMime.test.ts fails when a version no longer has them. */
 interface Part {
   readonly content: ArrayBuffer | null
   readonly contentDecoder: { readonly chunks: Array<Piece> } | null

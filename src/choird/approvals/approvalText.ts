@@ -66,10 +66,10 @@ export const confirmText = (call: ConfirmTool, isCut = cutsNetwork()): string =>
     `asked by: ${askedBy(call)}`,
     `why you are asked: ${whyText(call)}`,
     ...networkText(call, isCut),
-    `input: ${visibleJson(call.input)}`,
     ...(call.files ?? []).map(
       ({ bytes, path, sha256 }) => `file: ${visibleLine(path)}, ${counted(bytes)} bytes, SHA-256 ${sha256}`
-    )
+    ),
+    `input: ${visibleJson(call.input)}`
   ].join("\n")
 
 /** The parts of a row that a message needs. */
