@@ -28,7 +28,8 @@ import { telegram } from "./migrations/0029_telegram.ts"
 import { runContracts } from "./migrations/0030_run_contracts.ts"
 import { joinedMessages } from "./migrations/0031_joined_messages.ts"
 import { editedMessages } from "./migrations/0032_edited_messages.ts"
-import { chatVoice } from "./migrations/0033_chat_voice.ts"
+import { movedChats } from "./migrations/0033_moved_chats.ts"
+import { chatVoice } from "./migrations/0034_chat_voice.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -64,7 +65,8 @@ export const MIGRATIONS = {
   "0030_run_contracts": runContracts,
   "0031_joined_messages": joinedMessages,
   "0032_edited_messages": editedMessages,
-  "0033_chat_voice": chatVoice
+  "0033_moved_chats": movedChats,
+  "0034_chat_voice": chatVoice
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

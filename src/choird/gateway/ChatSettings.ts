@@ -1,4 +1,4 @@
-/** Settings that the people of a chat chose for it; a chat without a row has the defaults. */
+/** Settings that the people of a chat chose for it, and the id of a group that became a supergroup. A chat without a row has the defaults. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ResourceName } from "#schema/Ids.ts"
@@ -19,6 +19,9 @@ export class ChatSettings extends Context.Service<
     /** Which answers come as voice notes, too. */
     voice(dm: ResourceName): Effect.Effect<VoiceMode, DatabaseAway>
     setVoice(dm: ResourceName, voice: VoiceMode): Effect.Effect<void, DatabaseAway>
+    /** The id that the chat with this id in config.json has now, if it moved. */
+    moved(dm: ResourceName, from: string): Effect.Effect<string | undefined, DatabaseAway>
+    setMoved(dm: ResourceName, from: string, to: string): Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/ChatSettings") {
   static readonly layer = Layer.effect(
@@ -46,6 +49,15 @@ export class ChatSettings extends Context.Service<
         setVoice: Effect.fn("ChatSettings.setVoice")(function* (dm, voice) {
           yield* sql`INSERT INTO choir_control.chat_settings (dm, rich, voice) VALUES (${dm}, false, ${voice})
             ON CONFLICT (dm) DO UPDATE SET voice = excluded.voice`
+        }, onDatabase),
+        moved: Effect.fn("ChatSettings.moved")(function* (dm, from) {
+          const [row] = yield* sql<{ readonly moved_to: string }>`SELECT moved_to FROM choir_control.chat_settings
+            WHERE dm = ${dm} AND moved_from = ${from} AND moved_to IS NOT NULL`
+          return row?.moved_to
+        }, onDatabase),
+        setMoved: Effect.fn("ChatSettings.setMoved")(function* (dm, from, to) {
+          yield* sql`INSERT INTO choir_control.chat_settings (dm, moved_from, moved_to) VALUES (${dm}, ${from}, ${to})
+            ON CONFLICT (dm) DO UPDATE SET moved_from = excluded.moved_from, moved_to = excluded.moved_to`
         }, onDatabase)
       })
     })

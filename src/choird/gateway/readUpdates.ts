@@ -13,9 +13,16 @@ export interface Bot {
   readonly name: string | undefined
 }
 
+/** A group that became a supergroup, by the ids before and after. */
+export interface Move {
+  readonly from: string
+  readonly to: string
+}
+
 /** Updates up to an id. */
 export interface Batch {
   readonly update_id: number
+  readonly moves: ReadonlyArray<Move>
   readonly arrivals: ReadonlyArray<Arrival>
   readonly taps: ReadonlyArray<TelegramTap>
 }
@@ -133,6 +140,16 @@ const stopOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Ar
     onSome: ({ chat }) => [{ id: `${bot.id}:${update_id}`, user_id: String(chat.id), text: "/stop" }]
   })
 
+const decodeMove = Schema.decodeUnknownOption(
+  Schema.Struct({ chat: Schema.Struct({ id: Schema.Int }), migrate_to_chat_id: Schema.Int })
+)
+
+const moveOf = (content: unknown): ReadonlyArray<Move> =>
+  Option.match(decodeMove(content), {
+    onNone: () => [],
+    onSome: ({ chat, migrate_to_chat_id: to }) => [{ from: String(chat.id), to: String(to) }]
+  })
+
 /** A tap is by `from`; the chat of the button proves nothing. */
 const decodeCallback = Schema.decodeUnknownOption(
   Schema.Struct({
@@ -177,5 +194,6 @@ export const readUpdates = (bot: Bot, updates: unknown): Batch | undefined => {
   const taps = decoded.flatMap(({ callback_query, update_id }) =>
     callback_query === undefined ? [] : tapOf(bot, update_id, callback_query)
   )
-  return { update_id: Math.max(0, ...decoded.map(({ update_id }) => update_id)), arrivals, taps }
+  const moves = decoded.flatMap(({ message }) => moveOf(message))
+  return { update_id: Math.max(0, ...decoded.map(({ update_id }) => update_id)), moves, arrivals, taps }
 }

@@ -5,6 +5,7 @@ import { type AgentId, ApprovalId, ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -178,7 +179,10 @@ describeStores("decisions in a chat", (it) => {
       const { agent_id, numbers } = yield* asked(PHONE, "call-f", "call-g")
       const list = ["Waiting for your approval:", ...numbers.map((number) => `${number}: ${SUMMARY}`)]
       const which = yield* say(agent_id, "rejected")
-      assert.strictEqual(which.text, [...list, "Say which: /reject <number>"].join("\n"))
+      assert.strictEqual(which.text, [...list, "Send the number to reject it."].join("\n"))
+      const second = numbers[1] ?? ""
+      const chosen = yield* Effect.flatMap(Choices, (choices) => choices.take({ gateway: BOT, dm: PHONE }, second))
+      assert.strictEqual(chosen, `/reject ${second}`)
       // The second one came after the person had looked: nothing is decided either.
       const approvals = yield* Approvals
       const row = yield* find(numbers[0] ?? "")
@@ -202,9 +206,9 @@ describeStores("decisions in a chat", (it) => {
       const { approval_id: unseen } = yield* request(talk, "later-unseen")
       // The second message is on its way, so that the first is what the person means.
       assert.strictEqual((yield* say(agent_id, "approved")).text, `Approved ${seen}: ${SUMMARY}.`)
-      const list = `Waiting for your approval:\n${unseen}: ${SUMMARY}\nSay which: `
-      assert.strictEqual((yield* say(agent_id, "approved")).text, `${list}/approve <number>`)
-      assert.strictEqual((yield* say(agent_id, "rejected")).text, `${list}/reject <number>`)
+      const list = `Waiting for your approval:\n${unseen}: ${SUMMARY}\nSend the number to `
+      assert.strictEqual((yield* say(agent_id, "approved")).text, `${list}approve it.`)
+      assert.strictEqual((yield* say(agent_id, "rejected")).text, `${list}reject it.`)
       const approvals = yield* Approvals
       const { hash } = yield* find(unseen)
       const wanted = {
@@ -221,7 +225,7 @@ describeStores("decisions in a chat", (it) => {
         SELECT source, source_id, 1, gateway, dm, agent_id, session_id, kind, text FROM choir_control.outbox
         WHERE source_id = ${source_id}`
       yield* sql`UPDATE choir_control.outbox SET delivered_at = now() WHERE source_id = ${source_id} AND part = 0`
-      assert.strictEqual((yield* say(agent_id, "approved")).text, `${list}/approve <number>`)
+      assert.strictEqual((yield* say(agent_id, "approved")).text, `${list}approve it.`)
       assert.strictEqual((yield* find(unseen)).status, "pending")
       yield* deliver(PHONE)
       assert.strictEqual((yield* say(agent_id, "approved")).text, `Approved ${unseen}: ${SUMMARY}.`)

@@ -3,6 +3,7 @@ import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { setUpTelegram } from "../../support/telegramWorld.ts"
 import { nthPoll, texts, USER } from "../../support/telegramBot.ts"
+import { PHONE } from "../../support/stores.ts"
 import type { TelegramBot } from "../../support/testing/Telegram.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
 
@@ -145,6 +146,35 @@ describe("a message to Telegram", () => {
       yield* put("gone")
       yield* until(outcomes, 4)
       assert.match((yield* outcomes.all).at(-1) ?? "", /^given up 2: .*kicked/u)
+    })
+  )
+
+  it.effect("goes to the new id of its group after a restart, and hears it there", () =>
+    Effect.gen(function* () {
+      const { as, bot, health, outcomes, put, stored } = yield* setUpTelegram
+      const family = [{ name: PHONE, user_id: "-5", admin: false }]
+      yield* bot.fail("sendMessage", fault.migrated(-1005))
+      yield* put("before")
+      const first = yield* start(as(family))
+      yield* until(outcomes, 2)
+      yield* Fiber.interrupt(first)
+      yield* start(as(family))
+      yield* put("after")
+      yield* until(outcomes, 3)
+      assert.deepStrictEqual(
+        (yield* bot.sent.all).map(({ chat, text }) => [chat.id, text]),
+        [
+          [-1005, "before"],
+          [-1005, "after"]
+        ]
+      )
+      // The group moves once more, of which only a message tells.
+      yield* bot.update({ message: { chat: { id: -1005, type: "group" }, migrate_to_chat_id: -1006, message_id: 9 } })
+      yield* health.first((line) => line.startsWith("true"))
+      yield* put("last")
+      yield* until(outcomes, 4)
+      assert.strictEqual((yield* bot.sent.at(2)).chat.id, -1006)
+      assert.deepStrictEqual(yield* stored.all, [])
     })
   )
 

@@ -60,13 +60,14 @@ const setUp = Effect.gen(function* () {
       abandon: () => Effect.succeed(0),
       withFiles: Effect.succeed([]),
       undelivered: () => Effect.succeed([]),
+      withFiles: Effect.succeed([]),
       wakes: () => Stream.never
     }),
     Layer.mock(Steering, {}),
     lifecycle,
     noAgentCommands,
     noApprovals,
-    Layer.mock(ChatSettings, {}),
+    Layer.mock(ChatSettings, { moved: () => Effect.undefined }),
     Layer.mock(Pairings, {}),
     quietMemory
   )
