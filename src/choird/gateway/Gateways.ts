@@ -230,7 +230,14 @@ const makeToJob = Effect.gen(function* () {
     const { agent_id, dm, text } = to
     const { asks, job_name } = job
     return asks && file === undefined
-      ? { type: "command", dm, agent_id, admin: false, command: { type: "answer", content: text, job_name } }
+      ? {
+          type: "command",
+          dm,
+          writer: dm,
+          agent_id,
+          admin: false,
+          command: { type: "answer", content: text, job_name }
+        }
       : { ...to, text: `[Written in the topic of the job ${job_name}:]\n${text}` }
   })
 })
