@@ -143,6 +143,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
   Layer.mergeAll(
     Layer.provide(layerAgentRoutes, layerTools),
     layerTrials(programs),
+    Web,
     Models.layer,
     Layer.provide(Pairings.layer, ConfigWriter.layer),
     Forgetting.layer,

@@ -67,6 +67,9 @@ export const agentPrograms: Effect.Effect<AgentPrograms, ProgramMissing> = Effec
   }
 })
 
+/** Whether commands of agents can be kept from every network here, which takes a program of this installation. */
+export const cutsNetwork = (): boolean => existsSync(partOf(BUNDLE, "offline"))
+
 /** The old generation of an agent's heap, in MiB: several times what the largest session keeps alive (R66). */
 const AGENT_HEAP_MIB_MAX = 512
 /** Half of the young generation of an agent's heap, in MiB. */
