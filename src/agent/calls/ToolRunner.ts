@@ -25,6 +25,7 @@ import { closeInDoubt, settleInDoubt } from "./inDoubt.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { runGranted } from "./grantedCall.ts"
 import { LockManager } from "./LockManager.ts"
+import { Worktrees } from "#src/agent/git/Worktrees.ts"
 import { argumentsProblem, isConstrainable, ToolRegistry } from "./ToolRegistry.ts"
 import { ToolSlots } from "./ToolSlots.ts"
 
@@ -136,6 +137,7 @@ const request = Effect.fnUntraced(function* (
     effect: isControl(tool) ? "workspace" : (prepared?.effect ?? tool.effect),
     locks: prepared?.locks ?? [],
     allowed_tools: yield* allowedTools(lane, tool.llm.name),
+    within: (yield* Worktrees).of(lane),
     confirm: prepared?.confirm === undefined ? undefined : yield* prepared.confirm,
     capabilities: capabilitiesOfTool(tool)
   })
@@ -171,6 +173,8 @@ const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, to
   const arbiter = yield* Arbiter
   const command = yield* tool.command(input, call.call_id, lane)
   if (call.stage === "proposed") yield* request(lane, call, tool, input)
+  if (command.type === "Spawn" && command.start.branch !== undefined)
+    yield* (yield* Worktrees).check({ job_name: command.start.job_name, branch: command.start.branch })
   if (command.type === "Spawn" || command.type === "ResumeCore") return yield* startJob(command)
   if (command.type === "StartSkill" || command.type === "MoveSkill")
     yield* arbiter.until((state) => isSkillTurn(state, lane, call))
@@ -264,6 +268,7 @@ const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: O
     Effect.catchTags({
       InvalidInput: ({ problem }) => unfit(`the input does not fit ${call.name}: ${problem}`),
       InvalidLock: ({ message }) => finishCall(lane, call, rejected(message)),
+      WorktreeRefused: ({ reason }) => finishCall(lane, call, rejected(reason)),
       LockBusy: ({ message }) => finishCall(lane, call, rejected(message)),
       Refused: (refused) => refuse(lane, call, refused)
     })
