@@ -65,6 +65,8 @@ const FACTS: Readonly<Record<string, Facts>> = {
   "choir.web.fetch": WEB,
   "choir.web.browse": WEB,
   "choir.web.search": WEB,
+  // The text goes to the user's own account at a speech provider, and as a voice note to the user.
+  "choir.tts.speak": { ...NOTHING, locks: ["choirtmp:X"] },
   // Others write in shared pages, and read what it appends to them.
   "choir.notion.query": { ...DATA, untrusted: true, acts: true, ownPlace: true }
 }
