@@ -9,7 +9,8 @@ import { SkillName, SkillSpec } from "./Skill.ts"
 import { SkillGrade, SkillReport } from "./SkillCheck.ts"
 import { ExecutionClass } from "./SkillContract.ts"
 import { SkillTier } from "./SkillRegistryEntry.ts"
-import { AddedSkill, AddSkill, OfferSkill, SkillOffer } from "./SkillOffer.ts"
+import { TriedSkill, TriedTool } from "./ContainedTrial.ts"
+import { AddedSkill, AddSkill, OfferSkill, SKILL_BUNDLE_FILES_MAX, SkillFile, SkillOffer } from "./SkillOffer.ts"
 
 /** A `paused` agent is stopped until choird starts it again by itself; messages are taken meanwhile. */
 export const AgentStatus = Schema.Literals([
@@ -250,6 +251,21 @@ export const ToolSummary = Schema.Struct({
 })
 export type ToolSummary = typeof ToolSummary.Type
 
+/** One call of a tool, outside of every session. `confirmed`: the operator agreed that it acts outside. */
+export const TryTool = Schema.Struct({
+  tool: Schema.String.check(Schema.isMaxLength(64)),
+  input: Schema.Json,
+  confirmed: Schema.optionalKey(Schema.Boolean)
+})
+
+/** A skill that is tried, by its name in the agent's image or as it is written, in a workspace with these files. */
+export const TrySkill = Schema.Struct({
+  skill: Schema.Union([SkillName, SkillSpec]),
+  input: Schema.optionalKey(Schema.Json),
+  model: Schema.optionalKey(ResourceName),
+  files: Schema.Array(SkillFile).check(Schema.isMaxLength(SKILL_BUNDLE_FILES_MAX))
+})
+
 export const SkillApi = HttpApiGroup.make("skills").add(
   HttpApiEndpoint.get("list", "/agents/:id/skills", {
     params: agent,
@@ -264,6 +280,18 @@ export const SkillApi = HttpApiGroup.make("skills").add(
   HttpApiEndpoint.get("tools", "/agents/:id/tools", {
     params: agent,
     success: Schema.Array(ToolSummary),
+    error: ApiErrors
+  }),
+  HttpApiEndpoint.post("tryTool", "/agents/:id/tools/try", {
+    params: agent,
+    payload: TryTool,
+    success: TriedTool,
+    error: ApiErrors
+  }),
+  HttpApiEndpoint.post("trySkill", "/agents/:id/skills/try", {
+    params: agent,
+    payload: TrySkill,
+    success: TriedSkill,
     error: ApiErrors
   }),
   HttpApiEndpoint.post("offer", "/skills/offer", { payload: OfferSkill, success: SkillOffer, error: ApiErrors }),

@@ -58,6 +58,10 @@ export const SystemStatus = Schema.Struct({
   runtime: Schema.Struct({
     type: Schema.Literals(["docker", "sandbox", "process"]),
     isolation: Schema.String,
+    /** The way to the network for a command of a lane that has read text from outside; `enforced` where nothing but a person lets it out. */
+    network: Schema.optionalKey(Schema.Struct({ enforced: Schema.Boolean, detail: Schema.String })),
+    /** The browser of agents, and whether Chromium's own sandbox is around it. */
+    browser: Schema.optionalKey(Schema.String),
     limits: Schema.Array(Schema.String),
     warnings: Schema.Array(Schema.String)
   }),

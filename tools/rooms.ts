@@ -16,7 +16,7 @@ export const FLOORS: ReadonlyArray<ReadonlyArray<string>> = [
   ["repos", "database", "queues"],
   ["logs", "runtime", "sessions"],
   ["images", "listeners", "hosttools", "rehearsals", "workers"],
-  ["agents", "memory"],
+  ["agents", "memory", "trials"],
   ["telemetry", "reconfiguration", "retention"],
   ["approvals"],
   ["gateway"],

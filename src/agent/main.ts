@@ -9,6 +9,7 @@ import { Cause, Effect, Exit, FileSystem, Layer, Logger, Option, References, Run
 import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
+import { TRIAL_FLAG } from "#schema/ContainedTrial.ts"
 import { TRIAL_COMMAND } from "#schema/Trial.ts"
 import { VERSION } from "#src/shared/program/version.ts"
 import { OFFLINE } from "#src/shared/program/compiledProgram.ts"
@@ -36,6 +37,7 @@ import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/choirdConnectio
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
+import { containedTrial } from "#src/agent/trial/containedTrial.ts"
 import { trialProgram } from "#src/agent/trial/trialProgram.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
@@ -64,7 +66,8 @@ const flags = Effect.try({
         workspace: { type: "string", default: "/workspace" },
         choir: { type: "string", default: "/choir" },
         rg: { type: "string", default: "rg" },
-        "own-pid-namespace": { type: "boolean", default: false }
+        "own-pid-namespace": { type: "boolean", default: false },
+        trial: { type: "boolean", default: false }
       }
     }).values,
   catch: (error) => new BadInvocation({ problem: String(error) })
@@ -182,9 +185,23 @@ const sayWhy = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   yield* Effect.logFatal(Option.isSome(failure) ? words : `a fault of Choir: ${words}`)
 })
 
+/** A trial in a container: one task instead of an agent. */
+const trial = Effect.flatMap(flags, (options) =>
+  containedTrial({
+    socket: options.socket,
+    workspace: options.workspace,
+    choir: options.choir,
+    rg: options.rg,
+    offline: besideProgram(OFFLINE),
+    ownsPidNamespace: options["own-pid-namespace"],
+    modelHttp,
+    outsideHttp
+  }).pipe(Effect.as("trial"))
+)
+
 const asAgent = () =>
   NodeRuntime.runMain(
-    program.pipe(
+    (process.argv.includes(TRIAL_FLAG) ? trial : program).pipe(
       Effect.tap((reason) => Effect.logInfo(`ended: ${reason}`)),
       Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : sayWhy(cause))),
       Effect.provide(

@@ -44,6 +44,9 @@ import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
 import { ProposalRehearsals } from "#src/choird/approvals/ProposalRehearsals.ts"
 import { Rehearsals } from "#src/choird/rehearsals/Rehearsals.ts"
+import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
+import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
+import { TrialContainers } from "#src/choird/trials/TrialContainers.ts"
 import { Trials } from "#src/choird/rehearsals/Trials.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { RepoChange } from "#src/choird/approvals/RepoChange.ts"
@@ -118,6 +121,15 @@ const Web = Layer.merge(
 
 const hostTools = Effect.map(Effect.all([memoryTools, webTools]), (tools) => tools.flat())
 
+const layerTools = Layer.provideMerge(layerHostTools(hostTools), Web)
+
+/** Skills and tools that are tried apart from every session. */
+const layerTrials = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
+  Layer.mergeAll(ToolTrials.layer, SkillTrials.layer).pipe(
+    Layer.provide(TrialContainers.layer(programs)),
+    Layer.provide(layerTools)
+  )
+
 /** The types of proposals that agents make. */
 const layerProposals = Proposals.layer.pipe(
   Layer.provideMerge(AgentChange.layer),
@@ -129,7 +141,9 @@ const layerProposals = Proposals.layer.pipe(
 /** Includes the agents' API, since starting an agent and serving its API need the same services. */
 export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
   Layer.mergeAll(
-    Layer.provide(layerAgentRoutes, Layer.provide(layerHostTools(hostTools), Web)),
+    Layer.provide(layerAgentRoutes, layerTools),
+    layerTrials(programs),
+    Web,
     Models.layer,
     Layer.provide(Pairings.layer, ConfigWriter.layer),
     Forgetting.layer,

@@ -30,6 +30,7 @@ describe("an agent that does not say what it has in mind", () => {
           current: Effect.flatMap(SubscriptionRef.make({ version: 1, config }), SubscriptionRef.get)
         } as never),
         Layer.mock(Inbox, {
+          release: () => Effect.undefined,
           receiveAll: (messages) =>
             Effect.sync(() =>
               messages.map(({ text }, position) => {

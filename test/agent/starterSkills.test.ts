@@ -2,7 +2,10 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Result, type Schema } from "effect"
+import { Effect, Fiber, Result, Schema } from "effect"
+import type { AgentConfig } from "#schema/Config.ts"
+import { EmailAccount } from "#schema/EmailAccount.ts"
+import { SecretName } from "#schema/Ids.ts"
 import { type SkillSpec, type SkillState, skillState } from "#schema/Skill.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { toolsOf } from "#src/shared/image/contractProblems.ts"
@@ -13,7 +16,7 @@ import { BUILT_IN_FACTS, manifestFacts } from "#src/shared/image/toolFacts.ts"
 import { readToolManifest } from "#src/shared/image/toolManifest.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, says, type Said, type Script } from "../support/testing/ScriptedModel.ts"
+import { calls, inOrder, says, type Said, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
 import { bookOf } from "../support/skills.ts"
 
@@ -78,6 +81,20 @@ const following = (spec: SkillSpec): Script => {
     })
 }
 
+/** The resources of the tools that skills require. */
+const BOUND: Partial<AgentConfig> = {
+  web: "browse",
+  search: { secret: SecretName.make("search-key") },
+  email: Schema.decodeSync(EmailAccount)({
+    address: "ada@example.org",
+    smtp_host: "mail.example.org",
+    smtp_port: 465,
+    imap_host: "mail.example.org",
+    imap_port: 993,
+    secret: "mail-key"
+  })
+}
+
 describe("the starter's skills", () => {
   it("are twelve with a contract, each with all nine points, beside careful_change", () => {
     assert.deepStrictEqual(graded.map(({ name }) => name).toSorted(), [
@@ -101,6 +118,29 @@ describe("the starter's skills", () => {
     }
   })
 
+  it.effect.each([
+    ["inbox-triage", "choir-email-check, choir-email-receive", "it is bound to no e-mail account"],
+    ["research-with-sources", "choir-web-search", "config.json has no search engine"]
+  ] as const)("say what an agent lacks that has no account for them: %s", ([name, tools, why]) =>
+    Effect.gen(function* () {
+      yield* ticking
+      const spec = graded.find((each) => each.name === name)
+      const plane = yield* makeMemoryControlPlane
+      const config = { ...agentConfig({}), web: "fetch" as const, grants: spec?.contract?.capabilities ?? [] }
+      const input = spec === undefined ? {} : inputOf(spec)
+      const script = inOrder(calls(["choir.skill.start", { skill: name, input }]), says("it cannot"))
+      const skills = bookOf(...(spec === undefined ? [] : [spec]))
+      const agent = yield* Effect.forkScoped(runAgent({ plane, script, tools: [], skills, config }))
+      yield* plane.say("go")
+      yield* plane.until(() => spoken(plane.events).length > 0 && quiet(plane.state()))
+      yield* Fiber.interrupt(agent)
+      assert.strictEqual(
+        ofType(plane.events, "ToolResultCommitted")[0]?.payload.summary,
+        `the skill ${name} needs ${tools}, which this agent does not have: ${why}. A person can change that in config.json`
+      )
+    })
+  )
+
   it.effect.each(graded.map((spec) => [spec.name, spec] as const))("run to their end: %s", ([, spec]) =>
     Effect.gen(function* () {
       yield* ticking
@@ -117,7 +157,7 @@ describe("the starter's skills", () => {
           { effect: "none", readOnly: true }
         )
       )
-      const config = { ...agentConfig({}), grants: spec.contract?.capabilities ?? [] }
+      const config = { ...agentConfig({}), ...BOUND, grants: spec.contract?.capabilities ?? [] }
       const agent = yield* Effect.forkScoped(
         runAgent({ plane, script: following(spec), tools, skills: bookOf(spec), config })
       )

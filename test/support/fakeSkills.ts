@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/AgentsApi.ts"
+import type { TriedSkill, TriedTool } from "#schema/ContainedTrial.ts"
 import type { AddedSkill, SkillOffer } from "#schema/SkillOffer.ts"
 import { CommitId } from "#schema/Image.ts"
 import { fakeRuns } from "./fakeRuns.ts"
@@ -45,6 +46,57 @@ export const addedSkill: AddedSkill = {
   commit: CommitId.make("c".repeat(40))
 }
 
+/** A call that acts outside asks first. */
+export const triedTool = (tool: string, confirmed: boolean): TriedTool =>
+  tool.endsWith(".send") && !confirmed
+    ? { type: "asks", why: "it acts outside this machine" }
+    : {
+        type: "ran",
+        effect: tool.endsWith(".send") ? "external" : "none",
+        status: tool === "choir.exec" ? "error" : "success",
+        summary: "3 result(s)",
+        output: { results: ["a\u001bb"] },
+        sources: ["search"],
+        ...(tool.endsWith(".send") ? { acted: "accepted" as const } : {}),
+        duration_ms: 1200
+      }
+
+export const triedSkill: TriedSkill = {
+  skill: spec.name,
+  outcome: "completed",
+  summary: "done",
+  output: { mails: 3 },
+  lines: [
+    { type: "phase", state: "look", on: "start" },
+    {
+      type: "call",
+      tool: "choir.email.check",
+      input: "{}",
+      status: "success",
+      summary: "3 unread",
+      held_back: false,
+      sources: ["mail:ada@example.org"]
+    },
+    { type: "call", tool: "letters.send", input: "{}", status: "success", summary: "done", held_back: true },
+    {
+      type: "phase",
+      state: "done",
+      on: "complete",
+      ended: "completed",
+      confidence: 0.5,
+      checks: [{ statement: "each mail is counted", ok: true, detail: "3" }],
+      verdict: { score: 0.9, model: "second" }
+    }
+  ],
+  left_out: 0,
+  model_calls: 3,
+  judge_calls: 1,
+  tokens: 1200,
+  cost_usd: 0.0125,
+  changed: ["triage.md"],
+  duration_ms: 2500
+}
+
 /** @param note is told each call. */
 export const fakeSkills = (note: (name: string, id: string) => void) => Layer.merge(fakeRuns(note), skills(note))
 
@@ -68,6 +120,14 @@ const skills = (note: (name: string, id: string) => void) =>
             skillOffer
           ),
         add: ({ payload: { sha256, target } }) => noted(`add ${sha256.slice(0, 8)}`, target.type, addedSkill),
+        tryTool: ({ params, payload: { confirmed = false, tool } }) =>
+          noted(`try ${tool}${confirmed ? " confirmed" : ""}`, params.id, triedTool(tool, confirmed)),
+        trySkill: ({ params, payload: { files, skill } }) =>
+          noted(
+            `try ${typeof skill === "string" ? skill : `given ${skill.name}`} on ${files.length}`,
+            params.id,
+            triedSkill
+          ),
         tools: ({ params }) => noted("tools", params.id, toolRows)
       })
     )

@@ -32,6 +32,7 @@ export const situation = (more: Partial<Situation> = {}): Situation => ({
   budgets: agentConfig().budgets,
   confirm_external: "never",
   grants: GRANTS_DEFAULT,
+  unbound: new Map(),
   skills: new Map(),
   profiles: new Map(),
   pools: agentConfig().jobs.pools,

@@ -17,7 +17,11 @@ const SECRET = SecretName.make("mail")
 const decode = Schema.decodeUnknownSync(EmailAccount)
 
 /** The account of a user of the server, with further keys of config.json. */
-export const accountOf = ({ imap_port, smtp_port }: MailServer, user: string, more: object = {}) =>
+export const accountOf = (
+  { imap_port, smtp_port }: Pick<MailServer, "imap_port" | "smtp_port">,
+  user: string,
+  more: object = {}
+) =>
   decode({
     smtp_host: "127.0.0.1",
     smtp_port,

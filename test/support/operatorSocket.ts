@@ -22,6 +22,9 @@ import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
+import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import { DM, layerWorld, makeWorld, type World } from "./control.ts"
 import { temporaryFolder } from "./engines.ts"
@@ -46,7 +49,7 @@ export const platform = Layer.mergeAll(
   }),
   Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
-  Layer.mock(ChatSettings, {}),
+  Layer.mock(ChatSettings, { moved: () => Effect.undefined }),
   Layer.mock(Pairings, {}),
   Layer.mock(EmbeddingQueue, { status: Effect.succeed({ model: null, waiting: 0 }) }),
   quietMemory,
@@ -58,6 +61,9 @@ export const platform = Layer.mergeAll(
   Layer.mock(SessionArchives, { deleted: () => Effect.succeedNone }),
   Layer.mock(WorkspaceUsage, { all: Effect.succeed(new Map()) }),
   Layer.mock(SkillImports, {}),
+  Layer.mock(BrowserWorker, { status: Effect.succeed("Chromium runs in its own sandbox") }),
+  Layer.mock(SkillTrials, {}),
+  Layer.mock(ToolTrials, {}),
   Layer.succeed(OfflineModels, { problems: Effect.succeed([]) }),
   Shutdown.layer
 )

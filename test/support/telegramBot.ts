@@ -59,7 +59,10 @@ const quietServices = Layer.mergeAll(
 )
 
 /** The same, of people who chose nothing for their chats. */
-export const quiet = Layer.merge(quietServices, Layer.mock(ChatSettings, { rich: () => Effect.succeed(false) }))
+export const quiet = Layer.merge(
+  quietServices,
+  Layer.mock(ChatSettings, { rich: () => Effect.succeed(false), moved: () => Effect.undefined })
+)
 
 export const gateways = Layer.merge(Gateways.layer.pipe(Layer.provide(GatewayCommands.layer)), CardTaps.layer).pipe(
   Layer.provideMerge(GatewayAlerts.layer),

@@ -34,6 +34,7 @@ const makeMemory = Effect.gen(function* () {
   const delivered: Array<string> = []
   const outcomes = makeJournal<string>()
   const refusals: Array<AuditEntry> = []
+  const moved = new Map<string, string>()
   const world = { full: false, away: false, rich: false }
   const { wake, wakes } = yield* makeNotifier
   const put = (text: string, extra: Partial<Outgoing> = {}) =>
@@ -53,6 +54,8 @@ const makeMemory = Effect.gen(function* () {
     Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
     Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
     Layer.mock(Inbox, {
+      release: () => Effect.undefined,
+      edit: () => Effect.succeed("unknown" as const),
       receiveAll: (messages) =>
         world.away
           ? Effect.fail(new DatabaseAway({ problem: "the server is gone" }))
@@ -85,7 +88,11 @@ const makeMemory = Effect.gen(function* () {
       wakes,
       wake
     }),
-    Layer.mock(ChatSettings, { rich: () => Effect.sync(() => world.rich) }),
+    Layer.mock(ChatSettings, {
+      rich: () => Effect.sync(() => world.rich),
+      moved: (dm, from) => Effect.sync(() => moved.get(`${dm} ${from}`)),
+      setMoved: (dm, from, to) => Effect.sync(() => void moved.set(`${dm} ${from}`, to))
+    }),
     Layer.mock(GatewayHealth, {
       report: (_, { detail, ok }) => Effect.sync(() => health.record(`${ok} ${detail}`)),
       named: () => Effect.void,

@@ -2,9 +2,8 @@
 import { Result, type Schema } from "effect"
 import type { LaneId } from "#schema/Ids.ts"
 import { type Triggered, triggerText } from "#src/shared/session/skillTriggers.ts"
-import type { Situation } from "./Command.ts"
 import type { SkillDraft } from "./decideSkills.ts"
-import { beginning } from "./startSkill.ts"
+import { beginning, type BeginSituation } from "./startSkill.ts"
 
 /** The inputs that a skill may be begun with, the first that fits: the words that it was triggered by, or nothing. */
 const inputsOf = (text: string): ReadonlyArray<Schema.Json | undefined> => [{ message: text }, undefined]
@@ -15,7 +14,7 @@ export const triggered = (
   found: ReadonlyArray<Triggered>,
   text: string,
   isTrusted: boolean,
-  situation: Pick<Situation, "grants" | "skills">
+  situation: BeginSituation
 ): SkillDraft | undefined => {
   if (!isTrusted) return undefined
   for (const each of found.filter(({ trigger }) => trigger.mode === "start"))

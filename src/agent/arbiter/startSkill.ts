@@ -5,6 +5,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { schemaOf } from "#schema/SkillContract.ts"
+import { shownName } from "#schema/Tool.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
 import type { StateValues } from "#src/shared/image/statePath.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -24,6 +25,17 @@ export const ungranted = (spec: SkillSpec, grants: ReadonlyArray<Capability>): R
       }
 }
 
+/** Why an agent that lacks a tool of a resource cannot begin a skill that requires it. */
+const toolless = ({ name, registry }: SkillSpec, unbound: ReadonlyMap<string, string>): Rejected | undefined => {
+  const missing = (registry?.required_tools ?? []).filter((tool) => unbound.has(tool))
+  const [first] = missing
+  return first === undefined
+    ? undefined
+    : {
+        reason: `the skill ${name} needs ${missing.map(shownName).join(", ")}, which this agent does not have: ${unbound.get(first)}. A person can change that in config.json`
+      }
+}
+
 /** The facts of a skill with a contract that its first event keeps, so that nobody needs its text to tell what ran. */
 const told = ({ contract, registry }: SkillSpec) => ({
   ...(contract === undefined ? {} : { execution_class: contract.execution_class }),
@@ -40,12 +52,15 @@ const inputProblem = (spec: SkillSpec, input: Schema.Json): string | undefined =
   return isObject(input) ? valuesProblem(spec, input) : "it is an object of STATE fields"
 }
 
+/** The facts by which a skill begins. */
+export type BeginSituation = Pick<Situation, "grants" | "skills" | "unbound">
+
 /** The beginning of a skill on a lane that has none, or why it cannot begin. `trigger` is what began it, where no model did. */
 export const beginning = (
   lane: LaneId,
   name: string,
   input: Schema.Json | undefined,
-  { grants, skills }: Pick<Situation, "grants" | "skills">,
+  { grants, skills, unbound }: BeginSituation,
   trigger?: string
 ): Result.Result<SkillDraft, Rejected> => {
   const spec = skills.get(name)
@@ -53,7 +68,7 @@ export const beginning = (
     return Result.fail({
       reason: `there is no skill ${name.slice(0, 64)}; there are ${[...skills.keys()].join(", ") || "none"}`
     })
-  const denied = ungranted(spec, grants)
+  const denied = ungranted(spec, grants) ?? toolless(spec, unbound)
   if (denied !== undefined) return Result.fail(denied)
   const problem = inputProblem(spec, input ?? {})
   if (problem !== undefined) return Result.fail({ reason: `the input does not fit the skill ${name}: ${problem}` })

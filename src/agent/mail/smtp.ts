@@ -33,12 +33,12 @@ export class NotHandedOver extends Schema.TaggedError<NotHandedOver>()("NotHande
 const property = (error: unknown, name: string): unknown =>
   typeof error === "object" && error !== null && name in error ? (error as Record<string, unknown>)[name] : undefined
 
-/** Only an answer, or an end before the content was sent, proves that the server did not take it. */
-const failure = (error: unknown, account: MailAccount): NotHandedOver => {
+const REFUSAL_CODE_MIN = 400
+
+/** Only a refusal by the server, or an end before it was asked for the content, proves that it did not take the mail. */
+const failure = (error: unknown, account: MailAccount, isOffered: boolean): NotHandedOver => {
   const code = property(error, "responseCode")
-  const command = property(error, "command")
-  const isBefore = typeof command === "string" && command !== "DATA"
-  const in_doubt = typeof code !== "number" && !isBefore
+  const in_doubt = isOffered && !(typeof code === "number" && code >= REFUSAL_CODE_MIN)
   const hint = code === 535 ? ` (is the secret right? choirctl secret set ${account.config.secret})` : ""
   const { smtp_host, smtp_port } = account.config
   const what = in_doubt ? "broke off while it took the mail" : "did not take the mail"
@@ -48,11 +48,19 @@ const failure = (error: unknown, account: MailAccount): NotHandedOver => {
   })
 }
 
+/** Notices the DATA command. The library gives each end of a socket as one of the connection, whatever it was used for. */
+const noticeData = (noticed: () => void) => ({
+  debug: (entry: unknown, command: unknown) => {
+    if (property(entry, "tnx") === "client" && command === "DATA") noticed()
+  }
+})
+
 export const handOver = Effect.fn("mail.handOver")(function* (account: MailAccount, { raw, recipients }: Parcel) {
   // Only agents with mail load it.
   const { createTransport } = yield* Effect.promise(() => import("nodemailer"))
   const { smtp_host: host, smtp_port: port } = account.config
   const isLocal = isThisMachine(host)
+  let isOffered = false
   const transport = yield* Effect.acquireRelease(
     Effect.sync(() =>
       createTransport({
@@ -66,14 +74,18 @@ export const handOver = Effect.fn("mail.handOver")(function* (account: MailAccou
         greetingTimeout: MAIL_ANSWER_MS_MAX,
         socketTimeout: SMTP_DATA_MS_MAX,
         disableFileAccess: true,
-        disableUrlAccess: true
+        disableUrlAccess: true,
+        transactionLog: true,
+        logger: noticeData(() => {
+          isOffered = true
+        })
       })
     ),
     (open) => Effect.sync(() => open.close())
   )
   const info = yield* Effect.tryPromise({
     try: () => transport.sendMail({ envelope: { from: account.address, to: [...recipients] }, raw }),
-    catch: (error) => failure(error, account)
+    catch: (error) => failure(error, account, isOffered)
   })
   const rejected = [...info.rejected]
   const done: HandedOver = { rejected, response: serverWords(new Error(info.response), account) }

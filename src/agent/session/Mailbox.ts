@@ -13,7 +13,8 @@ export class Mailbox extends Context.Service<
   Mailbox,
   {
     /**
-     * Its place in the queue, from 1; 0 for a message that came before, as after a reconnect, which is dropped. choird never has
+     * Its place in the queue, from 1; 0 for a message that came before, as after a reconnect or an edit: it replaces the one that
+     * still waits, and is dropped if none does. choird never has
      * MAILBOX_MAX messages unacknowledged.
      */
     put(message: UserMessage): Effect.Effect<number>
@@ -32,7 +33,12 @@ export class Mailbox extends Context.Service<
         put: (message) =>
           Effect.suspend(() => {
             const id = BigInt(message.inbox_id)
-            if (id <= newest) return Effect.succeed(0)
+            if (id <= newest) {
+              // The person edited it while it waited.
+              const at = waiting.findIndex(({ inbox_id }) => inbox_id === message.inbox_id)
+              if (at >= 0) waiting[at] = message
+              return Effect.succeed(0)
+            }
             if (waiting.length === MAILBOX_MAX)
               return Effect.die(new Error("choird lets more messages wait than it may"))
             newest = id

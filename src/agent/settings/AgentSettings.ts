@@ -5,6 +5,7 @@ import type { AgentConfig, Budgets, JobsConfig, Model } from "#schema/Config.ts"
 import type { ProfileHistories } from "#schema/JobProfile.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
+import { unboundTools } from "#src/shared/image/unboundTools.ts"
 
 export interface Settings {
   readonly session_id: SessionId
@@ -22,6 +23,8 @@ export interface Standing {
   readonly confirm_external: "never" | "tainted" | "always"
   /** The effects that the agent's skills may have. */
   readonly grants: ReadonlyArray<Capability>
+  /** Built-in tools that the agent lacks because of its configuration, with the reasons. */
+  readonly unbound: ReadonlyMap<string, string>
   /** The capacities of the pools of jobs. */
   readonly pools: JobsConfig["pools"]
   /** How jobs of each type ended of late. */
@@ -46,6 +49,7 @@ export class AgentSettings extends Context.Service<
   static readonly layer = (initial: Settings) =>
     Layer.sync(AgentSettings, () => {
       let settings = initial
+      let unbound = unboundTools(initial.config)
       return AgentSettings.of({
         current: () => settings,
         situation: () => ({
@@ -54,6 +58,7 @@ export class AgentSettings extends Context.Service<
           budgets: settings.config.budgets,
           confirm_external: settings.config.approvals.confirm_external,
           grants: settings.config.grants ?? GRANTS_DEFAULT,
+          unbound,
           pools: settings.config.jobs.pools,
           histories: settings.config.profiles ?? {}
         }),
@@ -61,6 +66,7 @@ export class AgentSettings extends Context.Service<
         replace: (config_version, config) =>
           Effect.sync(() => {
             settings = { ...settings, config_version, config }
+            unbound = unboundTools(config)
           })
       })
     })

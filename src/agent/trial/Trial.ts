@@ -3,42 +3,34 @@
  * choird is not asked for anything, and tools are answered from a record.
  */
 import { Effect, Layer, Stream } from "effect"
+import type { AgentConfig } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import { coreLane, EDGE, InboxId, JobName, ResourceName, SecretName, SessionId } from "#schema/Ids.ts"
-import type { SkillSpec } from "#schema/Skill.ts"
+import { coreLane, EDGE, InboxId, JobName, SessionId } from "#schema/Ids.ts"
 import { TRIAL_EFFECTS_MAX, TRIAL_TEXT_CHARS_MAX, type TrialOutcome, type TrialTask } from "#schema/Trial.ts"
 import { Arbiter, commitIfDue, type Refused } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
-import { LockManager } from "#src/agent/calls/LockManager.ts"
-import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
-import { Replication } from "#src/agent/control/Replication.ts"
 import { Denied, type Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
-import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import { ImageTools, type ToolBroken } from "#src/agent/image/ImageTools.ts"
-import { type SkillBook, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { Budget, type Exhausted } from "#src/agent/model/Budget.ts"
 import type { Llm } from "#src/agent/model/Llm.ts"
 import type { Tokens } from "#src/agent/model/Tokens.ts"
 import { Environment, ofPlace } from "#src/agent/model/prompt/Environment.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { runCore } from "#src/agent/session/CoreJob.ts"
-import { Mailbox } from "#src/agent/session/Mailbox.ts"
-import { layerModels } from "#src/agent/session/sessionLayers.ts"
 import type { InputSchemaRefused } from "#src/agent/tools/external.ts"
-import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace, type WorkspaceUnavailable } from "#src/agent/workspace/Workspace.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeRecordedTools, type TrialEffects } from "./RecordedTools.ts"
+import { ANYTHING, layerTrial } from "./trialSession.ts"
 
-const JOB = JobName.make("trial")
+/** The job of a trial. */
+export const JOB = JobName.make("trial")
 const SESSION = SessionId.make("0000000000000000")
-const ANYTHING = ResourceName.make("trial")
 /** Results are compared by people, and longer ones are left out. */
 const OUTPUT_BYTES_MAX = 64 * 1024
 const NOBODY_ANSWERS = "Nobody can answer now. Continue without the answer."
@@ -67,21 +59,6 @@ const layerNoControlPlane = Layer.suspend(() => {
   })
 })
 
-/** Everything that is committed counts as acknowledged: the log lives as long as the trial. */
-const layerNoReplication = Layer.effect(
-  Replication,
-  Effect.map(EventLog, (log) =>
-    Replication.of({
-      acked: log.head,
-      reached: () => Effect.void,
-      room: Effect.void,
-      flush: Effect.void,
-      refresh: Effect.void,
-      run: Effect.never
-    })
-  )
-)
-
 /** No call of a trial runs a process; one that did would be a defect. */
 const layerNoProcesses = Layer.succeed(ProcessRunner, {
   run: () => Effect.die(new Error("a trial runs no processes")),
@@ -99,8 +76,6 @@ const PLACE = ofPlace({
   hasAgentsFile: false
 })
 
-const skillBook = (skills: ReadonlyArray<SkillSpec>): SkillBook => new Map(skills.map((spec) => [spec.name, spec]))
-
 /** The manifests as tools without secrets, which no run needs that does not happen. */
 const imageTools = ({ manifests }: TrialTask) =>
   manifests.map(({ llm, runtime }) => ({
@@ -109,50 +84,34 @@ const imageTools = ({ manifests }: TrialTask) =>
     executable: ""
   }))
 
-const settingsOf = ({ config }: TrialTask) => ({
-  session_id: SESSION,
-  epoch: 1,
-  resource_bindings: { workspace: ANYTHING, dm: ANYTHING, llm: config.llm, core_llm: config.core_llm },
-  config_version: 1,
-  // Nothing acts outside, so that no call has to wait for a person.
-  config: { ...config, approvals: { ...config.approvals, confirm_external: "never" as const } }
+/** Nothing acts outside, so that no call has to wait for a person. */
+const unasked = ({ config }: TrialTask): AgentConfig => ({
+  ...config,
+  approvals: { ...config.approvals, confirm_external: "never" }
 })
 
 const layerSession = (task: TrialTask, tools: ReturnType<typeof makeRecordedTools>, { model, root }: TrialPlace) => {
-  const values = new Map(Object.entries(task.secrets).map(([name, value]) => [SecretName.make(name), value]))
-  const secrets = Layer.effectDiscard(Effect.flatMap(SecretStore, (store) => store.replaceAll(values))).pipe(
-    Layer.provideMerge(SecretStore.layer)
+  const { secrets, skills } = task
+  const surroundings = Layer.mergeAll(
+    layerNoControlPlane,
+    Layer.succeed(ImageTools, imageTools(task)),
+    Layer.succeed(Environment, PLACE),
+    layerNoProcesses,
+    GitAccess.layerNone,
+    OutsideApi.layerNone,
+    Pictures.layerNone,
+    Workspace.layer({ root })
   )
-  const authority = Layer.mergeAll(Arbiter.layer, layerNoReplication).pipe(
-    Layer.provideMerge(
-      Layer.mergeAll(
-        EventLog.layer(SESSION),
-        AgentSettings.layer(settingsOf(task)),
-        secrets,
-        LockManager.layer,
-        Mailbox.layer,
-        layerNoControlPlane,
-        Layer.succeed(SkillRegistry, skillBook(task.skills)),
-        Layer.succeed(ImageTools, imageTools(task)),
-        Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
-        Layer.succeed(Environment, PLACE),
-        layerNoProcesses,
-        GitAccess.layerNone,
-        OutsideApi.layerNone,
-        Pictures.layerNone,
-        Workspace.layer({ root })
-      )
-    )
-  )
-  const registry = tools.layer(ToolRegistry.layer({ rg: "rg" }))
-  return ToolRunner.layer.pipe(
-    Layer.provideMerge(registry),
-    Layer.provideMerge(layerModels(Layer.provideMerge(Layer.merge(Budget.layer, model), authority)))
+  return layerTrial(
+    { session_id: SESSION, config: unasked(task), secrets, skills, rg: "rg" },
+    surroundings,
+    model,
+    tools.layer
   )
 }
 
 /** Starts the job as edge would: a message, an answer that spawns it, and the spawn. */
-const begin = Effect.fnUntraced(function* ({ input, skill }: TrialTask) {
+const begin = Effect.fnUntraced(function* ({ input, skill }: Pick<TrialTask, "input" | "skill">) {
   const arbiter = yield* Arbiter
   const runner = yield* ToolRunner
   const message = { inbox_id: InboxId.make("1"), dm: ANYTHING, text: "trial", attachments: [], created_at: "" }
@@ -193,6 +152,20 @@ const answerQuestions = Effect.gen(function* () {
   }
 })
 
+/** Runs a skill from its start to its end, in a session that has done nothing. The limit at which the session ended, if it did. */
+export const runSkill = Effect.fnUntraced(
+  function* (task: Pick<TrialTask, "input" | "skill">) {
+    yield* begin(task)
+    yield* Effect.raceFirst(runCore(JOB), answerQuestions)
+    return undefined
+  },
+  Effect.catchTag("Exhausted", ({ limit }) => Effect.succeed(limit))
+)
+
+/** Every event of the session, in order. */
+export const eventsOf = (log: EventLog["Service"]): ReadonlyArray<ChoirEvent> =>
+  Array.from({ length: log.head() }, (_, index) => log.get(index + 1))
+
 const textOf = (summary: string): string => summary.slice(0, TRIAL_TEXT_CHARS_MAX).toWellFormed()
 
 const outcomeOf = (
@@ -230,14 +203,7 @@ const outcomeOf = (
 }
 
 /** Why a trial has no outcome. */
-export type TrialFailure =
-  | Denied
-  | Exhausted
-  | InputSchemaRefused
-  | Refused
-  | ToolBroken
-  | Unreachable
-  | WorkspaceUnavailable
+export type TrialFailure = Denied | InputSchemaRefused | Refused | ToolBroken | Unreachable | WorkspaceUnavailable
 
 /** Runs a task to its end. */
 export const runTrial = Effect.fn("Trial.run")(function* (
@@ -248,15 +214,8 @@ export const runTrial = Effect.fn("Trial.run")(function* (
   return yield* Effect.gen(function* () {
     const log = yield* EventLog
     const started = yield* monotonicMs
-    yield* begin(task)
-    const failure = yield* Effect.raceFirst(
-      runCore(JOB).pipe(
-        Effect.as(undefined),
-        Effect.catchTag("Exhausted", ({ limit }) => Effect.succeed(limit))
-      ),
-      answerQuestions
-    )
-    const events = Array.from({ length: log.head() }, (_, index) => log.get(index + 1))
+    const failure = yield* runSkill(task)
+    const events = eventsOf(log)
     return outcomeOf(events, tools.effects(), (yield* monotonicMs) - started, failure)
   }).pipe(Effect.provide(layerSession(task, tools, place)), Effect.scoped)
 })

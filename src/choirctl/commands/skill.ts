@@ -11,6 +11,8 @@ import { print } from "#src/choirctl/terminal/print.ts"
 import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { gradeText } from "#src/shared/image/skillReportText.ts"
 import { agentId } from "./arguments.ts"
+import { skillTry } from "./skillTry.ts"
+import { toolTry } from "./toolTry.ts"
 import { skillRuns } from "./runs.ts"
 import { skillCancel, skillRun } from "./skillRun.ts"
 import { add } from "./skillAdd.ts"
@@ -30,8 +32,8 @@ const toolList = Command.make(
 )
 
 export const tool = Command.make("tool").pipe(
-  Command.withDescription("List agents' tools"),
-  Command.withSubcommands([toolList])
+  Command.withDescription("List and try agents' tools"),
+  Command.withSubcommands([toolList, toolTry])
 )
 
 /** Skills and tools for people. */
@@ -137,5 +139,5 @@ const show = Command.make(
 
 export const skill = Command.make("skill").pipe(
   Command.withDescription("List, show, check, add, export and run agents' skills"),
-  Command.withSubcommands([list, show, check, add, exported, skillRun, skillCancel, skillRuns])
+  Command.withSubcommands([list, show, check, skillTry, add, exported, skillRun, skillCancel, skillRuns])
 )

@@ -1,39 +1,22 @@
 /** choirctl skill run and cancel: a skill that a person runs, in a job of its own. */
-import { Effect, FileSystem, Option, Result, Schema, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import { SkillName } from "#schema/Skill.ts"
 import { ask, askStream } from "#src/choirctl/client/ask.ts"
 import { skillRunText } from "#src/choirctl/render/runs.ts"
 import { skillCancelLine } from "#src/choirctl/render/sessions.ts"
-import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
+import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
+import { inputOf } from "./inputOf.ts"
 import { sessionName, sessionOf } from "./arguments.ts"
 
 const skill = Argument.String("skill").pipe(
   Argument.withDescription("Skill name from choirctl skill list"),
   Argument.withSchema(SkillName)
 )
-
-const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
-
-/** Bytes of a file that holds an input. */
-const INPUT_BYTES_MAX = 64 * 1024
-
-/** The value that is given as JSON, or by a file that holds it. */
-const inputOf = Effect.fnUntraced(function* (given: string) {
-  const own = decodeJson(given)
-  if (Result.isSuccess(own)) return own.success
-  const fs = yield* FileSystem.FileSystem
-  const fix = "give JSON, or a file that holds it"
-  const { size } = yield* Effect.mapError(fs.stat(given), () => usageError(`${given} is neither JSON nor a file`, fix))
-  if (size > BigInt(INPUT_BYTES_MAX)) return yield* usageError(`${given} has more than ${INPUT_BYTES_MAX} bytes`, fix)
-  const text = yield* Effect.mapError(fs.readFileString(given), () => usageError(`${given} cannot be read`, fix))
-  const read = decodeJson(text)
-  return Result.isSuccess(read) ? read.success : yield* usageError(`${given} does not hold JSON`, fix)
-})
 
 /** The end of a job that began at or after a revision. */
 const endOf = (id: Effect.Success<ReturnType<typeof sessionOf>>, job_name: string, from: number) =>

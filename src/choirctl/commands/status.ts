@@ -76,6 +76,15 @@ export const statusText = (
       ? []
       : [["metrics", `${metrics.url}, bearer token in ${safeLine(tokenText(metrics))}`] as const]),
     ["runtime", `${runtime.type}, limits enforced: ${limits}`],
+    ...(runtime.network === undefined
+      ? []
+      : [
+          [
+            "network",
+            `${runtime.network.enforced ? "enforced" : "not enforced"}: ${safeLine(runtime.network.detail)}`
+          ] as const
+        ]),
+    ...(runtime.browser === undefined ? [] : [["browser", safeLine(runtime.browser)] as const]),
     ...(memory === undefined ? [] : [["memory", memoryText(memory, color)] as const]),
     ["approvals", approvals.pending === null ? "unknown" : approvalsWaiting(approvals.pending)],
     ...gateways.map(

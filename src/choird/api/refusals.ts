@@ -22,6 +22,7 @@ import type { NewerEvents } from "#src/choird/sessions/newerEvents.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
 import { defectWords } from "#src/shared/defects.ts"
 import type { SkillRefused } from "#src/choird/approvals/SkillRefused.ts"
+import type { TrialRefused } from "#src/choird/trials/TrialRefused.ts"
 import type { SteeringRefused } from "#src/choird/sessions/Steering.ts"
 
 /** The wait after too many requests of a session. */
@@ -141,6 +142,9 @@ export const fromWorkspaceRefused = ({ hint, kind, reason }: WorkspaceRefused): 
 
 export const fromSkillRefused = ({ hint, kind, reason }: SkillRefused): ApiError =>
   kind === "UNKNOWN_AGENT" ? notFound(kind, reason, hint) : conflict(kind, reason, hint)
+
+export const fromTrialRefused = ({ hint, kind, reason }: TrialRefused): ApiError =>
+  kind.startsWith("UNKNOWN_") || kind === "NO_IMAGE" ? notFound(kind, reason, hint) : conflict(kind, reason, hint)
 
 /** The message holds every problem with its path, since a client gets only one refusal. */
 export const fromConfigurationRefused = ({ hint, kind, problems, reason }: ConfigurationRefused): ApiError => {

@@ -4,6 +4,7 @@
  */
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { jobOf } from "#schema/Ids.ts"
+import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 /** The length of an approval's one line in a list. */
@@ -47,12 +48,23 @@ const askedBy = ({ lane }: ConfirmTool): string => {
   return job === undefined ? "the conversation" : `the job ${job}`
 }
 
-/** All facts of a `confirm_tool`, with its whole input. */
-export const confirmText = (call: ConfirmTool): string =>
+/** The network of a command that a person is asked about. */
+const networkText = ({ tool }: ConfirmTool, isCut: boolean): ReadonlyArray<string> => {
+  if (tool.replaceAll("-", ".") !== "choir.exec") return []
+  return [
+    isCut
+      ? "network: this command asks for it; without an approval it would have none (enforced here)"
+      : "network: it cannot be cut off here, so that each command counts as acting outside"
+  ]
+}
+
+/** All facts of a `confirm_tool`, with its whole input. `isCut`: commands can be kept from every network here. */
+export const confirmText = (call: ConfirmTool, isCut = cutsNetwork()): string =>
   [
     `tool: ${call.tool}`,
     `asked by: ${askedBy(call)}`,
     `why you are asked: ${whyText(call)}`,
+    ...networkText(call, isCut),
     `input: ${visibleJson(call.input)}`
   ].join("\n")
 

@@ -26,6 +26,9 @@ import { grants } from "./migrations/0027_grants.ts"
 import { jobAudit } from "./migrations/0028_job_audit.ts"
 import { telegram } from "./migrations/0029_telegram.ts"
 import { runContracts } from "./migrations/0030_run_contracts.ts"
+import { joinedMessages } from "./migrations/0031_joined_messages.ts"
+import { editedMessages } from "./migrations/0032_edited_messages.ts"
+import { movedChats } from "./migrations/0033_moved_chats.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -58,7 +61,10 @@ export const MIGRATIONS = {
   "0027_grants": grants,
   "0028_job_audit": jobAudit,
   "0029_telegram": telegram,
-  "0030_run_contracts": runContracts
+  "0030_run_contracts": runContracts,
+  "0031_joined_messages": joinedMessages,
+  "0032_edited_messages": editedMessages,
+  "0033_moved_chats": movedChats
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -1,4 +1,4 @@
-/** Settings that the people of a chat chose for it; a chat without a row has the defaults. */
+/** Settings that the people of a chat chose for it, and the id of a group that became a supergroup. A chat without a row has the defaults. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ResourceName } from "#schema/Ids.ts"
@@ -10,6 +10,9 @@ export class ChatSettings extends Context.Service<
     /** Whether tables and long answers come as rich messages, which old apps do not show. */
     rich(dm: ResourceName): Effect.Effect<boolean, DatabaseAway>
     setRich(dm: ResourceName, rich: boolean): Effect.Effect<void, DatabaseAway>
+    /** The id that the chat with this id in config.json has now, if it moved. */
+    moved(dm: ResourceName, from: string): Effect.Effect<string | undefined, DatabaseAway>
+    setMoved(dm: ResourceName, from: string, to: string): Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/ChatSettings") {
   static readonly layer = Layer.effect(
@@ -27,6 +30,15 @@ export class ChatSettings extends Context.Service<
         setRich: Effect.fn("ChatSettings.setRich")(function* (dm, rich) {
           yield* sql`INSERT INTO choir_control.chat_settings (dm, rich) VALUES (${dm}, ${rich})
             ON CONFLICT (dm) DO UPDATE SET rich = excluded.rich`
+        }, onDatabase),
+        moved: Effect.fn("ChatSettings.moved")(function* (dm, from) {
+          const [row] = yield* sql<{ readonly moved_to: string }>`SELECT moved_to FROM choir_control.chat_settings
+            WHERE dm = ${dm} AND moved_from = ${from} AND moved_to IS NOT NULL`
+          return row?.moved_to
+        }, onDatabase),
+        setMoved: Effect.fn("ChatSettings.setMoved")(function* (dm, from, to) {
+          yield* sql`INSERT INTO choir_control.chat_settings (dm, moved_from, moved_to) VALUES (${dm}, ${from}, ${to})
+            ON CONFLICT (dm) DO UPDATE SET moved_from = excluded.moved_from, moved_to = excluded.moved_to`
         }, onDatabase)
       })
     })

@@ -7,17 +7,19 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Choices, isNumber } from "./Choices.ts"
+import { makeHeldMessages } from "./heldMessages.ts"
+import { joinOf } from "./joinOf.ts"
 import { attachFile, type Attached, type Download, workspaceOf } from "./attachFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
-import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { type Edited, Inbox } from "#src/choird/queues/Inbox.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { Pairings } from "./Pairings.ts"
 import { Presence } from "./Presence.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
-type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id" | "file" | "message_id" | "thread_id">
+type Message = Extract<Route, { readonly type: "message" }> & { readonly arrival: Arrival }
 
 interface Place {
   readonly gateway: ResourceName
@@ -30,9 +32,8 @@ const USER_ID_CHARS_MAX = 40
 /** The source of the answer to an arrival, among choird's own messages. */
 const sourceOf = (gateway: ResourceName, { id }: Pick<Arrival, "id">) => `${gateway}:${id}`
 
-/** The file of a message, and its numbers in its chat. */
-const detailsOf = ({ file, message_id, thread_id }: Arrival) => ({
-  ...(file === undefined ? {} : { file }),
+/** The numbers of a message in its chat. */
+const numbersOf = ({ message_id, thread_id }: Arrival) => ({
   ...(message_id === undefined ? {} : { message_id }),
   ...(thread_id === undefined ? {} : { thread_id })
 })
@@ -103,13 +104,19 @@ const makeStranger = Effect.gen(function* () {
   })
 })
 
+/** The notices about edits that reach no agent. */
+const EDIT_PROBLEMS: Readonly<Partial<Record<Edited, string>>> = {
+  unknown: "I do not have the message that you edited. Send it again, as a new one.",
+  full: "Too many messages wait for me already, so I did not take this edit. Please send it again later, as a new message."
+}
+
 const NO_FILE: Attached = { attachments: [] }
 
 /** Fetches the file of a message into the workspace of its agent. */
 const makeAttach = Effect.gen(function* () {
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
-  return Effect.fnUntraced(function* ({ agent_id, file, id }: Message, download: Download | undefined) {
+  return Effect.fnUntraced(function* ({ agent_id, arrival: { file, id } }: Message, download: Download | undefined) {
     if (file === undefined || download === undefined) return NO_FILE
     const view = (yield* lifecycle.list).find((one) => one.agent_id === agent_id)
     const { config: running } = yield* config.current
@@ -131,29 +138,54 @@ const makeStore = Effect.gen(function* () {
   ) {
     const files = yield* Effect.forEach(messages, (message) => attach(message, download))
     const received = yield* inbox.receiveAll(
-      messages.map(({ agent_id, dm, forwarded = false, id, message_id, text, thread_id }, index) => ({
+      messages.map(({ agent_id, arrival, dm, forwarded = false, text }, index) => ({
         gateway,
-        client_id: id,
+        client_id: arrival.id,
         agent_id,
         dm,
         text: [text, files[index]?.problem ?? ""].filter((line) => line !== "").join("\n"),
         forwarded,
         attachments: files[index]?.attachments ?? [],
-        ...(message_id === undefined ? {} : { message_id }),
-        ...(thread_id === undefined ? {} : { thread_id })
+        ...numbersOf(arrival),
+        join: joinOf(arrival, files[index]?.problem)
       }))
     )
     for (const [index, message] of messages.entries()) {
       const stored = received[index]
       const problem = files[index]?.problem
       if (problem !== undefined)
-        yield* tell(gateway, { id: `${message.id}/file` }, { ...message, kind: "notice", text: problem })
+        yield* tell(gateway, { id: `${message.arrival.id}/file` }, { ...message, kind: "notice", text: problem })
       if (stored?.type === "queued") yield* presence.asked(message.dm, message.agent_id, stored.inbox_id)
       if (stored?.type !== "full") continue
       yield* refused(gateway, "QUEUE_FULL", message.agent_id, { dm: message.dm })
       const text = `${stored.pending} messages wait for me already, so I did not take this one. Please send it again later.`
-      yield* tell(gateway, message, { ...message, kind: "refusal", text })
+      yield* tell(gateway, message.arrival, { ...message, kind: "refusal", text })
     }
+  })
+})
+
+/** Takes the new text of an earlier message; a command is never given by an edit. */
+const makeEdit = Effect.gen(function* () {
+  const inbox = yield* Inbox
+  const tell = yield* makeTell
+  return Effect.fnUntraced(function* (
+    gateway: ResourceName,
+    arrival: Arrival,
+    to: Extract<Route, { readonly type: "message" | "command" | "say" }>
+  ) {
+    const { agent_id, dm } = to
+    if (to.type !== "message")
+      return yield* tell(gateway, arrival, {
+        agent_id,
+        dm,
+        kind: "notice",
+        text: "I take no commands from edits. Send it as a message."
+      })
+    const { forwarded = false, text } = to
+    const place = { gateway, client_id: arrival.id, agent_id, dm, ...numbersOf(arrival) }
+    const edited = yield* inbox.edit({ ...place, text, forwarded, attachments: [] })
+    const problem = EDIT_PROBLEMS[edited]
+    if (problem !== undefined) yield* tell(gateway, arrival, { agent_id, dm, kind: "notice", text: problem })
   })
 })
 
@@ -181,6 +213,8 @@ const make = Effect.fnUntraced(function* () {
   const choices = yield* Choices
   const commands = yield* GatewayCommands
   const config = yield* ConfigStore
+  const edit = yield* makeEdit
+  const held = yield* makeHeldMessages
   const lifecycle = yield* Lifecycle
   const outbox = yield* Outbox
   const refused = yield* makeRefused
@@ -215,7 +249,7 @@ const make = Effect.fnUntraced(function* () {
   const routed = Effect.fnUntraced(function* (running: Config, gateway: ResourceName, arrival: Arrival) {
     const views = yield* lifecycle.list
     const to = route(running, views, gateway, arrival)
-    if (to.type !== "message" && to.type !== "command") return to
+    if (arrival.edited === true || (to.type !== "message" && to.type !== "command")) return to
     const chosen = yield* choices.take({ gateway, dm: to.dm }, arrival.text ?? "")
     if (chosen !== undefined && arrival.forwarded !== true)
       return route(running, views, gateway, { ...arrival, text: chosen })
@@ -232,8 +266,14 @@ const make = Effect.fnUntraced(function* () {
     const { config: running } = yield* config.current
     let messages: Array<Message> = []
     for (const arrival of arrivals) {
-      const { id } = arrival
       const to = yield* routed(running, gateway, arrival)
+      if (arrival.edited === true && (to.type === "message" || to.type === "command" || to.type === "say")) {
+        // It may be of a message that came in this batch.
+        yield* store(gateway, messages, download)
+        messages = []
+        yield* edit(gateway, arrival, to)
+        continue
+      }
       switch (to.type) {
         case "ignore":
           break
@@ -241,7 +281,7 @@ const make = Effect.fnUntraced(function* () {
           yield* stranger(gateway, arrival)
           break
         case "message":
-          messages.push({ ...detailsOf(arrival), id, ...to })
+          messages.push({ arrival, ...to })
           break
         case "refuse":
           yield* refused(gateway, to.kind, to.agent_id, { dm: to.dm })
@@ -263,5 +303,8 @@ const make = Effect.fnUntraced(function* () {
     yield* store(gateway, messages, download)
   })
 
-  return Gateways.of({ receive, otherPlace: yield* makeOtherPlace })
+  return Gateways.of({
+    receive: (gateway, arrivals, download) => held(gateway, receive(gateway, arrivals, download)),
+    otherPlace: yield* makeOtherPlace
+  })
 })

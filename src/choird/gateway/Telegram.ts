@@ -17,6 +17,7 @@ import { makePaces } from "./Pace.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { answerTaps } from "./answerTaps.ts"
+import { asConfigured, findMoved, followMoves } from "./movedChats.ts"
 import { makePollWatch, type PollWatch } from "./PollWatch.ts"
 import { menuOf } from "./readCommand.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
@@ -46,7 +47,7 @@ const tolerant = <A, E, R>(work: Effect.Effect<A, E | DatabaseAway, R>) =>
   )
 
 /** Polls forever. Only the poll after the one whose messages were stored confirms an update. */
-const poll = Effect.fnUntraced(function* (gateway: ResourceName, watch: PollWatch) {
+const poll = Effect.fnUntraced(function* (gateway: ResourceName, chats: ReadonlyArray<Chat>, watch: PollWatch) {
   const api = yield* TelegramApi
   const gateways = yield* Gateways
   const health = yield* GatewayHealth
@@ -59,16 +60,18 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName, watch: PollWatc
           const batch = yield* api.updates(from)
           if (batch === undefined) return undefined
           yield* answerTaps(gateway, batch.taps)
-          yield* gateways.receive(gateway, batch.arrivals, api.download)
+          yield* followMoves(chats, batch.moves)
+          const arrivals = batch.arrivals.map((arrival) => asConfigured(chats, arrival))
+          yield* gateways.receive(gateway, arrivals, api.download)
           from = batch.update_id + 1
-          return batch
+          return arrivals
         })
       )
     )
     if (Result.isSuccess(polled)) {
       failures = 0
       yield* health.report(gateway, { ok: true, detail: "polling" })
-      yield* watch.heard(polled.success?.arrivals ?? [])
+      yield* watch.heard(polled.success ?? [])
       continue
     }
     const { failure } = polled
@@ -145,14 +148,12 @@ const introduce = Effect.fnUntraced(function* (gateway: ResourceName) {
 export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: ResourceName, dms: ReadonlyArray<TelegramDm>) {
   const paceOf = makePaces()
   const watch = yield* makePollWatch(gateway)
-  const speakers = dms.flatMap(({ name, user_id }) => {
-    const pace = paceOf(user_id)
-    const chat: Chat = { dm: name, chat_id: user_id, pace }
-    return [speak(chat), stageFiles(chat), showTyping(chat), showDrafts(chat)]
-  })
+  const chats = dms.map(({ name, user_id }): Chat => ({ dm: name, user_id, chat_id: user_id, pace: paceOf(user_id) }))
+  yield* Effect.retry(tolerant(findMoved(chats)), { schedule: RETRY })
+  const speakers = chats.flatMap((chat) => [speak(chat), stageFiles(chat), showTyping(chat), showDrafts(chat)])
   yield* Effect.all(
     [
-      poll(gateway, watch),
+      poll(gateway, chats, watch),
       watch.run,
       Effect.andThen(Effect.all([introduce(gateway), announce(dms)]), Effect.never),
       ...speakers

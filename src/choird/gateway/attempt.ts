@@ -3,6 +3,7 @@ import { Clock, Effect, Result } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { makeMoveChat } from "./movedChats.ts"
 import type { Pace } from "./Pace.ts"
 import type { Target } from "./telegramCalls.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
@@ -42,6 +43,8 @@ const UNREACHABLE_MS_MAX = 24 * 60 * 60 * 1000
 /** A chat with its DM. Its id changes when its group becomes a supergroup. */
 export interface Chat {
   readonly dm: ResourceName
+  /** Its id in config.json. */
+  readonly user_id: string
   chat_id: string
   readonly pace: Pace
 }
@@ -56,6 +59,7 @@ export type Send = (to: Target) => Effect.Effect<string | undefined, TelegramFai
 
 /** One call, however long it takes; returns the failure if it will never succeed. */
 export const makeAttempt = Effect.gen(function* () {
+  const moveChat = yield* makeMoveChat
   const outbox = yield* Outbox
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing, send: Send): Effect.fn.Return<Outcome, DatabaseAway> {
     let to: Omit<Target, "chat_id"> = {
@@ -70,9 +74,7 @@ export const makeAttempt = Effect.gen(function* () {
       const { failure } = sent
       yield* outbox.failed(row.outbox_id)
       if (failure.migrated_to !== undefined) {
-        chat.chat_id = failure.migrated_to
-        const fix = `a group has a new chat id: set user_id of dms.${chat.dm} to "${chat.chat_id}", so that its messages are heard`
-        yield* Effect.logWarning(fix, { dm: chat.dm })
+        yield* moveChat(chat, failure.migrated_to)
         continue
       }
       if (isThreadGone(failure) && to.thread_id !== undefined) {

@@ -60,11 +60,15 @@ const listed = (rows: ReadonlyArray<ApprovalRow>): ReadonlyArray<string> => [
 const waitingText = (rows: ReadonlyArray<ApprovalRow>): string =>
   rows.length === 0 ? "Nothing waits for your approval." : ["Waiting for your approval:", ...listed(rows)].join("\n")
 
-/** The list of waiting approvals, and how to name one of them. */
-const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolution"]): string =>
-  rows.length === 0
-    ? waitingText(rows)
-    : `${waitingText(rows)}\nSay which: ${resolution === "approved" ? "/approve" : "/reject"} <number>`
+/** The list of waiting approvals, of which the number that the person sends next names one. */
+const which = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolution"], kind: Answer["kind"]): Answer => {
+  if (rows.length === 0) return { kind, text: waitingText(rows) }
+  const words = resolution === "approved" ? "approve" : "reject"
+  const options = rows
+    .slice(0, LISTED_MAX)
+    .map(({ approval_id, summary }) => ({ number: approval_id, value: approval_id, label: summary }))
+  return { kind, text: `${waitingText(rows)}\nSend the number to ${words} it.`, choices: { words, options } }
+}
 
 /** Follows the approval that a grant came with. */
 const GRANTED = ` Up to ${GRANT_USES_MAX} more calls like it are allowed: /grants lists and revokes.`
@@ -198,7 +202,7 @@ export const makeChatDecisions = Effect.gen(function* () {
       // A person who gives no number means what they have seen, not what is still on its way.
       const [seen, ...more] = yield* approvals.delivered(speaker.agent_id)
       const row = more.length === 0 ? waiting.find((one) => one.approval_id === seen) : undefined
-      return row === undefined ? { answer: notice(whichText(waiting, command.resolution)) } : { row }
+      return row === undefined ? { answer: which(waiting, command.resolution, "notice") } : { row }
     }
     const row = yield* find(approval_id, speaker)
     if (row !== undefined) return { row }
@@ -226,7 +230,7 @@ export const makeChatDecisions = Effect.gen(function* () {
       const before = yield* whenItRuns(decided.success)
       return decidedAnswer(decided.success, resolution, grant === undefined ? before : `${GRANTED}${before}`)
     }
-    if (decided.failure.kind === "NOT_ALONE") return refusal(whichText(yield* waitingFor(agent_id), resolution))
+    if (decided.failure.kind === "NOT_ALONE") return which(yield* waitingFor(agent_id), resolution, "refusal")
     const now = (yield* find(approval_id, speaker)) ?? row
     return refusal(refusedText(now, decided.failure, speaker))
   })

@@ -5,7 +5,7 @@ import type { Arrival, Group } from "./route.ts"
 import { fileOf } from "./telegramFiles.ts"
 
 /** The kinds of updates that choird reads; sent with every poll, since Telegram remembers the last list. */
-export const ALLOWED_UPDATES = ["message", "callback_query", "stopped_message_generation"] as const
+export const ALLOWED_UPDATES = ["message", "edited_message", "callback_query", "stopped_message_generation"] as const
 
 /** A bot by its id, and by its name once that is known. */
 export interface Bot {
@@ -13,9 +13,16 @@ export interface Bot {
   readonly name: string | undefined
 }
 
+/** A group that became a supergroup, by the ids before and after. */
+export interface Move {
+  readonly from: string
+  readonly to: string
+}
+
 /** Updates up to an id. */
 export interface Batch {
   readonly update_id: number
+  readonly moves: ReadonlyArray<Move>
   readonly arrivals: ReadonlyArray<Arrival>
   readonly taps: ReadonlyArray<TelegramTap>
 }
@@ -30,6 +37,7 @@ export interface TelegramTap extends Tap {
 const Update = Schema.Struct({
   update_id: Schema.Natural,
   message: Schema.optionalKey(Schema.Unknown),
+  edited_message: Schema.optionalKey(Schema.Unknown),
   callback_query: Schema.optionalKey(Schema.Unknown),
   stopped_message_generation: Schema.optionalKey(Schema.Unknown)
 })
@@ -45,6 +53,7 @@ const Person = Schema.Struct({
 const Message = Schema.Struct({
   message_id: Schema.optionalKey(Schema.Natural),
   message_thread_id: Schema.optionalKey(Schema.Natural),
+  media_group_id: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(64))),
   chat: Schema.Struct({ id: Schema.Int, type: Schema.Literals(["private", "group", "supergroup"]) }),
   from: Person,
   text: Schema.optionalKey(Schema.String),
@@ -96,7 +105,8 @@ const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray
   const found = Option.getOrUndefined(decodeMessage(content))
   // A private chat has the id of its person (E6).
   if (found === undefined || (found.chat.type === "private" && found.chat.id !== found.from.id)) return []
-  const { caption, forward_origin, from, message_id, message_thread_id, reply_to_message, via_bot } = found
+  const { caption, forward_origin, from, media_group_id, message_id, message_thread_id, reply_to_message, via_bot } =
+    found
   const file = fileOf(content)
   const text = found.text ?? caption ?? (file === undefined ? undefined : "")
   const replied = ownIn(bot, reply_to_message)?.text
@@ -107,6 +117,7 @@ const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray
       user_id: String(from.id),
       text,
       ...(file === undefined ? {} : { file }),
+      ...(media_group_id === undefined ? {} : { album: media_group_id }),
       ...(typeof replied === "string" ? { replies_to: replied } : {}),
       ...(forward_origin !== undefined || via_bot !== undefined ? { forwarded: true } : {}),
       ...(group === undefined ? {} : { group }),
@@ -116,11 +127,27 @@ const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray
   ]
 }
 
+/** A message that a person edited; without its number nobody knows which. */
+const editOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Arrival> =>
+  arrivalOf(bot, update_id, content).flatMap(({ replies_to: _answered, ...arrival }) =>
+    arrival.message_id === undefined ? [] : [{ ...arrival, edited: true }]
+  )
+
 /** A person pressed the button that stops an answer: the same as the command. */
 const stopOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Arrival> =>
   Option.match(decodeStopped(content), {
     onNone: () => [],
     onSome: ({ chat }) => [{ id: `${bot.id}:${update_id}`, user_id: String(chat.id), text: "/stop" }]
+  })
+
+const decodeMove = Schema.decodeUnknownOption(
+  Schema.Struct({ chat: Schema.Struct({ id: Schema.Int }), migrate_to_chat_id: Schema.Int })
+)
+
+const moveOf = (content: unknown): ReadonlyArray<Move> =>
+  Option.match(decodeMove(content), {
+    onNone: () => [],
+    onSome: ({ chat, migrate_to_chat_id: to }) => [{ from: String(chat.id), to: String(to) }]
   })
 
 /** A tap is by `from`; the chat of the button proves nothing. */
@@ -157,12 +184,16 @@ const tapOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Tel
 export const readUpdates = (bot: Bot, updates: unknown): Batch | undefined => {
   const decoded = Option.getOrUndefined(decodeUpdates(updates))
   if (decoded === undefined) return undefined
-  const arrivals = decoded.flatMap(({ message, stopped_message_generation: stopped, update_id }) => [
-    ...(message === undefined ? [] : arrivalOf(bot, update_id, message)),
-    ...(stopped === undefined ? [] : stopOf(bot, update_id, stopped))
-  ])
+  const arrivals = decoded.flatMap(
+    ({ edited_message: edited, message, stopped_message_generation: stopped, update_id }) => [
+      ...(message === undefined ? [] : arrivalOf(bot, update_id, message)),
+      ...(edited === undefined ? [] : editOf(bot, update_id, edited)),
+      ...(stopped === undefined ? [] : stopOf(bot, update_id, stopped))
+    ]
+  )
   const taps = decoded.flatMap(({ callback_query, update_id }) =>
     callback_query === undefined ? [] : tapOf(bot, update_id, callback_query)
   )
-  return { update_id: Math.max(0, ...decoded.map(({ update_id }) => update_id)), arrivals, taps }
+  const moves = decoded.flatMap(({ message }) => moveOf(message))
+  return { update_id: Math.max(0, ...decoded.map(({ update_id }) => update_id)), moves, arrivals, taps }
 }

@@ -32,12 +32,16 @@ export interface Arrival {
   readonly file?: SentFile
   /** True if somebody else wrote it: it was forwarded, or another bot made it. */
   readonly forwarded?: boolean
+  /** It is the new text of an earlier message. */
+  readonly edited?: boolean
   /** The message of the bot's own that it replies to. */
   readonly replies_to?: string
   /** Absent in a private chat. */
   readonly group?: Group
   /** Its number in the chat. */
   readonly message_id?: number
+  /** The album that its file is part of. */
+  readonly album?: string
   /** The topic of the chat that it was written in. */
   readonly thread_id?: number
 }

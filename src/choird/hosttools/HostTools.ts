@@ -46,6 +46,12 @@ export class HostTools extends Context.Service<
      * A run that breaks is an `error`, one beyond its time a `timeout`, one that a crash cut off `unknown_after_crash`.
      */
     execute(caller: Caller, request: HostRequest, epoch: Scope.Scope): Effect.Effect<HostOutcome, HostToolRefused>
+    /** Runs a tool for a trial, which has no session: within `scope`, and with an outcome that is kept nowhere. Tools of sessions are refused. */
+    runOnce(
+      caller: Pick<Caller, "agent_id" | "session_id">,
+      request: HostRequest,
+      scope: Scope.Scope
+    ): Effect.Effect<HostOutcome, HostToolRefused>
     /** Ends what still runs for a call whose result is in the log: it was cancelled, or its time passed, and nobody waits for it. */
     ended(session_id: SessionId, call_id: CallId): Effect.Effect<void>
   }
@@ -88,13 +94,30 @@ const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
   )
 }
 
+/** Host tools that need no session. */
+const OF_TRIALS = /^choir\.web\./u
+
+/** Finds the tool of a request, with the run of an input that fits. */
+const makePrepare = (tools: ReadonlyArray<HostTool>) => {
+  const byName = new Map(tools.map((tool) => [tool.name, tool]))
+  return Effect.fnUntraced(function* (caller: Caller, { input, tool_name }: HostRequest, epoch: Scope.Scope) {
+    const tool = byName.get(tool_name)
+    if (tool === undefined) return yield* refused("NOT_AVAILABLE", "choird runs no host tool of that name")
+    const work = yield* Effect.mapBoth(tool.prepare(input, caller, epoch), {
+      onSuccess: (run) => bounded(tool, run),
+      onFailure: ({ problem }) =>
+        refused("BAD_REQUEST", `the input does not fit ${tool_name}: ${problem}`.slice(0, API_PROBLEM_CHARS_MAX))
+    })
+    return { tool, work }
+  })
+}
+
 const runId = (session_id: SessionId, call_id: CallId) => `${session_id} ${call_id}`
 
 type Run = Fiber.Fiber<HostOutcome, HostToolRefused>
 
 const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
   const results = yield* CallResults
-  const byName = new Map(tools.map((tool) => [tool.name, tool]))
   const counts = new Map<SessionId, number>()
   // Runs with an effect, by session and call_id, so that a repetition joins them; one request at a time looks and enters.
   const runs = new Map<string, { readonly digest: string; readonly run: Run }>()
@@ -165,19 +188,22 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
     Effect.uninterruptible
   )
 
+  const prepare = makePrepare(tools)
+
   return HostTools.of({
+    runOnce: Effect.fn("HostTools.runOnce")(function* (caller, request, scope) {
+      if (!OF_TRIALS.test(request.tool_name))
+        return yield* refused("NOT_AVAILABLE", `${request.tool_name} works on a session, and a trial has none`)
+      const { work } = yield* prepare({ ...caller, epoch: 1, standing: "current" }, request, scope)
+      return yield* Fiber.join(yield* begin(caller.session_id, request.call_id, work, scope))
+    }),
     ended: (session_id, call_id) =>
       Effect.sync(() => {
         for (const run of open.get(runId(session_id, call_id)) ?? []) run.interruptUnsafe()
       }),
-    execute: Effect.fn("HostTools.execute")(function* (caller, { call_id, input, tool_name }, epoch) {
-      const tool = byName.get(tool_name)
-      if (tool === undefined) return yield* refused("NOT_AVAILABLE", "choird runs no host tool of that name")
-      const work = yield* Effect.mapBoth(tool.prepare(input, caller, epoch), {
-        onSuccess: (run) => bounded(tool, run),
-        onFailure: ({ problem }) =>
-          refused("BAD_REQUEST", `the input does not fit ${tool_name}: ${problem}`.slice(0, API_PROBLEM_CHARS_MAX))
-      })
+    execute: Effect.fn("HostTools.execute")(function* (caller, request, epoch) {
+      const { call_id, input, tool_name } = request
+      const { tool, work } = yield* prepare(caller, request, epoch)
       const { session_id } = caller
       if ((tool.effectOf?.(input) ?? tool.effect) === "none")
         return yield* Fiber.join(yield* begin(session_id, call_id, work, epoch))

@@ -72,12 +72,15 @@ const manifestsIn = (path: string, scope: ToolScope) => {
     })
 }
 
+/** The readable manifests of the image at `path`, the global ones first. */
+export const toolManifests = (path: string) => [...manifestsIn(path, "global"), ...manifestsIn(path, "agent")]
+
 /** The first tool of the image at `path` that would lack a secret, and the reason. */
 export const missingToolSecret = (
   path: string,
   problemOf: (name: SecretName) => string | undefined
 ): string | undefined => {
-  for (const { llm, runtime } of [...manifestsIn(path, "global"), ...manifestsIn(path, "agent")]) {
+  for (const { llm, runtime } of toolManifests(path)) {
     const problem = runtime.secret_resources.map(problemOf).find((found) => found !== undefined)
     if (problem !== undefined) return `the tool ${llm.name} cannot be used: ${problem}`
   }

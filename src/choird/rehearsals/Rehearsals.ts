@@ -79,7 +79,7 @@ export const trialImage = ({ files }: ImagePlan): TrialImage => {
 }
 
 /** An agent's configuration within the limits of one trial. */
-const trialConfig = (config: AgentConfig, max_cost_usd: number): AgentConfig => ({
+export const trialConfig = (config: AgentConfig, max_cost_usd: number): AgentConfig => ({
   ...config,
   budgets: {
     ...config.budgets,

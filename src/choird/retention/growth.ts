@@ -73,5 +73,6 @@ export const FOLDERS: Readonly<Record<string, Bound>> = {
   socks: { bounded: "a socket for choird" },
   "socks/agents": { bounded: "a socket for each running agent" },
   sources: { bounded: "the operator's own repositories: choird only reads them" },
+  trials: { bounded: "a workspace for each trial that runs; what a killed choird left goes before the next trial" },
   workspaces: { bounded: "the agents' files: counted against workspace_mb and reported, never removed" }
 }

@@ -1,6 +1,7 @@
 /** The agent's programs, command line and environment, the same for every runtime of the host (docs/protocol.md, Starting an agent). */
 import { dirname, join } from "node:path"
 import { Effect, Redacted, Schema } from "effect"
+import { TRIAL_FLAG } from "#schema/ContainedTrial.ts"
 import { CgroupName } from "./Cgroups.ts"
 import { type AgentEndpoint, CA_FILE, ContainerError, type ContainerSpec } from "./ContainerRuntime.ts"
 import { accessSync, constants, existsSync, realpathSync } from "node:fs"
@@ -66,6 +67,9 @@ export const agentPrograms: Effect.Effect<AgentPrograms, ProgramMissing> = Effec
   }
 })
 
+/** Whether commands of agents can be kept from every network here, which takes a program of this installation. */
+export const cutsNetwork = (): boolean => existsSync(partOf(BUNDLE, "offline"))
+
 /** The old generation of an agent's heap, in MiB: several times what the largest session keeps alive (R66). */
 const AGENT_HEAP_MIB_MAX = 512
 /** Half of the young generation of an agent's heap, in MiB. */
@@ -109,6 +113,10 @@ export const agentCommand = (
   `--rg=${paths.rg}`,
   ...flags
 ]
+
+/** The flags of the agent's program that say what it does. */
+export const taskFlags = ({ trial = false }: Pick<ContainerSpec, "trial">): ReadonlyArray<string> =>
+  trial ? [TRIAL_FLAG] : []
 
 /** The whole environment of an agent; nothing of choird's own is passed on. */
 export const agentEnvironment = (spec: ContainerSpec, path: string): Readonly<Record<string, string>> => ({

@@ -45,6 +45,8 @@ export interface ContainerSpec {
   /** Single use; it reaches the agent by its environment and no other way (D12). */
   readonly bootstrap_token: Redacted.Redacted
   readonly limits: ContainerLimits
+  /** Runs one trial (`schema/ContainedTrial.ts`) instead of the agent, beside the agent's own container if it has one. */
+  readonly trial?: boolean
   /** Receives the reason when the start has to wait for something outside of choird. */
   readonly onWait?: (why: string) => Effect.Effect<void>
 }

@@ -35,7 +35,11 @@ interface Origin {
 interface Carried {
   readonly id: bigint
   readonly rev: number
+  /** The text of a message, as the agent took it. */
+  readonly text: string
 }
+
+const takenText = (event: ChoirEvent) => (event.event_type === "UserMsg" ? event.payload.text : "")
 
 const carried = (
   events: ReadonlyArray<ChoirEvent>,
@@ -43,7 +47,7 @@ const carried = (
 ): ReadonlyArray<Carried> =>
   events.flatMap((event) => {
     const id = rowId(idOf(event) ?? "")
-    return id === undefined ? [] : [{ id, rev: event.rev }]
+    return id === undefined ? [] : [{ id, rev: event.rev, text: takenText(event) }]
   })
 
 type Spoken = EventOf<"AgentMessage">
@@ -59,7 +63,10 @@ const KIND_OF_FAILED = { again: "outage", final: "error", stopped: "stopped" } a
 const kindOf = ({ failed, kind }: Spoken["payload"]): OutboxMessage["kind"] =>
   failed === undefined ? kind : KIND_OF_FAILED[failed]
 
-/** An id counts only for rows of this agent and this session, whatever the agent writes into its events. */
+/**
+ * An id counts only for rows of this agent and this session, whatever the agent writes into its events. A message that the agent took with
+ * the text before its edit keeps that text, for the correction that `Inbox.release` makes of it.
+ */
 const acknowledge = Effect.fnUntraced(function* ({ agent_id, session_id }: Origin, events: ReadonlyArray<ChoirEvent>) {
   const messages = carried(events, inboxIdOf)
   const signals = carried(events, signalIdOf)
@@ -70,14 +77,18 @@ const acknowledge = Effect.fnUntraced(function* ({ agent_id, session_id }: Origi
       SELECT * FROM unnest(
         ${rows.map(({ id }) => id)}::bigint[],
         ${rows.map(({ rev }) => rev)}::int[],
-        ${rows.map((_, index) => index < messages.length)}::boolean[]
-      ) AS row (id, rev, is_message)
+        ${rows.map((_, index) => index < messages.length)}::boolean[],
+        ${rows.map(({ text }) => text)}::text[]
+      ) AS row (id, rev, is_message, text)
     ), told AS (
       UPDATE choir_control.signals AS s SET acked_rev = c.rev FROM carried AS c
       WHERE s.session_id = ${session_id} AND s.acked_rev IS NULL AND c.is_message = (s.kind = 'UserMessage')
         AND c.id = CASE s.kind WHEN 'UserMessage' THEN (s.payload ->> 'inbox_id')::bigint ELSE s.signal_id END
     )
-    UPDATE choir_control.inbox AS i SET acked_rev = c.rev, session_id = ${session_id} FROM carried AS c
+    UPDATE choir_control.inbox AS i SET acked_rev = c.rev, session_id = ${session_id},
+      edited = i.edited AND i.text <> c.text,
+      taken_text = CASE WHEN i.edited AND i.text <> c.text THEN c.text END
+    FROM carried AS c
     WHERE c.is_message AND i.inbox_id = c.id AND i.agent_id = ${agent_id} AND i.acked_rev IS NULL`
 })
 

@@ -4,6 +4,7 @@
  */
 import { Context, Effect, Exit, Layer, Redacted, Scope, Semaphore } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
+import { chromiumProgram } from "#src/shared/web/chromium.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { AgentBrowser } from "./AgentBrowser.ts"
 import { BrowserUnavailable, launchChromium, type RunningChromium } from "./Chromium.ts"
@@ -27,6 +28,8 @@ export class BrowserWorker extends Context.Service<
   {
     /** The session's browser: opened at the first use, gone with `epoch`, or when Chromium ends. */
     of(session_id: SessionId, epoch: Scope.Scope): Effect.Effect<AgentBrowser, BrowserUnavailable>
+    /** The browser in words for an operator: whether it runs, and whether Chromium's own sandbox is around its pages. */
+    readonly status: Effect.Effect<string>
   }
 >()("choir/choird/BrowserWorker") {
   /** `patience` multiplies the limits of every wait for a page. */
@@ -111,5 +114,13 @@ const make = Effect.fnUntraced(function* (patience: number) {
   yield* Effect.addFinalizer(() =>
     one.withPermit(Effect.suspend(() => (running === undefined ? Effect.void : stop(running))))
   )
-  return BrowserWorker.of({ of: (session_id, epoch) => one.withPermit(open(session_id, epoch)) })
+  const status = Effect.sync(() => {
+    if (chromiumProgram() === undefined) return "Chromium is not installed"
+    if (running?.chromium.browser.isConnected() === true)
+      return running.chromium.isSandboxed
+        ? "Chromium runs in its own sandbox"
+        : "Chromium runs without its own sandbox, as a user of its own"
+    return "Chromium is installed and does not run; choirctl doctor tries its sandbox"
+  })
+  return BrowserWorker.of({ status, of: (session_id, epoch) => one.withPermit(open(session_id, epoch)) })
 })

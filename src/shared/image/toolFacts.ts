@@ -31,6 +31,11 @@ const REMEMBERS = /^choir\.memory\.(?:query|delta)$/u
 /** Built-in tools that bring pages or mail, whose authors are strangers. */
 const BRINGS = /^choir\.(?:web|browser|email)\.(?!send$)/u
 
+/** Built-in tools that show a model what is the user's, though they read no file: mailboxes and notes. */
+const READS_OWN = /^choir\.(?:email\.(?:receive|check)|notion\.query)$/u
+/** They ask the account's own server, so that nothing of a call goes anywhere else. */
+const ASKS_OWN = /^choir\.email\.(?:receive|check)$/u
+
 const seesUserData = (capabilities: ReadonlyArray<Capability>) =>
   capabilities.includes("fs:read") || capabilities.includes("env:read")
 
@@ -40,8 +45,9 @@ const builtIn = ([name, capabilities]: readonly [string, ReadonlyArray<Capabilit
     {
       capabilities,
       untrusted: BRINGS.test(name),
-      sees: seesUserData(capabilities) || REMEMBERS.test(name),
-      acts: capabilities.includes("net"),
+      // A built-in tool keeps its secret to itself, so that env:read shows a model nothing.
+      sees: capabilities.includes("fs:read") || REMEMBERS.test(name) || READS_OWN.test(name),
+      acts: capabilities.includes("net") && !ASKS_OWN.test(name),
       locks: LOCKS[name] ?? []
     }
   ] as const

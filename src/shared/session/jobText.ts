@@ -125,29 +125,14 @@ const stateWords = (state: string): string =>
 
 /** A running job in full, a line for each matter; all but the first are indented. */
 export const jobLines = (job: CoreSummary): ReadonlyArray<string> => {
-  const {
-    agent_type,
-    cost_usd,
-    job_name,
-    last_tool,
-    lifecycle,
-    plan,
-    pool,
-    question,
-    ran_ms,
-    report,
-    state,
-    step,
-    task,
-    tokens
-  } = job
+  const { agent_type, cost_usd, job_name, last_tool, plan, pool, question, ran_ms, report, state, step, task, tokens } =
+    job
   const doing = question === undefined ? stateWords(state) : "waiting for your answer"
+  const kinds = [agent_type, pool].filter((part) => part !== undefined)
   const said = report === undefined || report.kind === "need_info" ? undefined : withoutPlan(report)
   return [
     `${job_name}: ${doing}, step ${step}, ${timeText(ran_ms)}`,
-    ...(lifecycle === undefined
-      ? []
-      : [`  ${[lifecycle, agent_type, pool].filter((part) => part !== undefined).join(", ")}`]),
+    ...(kinds.length === 0 ? [] : [`  ${kinds.join(", ")}`]),
     ...(task === undefined ? [] : [`  task: ${inLine(task)}`]),
     ...(plan === undefined ? [] : [`  plan: ${stepsDone({ plan })}`]),
     ...(plan ?? []).map((each) => `    ${MARKS[each.state]} ${inLine(each.step)}`),

@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { MailServerOfTests, mailIs } from "../../support/mailServer.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { breakingSmtp } from "../../support/breakingSmtp.ts"
 import { mailTools } from "../../support/mailAccount.ts"
 import { isFull, SIZE } from "../../support/size.ts"
 
@@ -89,6 +90,26 @@ describe.skipIf(!mailIs.there)("mail, by a real server", () => {
         assert.deepInclude(yield* ada.settle("some"), { status: "success", acted: "verified" })
         const again = yield* ada.send("some", TO_BOB)
         assert.deepInclude(again, { status: "error", acted: "unknown" })
+      })
+    )
+
+    it.effect("does not say that a mail was not sent after a server that broke off had all of it", () =>
+      Effect.gen(function* () {
+        const server = yield* MailServerOfTests
+        const breaking = yield* breakingSmtp({ at: "whole message", end: "closes" })
+        const ada = yield* mailTools({ ...server, smtp_port: breaking.port }, "ada")
+        const sent = yield* ada.send("broken", TO_BOB)
+        assert.lengthOf(breaking.taken, 1)
+        assert.deepInclude(sent, { status: "error", acted: "unknown" })
+        assert.notInclude(sent.summary, "Nothing was sent")
+        assert.lengthOf(
+          server.files("ada", "Sent").filter((raw) => raw.includes("s-1-broken-0@")),
+          1
+        )
+        assert.deepInclude(yield* ada.settle("broken"), { status: "unknown_after_crash", acted: "unknown" })
+        // The copy keeps it from being offered a second time.
+        yield* ada.send("broken", TO_BOB)
+        assert.lengthOf(breaking.taken, 1)
       })
     )
 

@@ -59,6 +59,16 @@ describe("what a person reads (R54)", () => {
     )
   })
 
+  it("says of a command whether its network is enforced or only asked for", () => {
+    const command = { ...call({ command: "curl x", network: true }), tool: ToolName.make("choir.exec") }
+    assert.include(
+      confirmText(command, true),
+      "network: this command asks for it; without an approval it would have none (enforced here)"
+    )
+    assert.include(confirmText(command, false), "network: it cannot be cut off here")
+    assert.notInclude(confirmText(call({}), true), "network:")
+  })
+
   it("names where the text came from that the agent has read, whatever the reason is", () => {
     const sources: ReadonlyArray<Source> = ["mail:eve@a.example", "web:b.example"]
     for (const why of ["tainted", "always"] as const)

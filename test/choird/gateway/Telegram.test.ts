@@ -42,11 +42,14 @@ describe("Telegram inbound", () => {
         attachments: [],
         message_id: 1
       }
-      assert.deepStrictEqual(yield* stored.at(0), message)
+      const { join, ...rest } = yield* stored.at(0)
+      assert.deepStrictEqual(rest, message)
+      assert.propertyVal(join, "quiet_ms", 0)
       const next = yield* nthPoll(bot, 2)
       assert.strictEqual(next.parameters["offset"], id + 1)
       assert.deepStrictEqual(next.parameters["allowed_updates"], [
         "message",
+        "edited_message",
         "callback_query",
         "stopped_message_generation"
       ])
@@ -133,7 +136,7 @@ describe("Telegram inbound", () => {
     Effect.gen(function* () {
       const { bot, orders, run, stored } = yield* setUpTelegram
       yield* bot.text(USER, "first")
-      const id = yield* bot.text(USER, "/inject@double_bot  use the\nother branch ")
+      const id = yield* bot.text(USER, "/inject@double_bot  use the\nother branch")
       yield* bot.text(2, "/inject from a stranger")
       yield* bot.text(USER, "/inject")
       yield* bot.text(USER, "/compact")

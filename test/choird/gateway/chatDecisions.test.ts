@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { ResourceName } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
+import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { alive, asked, audited, BOT, deliver, listen, say, SUMMARY, TABLET } from "../../support/chatDecisions.ts"
@@ -63,7 +64,10 @@ describeStores("decisions in a chat", (it) => {
       const { agent_id, numbers } = yield* asked(PHONE, "call-f", "call-g")
       const list = ["Waiting for your approval:", ...numbers.map((number) => `${number}: ${SUMMARY}`)]
       const which = yield* say(agent_id, "rejected")
-      assert.strictEqual(which.text, [...list, "Say which: /reject <number>"].join("\n"))
+      assert.strictEqual(which.text, [...list, "Send the number to reject it."].join("\n"))
+      const second = numbers[1] ?? ""
+      const chosen = yield* Effect.flatMap(Choices, (choices) => choices.take({ gateway: BOT, dm: PHONE }, second))
+      assert.strictEqual(chosen, `/reject ${second}`)
       // The second one came after the person had looked: nothing is decided either.
       const approvals = yield* Approvals
       const row = yield* find(numbers[0] ?? "")
@@ -87,9 +91,9 @@ describeStores("decisions in a chat", (it) => {
       const { approval_id: unseen } = yield* request(talk, "later-unseen")
       // The second message is on its way, so that the first is what the person means.
       assert.strictEqual((yield* say(agent_id, "approved")).text, `Approved ${seen}: ${SUMMARY}.`)
-      const list = `Waiting for your approval:\n${unseen}: ${SUMMARY}\nSay which: `
-      assert.strictEqual((yield* say(agent_id, "approved")).text, `${list}/approve <number>`)
-      assert.strictEqual((yield* say(agent_id, "rejected")).text, `${list}/reject <number>`)
+      const list = `Waiting for your approval:\n${unseen}: ${SUMMARY}\nSend the number to `
+      assert.strictEqual((yield* say(agent_id, "approved")).text, `${list}approve it.`)
+      assert.strictEqual((yield* say(agent_id, "rejected")).text, `${list}reject it.`)
       const approvals = yield* Approvals
       const { hash } = yield* find(unseen)
       const wanted = {
@@ -106,7 +110,7 @@ describeStores("decisions in a chat", (it) => {
         SELECT source, source_id, 1, gateway, dm, agent_id, session_id, kind, text FROM choir_control.outbox
         WHERE source_id = ${source_id}`
       yield* sql`UPDATE choir_control.outbox SET delivered_at = now() WHERE source_id = ${source_id} AND part = 0`
-      assert.strictEqual((yield* say(agent_id, "approved")).text, `${list}/approve <number>`)
+      assert.strictEqual((yield* say(agent_id, "approved")).text, `${list}approve it.`)
       assert.strictEqual((yield* find(unseen)).status, "pending")
       yield* deliver(PHONE)
       assert.strictEqual((yield* say(agent_id, "approved")).text, `Approved ${unseen}: ${SUMMARY}.`)

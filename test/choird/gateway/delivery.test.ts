@@ -3,6 +3,7 @@ import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { setUpTelegram } from "../../support/telegramWorld.ts"
 import { nthPoll, texts, USER } from "../../support/telegramBot.ts"
+import { PHONE } from "../../support/stores.ts"
 import type { TelegramBot } from "../../support/testing/Telegram.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
 
@@ -148,6 +149,35 @@ describe("a message to Telegram", () => {
     })
   )
 
+  it.effect("goes to the new id of its group after a restart, and hears it there", () =>
+    Effect.gen(function* () {
+      const { as, bot, health, outcomes, put, stored } = yield* setUpTelegram
+      const family = [{ name: PHONE, user_id: "-5", admin: false }]
+      yield* bot.fail("sendMessage", fault.migrated(-1005))
+      yield* put("before")
+      const first = yield* start(as(family))
+      yield* until(outcomes, 2)
+      yield* Fiber.interrupt(first)
+      yield* start(as(family))
+      yield* put("after")
+      yield* until(outcomes, 3)
+      assert.deepStrictEqual(
+        (yield* bot.sent.all).map(({ chat, text }) => [chat.id, text]),
+        [
+          [-1005, "before"],
+          [-1005, "after"]
+        ]
+      )
+      // The group moves once more, of which only a message tells.
+      yield* bot.update({ message: { chat: { id: -1005, type: "group" }, migrate_to_chat_id: -1006, message_id: 9 } })
+      yield* health.first((line) => line.startsWith("true"))
+      yield* put("last")
+      yield* until(outcomes, 4)
+      assert.strictEqual((yield* bot.sent.at(2)).chat.id, -1006)
+      assert.deepStrictEqual(yield* stored.all, [])
+    })
+  )
+
   it.effect("is still there after three hours in which Telegram said nothing", () =>
     Effect.gen(function* () {
       const { bot, outcomes, put, run } = yield* setUpTelegram
@@ -160,9 +190,12 @@ describe("a message to Telegram", () => {
       assert.deepStrictEqual(yield* texts(bot), [])
       assert.isAbove((yield* outcomes.all).length, 10)
       yield* bot.heal
-      yield* until(outcomes, Number.POSITIVE_INFINITY, 240)
-      assert.deepStrictEqual(yield* texts(bot), ["late"])
-      assert.strictEqual((yield* outcomes.all).at(-1), "delivered 1")
+      yield* Effect.repeat(TestClock.adjust("1 second"), {
+        until: () => Effect.map(outcomes.all, (all) => all.at(-1) === "delivered 3")
+      })
+      const [late, told] = yield* texts(bot)
+      assert.strictEqual(late, "late")
+      assert.match(told ?? "", /^◆ Telegram was not reached for 1[789]\d minutes\. 1 message for you waited\.$/u)
     })
   )
 })

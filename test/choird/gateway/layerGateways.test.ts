@@ -54,18 +54,19 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Contexts, {}),
     Layer.mock(Drafts, { changes: Stream.never }),
     Layer.mock(EventStore, { appended: Stream.never }),
-    Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]) }),
+    Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]), release: () => Effect.undefined }),
     Layer.mock(Models, {}),
     Layer.mock(Outbox, {
       abandon: () => Effect.succeed(0),
       undelivered: () => Effect.succeed([]),
+      withFiles: Effect.succeed([]),
       wakes: () => Stream.never
     }),
     Layer.mock(Steering, {}),
     lifecycle,
     noAgentCommands,
     noApprovals,
-    Layer.mock(ChatSettings, {}),
+    Layer.mock(ChatSettings, { moved: () => Effect.undefined }),
     Layer.mock(Pairings, {}),
     quietMemory
   )

@@ -10,6 +10,7 @@ describe("what Telegram answers", () => {
     const updates = [{ update_id: 3, message }, { update_id: 4 }]
     assert.deepStrictEqual(readUpdates(BOT, updates), {
       update_id: 4,
+      moves: [],
       arrivals: [{ id: "9:3", user_id: "7", text: "hi" }],
       taps: []
     })

@@ -34,16 +34,28 @@ interface TelegramCall {
   readonly at_ms: number
 }
 
+interface UserFile {
+  readonly name: string
+  readonly mime: string
+  readonly bytes: Uint8Array
+}
+
 export interface TelegramBot {
   readonly token: string
   /** Lets a user write to the bot; answers with the update id. */
   text(user: number, text: string): Effect.Effect<number>
   /** Lets a user send a file. */
-  file(
-    user: number,
-    kind: "document" | "photo" | "voice" | "video" | "audio",
-    file: { readonly name: string; readonly mime: string; readonly bytes: Uint8Array }
-  ): Effect.Effect<number>
+  file(user: number, kind: "document" | "photo" | "voice" | "video" | "audio", file: UserFile): Effect.Effect<number>
+  /** Lets a user send several files as one album; answers with the update id of the last. */
+  album(user: number, files: ReadonlyArray<UserFile>, caption: string): Effect.Effect<number>
+  /** The messages into which an app cuts a long text. */
+  pieces(text: string): ReadonlyArray<string>
+  /** Lets a user send a text of any length, which the app cuts. */
+  paste(user: number, text: string): Effect.Effect<void>
+  /** Lets a user forward a text of somebody else. */
+  forward(user: number, text: string): Effect.Effect<number>
+  /** Lets a user edit the text of an earlier message, by its update id. */
+  edit(update_id: number, text: string): Effect.Effect<number>
   /** Lets a user press a button of a message. */
   tap(user: number, message: SentMessage, data: string): Effect.Effect<number>
   /** Deletes a topic: what is sent there is refused. */
@@ -52,8 +64,12 @@ export interface TelegramBot {
   reaction(message_id: number): Effect.Effect<ReadonlyArray<string>>
   /** Queues any update, hostile ones too; the update id is added. */
   update(content: JsonObject): Effect.Effect<number>
-  /** Strikes the next `times` (default 1) calls of `method`; `*` means every method but getUpdates. */
+  /** Strikes the next `times` (default 1) calls of `method`; `*` means every method but getUpdates, `download` the fetch of a file. */
   fail(method: string, fault: Fault, times?: number): Effect.Effect<void>
+  /** Strikes one call of `method` after so many that succeed. */
+  failAfter(method: string, fault: Fault, calls: number): Effect.Effect<void>
+  /** Waits until no fault is left. */
+  readonly struck: Effect.Effect<void>
   /** Ends all faults that are left. */
   readonly heal: Effect.Effect<void>
   readonly calls: Journal<TelegramCall>
@@ -81,9 +97,14 @@ interface Bot extends BotState {
   readonly token: string
   readonly calls: JournalWriter<TelegramCall>
   readonly sent: JournalWriter<SentMessage>
-  readonly faults: Array<{ readonly method: string; readonly fault: Fault; times: number }>
+  /** The messages of users, by their update ids. */
+  readonly written: Map<number, JsonObject>
+  /** The kinds of updates that the last poll asked for; Telegram remembers them. */
+  allowed: ReadonlyArray<unknown> | undefined
+  readonly faults: Array<{ readonly method: string; readonly fault: Fault | undefined; times: number }>
   updates: ReadonlyArray<JsonObject & { readonly update_id: number }>
   update_id_next: number
+  album_next: number
   poll: Deferred.Deferred<ApiReply> | undefined
 }
 
@@ -100,9 +121,12 @@ const makeBot = (token: string): Bot => ({
   file_id_next: 1,
   calls: makeJournal(),
   sent: makeJournal(),
+  written: new Map(),
+  allowed: undefined,
   faults: [],
   updates: [],
   update_id_next: 1000,
+  album_next: 1,
   poll: undefined
 })
 
@@ -116,6 +140,9 @@ const endPoll = (bot: Bot, reply: ApiReply) => {
 const getUpdates = (bot: Bot, parameters: JsonObject): Effect.Effect<ApiReply> =>
   Effect.suspend(() => {
     endPoll(bot, refuse(409, "Conflict: terminated by other getUpdates request"))
+    const { allowed_updates } = parameters
+    if (Array.isArray(allowed_updates)) bot.allowed = allowed_updates
+    bot.updates = bot.updates.filter((update) => isAllowed(bot, update))
     const offset = Number(parameters["offset"] ?? 0)
     const limit = Math.min(Number(parameters["limit"] ?? UPDATES_MAX), UPDATES_MAX)
     const timeout_s = Math.min(Number(parameters["timeout"] ?? 0), POLL_SECONDS_MAX)
@@ -134,8 +161,13 @@ const getUpdates = (bot: Bot, parameters: JsonObject): Effect.Effect<ApiReply> =
     )
   })
 
+/** Whether the bot has asked for this kind of update. */
+const isAllowed = ({ allowed }: Bot, update: JsonObject): boolean =>
+  allowed === undefined || Object.keys(update).some((kind) => allowed.includes(kind))
+
 const push = (bot: Bot, content: JsonObject): number => {
   const update_id = bot.update_id_next++
+  if (!isAllowed(bot, content)) return update_id
   bot.updates = [...bot.updates, { update_id, ...content }]
   endPoll(bot, succeed(bot.updates.slice(0, UPDATES_MAX)))
   return update_id
@@ -154,7 +186,9 @@ const run = (bot: Bot, method: string, call: ApiCall): Effect.Effect<ApiReply> =
   })
 
 const takeFault = (bot: Bot, method: string): Fault | undefined => {
-  const at = bot.faults.findIndex((one) => one.method === method || (one.method === "*" && method !== "getUpdates"))
+  const at = bot.faults.findIndex(
+    (one) => one.method === method || (one.method === "*" && method !== "getUpdates" && method !== "download")
+  )
   const found = bot.faults[at]
   if (found === undefined) return undefined
   found.times -= 1
@@ -186,6 +220,8 @@ const handle = Effect.fnUntraced(function* (bots: ReadonlyMap<string, Bot>) {
   const bot = bots.get(token)
   if (bot === undefined) return respondWith(refuse(401, "Unauthorized"))
   if (kind !== undefined) {
+    const struck = takeFault(bot, "download")
+    if (struck !== undefined) return yield* suffer(struck, Effect.succeed(refuse(404, "Not Found")))
     const file = [...bot.files.values()].find((one) => one.file_path === decodeURIComponent(rest))
     return file === undefined
       ? respondWith(refuse(404, "Not Found"))
@@ -204,7 +240,10 @@ const fromUser = (bot: Bot, user: number, content: JsonObject): Effect.Effect<nu
   Effect.map(Clock.currentTimeMillis, (now_ms) => {
     const chat = { id: user, type: "private", first_name: `User ${user}` }
     const message_id = bot.message_id_next++
-    return push(bot, { message: { message_id, date: Math.floor(now_ms / 1000), chat, from: person(user), ...content } })
+    const message = { message_id, date: Math.floor(now_ms / 1000), chat, from: person(user), ...content }
+    const update_id = push(bot, { message })
+    bot.written.set(update_id, message)
+    return update_id
   })
 
 const commandEntities = (text: string): JsonObject =>
@@ -212,15 +251,69 @@ const commandEntities = (text: string): JsonObject =>
     ? { entities: [{ type: "bot_command", offset: 0, length: text.split(/\s/u, 1)[0]?.length ?? 0 }] }
     : {}
 
+const TEXT_CHARS_MAX = 4096
+const ALBUM_FILES_MAX = 10
+
+/** Telegram takes no longer text of a person, and none with blanks around it. */
+const textContent = (text: string): JsonObject => {
+  if (text.length > TEXT_CHARS_MAX || text.trim() !== text || text === "")
+    throw new Error("no app sends such a text: use paste")
+  return { text, ...commandEntities(text) }
+}
+
+/** The pieces of a text, as an app cuts it: at the last blank, or within a word that is too long. */
+const cutByApp = (text: string): ReadonlyArray<string> => {
+  const pieces: Array<string> = []
+  let rest = text.trim()
+  while (rest.length > TEXT_CHARS_MAX) {
+    const blank = Math.max(rest.lastIndexOf(" ", TEXT_CHARS_MAX), rest.lastIndexOf("\n", TEXT_CHARS_MAX))
+    const whole = /[\uD800-\uDBFF]/u.test(rest.charAt(TEXT_CHARS_MAX - 1)) ? TEXT_CHARS_MAX - 1 : TEXT_CHARS_MAX
+    const at = blank > TEXT_CHARS_MAX - 300 ? blank : whole
+    pieces.push(rest.slice(0, at).trim())
+    rest = rest.slice(at).trim()
+  }
+  return [...pieces, rest]
+}
+
+const mediaContent = (bot: Bot, kind: string, { bytes, mime, name }: UserFile): JsonObject => {
+  const stored = storeFile(bot, bytes, name)
+  const media = kind === "photo" ? [{ ...stored, width: 1, height: 1 }] : { ...stored, mime_type: mime, duration: 1 }
+  return { [kind]: media }
+}
+
 const handleOf = (bot: Bot): TelegramBot => ({
   token: bot.token,
-  text: (user, text) => fromUser(bot, user, { text, ...commandEntities(text) }),
-  file: (user, kind, { bytes, mime, name }) =>
+  text: (user, text) => fromUser(bot, user, textContent(text)),
+  file: (user, kind, file) => Effect.suspend(() => fromUser(bot, user, mediaContent(bot, kind, file))),
+  album: (user, files, caption) =>
     Effect.suspend(() => {
-      const stored = storeFile(bot, bytes, name)
-      const media =
-        kind === "photo" ? [{ ...stored, width: 1, height: 1 }] : { ...stored, mime_type: mime, duration: 1 }
-      return fromUser(bot, user, { [kind]: media })
+      if (files.length < 2 || files.length > ALBUM_FILES_MAX) throw new Error("an album has two to ten files")
+      const media_group_id = String(bot.album_next++)
+      const contents = files.map((file, index) => ({
+        ...mediaContent(bot, "photo", file),
+        media_group_id,
+        ...(index === 0 && caption !== "" ? { caption } : {})
+      }))
+      return Effect.map(
+        Effect.forEach(contents, (content) => fromUser(bot, user, content)),
+        (ids) => ids.at(-1) ?? 0
+      )
+    }),
+  edit: (update_id, text) =>
+    Effect.map(Clock.currentTimeMillis, (now_ms) => {
+      const message = bot.written.get(update_id)
+      if (message === undefined) throw new Error("nobody wrote this message")
+      const { entities: _old, ...rest } = message
+      const edited_message = { ...rest, ...textContent(text), edit_date: Math.floor(now_ms / 1000) }
+      return push(bot, { edited_message })
+    }),
+  pieces: cutByApp,
+  paste: (user, text) =>
+    Effect.forEach(cutByApp(text), (piece) => fromUser(bot, user, textContent(piece)), { discard: true }),
+  forward: (user, text) =>
+    fromUser(bot, user, {
+      text,
+      forward_origin: { type: "hidden_user", sender_user_name: "Somebody", date: 0 }
     }),
   tap: (user, message, data) =>
     Effect.sync(() => {
@@ -232,6 +325,12 @@ const handleOf = (bot: Bot): TelegramBot => ({
   reaction: (message_id) => Effect.sync(() => bot.reactions.get(message_id) ?? []),
   update: (content) => Effect.sync(() => push(bot, content)),
   fail: (method, fault, times = 1) => Effect.sync(() => void bot.faults.push({ method, fault, times })),
+  failAfter: (method, fault, calls) =>
+    Effect.sync(() => {
+      if (calls > 0) bot.faults.push({ method, fault: undefined, times: calls })
+      bot.faults.push({ method, fault, times: 1 })
+    }),
+  struck: Effect.asVoid(Effect.repeat(Effect.yieldNow, { until: () => Effect.sync(() => bot.faults.length === 0) })),
   heal: Effect.sync(() => void bot.faults.splice(0)),
   calls: bot.calls.journal,
   sent: bot.sent.journal,

@@ -2,19 +2,35 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AgentId } from "#schema/Ids.ts"
+import type { SkillFile } from "#schema/SkillOffer.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { imageReports, imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { skillModel } from "#src/choird/agents/skillModel.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { gateReport } from "#src/shared/image/skillGate.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
-import { fromSkillRefused, notFound } from "#src/choird/api/refusals.ts"
+import { pathInside } from "#src/shared/image/workspacePath.ts"
+import { badRequest, fromSkillRefused, fromTrialRefused, notFound } from "#src/choird/api/refusals.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
+import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
+import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
+import type { TrialFile } from "#src/choird/trials/TrialContainers.ts"
 import { newestImage } from "./newestImage.ts"
+
+/** Files for an empty workspace: plain paths below it. */
+const trialFiles = (files: ReadonlyArray<SkillFile>): Effect.Effect<ReadonlyArray<TrialFile>, string> => {
+  const outside = files.find(({ path }) => pathInside(path) !== path || path === "")
+  return outside === undefined
+    ? Effect.succeed(
+        files.map(({ base64, executable, path }) => ({ path, executable, bytes: Buffer.from(base64, "base64") }))
+      )
+    : Effect.fail(`${JSON.stringify(outside.path)} is not a path within a workspace`)
+}
 
 const builtInTool = (name: string) => ({
   name,
@@ -32,6 +48,8 @@ export const layerOperatorSkills = HttpApiBuilder.group(
     const audit = yield* Audit
     const imports = yield* SkillImports
     const fromImage = yield* newestImage
+    const skillTrials = yield* SkillTrials
+    const toolTrials = yield* ToolTrials
     /** Each skill with the gate's report of its build, and with what a run could cost by the models of now. */
     const all = Effect.fnUntraced(function* (id: AgentId) {
       const own = yield* fromImage(id, imageSkills)
@@ -71,6 +89,32 @@ export const layerOperatorSkills = HttpApiBuilder.group(
         const { commit, name, pin } = added
         yield* audit.record({ who: "operator", action: "skill.add", detail: { skill: name, commit, ...pin } })
         return added
+      }),
+      tryTool: Effect.fn("OperatorApi.tryTool")(function* ({ params: { id }, payload }) {
+        const { confirmed = false, input, tool } = payload
+        const tried = yield* Effect.mapError(
+          databaseDefect(toolTrials.run({ agent_id: id, tool, input, confirmed })),
+          fromTrialRefused
+        )
+        const detail = tried.type === "asks" ? { tool, asks: tried.why } : { tool, confirmed, status: tried.status }
+        yield* audit.record({ who: "operator", action: "tool.try", agent_id: id, detail })
+        return tried
+      }),
+      trySkill: Effect.fn("OperatorApi.trySkill")(function* ({ params: { id }, payload }) {
+        const { files, ...trial } = payload
+        const given = yield* Effect.mapError(trialFiles(files), badRequest)
+        const tried = yield* Effect.mapError(
+          skillTrials.run({ agent_id: id, ...trial, files: given }),
+          fromTrialRefused
+        )
+        const { cost_usd = 0, outcome, skill } = tried
+        yield* audit.record({
+          who: "operator",
+          action: "skill.try",
+          agent_id: id,
+          detail: { skill, outcome, cost_usd }
+        })
+        return tried
       }),
       tools: Effect.fn("OperatorApi.listTools")(function* ({ params: { id } }) {
         return [...BUILT_IN_TOOLS.map(builtInTool), ...(yield* fromImage(id, imageTools))]

@@ -20,6 +20,8 @@ import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
+import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { DiskGuard, lowText } from "#src/choird/retention/DiskGuard.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
@@ -124,9 +126,30 @@ const modelRows = ({ models, tts }: Config): ReadonlyArray<ModelSummary> => [
   }))
 ]
 
-const runtimeRow = ({ isolation, limits, type, warnings }: RuntimeStatus): SystemStatus["runtime"] => ({
+/** The way out of a lane that has read text from outside. */
+const networkRow = ({ approvals: { confirm_external } }: Config): NonNullable<SystemStatus["runtime"]["network"]> => {
+  if (confirm_external === "never")
+    return { enforced: false, detail: "open to commands of every lane: approvals.confirm_external is never" }
+  return cutsNetwork()
+    ? {
+        enforced: true,
+        detail: "commands have none unless a person allows it in a lane that has read text from outside"
+      }
+    : {
+        enforced: false,
+        detail: "cannot be cut off here: each command counts as acting outside, and a person is asked"
+      }
+}
+
+const runtimeRow = (
+  config: Config,
+  browser: string,
+  { isolation, limits, type, warnings }: RuntimeStatus
+): SystemStatus["runtime"] => ({
   type,
   isolation,
+  network: networkRow(config),
+  browser,
   limits: Object.entries(limits).flatMap(([name, enforced]) => (enforced ? [name] : [])),
   warnings
 })
@@ -197,6 +220,7 @@ const makeWorkspaceRows = Effect.gen(function* () {
 /** The status of choird, also while the database does not answer. */
 const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   const approvals = yield* Approvals
+  const browser = yield* BrowserWorker
   const config = yield* ConfigStore
   const database = yield* Database
   const guard = yield* DiskGuard
@@ -226,7 +250,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
     return {
       choird: { version: choirdVersion, uptime_ms, config_version: version, pid: process.pid },
       postgres: { kind, version: postgres, pgvector, ok },
-      runtime: runtimeRow(yield* runtime.status),
+      runtime: runtimeRow(running, yield* browser.status, yield* runtime.status),
       gateways,
       ...(metrics === undefined ? {} : { metrics }),
       ...(disk === undefined ? {} : { disk }),

@@ -1,11 +1,11 @@
 /** The closed profile that every agent's container has, as pure data. */
 import { dirname } from "node:path"
 import type Docker from "dockerode"
-import { agentCommand, agentEnvironment } from "#src/choird/runtime/AgentCommand.ts"
+import { agentCommand, agentEnvironment, taskFlags } from "#src/choird/runtime/AgentCommand.ts"
 import type { ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } from "#src/shared/limits.ts"
 import { AGENT_LABEL, agentTag, HOME_LABEL, IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
-import { containerName, type Installation } from "#src/shared/docker/dockerInstallation.ts"
+import { containerName, type Installation, trialName } from "#src/shared/docker/dockerInstallation.ts"
 
 /** Files of a container's output that the engine keeps on disk, and their size. */
 const CONTAINER_LOG_FILES_MAX = 2
@@ -92,11 +92,15 @@ export const dockerProfile = (plan: ProfilePlan): Profile => {
   const memory = limits.memory_mb * MIB
   return {
     ...CLOSED.container,
-    name: containerName(installation, agent_id),
+    name: spec.trial === true ? trialName(installation, session_id) : containerName(installation, agent_id),
     Image: agentTag(agent_id, image_version),
     User: user ?? ROOT,
     // tini collects what tools leave behind; as the first process node would not (D13).
-    Entrypoint: [INSIDE.tini, "--", ...agentCommand(INSIDE, spec.endpoint, ["--own-pid-namespace"])],
+    Entrypoint: [
+      INSIDE.tini,
+      "--",
+      ...agentCommand(INSIDE, spec.endpoint, ["--own-pid-namespace", ...taskFlags(spec)])
+    ],
     Env: Object.entries(agentEnvironment(spec, PATH)).map(([name, value]) => `${name}=${value}`),
     WorkingDir: INSIDE.workspace,
     Labels: {

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
 import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
-import { agentCommand, agentEnvironment, specError } from "#src/choird/runtime/AgentCommand.ts"
+import { agentCommand, agentEnvironment, specError, taskFlags } from "#src/choird/runtime/AgentCommand.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime, type ContainerSpec, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { limitGroup, openHostContainer } from "#src/choird/runtime/HostContainer.ts"
@@ -58,7 +58,11 @@ const make = Effect.gen(function* () {
       if (refused !== undefined) return yield* refused
       const group = yield* limitGroup(spec)
       const socket = join(spec.socket_dir, "choird.sock")
-      const command = agentCommand({ ...spec, socket, choir: join(spec.image, "choir") }, spec.endpoint, [])
+      const command = agentCommand(
+        { ...spec, socket, choir: join(spec.image, "choir") },
+        spec.endpoint,
+        taskFlags(spec)
+      )
       const chain = diesWithChoird ? dyingWith(process.pid, command) : command
       const [program = "", ...args] = joining(group.joins, chain)
       return yield* openHostContainer({

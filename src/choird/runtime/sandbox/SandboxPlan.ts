@@ -157,7 +157,11 @@ const INIT = '"$@" & exec 2>/dev/null; trap "" HUP INT QUIT TERM; wait "$!"'
  * The sealed first process, and the agent below it. The count of processes is limited here too: in a user namespace of its own the
  * kernel counts the agent's alone.
  */
-export const insideCommand = (pids: number, endpoint?: AgentEndpoint): ReadonlyArray<string> => [
+export const insideCommand = (
+  pids: number,
+  endpoint?: AgentEndpoint,
+  flags: ReadonlyArray<string> = []
+): ReadonlyArray<string> => [
   INSIDE_INIT,
   "-c",
   INIT,
@@ -166,7 +170,7 @@ export const insideCommand = (pids: number, endpoint?: AgentEndpoint): ReadonlyA
   "--core=0",
   `--nproc=${pids}`,
   "--",
-  ...agentCommand(INSIDE, endpoint, ["--own-pid-namespace"])
+  ...agentCommand(INSIDE, endpoint, ["--own-pid-namespace", ...flags])
 ]
 
 /** Binds "kind source target" triples below a fresh tmpfs that only this mount namespace sees, up to `--`. */

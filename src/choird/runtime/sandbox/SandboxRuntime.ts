@@ -21,7 +21,7 @@ import { join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
 import type { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
-import { agentEnvironment, partsOf, specError } from "#src/choird/runtime/AgentCommand.ts"
+import { agentEnvironment, partsOf, specError, taskFlags } from "#src/choird/runtime/AgentCommand.ts"
 import {
   giveSocket,
   giveWorkspace,
@@ -234,7 +234,7 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
       }
       const group = yield* limitGroup(spec)
       const host = yield* hostFacts(filter !== undefined)
-      const command = Plan.insideCommand(spec.limits.pids, spec.endpoint)
+      const command = Plan.insideCommand(spec.limits.pids, spec.endpoint, taskFlags(spec))
       const chain =
         uid === undefined ? Plan.plainChain(process.pid, command) : Plan.rootChain(process.pid, uid, command, sources)
       const seen = uid === undefined ? sources : Plan.boundSources(uid)

@@ -33,7 +33,7 @@ describe("chat", () => {
       assert.match((yield* command("/nonsense"))?.text ?? "", /^I do not know the command/u)
       assert.deepStrictEqual(yield* command("/cores"), {
         kind: "notice",
-        text: "a: initializing, step 0, 1 s\n  INITIALIZING\n  task: x\n  at work, 0 steps, 0 tokens"
+        text: "a: initializing, step 0, 1 s\n  task: x\n  at work, 0 steps, 0 tokens"
       })
       assert.deepStrictEqual(yield* command("/inject"), { kind: "notice", text: "Usage: /inject <message>" })
       const noted = { kind: "notice" as const, text: "Noted. It is read at the next step." }
@@ -225,7 +225,6 @@ describe("chat", () => {
       const { answer } = yield* api.chat.command(message("/cores"))
       assert.deepStrictEqual(answer?.text.split("\n"), [
         "a: reasoning, step 1, 1 s",
-        "  BUSY",
         "  task: x",
         "  plan: 1 of 2 steps done",
         "    [x] look",

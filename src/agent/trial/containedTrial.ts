@@ -1,0 +1,136 @@
+/** The program of a trial in a container: choird's socket brings the task and takes the outcome. */
+import { existsSync } from "node:fs"
+import { Effect, Layer, Stream } from "effect"
+import type { HttpClient } from "effect/http"
+import { type ContainedTask, type FromTrial, REPORT_TEXT_CHARS_MAX, type SkillTask } from "#schema/ContainedTrial.ts"
+import { fromWireName, type ToolName } from "#schema/Tool.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { Denied } from "#src/agent/control/verbAnswer.ts"
+import { gitHelper } from "#src/agent/git/credentials.ts"
+import { GitAccess } from "#src/agent/git/GitAccess.ts"
+import { ImageTools } from "#src/agent/image/ImageTools.ts"
+import { Llm } from "#src/agent/model/Llm.ts"
+import { Environment } from "#src/agent/model/prompt/Environment.ts"
+import { Tokens } from "#src/agent/model/Tokens.ts"
+import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
+import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
+import { Pictures } from "#src/agent/workspace/Pictures.ts"
+import { Workspace } from "#src/agent/workspace/Workspace.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { skillReport } from "./skillReport.ts"
+import { runToolTrial } from "./toolTrial.ts"
+import { eventsOf, runSkill } from "./Trial.ts"
+import { TrialChannel } from "./TrialChannel.ts"
+import { layerTrial } from "./trialSession.ts"
+import { makeVirtualEffects } from "./VirtualEffects.ts"
+
+/** The things of a container that its program is given. */
+export interface ContainedPlace {
+  readonly socket: string
+  readonly workspace: string
+  readonly choir: string
+  readonly rg: string
+  readonly offline: string
+  readonly ownsPidNamespace: boolean
+  /** For models, and for the services of the agent's resources. */
+  readonly modelHttp: Layer.Layer<HttpClient.HttpClient>
+  readonly outsideHttp: Layer.Layer<HttpClient.HttpClient>
+}
+
+/** choird, which runs host tools for the trial and has no session of it. */
+const layerControlPlane = Layer.effect(
+  ControlPlane,
+  Effect.map(TrialChannel, ({ execute }) => {
+    const denied = (verb: string) =>
+      Effect.fail(new Denied({ verb, type: "NOT_AVAILABLE", reason: "a trial has no session" }))
+    return ControlPlane.of({
+      hello: () => denied("INIT_HELLO"),
+      secrets: () => denied("GET_SECRETS"),
+      heartbeat: () => denied("HEARTBEAT"),
+      execute: (call) => execute(call),
+      approval: () => denied("REQUEST_APPROVAL"),
+      terminate: () => Effect.void,
+      config: (config_version) => Effect.succeed({ config_version }),
+      report: () => Effect.void,
+      signals: Stream.never
+    })
+  })
+)
+
+/** The tools of the image that a task can use: a fault of another one does not end the trial. */
+const toolsOf = (task: ContainedTask): ((name: ToolName) => boolean) => {
+  if (task.type === "tool") return (name) => name === task.tool
+  const spec = task.skills.find(({ name }) => name === task.skill)
+  const named = Object.values(spec?.states ?? {}).flatMap(({ allowed_tools }) => allowed_tools)
+  const wanted = new Set(named.map((name) => fromWireName(name) ?? name))
+  return (name) => wanted.has(name)
+}
+
+const layerImageTools = (choir: string, task: ContainedTask) =>
+  Layer.effect(
+    ImageTools,
+    Effect.map(ImageTools, (tools) => {
+      const isWanted = toolsOf(task)
+      return tools.filter(({ manifest }) => isWanted(manifest.llm.name))
+    })
+  ).pipe(Layer.provide(ImageTools.layer(choir)))
+
+const layerSurroundings = (place: ContainedPlace, task: ContainedTask) => {
+  const { choir, offline, outsideHttp, ownsPidNamespace, workspace } = place
+  return Layer.mergeAll(
+    layerControlPlane,
+    layerImageTools(choir, task),
+    Environment.layer({ workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
+    Layer.provideMerge(
+      GitAccess.layer({ helper: gitHelper(choir) }),
+      ProcessRunner.layer({ ownsPidNamespace, offline })
+    ),
+    Layer.provide(OutsideApi.layer, outsideHttp),
+    Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: workspace })))
+  )
+}
+
+const layerOf = (place: ContainedPlace, task: ContainedTask, instead: Parameters<typeof layerTrial>[3]) =>
+  layerTrial(
+    { ...task, skills: task.type === "skill" ? task.skills : [], rg: place.rg },
+    layerSurroundings(place, task),
+    Layer.provide(Llm.layer, place.modelHttp),
+    instead
+  )
+
+const trySkill = Effect.fnUntraced(function* (place: ContainedPlace, task: SkillTask) {
+  const effects = makeVirtualEffects()
+  return yield* Effect.gen(function* () {
+    const log = yield* EventLog
+    const started = yield* monotonicMs
+    const limit = yield* runSkill(task)
+    const duration_ms = (yield* monotonicMs) - started
+    return skillReport({ skill: task.skill, events: eventsOf(log), limit, duration_ms, isHeld: effects.isHeld })
+  }).pipe(Effect.provide(layerOf(place, task, effects.layer)))
+})
+
+const doTask = Effect.fnUntraced(function* (place: ContainedPlace, task: ContainedTask) {
+  const message: FromTrial =
+    task.type === "skill"
+      ? { type: "tried_skill", tried: yield* trySkill(place, task) }
+      : {
+          type: "tried_tool",
+          tried: yield* Effect.provide(
+            runToolTrial(task),
+            layerOf(place, task, (registry) => registry)
+          )
+        }
+  return message
+})
+
+/** Does the task and says how it went, so that the process ends well either way. */
+export const containedTrial = (place: ContainedPlace) =>
+  Effect.gen(function* () {
+    const channel = yield* TrialChannel
+    const task = yield* channel.task
+    const message = yield* Effect.catch(Effect.scoped(doTask(place, task)), ({ message }) =>
+      Effect.succeed<FromTrial>({ type: "failed", reason: message.slice(0, REPORT_TEXT_CHARS_MAX).toWellFormed() })
+    )
+    yield* channel.send(message)
+  }).pipe(Effect.provide(Layer.merge(TrialChannel.layer(place.socket), Tokens.layer)), Effect.scoped)

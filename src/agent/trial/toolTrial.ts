@@ -1,0 +1,89 @@
+/** One call of one tool, outside of every session, with the tool's own check, effect and labels. */
+import { Effect } from "effect"
+import {
+  REPORT_OUTPUT_CHARS_MAX,
+  REPORT_TEXT_CHARS_MAX,
+  type ToolTask,
+  type TriedTool
+} from "#schema/ContainedTrial.ts"
+import { CallId, coreLane, EDGE } from "#schema/Ids.ts"
+import { toWireName } from "#schema/Tool.ts"
+import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { isControl, type PreparedCall, type ToolOutcome, withoutSecrets } from "#src/agent/tools/Tool.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { JOB } from "./Trial.ts"
+import { TrialBroken } from "./TrialChannel.ts"
+
+const cut = (text: string): string => text.slice(0, REPORT_TEXT_CHARS_MAX).toWellFormed()
+
+type Ran = Extract<TriedTool, { readonly type: "ran" }>
+
+const ranOf = (effect: Ran["effect"], outcome: ToolOutcome, duration_ms: number): Ran => {
+  const { acted, output, sources = [], status, summary } = outcome
+  const isLong = output !== undefined && JSON.stringify(output).length > REPORT_OUTPUT_CHARS_MAX
+  return {
+    type: "ran",
+    effect,
+    status,
+    summary: cut(isLong ? `${summary} (the output is too long to be shown)` : summary),
+    ...(output === undefined || isLong ? {} : { output }),
+    ...(sources.length === 0 ? {} : { sources }),
+    ...(acted === undefined ? {} : { acted }),
+    duration_ms: Math.round(duration_ms)
+  }
+}
+
+/** Why a person has to agree first; `undefined` for a call that acts nowhere outside. */
+const reasonOf = Effect.fnUntraced(function* (effect: Ran["effect"], { confirm }: PreparedCall) {
+  if (confirm !== undefined && (yield* confirm) === "new_recipients")
+    return "it goes to a recipient that the account does not know"
+  return effect === "external" ? "it acts outside this machine" : undefined
+})
+
+/** Makes the call of a task. One that acts outside is made only when the task says that a person agreed. */
+export const runToolTrial = Effect.fn("toolTrial.run")(function* ({
+  confirmed,
+  input = {},
+  session_id,
+  tool: name
+}: ToolTask) {
+  const registry = yield* ToolRegistry
+  const secrets = yield* SecretStore
+  const lanes = [EDGE, coreLane(JOB)]
+  const lane = lanes.find((each) => registry.find(each, toWireName(name)) !== undefined) ?? EDGE
+  const tool = registry.find(lane, toWireName(name))
+  if (tool === undefined || isControl(tool))
+    return yield* new TrialBroken({ problem: `the agent's program offers no tool ${name} here` })
+  const prepared = yield* Effect.result(tool.prepare(input, lane))
+  if (prepared._tag === "Failure") {
+    const refused: TriedTool = {
+      type: "ran",
+      effect: tool.effect,
+      status: "rejected",
+      summary: cut(prepared.failure.problem),
+      duration_ms: 0
+    }
+    return refused
+  }
+  const call = prepared.success
+  const effect = call.effect ?? tool.effect
+  const why = confirmed ? undefined : yield* reasonOf(effect, call)
+  if (why !== undefined) return { type: "asks", why } satisfies TriedTool
+  const started = yield* monotonicMs
+  const doubt = effect === "external" ? ({ acted: "unknown" } as const) : {}
+  const outcome = yield* call
+    .run({ lane, call_id: CallId.make(`${session_id}-try`), seen: () => undefined, network: true })
+    .pipe(
+      Effect.timeoutOrElse({
+        duration: call.timeout_ms,
+        orElse: () =>
+          Effect.succeed<ToolOutcome>({
+            status: "timeout",
+            summary: `it did not end within ${call.timeout_ms} ms`,
+            ...doubt
+          })
+      })
+    )
+  return ranOf(effect, withoutSecrets(outcome, secrets), (yield* monotonicMs) - started)
+})

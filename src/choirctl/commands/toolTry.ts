@@ -1,0 +1,48 @@
+/** choirctl tool try: one call of a tool, outside of every session. */
+import { Effect, Option } from "effect"
+import { Argument, Command } from "effect/cli"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { triedToolText } from "#src/choirctl/render/trials.ts"
+import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
+import { inputOf } from "./inputOf.ts"
+import { agentFlag, agentOf, inputFlag } from "./tryFlags.ts"
+
+export const toolTry = Command.make(
+  "try",
+  {
+    tool: Argument.String("tool").pipe(Argument.withDescription("Tool name from choirctl tool list")),
+    input: inputFlag("tool"),
+    agent: agentFlag,
+    yes: yesFlag
+  },
+  Effect.fnUntraced(function* ({ agent, input, tool, yes }) {
+    const id = yield* agentOf(agent)
+    const value = Option.isSome(input) ? yield* inputOf(input.value) : {}
+    const call = (confirmed: boolean) =>
+      ask("skills", (choird) => choird.tryTool({ params: { id }, payload: { tool, input: value, confirmed } })).pipe(
+        withProgress(`calling ${safeLine(tool)}`)
+      )
+    const first = yield* call(yes)
+    if (first.type === "asks")
+      yield* confirm({
+        yes,
+        about: [`${safeLine(tool)} is really called: ${safeLine(first.why)}.`, safeLine(JSON.stringify(value)), ""],
+        ask: "Call it?",
+        command: `choirctl tool try ${tool} --agent ${id} --input ${shellQuoted(JSON.stringify(value))} --yes`
+      })
+    const tried = first.type === "asks" ? yield* call(true) : first
+    yield* print(tried, triedToolText(tool))
+    if (tried.type === "asks" || tried.status !== "success") return yield* new Unsuccessful({ exit_code: EXIT.failed })
+  }, onHost)
+).pipe(
+  Command.withDescription("Call a tool once outside of every session, to check a key, an account or a tool of yours"),
+  Command.withExamples([
+    { command: `choirctl tool try choir.web.search --input '{"query":"effect typescript"}'` },
+    { command: "choirctl tool try choir.email.check --agent agent-1" }
+  ])
+)

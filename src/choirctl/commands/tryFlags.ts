@@ -1,0 +1,32 @@
+/** The flags of what is tried without a session: the agent in whose place, and the input. */
+import { Effect, Option } from "effect"
+import { Flag } from "effect/cli"
+import { AgentId } from "#schema/Ids.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { initHint } from "#src/shared/files/homeFolder.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+
+export const agentFlag = Flag.String("agent").pipe(
+  Flag.withDescription("The agent whose image, models and accounts are used; not needed where there is one"),
+  Flag.withSchema(AgentId),
+  Flag.optional
+)
+
+export const inputFlag = (of: string) =>
+  Flag.String("input").pipe(
+    Flag.withDescription(`The ${of}'s input as JSON, or a file that holds it`),
+    Flag.withMetavar("<json or file>"),
+    Flag.optional
+  )
+
+/** The agent that is named, or the only one. */
+export const agentOf = Effect.fnUntraced(function* (given: Option.Option<AgentId>) {
+  if (Option.isSome(given)) return given.value
+  const agents = yield* ask("agents", (choird) => choird.list())
+  const [first, second] = agents
+  if (first !== undefined && second === undefined) return first.agent_id
+  if (first === undefined) return yield* usageError("there is no agent", initHint((yield* root).home))
+  const names = agents.map(({ agent_id }) => agent_id).join(", ")
+  return yield* usageError("there are several agents", `name one of them with --agent: ${names}`)
+})
