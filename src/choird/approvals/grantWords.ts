@@ -4,6 +4,7 @@
  */
 import type { ConfirmTool } from "#schema/Approval.ts"
 import type { GrantWords } from "#schema/Grant.ts"
+import { actsOnPage, BROWSE_TOOL } from "#src/shared/web/hostQueries.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { visibleLine } from "./approvalText.ts"
@@ -149,8 +150,18 @@ export const wordsText = (grant: GrantWords): string => {
   ].join(", ")
 }
 
-/** The words of a grant made from a call; `undefined` where they would be longer than a card shows. */
+/** Acts on the page that is open, which the input does not name: the same input is another act on another page. */
+const actsOnAnyPage = ({ input, tool }: Call): boolean =>
+  tool === BROWSE_TOOL &&
+  (typeof input !== "object" ||
+    input === null ||
+    !("action" in input) ||
+    typeof input["action"] !== "string" ||
+    actsOnPage(input["action"]))
+
+/** The words of a grant made from a call; `undefined` where the input does not say what it reaches, or they would be longer than a card shows. */
 export const grantOf = (call: Call): GrantWords | undefined => {
+  if (actsOnAnyPage(call)) return undefined
   const facts = factsOf(call)
   const none = { arguments: [], recipients: [], paths: [], hosts: [] }
   if (facts.exact) return { tool: call.tool, ...none, input_sha256: sha256(canonicalJson(call.input)) }
@@ -182,7 +193,7 @@ const isAllowed = (name: string, granted: ReadonlyArray<string>): boolean =>
 
 /** Whether a call is inside the words of a grant. */
 export const covers = (grant: GrantWords, call: Call): boolean => {
-  if (grant.tool !== call.tool) return false
+  if (grant.tool !== call.tool || actsOnAnyPage(call)) return false
   if (grant.input_sha256 !== undefined) return grant.input_sha256 === sha256(canonicalJson(call.input))
   const facts = factsOf(call)
   return (
