@@ -27,6 +27,18 @@ export type Resolution = typeof Resolution.Type
 export const ConfirmReason = Schema.Literals(["tainted", "always", "new_recipients"])
 export type ConfirmReason = typeof ConfirmReason.Type
 
+/** Files that one call hands out. */
+const ATTACHED_FILES_MAX = 16
+const ATTACHED_PATH_CHARS_MAX = 4096
+
+/** A file that a call would hand out, as it was when a person was asked. */
+export const AttachedFile = Schema.Struct({
+  path: Schema.String.check(Schema.isMaxLength(ATTACHED_PATH_CHARS_MAX)),
+  bytes: Schema.Natural,
+  sha256: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
+})
+export type AttachedFile = typeof AttachedFile.Type
+
 /** The payload of a `confirm_tool`: the call as it stands in the log. */
 export const ConfirmTool = Schema.Struct({
   tool: ToolName,
@@ -34,7 +46,9 @@ export const ConfirmTool = Schema.Struct({
   lane: LaneId,
   why: ConfirmReason,
   /** Where the lane's text from outside came from, by the log. An agent of an earlier Choir names none. */
-  sources: Schema.optionalKey(Sources)
+  sources: Schema.optionalKey(Sources),
+  /** The files that it hands out, by the agent. The call sends no others: one that was changed meanwhile is refused. */
+  files: Schema.optionalKey(Schema.Array(AttachedFile).check(Schema.isMaxLength(ATTACHED_FILES_MAX)))
 })
 export type ConfirmTool = typeof ConfirmTool.Type
 

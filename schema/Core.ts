@@ -46,6 +46,17 @@ export const JobBranch = Schema.String.check(
   })
 )
 
+/** The work that a job leaves on its branch: its newest commit, the commits that the workspace lacks, and where its lines and those of others do not fit together. */
+export const JobTree = Schema.Struct({
+  branch: JobBranch,
+  commit: Schema.String,
+  commits: Schema.Natural,
+  /** Files that are not committed; their worktree is kept. */
+  uncommitted: Schema.Natural,
+  conflicts: Schema.Array(Schema.Struct({ with: Schema.String, paths: Schema.Array(Schema.String) }))
+})
+export type JobTree = typeof JobTree.Type
+
 /** The curated task of a core job. */
 export const CoreJobStart = Schema.Struct({
   /** The call id of the spawn that started it. */

@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 import { ConfirmReason } from "./Approval.ts"
 import { Continuation } from "./Continuation.ts"
-import { CoreBudgets, CoreJobStart } from "./Core.ts"
+import { CoreBudgets, CoreJobStart, JobTree } from "./Core.ts"
 import {
   ApprovalId,
   CallId,
@@ -263,7 +263,9 @@ export const CoreStopped = Schema.Struct({
   sources: Schema.optionalKey(Sources),
   /** Its own account of its work; `orphan` where its profile wanted one and it gave none. */
   writeback: Schema.optionalKey(Writeback),
-  orphan: Schema.optionalKey(Schema.Boolean)
+  orphan: Schema.optionalKey(Schema.Boolean),
+  /** Of a job with a branch: what it leaves there. */
+  tree: Schema.optionalKey(JobTree)
 })
 
 /** Text put into a lane's context; `control_plane` is choird's own words. `refused` says why it was not, and the lane never sees it. */

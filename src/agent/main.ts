@@ -23,6 +23,7 @@ import { Environment } from "#src/agent/model/prompt/Environment.ts"
 import { fetchSecrets } from "#src/agent/control/fetchSecrets.ts"
 import { credentialHelper, gitHelper } from "#src/agent/git/credentials.ts"
 import { GitAccess } from "./git/GitAccess.ts"
+import { layerWorktrees } from "./git/Worktrees.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { Llm, MODEL_TOTAL_MS_MAX } from "#src/agent/model/Llm.ts"
@@ -159,7 +160,7 @@ const program = Effect.gen(function* () {
       Environment.layer({ workspace: options.workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
       Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: options.workspace }))),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], offline: besideProgram(OFFLINE) })
-    ).pipe(Layer.provideMerge(recovered))
+    ).pipe(Layer.provideMerge(recovered), (guarded) => Layer.provideMerge(layerWorktrees, guarded))
     const tools = ToolRegistry.layer({ rg: options.rg }).pipe(
       Layer.provideMerge(OutsideApi.layer.pipe(Layer.provide(outsideHttp))),
       Layer.provideMerge(GitAccess.layer({ helper: gitHelper(options.choir) })),

@@ -1,5 +1,5 @@
 /** A person who writes a skill from docs/skills.md alone: grades it, adds it, updates the agent, and sees it run from chat. */
-import { readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -15,6 +15,19 @@ const written = (): string => {
   return /```json\n([^]*?)```/u.exec(section)?.[1] ?? ""
 }
 
+/** The lines that the page says a trial prints. */
+const printed = (): string => {
+  const page = readFileSync(join(ROOT, "docs/skills.md"), "utf8")
+  const section = page.slice(page.indexOf("## Write one in ten minutes"))
+  const [, block = ""] = /```console\n([^]*?)```/u.exec(section) ?? []
+  return block
+    .split("\n")
+    .map((line) => line.replace(/^ {3}/u, ""))
+    .slice(1)
+    .join("\n")
+    .trim()
+}
+
 describe("a skill from the page", { timeout: 300_000 }, () => {
   it.live("is verified as it stands there, added, and runs from chat without a call of the model for it", () =>
     Effect.gen(function* () {
@@ -28,6 +41,13 @@ describe("a skill from the page", { timeout: 300_000 }, () => {
       writeFileSync(file, written())
       const run = (...args: ReadonlyArray<string>) => choirctl(choir.home, args)
       assert.include((yield* run("skill", "check", file)).out, "open-questions.json: verified, 9 of 9 points")
+      const notes = join(yield* temporaryFolder, "notes")
+      mkdirSync(notes)
+      writeFileSync(join(notes, "notes.md"), "Buy seeds.\nWho calls the landlord?\n")
+      const tried = yield* run("skill", "try", file, "--input", '{"folder":"."}', "--files", notes)
+      assert.strictEqual(tried.code, 0, tried.err)
+      const timeless = (text: string) => text.replace(/completed in \S+/u, "completed")
+      assert.include(timeless(tried.out), timeless(printed()))
       const added = yield* run("skill", "add", file, "--agent", AGENT, "--yes")
       assert.strictEqual(added.code, 0, added.err)
       const updated = yield* run("agent", "update", AGENT)

@@ -163,7 +163,7 @@ export const head = (world: World) => ({
 })
 
 /** Gives drafts their places in the chain. */
-const chained = (world: World, drafts: ReadonlyArray<EventDraft>): ReadonlyArray<PrintedEvent> => {
+export const chained = (world: World, drafts: ReadonlyArray<EventDraft>): ReadonlyArray<PrintedEvent> => {
   const links: Array<PrintedEvent> = []
   for (const draft of drafts) {
     const { hash, rev } =

@@ -55,6 +55,24 @@ export const HOSTILE_MAILS: ReadonlyArray<HostileMail> = [
     read: { text: "hi" }
   },
   {
+    what: "characters that render as nothing",
+    raw: plain(
+      "\nContent-Type: text/plain; charset=utf-8",
+      "h\u{e0101}i\u{3164}\u{2800}\u{34f}\u{115f}\u{fe0f}\u{2060} there"
+    ),
+    read: { text: "hi there" }
+  },
+  {
+    what: "a subject with what renders as nothing",
+    raw: mail("From: eve@a.example\nSubject: b\u{3164}\u{2800}c", "x"),
+    read: { subject: "b c" }
+  },
+  {
+    what: "a file whose name renders as nothing",
+    raw: file("a\u{3164}\u{115f}\u{e0101}.pdf"),
+    read: { files: ["a_.pdf"] }
+  },
+  {
     what: "two senders",
     raw: mail("From: eve@a.example\nFrom: boss@firm.example\nSubject: s", "x"),
     read: { text: "x" }

@@ -35,7 +35,11 @@ export const accountOf = (
 export const mailCall = (n: number | string) => CallId.make(`s-1-${n}-0`)
 
 /** The three tools as one user has them. */
-export const mailTools = Effect.fnUntraced(function* (server: MailServer, user: string, more: object = {}) {
+export const mailTools = Effect.fnUntraced(function* (
+  server: Pick<MailServer, "imap_port" | "smtp_port">,
+  user: string,
+  more: object = {}
+) {
   const { root } = yield* temporaryWorkspace
   const services = yield* toolServices(root, { ...agentConfig(), email: accountOf(server, user, more) })
   const secret = Redacted.make(`${user}@${MAIL_DOMAIN}:${MAIL_PASSWORD}`)
@@ -52,6 +56,12 @@ export const mailTools = Effect.fnUntraced(function* (server: MailServer, user: 
     send: (n: number | string, input: unknown) => run(send, input, mailCall(n)),
     receive: (input: unknown) => run(receive, input, mailCall(0)),
     check: (input: unknown) => run(check, input, mailCall(0)),
+    /** A call that is prepared, with what a person is shown of its files, and not run yet. */
+    prepareSend: (n: number | string, input: unknown) =>
+      Effect.map(send.prepare(input), ({ files = Effect.succeed([]), run }) => ({
+        files,
+        run: run({ ...laneThatSaw(), call_id: mailCall(n) })
+      })),
     /** Why a person is asked before it is sent. */
     asks: (input: unknown) =>
       Effect.flatMap(send.prepare(input), ({ confirm }) => confirm ?? Effect.succeed(undefined)),

@@ -1,10 +1,10 @@
 /** A bot of the Telegram double over stores in memory, on the clock of the test. */
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
-import { InboxId, SignalId } from "#schema/Ids.ts"
+import { InboxId, type JobName, SignalId } from "#schema/Ids.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
+import { ChatSettings, type JobTopic } from "#src/choird/gateway/ChatSettings.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OutgoingFiles } from "#src/choird/gateway/OutgoingFiles.ts"
 import { Inbox, type Incoming } from "#src/choird/queues/Inbox.ts"
@@ -15,6 +15,7 @@ import type { AuditEntry } from "#src/choird/logs/Audit.ts"
 import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type Order, type Request, Steering } from "#src/choird/sessions/Steering.ts"
+import type { CoreLane } from "#src/shared/session/State.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 import { makeNotifier } from "#src/shared/Notifier.ts"
 import { makeJournal } from "./testing/Journal.ts"
@@ -35,6 +36,9 @@ const makeMemory = Effect.gen(function* () {
   const outcomes = makeJournal<string>()
   const refusals: Array<AuditEntry> = []
   const moved = new Map<string, string>()
+  const topics = new Map<string, ReadonlyArray<JobTopic>>()
+  /** The jobs that run, with whether each asks the person. */
+  const jobs = new Map<JobName, boolean>()
   const world = { full: false, away: false, rich: false }
   const { wake, wakes } = yield* makeNotifier
   const put = (text: string, extra: Partial<Outgoing> = {}) =>
@@ -52,7 +56,18 @@ const makeMemory = Effect.gen(function* () {
   }
   const services = Layer.mergeAll(
     Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
-    Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
+    Layer.mock(EventStore, {
+      state: () =>
+        Effect.sync(() => ({
+          ...initialState,
+          cores: new Map(
+            [...jobs].map(([job_name, asks]) => [
+              job_name,
+              { job_name, ...(asks ? { question: { rev: 1, asked_at: "" } } : {}) } as CoreLane
+            ])
+          )
+        }))
+    }),
     Layer.mock(Inbox, {
       release: () => Effect.undefined,
       edit: () => Effect.succeed("unknown" as const),
@@ -91,6 +106,8 @@ const makeMemory = Effect.gen(function* () {
     Layer.mock(ChatSettings, {
       rich: () => Effect.sync(() => world.rich),
       moved: (dm, from) => Effect.sync(() => moved.get(`${dm} ${from}`)),
+      topics: (dm) => Effect.sync(() => topics.get(dm) ?? []),
+      setTopics: (dm, all) => Effect.sync(() => void topics.set(dm, all)),
       setMoved: (dm, from, to) => Effect.sync(() => void moved.set(`${dm} ${from}`, to))
     }),
     Layer.mock(GatewayHealth, {
@@ -117,6 +134,7 @@ const makeMemory = Effect.gen(function* () {
     outcomes: outcomes.journal,
     put,
     rows,
+    jobs,
     refusals,
     world,
     services

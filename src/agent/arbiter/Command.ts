@@ -2,7 +2,7 @@
 import { Result, type Schema } from "effect"
 import type { ConfirmReason } from "#schema/Approval.ts"
 import type { Capability } from "#schema/Capability.ts"
-import type { CoreJobStart } from "#schema/Core.ts"
+import type { CoreJobStart, JobTree } from "#schema/Core.ts"
 import type {
   ChoirEvent,
   CoreOutcome,
@@ -50,6 +50,8 @@ export type Command =
       readonly effect: ToolEffect
       readonly locks: ReadonlyArray<LockRequest>
       readonly allowed_tools: ReadonlyArray<string> | undefined
+      /** The folder outside of which the lane changes nothing: the worktree of its job. */
+      readonly within?: string | undefined
       /** Why a person has to see it, whatever the lane has read. */
       readonly confirm?: ConfirmReason | undefined
       /** Everything that the tool can do. */
@@ -164,6 +166,7 @@ export type Command =
       readonly summary: string
       readonly result?: PayloadOf<"CoreStopped">["result"]
       readonly resumable?: PayloadOf<"CoreStopped">["resumable"]
+      readonly tree?: JobTree | undefined
     }
   /** Answers the open turn, or reports on the oldest stopped job. */
   | { readonly type: "Answer"; readonly text: string; readonly failed?: "again" | "final" }

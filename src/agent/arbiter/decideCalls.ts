@@ -4,7 +4,8 @@ import type { ConfirmReason } from "#schema/Approval.ts"
 import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
-import { fromWireName, shownName } from "#schema/Tool.ts"
+import { fromWireName, type LockRequest, shownName } from "#schema/Tool.ts"
+import { FILE_KEY, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
 import { CORE_REPORT, readSources } from "#src/shared/session/calls.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import { timesRepeated } from "#src/shared/session/repetitions.ts"
@@ -80,6 +81,24 @@ export const reportsFull = ({ cores, reports }: SessionState): string | undefine
     : undefined
 }
 
+/** Why a call of a job with a worktree is refused: it would change the workspace elsewhere. */
+const outside = ({
+  effect,
+  locks,
+  within
+}: Pick<Extract<Command, { type: "Request" }>, "effect" | "locks" | "within">): string | undefined => {
+  if (within === undefined || effect === "none") return undefined
+  const folder = `${FILE_KEY}${within}`
+  const isIn = ({ mode, resource }: LockRequest) =>
+    mode === "S" ||
+    (resource !== WORKSPACE_KEY && !resource.startsWith(FILE_KEY)) ||
+    resource === folder ||
+    resource.startsWith(`${folder}/`)
+  return locks.every(isIn)
+    ? undefined
+    : `the job works in its worktree and changes nothing else: use paths that begin with ${within}/`
+}
+
 /** Why a call that acts outside the workspace needs a person (D31). */
 const confirmation = (confirm_external: Situation["confirm_external"], tainted: boolean): ConfirmReason | undefined => {
   if (confirm_external === "never") return undefined
@@ -107,6 +126,8 @@ export const request = (
   if (denied !== undefined) return Result.fail(denied)
   if (allowed_tools !== undefined && !allowed_tools.includes(tool))
     return reject(`the job may not use ${shownName(tool)}; allowed: ${allowed_tools.map(shownName).join(", ")}`)
+  const elsewhere = outside(command)
+  if (elsewhere !== undefined) return reject(elsewhere)
   const full = tool === CORE_REPORT ? reportsFull(state) : undefined
   if (full !== undefined) return reject(full)
   if (timesRepeated(memory.repetitions, call.digest) >= REPETITIONS_REFUSED_MIN)

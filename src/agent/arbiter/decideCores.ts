@@ -101,6 +101,15 @@ const byTask = ({ edge }: SessionState, start: Omit<CoreJobStart, "job_id">, sit
   return begun === undefined ? undefined : Result.succeed(begun)
 }
 
+/** The running job that works on a branch. */
+const jobOnBranch = ({ cores }: SessionState, branch: string | undefined, find: Find): JobName | undefined => {
+  if (branch === undefined) return undefined
+  return [...cores.values()].find(({ started_rev }) => {
+    const started = find(started_rev)
+    return started?.event_type === "CoreStarted" && started.payload.start.branch === branch
+  })?.job_name
+}
+
 export const spawn = (
   state: SessionState,
   { call_id, model, start, tools }: Extract<Command, { type: "Spawn" }>,
@@ -110,6 +119,9 @@ export const spawn = (
   const { job_name, skill, tool_constraints } = start
   const barred = noStart(state, job_name, budgets)
   if (barred !== undefined) return reject(barred)
+  const holder = jobOnBranch(state, start.branch, situation.find)
+  if (holder !== undefined)
+    return reject(`the job ${holder} works on the branch ${start.branch}: choose another, or wait for it to end`)
   const begun =
     skill === undefined
       ? byTask(state, start, situation)
@@ -277,7 +289,7 @@ export const stopCore = (
   command: Extract<Command, { type: "StopCore" }>,
   { find }: Pick<Situation, "find">
 ): Decision => {
-  const { job_name, outcome, result, resumable, summary } = command
+  const { job_name, outcome, result, resumable, summary, tree } = command
   const core = state.cores.get(job_name)
   if (core === undefined) return reject(noJob(state, job_name))
   const { cost_usd, input_tokens, output_tokens } = core.spent
@@ -294,7 +306,8 @@ export const stopCore = (
       ...(resumable === undefined ? {} : { resumable }),
       ...(core.sources.length === 0 ? {} : { sources: core.sources }),
       work: workDone(core),
-      ...accountOf(core, find)
+      ...accountOf(core, find),
+      ...(tree === undefined ? {} : { tree })
     }
   })
 }

@@ -39,6 +39,7 @@ import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { notionQuery } from "#src/agent/tools/notionQuery.ts"
 import { webSearch } from "#src/agent/tools/webSearch.ts"
 import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
+import { Worktrees } from "#src/agent/git/Worktrees.ts"
 import { ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
@@ -103,7 +104,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     yield* fsFind(options.rg),
     yield* fsSend,
     yield* exec,
-    coreSpawn(settings, profiles, () => jobTools([...tools.values()])),
+    coreSpawn(settings, profiles, () => jobTools([...tools.values()]), (yield* Worktrees).offered),
     coreInject,
     coreCancel,
     coreList(arbiter.state),

@@ -25,6 +25,7 @@ import { closeInDoubt, settleInDoubt } from "./inDoubt.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { runGranted } from "./grantedCall.ts"
 import { LockManager } from "./LockManager.ts"
+import { Worktrees } from "#src/agent/git/Worktrees.ts"
 import { argumentsProblem, isConstrainable, ToolRegistry } from "./ToolRegistry.ts"
 import { ToolSlots } from "./ToolSlots.ts"
 
@@ -136,6 +137,7 @@ const request = Effect.fnUntraced(function* (
     effect: isControl(tool) ? "workspace" : (prepared?.effect ?? tool.effect),
     locks: prepared?.locks ?? [],
     allowed_tools: yield* allowedTools(lane, tool.llm.name),
+    within: (yield* Worktrees).of(lane),
     confirm: prepared?.confirm === undefined ? undefined : yield* prepared.confirm,
     capabilities: capabilitiesOfTool(tool)
   })
@@ -171,6 +173,8 @@ const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, to
   const arbiter = yield* Arbiter
   const command = yield* tool.command(input, call.call_id, lane)
   if (call.stage === "proposed") yield* request(lane, call, tool, input)
+  if (command.type === "Spawn" && command.start.branch !== undefined)
+    yield* (yield* Worktrees).check({ job_name: command.start.job_name, branch: command.start.branch })
   if (command.type === "Spawn" || command.type === "ResumeCore") return yield* startJob(command)
   if (command.type === "StartSkill" || command.type === "MoveSkill")
     yield* arbiter.until((state) => isSkillTurn(state, lane, call))
@@ -179,19 +183,27 @@ const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, to
 })
 
 /** A person's decision; undefined for a call that needs none, which was decided at its request, maybe in an earlier epoch. */
-const confirmation = Effect.fnUntraced(function* (lane: LaneId, { call_id }: OpenCall, tool: Tool, input: Input) {
+const confirmation = Effect.fnUntraced(function* (
+  lane: LaneId,
+  { call_id }: OpenCall,
+  tool: Tool,
+  input: Input,
+  { files: attached }: PreparedCall
+) {
   const arbiter = yield* Arbiter
   const confirmations = yield* Confirmations
   const asking = openCalls(arbiter.state(), lane).find((call) => call.call_id === call_id)
   const why = asking?.confirm
   if (why === undefined) return undefined
   const labels = asking?.sources === undefined || asking.sources.length === 0 ? {} : { sources: asking.sources }
+  const files = attached === undefined ? {} : { files: yield* attached }
   return (yield* confirmations.ask(call_id, {
     tool: tool.llm.name,
     input,
     lane,
     why,
-    ...labels
+    ...labels,
+    ...files
   })) satisfies Confirmation
 })
 
@@ -200,7 +212,7 @@ const runTool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool:
   const locks = yield* LockManager
   const prepared = yield* tool.prepare(input, lane)
   if (call.stage === "proposed") yield* request(lane, call, tool, input, prepared)
-  const confirmed = yield* confirmation(lane, call, tool, input)
+  const confirmed = yield* confirmation(lane, call, tool, input, prepared)
   if (confirmed?.type === "refused") return yield* finishCall(lane, call, rejected(confirmed.reason))
   if (confirmed?.type === "stopped")
     return yield* finishCall(lane, call, { status: "cancelled", summary: STOPPED, duration_ms: 0 })
@@ -264,6 +276,7 @@ const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: O
     Effect.catchTags({
       InvalidInput: ({ problem }) => unfit(`the input does not fit ${call.name}: ${problem}`),
       InvalidLock: ({ message }) => finishCall(lane, call, rejected(message)),
+      WorktreeRefused: ({ reason }) => finishCall(lane, call, rejected(reason)),
       LockBusy: ({ message }) => finishCall(lane, call, rejected(message)),
       Refused: (refused) => refuse(lane, call, refused)
     })

@@ -5,6 +5,7 @@ import { isLoopback } from "#schema/Transport.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { UNSEEN } from "./unseen.ts"
 
 /** A connection to a mail server, its greeting, and one answer of it. */
 export const MAIL_ANSWER_MS_MAX = 20_000
@@ -39,7 +40,8 @@ export const serverWords = (error: unknown, { scrub }: Pick<MailAccount, "scrub"
         ].find((text) => text !== undefined && text !== "")
       : undefined
   return scrub(words ?? String(error))
-    .replaceAll(/[\p{C}\s]+/gu, " ")
+    .replaceAll(UNSEEN, " ")
+    .replaceAll(/\s+/gu, " ")
     .slice(0, SERVER_WORDS_CHARS_MAX)
     .toWellFormed()
     .trim()

@@ -2,10 +2,10 @@
 import { Effect } from "effect"
 import { htmlText } from "./htmlText.ts"
 import { MailProblem } from "./MailAccount.ts"
+import { UNSEEN } from "./unseen.ts"
 
-/** Parts within parts, and bytes of all headers. */
-const MIME_DEPTH_MAX = 20
-const MIME_HEADER_BYTES_MAX = 256 * 1024
+/** Reading one message, with pauses for the agent's other work. */
+const MIME_MS_MAX = 20_000
 /** Characters of a mail's text and of a header that a model is shown, and files that are listed. */
 export const MAIL_TEXT_CHARS_MAX = 24_000
 const HEADER_CHARS_MAX = 500
@@ -38,7 +38,8 @@ export interface ReadMail {
 export const headerText = (text: string | undefined): string =>
   (text ?? "")
     .slice(0, 4 * HEADER_CHARS_MAX)
-    .replaceAll(/[\p{C}\p{Zl}\p{Zp}\s]+/gu, " ")
+    .replaceAll(UNSEEN, " ")
+    .replaceAll(/\s+/gu, " ")
     .trim()
     .slice(0, HEADER_CHARS_MAX)
     .toWellFormed()
@@ -47,7 +48,7 @@ export const headerText = (text: string | undefined): string =>
 const bodyText = (text: string): string =>
   text
     .replaceAll(/\r\n?/gu, "\n")
-    .replaceAll(/[^\P{C}\n\t]/gu, "")
+    .replaceAll(UNSEEN, (character) => (character === "\n" || character === "\t" ? character : ""))
     .replaceAll(/\n{3,}/gu, "\n\n")
     .toWellFormed()
     .trim()
@@ -57,6 +58,7 @@ export const safeFileName = (name: string | null, index: number): string => {
   const last = (name ?? "").slice(0, 1000).replaceAll("\\", "/").split("/").at(-1) ?? ""
   const safe = last
     .normalize("NFKC")
+    .replaceAll(UNSEEN, "\0")
     .replaceAll(/[^\p{L}\p{N}._ -]+/gu, "_")
     .replace(/^[. -]+/u, "")
     .slice(-80)
@@ -80,20 +82,18 @@ const bytesOf = (content: ArrayBuffer | Uint8Array | string): Uint8Array =>
 
 /** The parts of a message, or why it cannot be read. */
 export const readMime = Effect.fn("mail.readMime")(function* (raw: Uint8Array) {
-  const { default: PostalMime } = yield* Effect.promise(() => import("postal-mime"))
+  // Only agents with mail load it.
+  const { boundedMime } = yield* Effect.promise(() => import("./boundedMime.ts"))
+  const unreadable = (why: string) => new MailProblem({ problem: `the mail cannot be read: ${why}` })
   const mail = yield* Effect.tryPromise({
-    try: () =>
-      PostalMime.parse(raw, {
-        attachmentEncoding: "arraybuffer",
-        forceRfc822Attachments: true,
-        maxNestingDepth: MIME_DEPTH_MAX,
-        maxHeadersSize: MIME_HEADER_BYTES_MAX
-      }),
-    catch: (error) =>
-      new MailProblem({
-        problem: `the mail cannot be read: ${headerText(error instanceof Error ? error.message : "")}`
-      })
-  })
+    try: (signal) => boundedMime(raw, signal),
+    catch: (error) => unreadable(headerText(error instanceof Error ? error.message : ""))
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: MIME_MS_MAX,
+      orElse: () => Effect.fail(unreadable(`it takes more than ${MIME_MS_MAX} ms`))
+    })
+  )
   const plain = mail.text === undefined || mail.text.trim() === "" ? htmlText(mail.html ?? "") : mail.text
   const text = bodyText(plain.slice(0, 4 * MAIL_TEXT_CHARS_MAX))
   const from = mail.from?.group?.[0] ?? mail.from

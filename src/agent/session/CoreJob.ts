@@ -3,6 +3,7 @@ import { Clock, Effect, Result, Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
+import { isRunning } from "#src/shared/session/lanes.ts"
 import { mostRepeated } from "#src/shared/session/repetitions.ts"
 import { owesWriteback } from "#src/shared/session/writtenBack.ts"
 import type { ActiveSkill, CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
@@ -11,6 +12,7 @@ import { callLimit } from "#src/agent/arbiter/decideCalls.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { cutCalls, finalBefore, finalWords } from "#src/agent/arbiter/finalWords.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
+import { leftOnBranch } from "./jobWorktree.ts"
 import { makeLanePrompts } from "./LanePrompts.ts"
 import { makeScripts } from "./scripts.ts"
 import { inlineResult, TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
@@ -195,12 +197,6 @@ const skillStep = (
   return next.type === "ask" && spentLimit(core, ages) !== undefined ? skillFinish(skillEnd) : next
 }
 
-/** Whether it is still this job that runs under its name. */
-export const isRunning =
-  ({ job_id, job_name }: Pick<CoreLane, "job_id" | "job_name">) =>
-  ({ cores }: SessionState): boolean =>
-    cores.get(job_name)?.job_id === job_id
-
 /** Whether there is a reason to continue: the answer, a cancel, or the end of the job. */
 const isAnswered =
   ({ job_id, job_name }: CoreLane) =>
@@ -245,12 +241,17 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
         return yield* runner.runOpen(core.lane)
       case "stop":
         yield* runner.closeOpen(core.lane, "the job ended")
-        return yield* commitEnd(arbiter, { type: "StopCore", job_name, ...next.stop }, isRunning(core), (reason) => ({
-          type: "StopCore",
-          job_name,
-          outcome: "error",
-          summary: `the job's result cannot be kept: ${reason}`
-        }))
+        return yield* commitEnd(
+          arbiter,
+          { type: "StopCore", job_name, ...next.stop, ...(yield* leftOnBranch(core)) },
+          isRunning(core),
+          (reason) => ({
+            type: "StopCore",
+            job_name,
+            outcome: "error",
+            summary: `the job's result cannot be kept: ${reason}`
+          })
+        )
       case "ask": {
         const { lane } = core
         if (yield* advanceScript(lane, "turn")) return undefined

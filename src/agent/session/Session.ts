@@ -8,7 +8,7 @@ import type { CoreOutcome } from "#schema/Event.ts"
 import type { Signal, SignalOf, UserMessage } from "#schema/Signal.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { mayPark } from "#src/shared/session/parked.ts"
-import { laneOf } from "#src/shared/session/lanes.ts"
+import { isRunning, laneOf } from "#src/shared/session/lanes.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
@@ -18,7 +18,8 @@ import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Confirmations } from "#src/agent/calls/Confirmations.ts"
 import { budgetRemaining } from "#src/agent/control/budgetRemaining.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
-import { isRunning, runCore } from "./CoreJob.ts"
+import { runCore } from "./CoreJob.ts"
+import { inWorktree, sweepWorktrees } from "./jobWorktree.ts"
 import { tellOfJob } from "./jobLines.ts"
 import { runEdge } from "./EdgeLane.ts"
 import { type ShutdownNotice, safePointMs, sayGoodbye, summarize } from "./shutdownNotice.ts"
@@ -157,7 +158,7 @@ const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: stri
   const runner = yield* ToolRunner
   const { job_name, lane } = core
   yield* Effect.forkChild(tellOfJob(core))
-  yield* runCore(job_name).pipe(
+  yield* inWorktree(core, runCore(job_name)).pipe(
     Effect.catch(({ limit }) => exhausted(limit)),
     Effect.catchDefect(
       Effect.fnUntraced(function* (defect) {
@@ -218,6 +219,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const exhausted = (limit: string) =>
     Effect.andThen(Deferred.succeed(ending, { type: "exhausted", limit }), Effect.never)
   const jobs = yield* FiberMap.make<CallId, void>()
+  yield* sweepWorktrees
   const supervisor = yield* Effect.forkScoped(supervise(jobs, exhausted))
   const compactor = yield* Compactor
   const confirmations = yield* Confirmations
@@ -249,6 +251,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     yield* Fiber.interrupt(edge)
     // Edge may have started one more before it saw that it stops.
     yield* endJobs("cancelled", "the agent was stopped")
+    yield* sweepWorktrees
     yield* runner.closeOpen(EDGE, "the agent was stopped")
     return { reason: "stopped", deadline_at_ms } satisfies ShutdownNotice
   }
@@ -258,6 +261,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   yield* Effect.raceFirst(answered, Fiber.await(edge))
   yield* Fiber.interrupt(edge)
   yield* endJobs("budget", how.limit)
+  yield* sweepWorktrees
   yield* runner.closeOpen(EDGE, how.limit)
   const text = `I have to stop: ${how.limit}. Your next message starts a fresh session; the limit is in config.json.`
   yield* commitEnd(arbiter, { type: "End", by: "budget", reason: how.limit, text }, ({ ended }) => ended === undefined)

@@ -1,6 +1,6 @@
 /** A tool: the model's view, the locks it needs, its effect class and how it runs; and what all tools share. */
 import { Effect, Result, Schema } from "effect"
-import type { ConfirmReason } from "#schema/Approval.ts"
+import type { AttachedFile, ConfirmReason } from "#schema/Approval.ts"
 import type { Capability } from "#schema/Capability.ts"
 import type { CallId, LaneId } from "#schema/Ids.ts"
 import type { Picture } from "#schema/Picture.ts"
@@ -84,6 +84,8 @@ export interface PreparedCall {
   readonly readOnly?: boolean
   /** Why a person has to see this call before it runs, whatever the lane has read. It may take time, and changes nothing. */
   readonly confirm?: Effect.Effect<ConfirmReason | undefined>
+  /** The files that it would hand out, for the person who is asked. What `run` hands out is the same, or it refuses. */
+  readonly files?: Effect.Effect<ReadonlyArray<AttachedFile>, InvalidInput>
   /** Interruptible; an interrupt leaves no process and no half-written file behind. */
   run(context: ToolContext): Effect.Effect<ToolOutcome>
 }

@@ -1,11 +1,12 @@
 /** The tools of core jobs: edge starts, instructs, cancels and lists them; a job reports. */
 import { Clock, Effect, Schema } from "effect"
-import { ContextBundle, CoreReport, CoreSkill, ToolConstraints } from "#schema/Core.ts"
+import { ContextBundle, CoreReport, CoreSkill, JobBranch, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"
 import { AgentType, JobPool } from "#schema/JobProfile.ts"
 import { SkillName } from "#schema/Skill.ts"
 import { shownName, ToolName } from "#schema/Tool.ts"
 import { Writeback } from "#schema/Writeback.ts"
+import { worktreeOf } from "#src/agent/git/worktreeGit.ts"
 import type { ProfileBook } from "#src/agent/image/ProfileRegistry.ts"
 import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
@@ -60,6 +61,9 @@ const SpawnInput = Schema.Struct({
   ),
   skill: Schema.optionalKey(CoreSkill.annotate({ description: "A skill to run" })),
   ...KINDS,
+  branch: Schema.optionalKey(
+    JobBranch.annotate({ description: "A git branch for it, new or not, in a worktree of its own" })
+  ),
   verbosity: Schema.optionalKey(
     Schema.Literals(["quiet", "normal", "detailed"]).annotate({ description: "Default normal" })
   ),
@@ -71,8 +75,13 @@ const SpawnInput = Schema.Struct({
 })
 
 /** The input as models see it: hardly a job needs another verbosity, which is accepted all the same. */
-const { verbosity: _, ...OFFERED } = SpawnInput.fields
-const { agent_type: __, pool: ___, skill_refs: ____, ...WITHOUT_PROFILES } = OFFERED
+const { agent_type, branch, pool, skill_refs, verbosity: _, ...OFFERED } = SpawnInput.fields
+const offered = (hasProfiles: boolean, hasBranches: boolean) =>
+  Schema.Struct({
+    ...OFFERED,
+    ...(hasProfiles ? { agent_type, pool, skill_refs } : {}),
+    ...(hasBranches ? { branch } : {})
+  })
 
 /** The types as a model reads them. */
 const typesText = (profiles: ProfileBook): string =>
@@ -95,21 +104,23 @@ const KEPT = [
   "verbosity",
   "agent_type",
   "pool",
-  "skill_refs"
+  "skill_refs",
+  "branch"
 ] as const
 
-/** choir.core.spawn: starts a core job with the task that edge curated. `tools` are those that jobs have. */
+/** choir.core.spawn: starts a core job with the task that edge curated. `tools` are those that jobs have; models read of branches in a repository alone. */
 export const coreSpawn = (
   settings: AgentSettings["Service"],
   profiles: ProfileBook,
-  tools: () => ReadonlyArray<JobTool>
+  tools: () => ReadonlyArray<JobTool>,
+  hasBranches = false
 ): ControlTool => {
   const decode = decodeInput(SpawnInput)
   return {
     llm: llmView(
       "choir.core.spawn",
       `Start a core job in the background; how it ended is reported later.${profiles.size === 0 ? "" : ` Types:${typesText(profiles)}`}`,
-      Schema.Struct(profiles.size === 0 ? WITHOUT_PROFILES : OFFERED)
+      offered(profiles.size > 0, hasBranches)
     ),
     lanes: "edge",
     command: Effect.fn("coreSpawn.command")(function* (raw, call_id) {
@@ -137,6 +148,7 @@ export const coreSpawn = (
             time_budget_ms: tool_constraints?.time_budget_ms ?? 0
           },
           verbosity: verbosity ?? "normal",
+          ...(task.branch === undefined ? {} : { worktree: worktreeOf(input.job_name) }),
           ...(output_schema === undefined ? {} : { output_schema }),
           ...(skill === undefined ? {} : { skill })
         }

@@ -1,14 +1,15 @@
 /** choir.email.send: a mail from the account that the agent is bound to, offered to its server at most once. */
 import { Effect, Schema } from "effect"
+import type { AttachedFile } from "#schema/Approval.ts"
 import { counted } from "#src/shared/text/counts.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { type Draft, MAIL_RECIPIENTS_MAX, MailAddress, type MailFile, recipientsOf } from "#src/agent/mail/Draft.ts"
+import { type Draft, MAIL_RECIPIENTS_MAX, MailAddress, recipientsOf } from "#src/agent/mail/Draft.ts"
 import { unknownRecipients } from "#src/agent/mail/knownRecipients.ts"
-import { makeMailAccount } from "#src/agent/mail/MailAccount.ts"
+import { makeMailAccount, MailProblem } from "#src/agent/mail/MailAccount.ts"
 import { type Fate, fateOf, type Sent, sendMail } from "#src/agent/mail/sendMail.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
-import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
+import { decodeInput, invalidInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 
 /** The handover with its copy, and a large attachment on a slow line. */
 const SEND_TIMEOUT_MS = 120_000
@@ -93,14 +94,32 @@ export const emailSend = Effect.gen(function* () {
     const read = yield* Effect.forEach(paths, (path) => workspace.read(path))
     const total = read.reduce((sum, { bytes }) => sum + bytes.length, 0)
     return total > FILES_BYTES_MAX
-      ? undefined
-      : read.map(({ bytes, path }): MailFile => ({ name: path.split("/").at(-1) ?? "file", bytes }))
+      ? yield* new MailProblem({ problem: `attachments have at most ${FILES_BYTES_MAX} bytes together` })
+      : read
   })
 
-  const send = Effect.fn("emailSend.send")(function* (input: Input, call_id: Parameters<typeof sendMail>[1]) {
-    const attached = yield* files(input.attachments ?? [])
-    if (attached === undefined)
-      return refusal({ message: `attachments have at most ${FILES_BYTES_MAX} bytes together; nothing was sent` })
+  const factsOf = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
+    const read = yield* files(paths)
+    return read.map(({ bytes, path, sha256 }): AttachedFile => ({ path, bytes: bytes.length, sha256 }))
+  })
+
+  /** The files as they were shown; one that was changed since is another file, which nobody approved. */
+  const unchanged = Effect.fnUntraced(function* (shown: ReadonlyArray<AttachedFile>) {
+    const read = yield* files(shown.map(({ path }) => path))
+    const changed = read.find(({ sha256 }, index) => sha256 !== shown[index]?.sha256)
+    if (changed !== undefined)
+      return yield* new MailProblem({
+        problem: `${changed.path} was changed after this call asked to send it. Send the mail again with the file as it is now`
+      })
+    return read.map(({ bytes, path }) => ({ name: path.split("/").at(-1) ?? "file", bytes }))
+  })
+
+  const send = Effect.fn("emailSend.send")(function* (
+    input: Input,
+    shown: ReadonlyArray<AttachedFile>,
+    call_id: Parameters<typeof sendMail>[1]
+  ) {
+    const attached = yield* unchanged(shown)
     const { bcc = [], cc = [], in_reply_to, subject, text, to } = input
     const draft: Draft = { to, cc, bcc, subject, text, in_reply_to, files: attached }
     const sent = yield* sendMail(yield* account, call_id, draft)
@@ -129,17 +148,23 @@ export const emailSend = Effect.gen(function* () {
     readOnly: false,
     prepare: Effect.fn("emailSend.prepare")(function* (raw) {
       const input = yield* decode(raw)
+      const { attachments = [] } = input
+      // Read once for all who ask: as they are when a person is asked, or else when the call runs.
+      const shown = yield* Effect.cached(factsOf(attachments))
       return {
         locks: [],
         timeout_ms: SEND_TIMEOUT_MS,
         confirm: Effect.map(isNew(input), (yes) => (yes ? "new_recipients" : undefined)),
+        ...(attachments.length === 0 ? {} : { files: Effect.mapError(shown, ({ message }) => invalidInput(message)) }),
         run: ({ call_id }) =>
-          Effect.catch(send(input, call_id), (error) =>
-            Effect.succeed<ToolOutcome>(
-              error._tag === "NotHandedOver" && error.in_doubt
-                ? { ...refusal(error), acted: "unknown" }
-                : refusal({ message: `${error.message}. Nothing was sent` })
-            )
+          Effect.catch(
+            Effect.flatMap(shown, (facts) => send(input, facts, call_id)),
+            (error) =>
+              Effect.succeed<ToolOutcome>(
+                error._tag === "NotHandedOver" && error.in_doubt
+                  ? { ...refusal(error), acted: "unknown" }
+                  : refusal({ message: `${error.message}. Nothing was sent` })
+              )
           )
       }
     }),

@@ -1,11 +1,14 @@
 /** choir.exec: a shell command in the workspace, of which no process is left when it returns (R22). */
 import { existsSync } from "node:fs"
 import { constants } from "node:os"
+import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { Source } from "#schema/Source.ts"
 import { LockRequest } from "#schema/Tool.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
+import { Worktrees } from "#src/agent/git/Worktrees.ts"
+import { FILE_KEY, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
@@ -75,6 +78,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
     const processes = yield* ProcessRunner
     const secrets = yield* SecretStore
     const workspace = yield* Workspace
+    const worktrees = yield* Worktrees
     const shell = yield* Effect.sync(() => (existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh"))
     const decode = decodeInput(Input)
     return {
@@ -86,14 +90,16 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
       effect: "workspace",
       lanes: "both",
       readOnly: false,
-      prepare: Effect.fn("exec.prepare")(function* (raw) {
+      prepare: Effect.fn("exec.prepare")(function* (raw, lane) {
         // Where people are asked, a command without a network is free, and one with it acts outside.
         const asks = settings.current().config.approvals.confirm_external !== "never"
         const { command, network = !asks, timeout_ms = EXEC_TIMEOUT_MS } = yield* decode(raw)
         const online = network || !processes.cutsNetwork
+        const tree = lane === undefined ? undefined : worktrees.of(lane)
         return {
           effect: asks && online ? "external" : "workspace",
-          locks: [LockRequest.make({ resource: "workspace", mode: "X" })],
+          // Commands of jobs in worktrees of their own run beside each other.
+          locks: [LockRequest.make({ resource: tree === undefined ? WORKSPACE_KEY : `${FILE_KEY}${tree}`, mode: "X" })],
           timeout_ms: timeout_ms + PROCESS_GRACE_MS,
           run: Effect.fnUntraced(
             function* ({ call_id, network: mayReachNetwork }) {
@@ -102,7 +108,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
               const started = {
                 command: shell,
                 args: ["-c", command],
-                cwd: workspace.root,
+                cwd: tree === undefined ? workspace.root : join(workspace.root, tree),
                 timeout_ms,
                 env,
                 offline: !online

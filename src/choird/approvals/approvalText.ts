@@ -6,6 +6,7 @@ import type { ConfirmTool } from "#schema/Approval.ts"
 import { jobOf } from "#schema/Ids.ts"
 import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { counted } from "#src/shared/text/counts.ts"
 
 /** The length of an approval's one line in a list. */
 export const APPROVAL_SUMMARY_CHARS_MAX = 200
@@ -65,6 +66,9 @@ export const confirmText = (call: ConfirmTool, isCut = cutsNetwork()): string =>
     `asked by: ${askedBy(call)}`,
     `why you are asked: ${whyText(call)}`,
     ...networkText(call, isCut),
+    ...(call.files ?? []).map(
+      ({ bytes, path, sha256 }) => `file: ${visibleLine(path)}, ${counted(bytes)} bytes, SHA-256 ${sha256}`
+    ),
     `input: ${visibleJson(call.input)}`
   ].join("\n")
 

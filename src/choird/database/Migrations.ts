@@ -29,6 +29,7 @@ import { runContracts } from "./migrations/0030_run_contracts.ts"
 import { joinedMessages } from "./migrations/0031_joined_messages.ts"
 import { editedMessages } from "./migrations/0032_edited_messages.ts"
 import { movedChats } from "./migrations/0033_moved_chats.ts"
+import { jobTopics } from "./migrations/0034_job_topics.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -64,7 +65,8 @@ export const MIGRATIONS = {
   "0030_run_contracts": runContracts,
   "0031_joined_messages": joinedMessages,
   "0032_edited_messages": editedMessages,
-  "0033_moved_chats": movedChats
+  "0033_moved_chats": movedChats,
+  "0034_job_topics": jobTopics
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

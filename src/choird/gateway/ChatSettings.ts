@@ -1,8 +1,18 @@
 /** Settings that the people of a chat chose for it, and the id of a group that became a supergroup. A chat without a row has the defaults. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import type { ResourceName } from "#schema/Ids.ts"
+import type { JobName, ResourceName, SessionId } from "#schema/Ids.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+
+/** A topic of a chat that belongs to a job. */
+export interface JobTopic {
+  readonly session_id: SessionId
+  readonly job_name: JobName
+  readonly thread_id: number
+  /** It is `closed` when the job has ended, and `gone` when the person deleted it. */
+  readonly state: "open" | "closed" | "gone"
+}
 
 export class ChatSettings extends Context.Service<
   ChatSettings,
@@ -13,6 +23,9 @@ export class ChatSettings extends Context.Service<
     /** The id that the chat with this id in config.json has now, if it moved. */
     moved(dm: ResourceName, from: string): Effect.Effect<string | undefined, DatabaseAway>
     setMoved(dm: ResourceName, from: string, to: string): Effect.Effect<void, DatabaseAway>
+    /** The topics that belong to jobs, the oldest first. Only the reader of the DM's outbox sets them. */
+    topics(dm: ResourceName): Effect.Effect<ReadonlyArray<JobTopic>, DatabaseAway>
+    setTopics(dm: ResourceName, topics: ReadonlyArray<JobTopic>): Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/ChatSettings") {
   static readonly layer = Layer.effect(
@@ -39,6 +52,15 @@ export class ChatSettings extends Context.Service<
         setMoved: Effect.fn("ChatSettings.setMoved")(function* (dm, from, to) {
           yield* sql`INSERT INTO choir_control.chat_settings (dm, moved_from, moved_to) VALUES (${dm}, ${from}, ${to})
             ON CONFLICT (dm) DO UPDATE SET moved_from = excluded.moved_from, moved_to = excluded.moved_to`
+        }, onDatabase),
+        topics: Effect.fn("ChatSettings.topics")(function* (dm) {
+          const [row] = yield* sql<{ readonly topics: ReadonlyArray<JobTopic> }>`SELECT topics
+            FROM choir_control.chat_settings WHERE dm = ${dm}`
+          return row?.topics ?? []
+        }, onDatabase),
+        setTopics: Effect.fn("ChatSettings.setTopics")(function* (dm, topics) {
+          yield* sql`INSERT INTO choir_control.chat_settings (dm, topics) VALUES (${dm}, ${canonicalJson(topics)}::jsonb)
+            ON CONFLICT (dm) DO UPDATE SET topics = excluded.topics`
         }, onDatabase)
       })
     })

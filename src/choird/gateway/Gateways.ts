@@ -8,6 +8,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Choices, isNumber } from "./Choices.ts"
 import { makeHeldMessages } from "./heldMessages.ts"
+import { makeAskedInTopic } from "./jobTopics.ts"
 import { joinOf } from "./joinOf.ts"
 import { attachFile, type Attached, type Download, workspaceOf } from "./attachFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
@@ -209,6 +210,24 @@ const makeOtherPlace = Effect.gen(function* () {
   })
 })
 
+/** A message in the topic of a job: the answer to the job's question, or a message that says where it was written. */
+const makeToJob = Effect.gen(function* () {
+  const askedInTopic = yield* makeAskedInTopic
+  return Effect.fnUntraced(function* (
+    to: Route,
+    { edited, file, forwarded, group, thread_id }: Arrival
+  ): Effect.fn.Return<Route> {
+    if (to.type !== "message" || edited === true || forwarded === true || group !== undefined) return to
+    const job = yield* askedInTopic(to.dm, thread_id)
+    if (job === undefined) return to
+    const { agent_id, dm, text } = to
+    const { asks, job_name } = job
+    return asks && file === undefined
+      ? { type: "command", dm, agent_id, admin: false, command: { type: "answer", content: text, job_name } }
+      : { ...to, text: `[Written in the topic of the job ${job_name}:]\n${text}` }
+  })
+})
+
 const make = Effect.fnUntraced(function* () {
   const choices = yield* Choices
   const commands = yield* GatewayCommands
@@ -221,6 +240,7 @@ const make = Effect.fnUntraced(function* () {
   const store = yield* makeStore
   const stranger = yield* makeStranger
   const tell = yield* makeTell
+  const toJob = yield* makeToJob
   const scope = yield* Effect.scope
   const asked = new Set<AgentId>()
 
@@ -248,7 +268,7 @@ const make = Effect.fnUntraced(function* () {
   /** The route of an arrival. A number that chooses from a list which the chat was shown is the command that it completes. */
   const routed = Effect.fnUntraced(function* (running: Config, gateway: ResourceName, arrival: Arrival) {
     const views = yield* lifecycle.list
-    const to = route(running, views, gateway, arrival)
+    const to = yield* toJob(route(running, views, gateway, arrival), arrival)
     if (arrival.edited === true || (to.type !== "message" && to.type !== "command")) return to
     const chosen = yield* choices.take({ gateway, dm: to.dm }, arrival.text ?? "")
     if (chosen !== undefined && arrival.forwarded !== true)

@@ -8,6 +8,7 @@ import { TelegramFailed } from "./TelegramFailed.ts"
 import { type Call, type Client, foreign, messageIdOf, placeOf, type Target, type Upload } from "./telegramCalls.ts"
 import { makeDownload, type SentFile } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
+import { topicsOf } from "./topicCalls.ts"
 import { ALLOWED_UPDATES, type Batch, readUpdates } from "./readUpdates.ts"
 
 type Menu = ReturnType<typeof menuOf>
@@ -54,6 +55,12 @@ export class TelegramApi extends Context.Service<
     download(file: SentFile): Effect.Effect<Uint8Array, TelegramFailed>
     /** Ends the wait that a tap shows, with words. */
     answerTap(callback_id: string, text: string, loud: boolean): Effect.Effect<void, TelegramFailed>
+    /** Whether a chat has topics: a private one where the bot has them switched on, a group that is a forum. */
+    hasTopics(chat_id: string): Effect.Effect<boolean, TelegramFailed>
+    /** Makes a topic; returns its id. */
+    createTopic(chat_id: string, name: string): Effect.Effect<number, TelegramFailed>
+    /** Closes a topic of a group; in a private chat, where none can be closed, its name gets a mark. */
+    closeTopic(chat_id: string, thread_id: number, name: string): Effect.Effect<void, TelegramFailed>
     /** Shows that the bot is typing, for five seconds or until its next message. */
     typing(chat_id: string): Effect.Effect<void, TelegramFailed>
     /** Shows a text that is still being written, for half a minute or until the next message. Drafts with the same id are one that grows. */
@@ -249,6 +256,7 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
     download: makeDownload(token, api_root.replace(/\/+$/u, ""), (file_id) =>
       call("getFile", TELEGRAM_CALL_MS_MAX, (signal) => api.getFile(file_id, foreign(signal)))
     ),
+    ...topicsOf(api, call),
     typing: (chat_id) =>
       Effect.asVoid(
         call("sendChatAction", TELEGRAM_CALL_MS_MAX, (signal) =>

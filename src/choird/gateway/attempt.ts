@@ -3,6 +3,7 @@ import { Clock, Effect, Result } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { makeDropTopic } from "./jobTopics.ts"
 import { makeMoveChat } from "./movedChats.ts"
 import type { Pace } from "./Pace.ts"
 import type { Target } from "./telegramCalls.ts"
@@ -59,6 +60,7 @@ export type Send = (to: Target) => Effect.Effect<string | undefined, TelegramFai
 
 /** One call, however long it takes; returns the failure if it will never succeed. */
 export const makeAttempt = Effect.gen(function* () {
+  const dropTopic = yield* makeDropTopic
   const moveChat = yield* makeMoveChat
   const outbox = yield* Outbox
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing, send: Send): Effect.fn.Return<Outcome, DatabaseAway> {
@@ -79,6 +81,7 @@ export const makeAttempt = Effect.gen(function* () {
       }
       if (isThreadGone(failure) && to.thread_id !== undefined) {
         yield* Effect.logWarning("the topic of a message is gone; it goes to the chat", { dm: row.dm })
+        yield* dropTopic(chat, to.thread_id)
         to = { reply_to: to.reply_to }
         continue
       }

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { chatText, escapedText, Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import { Gateways } from "./Gateways.ts"
+import { makeJobTopics } from "./jobTopics.ts"
 import { hasTable, type MarkedText } from "./markedText.ts"
 import { type Chat, isGone, isHopeless, isUnreachable, makeAttempt, type Outcome, type Send } from "./attempt.ts"
 import { isLong, messageParts } from "./messageParts.ts"
@@ -84,10 +85,12 @@ export const makeDeliver = Effect.gen(function* () {
   const outbox = yield* Outbox
   const outgoing = yield* OutgoingFiles
   const send = yield* makeSend
+  const topics = yield* makeJobTopics
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
-    const { refused, sent_id } = yield* send(chat, row)
+    const { refused, sent_id } = yield* send(chat, yield* topics.place(chat, row))
     if (refused === undefined) {
       yield* outbox.delivered([row.outbox_id], sent_id)
+      yield* topics.closeEnded(chat)
       return yield* outgoing.end(row, true)
     }
     const { agent_id, dm, outbox_id } = row

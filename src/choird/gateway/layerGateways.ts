@@ -16,6 +16,7 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { OutgoingFiles } from "./OutgoingFiles.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Presence } from "./Presence.ts"
 import { runTelegram, type TelegramDm } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
@@ -36,7 +37,16 @@ const make = Effect.gen(function* () {
   const outbox = yield* Outbox
   const outgoing = yield* OutgoingFiles
   const context = yield* Effect.context<
-    Approvals | CardTaps | Drafts | GatewayAlerts | Gateways | GatewayHealth | Outbox | OutgoingFiles | Presence
+    | Approvals
+    | CardTaps
+    | Drafts
+    | EventStore
+    | GatewayAlerts
+    | Gateways
+    | GatewayHealth
+    | Outbox
+    | OutgoingFiles
+    | Presence
   >()
   const fibers = yield* FiberMap.make<ResourceName>()
   const running = new Map<ResourceName, Bot>()

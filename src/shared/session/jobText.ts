@@ -91,9 +91,22 @@ const filesText = ({ files = [], files_changed }: WorkDone): string => {
   return files.length === 0 ? count : `${count} (${names.join(", ")})`
 }
 
+/** The work that a job left on its branch, and what does not fit together with it. */
+const treeText = (tree: EventOf<"CoreStopped">["payload"]["tree"]): string => {
+  if (tree === undefined) return ""
+  const { branch, commit, commits, conflicts, uncommitted } = tree
+  const kept = uncommitted === 0 ? "" : `, and ${plural(uncommitted, "uncommitted file")} in its worktree, which stays`
+  const clashes = conflicts.map(
+    (each) => ` It conflicts with ${inLine(each.with)} in ${each.paths.map(fileName).join(", ")}.`
+  )
+  return ` It left ${plural(commits, "commit")} on the branch ${branch} (${commit.slice(0, COMMIT_SHOWN_CHARS)})${kept}.${clashes.join("")}`
+}
+/** Characters of a commit's name as people read it. */
+const COMMIT_SHOWN_CHARS = 10
+
 /** How a job ended and what it did; nothing where its event does not say. */
 export const endFacts = ({ created_at, payload }: EventOf<"CoreStopped">): string | undefined => {
-  const { job_name, orphan, outcome, work } = payload
+  const { job_name, orphan, outcome, tree, work } = payload
   if (work === undefined) return undefined
   const ms = (work.earlier_ms ?? 0) + Date.parse(created_at) - Date.parse(work.started_at)
   const parts = [
@@ -105,7 +118,7 @@ export const endFacts = ({ created_at, payload }: EventOf<"CoreStopped">): strin
     ...(work.cost_usd === undefined ? [] : [costText(work.cost_usd)])
   ]
   const account = orphan === true ? " It gave no account of its work (no writeback): check what it did." : ""
-  return `${job_name} ${ENDED[outcome]} ${timeText(ms)}: ${parts.join(", ")}.${account}`
+  return `${job_name} ${ENDED[outcome]} ${timeText(ms)}: ${parts.join(", ")}.${treeText(tree)}${account}`
 }
 
 /** The plan stands by itself. */

@@ -84,3 +84,9 @@ export const move = (state: SessionState, lane: LaneId, name: LaneMove): Folded 
     ? Result.fail(`${name} is not legal in ${core.state}`)
     : Result.succeed(withCore(state, { ...core, state: next }))
 }
+
+/** Whether it is still this job that runs under its name. */
+export const isRunning =
+  ({ job_id, job_name }: Pick<CoreLane, "job_id" | "job_name">) =>
+  ({ cores }: SessionState): boolean =>
+    cores.get(job_name)?.job_id === job_id

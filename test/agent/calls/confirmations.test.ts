@@ -12,6 +12,7 @@ import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { APPROVAL_GRACE_MS } from "#src/agent/calls/Confirmations.ts"
 
 const INPUT = { to: "ada" }
+const FILES = [{ path: "plan.pdf", bytes: 12, sha256: "0".repeat(64) }]
 const TIMEOUT_MS = 1_800_000
 
 const configured = (confirm_external: AgentConfig["approvals"]["confirm_external"]): AgentConfig => ({
@@ -29,6 +30,11 @@ const makeTools = (ledger: Array<string>) => [
       timeout_ms: 1000,
       locks: [LockRequest.make({ resource: "workspace", mode: "X" })]
     }
+  ),
+  testTool(
+    "out.attach",
+    ({ call_id }) => Effect.sync(() => (ledger.push(call_id), { status: "success", summary: "sent" })),
+    { effect: "external", files: Effect.succeed(FILES) }
   ),
   testTool("ws.write", () => Effect.succeed({ status: "success", summary: "written" }), {
     locks: [LockRequest.make({ resource: "workspace", mode: "X" })]
@@ -102,6 +108,17 @@ describe("a call that needs a person", () => {
       assert.strictEqual(ofType(plane.events, "ToolCallCommitted")[0]?.payload.approval_id, first)
       // Once to ask, and once when it was told: that request acknowledges the signal.
       assert.strictEqual(plane.approvals[0]?.requests, 2)
+    })
+  )
+
+  it.effect("is shown with the files that it hands out", () =>
+    Effect.gen(function* () {
+      const { ledger, plane } = yield* start(inOrder(calls(["out.attach", INPUT]), says("done")))
+      yield* asked(plane)
+      assert.deepStrictEqual(plane.approvals[0]?.call.files, FILES)
+      yield* plane.decide(first, "approved")
+      yield* ended(plane)
+      assert.lengthOf(ledger, 1)
     })
   )
 

@@ -4,12 +4,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { EventDraft } from "#schema/Event.ts"
-import { EDGE, InboxId } from "#schema/Ids.ts"
+import { CallId, EDGE, InboxId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
+import { genesis, hex } from "#src/shared/events/hashChain.ts"
 import { layerAgentRoutes } from "#src/choird/api/agent/AgentRoutes.ts"
 import { AgentSockets, layerAgentListeners } from "#src/choird/listeners/AgentSockets.ts"
 import { BODIES, openSession, VERBS } from "../../support/agentSocket.ts"
-import { append, DM, head, layerWorld, makeWorld, SESSION } from "../../support/control.ts"
+import { append, chained, DM, head, layerWorld, makeWorld, SESSION } from "../../support/control.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { describeTransports } from "../../support/everyTransport.ts"
 import { ask, dial, refusalOf, until, untilClosed } from "../../support/unixHttp.ts"
@@ -208,6 +209,31 @@ describeTransports("the other verbs", ({ openSession }) => {
       assert.deepStrictEqual(JSON.parse(answer.text), { ack_rev: 0, action: "OK", config_version_latest: 1 })
       assert.deepStrictEqual(world.effects, ["settle", "heard", "append", "answered"])
     })
+  )
+
+  it.effect(
+    "leaves an audit row for each skill that was denied by its capabilities, whose words are made safe (R77)",
+    () =>
+      Effect.gen(function* () {
+        const { call, world } = yield* openSession
+        const denied = (name: string, more: object = {}): EventDraft => ({
+          event_type: "ToolResultCommitted",
+          lane: EDGE,
+          payload: { call_id: CallId.make(name), status: "rejected", summary: "refused", duration_ms: 0, ...more }
+        })
+        const links = chained(world, [
+          denied("c1", { denied: { skill: "tidy\u0007", capabilities: ["net", "exec"] } }),
+          denied("c2")
+        ])
+        const sent = { new_rev: links.length, hash_new: links.at(-1)?.hash, patches: links.map(({ event }) => event) }
+        const hash_prev = hex(genesis(SESSION))
+        const answer = yield* call("HEARTBEAT", { body: { ...BODIES.HEARTBEAT, hash_prev, ...sent } })
+        assert.strictEqual(JSON.parse(answer.text).action, "OK", answer.text)
+        assert.deepStrictEqual(
+          world.audit.map(({ action, detail, session_id }) => [action, detail, session_id]),
+          [["rpc.HEARTBEAT", { refused: "CAPABILITY", skill: "tidy?", capabilities: ["net", "exec"] }, SESSION]]
+        )
+      })
   )
 
   it.effect("REPORT_STATUS is acknowledged and changes nothing, since a lane is what its events say", () =>

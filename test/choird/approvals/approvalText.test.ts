@@ -47,6 +47,15 @@ describe("what a person reads (R54)", () => {
     assert.notMatch(confirmSummary(call(hostile)), UNSEEN)
   })
 
+  it("says each file with its path, size and digest, and hides nothing of its name", () => {
+    const sha256 = "3fa9".repeat(16)
+    const files = [{ path: ".choirtmp/safe\u{202e}fdp.exe", bytes: 12_345, sha256 }]
+    assert.include(
+      confirmText({ ...call({ to: "ada" }), files }),
+      `\nfile: .choirtmp/safe\\u202efdp.exe, 12,345 bytes, SHA-256 ${sha256}`
+    )
+  })
+
   it("says the tool, who asks, why, and the whole input", () => {
     assert.strictEqual(
       confirmText(call({ to: "ada", body: "hi\nthere" })),

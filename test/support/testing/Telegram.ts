@@ -21,6 +21,7 @@ import {
   storeFile,
   succeed
 } from "./telegramMethods.ts"
+import { TOPIC_METHODS } from "./telegramTopics.ts"
 
 const REQUEST_BYTES_MAX = 64 * 1024 * 1024
 const UPDATES_MAX = 100
@@ -60,6 +61,12 @@ export interface TelegramBot {
   tap(user: number, message: SentMessage, data: string): Effect.Effect<number>
   /** Deletes a topic: what is sent there is refused. */
   closeTopic(thread_id: number): Effect.Effect<void>
+  /** Gives its private chats topics. */
+  readonly switchTopicsOn: Effect.Effect<void>
+  /** The topics that the bot made, by their ids. */
+  readonly topics: Effect.Effect<BotState["topics"]>
+  /** Lets a user write in a topic. */
+  textIn(user: number, thread_id: number, text: string): Effect.Effect<number>
   /** The bot's reaction to a message. */
   reaction(message_id: number): Effect.Effect<ReadonlyArray<string>>
   /** Queues any update, hostile ones too; the update id is added. */
@@ -114,6 +121,8 @@ const makeBot = (token: string): Bot => ({
   messages: new Map(),
   files: new Map(),
   callbacks: new Set(),
+  has_topics: false,
+  topics: new Map(),
   closed_topics: new Set(),
   reactions: new Map(),
   commands: new Map(),
@@ -176,7 +185,8 @@ const push = (bot: Bot, content: JsonObject): number => {
 const run = (bot: Bot, method: string, call: ApiCall): Effect.Effect<ApiReply> =>
   Effect.suspend(() => {
     if (method === "getUpdates") return getUpdates(bot, call.parameters)
-    const handler = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined
+    const methods = Object.hasOwn(TOPIC_METHODS, method) ? TOPIC_METHODS : METHODS
+    const handler = Object.hasOwn(methods, method) ? methods[method] : undefined
     if (handler === undefined) return Effect.succeed(refuse(404, "Not Found"))
     const reply = handler(bot, call)
     const results = reply.ok && method.startsWith("send") ? [reply.result].flat() : []
@@ -321,6 +331,10 @@ const handleOf = (bot: Bot): TelegramBot => ({
       bot.callbacks.add(id)
       return push(bot, { callback_query: { id, from: person(user), chat_instance: "1", message, data } })
     }),
+  switchTopicsOn: Effect.sync(() => void (bot.has_topics = true)),
+  topics: Effect.sync(() => new Map(bot.topics)),
+  textIn: (user, thread_id, text) =>
+    fromUser(bot, user, { ...textContent(text), message_thread_id: thread_id, is_topic_message: true }),
   closeTopic: (thread_id) => Effect.sync(() => void bot.closed_topics.add(thread_id)),
   reaction: (message_id) => Effect.sync(() => bot.reactions.get(message_id) ?? []),
   update: (content) => Effect.sync(() => push(bot, content)),

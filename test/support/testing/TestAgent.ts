@@ -68,13 +68,21 @@ export const settingsOf = (epoch: number, config: AgentConfig = agentConfig()): 
 export const testTool = (
   name: string,
   run: PreparedCall["run"],
-  options: Partial<Pick<Tool, "effect" | "readOnly" | "lanes"> & Pick<PreparedCall, "locks" | "timeout_ms">> = {}
+  options: Partial<
+    Pick<Tool, "effect" | "readOnly" | "lanes"> & Pick<PreparedCall, "files" | "locks" | "timeout_ms">
+  > = {}
 ): Tool => ({
   llm: { name: ToolName.make(name), description: name, input_schema: { type: "object" } },
   effect: options.effect ?? "workspace",
   lanes: options.lanes ?? "both",
   readOnly: options.readOnly ?? false,
-  prepare: () => Effect.succeed({ locks: options.locks ?? [], timeout_ms: options.timeout_ms ?? 60_000, run })
+  prepare: () =>
+    Effect.succeed({
+      locks: options.locks ?? [],
+      timeout_ms: options.timeout_ms ?? 60_000,
+      ...(options.files === undefined ? {} : { files: options.files }),
+      run
+    })
 })
 
 const layerTools = (tools: ReadonlyArray<Tool>) =>

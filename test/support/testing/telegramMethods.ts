@@ -43,6 +43,10 @@ export interface BotState {
   readonly messages: Map<number, SentMessage>
   readonly files: Map<string, StoredFile>
   readonly callbacks: Set<string>
+  /** Whether its private chats have topics; a group is a forum if its id ends with 9. */
+  has_topics: boolean
+  /** The topics that it made, by their ids, with their names; `closed` ones take no messages of the bot. */
+  readonly topics: Map<number, { readonly chat_id: number; readonly name: string; readonly closed: boolean }>
   /** Topics that were deleted. */
   readonly closed_topics: Set<number>
   /** The bot's reaction to each message. */
@@ -64,9 +68,9 @@ export const succeed = (result: unknown): ApiReply => ({ ok: true, result })
 
 export const refuse = (error_code: number, description: string): ApiReply => ({ ok: false, error_code, description })
 
-const badRequest = (reason: string): ApiReply => refuse(400, `Bad Request: ${reason}`)
+export const badRequest = (reason: string): ApiReply => refuse(400, `Bad Request: ${reason}`)
 
-const textParameter = (parameters: JsonObject, key: string): string => {
+export const textParameter = (parameters: JsonObject, key: string): string => {
   const value = parameters[key]
   return typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
 }
@@ -430,17 +434,6 @@ const deleteMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return succeed(true)
 }
 
-const getMe = (bot: BotState): ApiReply =>
-  succeed({
-    id: bot.id,
-    is_bot: true,
-    first_name: "Bot",
-    username: "double_bot",
-    can_join_groups: true,
-    can_read_all_group_messages: false,
-    supports_inline_queries: false
-  })
-
 const nothing = (): ApiReply => succeed(true)
 
 const ACTIONS = new Set(
@@ -458,7 +451,7 @@ const sendMessageDraft = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return textProblem(text, parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long") ?? succeed(bot.id > 0)
 }
 
-/** Every method but getUpdates. */
+/** Every method but getUpdates and those of telegramTopics.ts. */
 export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => ApiReply>> = {
   answerCallbackQuery,
   deleteMessage: nothing,
@@ -467,7 +460,6 @@ export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => 
   editMessageReplyMarkup,
   editMessageText,
   getFile,
-  getMe,
   getMyCommands,
   sendAudio: sendMedia("audio"),
   sendChatAction,

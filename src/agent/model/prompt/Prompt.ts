@@ -167,8 +167,15 @@ export const edgePrompt = (state: SessionState, sources: Sources, correction?: s
   )
 }
 
+/** Where a job with a branch works. */
+const placeOf = ({ branch, worktree }: EventOf<"CoreStarted">["payload"]["start"]): string =>
+  branch === undefined || worktree === undefined
+    ? ""
+    : `\n\nWorktree: you work on the git branch ${branch}, in the folder ${worktree}. Paths of files you write begin with ${worktree}/; commands run there. Commit your work before you end; nothing is merged by itself.`
+
 const briefing = ({ payload }: EventOf<"CoreStarted">): string => {
   const { context_bundle, output_schema, task_spec, verbosity } = payload.start
+  const place = placeOf(payload.start)
   const schema =
     output_schema === undefined
       ? ""
@@ -176,7 +183,7 @@ const briefing = ({ payload }: EventOf<"CoreStarted">): string => {
   return `Job: ${payload.job_name}${lines("Facts", context_bundle.facts)}${lines("Excerpts", context_bundle.excerpts)}${lines(
     "Constraints",
     context_bundle.constraints
-  )}${verbosity === "normal" ? "" : `\n\nVerbosity: ${verbosity}`}${schema}\n\nTask:\n${task_spec}`
+  )}${verbosity === "normal" ? "" : `\n\nVerbosity: ${verbosity}`}${place}${schema}\n\nTask:\n${task_spec}`
 }
 
 /** The next call of a job in the state of a revision. */

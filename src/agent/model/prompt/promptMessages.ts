@@ -69,9 +69,11 @@ const ownSummary = ({ outcome, result, summary }: EventOf<"CoreStopped">["payloa
 const ORPHAN_TEXT =
   "it ended without an account of its work: tell the user, and check what it did before you rely on it"
 
+const TREE_TEXT = "nothing is merged by itself: merge the branch, or tell the user what is on it"
+
 /** A job's end as the model sees it, each of its words once. */
 export const stopped = ({ payload }: EventOf<"CoreStopped">): string => {
-  const { job_name, orphan, outcome, result, resumable, sources, writeback } = payload
+  const { job_name, orphan, outcome, result, resumable, sources, tree, writeback } = payload
   const summary = ownSummary(payload)
   return JSON.stringify({
     job_name,
@@ -81,6 +83,7 @@ export const stopped = ({ payload }: EventOf<"CoreStopped">): string => {
     ...(result === undefined ? {} : { result: inlineResult(result, PROMPT_JOB_RESULT_BYTES_MAX) }),
     ...(writeback === undefined ? {} : { writeback: { ...writeback } }),
     ...(orphan === true ? { orphan: ORPHAN_TEXT } : {}),
+    ...(tree === undefined ? {} : { branch: { ...tree, note: TREE_TEXT } }),
     ...(resumable === undefined ? {} : { resumable: "choir-core-spawn with resume: true continues it" })
   })
 }

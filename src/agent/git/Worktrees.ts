@@ -1,0 +1,238 @@
+/** The git worktrees of jobs that work on a branch of their own, `.worktrees/<job>` in the workspace. */
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Context, Effect, Layer, Result, Schema, Semaphore } from "effect"
+import type { JobTree } from "#schema/Core.ts"
+import { coreLane, JobName, type LaneId } from "#schema/Ids.ts"
+import {
+  type Answer,
+  lines,
+  makeWorktreeGit,
+  type WorktreeGit,
+  worktreeOf,
+  WorktreeRefused,
+  WORKTREES
+} from "./worktreeGit.ts"
+
+/** Worktrees of ended jobs that a start of the agent looks at. */
+const LEFT_MAX = 256
+/** Paths of a conflict in the event, and characters of each. */
+const CONFLICT_PATHS_MAX = 8
+const PATH_CHARS_MAX = 200
+/** Other jobs' branches that a job's is compared with. */
+const COMPARED_MAX = 16
+
+/** A job with the branch that it works on. */
+export interface TreeJob {
+  readonly job_name: JobName
+  readonly branch: string
+}
+
+interface Methods {
+  /** Whether the workspace was a repository when the agent started, so that jobs may be offered a branch. */
+  readonly offered: boolean
+  /** Fails where no job can begin so. It changes nothing. */
+  check(job: TreeJob): Effect.Effect<void, WorktreeRefused>
+  /** Makes the worktree of a job and its branch, from what the workspace has checked out; one that is there already stays. */
+  open(job: TreeJob): Effect.Effect<void, WorktreeRefused>
+  /** The work that a job leaves: its commits, what is not committed, and the files in which its branch and others changed the same lines. */
+  look(job: TreeJob, others: ReadonlyArray<TreeJob>): Effect.Effect<JobTree | undefined>
+  /** The folder in which the open worktree of a lane's job lies. */
+  of(lane: LaneId): string | undefined
+  /** Removes a worktree that holds nothing uncommitted; its branch stays. */
+  close(job_name: JobName): Effect.Effect<void>
+  /** Does so for all jobs but these. */
+  sweep(running: ReadonlySet<string>): Effect.Effect<void>
+}
+
+const refuse = (reason: string) => Effect.fail(new WorktreeRefused({ reason }))
+
+const noGit = refuse("this agent runs no commands, so that no job can have a branch: leave branch out")
+const none: Methods = {
+  offered: false,
+  check: () => noGit,
+  open: () => noGit,
+  look: () => Effect.as(Effect.void, undefined),
+  of: () => undefined,
+  close: () => Effect.void,
+  sweep: () => Effect.void
+}
+
+/** The worktrees of an agent's jobs; agents that run no commands have none. */
+export const Worktrees = Context.Reference<Methods>("choir/agent/git/Worktrees", { defaultValue: () => none })
+
+/** The last line of git's words on a failure. */
+const lastLine = ({ err }: Answer): string => (err.trim().split("\n").at(-1) ?? "").slice(0, PATH_CHARS_MAX)
+
+/** The worktrees that git knows, by path: the branch of each, and whether making it was cut off. */
+const knownTrees = ({ ask }: WorktreeGit) =>
+  Effect.map(ask("worktree", "list", "--porcelain"), ({ out }) => {
+    const entries = out.split("\n\n").map((block) => {
+      const value = (key: string) =>
+        lines(block)
+          .find((line) => line.startsWith(`${key} `))
+          ?.slice(key.length + 1)
+      return {
+        path: value("worktree") ?? "",
+        branch: value("branch")?.replace(/^refs\/heads\//u, ""),
+        isHalf: value("locked") === "initializing"
+      }
+    })
+    return new Map(entries.map((entry) => [entry.path, entry]))
+  })
+
+const isClean = ({ git, path }: WorktreeGit, job_name: JobName) =>
+  Effect.map(
+    git(path(job_name), "status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"),
+    ({ code, out }) => code === 0 && out === ""
+  )
+
+/** Fails where the workspace is not a repository of its own with a commit, or git takes no such branch. */
+const checkRepository = Effect.fnUntraced(function* ({ ask, root }: WorktreeGit, branch: string) {
+  const top = yield* ask("rev-parse", "--show-toplevel")
+  if (top.code === 127) return yield* refuse("there is no git here, so that no job can have a branch: leave branch out")
+  if (top.code !== 0 || top.out.trim() !== root)
+    return yield* refuse(
+      "the workspace is not a git repository, so that no job can have a branch: leave branch out, or run git init and commit first"
+    )
+  if ((yield* ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")).code !== 0)
+    return yield* refuse("the repository has no commit yet: commit first, or leave branch out")
+  if ((yield* ask("check-ref-format", "--branch", branch)).code !== 0)
+    return yield* refuse(`git takes no branch with the name ${branch}: choose another`)
+})
+
+const check = Effect.fnUntraced(function* (repository: WorktreeGit, { branch, job_name }: TreeJob) {
+  const { path, programsOff, root } = repository
+  yield* checkRepository(repository, branch)
+  yield* programsOff
+  const trees = yield* knownTrees(repository)
+  const mine = trees.get(path(job_name))
+  const holder = [...trees.values()].find((tree) => tree.branch === branch && tree.path !== path(job_name))
+  if (holder !== undefined)
+    return yield* refuse(
+      holder.path === root
+        ? `the branch ${branch} is checked out in the workspace: choose another name for the job's branch`
+        : `the branch ${branch} is checked out in ${holder.path.slice(root.length + 1)}: choose another, or wait for its job to end`
+    )
+  if (mine !== undefined && !mine.isHalf && mine.branch !== branch && !(yield* isClean(repository, job_name)))
+    return yield* refuse(
+      `${worktreeOf(job_name)} holds uncommitted work of an earlier job: commit or remove it, or choose another job_name`
+    )
+  if (mine === undefined && existsSync(path(job_name)))
+    return yield* refuse(`${worktreeOf(job_name)} is there and not a worktree: remove it, or choose another job_name`)
+})
+
+const add = Effect.fnUntraced(function* ({ ask, git, path, root }: WorktreeGit, { branch, job_name }: TreeJob) {
+  yield* git(root, "worktree", "remove", "--force", "--force", path(job_name))
+  yield* ask("worktree", "prune")
+  yield* Effect.sync(() => {
+    mkdirSync(join(root, WORKTREES), { recursive: true })
+    // So that the repository around them never takes them for its own files.
+    writeFileSync(join(root, WORKTREES, ".gitignore"), "*\n")
+  })
+  const exists = yield* ask("rev-parse", "--verify", "--quiet", `refs/heads/${branch}^{commit}`)
+  const added = yield* exists.code === 0
+    ? git(root, "worktree", "add", "--quiet", path(job_name), branch)
+    : git(root, "worktree", "add", "--quiet", "--no-track", "-b", branch, path(job_name), "HEAD")
+  if (added.code !== 0) return yield* refuse(`git made no worktree: ${lastLine(added)}`)
+})
+
+const open = Effect.fnUntraced(function* (repository: WorktreeGit, job: TreeJob) {
+  const path = repository.path(job.job_name)
+  yield* check(repository, job)
+  const mine = (yield* knownTrees(repository)).get(path)
+  const isOpen = mine?.isHalf === false && mine.branch === job.branch && existsSync(path)
+  if (!isOpen) yield* add(repository, job)
+})
+
+/** The files that two commits changed in ways which do not fit together; empty where git finds none. */
+const conflicts = ({ git, root }: WorktreeGit, mine: string, theirs: string) =>
+  Effect.map(git(root, "merge-tree", "--write-tree", "--name-only", "--no-messages", theirs, mine), ({ code, out }) =>
+    code === 1
+      ? [...new Set(lines(out).slice(1))]
+          .slice(0, CONFLICT_PATHS_MAX)
+          .map((name) => name.slice(0, PATH_CHARS_MAX).toWellFormed())
+      : []
+  )
+
+const look = Effect.fnUntraced(function* (
+  repository: WorktreeGit,
+  { branch, job_name }: TreeJob,
+  others: ReadonlyArray<TreeJob>
+) {
+  const { ask, git, path } = repository
+  const head = yield* ask("rev-parse", "--verify", "--quiet", `refs/heads/${branch}^{commit}`)
+  if (head.code !== 0) return undefined
+  const commits = yield* ask("rev-list", "--count", `HEAD..refs/heads/${branch}`)
+  const status = yield* git(path(job_name), "status", "--porcelain", "--untracked-files=all")
+  const against = [
+    { name: "the workspace", commit: "HEAD" },
+    ...others.slice(0, COMPARED_MAX).map((other) => ({ name: other.branch, commit: `refs/heads/${other.branch}` }))
+  ]
+  const found = yield* Effect.forEach(against, ({ commit, name }) =>
+    Effect.map(conflicts(repository, `refs/heads/${branch}`, commit), (paths) => ({ with: name, paths }))
+  )
+  return {
+    branch,
+    commit: head.out.trim().slice(0, 64),
+    commits: Number.parseInt(commits.out, 10) || 0,
+    uncommitted: lines(status.out).length,
+    conflicts: found.filter(({ paths }) => paths.length > 0)
+  } satisfies JobTree
+})
+
+const close = Effect.fnUntraced(function* (repository: WorktreeGit, job_name: JobName) {
+  const { ask, git, root } = repository
+  const path = repository.path(job_name)
+  const mine = (yield* knownTrees(repository)).get(path)
+  if (mine === undefined) return
+  if (mine.isHalf || !existsSync(path)) yield* git(root, "worktree", "remove", "--force", "--force", path)
+  else if (yield* isClean(repository, job_name)) yield* git(root, "worktree", "remove", path)
+  yield* ask("worktree", "prune")
+})
+
+const named = Schema.decodeUnknownResult(JobName)
+/** The jobs that have a folder among the worktrees. */
+const jobsWithTrees = (root: string): ReadonlyArray<JobName> => {
+  try {
+    return readdirSync(join(root, WORKTREES))
+      .slice(0, LEFT_MAX)
+      .flatMap((name) => {
+        const job_name = named(name)
+        return Result.isSuccess(job_name) ? [job_name.success] : []
+      })
+  } catch {
+    return []
+  }
+}
+
+const make = Effect.gen(function* () {
+  const repository = yield* makeWorktreeGit
+  const { root } = repository
+  const opened = new Map<LaneId, string>()
+  // Git's own locks fail at once; one command at a time waits instead.
+  const alone = (yield* Semaphore.make(1)).withPermits(1)
+  const forget = (job_name: JobName) => Effect.sync(() => void opened.delete(coreLane(job_name)))
+  return {
+    offered: yield* Effect.sync(() => existsSync(join(root, ".git"))),
+    check: (job) => alone(check(repository, job)),
+    open: (job) =>
+      Effect.andThen(
+        alone(open(repository, job)),
+        Effect.sync(() => void opened.set(coreLane(job.job_name), worktreeOf(job.job_name)))
+      ),
+    look: (job, others) => alone(look(repository, job, others)),
+    of: (lane) => opened.get(lane),
+    close: (job_name) => Effect.andThen(forget(job_name), alone(close(repository, job_name))),
+    sweep: (running) =>
+      alone(
+        Effect.forEach(
+          jobsWithTrees(root).filter((name) => !running.has(name)),
+          (job_name) => close(repository, job_name),
+          { discard: true }
+        )
+      )
+  } satisfies Methods
+})
+
+export const layerWorktrees = Layer.effect(Worktrees, make)

@@ -1,0 +1,106 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { JobName } from "#schema/Ids.ts"
+import { askFacts } from "#src/shared/session/jobText.ts"
+import { SESSION, USER } from "../../support/telegramBot.ts"
+import { setUpTelegram } from "../../support/telegramWorld.ts"
+import * as fault from "../../support/testing/TelegramFaults.ts"
+
+const start = Effect.forkChild({ startImmediately: true })
+
+const DIG = JobName.make("dig")
+const line = (rev: number, job = "dig") => ({ source_id: `${SESSION}:${rev}:${job}`, kind: "notice" as const })
+
+type World = Effect.Success<typeof setUpTelegram>
+
+/** Lets the time go by until so many messages were sent; answers their texts with their topics. */
+const shown = ({ bot }: World, count: number) =>
+  Effect.repeat(Effect.andThen(TestClock.adjust("100 millis"), bot.sent.all), {
+    until: (sent) => sent.length >= count
+  }).pipe(Effect.map((sent) => sent.map((message) => [message.text, message["message_thread_id"]])))
+
+const setUp = Effect.gen(function* () {
+  const world = yield* setUpTelegram
+  yield* world.bot.switchTopicsOn
+  world.jobs.set(DIG, false)
+  return world
+})
+
+describe("the topic of a job", () => {
+  it.effect("has its lines and questions, and ends with it; other answers are in the chat", () =>
+    Effect.gen(function* () {
+      const world = yield* setUp
+      const { bot, jobs, put, run } = world
+      yield* put("dig: plan of 2 steps", line(4))
+      yield* put(`How deep?\n\n${askFacts(DIG)}`, { source_id: `${SESSION}:5`, kind: "report", reply_to: 1 })
+      yield* put("an answer", { source_id: `${SESSION}:6` })
+      yield* start(run)
+      const [first, asked, other] = yield* shown(world, 3)
+      const [[thread_id, topic] = []] = [...(yield* bot.topics)]
+      assert.strictEqual(topic?.name, "dig")
+      // Answers go before lines.
+      assert.sameDeepMembers([first?.[1], asked?.[1], other?.[1]], [thread_id, thread_id, undefined])
+      jobs.delete(DIG)
+      yield* put("dig is done", { source_id: `${SESSION}:9`, kind: "report" })
+      assert.deepStrictEqual((yield* shown(world, 4))[3], ["dig is done", undefined])
+      yield* bot.calls.first(({ method }) => method === "editForumTopic")
+      yield* Effect.repeat(Effect.yieldNow, {
+        until: () => Effect.map(bot.topics, (topics) => [...topics.values()][0]?.name === "✓ dig")
+      })
+    })
+  )
+
+  it.effect("takes the answer to the job's question, and says of other messages where they were written", () =>
+    Effect.gen(function* () {
+      const world = yield* setUp
+      const { bot, jobs, orders, put, run, stored } = world
+      yield* put("dig: plan of 2 steps", line(4))
+      yield* start(run)
+      const [[, thread_id] = []] = yield* shown(world, 1)
+      yield* bot.textIn(USER, Number(thread_id), "How is it?")
+      assert.strictEqual((yield* stored.at(0)).text, "[Written in the topic of the job dig:]\nHow is it?")
+      assert.strictEqual((yield* stored.at(0)).thread_id, thread_id)
+      jobs.set(DIG, true)
+      yield* bot.textIn(USER, Number(thread_id), "two metres")
+      assert.deepInclude<object>((yield* orders.at(0)).order, { content: "two metres", job_name: "dig" })
+    })
+  )
+
+  it.effect("loses no text when the person deletes it, and is not made again", () =>
+    Effect.gen(function* () {
+      const world = yield* setUp
+      const { bot, put, run } = world
+      yield* put("one", line(4))
+      yield* start(run)
+      const [[, thread_id] = []] = yield* shown(world, 1)
+      assert.isDefined(thread_id)
+      yield* bot.closeTopic(Number(thread_id))
+      yield* put("two", line(5))
+      yield* put("three", line(6))
+      assert.deepStrictEqual((yield* shown(world, 3)).slice(1), [
+        ["two", undefined],
+        ["three", undefined]
+      ])
+      assert.strictEqual((yield* bot.topics).size, 1)
+    })
+  )
+
+  it.effect("is the chat where there are no topics, or Telegram makes none", () =>
+    Effect.gen(function* () {
+      const plain = yield* setUpTelegram
+      yield* plain.put("one", line(4))
+      yield* start(plain.run)
+      assert.deepStrictEqual(yield* shown(plain, 1), [["one", undefined]])
+      const refused = yield* setUp
+      yield* refused.bot.fail("createForumTopic", fault.refusedContent)
+      yield* refused.put("one", line(4))
+      yield* refused.put("two", line(5))
+      yield* start(refused.run)
+      assert.deepStrictEqual(yield* shown(refused, 2), [
+        ["one", undefined],
+        ["two", undefined]
+      ])
+    })
+  )
+})
