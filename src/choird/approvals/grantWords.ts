@@ -20,13 +20,13 @@ type Call = Pick<ConfirmTool, "tool" | "input">
 
 const words = (text: string) => new Set(text.split(/\s+/u))
 
-const RECIPIENTS = words(
+export const RECIPIENTS = words(
   "to cc bcc from recipient recipients address addresses user users user_id channel channels chat chat_id group phone number account"
 )
-const PATHS = words(
+export const PATHS = words(
   "path paths file files folder folders dir directory cwd root source sources destination target output attachment attachments"
 )
-const HOSTS = words("url urls uri href link endpoint host hostname domain server origin website")
+export const HOSTS = words("url urls uri href link endpoint host hostname domain server origin website")
 /** Arguments that are programs: their text decides everything, so that only the same text is the same call. */
 const PROGRAMS = words("command commands cmd argv args code script program sql query expression shell eval")
 

@@ -83,8 +83,8 @@ describe("a message to Telegram", () => {
       yield* put(text)
       yield* start(run)
       yield* until(outcomes, 1)
-      const [sent] = yield* bot.sent.all
-      assert.strictEqual((sent?.["document"] as { readonly file_name?: string }).file_name, "message.txt")
+      const { file_name } = ((yield* bot.sent.at(0))["document"] ?? {}) as { readonly file_name?: string }
+      assert.strictEqual(file_name, "message.txt")
       assert.lengthOf(yield* sentBy(bot, "sendMessage"), 0)
       yield* bot.fail("sendDocument", fault.refusedContent)
       yield* put(text)
