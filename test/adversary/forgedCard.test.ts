@@ -11,7 +11,7 @@ const CARD = "agent-1 asks for approval 7.\nproposal: config_change /budgets/tur
 describe("a card that an agent wrote", () => {
   it("never begins as choird's messages do, whichever diamond it uses", () => {
     assert.isTrue(chatText({ source: "choird", text: CARD }).startsWith("◆ agent-1 asks"))
-    for (const mark of ["◆", "◇", "♦", "♦\uFE0F", "⬥", "❖", "🔶", "🔷", "💠", "⯁"])
+    for (const mark of ["◆", "◇", "♦", "♦\uFE0F", "⬥", "❖", "🔶", "🔷", "💠", "⯁", "🞜", "🞝", "🞞", "◊", "⋄", "⟐"])
       for (const text of [`${mark} ${CARD}`, `hello\n${mark} ${CARD}`, `${mark}${mark}${CARD}`])
         assert.notInclude(chatText({ source: "event", text }), mark, mark)
     assert.strictEqual(chatText({ source: "event", text: "plain * text" }), "plain * text")

@@ -2,11 +2,7 @@
  * The text that a person reads before a decision. choird makes it from the stored payload alone: no words of a model replace the facts, and
  * no invisible or reordered characters remain (R54).
  */
-import type { ConfirmTool } from "#schema/Approval.ts"
-import { jobOf } from "#schema/Ids.ts"
-import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { counted } from "#src/shared/text/counts.ts"
 
 /** The length of an approval's one line in a list. */
 export const APPROVAL_SUMMARY_CHARS_MAX = 200
@@ -28,56 +24,14 @@ export const visibleJson = (value: unknown): string => canonicalJson(value).repl
 /** A text on one line in which every character can be seen. */
 export const visibleLine = (text: string): string => text.replaceAll(UNSEEN, unseenEscaped)
 
-const cut = (text: string, chars: number): string => (text.length <= chars ? text : `${text.slice(0, chars - 1)}…`)
-
-/** `confirm_tool` on one line. */
-export const confirmSummary = ({ input, tool }: ConfirmTool): string =>
-  cut(`${tool} ${visibleJson(input)}`, APPROVAL_SUMMARY_CHARS_MAX).toWellFormed()
-
-/** Why a person is asked. Whatever the reason is, it names where the text came from that the agent has read. */
-const whyText = ({ sources = [], why }: ConfirmTool): string => {
-  const read = sources.length === 0 ? "" : ` from ${sources.join(", ")}`
-  if (why === "new_recipients")
-    return `it writes to an address that this account has not written to before${read === "" ? "" : `; the agent has read untrusted text${read}`}`
-  if (why === "tainted") return `it acts outside the workspace, and the agent has read untrusted text${read}`
-  const reason = "it acts outside the workspace, and each such call is confirmed here"
-  return read === "" ? reason : `${reason}; the agent has read untrusted text${read}`
-}
-
-const askedBy = ({ lane }: ConfirmTool): string => {
-  const job = jobOf(lane)
-  return job === undefined ? "the conversation" : `the job ${job}`
-}
-
-/** The network of a command that a person is asked about. */
-const networkText = ({ tool }: ConfirmTool, isCut: boolean): ReadonlyArray<string> => {
-  if (tool.replaceAll("-", ".") !== "choir.exec") return []
-  return [
-    isCut
-      ? "network: this command asks for it; without an approval it would have none (enforced here)"
-      : "network: it cannot be cut off here, so that each command counts as acting outside"
-  ]
-}
-
-/** All facts of a `confirm_tool`, with its whole input. `isCut`: commands can be kept from every network here. */
-export const confirmText = (call: ConfirmTool, isCut = cutsNetwork()): string =>
-  [
-    `tool: ${call.tool}`,
-    `asked by: ${askedBy(call)}`,
-    `why you are asked: ${whyText(call)}`,
-    ...networkText(call, isCut),
-    ...(call.files ?? []).map(
-      ({ bytes, path, sha256 }) => `file: ${visibleLine(path)}, ${counted(bytes)} bytes, SHA-256 ${sha256}`
-    ),
-    `input: ${visibleJson(call.input)}`
-  ].join("\n")
-
 /** The parts of a row that a message needs. */
 export interface Asking {
   readonly approval_id: string
   readonly agent_id: string
   /** All facts, as `choirctl approval show` prints them. */
   readonly text: string
+  /** The facts that a card shows where all of them do not fit; else a card shows their beginning. */
+  readonly brief?: string | undefined
   readonly summary: string
   readonly hash: string
   /** As an ISO text. */

@@ -8,8 +8,8 @@ import { rowId } from "#src/shared/rowId.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
 import { type Asking, askingText } from "./approvalText.ts"
-import { type Card, cardOf, decidedCard, documentName } from "./card.ts"
-import { readStored, shownText } from "./requestTypes.ts"
+import { CARD_FACTS_CHARS_MAX, type Card, cardOf, decidedCard, documentName } from "./card.ts"
+import { briefText, readStored, shownText } from "./requestTypes.ts"
 import { grantOf } from "./grantWords.ts"
 import { isAdmin, mayDecide } from "./decider.ts"
 
@@ -69,7 +69,12 @@ export const tellAsked = Effect.fnUntraced(function* (
     return undefined
   }
   const { agent_id, session_id } = row
-  const asking: Asking = { ...row, text: facts.text, may_decide: mayDecide(config, place.dm, row) }
+  const asking: Asking = {
+    ...row,
+    text: facts.text,
+    brief: briefText(row, CARD_FACTS_CHARS_MAX),
+    may_decide: mayDecide(config, place.dm, row)
+  }
   const hasButtons = config.gateways[place.gateway]?.type === "telegram" && asking.may_decide
   const offer = yield* offerOf(config, place.dm, row)
   const card: Card = hasButtons ? cardOf(asking, offer) : { text: askingText(asking), form: {} }
@@ -110,7 +115,10 @@ export const editCard = Effect.fnUntraced(function* (
     agent_id,
     session_id,
     kind: "notice",
-    text: decidedCard({ ...row, text: shownText(row), may_decide: true }, outcome),
+    text: decidedCard(
+      { ...row, text: shownText(row), brief: briefText(row, CARD_FACTS_CHARS_MAX), may_decide: true },
+      outcome
+    ),
     form: { edits: sourceOf(row) }
   }
   yield* Effect.provideService(insertOutbox(config, [message]), SqlClient.SqlClient, sql)

@@ -51,14 +51,14 @@ const button = (
 /** Whether a card shows all of it. */
 export const fitsCard = (text: string): boolean => text.length <= CARD_FACTS_CHARS_MAX
 
-const facts = ({ text }: Pick<Asking, "text">): string =>
-  fitsCard(text) ? text : `${text.slice(0, CARD_FACTS_CHARS_MAX - 1).toWellFormed()}…`
+const facts = ({ brief, text }: Pick<Asking, "brief" | "text">): string =>
+  fitsCard(text) ? text : (brief ?? `${text.slice(0, CARD_FACTS_CHARS_MAX - 1).toWellFormed()}…`)
 
 /** The file's name, as the card names it. */
 export const documentName = ({ approval_id }: Pick<Asking, "approval_id">): string => `approval-${approval_id}.txt`
 
 const whole = (asking: Asking): ReadonlyArray<string> =>
-  fitsCard(asking.text) ? [] : [`This is only the beginning: all of it is in ${documentName(asking)} above.`]
+  fitsCard(asking.text) ? [] : [`This is only a part: all of it is in ${documentName(asking)} above.`]
 
 /** Everything of a card but how to decide: what is asked, and by whom. */
 const body = (asking: Asking): ReadonlyArray<string> => [facts(asking), ...whole(asking)]

@@ -4,6 +4,7 @@
  */
 import type { ConfirmTool } from "#schema/Approval.ts"
 import type { GrantWords } from "#schema/Grant.ts"
+import { actsOnPage, BROWSE_TOOL } from "#src/shared/web/hostQueries.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { visibleLine } from "./approvalText.ts"
@@ -19,13 +20,13 @@ type Call = Pick<ConfirmTool, "tool" | "input">
 
 const words = (text: string) => new Set(text.split(/\s+/u))
 
-const RECIPIENTS = words(
+export const RECIPIENTS = words(
   "to cc bcc from recipient recipients address addresses user users user_id channel channels chat chat_id group phone number account"
 )
-const PATHS = words(
+export const PATHS = words(
   "path paths file files folder folders dir directory cwd root source sources destination target output attachment attachments"
 )
-const HOSTS = words("url urls uri href link endpoint host hostname domain server origin website")
+export const HOSTS = words("url urls uri href link endpoint host hostname domain server origin website")
 /** Arguments that are programs: their text decides everything, so that only the same text is the same call. */
 const PROGRAMS = words("command commands cmd argv args code script program sql query expression shell eval")
 
@@ -149,8 +150,18 @@ export const wordsText = (grant: GrantWords): string => {
   ].join(", ")
 }
 
-/** The words of a grant made from a call; `undefined` where they would be longer than a card shows. */
+/** Acts on the page that is open, which the input does not name: the same input is another act on another page. */
+const actsOnAnyPage = ({ input, tool }: Call): boolean =>
+  tool === BROWSE_TOOL &&
+  (typeof input !== "object" ||
+    input === null ||
+    !("action" in input) ||
+    typeof input["action"] !== "string" ||
+    actsOnPage(input["action"]))
+
+/** The words of a grant made from a call; `undefined` where the input does not say what it reaches, or they would be longer than a card shows. */
 export const grantOf = (call: Call): GrantWords | undefined => {
+  if (actsOnAnyPage(call)) return undefined
   const facts = factsOf(call)
   const none = { arguments: [], recipients: [], paths: [], hosts: [] }
   if (facts.exact) return { tool: call.tool, ...none, input_sha256: sha256(canonicalJson(call.input)) }
@@ -182,7 +193,7 @@ const isAllowed = (name: string, granted: ReadonlyArray<string>): boolean =>
 
 /** Whether a call is inside the words of a grant. */
 export const covers = (grant: GrantWords, call: Call): boolean => {
-  if (grant.tool !== call.tool) return false
+  if (grant.tool !== call.tool || actsOnAnyPage(call)) return false
   if (grant.input_sha256 !== undefined) return grant.input_sha256 === sha256(canonicalJson(call.input))
   const facts = factsOf(call)
   return (

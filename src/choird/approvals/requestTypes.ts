@@ -8,7 +8,8 @@ import { sha256 } from "#src/shared/events/hashChain.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
 import { rehearsalText } from "./rehearsalText.ts"
-import { APPROVAL_SUMMARY_CHARS_MAX, confirmSummary, confirmText, visibleLine } from "./approvalText.ts"
+import { APPROVAL_SUMMARY_CHARS_MAX, visibleLine } from "./approvalText.ts"
+import { confirmBrief, confirmSummary, confirmText } from "./confirmText.ts"
 
 /** Canonical bytes of what a person is asked to approve; a call's arguments are MODEL_TOOL_ARGUMENT_BYTES_MAX at most. */
 export const APPROVAL_PAYLOAD_BYTES_MAX = 128 * 1024
@@ -126,3 +127,14 @@ export const shownText = ({
         `stored payload: ${visibleLine(canonical)}`
       ].join("\n")
   })
+
+/** The facts of a stored call in at most `chars_max` characters; `undefined` for any other request. */
+export const briefText = (
+  { canonical, request_type }: Pick<ApprovalRow, "canonical" | "request_type">,
+  chars_max: number
+): string | undefined => {
+  const read = readStored(request_type, canonical)
+  return Result.isSuccess(read) && read.success.type === "confirm_tool"
+    ? confirmBrief(read.success.call, chars_max)
+    : undefined
+}

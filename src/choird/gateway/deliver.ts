@@ -4,8 +4,9 @@ import { chatText, escapedText, Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX }
 import { ChatSettings } from "./ChatSettings.ts"
 import { Gateways } from "./Gateways.ts"
 import { makeJobTopics } from "./jobTopics.ts"
-import { hasTable, type MarkedText, markedText, splitMarked, trimmed } from "./markedText.ts"
+import { hasTable, type MarkedText } from "./markedText.ts"
 import { type Chat, isGone, isHopeless, isUnreachable, makeAttempt, type Outcome, type Send } from "./attempt.ts"
+import { isLong, messageParts } from "./messageParts.ts"
 import { OutgoingFiles } from "./OutgoingFiles.ts"
 import { makeSendFiles } from "./sendFiles.ts"
 import { makeSendRow } from "./sendForm.ts"
@@ -18,13 +19,8 @@ const RICH_CHARS_MAX = 32_768
 /** The source of notices about undeliverable messages; an undeliverable notice causes no further one. */
 const GIVEN_UP = "given-up/"
 
-/** The parts of a row that are messages of their own. choird's own texts are plain, and were split when they were stored. */
-const partsOf = (row: Outgoing): ReadonlyArray<MarkedText> =>
-  row.source === "choird"
-    ? [{ text: chatText(row), entities: [] }]
-    : splitMarked(markedText(escapedText(row.text)), TELEGRAM_TEXT_CHARS_MAX)
-        .map(trimmed)
-        .filter(({ text }) => text !== "")
+/** A text as a file. */
+const fileOf = (text: string) => ({ name: "message.txt", bytes: new TextEncoder().encode(text) })
 
 /** Sends a part with its marks, then without them, then as a file; returns the last refusal if Telegram takes none of these. */
 const makeSendPart = Effect.gen(function* () {
@@ -34,7 +30,7 @@ const makeSendPart = Effect.gen(function* () {
     const calls: ReadonlyArray<Send> = [
       ...(entities.length === 0 ? [] : [(to: Target) => api.send(to, text, { entities })]),
       (to) => api.send(to, text),
-      (to) => api.document(to, { name: "message.txt", bytes: new TextEncoder().encode(text) })
+      (to) => api.document(to, fileOf(text))
     ]
     let outcome: Outcome = {}
     for (const call of calls) {
@@ -67,7 +63,11 @@ const makeSend = Effect.gen(function* () {
       const outcome = yield* attempt(chat, row, (to) => api.sendRich(to, escapedText(row.text)))
       if (outcome.refused === undefined || !isHopeless(outcome.refused)) return outcome
     }
-    const parts = partsOf(row)
+    if ((row.sent_parts ?? 0) === 0 && isLong(row)) {
+      const outcome = yield* attempt(chat, row, (to) => api.document(to, fileOf(chatText(row))))
+      if (outcome.refused === undefined || !isHopeless(outcome.refused)) return outcome
+    }
+    const parts = messageParts(row, TELEGRAM_TEXT_CHARS_MAX)
     let outcome: Outcome = {}
     for (const [index, part] of parts.entries()) {
       if (index < (row.sent_parts ?? 0)) continue

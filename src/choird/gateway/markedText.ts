@@ -76,7 +76,41 @@ const closerOf = (text: string, delimiter: string, from: number, end: number): n
 }
 
 const ESCAPED = /^\\[!-/:-@[-`{-~]/u
-const LINK = /^\[([^\]\n]{1,1000})\]\(((?:https?|tg|mailto):[^\s()]{1,2000}(?:\([^\s()]*\)[^\s()]*)?)\)/u
+/** UTF-16 units of the words of a link. */
+const LABEL_CHARS_MAX = 1000
+const TARGET = /^\]\(((?:https?|tg|mailto):[^\s()]{1,2000}(?:\([^\s()]*\)[^\s()]*)?)\)/u
+
+/** The address behind the next `]` of a text. It is read once for all `[` before it, so that these cost no more than other characters. */
+class Links {
+  #close = -1
+  #newline = -1
+  #url: string | undefined
+  readonly #text: string
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** The link that begins at a `[`: its words, its address and its end. */
+  at(from: number) {
+    if (this.#close <= from) {
+      this.#close = this.#next("]", from)
+      const behind = this.#text.slice(this.#close, this.#close + URL_CHARS_MAX + 3)
+      this.#url = TARGET.exec(behind)?.[1]
+    }
+    const url = this.#url
+    const label = this.#close - from - 1
+    if (url === undefined || label < 1 || label > LABEL_CHARS_MAX) return undefined
+    if (this.#newline <= from) this.#newline = this.#next("\n", from)
+    if (this.#newline < this.#close) return undefined
+    return { label: this.#text.slice(from + 1, this.#close), url, end: this.#close + url.length + 3 }
+  }
+
+  #next(character: string, from: number): number {
+    const at = this.#text.indexOf(character, from)
+    return at < 0 ? this.#text.length : at
+  }
+}
 
 /** The marks around a place, and how deep it lies in them. */
 interface Inside {
@@ -85,9 +119,9 @@ interface Inside {
 }
 
 /** A code span at this place: its content and its end. */
-const codeAt = (text: string, at: number, end: number) => {
+const codeAt = (text: string, at: number, end: number, endless: ReadonlySet<string>) => {
   const ticks = /^`+/u.exec(text.slice(at, Math.min(end, at + 16)))?.[0] ?? ""
-  if (ticks === "") return undefined
+  if (endless.has(ticks)) return { ticks, content: undefined, end: at + ticks.length }
   let close = text.indexOf(ticks, at + ticks.length)
   while (close >= 0 && text[close + ticks.length] === "`") {
     while (text[close] === "`") close += 1
@@ -101,6 +135,7 @@ const codeAt = (text: string, at: number, end: number) => {
 const writeInline = (writer: Writer, text: string, from: number, end: number, { depth, kinds }: Inside): void => {
   // A mark without an end before this place has none after it either.
   const endless = new Set<string>()
+  const links = new Links(text)
   let plain = from
   let at = from
   const flush = () => {
@@ -114,26 +149,26 @@ const writeInline = (writer: Writer, text: string, from: number, end: number, { 
       at += 2
       continue
     }
-    if (character === "`" && !endless.has("`")) {
-      const code = codeAt(text, at, end)
-      if (code?.content !== undefined && code.content.trim() !== "") {
+    if (character === "`") {
+      const { content, end: behind, ticks } = codeAt(text, at, end, endless)
+      if (content === undefined) endless.add(ticks)
+      else if (content.trim() !== "") {
         flush()
-        const { content } = code
         writer.mark({ type: "code" }, () => writer.write(content))
-        at = plain = code.end
-        continue
+        plain = behind
       }
-      at = code?.end ?? at + 1
+      at = behind
       continue
     }
     if (character === "[" && !kinds.has("text_link") && depth < NESTED_MAX) {
-      const [whole, label = "", url = ""] = LINK.exec(text.slice(at, Math.min(end, at + 3100))) ?? []
-      if (whole !== undefined && url.length <= URL_CHARS_MAX) {
+      const link = links.at(at)
+      if (link !== undefined && link.end <= end) {
         flush()
+        const { label, url } = link
         writer.mark({ type: "text_link", url }, () =>
           writeInline(writer, label, 0, label.length, { depth: depth + 1, kinds: new Set([...kinds, "text_link"]) })
         )
-        at = plain = at + whole.length
+        at = plain = link.end
         continue
       }
     }
@@ -226,14 +261,21 @@ const isCode = ({ type }: Entity) => type === "code" || type === "pre"
 
 /** Other marks end before code and begin behind it again, since Telegram takes none around or in it. */
 const withoutCode = (entities: ReadonlyArray<Entity>): ReadonlyArray<Entity> => {
+  // Both are in the order of the text, so that codes which end before a mark are behind every later one too.
   const codes = entities.filter(isCode)
+  let first = 0
   return entities.flatMap((entity) => {
     if (isCode(entity) || entity.type === "blockquote") return [entity]
     const pieces: Array<Entity> = []
     let from = entity.offset
     const end = entity.offset + entity.length
-    for (const code of codes) {
-      if (code.offset + code.length <= from || code.offset >= end) continue
+    for (; first < codes.length; first += 1) {
+      const code = codes[first]
+      if (code === undefined || code.offset + code.length > from) break
+    }
+    for (let at = first; at < codes.length; at += 1) {
+      const code = codes[at]
+      if (code === undefined || code.offset >= end) break
       if (code.offset > from) pieces.push({ ...entity, offset: from, length: code.offset - from })
       from = Math.max(from, code.offset + code.length)
     }

@@ -1,8 +1,9 @@
 /** A message with files: each in the way that its bytes allow, several as albums, and what does not fit a caption as texts behind them. */
 import { Effect } from "effect"
-import { escapedText, Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
+import { Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
 import { type Chat, isGone, isHopeless, makeAttempt, type Outcome, type Send } from "./attempt.ts"
-import { type MarkedText, markedText, splitMarked, trimmed } from "./markedText.ts"
+import type { MarkedText } from "./markedText.ts"
+import { messageParts } from "./messageParts.ts"
 import type { Media } from "./mediaCalls.ts"
 import { albums } from "./mediaKind.ts"
 import { OutgoingFiles, type ReadyFile } from "./OutgoingFiles.ts"
@@ -15,17 +16,6 @@ const CAPTION_CHARS_MAX = 1024
 
 /** A file of a message that can be sent, with its place in it. */
 type Numbered = ReadyFile & { readonly index: number }
-
-const captionsOf = ({ text }: Outgoing): ReadonlyArray<MarkedText> =>
-  splitMarked(markedText(escapedText(text)), CAPTION_CHARS_MAX)
-    .map(trimmed)
-    .filter((part) => part.text !== "")
-
-/** The text of a message as messages of its own. */
-const textsOf = ({ text }: Outgoing): ReadonlyArray<MarkedText> =>
-  splitMarked(markedText(escapedText(text)), TELEGRAM_TEXT_CHARS_MAX)
-    .map(trimmed)
-    .filter((part) => part.text !== "")
 
 const missing = new TelegramFailed({
   method: "choird",
@@ -89,7 +79,7 @@ export const makeSendFiles = Effect.gen(function* () {
     const files = yield* outgoing.ready(row)
     const sent = row.sent_parts ?? 0
     const spoken = row.form?.files?.items[0]?.speaks
-    const [caption, ...texts] = spoken === undefined ? captionsOf(row) : []
+    const [caption, ...texts] = spoken === undefined ? messageParts(row, CAPTION_CHARS_MAX) : []
     const open = files.flatMap((file, index) => (file === undefined || index < sent ? [] : [{ ...file, index }]))
     let refused = files.some((file, index) => file === undefined && index >= sent) ? missing : undefined
     for (const group of albums(open)) {
@@ -107,7 +97,7 @@ export const makeSendFiles = Effect.gen(function* () {
     }
     const unheard = spoken === "part" || (spoken === "all" && refused !== undefined)
     const unread = open.length === 0 && sent === 0 && caption !== undefined ? [caption, ...texts] : texts
-    const behind = unheard ? textsOf(row) : unread
+    const behind = unheard ? messageParts(row, TELEGRAM_TEXT_CHARS_MAX) : unread
     // Who reads the text misses nothing.
     if (spoken !== undefined) refused = undefined
     for (const [at, { entities, text }] of behind.entries()) {

@@ -4,6 +4,7 @@
  */
 import { Effect, Result, Stream } from "effect"
 import type { Chat } from "./attempt.ts"
+import { chatText } from "#src/choird/queues/Outbox.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { Presence } from "./Presence.ts"
 import { TelegramApi } from "./TelegramApi.ts"
@@ -20,8 +21,11 @@ const DRAFT_PAUSE_MS = 10_000
 /** A number for Telegram, which wants one that is not 0, for each message's draft. */
 const draftId = ({ inbox_id }: ShownDraft): number => Number(BigInt(inbox_id) % 2_147_483_647n) + 1
 
-const shownText = ({ text }: ShownDraft): string =>
-  text.length <= DRAFT_CHARS_MAX ? text : `…${text.slice(1 - DRAFT_CHARS_MAX).toWellFormed()}`
+/** As the answer will be shown: an agent's words never have choird's mark. */
+const shownText = (draft: ShownDraft): string => {
+  const text = chatText({ source: "event", text: draft.text })
+  return text.length <= DRAFT_CHARS_MAX ? text : `…${text.slice(1 - DRAFT_CHARS_MAX).toWellFormed()}`
+}
 
 /** Shows that the agent types for as long as it works on a message of the DM. */
 export const showTyping = Effect.fnUntraced(function* (chat: Chat) {

@@ -262,7 +262,7 @@ const MARK_CHARS = CHOIRD_MARK.length + 1
 
 /** Diamonds that a person may take for the mark, and the variation selector. */
 const LOOKALIKES =
-  /[\u{25C6}\u{25C7}\u{25C8}\u{2666}\u{2662}\u{2756}\u{2B25}\u{2B26}\u{2BC1}\u{2B27}\u{2B28}\u{2B29}\u{2B2A}\u{1F536}-\u{1F539}\u{1F4A0}\u{1F537}\u{29EB}\u{2B16}-\u{2B19}\u{1F798}-\u{1F79B}]\uFE0F?/gu
+  /[\u{25C6}\u{25C7}\u{25C8}\u{2666}\u{2662}\u{2756}\u{2B25}\u{2B26}\u{2BC1}\u{2B27}\u{2B28}\u{2B29}\u{2B2A}\u{1F536}-\u{1F539}\u{1F4A0}\u{1F537}\u{29EB}\u{2B16}-\u{2B19}\u{1F798}-\u{1F79E}\u{25CA}\u{22C4}\u{27D0}]\uFE0F?/gu
 
 /** An agent's Markdown without lookalikes of the mark. */
 export const escapedText = (markdown: string): string => markdown.replaceAll(LOOKALIKES, "\\*")

@@ -7,10 +7,10 @@ import {
   APPROVAL_SHOWN_CHARS_MAX,
   APPROVAL_SUMMARY_CHARS_MAX,
   askingText,
-  confirmSummary,
-  confirmText,
   visibleJson
 } from "#src/choird/approvals/approvalText.ts"
+import { CARD_FACTS_CHARS_MAX, cardOf } from "#src/choird/approvals/card.ts"
+import { confirmBrief, confirmSummary, confirmText } from "#src/choird/approvals/confirmText.ts"
 
 const call = (input: ConfirmTool["input"]): ConfirmTool => ({
   tool: ToolName.make("mail.send"),
@@ -63,7 +63,7 @@ describe("what a person reads (R54)", () => {
         "tool: mail.send",
         "asked by: the conversation",
         "why you are asked: it acts outside the workspace, and the agent has read untrusted text",
-        'input: {"body":"hi\\nthere","to":"ada"}'
+        'input: {"to":"ada","body":"hi\\nthere"}'
       ].join("\n")
     )
   })
@@ -85,6 +85,32 @@ describe("what a person reads (R54)", () => {
         confirmText({ ...call({}), why, sources }),
         "the agent has read untrusted text from mail:eve@a.example, web:b.example"
       )
+  })
+
+  it("shows on a card whom a long mail goes to, whatever else the call and its sources hold", () => {
+    const sources = Array.from({ length: 32 }, (_, at): Source => `mail:${"x".repeat(190)}${at}@a.example`)
+    const filler = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`a${at}`, "y".repeat(90)]))
+    const mail = {
+      ...call({
+        body: "b".repeat(6000),
+        html: "c".repeat(6000),
+        ...filler,
+        to: "eve@evil.example",
+        bcc: ["mallory@evil.example"]
+      }),
+      sources
+    }
+    const brief = confirmBrief(mail, CARD_FACTS_CHARS_MAX)
+    assert.isAtMost(brief.length, CARD_FACTS_CHARS_MAX)
+    assert.include(brief, "and 28 more\n")
+    assert.include(brief, '"to": "eve@evil.example"')
+    assert.include(brief, '"bcc": ["mallory@evil.example"]')
+    assert.match(brief, /\nand \d+ more arguments$/u)
+    const card = cardOf({ ...asking, text: confirmText(mail), brief, may_decide: true })
+    assert.include(card.text, "eve@evil.example")
+    for (const source of sources) assert.include(confirmText(mail), source)
+    const two = confirmBrief(call({ body: "b".repeat(6000), to: "ada@a.example" }), CARD_FACTS_CHARS_MAX)
+    assert.match(two, /"to": "ada@a\.example"\n"body": "b+… \(and \d+ more characters\)$/u)
   })
 
   it("is cut in a message, which says where the rest is", () => {

@@ -2,6 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { ToolName } from "#schema/Tool.ts"
 import { covers, GRANT_NAMES_MAX, GRANT_WORDS_CHARS_MAX, grantOf, wordsText } from "#src/choird/approvals/grantWords.ts"
 import type { GrantWords } from "#schema/Grant.ts"
+import { BROWSE_TOOL } from "#src/shared/web/hostQueries.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { seeded } from "../../support/seeded.ts"
 
 const MAIL = ToolName.make("mail.send")
@@ -32,6 +35,26 @@ describe("the words of a grant", () => {
     const many = Array.from({ length: GRANT_NAMES_MAX + 1 }, (_, index) => `a${index}@example.org`)
     assert.isUndefined(grantOf({ tool: MAIL, input: { to: many } }))
     assert.isUndefined(grantOf({ tool: MAIL, input: { note: "x".repeat(GRANT_WORDS_CHARS_MAX) } }))
+  })
+
+  it("are none for an act on whatever page is open, and no earlier grant covers one", () => {
+    for (const action of ["click", "type", "select", "press"]) {
+      const input = { action, ref: "e12" }
+      assert.isUndefined(grantOf({ tool: BROWSE_TOOL, input }), action)
+      const earlier = {
+        tool: BROWSE_TOOL,
+        arguments: [`action="${action}"`, 'ref="e12"'],
+        recipients: [],
+        paths: [],
+        hosts: []
+      }
+      assert.isFalse(covers(earlier, { tool: BROWSE_TOOL, input }), action)
+      assert.isFalse(
+        covers({ ...earlier, arguments: [], input_sha256: sha256(canonicalJson(input)) }, { tool: BROWSE_TOOL, input })
+      )
+    }
+    const open = { tool: BROWSE_TOOL, input: { action: "open", url: "https://example.org/a" } }
+    assert.isTrue(covers(granted(open.input, BROWSE_TOOL), open))
   })
 
   it("cover other texts to the same people, and nothing that reaches further", () => {

@@ -76,6 +76,24 @@ describe("a message to Telegram", () => {
     })
   )
 
+  it.effect("is a file without marks where it is very long, and plain messages where that is refused", () =>
+    Effect.gen(function* () {
+      const { bot, outcomes, put, run } = yield* setUpTelegram
+      const text = "*b* `a` ".repeat(5000).trim()
+      yield* put(text)
+      yield* start(run)
+      yield* until(outcomes, 1)
+      const { file_name } = ((yield* bot.sent.at(0))["document"] ?? {}) as { readonly file_name?: string }
+      assert.strictEqual(file_name, "message.txt")
+      assert.lengthOf(yield* sentBy(bot, "sendMessage"), 0)
+      yield* bot.fail("sendDocument", fault.refusedContent)
+      yield* put(text)
+      yield* until(outcomes, 3)
+      assert.deepStrictEqual(yield* outcomes.all, ["delivered 1", "failed 2", "delivered 2"])
+      assert.strictEqual((yield* texts(bot)).slice(1).join(" "), text)
+    })
+  )
+
   it.effect("is a rich one for those who asked for it, and plain again where Telegram refuses that", () =>
     Effect.gen(function* () {
       const { bot, outcomes, put, run, world } = yield* setUpTelegram

@@ -55,6 +55,22 @@ const cross = (a: Entity, b: Entity) => {
 /** The letters and digits of a text, in order. */
 const letters = (text: string) => text.replaceAll(/[^\p{L}\p{N}]/gu, "")
 
+const LONG_CHARS = 60_000
+/** Hostile text may cost this many times what plain words do: there is one walk for each kind of mark and depth of nesting. */
+const COST_MAX = 30
+
+/** The least processor time of several readings, in microseconds, which other work on the machine does not count in. */
+const costOf = (piece: string): number => {
+  const text = piece.repeat(LONG_CHARS / piece.length)
+  const costs = Array.from({ length: 5 }, () => {
+    const before = process.cpuUsage()
+    markedText(text)
+    const { system, user } = process.cpuUsage(before)
+    return system + user
+  })
+  return Math.min(...costs)
+}
+
 describe("a model's Markdown", () => {
   it("becomes a text with entities", () => {
     assert.deepStrictEqual(shown("plain *it* **bo** ~~no~~ ||shh|| `a*b*`"), [
@@ -158,6 +174,31 @@ describe("a model's Markdown", () => {
       for (const { length, offset } of whole.entities)
         if (length <= units_max) assert.isTrue(isWhole(parts, offset, offset + length, whole.entities), about)
     }
+  })
+
+  it("costs no more than some readings of plain words, whatever it holds", () => {
+    const plain = costOf("word ")
+    for (const hostile of ["*b* `a` ", "[", "[a](tg:", `[${"a".repeat(500)}`, `${"`".repeat(17)}a`, "*a `b` c* "])
+      assert.isAtMost(costOf(hostile) / plain, COST_MAX, hostile.slice(0, 20))
+  })
+
+  it("keeps links with brackets before them, in marks and over the ends of these", () => {
+    const url = "https://example.org/a_(b)"
+    const link = { type: "text_link", url }
+    const linksOf = (markdown: string) => {
+      const { entities, text } = markedText(markdown)
+      const found = entities.filter(({ type }) => type === "text_link")
+      return found.map((one) => [text.slice(one.offset, one.offset + one.length), { type: one.type, url: one.url }])
+    }
+    assert.deepStrictEqual<unknown>(linksOf(`[a](${url}) [b](${url})`), [
+      ["a", link],
+      ["b", link]
+    ])
+    assert.deepStrictEqual<unknown>(linksOf(`[x] [ [a](${url})`), [[" [a", link]])
+    assert.deepStrictEqual<unknown>(linksOf(`**[a](${url})** [b`), [["a", link]])
+    assert.deepStrictEqual<unknown>(linksOf(`**[a**](${url})`), [])
+    assert.deepStrictEqual<unknown>(linksOf(`[a\nb](${url})`), [])
+    assert.deepStrictEqual<unknown>(linksOf(`[](${url})`), [])
   })
 
   it("takes time in proportion to its length, whatever it holds", () => {

@@ -1,0 +1,89 @@
+/** The facts of a call that a person is asked about: all of them, as much as a card shows, and one line. Pure. */
+import type { ConfirmTool } from "#schema/Approval.ts"
+import { jobOf } from "#schema/Ids.ts"
+import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
+import { counted } from "#src/shared/text/counts.ts"
+import { APPROVAL_SUMMARY_CHARS_MAX, visibleLine } from "./approvalText.ts"
+import { inputBrief, inputText } from "./inputText.ts"
+
+/** Sources that the reason names; a longer list stands whole behind the input. */
+const SOURCES_SHOWN_MAX = 4
+
+/** Files that a card names, and the characters of a path there. */
+const FILES_SHOWN_MAX = 3
+const PATH_SHOWN_CHARS_MAX = 100
+
+const cut = (text: string, chars: number): string => (text.length <= chars ? text : `${text.slice(0, chars - 1)}…`)
+
+/** `confirm_tool` on one line. */
+export const confirmSummary = ({ input, tool }: ConfirmTool): string =>
+  cut(`${tool} ${inputText(input)}`, APPROVAL_SUMMARY_CHARS_MAX).toWellFormed()
+
+const sourcesText = (sources: ReadonlyArray<string>): string => {
+  const more = sources.length - SOURCES_SHOWN_MAX
+  return `${sources.slice(0, SOURCES_SHOWN_MAX).join(", ")}${more > 0 ? ` and ${more} more` : ""}`
+}
+
+/** Why a person is asked. Whatever the reason is, it names where the text came from that the agent has read. */
+const whyText = ({ sources = [], why }: ConfirmTool): string => {
+  const read = sources.length === 0 ? "" : ` from ${sourcesText(sources)}`
+  if (why === "new_recipients")
+    return `it writes to an address that this account has not written to before${read === "" ? "" : `; the agent has read untrusted text${read}`}`
+  if (why === "tainted") return `it acts outside the workspace, and the agent has read untrusted text${read}`
+  const reason = "it acts outside the workspace, and each such call is confirmed here"
+  return read === "" ? reason : `${reason}; the agent has read untrusted text${read}`
+}
+
+const askedBy = ({ lane }: ConfirmTool): string => {
+  const job = jobOf(lane)
+  return job === undefined ? "the conversation" : `the job ${job}`
+}
+
+/** The network of a command that a person is asked about. */
+const networkText = ({ tool }: ConfirmTool, isCut: boolean): ReadonlyArray<string> => {
+  if (tool.replaceAll("-", ".") !== "choir.exec") return []
+  return [
+    isCut
+      ? "network: this command asks for it; without an approval it would have none (enforced here)"
+      : "network: it cannot be cut off here, so that each command counts as acting outside"
+  ]
+}
+
+const headOf = (call: ConfirmTool, isCut: boolean): string =>
+  [
+    `tool: ${call.tool}`,
+    `asked by: ${askedBy(call)}`,
+    `why you are asked: ${whyText(call)}`,
+    ...networkText(call, isCut)
+  ].join("\n")
+
+const filesText = ({ files = [] }: ConfirmTool, path_chars_max: number): ReadonlyArray<string> =>
+  files.map(
+    ({ bytes, path, sha256 }) =>
+      `file: ${cut(visibleLine(path), path_chars_max)}, ${counted(bytes)} bytes, SHA-256 ${sha256}`
+  )
+
+/** All facts of a `confirm_tool`, with its whole input: whom and where it reaches first. `isCut`: commands can be kept from every network here. */
+export const confirmText = (call: ConfirmTool, isCut = cutsNetwork()): string => {
+  const { input, sources = [] } = call
+  return [
+    headOf(call, isCut),
+    ...filesText(call, Number.POSITIVE_INFINITY),
+    `input: ${inputText(input)}`,
+    ...(sources.length > SOURCES_SHOWN_MAX ? [`untrusted text from: ${sources.join(", ")}`] : [])
+  ].join("\n")
+}
+
+/** Its facts in at most `chars_max` characters, in which no argument or source pushes whom and where it reaches out of sight. */
+export const confirmBrief = (call: ConfirmTool, chars_max: number): string => {
+  const files = filesText(call, PATH_SHOWN_CHARS_MAX)
+  const more = files.length - FILES_SHOWN_MAX
+  const lines = [
+    headOf(call, cutsNetwork()),
+    ...files.slice(0, FILES_SHOWN_MAX),
+    ...(more > 0 ? [`and ${more} more files`] : []),
+    "input, shortened:"
+  ]
+  const head = `${lines.join("\n")}\n`
+  return `${head}${inputBrief(call.input, chars_max - head.length)}`
+}
