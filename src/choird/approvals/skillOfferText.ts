@@ -11,7 +11,7 @@ import { UNSEEN, unseenEscaped, visibleLine } from "./approvalText.ts"
 
 /** Characters of the files' contents; a file that does not fit is named with its digest. */
 const OFFER_CHARS_MAX = 64_000
-/** Columns of a line of a file. A longer one goes on below with a prefix of its own, so that no terminal wraps it to a line that looks like choird's. */
+/** Columns of a line of a file. A longer one continues below with a prefix of its own, so that no terminal wraps it to a line that looks like choird's. */
 const LINE_COLUMNS_MAX = 76
 const TAB_COLUMNS = 8
 /** From here on characters may be two columns wide. */
