@@ -21,7 +21,9 @@ const TYPED_ELSEWHERE: Readonly<Record<string, string>> = {
   "choirctl session answer ID [TEXT] [--job JOB]": "test/choirctl/commands/session.test.ts",
   "choirctl skill run ID SKILL [--input JSON]": "test/choirctl/commands/skillRun.test.ts",
   "choirctl skill cancel ID SKILL": "test/choirctl/commands/skillRun.test.ts",
-  "choirctl session orphans AGENT": "test/choirctl/commands/runs.test.ts"
+  "choirctl session orphans AGENT": "test/choirctl/commands/runs.test.ts",
+  "choirctl skill try SKILL": "test/e2e/writeSkill.test.ts",
+  "choirctl tool try NAME": "test/e2e/trials.test.ts"
 }
 
 // What stands above it in README.md, test/e2e/firstHour.test.ts and test/e2e/demo.test.ts type into a terminal.
