@@ -94,10 +94,10 @@ export const AgentDetail = Schema.Struct({
 })
 export type AgentDetail = typeof AgentDetail.Type
 
-/** A named model or voice provider of config.json. */
+/** A named model, voice provider or voice profile of config.json; the model of a profile is its voice. */
 export const ModelSummary = Schema.Struct({
   name: ResourceName,
-  type: Schema.Literals(["llm", "tts"]),
+  type: Schema.Literals(["llm", "tts", "voice"]),
   provider: Schema.String,
   model: Schema.String
 })
@@ -189,7 +189,11 @@ export const AgentsApi = HttpApiGroup.make("agents").add(
   HttpApiEndpoint.get("models", "/agents/:id/models", { params: agent, success: AgentModels, error }),
   HttpApiEndpoint.post("setModels", "/agents/:id/models", {
     params: agent,
-    payload: Schema.Struct({ llm: Schema.optionalKey(ResourceName), core_llm: Schema.optionalKey(ResourceName) }),
+    payload: Schema.Struct({
+      llm: Schema.optionalKey(ResourceName),
+      core_llm: Schema.optionalKey(ResourceName),
+      voice_profile: Schema.optionalKey(ResourceName)
+    }),
     success: AgentModels,
     error
   })
@@ -275,6 +279,11 @@ export const SkillApi = HttpApiGroup.make("skills").add(
   HttpApiEndpoint.get("show", "/agents/:id/skills/:name", {
     params: { ...agent, name: SkillName },
     success: SkillDetail,
+    error: ApiErrors
+  }),
+  HttpApiEndpoint.get("files", "/agents/:id/skills/:name/files", {
+    params: { ...agent, name: SkillName },
+    success: Schema.Array(SkillFile),
     error: ApiErrors
   }),
   HttpApiEndpoint.get("tools", "/agents/:id/tools", {

@@ -52,6 +52,11 @@ const table = {
     usage: " <on or off>",
     help: "Show tables and long answers as rich messages, which only new apps can show"
   },
+  voice: {
+    who: "everybody",
+    usage: " [on, off, mirror or a profile]",
+    help: "Hear all answers, none, or those to voice messages; or switch to another voice"
+  },
   inject: {
     who: "everybody",
     usage: " <message>",

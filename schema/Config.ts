@@ -16,14 +16,10 @@ import { Port } from "./Port.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
 import { dmList, DmNames } from "./ResourceBindings.ts"
 import { HttpTransport } from "./Transport.ts"
+import { Url } from "./Url.ts"
+import { Stt, Tts, VoiceProfile } from "./Voice.ts"
 import { withDefault } from "./withDefault.ts"
 
-/** Without a user or password, which would show in messages and logs: credentials are secrets. */
-const Url = Schema.String.check(
-  Schema.isPattern(/^https?:\/\/[^\s/?#@]+([/?#]|$)/u, {
-    message: "must be an http:// or https:// address without a user and password"
-  })
-)
 const HostPath = Schema.String.check(
   Schema.isPattern(/^\/[^\0]*$/u, { message: "must be an absolute path of this host" })
 )
@@ -72,22 +68,6 @@ export const Model = Schema.Struct({
 })
 export type Model = typeof Model.Type
 
-const Tts = Schema.Struct({ provider: Schema.Literal("elevenlabs"), model_id: Text, endpoint: Url, secret: SecretName })
-const Unit = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
-const VoiceProfile = Schema.Struct({
-  tts: ResourceName,
-  voice_id: Text,
-  output_format: withDefault(Text, "mp3_44100_128"),
-  voice_settings: Schema.optionalKey(
-    Schema.Struct({
-      stability: Schema.optionalKey(Unit),
-      similarity_boost: Schema.optionalKey(Unit),
-      style: Schema.optionalKey(Unit),
-      use_speaker_boost: Schema.optionalKey(Schema.Boolean),
-      speed: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 0.5, maximum: 2 })))
-    })
-  )
-})
 /** `secret` is the integration's token. */
 export const Notion = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
 /** A search engine; `secret` is its key. */
@@ -291,6 +271,7 @@ const ConfigShape = Schema.Struct({
   models: withDefault(named(Model), {}),
   tts: withDefault(named(Tts), {}),
   voice_profiles: withDefault(named(VoiceProfile), {}),
+  stt: withDefault(named(Stt), {}),
   git_identities: withDefault(named(GitIdentity), {}),
   notion_integrations: withDefault(named(Notion), {}),
   email_accounts: withDefault(named(EmailAccount), {}),
@@ -427,6 +408,11 @@ const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
   ...Object.entries(config.voice_profiles).flatMap(([name, profile]) =>
     missing("tts provider", config.tts, ["voice_profiles", name, "tts"], profile.tts)
   ),
+  ...Object.entries(config.tts).flatMap(([name, { provider, secret }]) =>
+    provider === "elevenlabs" && secret === undefined
+      ? [{ path: ["tts", name, "secret"], issue: "must name the secret of the API key: ElevenLabs needs one" }]
+      : []
+  ),
   ...Object.entries(config.models).flatMap(([name, model]) =>
     model.fallback.flatMap((other, index) =>
       other === name
@@ -469,6 +455,8 @@ export const AgentConfig = Schema.Struct({
   search: Schema.optionalKey(Search),
   notion: Schema.optionalKey(Notion),
   email: Schema.optionalKey(EmailAccount),
+  /** The voice in which it speaks. */
+  voice: Schema.optionalKey(Schema.Struct({ tts: Tts, profile: VoiceProfile })),
   /** The agent's own repository, to which it pushes what it proposes. */
   repo: Schema.optionalKey(Repo),
   budgets: Budgets,

@@ -61,7 +61,15 @@ export const Attachment = Schema.Struct({
   mime: Schema.String,
   bytes: Schema.Natural,
   /** Of one that prompts show: the agent fills it in. */
-  picture: Schema.optionalKey(Picture)
+  picture: Schema.optionalKey(Picture),
+  /** Of a voice message whose words are in the message's text: the model that heard them, and the length of the recording. */
+  transcribed: Schema.optionalKey(
+    Schema.Struct({
+      model: Schema.String,
+      seconds: Schema.optionalKey(Schema.Natural),
+      cost_usd: Schema.optionalKey(Schema.Finite)
+    })
+  )
 })
 
 /** A message of the user, committed when edge is idle; the inbox row is its identity. */
@@ -71,7 +79,11 @@ export const UserMsg = Schema.Struct({
   text: Schema.String,
   attachments: Schema.Array(Attachment),
   /** Somebody else wrote it, so that it taints edge (D31). */
-  forwarded: Schema.optionalKey(Schema.Boolean)
+  forwarded: Schema.optionalKey(Schema.Boolean),
+  /** The cost of its transcriptions. */
+  cost_usd: Schema.optionalKey(Schema.Finite),
+  /** Its sender wants to hear the answer. */
+  speak: Schema.optionalKey(Schema.Boolean)
 })
 
 /**
@@ -198,6 +210,8 @@ export const ToolResultCommitted = Schema.Struct({
   acted: Schema.optionalKey(Acted),
   dirty: Schema.optionalKey(Schema.Boolean),
   duration_ms: Schema.Natural,
+  /** The cost of the call itself, where its price is known. */
+  cost_usd: Schema.optionalKey(Schema.Finite),
   reads: Schema.optionalKey(Schema.Array(Schema.Struct({ path: Schema.String, sha256: Sha256 }))),
   writes: Schema.optionalKey(
     Schema.Array(Schema.Struct({ path: Schema.String, before: Schema.optionalKey(Sha256), after: Sha256 }))
@@ -336,6 +350,8 @@ export const AgentMessage = Schema.Struct({
   file: Schema.optionalKey(Schema.Struct({ path: Schema.String, as: Schema.String })),
   /** Files that a call left for the user, with the text as their caption. */
   files: Schema.optionalKey(Schema.Array(SentFile).check(Schema.isMaxLength(SENT_FILES_MAX))),
+  /** The cost of its sound. */
+  cost_usd: Schema.optionalKey(Schema.Finite),
   in_reply_to: Schema.optionalKey(InboxId),
   /**
    * The runtime's own words instead of an answer: `again` may work later, `final` needs somebody to change something, and `stopped`

@@ -15,7 +15,9 @@ export const SentFile = Schema.Struct({
   sha256: Sha256,
   bytes: Schema.Natural.check(Schema.isLessThanOrEqualTo(SENT_FILE_BYTES_MAX)),
   /** Sent as it is, where its bytes would make it a photo, a video or a voice note. */
-  as: Schema.optionalKey(Schema.Literal("document"))
+  as: Schema.optionalKey(Schema.Literal("document")),
+  /** The sound of its message's text: of all of it, so that nobody has to read it, or of a part. */
+  speaks: Schema.optionalKey(Schema.Literals(["all", "part"]))
 })
 export type SentFile = typeof SentFile.Type
 

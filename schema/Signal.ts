@@ -16,7 +16,9 @@ export const UserMessage = kind("UserMessage", {
   attachments: Schema.Array(Attachment),
   created_at: Schema.String,
   /** Somebody else wrote it; the person only handed it on. */
-  forwarded: Schema.optionalKey(Schema.Boolean)
+  forwarded: Schema.optionalKey(Schema.Boolean),
+  /** The person wants to hear the answer. */
+  speak: Schema.optionalKey(Schema.Boolean)
 })
 export type UserMessage = typeof UserMessage.Type
 

@@ -68,8 +68,9 @@ export type TrialOutcome = typeof TrialOutcome.Type
 /** The verdict of a rehearsal on one recorded run: the proposed skill beside today's skill on the same run. */
 export const RehearsedRun = Schema.Struct({
   session_id: SessionId,
-  verdict: Schema.Literals(["better", "same", "worse"]),
-  /** Ends of sentences about the proposed skill; none for `same`. */
+  /** `not_rehearsed` where today's skill does not do on the record what it did then. */
+  verdict: Schema.Literals(["better", "same", "worse", "not_rehearsed"]),
+  /** Ends of sentences about the proposed skill, or the sentence why the run was not rehearsed; none for `same`. */
   reasons: Schema.Array(Schema.String)
 })
 export type RehearsedRun = typeof RehearsedRun.Type

@@ -30,10 +30,12 @@ import { Llm, MODEL_TOTAL_MS_MAX } from "#src/agent/model/Llm.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
+import { AnswerVoice } from "#src/agent/session/AnswerVoice.ts"
 import { runSession } from "#src/agent/session/Session.ts"
 import { layerModels, layerRecovered } from "#src/agent/session/sessionLayers.ts"
 import { layerProfiles, ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { layerSkills, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import { layerSkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/choirdConnections.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
@@ -126,7 +128,7 @@ const wayToChoird = (options: Effect.Success<typeof flags>) => {
 /** All that the image brings along. It is read before the first word to choird, so that an image that cannot run never says hello. */
 const layerImage = (choir: string) =>
   Layer.merge(ImageTools.layer(choir), ImageTexts.layer(choir)).pipe(
-    Layer.provideMerge(Layer.merge(layerSkills(choir), layerProfiles(choir)))
+    Layer.provideMerge(Layer.mergeAll(layerSkills(choir), layerProfiles(choir), layerSkillFiles(choir)))
   )
 
 /** The path of a file beside the agent's program, under the program's name. */
@@ -161,7 +163,7 @@ const program = Effect.gen(function* () {
       Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: options.workspace }))),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], offline: besideProgram(OFFLINE) })
     ).pipe(Layer.provideMerge(recovered), (guarded) => Layer.provideMerge(layerWorktrees, guarded))
-    const tools = ToolRegistry.layer({ rg: options.rg }).pipe(
+    const tools = Layer.merge(ToolRegistry.layer({ rg: options.rg }), AnswerVoice.layer).pipe(
       Layer.provideMerge(OutsideApi.layer.pipe(Layer.provide(outsideHttp))),
       Layer.provideMerge(GitAccess.layer({ helper: gitHelper(options.choir) })),
       Layer.provideMerge(layerModels(guards))

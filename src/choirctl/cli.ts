@@ -16,6 +16,7 @@ import { init } from "#src/choirctl/commands/init.ts"
 import { logs } from "#src/choirctl/commands/logs.ts"
 import { memory } from "#src/choirctl/commands/memory.ts"
 import { models } from "#src/choirctl/commands/model.ts"
+import { voice } from "#src/choirctl/commands/voice.ts"
 import { prune } from "#src/choirctl/commands/retention.ts"
 import { secret } from "#src/choirctl/commands/secret.ts"
 import { session } from "#src/choirctl/commands/session.ts"
@@ -57,6 +58,7 @@ const commands = [
   approval,
   grant,
   models,
+  voice,
   skill,
   profile,
   tool,

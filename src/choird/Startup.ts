@@ -12,7 +12,6 @@ import { Shutdown } from "./api/Shutdown.ts"
 import { CommandLine, type TransportFlags } from "./config/AgentTransport.ts"
 import { ConfigStore } from "./config/ConfigStore.ts"
 import { keepLastGood, orLastGood } from "#src/choird/reconfiguration/LastGood.ts"
-import { unsupportedConfig } from "./config/unsupportedConfig.ts"
 import { layerControlPlane } from "./ControlPlane.ts"
 import { AgentSchemas } from "./database/AgentSchemas.ts"
 import { Backup } from "./database/Backup.ts"
@@ -103,7 +102,6 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
     step(1, `choird ${options.version} has read ${file} and secrets.json in ${options.home}`)
   )
   const { config, home } = yield* Effect.provideContext(configured, files)
-  yield* Effect.forEach(unsupportedConfig(config), (text) => Effect.logWarning(text), { discard: true })
   const lock = yield* lockHome(home).pipe(
     Effect.tap(() => makeFolders(home)),
     step(2, "the home is locked")

@@ -1,8 +1,11 @@
-/** What a step's prompt holds of STATE: the fields of its scope, and no others, however the skill is made. */
+/**
+ * What a step's prompt holds of STATE: the fields of its scope, and no others, however the skill is made. After a result that was not taken it also
+ * holds that result, which the same step wrote.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { Message } from "#src/shared/model/Conversation.ts"
-import { makeRandom, pick } from "../support/history.ts"
+import { makeRandom } from "../support/history.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { quiet, runAgent, spoken, ticking } from "../support/testing/TestAgent.ts"
@@ -12,11 +15,16 @@ import { bookOf } from "../support/skills.ts"
 const SEEDS = 24
 const FIELDS = ["a", "b", "c", "d", "e", "f"]
 const STATES = ["one", "two", "three", "four"]
+/** Whether a result is taken: the one field that every step writes. */
+const OPEN = "open"
+const RETRIES = 4
 
 type Random = ReturnType<typeof makeRandom>
 const some = (random: Random, from: ReadonlyArray<string>) => from.filter(() => random() < 0.5)
 
-/** A skill of four steps in a row, each with scopes of its own. */
+const IS_OPEN = { statement: "the result is open", path: OPEN, op: "==", value: true }
+
+/** A skill of four steps in a row, each with scopes of its own, that are left only with a result that holds an assertion. */
 const skillOf = (random: Random) => {
   const scopes = new Map(STATES.map((state) => [state, { read: some(random, FIELDS), write: some(random, FIELDS) }]))
   const states = Object.fromEntries(
@@ -24,15 +32,18 @@ const skillOf = (random: Random) => {
       const { read, write } = scopes.get(state) ?? { read: [], write: [] }
       const to = STATES[index + 1] ?? "done"
       const transitions = [{ on: "complete", to }]
-      return [state, { objective: "o", allowed_tools: [], transitions, state_read: read, state_write: write }]
+      const assertions = index === 0 ? [] : [IS_OPEN]
+      const scoped = { state_read: read, state_write: [...write, OPEN] }
+      return [state, { objective: "o", allowed_tools: [], transitions, assertions, ...scoped }]
     })
   )
   const contract = {
     ...summarize.contract,
-    state: Object.fromEntries(FIELDS.map((field) => [field, { schema: {} }])),
+    state: Object.fromEntries([...FIELDS, OPEN].map((field) => [field, { schema: {} }])),
     state_read: FIELDS,
-    state_write: FIELDS,
-    assertions: [],
+    state_write: [...FIELDS, OPEN],
+    assertions: [IS_OPEN],
+    retries: RETRIES,
     confidence_threshold: undefined,
     judge: undefined
   }
@@ -51,24 +62,29 @@ const stateOf = (messages: ReadonlyArray<Message>): string =>
   )?.[1] ?? ""
 
 describe("a prompt", () => {
-  it.effect("holds no field of STATE outside of its step's state_read, and all of those in it", () =>
+  it.effect("holds no field of STATE outside of its step's state_read, and all of those in it, over retries too", () =>
     Effect.gen(function* () {
       yield* ticking
-      let looked = 0
+      let [looked, retried] = [0, 0]
       for (let seed = 1; seed <= SEEDS; seed++) {
         const random = makeRandom(seed)
         const { scopes, spec } = skillOf(random)
         const values = new Map<string, string>()
         const old: Array<string> = []
-        let count = 0
-        const fresh = (field: string) => {
-          const before = values.get(field)
-          if (before !== undefined) old.push(before)
-          const value = `${field}-value-${seed}-${count++}`
-          values.set(field, value)
-          return value
+        let [count, retries] = [0, 0]
+        /** The result of the present step that was not taken last. */
+        let refused: ReadonlyArray<string> = []
+        const fresh = (field: string) => [field, `${field}-value-${seed}-${count++}`] as const
+        const take = (written: ReadonlyArray<readonly [string, string]>) => {
+          for (const [field, value] of written) {
+            const before = values.get(field)
+            if (before !== undefined) old.push(before)
+            values.set(field, value)
+          }
         }
-        const input = Object.fromEntries(some(random, FIELDS).map((field) => [field, fresh(field)]))
+        const given = some(random, FIELDS).map(fresh)
+        const input = Object.fromEntries(given)
+        take(given)
         const script: Script = (messages) =>
           Effect.sync(() => {
             if (!isCore(messages)) {
@@ -88,11 +104,22 @@ describe("a prompt", () => {
               looked += 1
             }
             for (const value of old) assert.notInclude(text, value, `an old value in ${state}, seed ${seed}`)
-            const on = "complete"
-            const writes = Object.fromEntries(some(random, write).map((field) => [field, fresh(field)]))
-            return pick(random, [0, 1, 1]) === 0 && Object.keys(writes).length === 0
-              ? calls(["choir.skill.transition", { on }])
-              : calls(["choir.skill.transition", { on, writes }])
+            // The one exception: a step is shown its own result that was not taken, in the prompt that asks for it again.
+            for (const value of refused) assert.include(text, value, `a refused value in ${state}, seed ${seed}`)
+            old.push(...refused)
+            refused = []
+            const written = some(random, write).map(fresh)
+            const isTaken = retries >= RETRIES || random() < 0.6
+            if (isTaken) take(written)
+            else {
+              retries += 1
+              retried += 1
+              refused = written.map(([, value]) => value)
+            }
+            return calls([
+              "choir.skill.transition",
+              { on: "complete", writes: { ...Object.fromEntries(written), [OPEN]: isTaken } }
+            ])
           })
         const plane = yield* makeMemoryControlPlane
         const agent = yield* Effect.forkChild(runAgent({ plane, script, skills: bookOf(spec) }))
@@ -103,6 +130,7 @@ describe("a prompt", () => {
         assert.strictEqual(plane.state().rev, plane.events.length)
       }
       assert.isAbove(looked, SEEDS * 8)
+      assert.isAbove(retried, SEEDS)
     })
   )
 })

@@ -43,7 +43,7 @@ interface Made {
   readonly asked: number
 }
 
-const makeTools = (ledger: Array<string>, ok = true) => {
+const makeTools = (ledger: Array<string>, ok = true, found: object = { matches: MATCHES }) => {
   const tool = (name: string, effect: "none" | "external", output: unknown) =>
     testTool(
       name,
@@ -56,7 +56,7 @@ const makeTools = (ledger: Array<string>, ok = true) => {
       { effect, readOnly: true }
     )
   return [
-    tool("choir.fs.search", "none", { matches: MATCHES }),
+    tool("choir.fs.search", "none", found),
     tool("mem.name", "none", { name: "a.ts" }),
     tool("out.post", "external", { id: 7 }),
     tool("mem.check", "none", { ok })
@@ -82,14 +82,20 @@ const edge =
 const GRANTED = ["fs:read", "fs:write", "net", "human"] as const
 const done = (events: ReadonlyArray<ChoirEvent>) => spoken(events).length === 2
 
-const live = Effect.fnUntraced(function* (skill: typeof flagger, input: object, cutAt?: number, ok = true) {
+const live = Effect.fnUntraced(function* (
+  skill: typeof flagger,
+  input: object,
+  cutAt?: number,
+  ok = true,
+  found?: object
+) {
   const plane = yield* makeMemoryControlPlane
   const ledger: Array<string> = []
   const seen = { asked: 0 }
   const options = {
     plane,
     script: edge(skill.name, input, seen),
-    tools: makeTools(ledger, ok),
+    tools: makeTools(ledger, ok, found),
     skills: bookOf(skill),
     config: { ...agentConfig(), grants: GRANTED }
   }
@@ -204,6 +210,32 @@ describe("a script", () => {
       const lacking = yield* live(flagger, {})
       assert.match(stopped(lacking)?.summary ?? "", /STATE has no value for \$\{path\}/u)
       assert.deepStrictEqual(lacking.ledger, [])
+    })
+  )
+
+  it.effect("passes on no part of a result as if it were all, unless it says so", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const cut = { matches: MATCHES, truncated: true }
+      const made = yield* live(flagger, { path: "src" }, undefined, true, cut)
+      assert.strictEqual(stopped(made)?.outcome, "error")
+      assert.match(
+        stopped(made)?.summary ?? "",
+        /choir-fs-search found more than one call returns \(done\): narrow its input/u
+      )
+      assert.notProperty(stopped(made), "result")
+      const [step] = todoFlagger.registry.workflow
+      const saying = contractSpec({
+        ...todoFlagger,
+        contract: {
+          ...todoFlagger.contract,
+          state: { ...todoFlagger.contract.state, more: { schema: { type: "boolean" } } },
+          state_write: ["flags", "more"]
+        },
+        registry: { ...todoFlagger.registry, workflow: [{ ...step, writes: { ...step.writes, more: "truncated" } }] }
+      })
+      const said = yield* live(saying, { path: "src" }, undefined, true, cut)
+      assert.deepStrictEqual(stopped(said)?.result, { flags: MATCHES, more: true })
     })
   )
 

@@ -31,7 +31,66 @@ const ofTrial = (request: ProviderRequest) => {
   return text.includes('"role":"tool"') ? LEAVE : READ
 }
 
+/** A skill with a contract that no model runs. */
+const marks = (pattern: string) => ({
+  name: "marks",
+  description: "Flag marks.",
+  input_schema: { type: "object", properties: { path: { type: "string" } }, required: ["path"] },
+  contract: {
+    execution_class: "deterministic",
+    does: "finds lines that hold a mark",
+    does_not: "change files",
+    state: { path: { schema: { type: "string" } }, flags: { schema: { type: "array" } } },
+    state_read: ["path"],
+    state_write: ["flags"],
+    assertions: [{ statement: "each flag names its file", path: "flags.*.path", op: "exists" }],
+    capabilities: ["fs:read"]
+  },
+  registry: {
+    version: "1.0.0",
+    tier: "audit",
+    workflow: [
+      {
+        step: "Search.",
+        tool: "choir.fs.search",
+        params: { pattern, path: "${path}" },
+        writes: { flags: "matches" }
+      }
+    ]
+  }
+})
+
 describe("a proposed skill", () => {
+  it.live("with a contract is rehearsed on the input that its run had", () =>
+    Effect.gen(function* () {
+      const { api, ctl, ended, params, show, talk, waiting, workspace } = yield* makeEvolving()
+      const propose = (id: string, pattern: string) =>
+        talk(id, `call choir.propose.skill ${JSON.stringify({ spec: marks(pattern), reason: "a test" })}`)
+      yield* propose("first", "TODO")
+      const { approval_id } = yield* waiting
+      yield* ctl("approve", approval_id)
+      assert.strictEqual((yield* ended(approval_id)).status, "done")
+      writeFileSync(join(workspace, "note.md"), "TODO call\n")
+      yield* talk("run", `call choir.skill.start ${JSON.stringify({ skill: "marks", input: { path: "." } })}`)
+      yield* api.agents.stop({ params })
+      yield* api.agents.start({ params, payload: { git_identity: "robot" as never, fresh: true } })
+      yield* propose("second", "NOBODY")
+      const { approval_id: worse } = yield* waiting
+      const card = yield* patiently(
+        Effect.filterOrFail(
+          show(worse),
+          ({ text }) => text.includes("ehears"),
+          ({ text }) => text
+        )
+      )
+      assert.match(
+        card.text,
+        /Rehearsal on 1 recorded run: WORSE than today on 1\.\n- session \w+: worse: it leaves flags empty, which today fills/u
+      )
+      yield* ctl("reject", worse)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("that is worse is shown as worse on the card, beside today's, and nothing is done for it", () =>
     Effect.gen(function* () {
       const choir = yield* makeEvolving()

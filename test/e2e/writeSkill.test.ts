@@ -8,18 +8,18 @@ import { temporaryFolder } from "../support/engines.ts"
 import { AGENT, makeInstallation, ROOT } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
-/** The first block of JSON below the heading. */
-const written = (): string => {
+const section = (): string => {
   const page = readFileSync(join(ROOT, "docs/skills.md"), "utf8")
-  const section = page.slice(page.indexOf("## Write one in ten minutes"))
-  return /```json\n([^]*?)```/u.exec(section)?.[1] ?? ""
+  return page.slice(page.indexOf("## Write one in ten minutes"))
 }
 
+/** The first block of JSON below the heading. */
+const written = (): string => /```json\n([^]*?)```/u.exec(section())?.[1] ?? ""
+/** The words for the offline model. */
+const typed = (): string => /`(call choir\.skill\.start [^`]+)`/u.exec(section())?.[1] ?? ""
 /** The lines that the page says a trial prints. */
 const printed = (): string => {
-  const page = readFileSync(join(ROOT, "docs/skills.md"), "utf8")
-  const section = page.slice(page.indexOf("## Write one in ten minutes"))
-  const [, block = ""] = /```console\n([^]*?)```/u.exec(section) ?? []
+  const [, block = ""] = /```console\n([^]*?)```/u.exec(section()) ?? []
   return block
     .split("\n")
     .map((line) => line.replace(/^ {3}/u, ""))
@@ -57,10 +57,7 @@ describe("a skill from the page", { timeout: 300_000 }, () => {
       ) as ReadonlyArray<{ readonly name: string; readonly grade: string }>
       assert.deepInclude(row, { name: "open-questions", grade: "verified" })
       writeFileSync(join(choir.workspace, "notes.md"), "Buy seeds.\nWho calls the landlord?\n")
-      const { inbox_id } = yield* choir.send(
-        "open",
-        'call choir.skill.start {"skill":"open-questions","input":{"folder":"."}}'
-      )
+      const { inbox_id } = yield* choir.send("open", typed())
       yield* choir.settled(inbox_id)
       const runs = document(yield* run("skill", "runs", AGENT, "open-questions", "--json"))
       assert.include(JSON.stringify(runs), "completed")

@@ -18,6 +18,7 @@ import { Llm } from "#src/agent/model/Llm.ts"
 import { LockManager } from "#src/agent/calls/LockManager.ts"
 import { jobTools, ToolRegistry, toolTable } from "#src/agent/calls/ToolRegistry.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
+import { AnswerVoice } from "#src/agent/session/AnswerVoice.ts"
 import { runSession } from "#src/agent/session/Session.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { layerModels, layerRecovered } from "#src/agent/session/sessionLayers.ts"
@@ -131,6 +132,7 @@ const session = Effect.fnUntraced(function* (
     Llm.layer.pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, models))),
     tokens,
     Pictures.layerNone,
+    AnswerVoice.layerNone,
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
     Layer.succeed(Environment, ofPlace(PLACE))
   ).pipe(Layer.provideMerge(recovered))

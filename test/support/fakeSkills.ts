@@ -4,10 +4,11 @@ import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/AgentsApi.ts"
 import type { TriedSkill, TriedTool } from "#schema/ContainedTrial.ts"
-import type { AddedSkill, SkillOffer } from "#schema/SkillOffer.ts"
+import type { AddedSkill, SkillFile, SkillOffer } from "#schema/SkillOffer.ts"
 import { CommitId } from "#schema/Image.ts"
 import { fakeRuns } from "./fakeRuns.ts"
 import { gateReport } from "#src/shared/image/skillGate.ts"
+import { contractSpec, summarize } from "./contracts.ts"
 import { skillSpec } from "./skills.ts"
 
 const spec = skillSpec()
@@ -15,6 +16,17 @@ const spec = skillSpec()
 const report = gateReport(spec)
 
 export const skillDetail: SkillDetail = { source: "image", spec, report }
+/** A skill with a contract. */
+const judged = contractSpec({
+  ...summarize,
+  input_schema: { type: "object", properties: { text: { type: "string" }, length: {} }, required: ["text"] },
+  registry: { version: "1.0.0", tier: "task", triggers: [{ kind: "keyword", match: "sum up", mode: "start" }] }
+})
+const details: ReadonlyArray<SkillDetail> = [skillDetail, { source: "image", spec: judged, report: gateReport(judged) }]
+const base64 = (text: string) => Buffer.from(text).toString("base64")
+const skillFiles: ReadonlyArray<SkillFile> = [
+  { path: "references/guide.md", executable: false, base64: base64("Begin with the date.\n") }
+]
 export const skillRows: ReadonlyArray<SkillSummary> = [
   {
     name: spec.name,
@@ -110,7 +122,13 @@ const skills = (note: (name: string, id: string) => void) =>
     return Effect.succeed(
       handlers.handleAll({
         list: ({ params }) => noted("skills", params.id, skillRows),
-        show: ({ params }) => noted(`skill ${params.name}`, params.id, skillDetail),
+        show: ({ params }) =>
+          noted(
+            `skill ${params.name}`,
+            params.id,
+            details.find(({ spec }) => spec.name === params.name) ?? skillDetail
+          ),
+        files: ({ params }) => noted(`files of ${params.name}`, params.id, skillFiles),
         offer: ({ payload: { source } }) =>
           noted(
             source.type === "git"

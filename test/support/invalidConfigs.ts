@@ -39,6 +39,7 @@ export const example = {
     "default-en": { tts: "eleven", voice_id: "...", output_format: "opus_48000_128", voice_settings },
     narrator: { tts: "eleven", voice_id: "...", output_format: "mp3_44100_128", voice_settings }
   },
+  stt: { ears: { provider: "openai", model_id: "whisper-1", endpoint: "https://api.openai.com/v1" } },
   git_identities: {
     "dev-identity": { name: "Dev Agent", email: "dev@choir.local", secret: "git-dev-token" },
     "ops-identity": { name: "Ops Agent", email: "ops@choir.local", secret: "git-ops-token" }
@@ -147,6 +148,9 @@ const NAMED: ReadonlyArray<Row> = [
   ["models.sonnet.secret", "UPPER", /secret name/u],
   ["models.sonnet.api_key", "sk-1", /no excess property/u],
   ["tts.eleven.provider", "other", /elevenlabs/u],
+  ["tts.eleven.secret", undefined, /ElevenLabs needs one/u],
+  ["stt.ears.provider", "other", /openai/u],
+  ["stt.ears.price_per_minute", -1, /greater|minimum/iu],
   ["voice_profiles.narrator.tts", "nope", /no tts provider "nope"/u],
   ["voice_profiles.narrator.voice_settings.speed", 3, /between|less than/iu],
   ["voice_profiles.narrator.voice_settings.stability", 1.1, /between|less than/iu],
@@ -226,6 +230,7 @@ const TABLES = new Set([
   "models",
   "tts",
   "voice_profiles",
+  "stt",
   "git_identities",
   "notion_integrations",
   "email_accounts",

@@ -11,7 +11,7 @@ const stepOf = (messages: ReadonlyArray<Message>): string => {
 
 /**
  * Reads each file that the objective names in `[brackets]`, writes those in `<angles>`, sends a letter to each name after `@`, and then leaves by the
- * first transition with the words of `{braces}` as keys of its output.
+ * first transition with the words of `{braces}` as keys of its output, or of its writes to STATE.
  */
 export const obedient: Script = (messages) =>
   Effect.sync(() => {
@@ -30,5 +30,8 @@ export const obedient: Script = (messages) =>
     const on = /, on: ([a-z_-]+)/u.exec(note)?.[1]
     if (on === undefined) return says("there is nothing to do")
     const output = Object.fromEntries(Array.from(note.matchAll(/\{(\w+)\}/gu), ([, key]) => [key, true]))
-    return calls(["choir.skill.transition", { on, output }])
+    return calls([
+      "choir.skill.transition",
+      note.includes("Put results into writes") ? { on, writes: output } : { on, output }
+    ])
   })

@@ -42,6 +42,8 @@ export const SIZE = {
   workspacePaths: of(1000, 10_000),
   /** Requests without a token. */
   fuzzRequests: of(2000, 20_000),
+  /** Runs of random skills that are counted against their bound. */
+  skillRuns: of(60, 600),
   /** Model answers that no skill lets through. */
   skillAnswers: of(1000, 10_000),
   /** Starts and stops of a container. */

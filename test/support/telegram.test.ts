@@ -36,6 +36,51 @@ describe("Telegram double", () => {
     })
   )
 
+  it.effect("refuses files, captions and albums that Telegram would not take, in its words", () =>
+    Effect.gen(function* () {
+      const { api, bot } = yield* setUp
+      const file = (bytes: Buffer, name = "a.bin") => new InputFile(bytes, name)
+      const png = Buffer.from("\x89PNG\r\n\x1a\nx", "latin1")
+      const opus = Buffer.from(`OggS${"\0".repeat(24)}OpusHead`, "latin1")
+      const photo = (bytes: Buffer) => ({ type: "photo" as const, media: file(bytes) })
+      const refused = (method: () => Promise<unknown>) => Effect.map(Effect.flip(call(method)), ({ code }) => code)
+      const caption = "🙂".repeat(513)
+      const outside = [{ type: "bold" as const, offset: 0, length: 9 }]
+      for (const [code, method] of [
+        [400, () => api.sendDocument(1, file(Buffer.alloc(0)))],
+        [413, () => api.sendDocument(1, file(Buffer.alloc(50 * 1024 * 1024 + 1)))],
+        [400, () => api.sendDocument(1, file(png), { caption })],
+        [400, () => api.sendDocument(1, file(png), { caption: "short", caption_entities: outside })],
+        [400, () => api.sendDocument(1, file(png, 'a";b'))],
+        [400, () => api.sendDocument(0, file(png))],
+        [400, () => api.sendDocument(1, file(png), { message_thread_id: -1 })],
+        [400, () => api.sendPhoto(1, file(opus))],
+        [400, () => api.sendPhoto(1, file(Buffer.concat([png, Buffer.alloc(10 * 1024 * 1024)])))],
+        [400, () => api.sendVoice(1, file(png))],
+        [400, () => api.sendVoice(1, "no-such-file")],
+        [400, () => api.sendMediaGroup(1, [photo(png)])],
+        [
+          400,
+          () =>
+            api.sendMediaGroup(
+              1,
+              Array.from({ length: 11 }, () => photo(png))
+            )
+        ],
+        [400, () => api.sendMediaGroup(1, [photo(png), { type: "document", media: file(png) } as never])],
+        [400, () => api.sendMediaGroup(1, [photo(png), photo(opus)])]
+      ] as const)
+        assert.strictEqual(yield* refused(method), code, String(method))
+      assert.deepStrictEqual(yield* bot.sent.all, [])
+      yield* call(() => api.sendMediaGroup(1, [{ ...photo(png), caption: "🙂".repeat(512) }, photo(png)]))
+      yield* call(() => api.sendVoice(1, file(opus)))
+      assert.deepStrictEqual(
+        (yield* bot.sent.all).map(({ caption: shown = "" }) => shown.length),
+        [1024, 0, 0]
+      )
+    })
+  )
+
   it.effect("gives updates until an offset confirms them", () =>
     Effect.gen(function* () {
       const { api, bot } = yield* setUp

@@ -15,6 +15,7 @@ import { Choices } from "#src/choird/gateway/Choices.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { OutgoingFiles } from "#src/choird/gateway/OutgoingFiles.ts"
 import { Pairings } from "#src/choird/gateway/Pairings.ts"
+import { Transcriber } from "#src/choird/gateway/Transcriber.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
@@ -49,6 +50,7 @@ const quietServices = Layer.mergeAll(
   Layer.mock(AgentCommands, {}),
   Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),
+  Layer.mock(Transcriber, { transcribe: () => Effect.undefined }),
   Layer.mock(OutgoingFiles, { stage: () => Effect.void, ready: () => Effect.succeed([]), end: () => Effect.void }),
   Layer.mock(Presence, {
     asked: () => Effect.void,

@@ -2,6 +2,7 @@
  * A public network on this machine: names and addresses of a table, served by real servers on loopback. A connection to any other address
  * is a real one, so that a wall that does not hold is seen by who listens behind it.
  */
+import { createSocket } from "node:dgram"
 import { createServer as createHttpServer, type RequestListener } from "node:http"
 import { connect, createServer, type AddressInfo } from "node:net"
 import { Effect, Layer, Schema } from "effect"
@@ -20,9 +21,13 @@ interface Web {
   readonly served?: Readonly<Record<string, number>>
   /** How often each name was asked. */
   readonly asked?: Map<string, number>
+  /** The public addresses of this machine. */
+  readonly own?: ReadonlyArray<string>
+  /** The addresses that were connected to. */
+  readonly dialled?: Array<string>
 }
 
-export const layerInternet = ({ asked = new Map(), names = {}, served = {} }: Web) =>
+export const layerInternet = ({ asked = new Map(), dialled = [], names = {}, own = [], served = {} }: Web) =>
   Layer.succeed(Internet, {
     resolve: (name) =>
       Effect.sync(() => {
@@ -31,7 +36,9 @@ export const layerInternet = ({ asked = new Map(), names = {}, served = {} }: We
         const answers = Object.hasOwn(names, name) ? (names[name] ?? []) : []
         return answers[Math.min(time, answers.length - 1)] ?? []
       }),
+    isOwn: (address) => own.includes(address),
     connect: (address, port) => {
+      dialled.push(address)
       const local = Object.hasOwn(served, address) ? served[address] : undefined
       return local === undefined ? connect({ host: address, port }) : connect({ host: "127.0.0.1", port: local })
     }
@@ -63,7 +70,7 @@ const listening = (server: ReturnType<typeof createServer>, host: string) =>
     () => Effect.sync(() => server.close())
   )
 
-/** A server that must never be reached, on all addresses of this machine; `hits` counts who came. */
+/** A server that must never be reached, on all addresses of this machine, by TCP and by UDP; `hits` counts who came. */
 export const canary = Effect.gen(function* () {
   const seen = { hits: 0 }
   const server = createServer((socket) => {
@@ -71,8 +78,20 @@ export const canary = Effect.gen(function* () {
     socket.destroy()
   })
   const port = yield* listening(server, "::")
+  const datagrams = createSocket("udp6", () => void (seen.hits += 1))
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => void datagrams.bind(port, "::", () => resume(Effect.void))),
+    () => Effect.sync(() => datagrams.close())
+  )
   return { port, hits: () => seen.hits }
 })
+
+/** A server on loopback that answers every connection with these bytes; the port. */
+export const rawServer = (answer: string) =>
+  listening(
+    createServer((socket) => void socket.on("error", () => undefined).once("data", () => socket.end(answer, "latin1"))),
+    "127.0.0.1"
+  )
 
 /** An HTTP server on loopback until the scope closes; the port. */
 export const httpServer = (listener: RequestListener) => {

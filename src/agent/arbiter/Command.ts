@@ -169,7 +169,13 @@ export type Command =
       readonly tree?: JobTree | undefined
     }
   /** Answers the open turn, or reports on the oldest stopped job. */
-  | { readonly type: "Answer"; readonly text: string; readonly failed?: "again" | "final" }
+  | {
+      readonly type: "Answer"
+      readonly text: string
+      readonly failed?: "again" | "final"
+      /** Its sound. */
+      readonly voice?: { readonly files: ReadonlyArray<SentFile>; readonly cost_usd?: number } | undefined
+    }
   | { readonly type: "Notice"; readonly text: string }
   /** choird has written long-term memory for a call. */
   | {

@@ -43,7 +43,7 @@ const signalInject = (state: SessionState, command: Extract<Command, { type: "Si
 
 const answer = (
   state: SessionState,
-  { failed, text }: Extract<Command, { type: "Answer" }>,
+  { failed, text, voice }: Extract<Command, { type: "Answer" }>,
   { find }: Situation
 ): Decision => {
   const { turn } = state.edge
@@ -51,7 +51,13 @@ const answer = (
     return accept({
       event_type: "AgentMessage",
       lane: EDGE,
-      payload: { kind: "reply", text, in_reply_to: turn.inbox_id, ...(failed === undefined ? {} : { failed }) }
+      payload: {
+        kind: "reply",
+        text,
+        in_reply_to: turn.inbox_id,
+        ...(failed === undefined ? {} : { failed }),
+        ...voice
+      }
     })
   const report = turn?.report ?? state.reports[0]
   if (report === undefined) return reject("no turn is open and no job is to be reported")
@@ -100,13 +106,30 @@ const queued = (state: SessionState, { inbox_id, position }: Extract<Command, { 
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, in_reply_to: inbox_id } })
 }
 
-const userMessage = (state: SessionState, { attachments, dm, forwarded, inbox_id, text }: UserMessage): Decision =>
+/** The cost of the transcriptions among attachments. */
+const heardFor = (attachments: UserMessage["attachments"]) => {
+  const cost_usd = attachments.reduce((sum, { transcribed }) => sum + (transcribed?.cost_usd ?? 0), 0)
+  return cost_usd > 0 ? { cost_usd } : {}
+}
+
+const userMessage = (
+  state: SessionState,
+  { attachments, dm, forwarded, inbox_id, speak, text }: UserMessage
+): Decision =>
   BigInt(inbox_id) <= state.last_inbox_id
     ? reject("the message was taken before")
     : accept({
         event_type: "UserMsg",
         lane: EDGE,
-        payload: { inbox_id, dm, text, attachments, ...(forwarded === true ? { forwarded } : {}) }
+        payload: {
+          inbox_id,
+          dm,
+          text,
+          attachments,
+          ...(forwarded === true ? { forwarded } : {}),
+          ...(speak === true ? { speak } : {}),
+          ...heardFor(attachments)
+        }
       })
 
 /** The skill that a message begins on edge, in the batch of the message. Forwarded words begin none, nor do any beside other work of edge. */

@@ -71,6 +71,18 @@ const writesOf = (call: ScriptCall, output: Schema.Json): Result.Result<StateVal
         )
       )
 
+/** Where a script takes over that an output is cut. */
+const takesCut = ({ writes }: Extract<ScriptCall, { type: "step" }>): boolean =>
+  Object.values(writes).some((path) => path === "truncated" || path === ".")
+
+/** A script would pass on a part as if it were all, where nothing of it says that there is more. */
+const cutProblem = (call: ScriptCall, { output, summary }: ToolResult): string | undefined => {
+  const isCut = valuesAt(output ?? null, "truncated")[0] === true
+  return isCut && call.type === "step" && !takesCut(call)
+    ? `${shownName(call.tool)} found more than one call returns (${summary}): narrow its input, or take "truncated" into a field`
+    : undefined
+}
+
 /** Why the script of a lane cannot continue: its call failed, or came to something else than was expected. */
 export const scriptProblem = (lane: Lane, spec: SkillSpec, find: Find): string | undefined => {
   const at = stateOf(lane, spec)
@@ -87,6 +99,8 @@ export const scriptProblem = (lane: Lane, spec: SkillSpec, find: Find): string |
   const output = result.output ?? null
   const problem = call.type === "verify" ? unexpected(call.expect, output) : undefined
   if (problem !== undefined) return `${tool} does not verify the work: ${problem}`
+  const cut = cutProblem(call, result)
+  if (cut !== undefined) return cut
   const writes = writesOf(call, output)
   return Result.isFailure(writes) ? writes.failure : undefined
 }

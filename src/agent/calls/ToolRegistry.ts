@@ -37,6 +37,7 @@ import { webBrowse } from "#src/agent/tools/webBrowse.ts"
 import { webFetch } from "#src/agent/tools/webTools.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { notionQuery } from "#src/agent/tools/notionQuery.ts"
+import { ttsSpeak } from "#src/agent/tools/ttsSpeak.ts"
 import { webSearch } from "#src/agent/tools/webSearch.ts"
 import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
 import { Worktrees } from "#src/agent/git/Worktrees.ts"
@@ -73,10 +74,11 @@ const placeOf = (settings: AgentSettings["Service"]) => {
 }
 
 /** The tools of the resources that the agent is bound to when it starts. Others would take room in each of its prompts for nothing. */
-const boundTools = Effect.fnUntraced(function* ({ email, notion, search }: AgentConfig) {
+const boundTools = Effect.fnUntraced(function* ({ email, notion, search, voice }: AgentConfig) {
   const tools: ReadonlyArray<AnyTool> = [
     ...(search === undefined ? [] : [yield* webSearch]),
     ...(notion === undefined ? [] : [yield* notionQuery]),
+    ...(voice === undefined ? [] : [yield* ttsSpeak]),
     ...(email === undefined ? [] : [yield* emailSend, yield* emailReceive, yield* emailCheck])
   ]
   return tools

@@ -82,6 +82,7 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
     return prepared.run({
       lane,
       call_id: call.call_id,
+      skill: memory()?.skill?.name,
       seen: (path) => memory()?.seen.get(path),
       network: approval_id !== undefined || confirm_external === "never" || memory()?.tainted === false
     })

@@ -45,7 +45,7 @@ const NONE: GivenSecrets = { secrets: new Map(), unbound: new Set(), unset: new 
 export const fetchSecrets = Effect.fnUntraced(function* (config: AgentConfig, named: ReadonlySet<SecretName>) {
   const plane = yield* ControlPlane
   const wanted = new Set(Object.values(config.models).flatMap(({ secret }) => secret ?? []))
-  for (const resource of [config.git_identity, config.search, config.notion, config.email])
+  for (const resource of [config.git_identity, config.search, config.notion, config.email, config.voice?.tts])
     if (resource?.secret !== undefined) wanted.add(resource.secret)
   for (const name of named) {
     const secret = yield* Effect.option(secretBehind(name, config))

@@ -1,10 +1,12 @@
-/** One request to a service's JSON API with its key, and its answer within limits: nothing in it is believed but its shape, later. */
+/** One request to a service's API with its key, and its answer within limits: nothing in it is believed but its shape, later. */
 import { Clock, Context, Duration, Effect, Layer, Option, Result, Schema, Stream } from "effect"
 import { Headers, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 
 /** An answer as a whole, and the time for it. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024
+/** An answer that is a file, such as a sound. */
+const FILE_BYTES_MAX = 16 * 1024 * 1024
 export const OUTSIDE_ANSWER_MS_MAX = 20_000
 /** The longest wait that a limit of the service may impose on one request, and how often one may. */
 export const OUTSIDE_WAIT_MS_MAX = 10_000
@@ -18,6 +20,8 @@ export interface OutsideRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Schema.Json
+  /** The time for the answer, where it is not OUTSIDE_ANSWER_MS_MAX. */
+  readonly ms_max?: number
   /** Milliseconds until the service takes requests again, by the headers of an answer that says too many came. */
   waitOf(headers: Readonly<Record<string, string | undefined>>, now_ms: number): number | undefined
 }
@@ -34,12 +38,17 @@ export class OutsideProblem extends Schema.TaggedError<OutsideProblem>()("Outsid
   }
 }
 
+const notHere = ({ service }: OutsideRequest) =>
+  Effect.fail(new OutsideProblem({ problem: `${service} is not asked here`, in_doubt: false }))
+
 /** Asks services of the agent's resources. */
 export class OutsideApi extends Context.Service<
   OutsideApi,
   {
     /** The JSON of a success. A limit is waited for, within the limits here; redirects are not followed, since the key would go along. */
     ask(request: OutsideRequest): Effect.Effect<Schema.Json, OutsideProblem>
+    /** The same for an answer that is a file. */
+    bytes(request: OutsideRequest): Effect.Effect<Uint8Array, OutsideProblem>
   }
 >()("choir/agent/outside/OutsideApi") {
   static readonly layer = Layer.effect(
@@ -47,18 +56,12 @@ export class OutsideApi extends Context.Service<
     Effect.map(HttpClient.HttpClient, (client) => make(client))
   )
   /** For agents that reach nobody. */
-  static readonly layerNone = Layer.succeed(
-    OutsideApi,
-    OutsideApi.of({
-      ask: ({ service }) =>
-        Effect.fail(new OutsideProblem({ problem: `${service} is not asked here`, in_doubt: false }))
-    })
-  )
+  static readonly layerNone = Layer.succeed(OutsideApi, OutsideApi.of({ ask: notHere, bytes: notHere }))
 }
 
 const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
 
-const readBody = (service: string, response: HttpClientResponse.HttpClientResponse) => {
+const readBody = (service: string, response: HttpClientResponse.HttpClientResponse, bytes_max: number) => {
   let received = 0
   const chunks: Array<Uint8Array> = []
   const broken = (words: string) => new OutsideProblem({ problem: `${service}: ${words}`, in_doubt: true })
@@ -66,11 +69,11 @@ const readBody = (service: string, response: HttpClientResponse.HttpClientRespon
     Stream.mapError(({ message }) => broken(`the answer broke off: ${message}`)),
     Stream.runForEach((chunk) => {
       received += chunk.byteLength
-      if (received > ANSWER_BYTES_MAX) return Effect.fail(broken(`the answer is larger than ${ANSWER_BYTES_MAX} bytes`))
+      if (received > bytes_max) return Effect.fail(broken(`the answer is larger than ${bytes_max} bytes`))
       chunks.push(chunk)
       return Effect.void
     }),
-    Effect.andThen(Effect.sync(() => Buffer.concat(chunks).toString("utf8")))
+    Effect.andThen(Effect.sync(() => Buffer.concat(chunks)))
   )
 }
 
@@ -108,39 +111,36 @@ export const retryAfterOf = (header: string | undefined, now_ms: number): number
 }
 
 const make = (client: HttpClient.HttpClient): OutsideApi["Service"] => {
-  const send = Effect.fnUntraced(function* (request: OutsideRequest) {
-    const { body, headers, method, service, url } = request
-    const plain = HttpClientRequest.make(method)(url, { headers: { accept: "application/json", ...headers } })
+  const send = Effect.fnUntraced(function* (request: OutsideRequest, accept: string, bytes_max: number) {
+    const { body, headers, method, ms_max = OUTSIDE_ANSWER_MS_MAX, service, url } = request
+    const plain = HttpClientRequest.make(method)(url, { headers: { accept, ...headers } })
     const ready = body === undefined ? plain : HttpClientRequest.bodyJsonUnsafe(plain, body)
     return yield* client.execute(ready).pipe(
-      Effect.flatMap((response) => Effect.map(readBody(service, response), (text) => ({ response, text }))),
+      Effect.flatMap((response) => Effect.map(readBody(service, response, bytes_max), (got) => ({ response, got }))),
       Effect.catchTag("HttpClientError", ({ message }) =>
         Effect.fail(new OutsideProblem({ problem: `${service} did not answer: ${oneLine(message)}`, in_doubt: true }))
       ),
       Effect.timeoutOrElse({
-        duration: OUTSIDE_ANSWER_MS_MAX,
+        duration: ms_max,
         orElse: () =>
-          Effect.fail(
-            new OutsideProblem({ problem: `${service} did not answer in ${OUTSIDE_ANSWER_MS_MAX} ms`, in_doubt: true })
-          )
+          Effect.fail(new OutsideProblem({ problem: `${service} did not answer in ${ms_max} ms`, in_doubt: true }))
       })
     )
   })
 
-  const ask = (request: OutsideRequest, waits: number): Effect.Effect<Schema.Json, OutsideProblem> =>
+  /** The body of a success. */
+  const get = (
+    request: OutsideRequest,
+    accept: string,
+    bytes_max: number,
+    waits = 0
+  ): Effect.Effect<Buffer, OutsideProblem> =>
     Effect.gen(function* () {
-      const { response, text } = yield* send(request)
+      const { got, response } = yield* send(request, accept, bytes_max)
       const { headers, status } = response
-      if (status >= 200 && status < 300) {
-        const json = decodeJson(text)
-        if (Option.isSome(json)) return json.value
-        return yield* new OutsideProblem({
-          problem: `${request.service} answered with something else than JSON`,
-          in_doubt: true
-        })
-      }
+      if (status >= 200 && status < 300) return got
       const wait_ms = OVERLOADED.has(status) ? request.waitOf(headers, yield* Clock.currentTimeMillis) : undefined
-      if (wait_ms === undefined) return yield* statusProblem(request, status, text)
+      if (wait_ms === undefined) return yield* statusProblem(request, status, got.toString("utf8"))
       if (wait_ms > OUTSIDE_WAIT_MS_MAX || waits >= WAITS_MAX)
         return yield* new OutsideProblem({
           problem: `${request.service} takes no more requests for ${Math.ceil(wait_ms / 1000)} s: try again then`,
@@ -148,7 +148,17 @@ const make = (client: HttpClient.HttpClient): OutsideApi["Service"] => {
           in_doubt: false
         })
       yield* Effect.sleep(Math.max(0, wait_ms))
-      return yield* ask(request, waits + 1)
+      return yield* get(request, accept, bytes_max, waits + 1)
     })
-  return OutsideApi.of({ ask: (request) => ask(request, 0) })
+
+  const ask = Effect.fnUntraced(function* (request: OutsideRequest) {
+    const got = yield* get(request, "application/json", ANSWER_BYTES_MAX)
+    const json = decodeJson(got.toString("utf8"))
+    if (Option.isSome(json)) return json.value
+    return yield* new OutsideProblem({
+      problem: `${request.service} answered with something else than JSON`,
+      in_doubt: true
+    })
+  })
+  return OutsideApi.of({ ask, bytes: (request) => get(request, "*/*", FILE_BYTES_MAX) })
 }

@@ -19,6 +19,7 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { cutCalls, edgeWords } from "#src/agent/arbiter/finalWords.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Recollection } from "#src/agent/memory/Recollection.ts"
+import { AnswerVoice, type Voiced } from "./AnswerVoice.ts"
 import { makeLanePrompts } from "./LanePrompts.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { makeScripts } from "./scripts.ts"
@@ -112,7 +113,7 @@ const makeReplies = Effect.gen(function* () {
     const report = reportText()
     return report === undefined ? text : `${report}\n\n(${text})`
   }
-  const say = (text: string, failed?: "again" | "final") =>
+  const say = (text: string, failed?: "again" | "final", voice?: Voiced) =>
     Effect.suspend(() => {
       const { edge, reports } = arbiter.state()
       const isOpen = (now: SessionState) =>
@@ -120,7 +121,8 @@ const makeReplies = Effect.gen(function* () {
       const answer = (words: string) => ({
         type: "Answer" as const,
         text: words,
-        ...(failed === undefined ? {} : { failed })
+        ...(failed === undefined ? {} : { failed }),
+        ...(voice === undefined ? {} : { voice })
       })
       return commitEnd(arbiter, answer(text), isOpen, () =>
         answer(`${text.slice(0, ANSWER_CHARS_MAX).toWellFormed()}\n\n(This is not all: the answer is too long.)`)
@@ -213,6 +215,16 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   const ask = yield* makeQuestions
   const { reportText, say, sayFailure, sayLimit } = yield* makeReplies
   const intake = yield* makeIntake(stopping)
+  const voice = yield* AnswerVoice
+
+  /** The sound of an answer, where its sender wants to hear it. */
+  const voiceFor = (text: string) => {
+    const { turn } = arbiter.state().edge
+    const asked = turn?.kind === "turn" ? log.find(turn.rev) : undefined
+    return turn?.kind === "turn" && asked?.event_type === "UserMsg" && asked.payload.speak === true
+      ? voice.of(text, turn.rev)
+      : Effect.undefined
+  }
 
   const answer = (rev: number) => {
     const output = log.get(rev)
@@ -222,7 +234,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
     const words = edgeWords(log.find, arbiter.state().edge, output)
     switch (words.type) {
       case "whole":
-        return say(words.text)
+        return Effect.flatMap(voiceFor(words.text), (voice) => say(words.text, undefined, voice))
       case "broken":
         return words.text.trim() === ""
           ? sayFailure(words.problem)

@@ -41,12 +41,13 @@ type Ending =
 /** Its attachments with their pictures, of which copies are kept before edge takes it. */
 const withPictures = Effect.fnUntraced(function* (message: UserMessage) {
   const pictures = yield* Pictures
-  const attachments = yield* Effect.forEach(message.attachments, ({ bytes, mime, name, path }) =>
+  const attachments = yield* Effect.forEach(message.attachments, ({ bytes, mime, name, path, transcribed }) =>
     Effect.map(pictures.keepFile(path), (picture) => ({
       bytes,
       mime,
       name,
       path,
+      ...(transcribed === undefined ? {} : { transcribed }),
       ...(picture === undefined ? {} : { picture })
     }))
   )

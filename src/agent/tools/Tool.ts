@@ -8,6 +8,7 @@ import type { Acted, Source } from "#schema/Source.ts"
 import { capabilitiesOfEffect, LockRequest, type ToolEffect, type ToolLlmView } from "#schema/Tool.ts"
 import { BUILT_IN_CAPABILITIES } from "#src/shared/image/builtInTools.ts"
 import { fileKey } from "#src/shared/image/lockKey.ts"
+import { isSkillPath } from "#src/agent/workspace/SkillFiles.ts"
 import type { Command, Outbound } from "#src/agent/arbiter/Command.ts"
 import { inputProblem } from "./inputProblem.ts"
 import type { SecretStore } from "#src/agent/settings/SecretStore.ts"
@@ -39,6 +40,8 @@ export interface FileVersion {
 export interface ToolContext {
   readonly lane: LaneId
   readonly call_id: CallId
+  /** The skill that the lane is in, whose own files it may read. */
+  readonly skill?: string | undefined
   /** The newest version of a file that the lane has read or written, or `undefined` when it has seen none. */
   seen(path: string): string | undefined
   /**
@@ -68,6 +71,8 @@ export interface ToolOutcome {
   readonly acted?: Acted
   readonly reads?: ReadonlyArray<FileVersion>
   readonly writes?: ReadonlyArray<{ readonly path: string; readonly before?: string; readonly after: string }>
+  /** Its cost, where its price is known. */
+  readonly cost_usd?: number
   /** Files that go to the user, with their caption. */
   readonly sends?: Outbound
   /** Words for the model besides. */
@@ -136,6 +141,10 @@ export const lockOn = (path: string, mode: LockRequest["mode"]): Effect.Effect<L
       onFailure: (error) => invalidInput(error.message)
     })
   )
+
+/** The same for a path that is only read: the files of a skill never change, and take no lock. */
+export const lockToRead = (path: string): Effect.Effect<ReadonlyArray<LockRequest>, InvalidInput> =>
+  isSkillPath(path) ? Effect.succeed([]) : Effect.map(lockOn(path, "S"), (lock) => [lock])
 
 /** An outcome that tells the model what went wrong and what to do. */
 export const refusal = (

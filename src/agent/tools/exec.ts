@@ -3,6 +3,7 @@ import { existsSync } from "node:fs"
 import { constants } from "node:os"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
+import { SEND_FOLDER } from "#schema/SentFile.ts"
 import { Source } from "#schema/Source.ts"
 import { LockRequest } from "#schema/Tool.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
@@ -113,7 +114,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
                 env,
                 offline: !online
               }
-              const leave = yield* watchSendFolder(workspace)
+              const leave = yield* watchSendFolder(workspace, command.includes(SEND_FOLDER))
               const result = yield* processes.run(call_id, started)
               const outcome = yield* leave(outcomeOf(result, timeout_ms, (text) => secrets.scrub(scrub(text))))
               return yield* keepWholeOutput(workspace, fromNetwork(outcome, online))

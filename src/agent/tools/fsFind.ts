@@ -1,11 +1,12 @@
 /** choir.fs.find: names of files of the workspace, the last changed first, without following links. */
 import { Effect, Schema } from "effect"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
+import { readableFiles, SkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { PROCESS_GRACE_MS } from "./external.ts"
 import { argument, scopeOf, SEARCH_TIMEOUT_MS, searchFailed, shownPath } from "./ripgrep.ts"
-import { decodeInput, lockOn, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
+import { decodeInput, lockToRead, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 
 /** Names that one call finds. */
 export const FIND_NAMES_MAX = 200
@@ -38,6 +39,7 @@ const outcomeOf = (result: ProcessResult, shown: (path: string) => string): Tool
 export const fsFind = (rg: string): Effect.Effect<Tool, never, ProcessRunner | Workspace> =>
   Effect.gen(function* () {
     const processes = yield* ProcessRunner
+    const skills = yield* SkillFiles
     const workspace = yield* Workspace
     const decode = decodeInput(Input)
     return {
@@ -52,11 +54,11 @@ export const fsFind = (rg: string): Effect.Effect<Tool, never, ProcessRunner | W
       prepare: Effect.fn("fsFind.prepare")(function* (raw) {
         const { glob, path = "." } = yield* decode(raw)
         return {
-          locks: [yield* lockOn(path, "S")],
+          locks: yield* lockToRead(path),
           timeout_ms: SEARCH_TIMEOUT_MS + PROCESS_GRACE_MS,
           run: Effect.fnUntraced(
-            function* ({ call_id }) {
-              const folder = yield* workspace.folder(path)
+            function* ({ call_id, skill }) {
+              const folder = yield* readableFiles(workspace, skills, skill).folder(path)
               const command = { command: rg, args: argvOf(glob), cwd: folder.cwd, timeout_ms: SEARCH_TIMEOUT_MS }
               return outcomeOf(yield* processes.run(call_id, command), shownPath(folder.path))
             },

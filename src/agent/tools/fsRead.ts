@@ -4,10 +4,11 @@ import { counted } from "#src/shared/text/counts.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { type Looked, Pictures } from "#src/agent/workspace/Pictures.ts"
+import { isSkillPath, type ReadableFiles, readableFiles, SkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts"
 import { countLines, cutToJsonBytes, isText, lineOffset } from "./fileText.ts"
 import { FILE_TOOL_TIMEOUT_MS } from "./guardedWrite.ts"
-import { decodeInput, lockOn, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
+import { decodeInput, lockToRead, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 
 /** Lines that one call reads, and bytes of their text as JSON. */
 export const READ_LINES_MAX = 2000
@@ -92,8 +93,16 @@ const show = (file: WorkspaceFile, input: typeof Input.Type): ToolOutcome => {
   }
 }
 
+/** Only files of the workspace have versions that a lane has seen. */
+const ofWorkspace = ({ path }: WorkspaceFile, outcome: ToolOutcome): ToolOutcome => {
+  if (!isSkillPath(path)) return outcome
+  const { reads: _, ...rest } = outcome
+  return rest
+}
+
 export const fsRead: Effect.Effect<Tool, never, Pictures | Workspace> = Effect.gen(function* () {
   const pictures = yield* Pictures
+  const skills = yield* SkillFiles
   const workspace = yield* Workspace
   const decode = decodeInput(Input)
 
@@ -104,12 +113,12 @@ export const fsRead: Effect.Effect<Tool, never, Pictures | Workspace> = Effect.g
           looked === undefined ? binary(file) : shownPicture(file, looked)
         )
 
-  const listed = (path: string) =>
-    Effect.match(workspace.list(path), {
+  const listed = (files: ReadableFiles, path: string) =>
+    Effect.match(files.list(path), {
       onSuccess: ({ entries, truncated }): ToolOutcome => ({
         status: "success",
         summary: `${entries.length}${truncated ? " or more" : ""} entries of a folder`,
-        output: { path: pathInside(path) ?? "", entries: [...entries], truncated }
+        output: { path: pathInside(path) ?? (isSkillPath(path) ? path : ""), entries: [...entries], truncated }
       }),
       onFailure: (error) => refusal(error)
     })
@@ -126,13 +135,16 @@ export const fsRead: Effect.Effect<Tool, never, Pictures | Workspace> = Effect.g
     prepare: Effect.fn("fsRead.prepare")(function* (raw) {
       const input = yield* decode(raw)
       return {
-        locks: [yield* lockOn(input.path, "S")],
+        locks: yield* lockToRead(input.path),
         timeout_ms: FILE_TOOL_TIMEOUT_MS,
-        run: () =>
-          Effect.matchEffect(workspace.read(input.path), {
-            onSuccess: (file) => shown(file, input),
-            onFailure: (error) => (error.reason === "folder" ? listed(input.path) : Effect.succeed(refusal(error)))
+        run: ({ skill }) => {
+          const files = readableFiles(workspace, skills, skill)
+          return Effect.matchEffect(files.read(input.path), {
+            onSuccess: (file) => Effect.map(shown(file, input), (outcome) => ofWorkspace(file, outcome)),
+            onFailure: (error) =>
+              error.reason === "folder" ? listed(files, input.path) : Effect.succeed(refusal(error))
           })
+        }
       }
     })
   }

@@ -1,8 +1,9 @@
 /** choir.fs.search: ripgrep over a file or folder of the workspace, without following links. */
 import { Effect, Option, Schema } from "effect"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
+import { readableFiles, SkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
-import { decodeInput, lockOn, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
+import { decodeInput, lockToRead, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { PROCESS_GRACE_MS } from "./external.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
@@ -102,19 +103,20 @@ const outcomeOf = (result: ProcessResult, { files_only }: Input, shown: (path: s
 export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner | Workspace> =>
   Effect.gen(function* () {
     const processes = yield* ProcessRunner
+    const skills = yield* SkillFiles
     const workspace = yield* Workspace
     const decode = decodeInput(Input)
     const timeout_ms = SEARCH_TIMEOUT_MS
 
-    const inFolder = Effect.fnUntraced(function* (input: Input, { call_id }: ToolContext) {
-      const { path, cwd } = yield* workspace.folder(input.path ?? ".")
+    const inFolder = Effect.fnUntraced(function* (input: Input, { call_id, skill }: ToolContext) {
+      const { path, cwd } = yield* readableFiles(workspace, skills, skill).folder(input.path ?? ".")
       const result = yield* processes.run(call_id, { command: rg, args: argvOf(input, "."), cwd, timeout_ms })
       return outcomeOf(result, input, shownPath(path))
     }, Effect.scoped)
 
     /** A file comes in by standard input, since ripgrep would follow a link that it is given by name. */
-    const inFile = Effect.fnUntraced(function* (input: Input, { call_id }: ToolContext) {
-      const { path, bytes } = yield* workspace.read(input.path ?? ".")
+    const inFile = Effect.fnUntraced(function* (input: Input, { call_id, skill }: ToolContext) {
+      const { path, bytes } = yield* readableFiles(workspace, skills, skill).read(input.path ?? ".")
       const args = argvOf(input, "-")
       const result = yield* processes.run(call_id, { command: rg, args, cwd: workspace.root, stdin: bytes, timeout_ms })
       return outcomeOf(result, input, () => path)
@@ -132,7 +134,7 @@ export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner |
       prepare: Effect.fn("fsSearch.prepare")(function* (raw) {
         const input = yield* decode(raw)
         return {
-          locks: [yield* lockOn(input.path ?? ".", "S")],
+          locks: yield* lockToRead(input.path ?? "."),
           timeout_ms: timeout_ms + PROCESS_GRACE_MS,
           run: (context) =>
             inFile(input, context).pipe(

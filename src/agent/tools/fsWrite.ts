@@ -17,21 +17,15 @@ const LineNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_00
 const Input = Schema.Struct({
   path: Schema.String.annotate({ description: "Relative to the workspace" }),
   content: Schema.String.annotate({ description: "The text to put there" }),
-  mode: Schema.Literals(["overwrite", "append", "insert", "replace"]).annotate({
-    description: "insert and replace need line and expect"
-  }),
-  line: Schema.optionalKey(
-    LineNumber.annotate({ description: "The line before which to insert, or the first to replace" })
-  ),
-  end_line: Schema.optionalKey(LineNumber.annotate({ description: "The last to replace. Default: line" })),
-  expect: Schema.optionalKey(
-    Schema.String.annotate({ description: "Present text of line, and of lines after it until it is unique" })
-  ),
-  expect_end: Schema.optionalKey(
-    Schema.String.annotate({
-      description: "The same of end_line, and of lines before it"
-    })
-  )
+  mode: Schema.Literals(["overwrite", "append", "insert", "replace"]),
+  /** The line before which to insert, or the first to replace. */
+  line: Schema.optionalKey(LineNumber),
+  /** The last line to replace; default: `line`. */
+  end_line: Schema.optionalKey(LineNumber),
+  /** The present text of `line`, and of lines after it until it is unique. */
+  expect: Schema.optionalKey(Schema.String),
+  /** The same of `end_line`, and of lines before it. */
+  expect_end: Schema.optionalKey(Schema.String)
 }).check(
   Schema.makeFilter(({ mode, line, end_line, expect, expect_end }) => {
     if (mode === "overwrite" || mode === "append") {
@@ -50,6 +44,13 @@ const Input = Schema.Struct({
   })
 )
 type Input = typeof Input.Type
+
+/** What models are shown. For changes within a file they have choir.fs.edit, and the line modes would take tokens in every prompt. */
+const Shown = Schema.Struct({
+  path: Input.fields.path,
+  content: Input.fields.content,
+  mode: Schema.Literals(["overwrite", "append"]).annotate({ description: "append adds to the end" })
+})
 
 const NEWLINE = Buffer.from("\n")
 
@@ -128,8 +129,8 @@ export const fsWrite: Effect.Effect<Tool, never, Workspace> = Effect.gen(functio
   return {
     llm: llmView(
       "choir.fs.write",
-      "Create, overwrite or append to a text file, or change its lines, for which choir-fs-edit is better. Read an existing file first.",
-      Input
+      "Create, overwrite or append to a text file; choir-fs-edit changes parts of one. Read an existing file first.",
+      Shown
     ),
     effect: "workspace",
     lanes: "both",

@@ -18,7 +18,12 @@ const AFTER = /[.,;:!?*_]+$/u
 /** The tools whose results bring addresses. What others print, the model may have chosen. */
 const BRINGS = /^choir\.(?:web|email|notion)\./u
 
-/** An address as it is compared: without its fragment, which is not sent. */
+/** An address, and whether its fragment may differ: it is not sent, but the scripts of a page that a browser shows can read it. */
+export interface WantedAddress {
+  readonly address: string
+  readonly any_fragment: boolean
+}
+
 const plain = (address: string): string | undefined => {
   const url = URL.parse(address)
   if (url === null) return undefined
@@ -26,19 +31,23 @@ const plain = (address: string): string | undefined => {
   return url.href
 }
 
-const isIn = (text: string, wanted: string): boolean => {
+/** Whether an address that was shown is the wanted one. An address that was shown with a fragment is known without it too. */
+const isWanted = (shown: string, { address, any_fragment }: WantedAddress): boolean =>
+  URL.parse(shown)?.href === address || plain(shown) === (any_fragment ? plain(address) : address)
+
+const isIn = (text: string, wanted: WantedAddress): boolean => {
   for (const [address] of text.matchAll(ADDRESS))
-    if (plain(address) === wanted || plain(address.replace(AFTER, "")) === wanted) return true
+    if (isWanted(address, wanted) || isWanted(address.replace(AFTER, ""), wanted)) return true
   return false
 }
 
-const holds = (value: Schema.Json | undefined, wanted: string): boolean => {
+const holds = (value: Schema.Json | undefined, wanted: WantedAddress): boolean => {
   if (typeof value === "string") return isIn(value, wanted)
   if (typeof value !== "object" || value === null) return false
   return Object.values(value).some((inner: Schema.Json) => holds(inner, wanted))
 }
 
-const shows = (log: EventLog["Service"], event: ChoirEvent, wanted: string): boolean => {
+const shows = (log: EventLog["Service"], event: ChoirEvent, wanted: WantedAddress): boolean => {
   if (event.event_type === "UserMsg") return isIn(event.payload.text, wanted)
   if (event.event_type !== "ToolResultCommitted") return false
   const { call_id, output } = event.payload
@@ -50,9 +59,10 @@ const shows = (log: EventLog["Service"], event: ChoirEvent, wanted: string): boo
 }
 
 /** Whether the session was shown an address. */
-export const isKnownAddress = (log: EventLog["Service"], address: string): boolean => {
-  const wanted = plain(address)
-  if (wanted === undefined) return false
+export const isKnownAddress = (log: EventLog["Service"], { address, any_fragment }: WantedAddress): boolean => {
+  const href = URL.parse(address)?.href
+  if (href === undefined) return false
+  const wanted = { address: href, any_fragment }
   const last = Math.max(log.oldest(), log.head() - EVENTS_SEARCHED_MAX + 1)
   for (let rev = log.head(); rev >= last && rev > 0; rev--) {
     const event = log.find(rev)

@@ -99,9 +99,7 @@ const problemOf = (output: Schema.Json): string | undefined => {
 
 const Upsert = Schema.Struct({
   text: FactText.annotate({ description: "The fact, in one sentence that is clear on its own" }),
-  key: Schema.optionalKey(
-    FactKey.annotate({ description: "Such as user.preference.theme: the new text replaces the old one of this key" })
-  )
+  key: Schema.optionalKey(FactKey.annotate({ description: "Such as user.preference.theme; replaces its old text" }))
 })
 
 const Delete = Schema.Struct({

@@ -65,13 +65,13 @@ const MemoryQuery = Schema.Struct({
   query: LogQuery.fields.query.annotate({ description: "Words or a question; for mode hash 8 or more hex digits" }),
   store: Schema.optionalKey(
     Schema.Literals(["working", "session", "knowledge"]).annotate({
-      description: "working: this session's log. session: what earlier sessions said. knowledge: facts. Default working"
+      description: "working (default): this session. session: earlier ones. knowledge: facts"
     })
   ),
   mode: Schema.optionalKey(
     Schema.Literals(["keyword", "hash", ...LONG_TERM]).annotate({
       description:
-        "working: keyword (every word; default) or hash (more of an event). Others: hybrid (default), semantic, text; session_detail: one session in full"
+        "working: keyword (every word; default), hash (more of an event). Others: hybrid (default), semantic, text; session_detail: a whole session"
     })
   ),
   session_id: Schema.optionalKey(Schema.String.annotate({ description: "Only this session" })),
@@ -255,7 +255,7 @@ export const memoryQuery = (
 export const memoryCompact = (request: (lane: LaneId) => Effect.Effect<void>): Tool => ({
   llm: llmView(
     "choir.memory.compact",
-    "Fold the oldest part of your context into your reference summary, in the background; continue meanwhile.",
+    "Fold the oldest part of your context into your summary, in the background.",
     Schema.Struct({})
   ),
   effect: "none",

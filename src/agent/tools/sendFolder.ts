@@ -73,11 +73,12 @@ const namesIn = (root: string, { output }: ToolOutcome): ReadonlyArray<string> =
 const NOTHING: ReadonlyMap<string, string> = new Map()
 
 /** The files in the send folder now. Where it cannot be listed, nothing is sent. */
-const versionsOf = (workspace: Files) => Effect.orElseSucceed(workspace.versions(SEND_FOLDER), () => NOTHING)
+const versionsOf = (workspace: Files, create = false) =>
+  Effect.orElseSucceed(workspace.versions(SEND_FOLDER, create), () => NOTHING)
 
-/** Looks at the send folder before a tool runs; the answer takes from its outcome what it left there and names. */
-export const watchSendFolder = Effect.fnUntraced(function* (workspace: Files) {
-  const before = yield* versionsOf(workspace)
+/** Looks at the send folder before a tool runs, and makes it for one that uses it. The answer takes from its outcome what it left there and names. */
+export const watchSendFolder = Effect.fnUntraced(function* (workspace: Files, create = false) {
+  const before = yield* versionsOf(workspace, create)
   return Effect.fnUntraced(function* (outcome: ToolOutcome) {
     const names = outcome.status === "success" ? namesIn(workspace.root, outcome) : []
     if (names.length === 0) return outcome

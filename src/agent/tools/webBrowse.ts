@@ -58,7 +58,9 @@ export const webBrowse = Effect.fnUntraced(function* (ask: AskHost) {
     if (input._tag === "None") return "external"
     const { action, url } = input.value
     if (actsOnPage(action)) return "external"
-    return action === "open" && url !== undefined ? effectOfAddress(url, lane) : "none"
+    return action === "open" && url !== undefined
+      ? effectOfAddress({ address: url, any_fragment: false }, lane)
+      : "none"
   }
   const browse: Tool = {
     ...tool,

@@ -10,16 +10,24 @@ import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { type AskHost, hostTool } from "./hostTool.ts"
-import { isKnownAddress } from "./knownAddresses.ts"
+import { isKnownAddress, type WantedAddress } from "./knownAddresses.ts"
 import type { Tool } from "./Tool.ts"
 
 /** More than choird gives a fetch. */
 const FETCH_MS_MAX = 32_000
 
-/** The site of an answer: where the text was found, after redirects. */
+const decodePlace = Schema.decodeUnknownOption(
+  Schema.Struct({ url: Schema.String, sites: Schema.optionalKey(Schema.Array(Schema.String)) })
+)
+
+/** Where the text of an answer or of a failure came from: the page, after redirects, and all that was in its tab. */
 export const siteOf = (output: Schema.Json): ReadonlyArray<Source> => {
-  const url = typeof output === "object" && output !== null && "url" in output ? output["url"] : undefined
-  return typeof url === "string" ? [sourceOf("web", URL.parse(url)?.hostname ?? "")] : []
+  const found = decodePlace(output)
+  if (found._tag === "None") return []
+  const { sites = [], url } = found.value
+  const hosts = new Set([URL.parse(url)?.hostname ?? "", ...sites])
+  if (sites.length > 0) hosts.delete("")
+  return [...hosts].map((host) => sourceOf("web", host))
 }
 
 /**
@@ -30,11 +38,11 @@ export const makeEffectOfAddress = Effect.gen(function* () {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
   const settings = yield* AgentSettings
-  return (address: string, lane: LaneId | undefined): ToolEffect => {
+  return (wanted: WantedAddress, lane: LaneId | undefined): ToolEffect => {
     const { confirm_external } = settings.current().config.approvals
     const tainted = lane === undefined || laneOf(arbiter.state(), lane)?.tainted !== false
     const asks = confirm_external === "always" || (confirm_external === "tainted" && tainted)
-    return asks && !isKnownAddress(log, address) ? "external" : "none"
+    return asks && !isKnownAddress(log, wanted) ? "external" : "none"
   }
 })
 
@@ -60,7 +68,10 @@ export const webFetch = Effect.fnUntraced(function* (ask: AskHost) {
   const fetch: Tool = {
     ...tool,
     prepare: (raw, lane) =>
-      Effect.map(tool.prepare(raw), (prepared) => ({ ...prepared, effect: effectOf(addressIn(raw), lane) }))
+      Effect.map(tool.prepare(raw), (prepared) => ({
+        ...prepared,
+        effect: effectOf({ address: addressIn(raw), any_fragment: true }, lane)
+      }))
   }
   return fetch
 })

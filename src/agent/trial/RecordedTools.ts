@@ -2,7 +2,7 @@
  * The tools of a trial: those of the agent, with their own checks of inputs, locks and effects, and with answers from a record instead of
  * their runs. What a call would write is kept for the trial's own reads, and nothing is done.
  */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Schema } from "effect"
 import { ToolName } from "#schema/Tool.ts"
 import type { RecordedCall, TrialOutcome } from "#schema/Trial.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
@@ -26,10 +26,39 @@ const textMember = (input: unknown, key: string): string | undefined => {
 
 const keyOf = (tool: string, input: unknown): string => `${tool} ${canonicalJson(input)}`
 
-/** A call's kin: the same tool on the same path. A model that reads other lines of a file is shown what the record has of the file. */
+const BY_PATH: ReadonlySet<string> = new Set(["choir.fs.read", "choir.fs.write", "choir.fs.edit"])
+const SEARCH = "choir.fs.search"
+
+/** A search without its pattern. */
+const placeOf = (input: unknown): unknown =>
+  typeof input === "object" && input !== null ? { ...input, pattern: "", ignore_case: false } : input
+
+/**
+ * A call's kin: the same tool on the same path, or a search in the same place. A model that reads other lines of a file is shown what the record has
+ * of the file.
+ */
 const kinOf = (tool: string, input: unknown): string | undefined => {
-  const path = textMember(input, "path")
+  if (tool === SEARCH) return keyOf(tool, placeOf(input))
+  const path = BY_PATH.has(tool) ? textMember(input, "path") : undefined
   return path === undefined ? undefined : `${tool} ${path}`
+}
+
+const patternOf = (input: unknown): RegExp | undefined => {
+  try {
+    return new RegExp(textMember(input, "pattern") ?? "", member(input, "ignore_case") === true ? "iu" : "u")
+  } catch {
+    return undefined
+  }
+}
+
+/** A recorded search by another pattern: of the lines that the record knows, those that fit. `undefined` where that cannot be said. */
+const searchedAgain = (call: RecordedCall, input: unknown): RecordedCall | undefined => {
+  const matches = member(call.output, "matches")
+  const pattern = patternOf(input)
+  if (pattern === undefined || !Array.isArray(matches)) return undefined
+  const fitting = (matches as ReadonlyArray<Schema.Json>).filter((line) => pattern.test(textMember(line, "text") ?? ""))
+  const output = { matches: fitting, truncated: member(call.output, "truncated") === true }
+  return { ...call, summary: `${fitting.length} matching lines of those that were recorded`, output }
 }
 
 /** The results of a record. Repeated calls get them in order, and the last one from then on. */
@@ -46,7 +75,8 @@ const makeRecord = (record: ReadonlyArray<RecordedCall>) => {
     const results = exact.get(keyOf(tool, input))
     if (results !== undefined) return results.length > 1 ? results.shift() : results[0]
     const like = kinOf(tool, input)
-    return like === undefined ? undefined : kin.get(like)
+    const call = like === undefined ? undefined : kin.get(like)
+    return call !== undefined && tool === SEARCH ? searchedAgain(call, input) : call
   }
 }
 

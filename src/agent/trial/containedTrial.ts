@@ -16,6 +16,7 @@ import { Tokens } from "#src/agent/model/Tokens.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
+import { layerSkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { skillReport } from "./skillReport.ts"
@@ -81,6 +82,7 @@ const layerSurroundings = (place: ContainedPlace, task: ContainedTask) => {
   return Layer.mergeAll(
     layerControlPlane,
     layerImageTools(choir, task),
+    layerSkillFiles(choir),
     Environment.layer({ workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
     Layer.provideMerge(
       GitAccess.layer({ helper: gitHelper(choir) }),

@@ -101,9 +101,9 @@ export class Workspace extends Context.Service<
     list(path: string): Effect.Effect<WorkspaceListing, PathRefused>
     /**
      * The files of a folder by name, at most {@link FOLDER_ENTRIES_MAX}, each with a text that differs once the file is written to or
-     * replaced; links count as files, folders do not.
+     * replaced; links count as files, folders do not. With `create`, a folder that is missing is made.
      */
-    versions(path: string): Effect.Effect<ReadonlyMap<string, string>, PathRefused>
+    versions(path: string, create?: boolean): Effect.Effect<ReadonlyMap<string, string>, PathRefused>
     /** Opens a folder for a child process, while the scope lives. */
     folder(path: string): Effect.Effect<WorkspaceFolder, PathRefused, Scope.Scope>
   }
@@ -262,8 +262,8 @@ const make = Effect.fnUntraced(function* (root: string) {
     return yield* inFolder(path, opened, () => listFolder(opened, FOLDER_ENTRIES_MAX))
   }, Effect.scoped)
 
-  const versions = Effect.fn("Workspace.versions")(function* (path: string) {
-    const opened = yield* open(path, yield* Effect.fromResult(segmentsOf(path)))
+  const versions = Effect.fn("Workspace.versions")(function* (path: string, create = false) {
+    const opened = yield* open(path, yield* Effect.fromResult(segmentsOf(path)), create)
     return yield* inFolder(path, opened, () => fileVersions(opened, FOLDER_ENTRIES_MAX))
   }, Effect.scoped)
 

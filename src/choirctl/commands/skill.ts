@@ -1,10 +1,10 @@
 /** choirctl skill and tool: the skills and tools of an agent, in lists and one by one. */
-import { Effect, Option } from "effect"
+import { Effect, Option, type Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { SkillName } from "#schema/Skill.ts"
+import { SkillName, type SkillSpec } from "#schema/Skill.ts"
 import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/AgentsApi.ts"
 import { SkillGrade } from "#schema/SkillCheck.ts"
-import { ExecutionClass } from "#schema/SkillContract.ts"
+import { ExecutionClass, retriesOf } from "#schema/SkillContract.ts"
 import { SkillTier } from "#schema/SkillRegistryEntry.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
@@ -66,12 +66,41 @@ export const toolTable = (rows: ReadonlyArray<ToolSummary>, color: boolean): str
     color
   )
 
+const isObject = (value: Schema.Json | undefined): value is Readonly<Record<string, Schema.Json>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The keys of an input with their types; those that may be left out have a `?`. */
+const inputText = ({ contract, input_schema }: SkillSpec): string => {
+  if (typeof input_schema === "string") return input_schema
+  const { properties, required } = input_schema ?? {}
+  const needed = Array.isArray(required) ? required : []
+  const known = isObject(properties) ? Object.entries(properties) : []
+  const keys = known.map(([key, schema]) => {
+    const type = isObject(schema) && typeof schema["type"] === "string" ? `: ${schema["type"]}` : ""
+    return `${key}${needed.includes(key) ? "" : "?"}${type}`
+  })
+  if (keys.length > 0) return safeLine(keys.join(", "))
+  return contract === undefined ? "any object" : `fields of STATE: ${contract.state_read.join(", ") || "none"}`
+}
+
+const triggersText = ({ registry }: SkillSpec): string =>
+  safeLine((registry?.triggers ?? []).map(({ kind, match, mode }) => `${mode} on ${kind} "${match}"`).join("; ")) ||
+  "none"
+
+const thresholdText = ({ contract }: SkillSpec): string =>
+  contract?.confidence_threshold === undefined
+    ? "none: no result is judged"
+    : `${contract.confidence_threshold}: a less confident result is judged, at most ${retriesOf(contract)} are sent back`
+
 /** Each state with its tools and where it leads, the first one first. */
 const skillText = ({ report, source, spec }: SkillDetail, color: boolean): string => {
   const head = fields([
     ["skill", spec.name],
     ["from", source],
     ["description", safeLine(spec.description)],
+    ["input", inputText(spec)],
+    ["triggers", triggersText(spec)],
+    ["threshold", thresholdText(spec)],
     ["initial state", spec.initial_state],
     ["grade", gradeText(report)],
     ["steps", `at most ${spec.max_steps}`],

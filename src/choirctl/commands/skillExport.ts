@@ -1,6 +1,6 @@
 /** choirctl skill export: a skill as a folder that other harnesses read. */
 import { existsSync } from "node:fs"
-import { join, resolve } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { Effect, FileSystem } from "effect"
 import { Argument, Command } from "effect/cli"
 import { SkillName } from "#schema/Skill.ts"
@@ -23,18 +23,31 @@ export const exported = Command.make(
     folder: Argument.String("dir").pipe(Argument.withDescription("Folder in which the skill's folder is made"))
   },
   Effect.fnUntraced(function* ({ folder, id, name }) {
-    const { spec } = yield* ask("skills", (choird) => choird.show({ params: { id, name } }))
+    const { source, spec } = yield* ask("skills", (choird) => choird.show({ params: { id, name } }))
+    const found = source === "built-in" ? [] : yield* ask("skills", (choird) => choird.files({ params: { id, name } }))
+    // The folder's own SKILL.md says more than one that is made of the skill.
+    const own = found.some(({ path }) => path === SKILL_FILE)
+    const made = { path: SKILL_FILE, bytes: Buffer.from(skillMarkdown(spec)) }
+    const files = [
+      ...(own ? [] : [made]),
+      ...found.map(({ base64, path }) => ({ path, bytes: Buffer.from(base64, "base64") }))
+    ]
     const place = join(resolve(folder), name)
     if (existsSync(place)) return yield* usageError(`${place} exists`, "name another folder, or remove it")
     const file = join(place, SKILL_FILE)
     yield* onHost(
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
-        yield* fs.makeDirectory(place, { recursive: true })
-        yield* fs.writeFileString(file, skillMarkdown(spec), { flag: "wx" })
+        for (const { bytes, path } of files) {
+          const to = join(place, path)
+          yield* fs.makeDirectory(dirname(to), { recursive: true })
+          yield* fs.writeFile(to, bytes, { flag: "wx" })
+        }
       })
     )
-    yield* print({ file }, ({ file }) => `wrote ${file}`)
+    yield* print({ file, files: files.length }, ({ file, files }) =>
+      files === 1 ? `wrote ${file}` : `wrote ${file} and ${files - 1} more`
+    )
   })
 ).pipe(
   Command.withDescription("Write a skill as a folder with a SKILL.md, which other harnesses read"),

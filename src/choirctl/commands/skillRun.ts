@@ -1,7 +1,8 @@
 /** choirctl skill run and cancel: a skill that a person runs, in a job of its own. */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Option, type Schema, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isPrintedEvent } from "#schema/SessionsApi.ts"
+import { coreLane, type JobName } from "#schema/Ids.ts"
 import { SkillName } from "#schema/Skill.ts"
 import { ask, askStream } from "#src/choirctl/client/ask.ts"
 import { skillRunText } from "#src/choirctl/render/runs.ts"
@@ -18,17 +19,22 @@ const skill = Argument.String("skill").pipe(
   Argument.withSchema(SkillName)
 )
 
-/** The end of a job that began at or after a revision. */
-const endOf = (id: Effect.Success<ReturnType<typeof sessionOf>>, job_name: string, from: number) =>
-  askStream("sessions", (choird) => choird.events({ params: { id }, query: { from, follow: "true" } })).pipe(
-    Stream.filter(isPrintedEvent),
-    Stream.flatMap(({ event }) =>
-      event.event_type === "CoreStopped" && event.payload.job_name === job_name
-        ? Stream.make(event.payload)
-        : Stream.empty
-    ),
-    Stream.runHead
-  )
+/** The end of a job that began at or after a revision, with the whole output of its skill: the job's own result is cut like a tool's. */
+const endOf = (id: Effect.Success<ReturnType<typeof sessionOf>>, job_name: JobName, from: number) =>
+  Effect.suspend(() => {
+    let output: Schema.Json | undefined
+    return askStream("sessions", (choird) => choird.events({ params: { id }, query: { from, follow: "true" } })).pipe(
+      Stream.filter(isPrintedEvent),
+      Stream.flatMap(({ event }) => {
+        if (event.event_type === "SkillTransitionCommitted" && event.lane === coreLane(job_name))
+          output = event.payload.ended === "completed" ? event.payload.output : undefined
+        if (event.event_type !== "CoreStopped" || event.payload.job_name !== job_name) return Stream.empty
+        const { outcome, result, summary } = event.payload
+        return Stream.make({ outcome, summary, result: output ?? result })
+      }),
+      Stream.runHead
+    )
+  })
 
 export const skillRun = Command.make(
   "run",

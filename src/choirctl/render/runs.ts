@@ -1,4 +1,5 @@
 /** Runs of skills and jobs for people. */
+import type { Schema } from "effect"
 import type { JobRun, ProfileDetail, SkillRun } from "#schema/RunsApi.ts"
 import { ago, type Cell, fields, type Paint, safeLine, span, table } from "#src/choirctl/terminal/text.ts"
 
@@ -157,9 +158,12 @@ export const skillRunText = (run: {
   readonly rev: number | null
   readonly outcome?: string
   readonly summary?: string
+  readonly result?: Schema.Json
 }): string => {
   if (run.refused !== null) return `not started: ${safeLine(run.refused)}`
-  if (run.outcome !== undefined) return `${run.job_name} ${run.outcome}: ${safeLine(run.summary ?? "")}`
+  // The words of a job are cut, and its result is not.
+  const words = run.result === undefined ? (run.summary ?? "") : JSON.stringify(run.result)
+  if (run.outcome !== undefined) return `${run.job_name} ${run.outcome}: ${safeLine(words)}`
   return run.rev === null
     ? "the agent has not answered yet"
     : `runs as the job ${run.job_name}, from revision ${run.rev}`

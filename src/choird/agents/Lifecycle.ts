@@ -69,10 +69,10 @@ export class Lifecycle extends Context.Service<
      * time for the summary is killed, and the log names the revision after which everything is lost.
      */
     stop(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
-    /** Binds a running agent to other models until it is started again; crashes keep them. */
+    /** Binds a running agent to other models or another voice until it is started again; crashes keep them. */
     rebind(
       agent_id: AgentId,
-      models: Pick<ResourceBindings, "llm" | "core_llm">
+      models: Pick<ResourceBindings, "llm" | "core_llm" | "voice_profile">
     ): Effect.Effect<AgentView, AgentRefused>
     /**
      * Stops and starts the agent, to the end even if nobody waits for it any longer. Bindings that the start named are kept, those of

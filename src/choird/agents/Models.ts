@@ -15,6 +15,7 @@ import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 export interface ModelChoice {
   readonly llm?: ResourceName
   readonly core_llm?: ResourceName
+  readonly voice_profile?: ResourceName
 }
 
 /** Reports and switches agents' models. */
@@ -67,14 +68,15 @@ const make = Effect.fnUntraced(function* () {
       )
     const llm = choice.llm ?? bindings.llm
     const core_llm = choice.core_llm ?? (bindings.core_llm === bindings.llm ? llm : bindings.core_llm)
-    const wanted = { ...bindings, llm, core_llm }
+    const voice = choice.voice_profile === undefined ? {} : { voice_profile: choice.voice_profile }
+    const wanted = { ...bindings, llm, core_llm, ...voice }
     const unknown = unknownBinding((yield* config.current).config, wanted)
     if (unknown !== undefined) return yield* refuse("NOT_READY", unknown.reason, unknown.hint)
     for (const name of yield* config.secretsOf(wanted)) {
       const value = yield* Effect.result(config.secret(name))
       if (Result.isFailure(value)) return yield* refuse("NOT_READY", value.failure.message, value.failure.hint)
     }
-    return { llm, core_llm }
+    return { llm, core_llm, ...voice }
   })
 
   /** The bindings change before the version does, so that a reader of the new number finds the new models. */
@@ -92,7 +94,7 @@ const make = Effect.fnUntraced(function* () {
       const models = yield* Effect.tapErrorTag(apply(agent_id, who, choice), "AgentRefused", ({ kind }) =>
         audit.record({ ...entry, detail: { ...choice, refused: kind } })
       )
-      yield* audit.record({ ...entry, detail: { llm: models.llm, core_llm: models.core_llm } })
+      yield* audit.record({ ...entry, detail: { ...choice, llm: models.llm, core_llm: models.core_llm } })
       return models
     })
   })

@@ -8,7 +8,8 @@ import {
   ProposedTool
 } from "#schema/ProposedChange.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
-import { SkillSpec } from "#schema/Skill.ts"
+import { SkillName } from "#schema/Skill.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 
 export type Proposal =
@@ -21,12 +22,21 @@ export type Proposal =
 const OPTIONS = { errors: "all", onExcessProperty: "error" } as const
 const decodeTool = Schema.decodeUnknownResult(ProposedTool, OPTIONS)
 const decodeSkill = Schema.decodeUnknownResult(ProposedSkill, OPTIONS)
-const decodeSpec = Schema.decodeUnknownResult(SkillSpec, OPTIONS)
+const decodeName = Schema.decodeUnknownResult(Schema.Struct({ name: SkillName }))
 const decodeConfigChange = Schema.decodeUnknownResult(ProposedConfigChange, OPTIONS)
 const decodeRepoChange = Schema.decodeUnknownResult(ProposedRepoChange, OPTIONS)
 
 const writtenManifest = (payload: Schema.Json): Schema.Json =>
   typeof payload === "object" && payload !== null && "manifest" in payload ? (payload["manifest"] ?? null) : null
+
+/** The name of a proposed skill, which is read as its file would be: the states of a script follow from its workflow. */
+const skillName = ({ spec }: ProposedSkill): Result.Result<SkillName, { readonly message: string }> =>
+  Result.flatMap(decodeName(spec), ({ name }) =>
+    Result.mapBoth(readSkill(name, JSON.stringify(spec)), {
+      onFailure: (problems) => ({ message: problems.join("; ") }),
+      onSuccess: () => name
+    })
+  )
 
 const decoded = (kind: ProposalKind, payload: Schema.Json): Result.Result<Proposal, { readonly message: string }> => {
   switch (kind) {
@@ -34,7 +44,7 @@ const decoded = (kind: ProposalKind, payload: Schema.Json): Result.Result<Propos
       return Result.map(decodeTool(payload), (tool) => ({ kind, tool, written: writtenManifest(payload) }))
     case "skill":
       return Result.flatMap(decodeSkill(payload), (skill) =>
-        Result.map(decodeSpec(skill.spec), ({ name }) => ({ kind, name, skill }))
+        Result.map(skillName(skill), (name) => ({ kind, name, skill }))
       )
     case "config_change":
       return Result.map(decodeConfigChange(payload), ({ change, reason }) => ({ kind, edits: change, reason }))

@@ -12,7 +12,9 @@ const headline = ({ problem, runs }: Rehearsal): string => {
   if (runs.length === 0) return `Not rehearsed: ${problem ?? "there is no recorded run"}.`
   const worse = runs.filter(({ verdict }) => verdict === "worse").length
   const better = runs.filter(({ verdict }) => verdict === "better").length
-  const where = `on ${counted(runs.length, "recorded run")}`
+  const rehearsed = runs.filter(({ verdict }) => verdict !== "not_rehearsed").length
+  if (rehearsed === 0) return `Not rehearsed: today's skill completes none of ${counted(runs.length, "recorded run")}.`
+  const where = `on ${counted(rehearsed, "recorded run")}`
   if (worse > 0) return `Rehearsal ${where}: WORSE than today on ${worse}.`
   return better > 0
     ? `Rehearsal ${where}: better than today on ${better}, worse on none.`
@@ -23,6 +25,7 @@ export const rehearsalText = (rehearsal: Rehearsal): string => {
   const { cost_usd, problem, runs } = rehearsal
   const lines = runs.map(({ reasons, session_id, verdict }) => {
     const said = reasons.map((reason) => visibleLine(reason).slice(0, REASON_CHARS_MAX).toWellFormed()).join("; ")
+    if (verdict === "not_rehearsed") return `- session ${session_id}: not rehearsed: ${said}`
     return `- session ${session_id}: ${verdict}${said === "" ? "" : `: it ${said}`}`
   })
   const closing = [

@@ -25,6 +25,13 @@ const boundModels = (config: Config, bindings: Pick<ResourceBindings, "llm" | "c
 /** The search engine of every agent: the first of config.json. */
 const searchOf = ({ search }: Config) => Object.values(search)[0]
 
+/** A voice profile with the service that speaks in it. */
+const voiceOf = (config: Config, name: string | undefined): AgentConfig["voice"] => {
+  const profile = own(config.voice_profiles, name)
+  const tts = own(config.tts, profile?.tts)
+  return profile === undefined || tts === undefined ? undefined : { profile, tts }
+}
+
 /** Without a browser of this host its tool is not offered. */
 const offeredWeb = (web: NonNullable<AgentConfig["web"]> = "off") =>
   web === "browse" && chromiumProgram() === undefined ? "fetch" : web
@@ -40,6 +47,7 @@ export const agentConfig = (
   const search = searchOf(config)
   const notion = own(config.notion_integrations, bindings.notion)
   const email = own(config.email_accounts, bindings.email)
+  const voice = voiceOf(config, bindings.voice_profile)
   return {
     llm: bindings.llm,
     core_llm: bindings.core_llm,
@@ -49,6 +57,7 @@ export const agentConfig = (
     ...(search === undefined ? {} : { search }),
     ...(notion === undefined ? {} : { notion }),
     ...(email === undefined ? {} : { email }),
+    ...(voice === undefined ? {} : { voice }),
     budgets: config.budgets,
     memory: config.memory,
     jobs: config.jobs,
@@ -65,7 +74,7 @@ export const agentConfig = (
 export const boundSecrets = (config: Config, bindings: Omit<ResourceBindings, "dm">): ReadonlySet<SecretName> => {
   const secrets = [
     ...Object.values(boundModels(config, bindings)).map((model) => model.secret),
-    own(config.tts, own(config.voice_profiles, bindings.voice_profile)?.tts)?.secret,
+    voiceOf(config, bindings.voice_profile)?.tts.secret,
     own(config.git_identities, bindings.git_identity)?.secret,
     own(config.notion_integrations, bindings.notion)?.secret,
     own(config.email_accounts, bindings.email)?.secret,

@@ -29,7 +29,8 @@ import { runContracts } from "./migrations/0030_run_contracts.ts"
 import { joinedMessages } from "./migrations/0031_joined_messages.ts"
 import { editedMessages } from "./migrations/0032_edited_messages.ts"
 import { movedChats } from "./migrations/0033_moved_chats.ts"
-import { jobTopics } from "./migrations/0034_job_topics.ts"
+import { chatVoice } from "./migrations/0034_chat_voice.ts"
+import { jobTopics } from "./migrations/0035_job_topics.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -66,7 +67,8 @@ export const MIGRATIONS = {
   "0031_joined_messages": joinedMessages,
   "0032_edited_messages": editedMessages,
   "0033_moved_chats": movedChats,
-  "0034_job_topics": jobTopics
+  "0034_chat_voice": chatVoice,
+  "0035_job_topics": jobTopics
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -5,6 +5,12 @@ import type { JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 
+/** `on`: all answers. `mirror`: those to voice messages. `off`: none. */
+export type VoiceMode = "on" | "mirror" | "off"
+
+const isVoiceMode = (text: string | undefined): text is VoiceMode =>
+  text === "on" || text === "mirror" || text === "off"
+
 /** A topic of a chat that belongs to a job. */
 export interface JobTopic {
   readonly session_id: SessionId
@@ -23,6 +29,9 @@ export class ChatSettings extends Context.Service<
     /** The id that the chat with this id in config.json has now, if it moved. */
     moved(dm: ResourceName, from: string): Effect.Effect<string | undefined, DatabaseAway>
     setMoved(dm: ResourceName, from: string, to: string): Effect.Effect<void, DatabaseAway>
+    /** Which answers come as voice notes, too. */
+    voice(dm: ResourceName): Effect.Effect<VoiceMode, DatabaseAway>
+    setVoice(dm: ResourceName, voice: VoiceMode): Effect.Effect<void, DatabaseAway>
     /** The topics that belong to jobs, the oldest first. Only the reader of the DM's outbox sets them. */
     topics(dm: ResourceName): Effect.Effect<ReadonlyArray<JobTopic>, DatabaseAway>
     setTopics(dm: ResourceName, topics: ReadonlyArray<JobTopic>): Effect.Effect<void, DatabaseAway>
@@ -52,6 +61,16 @@ export class ChatSettings extends Context.Service<
         setMoved: Effect.fn("ChatSettings.setMoved")(function* (dm, from, to) {
           yield* sql`INSERT INTO choir_control.chat_settings (dm, moved_from, moved_to) VALUES (${dm}, ${from}, ${to})
             ON CONFLICT (dm) DO UPDATE SET moved_from = excluded.moved_from, moved_to = excluded.moved_to`
+        }, onDatabase),
+        voice: Effect.fn("ChatSettings.voice")(function* (dm) {
+          const [row] = yield* sql<{
+            readonly voice: string
+          }>`SELECT voice FROM choir_control.chat_settings WHERE dm = ${dm}`
+          return isVoiceMode(row?.voice) ? row.voice : "off"
+        }, onDatabase),
+        setVoice: Effect.fn("ChatSettings.setVoice")(function* (dm, voice) {
+          yield* sql`INSERT INTO choir_control.chat_settings (dm, rich, voice) VALUES (${dm}, false, ${voice})
+            ON CONFLICT (dm) DO UPDATE SET voice = excluded.voice`
         }, onDatabase),
         topics: Effect.fn("ChatSettings.topics")(function* (dm) {
           const [row] = yield* sql<{ readonly topics: ReadonlyArray<JobTopic> }>`SELECT topics

@@ -22,6 +22,7 @@ import { makeChatGrants } from "./chatGrants.ts"
 import { makeChatMemory } from "./chatMemory.ts"
 import { makeLook, makeSteer, orderOf } from "./chatSteering.ts"
 import { ChatSettings } from "./ChatSettings.ts"
+import { makeChatVoice } from "./chatVoice.ts"
 import { Choices, choose, numbered, type Option as Choice } from "./Choices.ts"
 import type { Command } from "./readCommand.ts"
 
@@ -148,7 +149,7 @@ const make = Effect.fnUntraced(function* () {
   const events = yield* EventStore
   const models = yield* Models
   const settings = yield* ChatSettings
-
+  const voice = yield* makeChatVoice
   const look = yield* makeLook
   const steer = yield* makeSteer
 
@@ -216,6 +217,10 @@ const make = Effect.fnUntraced(function* () {
         return notice(
           command.on ? "Tables and long answers come as rich messages now." : "All answers come as plain messages now."
         )
+      case "voice":
+      case "voice mode":
+      case "set voice":
+        return yield* voice(command, speaker)
       case "choose":
         return yield* choice(command)
       default:

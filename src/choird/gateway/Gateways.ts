@@ -19,6 +19,7 @@ import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { Pairings } from "./Pairings.ts"
 import { Presence } from "./Presence.ts"
 import { type Arrival, type Route, route } from "./route.ts"
+import { Transcriber } from "./Transcriber.ts"
 
 type Message = Extract<Route, { readonly type: "message" }> & { readonly arrival: Arrival }
 
@@ -117,11 +118,17 @@ const NO_FILE: Attached = { attachments: [] }
 const makeAttach = Effect.gen(function* () {
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
+  const { transcribe } = yield* Transcriber
   return Effect.fnUntraced(function* ({ agent_id, arrival: { file, id } }: Message, download: Download | undefined) {
     if (file === undefined || download === undefined) return NO_FILE
     const view = (yield* lifecycle.list).find((one) => one.agent_id === agent_id)
     const { config: running } = yield* config.current
-    return yield* attachFile({ file, id }, view === undefined ? undefined : workspaceOf(running, view), download)
+    return yield* attachFile(
+      { file, id },
+      view === undefined ? undefined : workspaceOf(running, view),
+      download,
+      transcribe
+    )
   })
 })
 
@@ -144,7 +151,7 @@ const makeStore = Effect.gen(function* () {
         client_id: arrival.id,
         agent_id,
         dm,
-        text: [text, files[index]?.problem ?? ""].filter((line) => line !== "").join("\n"),
+        text: [text, files[index]?.words ?? "", files[index]?.problem ?? ""].filter((line) => line !== "").join("\n"),
         forwarded,
         attachments: files[index]?.attachments ?? [],
         ...numbersOf(arrival),
@@ -223,7 +230,14 @@ const makeToJob = Effect.gen(function* () {
     const { agent_id, dm, text } = to
     const { asks, job_name } = job
     return asks && file === undefined
-      ? { type: "command", dm, agent_id, admin: false, command: { type: "answer", content: text, job_name } }
+      ? {
+          type: "command",
+          dm,
+          writer: dm,
+          agent_id,
+          admin: false,
+          command: { type: "answer", content: text, job_name }
+        }
       : { ...to, text: `[Written in the topic of the job ${job_name}:]\n${text}` }
   })
 })

@@ -6,6 +6,7 @@ import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { fileKind } from "./fileKind.ts"
 import { storeReceived } from "./receivedFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
+import type { Transcriber } from "./Transcriber.ts"
 import { isFinal, type SentFile } from "./telegramFiles.ts"
 
 /** Characters of a sender's name for a file. */
@@ -23,9 +24,14 @@ const digits = (id: string): string => id.replaceAll(/\D+/gu, "-")
 
 export type Download = (file: SentFile) => Effect.Effect<Uint8Array, TelegramFailed>
 
+/** The words of a recording, where they can be had. */
+export type Transcribe = Transcriber["Service"]["transcribe"]
+
 export interface Attached {
   readonly attachments: ReadonlyArray<typeof Attachment.Type>
-  /** Why the file is not there, in words. */
+  /** The words of a voice message. */
+  readonly words?: string
+  /** Why the file or its words are not there, in words. */
   readonly problem?: string
 }
 
@@ -41,11 +47,20 @@ const missing = (file: SentFile, why: string): Attached => ({
   problem: `The ${file.kind} ${JSON.stringify(shownName(file.name))} did not reach the agent: ${why}.`
 })
 
+/** The words of a voice message, or why there are none; neither where nobody transcribes. */
+const wordsOf = Effect.fnUntraced(function* (file: SentFile, bytes: Uint8Array, transcribe: Transcribe | undefined) {
+  if (file.kind !== "voice" || transcribe === undefined) return {}
+  const heard = yield* Effect.result(transcribe({ bytes, seconds: file.seconds }))
+  if (Result.isSuccess(heard)) return { heard: heard.success }
+  return { problem: `The voice message has reached the agent as a file, without its words: ${heard.failure.problem}.` }
+})
+
 /** Fails only if another attempt may help. The same message again has the same file under the same name. */
 export const attachFile = Effect.fnUntraced(function* (
   { file, id }: { readonly file: SentFile; readonly id: string },
   workspace: string | undefined,
-  download: Download
+  download: Download,
+  transcribe?: Transcribe
 ): Effect.fn.Return<Attached, TelegramFailed> {
   if (workspace === undefined) return missing(file, "its workspace is not in config.json")
   const got = yield* Effect.result(download(file))
@@ -58,5 +73,9 @@ export const attachFile = Effect.fnUntraced(function* (
     yield* Effect.logWarning("a file could not be stored in a workspace", { workspace }, stored.failure)
     return missing(file, "its workspace does not take it")
   }
-  return { attachments: [{ path: stored.success, name: shownName(file.name), mime, bytes: bytes.length }] }
+  const { heard, problem } = yield* wordsOf(file, bytes, transcribe)
+  const attachment = { path: stored.success, name: shownName(file.name), mime, bytes: bytes.length }
+  if (heard === undefined) return { attachments: [attachment], ...(problem === undefined ? {} : { problem }) }
+  const { text: words, ...transcribed } = heard
+  return { attachments: [{ ...attachment, transcribed }], words }
 })

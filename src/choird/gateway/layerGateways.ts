@@ -20,6 +20,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Presence } from "./Presence.ts"
 import { runTelegram, type TelegramDm } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
+import { Transcriber } from "./Transcriber.ts"
 
 /** Everything that a bot needs to run. */
 interface Bot {
@@ -114,7 +115,7 @@ const make = Effect.gen(function* () {
 export const layerGateways = Layer.effectDiscard(make).pipe(
   Layer.provide(CardTaps.layer),
   Layer.provide(Gateways.layer),
-  Layer.provide(OutgoingFiles.layer),
+  Layer.provide(Layer.merge(OutgoingFiles.layer, Transcriber.layer)),
   Layer.provide(layerChatCommands),
   Layer.provide([Presence.layer, GatewayAlerts.layer])
 )

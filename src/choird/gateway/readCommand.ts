@@ -4,6 +4,7 @@ import { RestartAgent } from "#schema/AgentsApi.ts"
 import { CHAT_COMMANDS, chatCommands, type ChoiceKind, type CommandWords, mayGive } from "#schema/ChatCommand.ts"
 import { AgentId, ApprovalId, GrantId, JobName, ResourceName } from "#schema/Ids.ts"
 import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
+import type { VoiceMode } from "./ChatSettings.ts"
 
 /** A person's yes or no. Without an id the only approval that waits is meant. */
 export interface Decide {
@@ -42,6 +43,9 @@ export type Command =
   | { readonly type: "model" }
   | { readonly type: "set model"; readonly llm: ResourceName }
   | { readonly type: "rich"; readonly on: boolean }
+  | { readonly type: "voice" }
+  | { readonly type: "voice mode"; readonly mode: VoiceMode }
+  | { readonly type: "set voice"; readonly voice_profile: ResourceName }
   /** The argument is missing: the person gets a numbered list of what it may be. */
   | { readonly type: "choose"; readonly words: CommandWords; readonly from: ChoiceKind }
 
@@ -99,6 +103,15 @@ const alone =
   (rest: string): Command | undefined =>
     rest === "" ? command : undefined
 
+/** A mode, else the name of a profile. */
+const voiceOf = (rest: string): Command | undefined => {
+  const mode = rest.toLowerCase()
+  if (rest === "") return { type: "voice" }
+  if (mode === "on" || mode === "off" || mode === "mirror") return { type: "voice mode", mode }
+  const voice_profile = Option.getOrUndefined(resourceName(rest))
+  return voice_profile === undefined ? undefined : { type: "set voice", voice_profile }
+}
+
 /** The reader of the arguments of each command; undefined for an invalid use of it. A command without its required argument never comes here. */
 const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => Command | undefined>> = {
   status: () => ({ type: "status" }),
@@ -139,6 +152,7 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
     return llm === undefined ? undefined : { type: "set model", llm }
   },
   rich: (rest) => (/^(?:on|off)$/iu.test(rest) ? { type: "rich", on: rest.toLowerCase() === "on" } : undefined),
+  voice: voiceOf,
   start: startOf,
   update: onAgent("update agent"),
   update_all: alone({ type: "update all" }),

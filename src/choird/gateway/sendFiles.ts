@@ -1,6 +1,6 @@
 /** A message with files: each in the way that its bytes allow, several as albums, and what does not fit a caption as texts behind them. */
 import { Effect } from "effect"
-import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
 import { type Chat, isGone, isHopeless, makeAttempt, type Outcome, type Send } from "./attempt.ts"
 import type { MarkedText } from "./markedText.ts"
 import { messageParts } from "./messageParts.ts"
@@ -78,7 +78,8 @@ export const makeSendFiles = Effect.gen(function* () {
     yield* outgoing.stage(row)
     const files = yield* outgoing.ready(row)
     const sent = row.sent_parts ?? 0
-    const [caption, ...texts] = messageParts(row, CAPTION_CHARS_MAX)
+    const spoken = row.form?.files?.items[0]?.speaks
+    const [caption, ...texts] = spoken === undefined ? messageParts(row, CAPTION_CHARS_MAX) : []
     const open = files.flatMap((file, index) => (file === undefined || index < sent ? [] : [{ ...file, index }]))
     let refused = files.some((file, index) => file === undefined && index >= sent) ? missing : undefined
     for (const group of albums(open)) {
@@ -94,7 +95,11 @@ export const makeSendFiles = Effect.gen(function* () {
       if (outcome.refused !== undefined && isGone(outcome.refused)) return outcome
       yield* outbox.sentParts(row.outbox_id, (group.at(-1)?.index ?? 0) + 1)
     }
-    const behind = open.length === 0 && sent === 0 && caption !== undefined ? [caption, ...texts] : texts
+    const unheard = spoken === "part" || (spoken === "all" && refused !== undefined)
+    const unread = open.length === 0 && sent === 0 && caption !== undefined ? [caption, ...texts] : texts
+    const behind = unheard ? messageParts(row, TELEGRAM_TEXT_CHARS_MAX) : unread
+    // Who reads the text misses nothing.
+    if (spoken !== undefined) refused = undefined
     for (const [at, { entities, text }] of behind.entries()) {
       const index = files.length + at
       if (index < sent) continue

@@ -17,12 +17,15 @@ export interface SentFile {
   readonly kind: "document" | "photo" | "video" | "voice" | "audio"
   readonly name: string
   readonly bytes: number | undefined
+  /** Of a recording, as its message has it. */
+  readonly seconds?: number
 }
 
 const Media = Schema.Struct({
   file_id: Schema.String.check(Schema.isMaxLength(256)),
   file_name: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(1024))),
-  file_size: Schema.optionalKey(Schema.Natural)
+  file_size: Schema.optionalKey(Schema.Natural),
+  duration: Schema.optionalKey(Schema.Natural)
 })
 const one = Schema.optionalKey(Media)
 const decodeMedia = Schema.decodeUnknownOption(
@@ -53,7 +56,13 @@ export const fileOf = (message: unknown): SentFile | undefined => {
   ] as const
   for (const [kind, media] of parts)
     if (media !== undefined)
-      return { file_id: media.file_id, kind, name: media.file_name ?? kind, bytes: media.file_size }
+      return {
+        file_id: media.file_id,
+        kind,
+        name: media.file_name ?? kind,
+        bytes: media.file_size,
+        ...(media.duration === undefined ? {} : { seconds: media.duration })
+      }
   return undefined
 }
 
@@ -67,12 +76,12 @@ const failed = (code: number, description: string) =>
 const tooLarge = failed(413, `it is larger than the ${TELEGRAM_FILE_BYTES_MAX / 1024 / 1024} MiB that a bot can fetch`)
 
 /** The bytes of an answer, up to the limit, whatever length it names. */
-const bytesOf = async (response: Response): Promise<Uint8Array | undefined> => {
+export const bytesOf = async (response: Response, bytes_max: number): Promise<Uint8Array | undefined> => {
   const chunks: Array<Uint8Array> = []
   let total = 0
   for await (const chunk of response.body ?? []) {
     total += chunk.length
-    if (total > TELEGRAM_FILE_BYTES_MAX) return undefined
+    if (total > bytes_max) return undefined
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
@@ -88,7 +97,10 @@ export const makeDownload = (token: Redacted.Redacted, api_root: string, getFile
       try: async (signal) => {
         const address = `${api_root}/file/bot${Redacted.value(token)}/${path.split("/").map(encodeURIComponent).join("/")}`
         const response = await fetch(address, { redirect: "error", signal })
-        return { status: response.status, bytes: response.ok ? await bytesOf(response) : undefined }
+        return {
+          status: response.status,
+          bytes: response.ok ? await bytesOf(response, TELEGRAM_FILE_BYTES_MAX) : undefined
+        }
       },
       catch: () => failed(0, "the file did not arrive")
     }).pipe(

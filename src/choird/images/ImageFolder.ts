@@ -10,7 +10,8 @@ import { decodeFile } from "#src/shared/config/decode.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import type { JobProfile } from "#schema/JobProfile.ts"
 import { PROFILES_FOLDER, readProfile } from "#src/shared/image/skillFile.ts"
-import type { SkillSpec } from "#schema/Skill.ts"
+import type { SkillName, SkillSpec } from "#schema/Skill.ts"
+import { SKILL_BUNDLE_BYTES_MAX, SKILL_BUNDLE_FILES_MAX, type SkillFile } from "#schema/SkillOffer.ts"
 import type { SkillReport } from "#schema/SkillCheck.ts"
 import { effectOf, ToolManifest } from "#schema/Tool.ts"
 import type { ToolSummary } from "#schema/AgentsApi.ts"
@@ -63,6 +64,36 @@ export const imageSkills = Effect.fnUntraced(function* (
   const broken = read.find(Result.isFailure)
   if (broken !== undefined) return yield* new ImageDrift({ path: folder, reason: broken.failure.join("; ") })
   return read.flatMap((skill) => (Result.isSuccess(skill) ? [skill.success] : []))
+})
+
+/** The files of a skill's folder in the image at `path`, with what its tools read; none for a skill that is one file. */
+export const imageSkillFiles = Effect.fnUntraced(function* (
+  path: string,
+  name: SkillName
+): Effect.fn.Return<ReadonlyArray<SkillFile>, ImageDrift, FileSystem.FileSystem> {
+  const fs = yield* FileSystem.FileSystem
+  const folder = join(path, "choir", "skills", name)
+  const drift = ({ message }: { readonly message: string }) => new ImageDrift({ path: folder, reason: message })
+  const names = yield* fs.readDirectory(folder, { recursive: true }).pipe(
+    Effect.catchReason("PlatformError", "NotFound", () => Effect.succeed<Array<string>>([])),
+    Effect.mapError(drift)
+  )
+  const found = yield* Effect.forEach(names.sort(), (file) =>
+    Effect.map(Effect.mapError(fs.stat(join(folder, file)), drift), (stat) => ({ file, stat }))
+  )
+  const files = found.filter(({ stat: { type } }) => type === "File")
+  const bytes = files.reduce((sum, { stat: { size } }) => sum + Number(size), 0)
+  if (files.length > SKILL_BUNDLE_FILES_MAX || bytes > SKILL_BUNDLE_BYTES_MAX)
+    return yield* drift({
+      message: `a skill of more than ${SKILL_BUNDLE_FILES_MAX} files or ${SKILL_BUNDLE_BYTES_MAX} bytes is not exported`
+    })
+  return yield* Effect.forEach(files, ({ file }) =>
+    Effect.map(Effect.mapError(fs.readFile(join(folder, file)), drift), (content) => ({
+      path: file,
+      executable: false,
+      base64: Buffer.from(content).toString("base64")
+    }))
+  )
 })
 
 /** The profiles of the image at `path`. One that no agent could load is a drift. */

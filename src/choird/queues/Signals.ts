@@ -1,5 +1,5 @@
 /** The push stream: rows of the `signals` table per session, and two signals that are computed and have no row (docs/protocol.md, Push stream). */
-import { Clock, Context, Effect, Layer, Option, Schema, Stream } from "effect"
+import { Clock, Context, Effect, Layer, Option, Predicate, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { type InboxId, type SessionId, SignalId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
@@ -74,10 +74,11 @@ export class Signals extends Context.Service<
 
       const page = Effect.fnUntraced(function* (session_id: SessionId, after: bigint) {
         const rows =
-          yield* sql<Stored>`SELECT s.signal_id, s.kind, s.payload, i.dm, i.text, i.attachments, i.forwarded, i.created_at
+          yield* sql<Stored>`SELECT s.signal_id, s.kind, s.payload, i.dm, i.text, i.attachments, i.forwarded, i.created_at, c.voice
           FROM choir_control.signals AS s
           LEFT JOIN choir_control.inbox AS i
             ON s.kind = 'UserMessage' AND i.inbox_id = (s.payload ->> 'inbox_id')::bigint
+          LEFT JOIN choir_control.chat_settings AS c ON c.dm = i.dm
           WHERE s.session_id = ${session_id} AND s.acked_rev IS NULL AND s.signal_id > ${after}
           ORDER BY s.signal_id LIMIT ${SIGNALS_PAGE_MAX}`
         return yield* Effect.forEach(rows, pushed)
@@ -137,7 +138,19 @@ interface Stored {
   readonly attachments: unknown
   readonly forwarded: boolean | null
   readonly created_at: Date | null
+  /** How the people of the chat want to hear answers; null where they chose nothing. */
+  readonly voice: string | null
 }
+
+/** Whether a message has a recording of its sender's voice, by the name that choird gave it. */
+const isSpoken = (attachments: unknown): boolean =>
+  Array.isArray(attachments) &&
+  attachments.some(
+    (one: unknown) => Predicate.hasProperty(one, "path") && String(one.path).startsWith(".choirtmp/recv/voice-")
+  )
+
+const wantsVoice = ({ attachments, voice }: Stored): boolean =>
+  voice === "on" || (voice === "mirror" && isSpoken(attachments))
 
 const decodeSignal = Schema.decodeUnknownEffect(Signal)
 
@@ -151,7 +164,8 @@ const pushed = Effect.fnUntraced(function* (row: Stored) {
           text: row.text,
           attachments: row.attachments,
           created_at: row.created_at?.toISOString(),
-          ...(row.forwarded === true ? { forwarded: true } : {})
+          ...(row.forwarded === true ? { forwarded: true } : {}),
+          ...(wantsVoice(row) ? { speak: true } : {})
         }
       : row.kind === "ApprovalResolved" && !("note" in row.payload)
         ? {}

@@ -14,7 +14,6 @@ import { capabilities, type RuntimeStatus } from "#src/choird/runtime/ContainerR
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import type { Problem } from "#src/shared/config/configProblems.ts"
 import { fromConfigRefused, refuse } from "./ConfigurationRefused.ts"
-import { unsupportedConfig } from "#src/choird/config/unsupportedConfig.ts"
 import type { StagedRepos } from "./repoChanges.ts"
 
 /** Repositories that `config load` fetches at once; each holds its files in memory meanwhile. */
@@ -146,7 +145,6 @@ export const loadHome = Effect.fn("Reconfiguration.read")(function* (
     )
   const said = [
     ...warnings.map(({ message, path }) => `${path}: ${message}`),
-    ...unsupportedConfig(config),
     ...global.warnings,
     ...agents.flatMap((agent) => agent.warnings)
   ]

@@ -20,6 +20,7 @@ export const REACH = {
   models: "apply",
   tts: "apply",
   voice_profiles: "apply",
+  stt: "apply",
   git_identities: "apply",
   notion_integrations: "apply",
   email_accounts: "email_accounts",

@@ -2,6 +2,7 @@
  * Rehearsals: a proposed skill and today's on the same recorded runs, in trials that act nowhere, so that a person who decides sees what would
  * become worse. The person decides all the same.
  */
+import { basename } from "node:path"
 import { Context, Effect, Layer, Redacted, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentConfig, Config } from "#schema/Config.ts"
@@ -18,7 +19,8 @@ import { isHeld } from "#src/choird/repos/Tree.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
-import { readSkill } from "#src/shared/image/skillFile.ts"
+import { readPinnedSchema } from "#src/shared/image/pinnedSchemas.ts"
+import { readSkill, SCHEMAS_FOLDER } from "#src/shared/image/skillFile.ts"
 import { readToolManifest } from "#src/shared/image/toolManifest.ts"
 import { compareTrials } from "./compareTrials.ts"
 import { findRuns, readRun, type RecordedRun } from "./recordedRuns.ts"
@@ -65,9 +67,16 @@ const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8"
 /** The skills and manifests of an image's files, which a merge has checked. */
 export const trialImage = ({ files }: ImagePlan): TrialImage => {
   const held = files.filter(isHeld)
+  const schemas = new Map(
+    held.flatMap(({ bytes, path }) => {
+      const stem = path.startsWith(`${SCHEMAS_FOLDER}/`) ? basename(path, ".json") : undefined
+      const read = stem === undefined ? undefined : readPinnedSchema(stem, textOf(bytes))
+      return stem !== undefined && read !== undefined && Result.isSuccess(read) ? [[stem, read.success] as const] : []
+    })
+  )
   const skills = held.flatMap(({ bytes, path }) => {
     const stem = /^skills\/([^/_][^/]*)\.json$/u.exec(path)?.[1]
-    const read = stem === undefined ? undefined : readSkill(stem, textOf(bytes))
+    const read = stem === undefined ? undefined : readSkill(stem, textOf(bytes), { schemas })
     return read !== undefined && Result.isSuccess(read) ? [read.success] : []
   })
   const manifests = held.flatMap(({ bytes, path }) => {
@@ -152,7 +161,7 @@ const make = Effect.gen(function* () {
       )
       if (Result.isFailure(both)) return result(both.failure.message)
       const [today, proposed] = both.success
-      rehearsed.push({ session_id: place.session_id, ...compareTrials(today, proposed, output_schema) })
+      rehearsed.push({ session_id: place.session_id, ...compareTrials(today, proposed, place.outcome, output_schema) })
     }
     return result(rehearsed.length === 0 ? "this agent has no recorded run of it" : undefined)
   }, onDatabase)

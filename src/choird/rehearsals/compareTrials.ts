@@ -1,17 +1,15 @@
 /** Whether a proposed skill does worse than today's on the same recorded run. Pure. */
 import type { Schema } from "effect"
-import type { TrialOutcome } from "#schema/Trial.ts"
+import type { RehearsedRun, TrialOutcome } from "#schema/Trial.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
 
 /** A trial's tokens against today's from which on a skill counts as dearer, and the tokens by which they have to differ. */
 const TOKENS_RATIO_MAX = 1.5
 const TOKENS_MARGIN = 1000
 
-export type Verdict = "better" | "same" | "worse"
-
-/** The reasons are sentences' ends, about the proposed skill. */
+/** The reasons are sentences' ends, about the proposed skill; of a run that was not rehearsed, one sentence says why. */
 export interface Comparison {
-  readonly verdict: Verdict
+  readonly verdict: RehearsedRun["verdict"]
   readonly reasons: ReadonlyArray<string>
 }
 
@@ -29,25 +27,55 @@ const moreOutside = (today: TrialOutcome, proposed: TrialOutcome): ReadonlyArray
     return count > before ? [`calls ${tool} ${times(count)}, today ${before === 0 ? "never" : times(before)}`] : []
   })
 
-/** The keys of today's output that are missing, or the reason why the output does not fit today's schema. */
+const isEmpty = (value: Schema.Json | undefined): boolean =>
+  value === null ||
+  value === undefined ||
+  value === "" ||
+  (Array.isArray(value) ? value.length === 0 : typeof value === "object" && Object.keys(value).length === 0)
+
+const memberOf = (value: Schema.Json | undefined, key: string): Schema.Json | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && Object.hasOwn(value, key)
+    ? (value as Readonly<Record<string, Schema.Json>>)[key]
+    : undefined
+
+/** The keys of today's output that are missing or empty, or the reason why the output does not fit today's schema. */
 const poorerOutput = (today: TrialOutcome, proposed: TrialOutcome, schema: JsonSchema | undefined) => {
   const keys = keysOf(proposed.output)
   const missing = keysOf(today.output).filter((key) => !keys.includes(key))
+  const emptied = keys.filter((key) => isEmpty(memberOf(proposed.output, key)) && !isEmpty(memberOf(today.output, key)))
   const problem = schema === undefined ? undefined : valueProblem(schema, proposed.output ?? {})
   return [
     ...(missing.length > 0 ? [`leaves ${missing.join(", ")} out of its output`] : []),
+    ...(emptied.length > 0 ? [`leaves ${emptied.join(", ")} empty, which today fills`] : []),
     ...(problem === undefined || missing.length > 0
       ? []
       : [`gives an output that does not fit today's schema: ${problem}`])
   ]
 }
 
+const isDone = ({ outcome }: TrialOutcome) => outcome === "completed"
+
+/**
+ * The verdict where today's skill does not complete. Of a run that it failed then, a proposal that completes is better. Otherwise the trial did not
+ * repeat what was recorded, and nothing follows from it.
+ */
+const withoutToday = (today: TrialOutcome, proposed: TrialOutcome, recorded: RecordedOutcome): Comparison =>
+  recorded === "failed" && isDone(proposed)
+    ? { verdict: "better", reasons: ["completes, which today's does not"] }
+    : { verdict: "not_rehearsed", reasons: [`today's skill ends as ${today.outcome}: ${today.summary}`] }
+
+/** How the run ended that was recorded. */
+export type RecordedOutcome = "completed" | "failed"
+
 /** @param output_schema today's. */
-export const compareTrials = (today: TrialOutcome, proposed: TrialOutcome, output_schema?: JsonSchema): Comparison => {
-  const isDone = ({ outcome }: TrialOutcome) => outcome === "completed"
-  if (isDone(today) && !isDone(proposed))
-    return { verdict: "worse", reasons: [`ends as ${proposed.outcome}: ${proposed.summary}`] }
-  if (!isDone(today) && isDone(proposed)) return { verdict: "better", reasons: ["completes, which today's does not"] }
+export const compareTrials = (
+  today: TrialOutcome,
+  proposed: TrialOutcome,
+  recorded: RecordedOutcome,
+  output_schema?: JsonSchema
+): Comparison => {
+  if (!isDone(today)) return withoutToday(today, proposed, recorded)
+  if (!isDone(proposed)) return { verdict: "worse", reasons: [`ends as ${proposed.outcome}: ${proposed.summary}`] }
   const isDearer = (one: TrialOutcome, other: TrialOutcome) =>
     one.tokens > other.tokens * TOKENS_RATIO_MAX && one.tokens > other.tokens + TOKENS_MARGIN
   const worse = [
@@ -55,7 +83,7 @@ export const compareTrials = (today: TrialOutcome, proposed: TrialOutcome, outpu
       ? [`is refused ${times(proposed.refusals)}, today ${today.refusals === 0 ? "never" : times(today.refusals)}`]
       : []),
     ...moreOutside(today, proposed),
-    ...(isDone(today) ? poorerOutput(today, proposed, output_schema) : []),
+    ...poorerOutput(today, proposed, output_schema),
     ...(isDearer(proposed, today) ? [`takes ${proposed.tokens} tokens, today ${today.tokens}`] : [])
   ]
   if (worse.length > 0) return { verdict: "worse", reasons: worse }

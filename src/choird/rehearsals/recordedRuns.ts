@@ -7,6 +7,7 @@ import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import { ToolName } from "#schema/Tool.ts"
 import type { RecordedCall } from "#schema/Trial.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import type { RecordedOutcome } from "./compareTrials.ts"
 
 /** Calls of a run that answer its rehearsal, and their bytes as JSON; later ones are left out. */
 export const RECORD_CALLS_MAX = 400
@@ -19,6 +20,7 @@ export interface RunPlace {
   readonly lane: LaneId
   readonly started_rev: Rev
   readonly ended_rev: Rev
+  readonly outcome: RecordedOutcome
 }
 
 export interface RecordedRun extends RunPlace {
@@ -36,8 +38,9 @@ export const findRuns = Effect.fnUntraced(function* (
   options: { readonly held_out?: SessionId | undefined; readonly last: number }
 ) {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<RunPlace>`SELECT session_id, lane, started_rev, ended_rev FROM (
-      SELECT DISTINCT ON (session_id) session_id, lane, started_rev, ended_rev, started_at FROM choir_control.skill_runs
+  return yield* sql<RunPlace>`SELECT session_id, lane, started_rev, ended_rev, outcome FROM (
+      SELECT DISTINCT ON (session_id) session_id, lane, started_rev, ended_rev, outcome, started_at
+      FROM choir_control.skill_runs
       WHERE agent_id = ${agent_id} AND skill = ${skill} AND outcome IN ('completed', 'failed')
         AND session_id <> ${options.held_out ?? ""}
       ORDER BY session_id, started_at DESC) AS newest
@@ -72,7 +75,16 @@ const callsOf = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<RecordedCall>
   return calls
 }
 
-/** A run as its events tell it. Words that were forgotten are missing from it. */
+/** The input of a run by the event that began it. A skill with a contract has it as the first values of its STATE. */
+const inputOf = (start: ChoirEvent | undefined): Schema.Json | undefined =>
+  start?.event_type === "SkillTransitionCommitted" ? (start.payload.input ?? start.payload.writes) : undefined
+
+/** A run as the events of its lane tell it. Words that were forgotten are missing from it. */
+export const recordedRun = (place: RunPlace, events: ReadonlyArray<ChoirEvent>): RecordedRun => {
+  const input = inputOf(events[0])
+  return { ...place, ...(input === undefined ? {} : { input }), record: callsOf(events) }
+}
+
 export const readRun = Effect.fnUntraced(function* (place: RunPlace) {
   const { ended_rev, lane, session_id, started_rev } = place
   const store = yield* EventStore
@@ -83,8 +95,8 @@ export const readRun = Effect.fnUntraced(function* (place: RunPlace) {
       Stream.filter(isPrintedEvent),
       Stream.runCollect
     )
-  const own = lines.flatMap(({ event }) => (isKnownEvent(event) && event.lane === lane ? [event] : []))
-  const [start] = own
-  const input = start?.event_type === "SkillTransitionCommitted" ? start.payload.input : undefined
-  return { ...place, ...(input === undefined ? {} : { input }), record: callsOf(own) } satisfies RecordedRun
+  return recordedRun(
+    place,
+    lines.flatMap(({ event }) => (isKnownEvent(event) && event.lane === lane ? [event] : []))
+  )
 })

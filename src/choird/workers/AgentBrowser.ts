@@ -40,12 +40,12 @@ const INTERRUPTED = "is interrupted by another navigation"
 
 const failed = (problem: string) => new ActionFailed({ problem, is_unknown: false })
 
-const GONE = "the browser ended, and all its tabs with it: open the page again"
+const GONE = failed("the browser ended, and all its tabs with it: open the page again")
 
 /** The first line of Playwright's error, without its terminal colours and the call's name. */
 const problemOf = (cause: unknown, refusals: ReadonlyArray<string>): ActionFailed => {
   const text = cause instanceof Error ? cause.message : String(cause)
-  if (/has been closed|crashed|Connection closed|disconnected/iu.test(text)) return failed(GONE)
+  if (/has been closed|crashed|Connection closed|disconnected/iu.test(text)) return GONE
   const [line = ""] = text.split("\n", 1)
   const words = stripVTControlCharacters(line)
     .replace(/^\w+\.\w+: /u, "")
@@ -61,12 +61,23 @@ const problemOf = (cause: unknown, refusals: ReadonlyArray<string>): ActionFaile
   return failed(words.toWellFormed())
 }
 
+/** Hosts that a tab remembers; beyond them it only says that there were more. */
+const SITES_MAX = 32
+
+/** The host of an address that a page is at; none of one that no site has, such as about:blank. */
+const siteOf = (address: string): string | undefined => {
+  const url = URL.parse(address)
+  const origin = url?.protocol === "blob:" ? URL.parse(url.origin) : url
+  return origin === null || origin === undefined || origin.hostname === "" ? undefined : origin.hostname
+}
+
 export class AgentBrowser {
   readonly #context: BrowserContext
   readonly #lease: ProxyLease
   readonly #patience: number
   readonly #turn = Semaphore.makeUnsafe(1)
   readonly #tabs: Array<Page> = []
+  readonly #sites = new WeakMap<Page, Set<string>>()
   #current: Page | undefined
   #notes: Array<string> = []
   #closed = false
@@ -103,6 +114,12 @@ export class AgentBrowser {
     return notes.slice(0, NOTES_MAX)
   }
 
+  /** The hosts of what was in a tab since an address was opened there, sorted. */
+  sitesOf(page: Page): ReadonlyArray<string> {
+    for (const frame of page.frames()) this.#visited(page, frame.url())
+    return [...(this.#sites.get(page) ?? [])].toSorted()
+  }
+
   /** One action after the other. */
   inTurn<A, E>(action: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return this.#turn.withPermit(action)
@@ -111,6 +128,32 @@ export class AgentBrowser {
   /** Runs a step of Playwright; its own limits and the signal end it. */
   step<A>(run: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ActionFailed> {
     return Effect.tryPromise({ try: run, catch: (cause) => problemOf(cause, this.#lease.refusals()) })
+  }
+
+  /** Runs a step that acts on a page. Where the browser ends in the middle of it, nobody knows whether the page took it. */
+  acting<A>(run: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ActionFailed> {
+    return Effect.mapError(this.step(run), (error) =>
+      error === GONE
+        ? new ActionFailed({ problem: `${GONE.problem}. Whether it took this is not known`, is_unknown: true })
+        : error
+    )
+  }
+
+  /** Runs a step that is short on any page that is not stuck. */
+  brief<A>(run: () => Promise<A>): Effect.Effect<A, ActionFailed> {
+    return Effect.timeoutOrElse(this.step(run), {
+      duration: this.lookMs,
+      orElse: () => Effect.fail(new ActionFailed({ problem: "the page did not take it in time", is_unknown: true }))
+    })
+  }
+
+  /** The address and the hosts of the current tab, and else of the address that was to be opened. */
+  place(opened: string | undefined): { readonly url: string; readonly sites: ReadonlyArray<string> } | undefined {
+    const page = this.#current
+    const asked = opened === undefined ? undefined : siteOf(opened)
+    const sites = page === undefined || page.isClosed() ? [] : this.sitesOf(page)
+    const all = asked === undefined || sites.includes(asked) ? sites : [...sites, asked]
+    return all.length === 0 ? undefined : { url: opened ?? page?.url() ?? "", sites: all }
   }
 
   /** The tab that actions are of. */
@@ -138,6 +181,7 @@ export class AgentBrowser {
       this.#lease.renew()
       const page = this.#current ?? (yield* this.step(() => this.#context.newPage()))
       this.#current = page
+      this.#sites.set(page, new Set())
       const go = this.step(() => page.goto(url, { waitUntil: "domcontentloaded" }))
       // Chromium's own page about an address that failed may still be on its way, and is in the way of the next one.
       yield* Effect.retry(go, {
@@ -182,6 +226,13 @@ export class AgentBrowser {
     clearTimeout(timer)
   }
 
+  #visited(page: Page, address: string) {
+    const site = siteOf(address)
+    const sites = this.#sites.get(page) ?? new Set()
+    if (site !== undefined) sites.add(sites.size < SITES_MAX ? site : "?")
+    this.#sites.set(page, sites)
+  }
+
   #note(words: string) {
     if (this.#notes.length < NOTES_MAX) this.#notes.push(words.slice(0, NOTE_CHARS_MAX).toWellFormed())
   }
@@ -193,6 +244,9 @@ export class AgentBrowser {
       return
     }
     this.#tabs.push(page)
+    // A page without an address of its own is written by the one that opened it.
+    if (this.#current !== undefined) this.#sites.set(page, new Set(this.#sites.get(this.#current)))
+    page.on("framenavigated", (frame) => this.#visited(page, frame.url()))
     if (this.#current !== undefined) this.#note("the page opened a new tab, which is now the current one")
     this.#current = page
     page.on("dialog", (dialog) => {

@@ -56,7 +56,7 @@ const FLAGS = [
   "--disable-sync",
   "--no-first-run",
   "--no-pings",
-  "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+  "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   // Names are the proxy's to ask for, and nothing else's.
   "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
   `--js-flags=--max-old-space-size=${PAGE_HEAP_MB_MAX}`

@@ -1,11 +1,24 @@
 /** The network as choird's workers reach it: names are asked once, and connections go to addresses alone. */
 import { Resolver } from "node:dns/promises"
-import { connect, type Socket } from "node:net"
+import { BlockList, connect, isIP, type Socket } from "node:net"
+import { networkInterfaces } from "node:os"
 import { Context, Effect, Layer } from "effect"
 
 /** One question to a name server, and how often it is asked. */
 const NAME_MS_MAX = 3000
 const NAME_TRIES_MAX = 2
+
+/** Addresses of IPv6 that begin alike belong to one network; of IPv4 a public network has strangers in it. */
+const OWN_PREFIX_BITS = 64
+
+/** Whether an address is one of these interfaces', or of their IPv6 networks. */
+export const isOwnAddress = (address: string, interfaces = networkInterfaces()): boolean => {
+  const own = new BlockList()
+  for (const { address: at, family } of Object.values(interfaces).flatMap((each) => each ?? []))
+    if (family === "IPv4") own.addAddress(at, "ipv4")
+    else own.addSubnet(at, OWN_PREFIX_BITS, "ipv6")
+  return isIP(address) !== 0 && own.check(address, isIP(address) === 4 ? "ipv4" : "ipv6")
+}
 
 /** Resolves names and opens connections. A test puts another one in its place. */
 export class Internet extends Context.Service<
@@ -13,6 +26,8 @@ export class Internet extends Context.Service<
   {
     /** The addresses of a name, IPv4 first; none where there are none. */
     resolve(name: string): Effect.Effect<ReadonlyArray<string>>
+    /** Whether an address is this machine's: what listens there may trust who comes from inside. */
+    isOwn(address: string): boolean
     /** A connection that is being opened, to an address and nothing else. */
     connect(address: string, port: number): Socket
   }
@@ -29,6 +44,7 @@ export class Internet extends Context.Service<
           Effect.all([asked(() => resolver.resolve4(name)), asked(() => resolver.resolve6(name))], { concurrency: 2 }),
           (found) => found.flat()
         ),
+      isOwn: (address) => isOwnAddress(address),
       connect: (address, port) => connect({ host: address, port, autoSelectFamily: false })
     })
   })

@@ -81,7 +81,7 @@ const isListed = ({ allow }: Config["runtime"], host: string, port: number): boo
   })
 
 const dial = Effect.fnUntraced(function* (
-  { connect, resolve }: Internet["Service"],
+  { connect, isOwn, resolve }: Internet["Service"],
   runtime: Config["runtime"],
   written: string,
   port: number
@@ -93,7 +93,7 @@ const dial = Effect.fnUntraced(function* (
   if (runtime.network === "allowlist" && !isListed(runtime, host, port)) return yield* refused("not_listed", host)
   const found = isIP(host) === 0 ? yield* resolve(host) : [host]
   if (found.length === 0) return yield* refused("no_address", host)
-  const global = found.filter(isGlobalAddress).slice(0, ADDRESSES_TRIED_MAX)
+  const global = found.filter((address) => isGlobalAddress(address) && !isOwn(address)).slice(0, ADDRESSES_TRIED_MAX)
   if (global.length === 0) return yield* refused("not_public", host)
   for (const address of global) {
     const socket = yield* opened(connect(address, port))

@@ -71,6 +71,17 @@ const kept = (headers: IncomingHttpHeaders): Record<string, string | ReadonlyArr
   )
 }
 
+/** Passes the head of an answer on, if it is one: a site may send a status or a header that Node reads and does not write. */
+const hasHead = (response: ServerResponse, { headers, statusCode = 0 }: IncomingMessage): boolean => {
+  if (statusCode < 200 || statusCode > 599) return false
+  try {
+    response.writeHead(statusCode, kept(headers) as Record<string, string>)
+    return true
+  } catch {
+    return false
+  }
+}
+
 const line = (status: string, headers: ReadonlyArray<string> = []) =>
   `${[`HTTP/1.1 ${status}`, ...headers, "Content-Length: 0", "Connection: close"].join("\r\n")}\r\n\r\n`
 
@@ -148,8 +159,12 @@ const make = (dial: WebDialer["Service"]["dial"], leases: ProxyLeases) => {
       setHost: false
     }
     const sending = httpRequest(asked, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, kept(answer.headers) as Record<string, string>)
-      answer.on("error", () => response.destroy()).pipe(response)
+      answer.on("error", () => response.destroy())
+      if (!hasHead(response, answer)) {
+        answer.destroy()
+        return refuse(502)
+      }
+      answer.pipe(response)
     })
     sending.on("error", () => (response.headersSent ? response.destroy() : refuse(502)))
     response.on("error", () => socket.destroy())

@@ -4,6 +4,7 @@ import type { Page } from "playwright-core"
 import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { actsOnPage, BROWSE_TOOL, type Browsed, BrowseInput } from "#src/shared/web/hostQueries.ts"
 import { ActionFailed, type AgentBrowser } from "./AgentBrowser.ts"
+import { inIsolatedWorld } from "./isolatedWorld.ts"
 import { BrowserWorker } from "./BrowserWorker.ts"
 import { PageReader } from "./PageReader.ts"
 import { textPart } from "./textPart.ts"
@@ -16,6 +17,9 @@ const HTML_CHARS_MAX = 5 * 1024 * 1024
 /** A screenshot, so that an answer holds it in base64. */
 const PICTURE_BYTES_MAX = 480 * 1024
 const TITLE_CHARS_MAX = 300
+const TITLE = `document.title.slice(0, ${TITLE_CHARS_MAX})`
+/** Nothing of a page that is too large is sent here. */
+const HTML = `(() => { const html = document.documentElement?.outerHTML ?? ""; return html.length > ${HTML_CHARS_MAX} ? null : html })()`
 
 const refuse = (problem: string) => new ActionFailed({ problem, is_unknown: false })
 
@@ -60,8 +64,8 @@ const pictureOf = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page
 
 const textOf = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page, offset: number) {
   const { read } = yield* PageReader
-  const html = yield* browser.step(() => page.content())
-  if (html.length > HTML_CHARS_MAX) return yield* refuse("the page is larger than 5 MiB: take a snapshot of a part")
+  const html = yield* browser.brief(() => inIsolatedWorld(page, HTML))
+  if (typeof html !== "string") return yield* refuse("the page is larger than 5 MiB: take a snapshot of a part")
   const { text } = yield* Effect.mapError(read({ html, url: page.url() }), ({ message }) => refuse(message))
   return textPart(text, offset)
 })
@@ -88,22 +92,26 @@ const act = Effect.fnUntraced(function* (browser: AgentBrowser, input: BrowseInp
   if (!actsOnPage(action)) return undefined
   if (action === "press" && ref === undefined) {
     const pressed = yield* needs(key, "press needs a key")
-    yield* browser.step(() => page.keyboard.press(pressed))
+    yield* browser.acting(() => page.keyboard.press(pressed))
     return "keyboard"
   }
   const { element, locator } = yield* browser.element(yield* needs(ref, `${action} needs a ref of the newest snapshot`))
   browser.renew()
-  if (action === "click") yield* browser.step((signal) => element.click({ signal }))
+  if (action === "click") yield* browser.acting((signal) => element.click({ signal }))
   else if (action === "type") {
     const typed = yield* needs(text, "type needs a text")
-    yield* browser.step((signal) => element.fill(typed, { signal }))
-    if (submit) yield* browser.step((signal) => element.press("Enter", { signal }))
+    yield* browser.acting((signal) => element.fill(typed, { signal }))
+    if (submit)
+      yield* Effect.mapError(
+        browser.step((signal) => element.press("Enter", { signal })),
+        ({ problem }) => new ActionFailed({ problem: `the text was typed, then: ${problem}`, is_unknown: true })
+      )
   } else if (action === "select") {
     const chosen = yield* needs(values, "select needs values")
-    yield* browser.step((signal) => element.selectOption([...chosen], { signal }))
+    yield* browser.acting((signal) => element.selectOption([...chosen], { signal }))
   } else {
     const pressed = yield* needs(key, "press needs a key")
-    yield* browser.step((signal) => element.press(pressed, { signal }))
+    yield* browser.acting((signal) => element.press(pressed, { signal }))
   }
   return locator
 })
@@ -124,16 +132,17 @@ const browse = Effect.fnUntraced(function* (browser: AgentBrowser, input: Browse
   yield* browser.settle(page)
   const seen = yield* Effect.result(look(browser, page, input))
   const title = yield* Effect.orElseSucceed(
-    browser.step(() => page.title()),
+    browser.brief(() => inIsolatedWorld(page, TITLE)),
     () => ""
   )
   const notes = browser.takeNotes()
   const done: Browsed = {
     url: page.url(),
-    title: title.slice(0, TITLE_CHARS_MAX).toWellFormed(),
+    title: typeof title === "string" ? title.toWellFormed() : "",
     tab: `${current} of ${count}`,
     ...(locator === undefined ? {} : { locator }),
-    ...(notes.length === 0 ? {} : { notes })
+    ...(notes.length === 0 ? {} : { notes }),
+    sites: browser.sitesOf(page)
   }
   if (seen._tag === "Success") return { status: "success", output: { ...done, ...seen.success } } satisfies HostOutcome
   // The action is done; only its page cannot be shown.
@@ -156,12 +165,20 @@ export const webBrowse = Effect.gen(function* () {
       function* (input, { session_id }, epoch) {
         if (epoch === undefined) return failed("error", "there is no session for a browser to belong to")
         const browser = yield* worker.of(session_id, epoch)
-        return yield* browser.inTurn(browse(browser, input).pipe(Effect.provide(reader)))
+        return yield* browser.inTurn(
+          browse(browser, input).pipe(
+            Effect.provide(reader),
+            Effect.catch((error) => Effect.succeed(outcomeOf(error, browser.place(input.url))))
+          )
+        )
       },
       Effect.catch((error) => Effect.succeed(outcomeOf(error)))
     )
   })
 })
 
-const outcomeOf = (error: { readonly message: string; readonly is_unknown?: boolean }): HostOutcome =>
-  failed(error.is_unknown === true ? "timeout" : "error", error.message)
+/** @param place where the page is from whose words the error may be made. */
+const outcomeOf = (
+  { is_unknown, message }: { readonly message: string; readonly is_unknown?: boolean },
+  place: Pick<Browsed, "sites" | "url"> | undefined = undefined
+): HostOutcome => ({ status: is_unknown === true ? "timeout" : "error", output: { error: message, ...place } })

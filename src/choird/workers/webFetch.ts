@@ -25,6 +25,8 @@ const HEAD_CHARS_MAX = 65_536
 const WANTED = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 const MARKDOWN = "text/markdown, text/plain;q=0.9"
 const IS_TEXT = /^(?:text\/[\w.+-]+|application\/(?:[\w.+-]+\+)?(?:json|xml|yaml|javascript)|application\/x-yaml)$/u
+/** The kinds that a refusal names. What follows could be any words of the site. */
+const KIND = /^(audio|font|image|video)\//u
 const IS_HTML = /^(?:text\/html|application\/xhtml\+xml)$/u
 /** Sites of documentation, which often have the page as Markdown beside it. */
 const IS_DOCUMENTATION = /^docs?\.|\/(?:docs?|guides?|reference|manual|learn)(?:\/|$)/u
@@ -80,11 +82,11 @@ const offeredMarkdown = Effect.fnUntraced(function* (html: string, fetched: Fetc
 const load = Effect.fnUntraced(function* (address: URL) {
   const fetched = yield* fetchPage(address, WANTED)
   const { content_type, status, url } = fetched
-  if (status < 200 || status > 299) return yield* new FetchRefused({ problem: `${url.host} answered ${status}` })
+  if (status < 200 || status > 299) return yield* new FetchRefused({ problem: `${address.host} answered ${status}` })
   const html = IS_HTML.test(content_type)
   if (!html && !IS_TEXT.test(content_type))
     return yield* new FetchRefused({
-      problem: `${url.host} answered with ${content_type.slice(0, 60) || "no type"}, which is not text`
+      problem: `${address.host} answered with ${KIND.exec(content_type)?.[1] ?? "other"} data, not with text`
     })
   const text = textOf(fetched)
   if (!html) return { url: url.href, title: "", text } satisfies Page

@@ -130,6 +130,10 @@ const headOf = ({ headers, statusCode = 0 }: IncomingMessage) => {
   return { status: statusCode, content_type: type.trim(), charset }
 }
 
+/** The words about a page that another one led to, without its name, which could be any words of the other's. */
+const withoutName = (problem: string, { hostname, host }: URL, first: URL): string =>
+  problem.replaceAll(host, hostname).replaceAll(hostname.replace(/^\[|\]$/gu, ""), `a page that ${first.host} leads to`)
+
 const isRedirect = (status: number) => [301, 302, 303, 307, 308].includes(status)
 
 /** Fetches a page. @param accept the media types that are wanted, as the header has them. */
@@ -139,13 +143,15 @@ export const fetchPage = Effect.fn("webRequest.fetchPage")(function* (
 ): Effect.fn.Return<Fetched, FetchRefused | DialRefused, WebDialer> {
   let url = first
   for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
-    const socket = yield* connected(url)
-    const { answer, body } = yield* answered(socket, url, accept)
+    const { answer, body } = yield* connected(url).pipe(
+      Effect.flatMap((socket) => answered(socket, url, accept)),
+      Effect.mapError((error) => (url === first ? error : refused(withoutName(error.message, url, first))))
+    )
     const { location } = answer.headers
     const head = headOf(answer)
     if (!isRedirect(head.status) || location === undefined) return { url, ...head, body }
     const next = pageAddress(location, url.href)
-    if (typeof next === "string") return yield* refused(`${url.host} leads to an address that is not a page's`)
+    if (typeof next === "string") return yield* refused(`${first.host} leads to an address that is not a page's`)
     url = next
   }
   return yield* refused(`${first.host} leads from one address to the next more than ${REDIRECTS_MAX} times`)

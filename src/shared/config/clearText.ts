@@ -28,6 +28,7 @@ const endpoints = (config: Config): ReadonlyArray<Endpoint> => {
   return [
     ...table("models", config.models),
     ...table("tts", config.tts),
+    ...table("stt", config.stt),
     ...table("notion_integrations", config.notion_integrations),
     ...table("search", config.search),
     { path: ["embedding", "endpoint"], endpoint: embedding?.endpoint, secret: embedding?.secret },

@@ -149,6 +149,7 @@ export const secretReferences = (
   const tables: Readonly<Record<string, Named>> = {
     models: config.models,
     tts: config.tts,
+    stt: config.stt,
     git_identities: config.git_identities,
     notion_integrations: config.notion_integrations,
     email_accounts: config.email_accounts,

@@ -40,6 +40,7 @@ export const COMMAND_NAMES = [
   "skill",
   "status",
   "tool",
+  "voice",
   "workspace"
 ]
 

@@ -41,7 +41,8 @@ const OF_SOME: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.web.fetch": ["net"],
   "choir.web.browse": ["net"],
   "choir.web.search": ["net", "env:read"],
-  "choir.notion.query": ["net", "env:read"]
+  "choir.notion.query": ["net", "env:read"],
+  "choir.tts.speak": ["net", "env:read"]
 }
 
 export const BUILT_IN_CAPABILITIES: ToolCapabilities = new Map(Object.entries({ ...TABLE, ...OF_SOME }))

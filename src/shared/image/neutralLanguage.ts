@@ -1,5 +1,9 @@
-/** The words of a skill that only one provider's models are trained on, or that name one: a skill runs on whichever model an agent has. Pure. */
+/**
+ * The words of a skill that only one provider's models are trained on, or that name one: a skill runs on whichever model an agent has. And characters
+ * that a person who reads the skill does not see. Pure.
+ */
 import type { SkillSpec } from "#schema/Skill.ts"
+import { hiddenProblem } from "./skillFolder.ts"
 
 /** Names of models and providers, and the markup of their prompts. */
 const WORDS: ReadonlyArray<readonly [RegExp, string]> = [
@@ -28,9 +32,11 @@ const textsOf = ({ contract, description, states }: SkillSpec): ReadonlyArray<re
 ]
 
 export const languageProblems = (spec: SkillSpec): ReadonlyArray<string> =>
-  textsOf(spec).flatMap(([at, text]) =>
-    WORDS.flatMap(([word, why]) => {
+  textsOf(spec).flatMap(([at, text]) => {
+    const hidden = hiddenProblem(text)
+    const words = WORDS.flatMap(([word, why]) => {
       const found = word.exec(text)
       return found === null ? [] : [`${at}: "${found[0]}" ${why}`]
     })
-  )
+    return hidden === undefined ? words : [`${at}: ${hidden}`, ...words]
+  })

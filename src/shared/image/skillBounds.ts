@@ -1,6 +1,6 @@
 /** The most that one run of a skill can take, as it follows from its file alone. Pure. */
 import type { SkillBounds } from "#schema/SkillCheck.ts"
-import type { SkillSpec } from "#schema/Skill.ts"
+import { ERROR_EVENT, type SkillSpec, skillState } from "#schema/Skill.ts"
 import { retriesOf } from "#schema/SkillContract.ts"
 import { toolsOf } from "./contractProblems.ts"
 import { isScript } from "./scriptStates.ts"
@@ -21,12 +21,22 @@ const worstCall = ({ context_window, max_tokens }: WorkingModel) => {
   return { input: context_window - output, output }
 }
 
-const modelCalls = (spec: SkillSpec): number => {
-  if (isScript(spec)) return 0
+/** Whether a skill may work again after a result of it was not taken for good: then each of its model calls may end in one that is judged. */
+const worksAgain = (spec: SkillSpec): boolean =>
+  Object.values(spec.states).some(({ transitions }) => {
+    const handler = transitions.find(({ on }) => on === ERROR_EVENT)
+    const ends = transitions.some(({ on, to }) => on !== ERROR_EVENT && skillState(spec, to)?.terminal === true)
+    return ends && handler !== undefined && skillState(spec, handler.to)?.terminal !== true
+  })
+
+/** At most one result of a model call is judged, since whatever comes of it moves the skill on. */
+const judgeCalls = (spec: SkillSpec): number => {
   const { contract, max_steps } = spec
-  const judged = contract?.confidence_threshold === undefined ? 0 : retriesOf(contract) + 1
-  return max_steps + judged
+  if (contract?.confidence_threshold === undefined) return 0
+  return worksAgain(spec) ? max_steps : Math.min(max_steps, retriesOf(contract) + 1)
 }
+
+const modelCalls = (spec: SkillSpec): number => (isScript(spec) ? 0 : spec.max_steps + judgeCalls(spec))
 
 /** Bounds with the tokens and dollars of a model. */
 export const pricedBounds = (bounds: SkillBounds, model: WorkingModel | undefined): SkillBounds => {

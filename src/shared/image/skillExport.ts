@@ -2,7 +2,6 @@
 import { stringify } from "yaml"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { toolsOf } from "./contractProblems.ts"
-import { isScript } from "./scriptStates.ts"
 
 const steps = ({ initial_state, states }: SkillSpec): ReadonlyArray<string> => {
   const names = [initial_state, ...Object.keys(states).filter((name) => name !== initial_state)]
@@ -28,9 +27,10 @@ const promise = ({ contract }: SkillSpec): ReadonlyArray<string> =>
           : ["The result has to hold:", "", ...contract.assertions.map(({ statement }) => `- ${statement}`), ""])
       ]
 
-/** The text of its SKILL.md. Choir reads it back as a skill of one state, and of a script all of it. */
+/** The text of its SKILL.md. Choir reads it back as a skill of one state with its contract, and of a script all of it. */
 export const skillMarkdown = (spec: SkillSpec): string => {
   const { contract, description, name, registry } = spec
+  // Choir reads one state back, whose steps are prose, so that what the states assert is in the prose alone.
   const own = {
     ...(contract === undefined ? {} : { contract }),
     ...(registry === undefined ? {} : { registry })
@@ -39,7 +39,7 @@ export const skillMarkdown = (spec: SkillSpec): string => {
     name,
     description,
     "allowed-tools": toolsOf(spec),
-    ...(isScript(spec) ? { metadata: own } : registry === undefined ? {} : { metadata: { version: registry.version } })
+    ...(Object.keys(own).length === 0 ? {} : { metadata: own })
   }
   return [
     "---",

@@ -28,8 +28,12 @@ const SAME_TOOL: Readonly<Record<string, string>> = {
   Bash: "choir.exec"
 }
 
-/** Characters that nobody sees, among them the ones that can hide or reverse text. A joiner between parts of an emoji is left alone. */
-const HIDDEN = /(?!(?<=[\p{Extended_Pictographic}\u{FE0F}\p{Emoji_Modifier}])\u{200D})[\p{Cf}\p{Cc}\p{Co}\p{Zl}\p{Zp}]/u
+/**
+ * Characters that nobody sees, among them the ones that can hide or reverse text. Left alone are one variation selector that shows a sign as an emoji
+ * or as text, and a joiner between parts of an emoji.
+ */
+const HIDDEN =
+  /(?!(?<=\p{Emoji})[\u{FE0E}\u{FE0F}])(?!(?<=[\p{Extended_Pictographic}\u{FE0F}\p{Emoji_Modifier}])\u{200D})[\p{Cf}\p{Cc}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/u
 const LINE = /\n/u
 
 /** The first character of a text that nobody sees, by its line. */

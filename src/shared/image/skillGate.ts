@@ -94,7 +94,8 @@ const leaks = (spec: SkillSpec, facts: AllToolFacts): ReadonlyArray<string> =>
     const tools = skillState(spec, name)?.allowed_tools ?? []
     const of = (key: "sees" | "untrusted" | "acts") => tools.filter((tool) => facts.get(tool)?.[key] === true)
     const [sees, untrusted, acts] = [of("sees"), of("untrusted"), of("acts")]
-    return sees.length > 0 && untrusted.length > 0 && acts.length > 0
+    const carries = acts.some((tool) => sees.some((other) => other !== tool || facts.get(tool)?.ownPlace !== true))
+    return untrusted.length > 0 && carries
       ? [
           `the state ${name} sees the user's data (${sees.join(", ")}), reads text of strangers (${untrusted.join(", ")}) and acts outside (${acts.join(", ")}): split it`
         ]

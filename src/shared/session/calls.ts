@@ -291,7 +291,13 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
   const tainted = memory.tainted || brought
   const sources = brought ? withSources(memory.sources, [...(payload.sources ?? []), ...read]) : memory.sources
   const core = coreOf(state, lane)
-  const worked = core === undefined ? state : withCore(state, { ...core, work: workAfter(core, call, payload) })
+  const cost_usd = payload.cost_usd ?? 0
+  const paid = { ...state, spent: { ...state.spent, cost_usd: costSum(state.spent.cost_usd, cost_usd) } }
+  const spent = core === undefined ? undefined : { ...core.spent, cost_usd: costSum(core.spent.cost_usd, cost_usd) }
+  const worked =
+    core === undefined || spent === undefined
+      ? paid
+      : withCore(paid, { ...core, spent, work: workAfter(core, call, payload) })
   const next = withLane(worked, lane, {
     calls,
     skill: afterResult(memory.skill, call, payload),

@@ -27,6 +27,7 @@ import type { CoreLane, PendingReport, SessionState } from "./State.ts"
 import { turnCancelled } from "./turns.ts"
 import { REPORTS_OWED_MAX } from "./State.ts"
 import { SIGNALS_REMEMBERED_MAX } from "./snapshot.ts"
+import { costSum } from "./sums.ts"
 
 /** Why an event does not fit the state before it. */
 export interface FoldRefusal {
@@ -65,6 +66,12 @@ const signalled = (state: SessionState, signal_id: string | undefined): Folded =
 
 const FORWARDED: ReadonlyArray<Source> = ["forwarded"]
 
+/** The state after a cost beside the model's. */
+const paid = (cost_usd: number | undefined, state: SessionState): SessionState =>
+  cost_usd === undefined
+    ? state
+    : { ...state, spent: { ...state.spent, cost_usd: costSum(state.spent.cost_usd, cost_usd) } }
+
 const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">): Folded => {
   const id = BigInt(payload.inbox_id)
   if (lane !== EDGE) return Result.fail("only edge hears the user")
@@ -74,7 +81,7 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
   return Result.map(move(ready, EDGE, "UserMsg"), (moved) =>
     inWindow(
       {
-        ...withEdge(moved, {
+        ...withEdge(paid(payload.cost_usd, moved), {
           turn: { kind: "turn", inbox_id: payload.inbox_id, dm: payload.dm, rev },
           step: 0,
           output_rev: 0,
@@ -227,7 +234,7 @@ const agentMessage = (state: SessionState, event: EventOf<"AgentMessage">): Fold
     return Result.map(move(ready, EDGE, "AgentMessage.answer"), (moved) =>
       inWindow(
         {
-          ...resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 })),
+          ...paid(payload.cost_usd, resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }))),
           reports: turn.kind === "report" ? moved.reports.slice(1) : moved.reports
         },
         EDGE,

@@ -91,6 +91,8 @@ export const Browsed = Schema.Struct({
   tab: Schema.String,
   locator: Schema.optionalKey(Schema.String),
   notes: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** The hosts of everything in the tab since an address was opened there: frames, pages that it went to, and the page that opened it. */
+  sites: Schema.optionalKey(Schema.Array(Schema.String)),
   text: Schema.optionalKey(Schema.String),
   next_offset: Schema.optionalKey(Schema.Natural),
   chars_total: Schema.optionalKey(Schema.Natural),

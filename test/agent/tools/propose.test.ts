@@ -66,6 +66,16 @@ describe("choir.propose", () => {
     })
   )
 
+  it.effect("names contracts and scripts in the form of a skill", () =>
+    Effect.gen(function* () {
+      const { plane } = yield* start(inOrder(calls(["choir.propose.skill", {}]), says("now I know")))
+      yield* ended(plane)
+      const form = results(plane)[0]?.summary ?? ""
+      for (const word of ["contract", "deterministic", "workflow", "leaves initial_state, max_steps and states out"])
+        assert.include(form, word)
+    })
+  )
+
   it.effect("is one proposal for a call, over a choird that is away and a crash of the agent (D17)", () =>
     Effect.gen(function* () {
       const { agent, live, plane } = yield* start((messages) =>

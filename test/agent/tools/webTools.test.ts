@@ -6,7 +6,7 @@ import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import type { AskHost } from "#src/agent/tools/hostTool.ts"
-import { webFetch } from "#src/agent/tools/webTools.ts"
+import { makeEffectOfAddress, webFetch } from "#src/agent/tools/webTools.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { placed } from "../../support/history.ts"
 import { modelOutput, userMsg } from "../../support/stores.ts"
@@ -70,7 +70,8 @@ const effects = Effect.fnUntraced(function* (
   for (const event of placed(initialState, drafts)) log.append([event])
   const tool = yield* Effect.provide(webFetch(ask), context)
   const effectOf = (url: string) => Effect.map(tool.prepare({ url }, EDGE), ({ effect }) => effect)
-  return { asked, effectOf, tool }
+  const opened = yield* Effect.provide(makeEffectOfAddress, context)
+  return { asked, effectOf, effectOfOpening: (address: string) => opened({ address, any_fragment: false }, EDGE), tool }
 })
 
 describe("choir.web.fetch of an agent", () => {
@@ -102,6 +103,21 @@ describe("choir.web.fetch of an agent", () => {
       ])
         assert.strictEqual(yield* effectOf(url), "external", url)
     })
+  )
+
+  it.effect(
+    "lets a browser open a shown address with no fragment but its own, which scripts of the page can read",
+    () =>
+      Effect.gen(function* () {
+        const { effectOfOpening } = yield* effects([
+          said("look around"),
+          ...called(2, "choir-web-fetch", "[it](https://shown.example/a#part), https://shown.example/b")
+        ])
+        for (const url of ["https://shown.example/a#part", "https://shown.example/a", "https://shown.example/b"])
+          assert.strictEqual(effectOfOpening(url), "none", url)
+        for (const url of ["https://shown.example/a#secret", "https://shown.example/b#secret"])
+          assert.strictEqual(effectOfOpening(url), "external", url)
+      })
   )
 
   it.effect("asks nobody in a lane that has read nothing from outside, or where nobody wants to be asked", () =>

@@ -7,7 +7,8 @@ import { ToolManifest, ToolName } from "#schema/Tool.ts"
 import type { RecordedCall } from "#schema/Trial.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { runTrial } from "#src/agent/trial/Trial.ts"
-import { compareTrials } from "#src/choird/rehearsals/compareTrials.ts"
+import { compareTrials, type Comparison } from "#src/choird/rehearsals/compareTrials.ts"
+import { contractSpec } from "../../support/contracts.ts"
 import { obedient } from "../../support/obedientModel.ts"
 import { layerScriptedModel } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig } from "../../support/testing/TestAgent.ts"
@@ -98,7 +99,98 @@ const NO_WORSE: ReadonlyArray<readonly [string, Draft]> = [
   ]
 ]
 
+/** A skill with a contract, whose input is the first of its STATE. */
+const CONTRACT = {
+  execution_class: "probabilistic",
+  does: "answers a note",
+  does_not: "send the answer",
+  state: { note: { schema: { type: "string" } }, seen: { schema: {} }, kept: { schema: {} } },
+  state_read: ["note", "seen"],
+  state_write: ["seen", "kept"],
+  assertions: [{ statement: "the answer is kept", path: "kept", op: "==", value: true }],
+  capabilities: ["fs:read", "fs:write"]
+} as const
+
+const REPLY = {
+  ...TODAY,
+  name: "reply",
+  input_schema: { type: "object", properties: { note: { type: "string" } }, required: ["note"] },
+  output_schema: { type: "object", required: ["kept"] },
+  contract: CONTRACT,
+  states: {
+    look: { ...LOOK, transitions: ON("write") },
+    write: {
+      objective: "Write <answer.md>. Say {kept}.",
+      allowed_tools: ["choir.fs.write"],
+      transitions: [...ON("done"), ...ON("failed", "error")]
+    },
+    done: DONE,
+    failed: DONE
+  }
+} as const
+
+const reply = (contract: object, more: object = {}) => ({ ...REPLY, ...more, contract: { ...CONTRACT, ...contract } })
+
+const WORSE_CONTRACTS: ReadonlyArray<readonly [string, object]> = [
+  ["may not read", reply({}, { states: { ...REPLY.states, look: { ...REPLY.states.look, allowed_tools: [] } } })],
+  ["wants another input", reply({}, { input_schema: { type: "object", required: ["goal"] } })],
+  ["asserts what never holds", reply({ assertions: [{ statement: "it is 3", path: "kept", op: "==", value: 3 }] })],
+  ["may not write its result", reply({ state_write: ["seen"], assertions: [] }, { output_schema: { type: "object" } })],
+  ["has two steps", reply({}, { max_steps: 2 })]
+]
+
+const MARKS = {
+  name: "marks",
+  description: "Flag marks.",
+  input_schema: { type: "object", properties: { path: { type: "string" } }, required: ["path"] },
+  contract: {
+    execution_class: "deterministic",
+    does: "finds lines that hold TODO or FIXME",
+    does_not: "change files",
+    state: { path: { schema: { type: "string" } }, flags: { schema: { type: "array" } } },
+    state_read: ["path"],
+    state_write: ["flags"],
+    assertions: [{ statement: "each flag names its file", path: "flags.*.path", op: "exists" }],
+    capabilities: ["fs:read"]
+  },
+  registry: {
+    version: "1.0.0",
+    tier: "audit",
+    workflow: [
+      {
+        step: "Search.",
+        tool: "choir.fs.search",
+        params: { pattern: "TODO|FIXME", path: "${path}" },
+        writes: { flags: "matches" }
+      }
+    ]
+  }
+}
+
+const marks = (step: object, contract: object = {}) => ({
+  ...MARKS,
+  contract: { ...MARKS.contract, ...contract },
+  registry: { ...MARKS.registry, workflow: [{ ...MARKS.registry.workflow[0], ...step }] }
+})
+
+const WORSE_SCRIPTS: ReadonlyArray<readonly [string, object]> = [
+  ["has a pattern that finds nothing", marks({ params: { pattern: "HACK", path: "${path}" } })],
+  ["has a pattern that cannot be read", marks({ params: { pattern: "(", path: "${path}" } })],
+  ["searches elsewhere", marks({ params: { pattern: "TODO|FIXME", path: "no/such/folder" } })],
+  ["takes what is not there", marks({ writes: { flags: "paths" } })],
+  ["asserts a number", marks({}, { assertions: [{ statement: "nine", path: "flags", op: "count", value: 9 }] })]
+]
+
+const found = (text: string, line: number) => ({ path: "a.ts", line, text })
+
 const RECORD: ReadonlyArray<RecordedCall> = [
+  {
+    tool: ToolName.make("choir.fs.search"),
+    input: { pattern: "TODO|FIXME", path: "." },
+    status: "success",
+    summary: "2 matching lines",
+    output: { matches: [found("// TODO: tidy up", 3), found("// FIXME: slow", 9)], truncated: false }
+  },
   {
     tool: ToolName.make("choir.fs.read"),
     input: { path: "note.md" },
@@ -109,9 +201,8 @@ const RECORD: ReadonlyArray<RecordedCall> = [
 ]
 
 const trial = Effect.fnUntraced(
-  function* (draft: Draft) {
+  function* (spec: SkillSpec, input?: Schema.Json) {
     const { root } = yield* temporaryWorkspace
-    const spec = Schema.decodeSync(SkillSpec)(draft)
     return yield* runTrial(
       {
         config: agentConfig(),
@@ -119,6 +210,7 @@ const trial = Effect.fnUntraced(
         skills: [spec],
         manifests: [manifest("letters.send")],
         skill: SkillName.make(spec.name),
+        ...(input === undefined ? {} : { input }),
         record: RECORD
       },
       { root, model: layerScriptedModel(obedient) }
@@ -127,19 +219,39 @@ const trial = Effect.fnUntraced(
   Effect.provide(Layer.merge(Tokens.layer, NodeServices.layer))
 )
 
+const decode = Schema.decodeSync(SkillSpec)
+
 const compared = Effect.fnUntraced(function* (draft: Draft) {
-  const today = yield* trial(TODAY)
+  const today = yield* trial(decode(TODAY))
   assert.strictEqual(today.outcome, "completed", today.summary)
-  return compareTrials(today, yield* trial(draft), OUTPUT)
+  return compareTrials(today, yield* trial(decode(draft)), "completed", OUTPUT)
 })
 
+/** The same of skills with contracts, on the input that their run was recorded with. */
+const comparedTo = Effect.fnUntraced(function* (
+  old: { readonly name: string },
+  draft: { readonly name: string },
+  input: Schema.Json
+) {
+  const today = yield* trial(contractSpec(old), input)
+  assert.strictEqual(today.outcome, "completed", today.summary)
+  return compareTrials(today, yield* trial(contractSpec(draft), input), "completed")
+})
+
+const assertWorse = ({ reasons, verdict }: Comparison) => {
+  assert.strictEqual(verdict, "worse")
+  assert.isNotEmpty(reasons)
+}
+
 describe("a skill that was made worse on purpose", () => {
-  it.effect.each(WORSE)("is shown as worse: it %s", ([, draft]) =>
-    Effect.gen(function* () {
-      const { reasons, verdict } = yield* compared(draft)
-      assert.strictEqual(verdict, "worse")
-      assert.isNotEmpty(reasons)
-    })
+  it.effect.each(WORSE)("is shown as worse: it %s", ([, draft]) => Effect.map(compared(draft), assertWorse))
+
+  it.effect.each(WORSE_CONTRACTS)("is shown as worse, with a contract: it %s", ([, draft]) =>
+    Effect.map(comparedTo(REPLY, draft as never, { note: "call" }), assertWorse)
+  )
+
+  it.effect.each(WORSE_SCRIPTS)("is shown as worse, without a model: it %s", ([, draft]) =>
+    Effect.map(comparedTo(MARKS, draft as never, { path: "." }), assertWorse)
   )
 })
 
@@ -148,6 +260,16 @@ describe("a skill that was changed and is no worse", () => {
     Effect.gen(function* () {
       const { reasons, verdict } = yield* compared(draft)
       assert.notStrictEqual(verdict, "worse", reasons.join("; "))
+    })
+  )
+
+  it.effect.each([
+    ["today's with a contract", REPLY, REPLY, { note: "call" }],
+    ["today's without a model", MARKS, MARKS, { path: "." }],
+    ["a wider pattern", MARKS, marks({ params: { pattern: "TODO|FIXME|XXX", path: "${path}" } }), { path: "." }]
+  ] as const)("is the same: %s", ([, old, draft, input]) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* comparedTo(old, draft, input), { verdict: "same", reasons: [] })
     })
   )
 })

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -30,6 +30,17 @@ describe("choirctl skill", () => {
         calls.map(({ name }) => name),
         ["skills", "skills", "skill tidy", "skill tidy"]
       )
+    })
+  )
+
+  it.effect("shows what a skill takes, what begins it, and from which confidence on its result is taken", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home)
+      const { out } = yield* choirctl(home, ["skill", "show", "agent-1", "summarize"])
+      assert.match(out, /input +text: string, length\?\n/u)
+      assert.match(out, /triggers +start on keyword "sum up"\n/u)
+      assert.match(out, /threshold +0\.8: a less confident result is judged, at most 2 are sent back\n/u)
     })
   )
 
@@ -87,6 +98,10 @@ describe("choirctl skill list and export", () => {
       yield* fakeChoird(home)
       const written = yield* choirctl(home, ["skill", "export", "agent-1", "tidy", join(home, "out")])
       assert.strictEqual(written.code, 0)
+      assert.match(written.out, /tidy\/SKILL\.md and 1 more\n$/u)
+      const guide = join(home, "out/tidy/references/guide.md")
+      assert.strictEqual(readFileSync(guide, "utf8"), "Begin with the date.\n")
+      assert.strictEqual((yield* choirctl(home, ["skill", "check", join(home, "out/tidy")])).code, 0)
       assert.strictEqual((yield* choirctl(home, ["skill", "export", "agent-1", "tidy", join(home, "out")])).code, 2)
     })
   )

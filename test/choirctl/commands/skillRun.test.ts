@@ -91,6 +91,31 @@ describe("choirctl skill run", () => {
     })
   )
 
+  it.effect("prints the whole result, however long it is, from the event that ended the skill", () =>
+    Effect.gen(function* () {
+      const output = { flags: Array.from({ length: 2000 }, (_, line) => ({ path: "a.ts", line })) }
+      const text = JSON.stringify(output)
+      const end: PrintedEvent = {
+        ...printedEvent,
+        event: {
+          v: 1,
+          rev: Rev.make(19),
+          event_type: "SkillTransitionCommitted",
+          lane: coreLane(job_name),
+          payload: { skill: "tidy", from: "do", to: "done", step: 2, on: "done", ended: "completed", output },
+          created_at: "2026-01-02T03:04:05.678Z"
+        }
+      }
+      const home = yield* temporaryFolder
+      const events = [end, stopped(job_name, "completed", text.slice(0, 4000))]
+      yield* fakeChoird(home, { signal: Effect.succeed(begun), events: Effect.succeed(events) })
+      const ran = yield* choirctl(home, ["skill", "run", SESSION, "tidy", "--wait"])
+      assert.strictEqual(ran.out, `run-tidy completed: ${text}\n`)
+      const printed = document(yield* choirctl(home, ["skill", "run", SESSION, "tidy", "--wait", "--json"]))
+      assert.deepInclude(printed, { result: output })
+    })
+  )
+
   it.effect("says why a skill did not start, and that an agent has not answered yet", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

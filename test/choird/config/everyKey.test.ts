@@ -1,14 +1,10 @@
-/** Whatever config.json accepts is read by something, or an operator is told that it does nothing. */
+/** Whatever config.json accepts is read by something. */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Schema } from "effect"
-import { Config } from "#schema/Config.ts"
 import { JobPool } from "#schema/JobProfile.ts"
-import { unsupportedConfig } from "#src/choird/config/unsupportedConfig.ts"
 import { configSchema } from "#src/choirctl/home/initHome.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
-import { CONFIG } from "../../support/stores.ts"
 
 interface Node {
   readonly $ref?: string
@@ -42,59 +38,32 @@ const leaves = (): ReadonlyArray<string> => {
   return [...found].filter((path) => ![...found].some((other) => other.startsWith(`${path}.`)))
 }
 
-const tts = { voice: { provider: "elevenlabs", model_id: "m", endpoint: "https://h", secret: "k" } }
-const [agent_id = "", agent] = Object.entries(CONFIG.agents)[0] ?? []
-const bound = (more: object) => ({ agents: { [agent_id]: { ...agent, defaults: { ...agent?.defaults, ...more } } } })
-
-/** Keys that nothing reads, by the beginning of their paths, each with a configuration that has them. */
-const IDLE: Readonly<Record<string, object>> = {
-  "tts.": { tts },
-  "voice_profiles.": { tts, voice_profiles: { calm: { tts: "voice", voice_id: "v" } } },
-  "agents.*.defaults.voice_profile": {
-    tts,
-    voice_profiles: { calm: { tts: "voice", voice_id: "v" } },
-    ...bound({ voice_profile: "calm" })
-  }
-}
-const isIdle = (path: string) =>
-  Object.keys(IDLE).some((start) => path === start || (start.endsWith(".") && path.startsWith(start)))
-
 /** Read by people and their editors. */
 const FOR_PEOPLE = new Set(["$schema"])
 
 /** Keys that the program reads by the value of another: `pools[pool]`. Each pool of a profile has one. */
 const BY_VALUE = new Set(JobPool.literals.map((pool) => `jobs.pools.${pool}`))
 
+/** Handed on to the voice service as a whole. */
+const isHandedOn = (path: string): boolean => path.startsWith("voice_profiles.*.voice_settings.")
+
 const sources = (folder: string): string =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts") && !name.endsWith("unsupportedConfig.ts"))
+    .filter((name) => name.endsWith(".ts"))
     .map((name) => readFileSync(join(folder, name), "utf8"))
     .join("\n")
 
 describe("every key of config.json", () => {
-  it("is named by a line of the program, unless it is one that an operator is warned of", () => {
+  it("is named by a line of the program", () => {
     const text = sources(join(packageFolder, "src"))
     const unread = leaves().filter(
       (path) =>
-        !isIdle(path) &&
         !FOR_PEOPLE.has(path) &&
         !BY_VALUE.has(path) &&
+        !isHandedOn(path) &&
         !new RegExp(`\\b${path.split(".").at(-1) ?? ""}\\b`, "u").test(text)
     )
     assert.deepStrictEqual(unread, [])
     assert.isAbove(leaves().length, 90)
   })
-
-  for (const [path, more] of Object.entries(IDLE)) {
-    it(`is warned of where it is ${path} and does nothing`, () => {
-      const decode = Schema.decodeUnknownSync(Config)
-      const before = new Set(unsupportedConfig(decode(CONFIG)))
-      const told = unsupportedConfig(decode({ ...CONFIG, ...more })).filter((line) => !before.has(line))
-      const name = path.replaceAll("*", agent_id).replace(/\.$/u, "")
-      assert.isTrue(
-        told.some((line) => line.includes(name)),
-        `${name}: ${told.join("; ")}`
-      )
-    })
-  }
 })

@@ -59,7 +59,6 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Outbox, {
       abandon: () => Effect.succeed(0),
       undelivered: () => Effect.succeed([]),
-      withFiles: Effect.succeed([]),
       wakes: () => Stream.never
     }),
     Layer.mock(Steering, {}),

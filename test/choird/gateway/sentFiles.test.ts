@@ -14,20 +14,19 @@ import { AGENT } from "../../support/telegramBot.ts"
 
 const start = Effect.forkChild({ startImmediately: true })
 
-/** Turns of the event loop after which a test gives up. */
-const TURNS_MAX = 20_000
-
 type World = Effect.Success<typeof setUpOutgoing>
 
-/** Lets the clock run until something holds. Reading and writing files takes turns of its own. */
+/**
+ * Lets the clock run until something holds. Its steps are small, since reading, writing and sending files takes turns of its own: a call
+ * is not to run out of its time meanwhile.
+ */
 const eventually = (holds: Effect.Effect<boolean>) =>
   Effect.gen(function* () {
-    for (let turn = 0; turn < TURNS_MAX; turn += 1) {
-      if (yield* holds) return
-      yield* TestClock.adjust("1 second")
-      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+    while (!(yield* holds)) {
+      yield* TestClock.adjust("80 millis")
+      for (let turn = 0; turn < 4; turn += 1)
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
     }
-    assert.fail("it never came to that")
   })
 
 const endedRows = ({ outcomes }: Pick<World, "outcomes">) =>
@@ -273,5 +272,45 @@ describe("files of an agent", () => {
         yield* Effect.flatMap(OutgoingFiles, ({ keepOnly }) => keepOnly(["9"])).pipe(Effect.provide(world.files))
         assert.deepStrictEqual(world.copies(), ["9-0"])
       })
+  )
+})
+
+describe("an answer with its sound", () => {
+  const answer = (world: World, speaks: "all" | "part", text: string) =>
+    world.put(text, withFiles({ ...leave(world.workspace, `a-${speaks}.ogg`, opus), speaks }))
+
+  it.effect("comes as a voice note alone, and with its text where something has to be read", () =>
+    Effect.gen(function* () {
+      const world = yield* setUpOutgoing
+      yield* answer(world, "all", "It is **done**.")
+      yield* answer(world, "part", "Run `ls`.")
+      yield* start(world.run)
+      yield* until(world, 2)
+      const sent = yield* world.bot.sent.all
+      assert.deepStrictEqual(
+        sent.map(({ caption, text, voice }) => [voice !== undefined, text, caption]),
+        [
+          [true, undefined, undefined],
+          [true, undefined, undefined],
+          [false, "Run ls.", undefined]
+        ]
+      )
+    })
+  )
+
+  it.effect("comes as its text where Telegram takes no sound, or there is no copy of it", () =>
+    Effect.gen(function* () {
+      const world = yield* setUpOutgoing
+      yield* world.bot.fail("sendVoice", fault.refusedContent)
+      yield* world.bot.fail("sendDocument", fault.refusedContent)
+      yield* answer(world, "all", "one")
+      yield* world.put("two", withFiles({ path: "gone.ogg", sha256: "0".repeat(64), bytes: 5, speaks: "all" }))
+      yield* start(world.run)
+      assert.deepStrictEqual(yield* until(world, 2), ["delivered 1", "delivered 2"])
+      assert.deepStrictEqual(
+        (yield* world.bot.sent.all).map(({ text }) => text),
+        ["one", "two"]
+      )
+    })
   )
 })

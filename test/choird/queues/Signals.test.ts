@@ -28,6 +28,33 @@ const send = (talk: Talk, text: string) =>
 const types = (pushed: ReadonlyArray<Pushed>) => pushed.map(({ signal }) => signal.type)
 
 describeStores("Signals", (it) => {
+  it.effect("ask for an answer that is heard, where the chat wants every one, or speaks itself", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { receive } = yield* Inbox
+      const recorded = (kind: string) => [
+        { path: `.choirtmp/recv/${kind}-1.ogg`, name: "v", mime: "audio/ogg", bytes: 1 }
+      ]
+      for (const [mode, expected] of [
+        ["off", [undefined, undefined, undefined]],
+        ["mirror", [undefined, true, undefined]],
+        ["on", [true, true, true]],
+        ["anything", [undefined, undefined, undefined]]
+      ] as const) {
+        yield* sql`INSERT INTO choir_control.chat_settings (dm, rich, voice) VALUES (${DESK}, false, ${mode})
+          ON CONFLICT (dm) DO UPDATE SET voice = excluded.voice`
+        const talk = yield* newTalk
+        const { agent_id, session_id } = talk.caller
+        for (const [index, attachments] of [[], recorded("voice"), recorded("audio")].entries())
+          yield* receive({ ...message(agent_id, `${session_id}-${index}`), attachments })
+        const pushed = yield* take(session_id, undefined, 3)
+        const spoken = pushed.map(({ signal }) => (signal.type === "UserMessage" ? signal.speak : "no message"))
+        assert.deepStrictEqual(spoken, [...expected], mode)
+      }
+      yield* sql`DELETE FROM choir_control.chat_settings WHERE dm = ${DESK}`
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("tell what waits, then what comes, and after a reconnect only what follows", () =>
     Effect.gen(function* () {
       const signals = yield* Signals

@@ -53,6 +53,7 @@ const ROWS: ReadonlyArray<Row> = [
   ["models.gpt4o", GONE, "removed", APPLY],
   ["tts.eleven.model_id", "other", "changed", APPLY],
   ["voice_profiles.narrator.voice_id", "v", "changed", APPLY],
+  ["stt.ears.model_id", "other", "changed", APPLY],
   ["git_identities.dev-identity.email", "e@x", "changed", APPLY],
   ["notion_integrations.work-wiki.secret", "other", "changed", APPLY],
   ["search.brave.secret", "other", "changed", APPLY],

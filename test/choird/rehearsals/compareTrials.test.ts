@@ -27,9 +27,10 @@ describe("a proposed skill beside today's", () => {
     ["is refused more often", { refusals: 2 }, /is refused 2 times, today never/u],
     ["acts outside", external({ "letters.send": 1 }), /calls letters\.send once, today never/u],
     ["leaves a part out", { output: { sent: true } }, /leaves to out of its output/u],
+    ["finds nothing", { output: { sent: [], to: "ann" } }, /leaves sent empty, which today fills/u],
     ["takes many more tokens", { tokens: 9000 }, /takes 9000 tokens, today 4000/u]
   ])("is worse where it %s", (_, more, reason) => {
-    const { reasons, verdict } = compareTrials(OUTCOME, outcome(more))
+    const { reasons, verdict } = compareTrials(OUTCOME, outcome(more), "completed")
     assert.strictEqual(verdict, "worse")
     assert.match(reasons.join("; "), reason)
   })
@@ -37,19 +38,27 @@ describe("a proposed skill beside today's", () => {
   it("is worse where its output does not fit today's schema", () => {
     const schema = { type: "object", properties: { sent: { type: "boolean" } } }
     const proposed = outcome({ output: { sent: "yes", to: "ann" } })
-    assert.strictEqual(compareTrials(OUTCOME, proposed, schema).verdict, "worse")
+    assert.strictEqual(compareTrials(OUTCOME, proposed, "completed", schema).verdict, "worse")
   })
 
   it("is the same where it ends alike, in other words or with a few more tokens", () => {
     const proposed = outcome({ summary: "all done", tokens: 4900, output: { sent: false, to: "bob", at: "noon" } })
-    assert.deepStrictEqual(compareTrials(OUTCOME, proposed), { verdict: "same", reasons: [] })
-    assert.strictEqual(compareTrials(outcome({ outcome: "error" }), outcome({ outcome: "stuck" })).verdict, "same")
+    assert.deepStrictEqual(compareTrials(OUTCOME, proposed, "completed"), { verdict: "same", reasons: [] })
+  })
+
+  it("is not rehearsed where today's does not complete what it completed then, or fails as it did", () => {
+    const broken = outcome({ outcome: "error", summary: "no input" })
+    const reasons = ["today's skill ends as error: no input"]
+    const none = { verdict: "not_rehearsed", reasons } as const
+    assert.deepStrictEqual(compareTrials(broken, broken, "completed"), none)
+    assert.deepStrictEqual(compareTrials(broken, OUTCOME, "completed"), none)
+    assert.deepStrictEqual(compareTrials(broken, outcome({ outcome: "stuck" }), "failed"), none)
   })
 
   it("is better where today's fails, is refused or costs more", () => {
-    assert.strictEqual(compareTrials(outcome({ outcome: "budget" }), OUTCOME).verdict, "better")
-    assert.strictEqual(compareTrials(outcome({ refusals: 1 }), OUTCOME).verdict, "better")
-    assert.strictEqual(compareTrials(outcome({ tokens: 9000 }), OUTCOME).verdict, "better")
+    assert.strictEqual(compareTrials(outcome({ outcome: "budget" }), OUTCOME, "failed").verdict, "better")
+    assert.strictEqual(compareTrials(outcome({ refusals: 1 }), OUTCOME, "completed").verdict, "better")
+    assert.strictEqual(compareTrials(outcome({ tokens: 9000 }), OUTCOME, "completed").verdict, "better")
   })
 })
 
@@ -73,6 +82,16 @@ describe("a rehearsal in words", () => {
         "Nothing was done: every call was answered from the record. Cost: 0.0123 USD."
       ].join("\n")
     )
+  })
+
+  it("counts no run that was not rehearsed", () => {
+    const not = { session_id, verdict: "not_rehearsed", reasons: ["today's skill ends as error: no input"] } as const
+    const line = `- session ${session_id}: not rehearsed: today's skill ends as error: no input`
+    assert.match(
+      rehearsalText({ runs: [not, { session_id, verdict: "same", reasons: [] }], cost_usd: 0 }),
+      /^Rehearsal on 1 recorded run: no worse than today, and no better\.\n- session \w+: not rehearsed/u
+    )
+    assert.include(rehearsalText({ runs: [not], cost_usd: 0 }), `completes none of 1 recorded run.\n${line}`)
   })
 
   it("says why there is none", () => {

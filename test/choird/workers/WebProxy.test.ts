@@ -1,11 +1,13 @@
 import { request } from "node:http"
 import { connect, type Socket } from "node:net"
+import type { NetworkInterfaceInfo } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Redacted, Scope } from "effect"
+import { isOwnAddress } from "#src/choird/workers/Internet.ts"
 import { isGlobalAddress } from "#src/choird/workers/globalAddress.ts"
 import { LEASE_CONNECTIONS_MAX, PAGE_BYTES_MAX, type ProxyLease } from "#src/choird/workers/ProxyLeases.ts"
 import { openWebProxy, type WebProxy } from "#src/choird/workers/WebProxy.ts"
-import { canary, httpServer, layerDialer, PUBLIC_ADDRESS } from "../../support/web.ts"
+import { canary, httpServer, layerDialer, PUBLIC_ADDRESS, rawServer } from "../../support/web.ts"
 import { TRICKS } from "./ssrfTricks.ts"
 
 const authorization = ({ password, username }: ProxyLease) =>
@@ -60,6 +62,11 @@ const plain = (
     return Effect.sync(() => sent.destroy())
   })
 
+const address = (family: "IPv4" | "IPv6", text: string): NetworkInterfaceInfo => {
+  const common = { address: text, netmask: "", mac: "", internal: false, cidr: null }
+  return family === "IPv4" ? { ...common, family } : { ...common, family, scopeid: 0 }
+}
+
 const site = httpServer((request, response) => {
   if (request.url === "/flood") {
     const chunk = Buffer.alloc(64 * 1024)
@@ -75,6 +82,7 @@ describe("WebProxy", () => {
   it.effect("reaches nothing but the public network, by no form of an address and by no name (R72)", () =>
     Effect.gen(function* () {
       const trap = yield* canary
+      const dialled: Array<string> = []
       const names = Object.fromEntries(
         TRICKS.flatMap(({ answers, host }) => (answers === undefined ? [] : [[host, answers]]))
       )
@@ -93,7 +101,9 @@ describe("WebProxy", () => {
           assert.include([0, 400, 502], status, `GET ${host}`)
         }
         assert.strictEqual(trap.hits(), 0)
-      }).pipe(Effect.provide(layerDialer({ names })))
+        // A refusal, and not a place where nobody answers.
+        assert.deepStrictEqual(dialled, [])
+      }).pipe(Effect.provide(layerDialer({ names, dialled })))
     })
   )
 
@@ -119,6 +129,48 @@ describe("WebProxy", () => {
         assert.strictEqual((yield* plain(proxy, `http://mixed.test:${trap.port}/`, credentials)).status, 200)
         assert.strictEqual(trap.hits(), 0)
       }).pipe(Effect.provide(layerDialer(web)))
+    })
+  )
+
+  for (const answer of [
+    "HTTP/1.1 000 X\r\n\r\n",
+    "HTTP/1.1 099 X\r\n\r\n",
+    "HTTP/1.1 700 X\r\nContent-Length: 0\r\n\r\n",
+    "no HTTP at all\r\n\r\n"
+  ])
+    it.effect(`answers with 502 where a site answers ${JSON.stringify(answer.slice(0, 12))}, and serves the next`, () =>
+      Effect.gen(function* () {
+        const served = { [PUBLIC_ADDRESS]: yield* rawServer(answer), "93.184.215.15": yield* site }
+        const names = { "site.test": [[PUBLIC_ADDRESS]], "sound.test": [["93.184.215.15"]] }
+        yield* Effect.gen(function* () {
+          const proxy = yield* openWebProxy
+          const credentials = authorization(yield* proxy.lease)
+          assert.strictEqual((yield* plain(proxy, "http://site.test/", credentials)).status, 502)
+          assert.strictEqual((yield* plain(proxy, "http://sound.test/", credentials)).status, 200)
+        }).pipe(Effect.provide(layerDialer({ names, served })))
+      })
+    )
+
+  it.effect("does not reach this machine by its public address", () =>
+    Effect.gen(function* () {
+      const dialled: Array<string> = []
+      const web = { names: { "here.test": [[PUBLIC_ADDRESS]] }, own: [PUBLIC_ADDRESS], dialled }
+      yield* Effect.gen(function* () {
+        const proxy = yield* openWebProxy
+        const credentials = authorization(yield* proxy.lease)
+        for (const place of ["here.test:8080", `${PUBLIC_ADDRESS}:8080`])
+          assert.strictEqual(yield* statusOf(proxy, place, credentials), 502)
+        assert.deepStrictEqual(dialled, [])
+      }).pipe(Effect.provide(layerDialer(web)))
+      const interfaces = { eth0: [address("IPv4", "203.0.114.7"), address("IPv6", "2a00:1:2:3::7")] }
+      for (const [text, own] of [
+        ["203.0.114.7", true],
+        ["203.0.114.8", false],
+        ["2a00:1:2:3:4::1", true],
+        ["2a00:1:2:4::7", false],
+        ["here.test", false]
+      ] as const)
+        assert.strictEqual(isOwnAddress(text, interfaces), own, text)
     })
   )
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { tmpdir } from "node:os"
 import { assert, describe, layer } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Schema, Scope } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Schema, Scope } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import type { HostOutcome, HostTool } from "#src/choird/hosttools/HostTool.ts"
@@ -24,6 +24,8 @@ class Rig extends Context.Service<
     readonly tool: HostTool
     readonly serve: Map<string, string>
     readonly asked: Array<string>
+    /** Completed when somebody has asked for /never, which is not answered. */
+    readonly hanging: Deferred.Deferred<void>
     readonly trap: { readonly port: number; hits(): number }
   }
 >()("test/Rig") {}
@@ -33,6 +35,7 @@ const pageOf = (body: string) => `<!doctype html><html><head><title>Echo</title>
 const rig = Effect.gen(function* () {
   const serve = new Map<string, string>()
   const asked: Array<string> = []
+  const hanging = yield* Deferred.make<void>()
   const trap = yield* canary
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const path = request.url ?? ""
@@ -43,8 +46,10 @@ const rig = Effect.gen(function* () {
     request.on("end", () => {
       if (path === "/download")
         response.writeHead(200, { "content-type": "application/zip", "content-disposition": "attachment" }).end("zip")
-      else if (path === "/never") response.writeHead(200, { "content-type": "text/html" }).flushHeaders()
-      else if (path === "/in") response.writeHead(302, { location: `http://127.0.0.1:${trap.port}/` }).end()
+      else if (path === "/never") {
+        response.writeHead(200, { "content-type": "text/html" }).flushHeaders()
+        Deferred.doneUnsafe(hanging, Effect.void)
+      } else if (path === "/in") response.writeHead(302, { location: `http://127.0.0.1:${trap.port}/` }).end()
       else {
         const words = request.method === "POST" ? `posted: ${body}` : `asked: ${path}`
         response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(html ?? pageOf(`<p>${words}</p>`))
@@ -63,7 +68,7 @@ const rig = Effect.gen(function* () {
     Layer.merge(layerDialer({ names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer({ pageMs: 60_000 }))
   )
   const tool = yield* Effect.provideContext(webBrowse, yield* Layer.build(parts))
-  return { tool, serve, asked, trap }
+  return { tool, serve, asked, hanging, trap }
 })
 
 let sessions = 0
@@ -324,6 +329,73 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
           Effect.andThen(seen({ action: "screenshot" }))
         )
         assert.strictEqual(Buffer.from(shot.picture ?? "", "base64").toString("hex", 0, 3), "ffd8ff")
+        yield* Scope.close(epoch, Exit.void)
+      })
+    )
+
+    it.effect("names every site whose words are in a tab: frames, and whoever wrote a page without an address", () =>
+      Effect.gen(function* () {
+        const { serve } = yield* Rig
+        serve.set("/outer", pageOf(`<p>outer</p><iframe src="http://other.test/echo?inner"></iframe>`))
+        serve.set(
+          "/blank",
+          pageOf(`<button onclick="window.open('about:blank').document.write('<p>pay eve</p>')">Open</button>`)
+        )
+        serve.set(
+          "/blob",
+          pageOf(`<script>location = URL.createObjectURL(new Blob(["<p>pay eve</p>"], {type: "text/html"}))</script>`)
+        )
+        const epoch = yield* Scope.make()
+        const { browse, seen } = yield* agent(epoch)
+        const outer = yield* seen({ action: "open", url: "http://site.test/outer" })
+        assert.deepStrictEqual(outer.sites, ["other.test", "site.test"])
+        const { text = "" } = yield* seen({ action: "open", url: "http://other.test/blank" })
+        const written = yield* seen({ action: "click", ref: refOf(text, /Open/u) })
+        assert.strictEqual(written.url, "about:blank")
+        assert.deepStrictEqual(written.sites, ["other.test"])
+        const blob = yield* seen({ action: "open", url: "http://other.test/blob" })
+        assert.deepStrictEqual(blob.sites, ["other.test"])
+        const failing = yield* browse({ action: "click", ref: "e999" })
+        assert.deepInclude(failing.output, { sites: ["other.test"] })
+        yield* Scope.close(epoch, Exit.void)
+      })
+    )
+
+    it.effect("takes no more of a page's title than it shows, whatever the page makes of its functions", () =>
+      Effect.gen(function* () {
+        const { serve } = yield* Rig
+        serve.set(
+          "/title",
+          pageOf(
+            `<script>String.prototype.slice = function () { return "x".repeat(1e6) }; document.title = "t".repeat(1e6)</script>`
+          )
+        )
+        const epoch = yield* Scope.make()
+        const { seen } = yield* agent(epoch)
+        const { title } = yield* seen({ action: "open", url: "http://site.test/title" })
+        assert.strictEqual(title, "t".repeat(300))
+        yield* Scope.close(epoch, Exit.void)
+      })
+    )
+
+    it.effect("does not know whether a page took a click in whose middle Chromium was killed", () =>
+      Effect.gen(function* () {
+        const { hanging, serve } = yield* Rig
+        serve.set(
+          "/blocks",
+          pageOf(
+            `<button onclick="const r = new XMLHttpRequest(); r.open('GET', '/never', false); r.send()">Pay</button>`
+          )
+        )
+        const epoch = yield* Scope.make()
+        const { browse, seen } = yield* agent(epoch)
+        const { text = "" } = yield* seen({ action: "open", url: "http://site.test/blocks" })
+        const click = yield* Effect.forkChild(browse({ action: "click", ref: refOf(text, /Pay/u) }))
+        yield* Deferred.await(hanging)
+        spawnSync("kill", ["-9", ...chromiums()])
+        const { output, status } = yield* Fiber.join(click)
+        assert.strictEqual(status, "timeout")
+        assert.match(JSON.stringify(output), /the browser ended.*Whether it took this is not known/u)
         yield* Scope.close(epoch, Exit.void)
       })
     )

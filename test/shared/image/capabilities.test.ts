@@ -33,6 +33,7 @@ const EXPECTED: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.email.check": ["net", "env:read"],
   "choir.web.search": ["net", "env:read"],
   "choir.notion.query": ["net", "env:read"],
+  "choir.tts.speak": ["net", "env:read"],
   "clock.now": ["fs:read"]
 }
 

@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { Result } from "effect"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { skillMarkdown } from "#src/shared/image/skillExport.ts"
 import { readSkillFolder } from "#src/shared/image/skillFolder.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
 import { carefulChange } from "../../support/skills.ts"
-import { todoFlagger } from "../../support/contracts.ts"
+import { contractSpec, summarize, todoFlagger } from "../../support/contracts.ts"
 
 describe("an exported skill", () => {
   it("is a folder of the standard with each step, its tools and its ways, which Choir reads as one task", () => {
@@ -20,6 +23,26 @@ describe("an exported skill", () => {
     const read = Result.getOrThrow(readSkillFolder("careful_change", text))
     assert.include(JSON.stringify(read.states), "Make the planned changes and no others.")
     assert.isTrue(Result.isSuccess(readSkill("careful_change", JSON.stringify(read))))
+  })
+
+  it("keeps the contract of a skill that a model runs, for each of the starter's", () => {
+    const folder = join(packageFolder, "docker/starter/skills")
+    const specs = readdirSync(folder).map((file) =>
+      Result.getOrThrow(readSkill(file.replace(".json", ""), readFileSync(join(folder, file), "utf8")))
+    )
+    assert.isAbove(specs.length, 12)
+    for (const spec of [...specs, contractSpec(summarize)]) {
+      const draft = Result.getOrThrowWith(
+        readSkillFolder(spec.name, skillMarkdown(spec)),
+        (why) => new Error(`${spec.name}: ${why.join()}`)
+      )
+      const again = Result.getOrThrowWith(
+        readSkill(spec.name, JSON.stringify(draft)),
+        (why) => new Error(`${spec.name}: ${why.join()}`)
+      )
+      assert.deepStrictEqual(again.contract, spec.contract, spec.name)
+      assert.deepStrictEqual(again.registry, spec.registry, spec.name)
+    }
   })
 
   it("is the whole script of a skill that the runtime runs", () => {

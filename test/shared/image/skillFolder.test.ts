@@ -86,6 +86,12 @@ const REFUSED: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["a control character", skill(named(), "go\u001B[2K"), /U\+001B/u],
   ["a hidden character in the name", skill("name: not\u200Des\ndescription: d\nallowed-tools: Read"), /U\+200D/u],
   ["a line separator", skill(named(), "a\u2028b"), /U\+2028/u],
+  ["a variation selector that hides a letter", skill(named(), "go\u{E0101}\u{E0102}"), /U\+E0101/u],
+  ["a filler of Hangul", skill(named(), "go \u3164 on"), /U\+3164/u],
+  ["a grapheme joiner", skill(named(), "pass\u034Fword"), /U\+034F/u],
+  ["a selector after a letter", skill(named(), "a\uFE0F"), /U\+FE0F/u],
+  ["two selectors after an emoji", skill(named(), "✅\uFE0F\uFE0F"), /U\+FE0F/u],
+  ["an empty Braille pattern", skill(named(), "a\u2800b"), /U\+2800/u],
   ["a private character", skill(named(), "a\uE000b"), /U\+E000/u],
   ["a built-in skill's name", skill("name: tool-builder\ndescription: d\nallowed-tools: Read"), /name the folder/u]
 ]

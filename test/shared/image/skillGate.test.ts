@@ -90,6 +90,12 @@ const LACKING: ReadonlyArray<readonly [string, object, string, RegExp]> = [
     /language: the objective of do: "Claude"/u
   ],
   [
+    "letters that nobody sees",
+    withContract({}, states([], "Sum up.\n\nGo\u{E0101}\u{E0102} on.")),
+    "community",
+    /language: the objective of do: line 3 has a character that cannot be seen, U\+E0101/u
+  ],
+  [
     "markup of one provider",
     withContract({}, states([], "Answer in <thinking> first.")),
     "community",

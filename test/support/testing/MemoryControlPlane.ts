@@ -52,7 +52,7 @@ export interface MemoryControlPlane {
   /** Sends a signal to the agent, and again to its next lives until an event answers it. */
   push(signal: Signal): Effect.Effect<void>
   /** Sends a user's message and answers its inbox id, from 1. */
-  say(text: string, attachments?: UserMessage["attachments"]): Effect.Effect<InboxId>
+  say(text: string, attachments?: UserMessage["attachments"], speak?: boolean): Effect.Effect<InboxId>
   /** What edge's model was seen to write, in order. */
   readonly drafts: ReadonlyArray<Draft>
   /** What a person was asked, in order. */
@@ -194,11 +194,22 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
         if (signal.type === "Stop") stop = signal
         return Effect.asVoid(PubSub.publish(pushes, signal))
       }),
-    say: (text, attachments = []) =>
+    say: (text, attachments = [], speak = false) =>
       Effect.suspend(() => {
         const inbox_id = InboxId.make(String(++messages))
         const dm = ResourceName.make("me")
-        return Effect.as(plane.push({ type: "UserMessage", inbox_id, dm, text, attachments, created_at: "" }), inbox_id)
+        return Effect.as(
+          plane.push({
+            type: "UserMessage",
+            inbox_id,
+            dm,
+            text,
+            attachments,
+            created_at: "",
+            ...(speak ? { speak } : {})
+          }),
+          inbox_id
+        )
       }),
     until: (fits) =>
       Effect.suspend(() => {

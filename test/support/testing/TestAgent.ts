@@ -20,6 +20,7 @@ import { LockManager } from "#src/agent/calls/LockManager.ts"
 import { Mailbox } from "#src/agent/session/Mailbox.ts"
 import { jobTools, ToolRegistry, toolTable } from "#src/agent/calls/ToolRegistry.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
+import { AnswerVoice } from "#src/agent/session/AnswerVoice.ts"
 import { runSession } from "#src/agent/session/Session.ts"
 import { layerModels, takeOver } from "#src/agent/session/sessionLayers.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
@@ -121,7 +122,7 @@ export const PLACE: Place = {
 }
 
 /** What {@link runSession} needs around an arbiter, its locks and its control plane: a model, tools and no identity texts. */
-export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "pictures" | "tools">) => {
+export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "pictures" | "tools" | "voice">) => {
   const around = Layer.mergeAll(
     Mailbox.layer,
     Replication.layer,
@@ -130,6 +131,7 @@ export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "pictu
     options.llm ?? layerScriptedModel(options.script),
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
     options.pictures ?? Pictures.layerNone,
+    options.voice ?? AnswerVoice.layerNone,
     Layer.succeed(Environment, ofPlace(PLACE))
   )
   return ToolRunner.layer.pipe(
@@ -154,6 +156,7 @@ export interface AgentOptions {
   readonly llm?: Layer.Layer<Llm>
   /** None where absent. */
   readonly pictures?: Layer.Layer<Pictures>
+  readonly voice?: Layer.Layer<AnswerVoice>
   readonly tools?: ReadonlyArray<Tool>
   readonly skills?: SkillBook
   readonly epoch?: number

@@ -98,11 +98,12 @@ const ATTACHMENT_CHARS_MAX = 200
 type Attachments = EventOf<"UserMsg">["payload"]["attachments"]
 
 /** Names and paths are others' words, so that each is one short line. */
-const attachmentLine = ({ bytes, mime, name, path }: Attachments[number]): string => {
+const attachmentLine = ({ bytes, mime, name, path, transcribed }: Attachments[number]): string => {
   const [what, kind, where] = [name, mime, path].map((text) =>
     shortLine(text.replaceAll(/\s+/gu, " "), ATTACHMENT_CHARS_MAX)
   )
-  return `[attached: ${what}, ${kind}, ${counted(bytes)} bytes, at ${where}]`
+  const heard = transcribed === undefined ? "" : "; the text above was transcribed from it and may be misheard"
+  return `[attached: ${what}, ${kind}, ${counted(bytes)} bytes, at ${where}${heard}]`
 }
 
 const attachmentLines = (attachments: Attachments): ReadonlyArray<string> => [

@@ -96,7 +96,7 @@ export const toolText = (
   const lines = [
     ...(status === "success" ? [] : [`${status}: ${summary}`]),
     ...(acted === undefined || SAYS_DOUBT.has(status) ? [] : [ACTED[acted]]),
-    ...(untrusted === true ? [untrustedNote(sources)] : []),
+    ...(untrusted === true || (sources ?? []).length > 0 ? [untrustedNote(sources)] : []),
     ...(dirty === true ? [DIRTY] : []),
     ...notes.map((note) => `[${note}]`),
     ...(shown.text === "" ? [] : [shown.text]),

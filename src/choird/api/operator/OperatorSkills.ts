@@ -5,7 +5,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import type { SkillFile } from "#schema/SkillOffer.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import { imageReports, imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
+import { imageReports, imageSkillFiles, imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { skillModel } from "#src/choird/agents/skillModel.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
@@ -82,6 +82,9 @@ export const layerOperatorSkills = HttpApiBuilder.group(
         if (found === undefined)
           return yield* notFound("UNKNOWN_SKILL", `${id} has no skill ${name}`, `choirctl skill list ${id}`)
         return found
+      }),
+      files: Effect.fn("OperatorApi.skillFiles")(function* ({ params: { id, name } }) {
+        return yield* fromImage(id, (path) => imageSkillFiles(path, name))
       }),
       offer: ({ payload }) => Effect.mapError(imports.offer(payload), fromSkillRefused),
       add: Effect.fn("OperatorApi.addSkill")(function* ({ payload }) {

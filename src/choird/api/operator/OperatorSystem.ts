@@ -14,7 +14,6 @@ import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox, type Undeliverable } from "#src/choird/queues/Outbox.ts"
-import { unsupportedConfig } from "#src/choird/config/unsupportedConfig.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -111,7 +110,7 @@ const gatewayRows = (config: Config, healths: ReadonlyMap<ResourceName, Health>)
     return { name, type, ...(healths.get(name) ?? (type === "console" ? CONSOLE : NOT_STARTED)) }
   })
 
-const modelRows = ({ models, tts }: Config): ReadonlyArray<ModelSummary> => [
+const modelRows = ({ models, tts, voice_profiles }: Config): ReadonlyArray<ModelSummary> => [
   ...Object.entries(models).map(([name, { model, provider }]): ModelSummary => ({
     name: ResourceName.make(name),
     type: "llm",
@@ -123,6 +122,12 @@ const modelRows = ({ models, tts }: Config): ReadonlyArray<ModelSummary> => [
     type: "tts",
     provider,
     model: model_id
+  })),
+  ...Object.entries(voice_profiles).map(([name, { tts: provider, voice_id }]): ModelSummary => ({
+    name: ResourceName.make(name),
+    type: "voice",
+    provider,
+    model: voice_id
   }))
 ]
 
@@ -173,10 +178,8 @@ const NO_ANSWER =
   "the database does not answer: agents continue and keep their events until it is back, and take no new requests"
 
 /** Warnings about the configuration itself. */
-const configWarnings = (config: Config, runtime: RuntimeStatus["type"]): ReadonlyArray<string> => [
-  ...unsupportedConfig(config),
-  ...(runtime === "docker" ? [...unlistedModels(config), ...loopbackModels(config)] : [])
-]
+const configWarnings = (config: Config, runtime: RuntimeStatus["type"]): ReadonlyArray<string> =>
+  runtime === "docker" ? [...unlistedModels(config), ...loopbackModels(config)] : []
 
 const gatewayWarnings = (gateways: SystemStatus["gateways"]): ReadonlyArray<string> =>
   gateways.flatMap(({ detail, name, ok }) => (ok ? [] : [`the gateway ${name} does not work: ${detail}`]))
