@@ -140,7 +140,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "call-runs-again-after-crash",
-    file: agent("calls/callOutcomes.ts"),
+    file: agent("calls/inDoubt.ts"),
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],

@@ -148,7 +148,7 @@ const NAMED: ReadonlyArray<Row> = [
   ["models.sonnet.secret", "UPPER", /secret name/u],
   ["models.sonnet.api_key", "sk-1", /no excess property/u],
   ["tts.eleven.provider", "other", /elevenlabs/u],
-  ["tts.eleven.secret", undefined, /ElevenLabs needs one/u],
+  ["tts.eleven.secret", DELETED, /ElevenLabs needs one/u],
   ["stt.ears.provider", "other", /openai/u],
   ["stt.ears.price_per_minute", -1, /greater|minimum/iu],
   ["voice_profiles.narrator.tts", "nope", /no tts provider "nope"/u],

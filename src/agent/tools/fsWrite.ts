@@ -45,7 +45,7 @@ const Input = Schema.Struct({
 )
 type Input = typeof Input.Type
 
-/** What models are shown. For changes within a file they have choir.fs.edit, and the line modes would take tokens in every prompt. */
+/** The input as models see it. For changes within a file they have choir.fs.edit, and the line modes would take tokens in every prompt. */
 const Shown = Schema.Struct({
   path: Input.fields.path,
   content: Input.fields.content,

@@ -180,5 +180,5 @@ export const webBrowse = Effect.gen(function* () {
 /** @param place where the page is from whose words the error may be made. */
 const outcomeOf = (
   { is_unknown, message }: { readonly message: string; readonly is_unknown?: boolean },
-  place: Pick<Browsed, "sites" | "url"> | undefined = undefined
+  place?: Pick<Browsed, "sites" | "url">
 ): HostOutcome => ({ status: is_unknown === true ? "timeout" : "error", output: { error: message, ...place } })

@@ -66,7 +66,9 @@ const FACTS: Readonly<Record<string, Facts>> = {
   "choir.web.browse": WEB,
   "choir.web.search": WEB,
   // Others write in shared pages, and read what it appends to them.
-  "choir.notion.query": { ...DATA, untrusted: true, acts: true, ownPlace: true }
+  "choir.notion.query": { ...DATA, untrusted: true, acts: true, ownPlace: true },
+  // Its text goes where the operator lets the agent speak, as its prompts go to a model, and the sound to the user.
+  "choir.tts.speak": { ...NOTHING, locks: ["choirtmp:X"] }
 }
 
 /** A tool without a row is unknown to the gate. */

@@ -58,6 +58,7 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Models, {}),
     Layer.mock(Outbox, {
       abandon: () => Effect.succeed(0),
+      withFiles: Effect.succeed([]),
       undelivered: () => Effect.succeed([]),
       wakes: () => Stream.never
     }),
