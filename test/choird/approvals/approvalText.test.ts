@@ -89,7 +89,7 @@ describe("what a person reads (R54)", () => {
 
   it("shows on a card whom a long mail goes to, whatever else the call and its sources hold", () => {
     const sources = Array.from({ length: 32 }, (_, at): Source => `mail:${"x".repeat(190)}${at}@a.example`)
-    const filler = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`a${at}`, "y".repeat(90)]))
+    const filler = Object.fromEntries(Array.from({ length: 400 }, (_, at) => [`a${at}`, "y"]))
     const mail = {
       ...call({
         body: "b".repeat(6000),
