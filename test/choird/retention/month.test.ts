@@ -10,6 +10,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ResourceName } from "#schema/Ids.ts"
+import { MIGRATIONS } from "#src/choird/database/Migrations.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { Database } from "#src/choird/database/Database.ts"
@@ -273,7 +274,7 @@ const rowLimits = (events: number): Readonly<Record<string, number>> => {
     chat_settings: 0,
     skill_runs: messages * stepsWithin(KEPT.runs_days),
     job_runs: messages * stepsWithin(KEPT.runs_days),
-    schema_migrations: 30
+    schema_migrations: Object.keys(MIGRATIONS).length
   }
 }
 
