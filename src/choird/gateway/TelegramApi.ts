@@ -5,7 +5,7 @@ import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
 import type { Entity } from "./markedText.ts"
 import { type MediaCalls, mediaCalls } from "./mediaCalls.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
-import { type Call, type Client, foreign, messageIdOf, placeOf, type Target, type Upload } from "./telegramCalls.ts"
+import { type Call, foreign, messageIdOf, placeOf, type Target, type Upload } from "./telegramCalls.ts"
 import { makeDownload, type SentFile } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
 import { topicsOf } from "./topicCalls.ts"
@@ -160,6 +160,8 @@ const keyboard = (buttons: OutboxForm["buttons"]) =>
 const NO_PREVIEW = { link_preview_options: { is_disabled: true } } as const
 
 /** The methods that send messages to a chat, edit them and answer taps. */
+type Client = InstanceType<(typeof import("grammy"))["Api"]>
+
 const messagesOf = (api: Client, call: Call) =>
   ({
     send: (to, text, { buttons, entities = [] } = {}) =>

@@ -3,16 +3,7 @@ import { Effect } from "effect"
 import type { MessageEntity } from "grammy/types"
 import type { MarkedText } from "./markedText.ts"
 import type { MediaKind } from "./mediaKind.ts"
-import {
-  type Call,
-  type Client,
-  foreign,
-  type Grammy,
-  messageIdOf,
-  placeOf,
-  type Target,
-  type Upload
-} from "./telegramCalls.ts"
+import { type Call, foreign, messageIdOf, placeOf, type Target, type Upload } from "./telegramCalls.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
 
 /** The longest upload. */
@@ -34,8 +25,19 @@ const captioned = (caption: MarkedText | undefined) =>
           : { caption_entities: caption.entities.map((entity) => entity as MessageEntity) })
       }
 
-/** The client knows which kinds stand beside each other; here the caller does. */
-type Album = Parameters<Client["sendMediaGroup"]>[1]
+/** A method of grammY's client that uploads one file. Which options go with which kind is known here. */
+type SendFile = (chat_id: string, file: never, other: object, signal: never) => Promise<unknown>
+
+/** The methods of grammY's client that upload files. */
+interface MediaClient {
+  sendDocument(...parameters: Parameters<SendFile>): ReturnType<SendFile>
+  sendPhoto(...parameters: Parameters<SendFile>): ReturnType<SendFile>
+  sendVideo(...parameters: Parameters<SendFile>): ReturnType<SendFile>
+  sendVoice(...parameters: Parameters<SendFile>): ReturnType<SendFile>
+  sendAudio(...parameters: Parameters<SendFile>): ReturnType<SendFile>
+  sendMediaGroup(chat_id: string, media: never, other: object, signal: never): Promise<unknown>
+}
+type InputFile = new (bytes: Uint8Array, name: string) => object
 
 export interface MediaCalls {
   /** Sends a file; returns Telegram's id of the message. */
@@ -51,9 +53,9 @@ export interface MediaCalls {
 /** Telegram is not to take a document for something else by its ending. */
 const AS_IT_IS = { disable_content_type_detection: true }
 
-export const mediaCalls = (api: Client, InputFile: Grammy["InputFile"], call: Call): MediaCalls => ({
+export const mediaCalls = (api: MediaClient, InputFile: InputFile, call: Call): MediaCalls => ({
   media: (to, { file, kind }, caption) => {
-    const input = new InputFile(file.bytes, file.name)
+    const input = new InputFile(file.bytes, file.name) as never
     const other = { ...placeOf(to), ...captioned(caption) }
     const calls = {
       document: (signal: AbortSignal) =>
@@ -76,7 +78,7 @@ export const mediaCalls = (api: Client, InputFile: Grammy["InputFile"], call: Ca
     }))
     return Effect.map(
       call<unknown>("sendMediaGroup", TELEGRAM_UPLOAD_MS_MAX, (signal) =>
-        api.sendMediaGroup(to.chat_id, items as unknown as Album, placeOf(to), foreign(signal))
+        api.sendMediaGroup(to.chat_id, items as never, placeOf(to), foreign(signal))
       ),
       (sent) => (Array.isArray(sent) ? messageIdOf(sent[0]) : undefined)
     )

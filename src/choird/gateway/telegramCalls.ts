@@ -25,11 +25,8 @@ export const placeOf = ({ reply_to, thread_id }: Target) => ({
 export const messageIdOf = (sent: unknown): string | undefined =>
   Predicate.hasProperty(sent, "message_id") && Number.isInteger(sent.message_id) ? String(sent.message_id) : undefined
 
-export type Grammy = typeof import("grammy")
-export type Client = InstanceType<Grammy["Api"]>
-/** The client declares its own AbortSignal type, which the platform's satisfies. */
-type Signal = Parameters<Client["getMe"]>[0]
-export const foreign = (signal: AbortSignal) => signal as unknown as Signal
+/** The client declares its own AbortSignal type, which the platform's satisfies, and which no declaration of the library may need. */
+export const foreign = (signal: AbortSignal) => signal as never
 
 export type Call = <A>(
   method: string,

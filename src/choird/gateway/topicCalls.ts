@@ -1,6 +1,6 @@
 /** The methods of the Bot API for topics. */
 import { Effect, Option, Schema } from "effect"
-import { type Call, type Client, foreign } from "./telegramCalls.ts"
+import { type Call, foreign } from "./telegramCalls.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
 
 const TOPIC_CALL_MS_MAX = 30_000
@@ -17,7 +17,16 @@ const decodeTopics = Schema.decodeUnknownOption(
 )
 const decodeTopic = Schema.decodeUnknownOption(Schema.Struct({ message_thread_id: Schema.Natural }))
 
-export const topicsOf = (api: Client, call: Call) => ({
+/** The methods of grammY's client for topics. */
+interface TopicClient {
+  getMe(signal: never): Promise<unknown>
+  getChat(chat_id: string, signal: never): Promise<unknown>
+  createForumTopic(chat_id: string, name: string, other: object, signal: never): Promise<unknown>
+  editForumTopic(chat_id: string, thread_id: number, other: object, signal: never): Promise<unknown>
+  closeForumTopic(chat_id: string, thread_id: number, signal: never): Promise<unknown>
+}
+
+export const topicsOf = (api: TopicClient, call: Call) => ({
   hasTopics: (chat_id: string) =>
     Effect.map(
       isPrivate(chat_id)
