@@ -144,6 +144,7 @@ const memoryWorkspace = () => {
     layer: Layer.mock(Workspace, {
       root: "/",
       read: () => Effect.sync(current),
+      versions: () => Effect.succeed(new Map()),
       update: (path, change) =>
         Effect.suspend(() => {
           const before = current()
