@@ -159,6 +159,8 @@ const TIME_OF_DAY: Readonly<Record<string, string>> = {
   "control/Replication.ts": "the time of a heartbeat",
   "model/modelRequest.ts": "the date of Retry-After",
   "model/prompt/Environment.ts": "the day that models are told",
+  "mail/readMail.ts": "the days of a search, and the date of a mail",
+  "outside/OutsideApi.ts": "the date of Retry-After",
   "tools/coreTools.ts": "the minutes of a running job that its model is told"
 }
 
