@@ -83,14 +83,6 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["K5"]
   },
   {
-    name: "retry-resets-a-budget",
-    file: "src/shared/session/skills.ts",
-    find: "attempt: skill.attempt + 1",
-    replace: "attempt: skill.attempt + 1, violations: 0",
-    knownSeed: 317,
-    breaks: ["K3"]
-  },
-  {
     name: "untrusted-text-starts-a-skill",
     file: "src/agent/arbiter/decideTriggers.ts",
     find: "if (!isTrusted) return undefined",
