@@ -472,7 +472,7 @@ export const AgentConfig = Schema.Struct({
   /** How long choird hears nothing before the agent counts as crashed. */
   crash_detection_threshold_ms: Schema.optionalKey(IntervalMs),
   rate_limit_retry_ms: IntervalMs,
-  /** What is known of the files of its workspace from before this run. */
+  /** The origin of its workspace's files, as known from before this run. */
   workspace_label: Schema.optionalKey(WorkspaceLabel),
   /** The tools of the web that choird has for it; absent: none. */
   web: Schema.optionalKey(AgentWeb)

@@ -15,7 +15,7 @@ export const WorkspaceSummary = Schema.Struct({
   used_bytes: Schema.optionalKey(Schema.Natural),
   /** `retention.workspace_mb`; null means no quota. */
   quota_bytes: Schema.optionalKey(Schema.NullOr(Schema.Natural)),
-  /** What is known of the origin of its files; absent where nothing there is known to be from outside. */
+  /** The origin of its files; absent where nothing there is known to be from outside. */
   label: Schema.optionalKey(WorkspaceLabel)
 })
 export type WorkspaceSummary = typeof WorkspaceSummary.Type
@@ -140,7 +140,7 @@ export type WorkspaceReset = typeof WorkspaceReset.Type
 export const WorkspaceTrusted = Schema.Struct({
   name: ResourceName,
   path: Schema.String,
-  /** What they counted as before. */
+  /** The label that they had before. */
   label: WorkspaceLabel
 })
 export type WorkspaceTrusted = typeof WorkspaceTrusted.Type

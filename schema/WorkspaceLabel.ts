@@ -1,4 +1,4 @@
-/** What choird keeps of the origin of a workspace's files, beyond the sessions that worked there (docs/security.md, Text from outside). */
+/** The record that choird keeps of the origin of a workspace's files, beyond the sessions that worked there (docs/security.md, Text from outside). */
 import { Schema } from "effect"
 import { Sources } from "./Source.ts"
 

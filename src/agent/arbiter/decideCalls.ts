@@ -163,7 +163,7 @@ const sent = ({ caption, files }: Outbound, inbox_id: InboxId | undefined): Even
   }
 })
 
-/** What an earlier session left in the workspace, in the words of the fold. */
+/** The label that earlier sessions left on the workspace, in the words of the fold. */
 const originOf = ({ received = false, written_from }: WorkspaceLabel): WorkspaceOrigin => ({
   workspace_received: received,
   workspace_sources: written_from ?? [],

@@ -28,7 +28,7 @@ export interface Standing {
   readonly unbound: ReadonlyMap<string, string>
   /** The capacities of the pools of jobs. */
   readonly pools: JobsConfig["pools"]
-  /** What is known of the files of the workspace from before this run. */
+  /** The origin of the workspace's files, as known from before this run. */
   readonly workspace_label: WorkspaceLabel
   /** How jobs of each type ended of late. */
   readonly histories: ProfileHistories

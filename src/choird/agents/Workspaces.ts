@@ -37,7 +37,7 @@ export interface ResetWorkspace {
 export interface TrustedWorkspace {
   readonly name: ResourceName
   readonly path: string
-  /** What they counted as before. */
+  /** The label that they had before. */
   readonly label: WorkspaceLabel
 }
 

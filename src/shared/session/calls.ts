@@ -111,7 +111,7 @@ export const isStaged = ({ locks }: EventOf<"ToolCallRequested">["payload"]): bo
 const readsReceived = (call: Pick<OpenCall, "name" | "staged">): boolean =>
   readsWorkspace(call) && (call.staged === true || isOfImage(nameOf(call)) || nameOf(call) === "choir.exec")
 
-/** What is known of the files of a workspace. */
+/** The origin of a workspace's files as far as it is known. */
 export type WorkspaceOrigin = Pick<SessionState, "workspace_received" | "workspace_sources" | "workspace_tainted">
 
 /** The sources of what a call that has run may have read of the workspace: empty where nothing in there is from outside. */

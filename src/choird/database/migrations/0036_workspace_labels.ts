@@ -1,4 +1,4 @@
-/** What is known of the origin of a workspace's files, by its folder: it outlives the sessions that worked there. */
+/** The origin of a workspace's files as far as it is known, by its folder: it outlives the sessions that worked there. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
