@@ -57,7 +57,8 @@ const quietServices = Layer.mergeAll(
     asked: () => Effect.void,
     isAtWork: () => Effect.succeed(false),
     isAnswered: () => false,
-    wakes: () => Stream.never
+    wakes: () => Stream.never,
+    marks: () => Stream.never
   })
 )
 
