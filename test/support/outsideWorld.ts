@@ -107,7 +107,7 @@ export const outsideWorld = Effect.fnUntraced(function* (mail: MailServer, texts
     // Whom it writes to is asked about as well; here nothing but what was read may hold a mail back.
     email: accountOf(mail, "ada", { recipients: "any" }),
     notion: { secret: NOTION, endpoint: notion.origin },
-    search: { secret: SEARCH, endpoint: `${search.origin}/res/v1/web/search` } as NonNullable<AgentConfig["search"]>,
+    search: { secret: SEARCH, endpoint: `${search.origin}/res/v1/web/search` },
     ...more
   })
 
