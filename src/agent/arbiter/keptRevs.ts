@@ -1,4 +1,4 @@
-/** What stays of a lane's window although a compaction passes it: outputs whose calls are open, with the results that came so far. */
+/** The part of a lane's window that a compaction passes and leaves where it is: outputs whose calls are open, with the results that came so far. */
 import { heldOutputs, passedOutputs } from "#src/shared/session/compacted.ts"
 import type { CoreLane, EdgeLane } from "#src/shared/session/State.ts"
 import type { Find } from "./Command.ts"
@@ -22,10 +22,10 @@ const withResults = (
   })
 }
 
-/** What a compaction up to a boundary keeps. */
+/** The revisions that a compaction up to a boundary keeps. */
 export const keptRevs = (memory: EdgeLane | CoreLane, boundary_rev: number, find: Find): ReadonlyArray<number> =>
   withResults(memory.window, passedOutputs(memory, boundary_rev), find).filter((rev) => rev <= boundary_rev)
 
-/** What no compaction takes before its turn continues. */
+/** The revisions that no compaction takes before their turn continues. */
 export const heldRevs = (memory: EdgeLane | CoreLane, find: Find): ReadonlyArray<number> =>
   withResults(memory.window, heldOutputs(memory), find)

@@ -35,7 +35,7 @@ const cuts = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<number> => {
   })
 }
 
-/** What of a lane's window may leave or stay, as a model sees it; calls that wait for a person do neither before their turn continues. */
+/** The events of a lane's window that may leave, as a model sees them; calls that wait for a person stay before their turn continues. */
 export const foldingOf = (
   log: EventLog["Service"],
   memory: EdgeLane | CoreLane,

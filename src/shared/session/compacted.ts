@@ -44,7 +44,7 @@ export const compactionLimit = (state: SessionState, lane: LaneId): number => {
 /** Why revisions cannot be those that stay below a compaction's boundary. */
 const keptRefused = (memory: EdgeLane | CoreLane, boundary_rev: number, kept: ReadonlyArray<number>) => {
   if (kept.some((rev) => rev > boundary_rev || !memory.window.includes(rev)))
-    return "what a compaction keeps is no part of the window that leaves"
+    return "a compaction keeps revisions that are not in the part of the window that leaves"
   return passedOutputs(memory, boundary_rev).every((rev) => kept.includes(rev))
     ? undefined
     : "an output whose calls are open would leave the window"
