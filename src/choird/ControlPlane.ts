@@ -141,7 +141,6 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
   Layer.mergeAll(
     Layer.provide(layerAgentRoutes, layerTools),
     layerTrials(programs),
-    Web,
     Models.layer,
     Layer.provide(Pairings.layer, ConfigWriter.layer),
     Forgetting.layer,
@@ -154,7 +153,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Executions.layer,
     ProposalRehearsals.layer.pipe(Layer.provide(Rehearsals.layer), Layer.provide(Trials.layer))
   ).pipe(
-    Layer.provideMerge(Layer.provideMerge(Approvals.layer, layerProposals)),
+    Layer.provideMerge(Layer.provideMerge(Approvals.layer, Layer.merge(layerProposals, Web))),
     Layer.provideMerge(Layer.merge(SessionArchives.layer, Disk.layer)),
     Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),

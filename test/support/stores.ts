@@ -14,6 +14,7 @@ import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -59,7 +60,7 @@ export const makeHome = (config: unknown = CONFIG, secrets: unknown = SECRETS) =
 export const storesWith = (config: unknown) =>
   Layer.merge(Steering.layer, Approvals.layer).pipe(
     // Nothing is proposed in these suites.
-    Layer.provide(Layer.mock(Proposals, {})),
+    Layer.provide([Layer.mock(Proposals, {}), Layer.mock(BrowserWorker, {})]),
     Layer.provideMerge(
       Layer.mergeAll(
         SessionStore.layer,
