@@ -472,6 +472,8 @@ export const AgentConfig = Schema.Struct({
   /** How long choird hears nothing before the agent counts as crashed. */
   crash_detection_threshold_ms: Schema.optionalKey(IntervalMs),
   rate_limit_retry_ms: IntervalMs,
+  /** The addresses of choird's host, the only ones beside loopback that get a secret over http. */
+  own_addresses: Schema.optionalKey(Schema.Array(Schema.String)),
   /** The origin of its workspace's files, as known from before this run. */
   workspace_label: Schema.optionalKey(WorkspaceLabel),
   /** The tools of the web that choird has for it; absent: none. */

@@ -12,6 +12,7 @@ import { AgentId, SecretName } from "#schema/Ids.ts"
 import { ToolManifest } from "#schema/Tool.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { emailCheck } from "#src/agent/tools/emailCheck.ts"
@@ -36,7 +37,7 @@ import { MAIL_DOMAIN, MAIL_PASSWORD, type MailServer } from "./mailServer.ts"
 import { NOTION_TOKEN, type NotionPage, notionServer } from "./notionServer.ts"
 import { OFFLINE_PROGRAM } from "./offlineProgram.ts"
 import { SESSION } from "./testing/MemoryControlPlane.ts"
-import { agentConfig, type TestTools } from "./testing/TestAgent.ts"
+import { agentConfig, type TestTools, settingsOf } from "./testing/TestAgent.ts"
 import { httpServer, layerDialer, PUBLIC_ADDRESS } from "./web.ts"
 import { temporaryWorkspace } from "./workspace.ts"
 
@@ -97,7 +98,12 @@ export const outsideWorld = Effect.fnUntraced(function* (mail: MailServer, texts
   const search = yield* braveServer(texts.results)
   const port = yield* openPort
   const api = yield* Layer.build(
-    OutsideApi.layer.pipe(Layer.provide(Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false }))))
+    OutsideApi.layer.pipe(
+      Layer.provide([
+        Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false })),
+        AgentSettings.layer(settingsOf(1))
+      ])
+    )
   )
 
   const config = (more: Partial<AgentConfig> = {}): AgentConfig => ({
@@ -171,7 +177,8 @@ export const outsideWorld = Effect.fnUntraced(function* (mail: MailServer, texts
         yield* webSearch,
         yield* webFetch(ask),
         yield* external(manifest("shop.read", "none", false), script("shop.read", `cat '${outside}/printed'`)),
-        yield* external(manifest("out.post", "external", true), script("out.post", `${reaches(port.port)}; echo 1`))
+        yield* external(manifest("out.post", "external", true), script("out.post", `${reaches(port.port)}; echo 1`)),
+        yield* external(manifest("out.fail", "external", true), script("out.fail", `${reaches(port.port)}; exit 1`))
       ]
     }).pipe(Effect.provideContext(parts), Effect.provideContext(api), Effect.orDie)
     return { put, root, tools }
