@@ -14,7 +14,7 @@ import type { Held } from "./browserProtocol.ts"
 import { WebDialer } from "./WebDialer.ts"
 import { openWebProxy } from "./WebProxy.ts"
 
-/** Sessions that have a browser at once; each takes some 350 MB and its pages. */
+/** Sessions that have a browser at once; each takes some 520 MB and its pages. */
 export const BROWSERS_MAX = 8
 /** How long a browser stays that nobody uses: longer than a person has to approve what it is to do. */
 export const BROWSER_IDLE_MS_MAX = 3_600_000

@@ -66,7 +66,7 @@ const act = (tabs: Tabs, { call, id, input }: Act) =>
     })
   )
 
-/** What a call acts on, from what was shown. */
+/** The element that a call acts on, from what was shown. */
 const hold = (tabs: Tabs, { call_id, id, ref }: Extract<BrowserOrder, { readonly _tag: "Hold" }>) =>
   Effect.match(tabs.shown.hold(call_id, ref), {
     onSuccess: ({ element, ref: named, site, title }): BrowserReport =>
