@@ -1,8 +1,10 @@
 /** The pages of one agent: a few tabs, one action at a time, and what happened beside the action, in words. */
 import { stripVTControlCharacters } from "node:util"
-import { Effect, Schedule, Schema, Semaphore } from "effect"
+import { Effect, Schedule, Semaphore } from "effect"
 import type { BrowserContext, Locator, Page } from "playwright-core"
+import { ActionFailed } from "./ActionFailed.ts"
 import type { ProxyLease } from "./ProxyLeases.ts"
+import { ShownPages } from "./ShownPages.ts"
 
 /** Tabs of one agent. */
 export const TABS_MAX = 5
@@ -12,6 +14,8 @@ const OPEN_MS_MAX = 30_000
 const SETTLE_MS_MAX = 2000
 /** An action on an element, which has to be there and take it. */
 const ACTION_MS_MAX = 8000
+/** A click on an element that has just shown that it takes one. */
+const CLICK_MS_MAX = 1000
 /** Looking at a page; one that is made to be large does not end. */
 const LOOK_MS_MAX = 10_000
 /** Tries to open an address while the page of an earlier one is still on its way. */
@@ -23,17 +27,6 @@ const NOTES_MAX = 8
 const NOTE_CHARS_MAX = 200
 /** Closing a context; Chromium's own end closes it anyway. */
 const CLOSE_MS_MAX = 2000
-
-/** An action that did not work, in words for a model. */
-export class ActionFailed extends Schema.TaggedError<ActionFailed>()("ActionFailed", {
-  problem: Schema.String,
-  /** Whether it may have begun to act. */
-  is_unknown: Schema.Boolean
-}) {
-  override get message() {
-    return this.problem
-  }
-}
 
 /** Playwright's words where a page of an earlier address took the place of the wanted one. */
 const INTERRUPTED = "is interrupted by another navigation"
@@ -81,6 +74,7 @@ export class AgentBrowser {
   #current: Page | undefined
   #notes: Array<string> = []
   #closed = false
+  readonly shown = new ShownPages()
 
   /** @param patience how often each wait may take its limit: 1, or more on a machine that is known to be slow. */
   constructor(context: BrowserContext, lease: ProxyLease, patience: number) {
@@ -163,16 +157,21 @@ export class AgentBrowser {
       : Effect.succeed(this.#current)
   )
 
-  /** The element of a ref of the newest snapshot. */
-  element(ref: string): Effect.Effect<{ readonly element: Locator; readonly locator: string }, ActionFailed> {
-    return Effect.gen({ self: this }, function* () {
-      const element = (yield* this.page).getByRef(ref)
-      const normalized = yield* Effect.mapError(
-        this.step(() => element.normalize()),
-        () => failed(`there is no element ${ref} in the newest snapshot: take another one`)
-      )
-      return { element: normalized, locator: String(normalized).slice(0, 500).toWellFormed() }
-    })
+  /** The element of a ref of the newest snapshot, and words that find it again. Fails at once where there is none. */
+  element(
+    page: Page,
+    ref: string
+  ): Effect.Effect<{ readonly element: Locator; readonly locator: string }, ActionFailed> {
+    const element = page.getByRef(ref)
+    return Effect.map(
+      this.step(() => element.normalize()),
+      (normalized) => ({ element, locator: String(normalized).slice(0, 500).toWellFormed() })
+    )
+  }
+
+  /** The host of a page's address; of a page without one, the hosts that wrote it. */
+  siteIn(page: Page): string {
+    return siteOf(page.url()) ?? this.sitesOf(page).join(", ")
   }
 
   /** Goes to an address, in a new tab where none is open. */
@@ -198,6 +197,11 @@ export class AgentBrowser {
   /** Milliseconds for a look at a page. */
   get lookMs(): number {
     return LOOK_MS_MAX * this.#patience
+  }
+
+  /** Milliseconds for a click on an element that takes clicks. */
+  get clickMs(): number {
+    return CLICK_MS_MAX * this.#patience
   }
 
   /** Waits a little for a page that still loads; it is looked at anyway. */

@@ -3,12 +3,14 @@
  * others and is gone with the session's epoch.
  */
 import { Context, Effect, Exit, Layer, Redacted, Scope, Semaphore } from "effect"
-import type { SessionId } from "#schema/Ids.ts"
+import type { CallId, SessionId } from "#schema/Ids.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { ActionFailed } from "./ActionFailed.ts"
 import { AgentBrowser } from "./AgentBrowser.ts"
 import { BrowserUnavailable, launchChromium, type RunningChromium } from "./Chromium.ts"
 import { PagePatience } from "./PagePatience.ts"
+import type { Target } from "./ShownPages.ts"
 import { WebDialer } from "./WebDialer.ts"
 import { openWebProxy, type WebProxy } from "./WebProxy.ts"
 
@@ -29,6 +31,8 @@ export class BrowserWorker extends Context.Service<
   {
     /** The session's browser: opened at the first use, gone with `epoch`, or when Chromium ends. */
     of(session_id: SessionId, epoch: Scope.Scope): Effect.Effect<AgentBrowser, BrowserUnavailable>
+    /** The element that a call of a session acts on, for the person who is asked about it: that, or nothing, is acted on once it is approved. */
+    hold(session_id: SessionId, call_id: CallId, ref: string | undefined): Effect.Effect<Target, ActionFailed>
     /** The browser in words for an operator: whether it runs, and whether Chromium's own sandbox is around its pages. */
     readonly status: Effect.Effect<string>
   }
@@ -125,5 +129,11 @@ const make = Effect.fnUntraced(function* () {
         : "Chromium runs without its own sandbox, as a user of its own"
     return "Chromium is installed and does not run; choirctl doctor tries its sandbox"
   })
-  return BrowserWorker.of({ status, of: (session_id, epoch) => one.withPermit(open(session_id, epoch)) })
+  const hold = (session_id: SessionId, call_id: CallId, ref: string | undefined) => {
+    const browser = running?.contexts.get(session_id)
+    return browser === undefined || browser.isClosed
+      ? Effect.fail(new ActionFailed({ problem: "no page is open: open one first", is_unknown: false }))
+      : browser.shown.hold(call_id, ref)
+  }
+  return BrowserWorker.of({ status, hold, of: (session_id, epoch) => one.withPermit(open(session_id, epoch)) })
 })

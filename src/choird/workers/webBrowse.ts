@@ -1,12 +1,14 @@
 /** The host tool `choir.web.browse`: one action in the agent's own browser, answered with the page as it is then. */
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
-import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
+import { failed, type HostCall, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { actsOnPage, BROWSE_TOOL, type Browsed, BrowseInput } from "#src/shared/web/hostQueries.ts"
-import { ActionFailed, type AgentBrowser } from "./AgentBrowser.ts"
+import { ActionFailed } from "./ActionFailed.ts"
+import type { AgentBrowser } from "./AgentBrowser.ts"
 import { inIsolatedWorld } from "./isolatedWorld.ts"
 import { BrowserWorker } from "./BrowserWorker.ts"
 import { PageReader } from "./PageReader.ts"
+import { isGone, stillAs, type Target } from "./ShownPages.ts"
 import { textPart } from "./textPart.ts"
 import { pageAddress } from "./webAddress.ts"
 
@@ -33,7 +35,10 @@ const withWholeAddresses = (snapshot: string, base: string): string =>
     return url === null ? line : before + url.href.slice(0, 2048)
   })
 
-type Look = Pick<Browsed, "text" | "next_offset" | "chars_total" | "picture">
+interface Look extends Pick<Browsed, "text" | "next_offset" | "chars_total" | "picture"> {
+  /** The tree as Playwright wrote it, and whether only some levels are in it. */
+  readonly tree?: { readonly snapshot: string; readonly is_part: boolean }
+}
 
 const snapshotOf = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page, input: BrowseInput) {
   const { depth, offset = 0, ref } = input
@@ -48,7 +53,9 @@ const snapshotOf = Effect.fnUntraced(function* (browser: AgentBrowser, page: Pag
     return yield* taken.failure.is_unknown
       ? refuse("the page is too large or too busy to be shown; read or a small depth may work, or open another page")
       : taken.failure
-  return textPart(withWholeAddresses(taken.success, page.url()), input.action === "snapshot" ? offset : 0)
+  const text = withWholeAddresses(taken.success, page.url())
+  const tree = { snapshot: taken.success, is_part: depth !== undefined }
+  return { ...textPart(text, input.action === "snapshot" ? offset : 0), tree } satisfies Look
 })
 
 const pictureOf = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page, ref: string | undefined) {
@@ -70,8 +77,17 @@ const textOf = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page, o
   return textPart(text, offset)
 })
 
+/** Fails unless the page is as it was shown to those who decided on this. */
+const check = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page, target: Target) {
+  const snapshot = yield* Effect.mapError(
+    browser.step((signal) => page.ariaSnapshot({ mode: "ai", timeout: browser.lookMs, signal })),
+    ({ problem }) => refuse(`what is on the page now could not be seen, so nothing was done: ${problem}`)
+  )
+  yield* stillAs(target, { page, site: browser.siteIn(page), snapshot })
+})
+
 /** Does the action; what was acted on, if it was an element. */
-const act = Effect.fnUntraced(function* (browser: AgentBrowser, input: BrowseInput) {
+const act = Effect.fnUntraced(function* (browser: AgentBrowser, input: BrowseInput, call: HostCall | undefined) {
   const { action, close = false, key, ref, submit = false, tab, text, url, values } = input
   if (action === "open") {
     const address = pageAddress(yield* needs(url, "open needs a url"))
@@ -92,12 +108,18 @@ const act = Effect.fnUntraced(function* (browser: AgentBrowser, input: BrowseInp
   if (!actsOnPage(action)) return undefined
   if (action === "press" && ref === undefined) {
     const pressed = yield* needs(key, "press needs a key")
+    yield* check(browser, page, yield* browser.shown.target(undefined, call))
     yield* browser.acting(() => page.keyboard.press(pressed))
     return "keyboard"
   }
-  const { element, locator } = yield* browser.element(yield* needs(ref, `${action} needs a ref of the newest snapshot`))
+  const named = yield* needs(ref, `${action} needs a ref of the newest snapshot`)
+  const target = yield* browser.shown.target(named, call)
+  const { element, locator } = yield* Effect.mapError(browser.element(page, named), () => isGone(target))
+  // A page that keeps its element from being clicked does so before it is looked at, and not between the look and the click.
+  if (action === "click") yield* Effect.ignore(browser.step((signal) => element.click({ trial: true, signal })))
+  yield* check(browser, page, target)
   browser.renew()
-  if (action === "click") yield* browser.acting((signal) => element.click({ signal }))
+  if (action === "click") yield* browser.acting((signal) => element.click({ signal, timeout: browser.clickMs }))
   else if (action === "type") {
     const typed = yield* needs(text, "type needs a text")
     yield* browser.acting((signal) => element.fill(typed, { signal }))
@@ -122,9 +144,9 @@ const look = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page, inp
   return (yield* snapshotOf(browser, page, input)) satisfies Look
 })
 
-const browse = Effect.fnUntraced(function* (browser: AgentBrowser, input: BrowseInput) {
+const browse = Effect.fnUntraced(function* (browser: AgentBrowser, input: BrowseInput, call: HostCall | undefined) {
   browser.takeNotes()
-  const locator = yield* act(browser, input)
+  const locator = yield* act(browser, input, call)
   const { count, current } = browser.tabs
   if (count === 0)
     return { status: "success", output: { url: "", title: "", tab: "none is open" } } satisfies HostOutcome
@@ -136,15 +158,19 @@ const browse = Effect.fnUntraced(function* (browser: AgentBrowser, input: Browse
     () => ""
   )
   const notes = browser.takeNotes()
+  const named = typeof title === "string" ? title.toWellFormed() : ""
+  const { tree, ...shown }: Look = seen._tag === "Success" ? seen.success : {}
+  if (tree !== undefined) browser.shown.showed({ page, site: browser.siteIn(page), title: named, ...tree })
+  else if (seen._tag === "Failure") browser.shown.showed(undefined)
   const done: Browsed = {
     url: page.url(),
-    title: typeof title === "string" ? title.toWellFormed() : "",
+    title: named,
     tab: `${current} of ${count}`,
     ...(locator === undefined ? {} : { locator }),
     ...(notes.length === 0 ? {} : { notes }),
     sites: browser.sitesOf(page)
   }
-  if (seen._tag === "Success") return { status: "success", output: { ...done, ...seen.success } } satisfies HostOutcome
+  if (seen._tag === "Success") return { status: "success", output: { ...done, ...shown } } satisfies HostOutcome
   // The action is done; only its page cannot be shown.
   return locator === undefined
     ? yield* seen.failure
@@ -162,11 +188,11 @@ export const webBrowse = Effect.gen(function* () {
     timeout_ms: BROWSE_MS_MAX,
     input: BrowseInput,
     run: Effect.fn("webBrowse.run")(
-      function* (input, { session_id }, epoch) {
+      function* (input, { session_id }, epoch, call) {
         if (epoch === undefined) return failed("error", "there is no session for a browser to belong to")
         const browser = yield* worker.of(session_id, epoch)
         return yield* browser.inTurn(
-          browse(browser, input).pipe(
+          browse(browser, input, call).pipe(
             Effect.provide(reader),
             Effect.catch((error) => Effect.succeed(outcomeOf(error, browser.place(input.url))))
           )
