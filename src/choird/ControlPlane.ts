@@ -63,6 +63,7 @@ import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { layerJobScan } from "#src/choird/sessions/JobScan.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
@@ -84,6 +85,7 @@ const Stores = Steering.layer.pipe(
   Layer.provideMerge(
     Layer.mergeAll(
       Runs.layer,
+      WorkspaceLabels.layer,
       Tokens.layer,
       Signals.layer,
       Contexts.layer,

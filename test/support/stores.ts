@@ -19,6 +19,7 @@ import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -70,7 +71,15 @@ export const storesWith = (config: unknown) =>
       )
     ),
     Layer.provideMerge(
-      Layer.mergeAll(Runs.layer, Tokens.layer, Signals.layer, Contexts.layer, Drafts.layer, Outbox.layer)
+      Layer.mergeAll(
+        Runs.layer,
+        WorkspaceLabels.layer,
+        Tokens.layer,
+        Signals.layer,
+        Contexts.layer,
+        Drafts.layer,
+        Outbox.layer
+      )
     ),
     Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(config), (home) => ConfigStore.layer({ home })))),
     Layer.orDie
