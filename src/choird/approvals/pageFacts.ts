@@ -4,7 +4,7 @@ import type { ConfirmTool } from "#schema/Approval.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
 import { actsOnPage, BROWSE_TOOL, BrowseInput } from "#src/shared/web/hostQueries.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
-import type { Target } from "#src/choird/workers/ShownPages.ts"
+import type { Held } from "#src/choird/workers/browserProtocol.ts"
 import { refused } from "./ApprovalRefused.ts"
 import { visibleJson } from "./approvalText.ts"
 
@@ -18,7 +18,7 @@ const quoted = (text: string, chars_max: number): string =>
   visibleJson(text.length <= chars_max ? text : `${text.slice(0, chars_max - 1).toWellFormed()}…`)
 
 /** Two lines of facts. Pure. */
-export const pageText = ({ element, site, title, ref }: Omit<Target, "page" | "is_part">): string => {
+export const pageText = ({ element, site, title, ref }: Held): string => {
   const where = element.in_frame ? " in a frame of the page" : ""
   const focus = ref === undefined ? ", which has the focus" : ""
   return [

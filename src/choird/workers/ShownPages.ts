@@ -69,7 +69,7 @@ export class ShownPages {
     const { snapshot, ...shown } = this.#newest
     const element = shownElement(snapshot, ref)
     return element === undefined
-      ? Effect.fail(refuse(`there is no element ${ref ?? "with the focus"} in the newest snapshot: take another one`))
+      ? Effect.fail(refuse(`there is no element ${ref} in the newest snapshot: take another one`))
       : Effect.succeed({ ...shown, ref, element })
   }
 }

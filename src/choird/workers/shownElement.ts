@@ -84,9 +84,12 @@ const find = (snapshot: string, mark: string): ShownElement | undefined => {
   return undefined
 }
 
-/** The element of a ref, or the one that has the focus where there is none. */
+/** A page in which no element has the focus takes keys itself. */
+const PAGE: ShownElement = { role: "page", name: "", is_text: false, in_frame: false }
+
+/** The element of a ref; without a ref what takes the keys: the element that has the focus, or the page. */
 export const shownElement = (snapshot: string, ref: string | undefined): ShownElement | undefined =>
-  find(snapshot, ref === undefined ? "[active]" : `[ref=${ref}]`)
+  ref === undefined ? (find(snapshot, "[active]") ?? PAGE) : find(snapshot, `[ref=${ref}]`)
 
 /** Whether two looks saw the same; `isPart`: one of them did not see all that is in the element. */
 export const isSameElement = (one: ShownElement, other: ShownElement, isPart: boolean): boolean =>

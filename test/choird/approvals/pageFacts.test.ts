@@ -10,7 +10,7 @@ describe("the page on an approval card", () => {
       pageText({ site: "shop.test", title: "Tea shop", ref: "e3", element }),
       'page: "shop.test", titled "Tea shop"\nelement: button "Order tea"'
     )
-    assert.include(pageText({ site: "shop.test", title: "", ref: undefined, element }), ", which has the focus")
+    assert.include(pageText({ site: "shop.test", title: "", element }), ", which has the focus")
     assert.include(
       pageText({ site: "shop.test", title: "", ref: "f1e3", element: { ...element, in_frame: true } }),
       "in a frame of the page"
