@@ -31,6 +31,7 @@ import { editedMessages } from "./migrations/0032_edited_messages.ts"
 import { movedChats } from "./migrations/0033_moved_chats.ts"
 import { chatVoice } from "./migrations/0034_chat_voice.ts"
 import { jobTopics } from "./migrations/0035_job_topics.ts"
+import { scheduleSlots } from "./migrations/0036_schedule_slots.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -68,7 +69,8 @@ export const MIGRATIONS = {
   "0032_edited_messages": editedMessages,
   "0033_moved_chats": movedChats,
   "0034_chat_voice": chatVoice,
-  "0035_job_topics": jobTopics
+  "0035_job_topics": jobTopics,
+  "0036_schedule_slots": scheduleSlots
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */
