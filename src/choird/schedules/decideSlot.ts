@@ -1,4 +1,4 @@
-/** What a schedule asks for at an instant. Pure. */
+/** The decision about a schedule at an instant: run its newest time, skip it, or neither. Pure. */
 import type { DateTime } from "effect"
 import { type SkillSchedule, timesBetween } from "#src/shared/image/skillSchedule.ts"
 

@@ -36,7 +36,7 @@ export const makeSlotSteps = Effect.gen(function* () {
   const steering = yield* Steering
   const zone = DateTime.zoneMakeLocal()
 
-  /** Stores a row and what a person is told of it, together; `write` says whether the row is this choird's. */
+  /** Stores a row together with the message about it; `write` says whether the row is this choird's. */
   const settle = <E>(
     place: Place,
     slot: Slot,
@@ -79,7 +79,7 @@ export const makeSlotSteps = Effect.gen(function* () {
       yield* onDatabase(moveSlot(slot, { state: "claimed", session_id: place.session.session_id }))
   })
 
-  /** Asks what became of an order. A person is told of one that the agent refused. */
+  /** Asks what became of an order. A person gets a message about one that the agent refused. */
   const ask = Effect.fnUntraced(function* (place: Place, slot: OpenSlot) {
     const answer = yield* steering.answer(slot.session_id, slotName(slot))
     if (answer?.ended === null) return

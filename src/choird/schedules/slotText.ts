@@ -1,4 +1,4 @@
-/** The words in which a person is told of a time at which a skill did not begin. Pure. */
+/** Messages to a person about a time at which a skill did not begin. Pure. */
 import { DateTime } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { SLOT_LATE_MS_MAX, SLOTS_MISSED_MAX } from "./decideSlot.ts"

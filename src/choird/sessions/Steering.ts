@@ -102,7 +102,7 @@ export class Steering extends Context.Service<
       request: Request,
       order: O
     ): Effect.Effect<Ordered<O["type"]>, SteeringRefused | SessionUnknown | DatabaseAway>
-    /** What became of an earlier request: undefined for one that was never stored. It waits for nothing. */
+    /** The outcome of an earlier request: undefined for one that was never stored. It waits for nothing. */
     answer(session_id: SessionId, request_id: string): Effect.Effect<Answer | undefined, DatabaseAway>
   }
 >()("choir/choird/Steering") {

@@ -61,7 +61,7 @@ const fieldsOf = (text: string): Fields | undefined => {
 export const readSchedule = (text: string): Result.Result<SkillSchedule, string> => {
   const [words = "", place, ...rest] = text.split(" in ")
   const fields = rest.length === 0 ? fieldsOf(words) : undefined
-  if (fields === undefined) return Result.fail(`"${text}" is no schedule: ${FORMS}`)
+  if (fields === undefined) return Result.fail(`"${text}" is not a schedule: ${FORMS}`)
   const named = place === undefined ? undefined : Option.getOrUndefined(DateTime.zoneMakeNamed(place))
   if (place !== undefined && named === undefined)
     return Result.fail(`there is no time zone "${place}": write one such as Europe/Berlin, or none`)
@@ -88,7 +88,7 @@ export const scheduleProblems = ({ input_schema, registry }: SkillSpec): Readonl
   })
 }
 
-/** The schedules that begin a skill. One that is not well-formed is a problem of the skill, and begins nothing. */
+/** The schedules that begin a skill. A text of another form is a problem of the skill, and begins nothing. */
 export const schedulesOf = ({ registry }: SkillSpec): ReadonlyArray<SkillSchedule> =>
   (registry?.triggers ?? []).flatMap(({ kind, match }) =>
     kind === "schedule" ? Option.toArray(Result.getSuccess(readSchedule(match))) : []

@@ -56,9 +56,9 @@ describe("a schedule", () => {
       "monthly on 31 at 09:00",
       "noon"
     ])
-      assert.include(problem(text), `"${text}" is no schedule: write "daily at 07:30"`)
+      assert.include(problem(text), `"${text}" is not a schedule: write "daily at 07:30"`)
     for (const text of ["daily at 24:00", "mon, moon at 07:00", "daily at 07:30 in Europe/Berlin in Rome", " at 07:00"])
-      assert.include(problem(text), "is no schedule")
+      assert.include(problem(text), "is not a schedule")
     assert.include(problem("daily at 07:30 in Mars/Base"), 'no time zone "Mars/Base"')
   })
 })
@@ -84,7 +84,7 @@ describe("a skill with a schedule", () => {
   it("is refused where nothing could begin it", () => {
     const problems = (trigger: object, more?: object) => Result.getOrThrow(Result.flip(skill(trigger, more)))
     const [form, mode] = problems({ kind: "schedule", match: "sometimes" })
-    assert.include(form, `at ["registry"]["triggers"][0]["match"]: "sometimes" is no schedule`)
+    assert.include(form, `at ["registry"]["triggers"][0]["match"]: "sometimes" is not a schedule`)
     assert.include(mode, `write "start"`)
     const input_schema = { type: "object", properties: { folder: { type: "string" } }, required: ["folder"] }
     const daily = { kind: "schedule", match: "daily at 07:30", mode: "start" }
