@@ -52,6 +52,11 @@ const table = {
     usage: " <on or off>",
     help: "Show tables and long answers as rich messages, which only new apps can show"
   },
+  reactions: {
+    who: "everybody",
+    usage: " <on or off>",
+    help: "Show 👀 on each message that has arrived, until it is answered"
+  },
   voice: {
     who: "everybody",
     usage: " [on, off, mirror or a profile]",

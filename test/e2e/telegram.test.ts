@@ -47,7 +47,14 @@ describeInstallations("Telegram", (place) => {
   it.live("answers a person once and in order, splits a long answer, and is deaf to strangers", () =>
     Effect.gen(function* () {
       const { bot, events, provider, session_id } = yield* start(place)
-      yield* provider.script(answer("first"), answer("long ".repeat(2000).trim()), answer("third"))
+      const isEye = ({ method, parameters }: { readonly method: string; readonly parameters: object }) =>
+        method === "setMessageReaction" && JSON.stringify(parameters).includes("👀")
+      const seen = Effect.asVoid(bot.calls.first(isEye))
+      yield* provider.script(
+        Effect.andThen(seen, answer("first")),
+        answer("long ".repeat(2000).trim()),
+        answer("third")
+      )
       yield* bot.text(STRANGER, "let me in")
       for (const text of ["one", "two", "three"]) yield* bot.text(USER, text)
       yield* bot.sent.first(({ text }) => text === "third")
@@ -57,6 +64,15 @@ describeInstallations("Telegram", (place) => {
       assert.strictEqual(texts.length, 5)
       assert.strictEqual(texts.slice(1, -1).join(" ").replaceAll(/\s+/gu, " "), "long ".repeat(2000).trim())
       assert.deepStrictEqual(yield* textsTo(bot, STRANGER), [])
+      const reactions = (yield* bot.calls.all).filter(({ method }) => method === "setMessageReaction")
+      assert.deepStrictEqual([...new Set(reactions.map(({ parameters }) => Number(parameters["chat_id"])))], [USER])
+      for (const { parameters } of reactions.filter(isEye))
+        yield* bot.calls.first(
+          (call) =>
+            call.method === "setMessageReaction" &&
+            call.parameters["message_id"] === parameters["message_id"] &&
+            !isEye(call)
+        )
       assert.deepStrictEqual(historyProblems(session_id, yield* events(session_id)), [])
     }).pipe(Effect.scoped)
   )

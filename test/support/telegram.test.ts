@@ -263,6 +263,28 @@ describe("Telegram double", () => {
     })
   )
 
+  it.effect("takes one reaction to a message of the chat, of its own list of emoji", () =>
+    Effect.gen(function* () {
+      const { api, bot } = yield* setUp
+      yield* bot.text(7, "hello")
+      const [update] = yield* poll(api, 0, 0)
+      const message_id = update?.message?.message_id ?? 0
+      const emoji = (one: string) => ({ type: "emoji" as const, emoji: one as "👀" })
+      for (const [chat, id, reaction] of [
+        [7, message_id + 1, [emoji("👀")]],
+        [8, message_id, [emoji("👀")]],
+        [7, message_id, [emoji("✅")]],
+        [7, message_id, [emoji("👀"), emoji("👍")]],
+        [7, message_id, ["👀" as never]]
+      ] as const)
+        assert.strictEqual((yield* Effect.flip(call(() => api.setMessageReaction(chat, id, [...reaction])))).code, 400)
+      yield* call(() => api.setMessageReaction(7, message_id, [emoji("👀")]))
+      assert.deepStrictEqual(yield* bot.reaction(message_id), ["👀"])
+      yield* call(() => api.setMessageReaction(7, message_id, []))
+      assert.deepStrictEqual(yield* bot.reaction(message_id), [])
+    })
+  )
+
   it.effect("keeps bots apart", () =>
     Effect.gen(function* () {
       const { api, bot, telegram } = yield* setUp

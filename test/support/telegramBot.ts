@@ -56,7 +56,8 @@ const quietServices = Layer.mergeAll(
     asked: () => Effect.void,
     isAtWork: () => Effect.succeed(false),
     isAnswered: () => false,
-    wakes: () => Stream.never
+    wakes: () => Stream.never,
+    marks: () => Stream.never
   })
 )
 

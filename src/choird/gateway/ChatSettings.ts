@@ -26,6 +26,9 @@ export class ChatSettings extends Context.Service<
     /** Whether tables and long answers come as rich messages, which old apps do not show. */
     rich(dm: ResourceName): Effect.Effect<boolean, DatabaseAway>
     setRich(dm: ResourceName, rich: boolean): Effect.Effect<void, DatabaseAway>
+    /** Whether a message that the agent's queue took gets a reaction. */
+    reactions(dm: ResourceName): Effect.Effect<boolean, DatabaseAway>
+    setReactions(dm: ResourceName, reactions: boolean): Effect.Effect<void, DatabaseAway>
     /** The id that the chat with this id in config.json has now, if it moved. */
     moved(dm: ResourceName, from: string): Effect.Effect<string | undefined, DatabaseAway>
     setMoved(dm: ResourceName, from: string, to: string): Effect.Effect<void, DatabaseAway>
@@ -52,6 +55,16 @@ export class ChatSettings extends Context.Service<
         setRich: Effect.fn("ChatSettings.setRich")(function* (dm, rich) {
           yield* sql`INSERT INTO choir_control.chat_settings (dm, rich) VALUES (${dm}, ${rich})
             ON CONFLICT (dm) DO UPDATE SET rich = excluded.rich`
+        }, onDatabase),
+        reactions: Effect.fn("ChatSettings.reactions")(function* (dm) {
+          const [row] = yield* sql<{
+            readonly reactions: boolean
+          }>`SELECT reactions FROM choir_control.chat_settings WHERE dm = ${dm}`
+          return row?.reactions !== false
+        }, onDatabase),
+        setReactions: Effect.fn("ChatSettings.setReactions")(function* (dm, reactions) {
+          yield* sql`INSERT INTO choir_control.chat_settings (dm, reactions) VALUES (${dm}, ${reactions})
+            ON CONFLICT (dm) DO UPDATE SET reactions = excluded.reactions`
         }, onDatabase),
         moved: Effect.fn("ChatSettings.moved")(function* (dm, from) {
           const [row] = yield* sql<{ readonly moved_to: string }>`SELECT moved_to FROM choir_control.chat_settings

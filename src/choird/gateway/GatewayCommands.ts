@@ -136,6 +136,25 @@ const makeEventLines = Effect.map(EventStore, (events) =>
   })
 )
 
+/** How answers and reactions are shown in a chat. */
+const makeDisplay = Effect.map(ChatSettings, (settings) =>
+  Effect.fnUntraced(function* (
+    { on, type }: Extract<Command, { readonly type: "rich" | "reactions" }>,
+    { dm }: Speaker
+  ) {
+    if (type === "rich") {
+      yield* databaseDefect(settings.setRich(dm, on))
+      return notice(
+        on ? "Tables and long answers come as rich messages now." : "All answers come as plain messages now."
+      )
+    }
+    yield* databaseDefect(settings.setReactions(dm, on))
+    return notice(
+      on ? "A message that has arrived gets 👀 until it is answered." : "Your messages get no reactions any more."
+    )
+  })
+)
+
 const make = Effect.fnUntraced(function* () {
   const agents = yield* AgentCommands
   const choice = yield* makeChoice
@@ -148,7 +167,7 @@ const make = Effect.fnUntraced(function* () {
   const eventLines = yield* makeEventLines
   const events = yield* EventStore
   const models = yield* Models
-  const settings = yield* ChatSettings
+  const display = yield* makeDisplay
   const voice = yield* makeChatVoice
   const look = yield* makeLook
   const steer = yield* makeSteer
@@ -213,10 +232,8 @@ const make = Effect.fnUntraced(function* () {
       case "set model":
         return yield* setModel(command.llm, speaker)
       case "rich":
-        yield* databaseDefect(settings.setRich(speaker.dm, command.on))
-        return notice(
-          command.on ? "Tables and long answers come as rich messages now." : "All answers come as plain messages now."
-        )
+      case "reactions":
+        return yield* display(command, speaker)
       case "voice":
       case "voice mode":
       case "set voice":

@@ -10,7 +10,7 @@ const TELEGRAM_BOT_INTERVAL_MS = 40
 export interface Pace {
   /** Waits for the turn of a message. */
   readonly message: Effect.Effect<void>
-  /** Waits for the turn of a call that shows nothing lasting, such as that the bot types. */
+  /** Waits for the turn of a call that shows nothing lasting, such as that the bot types. Messages of the bot go first. */
   readonly sign: Effect.Effect<void>
   hold(pause_ms: number): Effect.Effect<void>
 }
@@ -19,15 +19,18 @@ export interface Pace {
 const makeGate = (interval_ms: number) => {
   let next_ms = 0
   return {
-    pass: Effect.gen(function* () {
-      // A pause may come while this one waits.
-      for (;;) {
-        const now_ms = yield* Clock.currentTimeMillis
-        if (now_ms >= next_ms) break
-        yield* Effect.sleep(next_ms - now_ms)
-      }
-      next_ms = (yield* Clock.currentTimeMillis) + interval_ms
-    }),
+    /** Waits for its turn, and for as long as others go first. */
+    pass: (othersFirst = () => false) =>
+      Effect.gen(function* () {
+        // A pause may come while this one waits.
+        for (;;) {
+          const open_in_ms = next_ms - (yield* Clock.currentTimeMillis)
+          const wait_ms = othersFirst() ? Math.max(open_in_ms, interval_ms) : open_in_ms
+          if (wait_ms <= 0) break
+          yield* Effect.sleep(wait_ms)
+        }
+        next_ms = (yield* Clock.currentTimeMillis) + interval_ms
+      }),
     hold: (pause_ms: number) =>
       Effect.map(Clock.currentTimeMillis, (now_ms) => void (next_ms = Math.max(next_ms, now_ms + pause_ms)))
   }
@@ -38,12 +41,21 @@ const isGroup = (chat_id: string) => chat_id.startsWith("-")
 /** Makes the paces of a bot's chats, one for each. */
 export const makePaces = () => {
   const bot = makeGate(TELEGRAM_BOT_INTERVAL_MS)
+  let texts = 0
+  const passText = Effect.acquireUseRelease(
+    Effect.sync(() => (texts += 1)),
+    () => bot.pass(),
+    () => Effect.sync(() => (texts -= 1))
+  )
   return (chat_id: string): Pace => {
     const messages = makeGate(isGroup(chat_id) ? TELEGRAM_GROUP_INTERVAL_MS : TELEGRAM_CHAT_INTERVAL_MS)
     const signs = makeGate(0)
     return {
-      message: Effect.andThen(messages.pass, bot.pass),
-      sign: Effect.andThen(signs.pass, bot.pass),
+      message: Effect.andThen(messages.pass(), passText),
+      sign: Effect.andThen(
+        signs.pass(),
+        bot.pass(() => texts > 0)
+      ),
       hold: (pause_ms) => Effect.andThen(messages.hold(pause_ms), signs.hold(pause_ms))
     }
   }

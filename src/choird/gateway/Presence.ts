@@ -1,7 +1,8 @@
 /** The messages that still wait for their answer, so that a channel can show the person that the agent is at work. */
-import { Context, Effect, Layer, Option, Stream } from "effect"
+import { Context, Effect, Layer, Option, PubSub, Stream } from "effect"
 import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeNotifier } from "#src/shared/Notifier.ts"
@@ -11,10 +12,22 @@ import { waitsForPerson } from "#src/shared/session/parked.ts"
 const PRESENCE_MS_MAX = 600_000
 /** Messages that are remembered, open and answered each; the oldest go first. */
 const PRESENCE_MESSAGES_MAX = 1000
+/** Marks that wait for a slow reader; it loses the oldest. */
+const MARKS_BUFFERED_MAX = 256
+
+/** A message that its agent's queue took, or that is answered. */
+export interface Mark {
+  readonly dm: ResourceName
+  /** Its number in its chat. */
+  readonly message_id: number
+  /** False when it is answered. */
+  readonly seen: boolean
+}
 
 interface Open {
   readonly dm: ResourceName
   readonly agent_id: AgentId
+  readonly message_id: number | undefined
   readonly since_ms: number
 }
 
@@ -29,33 +42,46 @@ const forgetOldest = (keys: Map<InboxId, Open> | Set<InboxId>) => {
 export class Presence extends Context.Service<
   Presence,
   {
-    /** Notes that a person waits for the answer to a message. */
-    asked(dm: ResourceName, agent_id: AgentId, inbox_id: InboxId): Effect.Effect<void>
+    /** Notes that a person waits for the answer to a message. @param message_id the number of the message in its chat, where it has one */
+    asked(dm: ResourceName, agent_id: AgentId, inbox_id: InboxId, message_id?: number): Effect.Effect<void>
     /** Whether the agent works on a message of this DM now: it runs, and waits for nobody's decision. */
     isAtWork(dm: ResourceName): Effect.Effect<boolean>
     isAnswered(inbox_id: InboxId): boolean
     /** Emits at once, and whenever a message of the DM came. */
     wakes(dm: ResourceName): Stream.Stream<void>
+    /** The messages of a DM that are taken and answered from now on. */
+    marks(dm: ResourceName): Stream.Stream<Mark>
   }
 >()("choir/choird/Presence") {
   static readonly layer = Layer.effect(
     Presence,
     Effect.gen(function* () {
       const events = yield* EventStore
+      const inbox = yield* Inbox
       const lifecycle = yield* Lifecycle
       const { wake, wakes } = yield* makeNotifier
       const open = new Map<InboxId, Open>()
       const answered = new Set<InboxId>()
+      const marks = yield* PubSub.sliding<Mark>(MARKS_BUFFERED_MAX)
+
+      /** Of a message that an earlier choird took, the inbox knows the number. Where the database is away, its reaction stays. */
+      const close = Effect.fnUntraced(function* (agent_id: AgentId, inbox_id: InboxId) {
+        const known = open.get(inbox_id)
+        if (known !== undefined && known.agent_id !== agent_id) return
+        open.delete(inbox_id)
+        answered.add(inbox_id)
+        forgetOldest(answered)
+        const place = known ?? (yield* Effect.orElseSucceed(inbox.find(agent_id, inbox_id), () => undefined))
+        const { dm, message_id } = place ?? {}
+        if (dm !== undefined && message_id !== undefined) yield* PubSub.publish(marks, { dm, message_id, seen: false })
+      })
 
       yield* events.appended.pipe(
-        Stream.runForEach(({ events: news }) =>
-          Effect.sync(() => {
+        Stream.runForEach(
+          Effect.fnUntraced(function* ({ agent_id, events: news }) {
             for (const event of news) {
               if (event.event_type !== "AgentMessage" || event.payload.in_reply_to === undefined) continue
-              if (event.payload.kind === "notice") continue
-              open.delete(event.payload.in_reply_to)
-              answered.add(event.payload.in_reply_to)
-              forgetOldest(answered)
+              if (event.payload.kind !== "notice") yield* close(agent_id, event.payload.in_reply_to)
             }
           })
         ),
@@ -72,18 +98,23 @@ export class Presence extends Context.Service<
       })
 
       return Presence.of({
-        asked: Effect.fnUntraced(function* (dm, agent_id, inbox_id) {
+        asked: Effect.fnUntraced(function* (dm, agent_id, inbox_id, piece_id) {
           if (answered.has(inbox_id)) return
-          open.set(inbox_id, { dm, agent_id, since_ms: yield* monotonicMs })
+          // Pieces of a message are one message, which begins with the first.
+          const { message_id = piece_id } = open.get(inbox_id) ?? {}
+          open.set(inbox_id, { dm, agent_id, message_id, since_ms: yield* monotonicMs })
           forgetOldest(open)
           yield* wake(dm)
+          if (message_id !== undefined && message_id === piece_id)
+            yield* PubSub.publish(marks, { dm, message_id, seen: true })
         }),
         isAtWork: Effect.fnUntraced(function* (dm) {
           const [newest] = [...open.values()].filter((message) => message.dm === dm).slice(-1)
           return newest !== undefined && (yield* works(newest))
         }),
         isAnswered: (inbox_id) => answered.has(inbox_id),
-        wakes
+        wakes,
+        marks: (dm) => Stream.filter(Stream.fromPubSub(marks), (mark) => mark.dm === dm)
       })
     })
   )

@@ -20,6 +20,7 @@ import { answerTaps } from "./answerTaps.ts"
 import { asConfigured, findMoved, followMoves } from "./movedChats.ts"
 import { makePollWatch, type PollWatch } from "./PollWatch.ts"
 import { menuOf } from "./readCommand.ts"
+import { showReactions } from "./reactions.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
@@ -150,7 +151,13 @@ export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: Resourc
   const watch = yield* makePollWatch(gateway)
   const chats = dms.map(({ name, user_id }): Chat => ({ dm: name, user_id, chat_id: user_id, pace: paceOf(user_id) }))
   yield* Effect.retry(tolerant(findMoved(chats)), { schedule: RETRY })
-  const speakers = chats.flatMap((chat) => [speak(chat), stageFiles(chat), showTyping(chat), showDrafts(chat)])
+  const speakers = chats.flatMap((chat) => [
+    speak(chat),
+    stageFiles(chat),
+    showTyping(chat),
+    showDrafts(chat),
+    showReactions(chat)
+  ])
   yield* Effect.all(
     [
       poll(gateway, chats, watch),

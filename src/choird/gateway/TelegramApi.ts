@@ -12,6 +12,8 @@ import { topicsOf } from "./topicCalls.ts"
 import { ALLOWED_UPDATES, type Batch, readUpdates } from "./readUpdates.ts"
 
 type Menu = ReturnType<typeof menuOf>
+/** The emoji that the bot reacts with. */
+export type Reaction = "👀"
 
 /** The time that Telegram may hold a poll open, in seconds. */
 const TELEGRAM_POLL_SECONDS = 30
@@ -65,6 +67,8 @@ export class TelegramApi extends Context.Service<
     typing(chat_id: string): Effect.Effect<void, TelegramFailed>
     /** Shows a text that is still being written, for half a minute or until the next message. Drafts with the same id are one that grows. */
     draft(chat_id: string, draft_id: number, text: string): Effect.Effect<void, TelegramFailed>
+    /** Reacts to a message with one emoji of Telegram's list, or takes the reaction away. */
+    react(chat_id: string, message_id: number, emoji: Reaction | undefined): Effect.Effect<void, TelegramFailed>
     /** Sets the menu of all chats, or of one, if Telegram shows a different one there (E6). `undefined` takes a chat's own menu away. */
     menu(commands: Menu | undefined, chat_id?: string): Effect.Effect<void, TelegramFailed>
   }
@@ -269,6 +273,18 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
       Effect.asVoid(
         call("sendMessageDraft", TELEGRAM_CALL_MS_MAX, (signal) =>
           api.sendMessageDraft(Number(chat_id), draft_id, text, { can_stop: true }, foreign(signal))
+        )
+      ),
+    react: (chat_id, message_id, emoji) =>
+      Effect.asVoid(
+        call("setMessageReaction", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.setMessageReaction(
+            chat_id,
+            message_id,
+            emoji === undefined ? [] : [{ type: "emoji", emoji }],
+            {},
+            foreign(signal)
+          )
         )
       ),
     menu: Effect.fnUntraced(function* (commands, chat_id) {

@@ -42,7 +42,7 @@ export type Command =
   | { readonly type: "forget"; readonly text: string }
   | { readonly type: "model" }
   | { readonly type: "set model"; readonly llm: ResourceName }
-  | { readonly type: "rich"; readonly on: boolean }
+  | { readonly type: "rich" | "reactions"; readonly on: boolean }
   | { readonly type: "voice" }
   | { readonly type: "voice mode"; readonly mode: VoiceMode }
   | { readonly type: "set voice"; readonly voice_profile: ResourceName }
@@ -103,6 +103,11 @@ const alone =
   (rest: string): Command | undefined =>
     rest === "" ? command : undefined
 
+const onOrOff =
+  (type: "rich" | "reactions") =>
+  (rest: string): Command | undefined =>
+    /^(?:on|off)$/iu.test(rest) ? { type, on: rest.toLowerCase() === "on" } : undefined
+
 /** A mode, else the name of a profile. */
 const voiceOf = (rest: string): Command | undefined => {
   const mode = rest.toLowerCase()
@@ -151,7 +156,8 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
     const llm = Option.getOrUndefined(resourceName(rest))
     return llm === undefined ? undefined : { type: "set model", llm }
   },
-  rich: (rest) => (/^(?:on|off)$/iu.test(rest) ? { type: "rich", on: rest.toLowerCase() === "on" } : undefined),
+  rich: onOrOff("rich"),
+  reactions: onOrOff("reactions"),
   voice: voiceOf,
   start: startOf,
   update: onAgent("update agent"),

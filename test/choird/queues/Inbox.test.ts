@@ -1,5 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Stream } from "effect"
+import { SqlClient } from "effect/sql"
 import { Inbox, INBOX_PENDING_MAX } from "#src/choird/queues/Inbox.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
@@ -105,6 +106,20 @@ describeStores("Inbox", (it) => {
       yield* inbox.receiveAll([message(agent_id, "2", "two"), message(agent_id, "3", "three")])
       const texts = (yield* Fiber.join(reader)).map(({ signal }) => (signal.type === "UserMessage" ? signal.text : ""))
       assert.deepStrictEqual(texts, ["one", "two", "three"])
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("says of a repeated message that its agent has it, and where it was written to that agent alone", () =>
+    Effect.gen(function* () {
+      const [inbox, sql] = [yield* Inbox, yield* SqlClient.SqlClient]
+      const agent_id = newAgent()
+      const one = { ...message(agent_id, "1"), message_id: 7 }
+      const first = yield* inbox.receive(one)
+      const { inbox_id } = first as Extract<typeof first, { readonly type: "queued" }>
+      yield* sql`UPDATE choir_control.inbox SET acked_rev = 3 WHERE inbox_id = ${inbox_id}::bigint`
+      assert.deepInclude(yield* inbox.receive(one), { inbox_id, taken: true })
+      assert.deepStrictEqual(yield* inbox.find(agent_id, inbox_id), { dm: one.dm, message_id: 7 })
+      assert.isUndefined(yield* inbox.find(newAgent(), inbox_id))
     }).pipe(Effect.provide(stores))
   )
 

@@ -124,6 +124,7 @@ const makeBot = (token: string): Bot => ({
   has_topics: false,
   topics: new Map(),
   closed_topics: new Set(),
+  places: new Map(),
   reactions: new Map(),
   commands: new Map(),
   message_id_next: 1,
@@ -251,6 +252,7 @@ const fromUser = (bot: Bot, user: number, content: JsonObject): Effect.Effect<nu
     const chat = { id: user, type: "private", first_name: `User ${user}` }
     const message_id = bot.message_id_next++
     const message = { message_id, date: Math.floor(now_ms / 1000), chat, from: person(user), ...content }
+    bot.places.set(message_id, user)
     const update_id = push(bot, { message })
     bot.written.set(update_id, message)
     return update_id

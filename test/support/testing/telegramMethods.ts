@@ -49,6 +49,8 @@ export interface BotState {
   readonly topics: Map<number, { readonly chat_id: number; readonly name: string; readonly closed: boolean }>
   /** Topics that were deleted. */
   readonly closed_topics: Set<number>
+  /** The chat of each message, of people and of the bot. */
+  readonly places: Map<number, number>
   /** The bot's reaction to each message. */
   readonly reactions: Map<number, ReadonlyArray<string>>
   /** The menu of each scope, as its JSON text. */
@@ -115,6 +117,7 @@ const keep = (bot: BotState, { now_ms, parameters }: ApiCall, content: JsonObjec
     ...content
   }
   bot.messages.set(message.message_id, message)
+  bot.places.set(message.message_id, message.chat.id)
   return succeed(message)
 }
 
@@ -247,16 +250,21 @@ const sendRichMessage = (bot: BotState, call: ApiCall): ApiReply => {
   return isReply(place) ? place : keep(bot, call, { rich_message: rich, ...place })
 }
 
-/** A number of emoji that a bot may react with. */
-const EMOJI = new Set(["👀", "👍", "👎", "❤", "🔥", "🎉", "🤔", "✍"])
+/** The emoji that Telegram lets people and bots react with. */
+const EMOJI = new Set(
+  `❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗
+  🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡`.split(/\s+/u)
+)
+
+const isReaction = (one: unknown): boolean =>
+  Predicate.isObject(one) && one["type"] === "emoji" && typeof one["emoji"] === "string" && EMOJI.has(one["emoji"])
 
 const setMessageReaction = (bot: BotState, { parameters }: ApiCall): ApiReply => {
-  const { message_id, reaction } = parameters
-  if (!whole(message_id) || Number(message_id) >= bot.message_id_next) return badRequest("message to react not found")
+  const { chat_id, message_id, reaction } = parameters
+  if (bot.places.get(Number(message_id)) !== Number(chat_id)) return badRequest("message to react not found")
   const list: unknown = typeof reaction === "string" ? parseJson(reaction) : (reaction ?? [])
-  const valid =
-    Array.isArray(list) && list.length <= 1 && list.every((one) => EMOJI.has(String((one as JsonObject)["emoji"])))
-  if (!valid) return badRequest("REACTION_INVALID")
+  // A bot has one reaction at most.
+  if (!Array.isArray(list) || list.length > 1 || !list.every(isReaction)) return badRequest("REACTION_INVALID")
   bot.reactions.set(
     Number(message_id),
     (list as ReadonlyArray<JsonObject>).map(({ emoji }) => String(emoji))

@@ -1,0 +1,86 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer, PubSub, Queue, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { AgentId, InboxId } from "#schema/Ids.ts"
+import { Presence } from "#src/choird/gateway/Presence.ts"
+import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { PHONE } from "../../support/stores.ts"
+import { AGENT, lifecycle } from "../../support/telegramBot.ts"
+
+const [one, two] = [InboxId.make("1"), InboxId.make("2")]
+const OTHER = AgentId.make("other")
+
+type Appended = Stream.Success<EventStore["Service"]["appended"]>
+
+const setUp = Effect.gen(function* () {
+  const appends = yield* PubSub.unbounded<Appended>()
+  const services = Layer.mergeAll(
+    Layer.mock(EventStore, { appended: Stream.fromPubSub(appends) }),
+    Layer.mock(Inbox, {
+      // An earlier choird took message 2, as 8 of the chat.
+      find: (agent_id, inbox_id) =>
+        Effect.succeed(agent_id === AGENT && inbox_id === two ? { dm: PHONE, message_id: 8 } : undefined)
+    }),
+    lifecycle
+  )
+  const presence = Context.get(yield* Layer.build(Layer.provide(Presence.layer, services)), Presence)
+  const marks = yield* Queue.unbounded<string>()
+  yield* presence.marks(PHONE).pipe(
+    Stream.runForEach(({ message_id, seen }) => Queue.offer(marks, `${message_id} ${seen ? "seen" : "answered"}`)),
+    Effect.forkScoped({ startImmediately: true })
+  )
+  // Everything runs in memory, so that after a turn of the clock all that was due is done.
+  const settle = Effect.repeat(TestClock.adjust(0), { times: 20 })
+  yield* settle
+  const say = (in_reply_to: InboxId, kind = "reply", agent_id = AGENT) =>
+    Effect.andThen(
+      PubSub.publish(appends, {
+        agent_id,
+        events: [{ event_type: "AgentMessage", payload: { in_reply_to, kind } }]
+      } as never),
+      settle
+    )
+  return { presence, say, marks: Effect.andThen(settle, Queue.clear(marks)) }
+})
+
+describe("the presence of an agent", () => {
+  it.effect("marks a message as seen when it is taken, and as answered by its answer alone", () =>
+    Effect.gen(function* () {
+      const { marks, presence, say } = yield* setUp
+      yield* presence.asked(PHONE, AGENT, one, 7)
+      assert.deepStrictEqual(yield* marks, ["7 seen"])
+      yield* say(one, "notice")
+      assert.deepStrictEqual(yield* marks, [])
+      yield* say(one)
+      assert.deepStrictEqual(yield* marks, ["7 answered"])
+      yield* presence.asked(PHONE, AGENT, one, 7)
+      assert.deepStrictEqual(yield* marks, [])
+    })
+  )
+
+  it.effect("marks the first piece of a message, and none where messages have no numbers", () =>
+    Effect.gen(function* () {
+      const { marks, presence, say } = yield* setUp
+      for (const piece of [7, 8, 9]) yield* presence.asked(PHONE, AGENT, one, piece)
+      yield* say(one)
+      assert.deepStrictEqual(yield* marks, ["7 seen", "7 answered"])
+      yield* presence.asked(PHONE, AGENT, InboxId.make("3"))
+      yield* say(InboxId.make("3"))
+      assert.deepStrictEqual(yield* marks, [])
+    })
+  )
+
+  it.effect("knows from the inbox what an earlier choird took, and no message of another agent", () =>
+    Effect.gen(function* () {
+      const { marks, presence, say } = yield* setUp
+      yield* say(two, "reply", OTHER)
+      assert.deepStrictEqual(yield* marks, [])
+      yield* say(two)
+      assert.deepStrictEqual(yield* marks, ["8 answered"])
+      yield* presence.asked(PHONE, AGENT, one, 7)
+      yield* say(one, "reply", OTHER)
+      assert.deepStrictEqual(yield* marks, ["7 seen"])
+    })
+  )
+})
