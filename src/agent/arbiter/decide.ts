@@ -4,7 +4,7 @@
  */
 import { Result } from "effect"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
-import { coreLane, EDGE, SignalId } from "#schema/Ids.ts"
+import { coreLane, EDGE, Rev, SignalId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -23,6 +23,7 @@ import {
 import { triggered } from "./decideTriggers.ts"
 import { messageTriggers } from "#src/shared/session/skillTriggers.ts"
 import { endedWithLane, failSkill } from "./decideSkills.ts"
+import { keptRevs } from "./keptRevs.ts"
 import { moveSkill } from "./moveSkill.ts"
 import { startSkill } from "./startSkill.ts"
 import { stopTurn } from "./decideStop.ts"
@@ -161,16 +162,26 @@ const refuseMessage = (
 }
 
 /** All of a summary's changes are one batch, so that no prompt shows half of them. */
-const compact = (command: Extract<Command, { type: "Compact" }>): Decision => {
-  const { boundary_rev, deltas, lane, signal_id, words } = command
+const compact = (
+  state: SessionState,
+  { boundary_rev, deltas, lane, signal_id, words }: Extract<Command, { type: "Compact" }>,
+  { find }: Situation
+): Decision => {
   const signal = signal_id === undefined ? {} : { signal_id: SignalId.make(signal_id) }
-  const kept = words === undefined ? {} : { words }
+  const said = words === undefined ? {} : { words }
+  const memory = laneOf(state, lane)
+  const kept = memory === undefined ? [] : keptRevs(memory, boundary_rev, find)
   const nothing = { mode: "append" } as const
   return accept(
     ...(deltas.length === 0 ? [nothing] : deltas).map((delta, index): EventDraft => ({
       event_type: "CompactionCommitted",
       lane,
-      payload: { delta, boundary_rev, ...(index === 0 ? { ...signal, ...kept } : {}) }
+      payload: {
+        delta,
+        boundary_rev,
+        ...(kept.length === 0 ? {} : { kept: kept.map((rev) => Rev.make(rev)) }),
+        ...(index === 0 ? { ...signal, ...said } : {})
+      }
     }))
   )
 }
@@ -217,7 +228,7 @@ export const decide = (state: SessionState, command: Command, situation: Situati
     case "StopTurn":
       return stopTurn(state, command, situation)
     case "Compact":
-      return compact(command)
+      return compact(state, command, situation)
     case "StopCore":
       return stopCore(state, command, situation)
     case "Answer":
