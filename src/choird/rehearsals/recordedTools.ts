@@ -72,7 +72,7 @@ export const findToolSessions = Effect.fnUntraced(function* (
     const calls = yield* callsIn(session_id, tool)
     if (calls.length > 0) found.push({ session_id, calls, run: yield* runOf(session_id, calls) })
   }
-  return found as ReadonlyArray<ToolSession>
+  return found
 })
 
 const problemOf = ({ llm: { input_schema } }: ToolManifest, input: Schema.Json): string | undefined =>
