@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { makeEvolving, patiently, TOOL } from "../support/evolving.ts"
+import { marks } from "../support/marks.ts"
 import { answer, callTools, type ProviderRequest } from "../support/testing/Provider.ts"
 
 const skill = (allowed_tools: ReadonlyArray<string>) => ({
@@ -31,41 +32,15 @@ const ofTrial = (request: ProviderRequest) => {
   return text.includes('"role":"tool"') ? LEAVE : READ
 }
 
-/** A skill with a contract that no model runs. */
-const marks = (pattern: string) => ({
-  name: "marks",
-  description: "Flag marks.",
-  input_schema: { type: "object", properties: { path: { type: "string" } }, required: ["path"] },
-  contract: {
-    execution_class: "deterministic",
-    does: "finds lines that hold a mark",
-    does_not: "change files",
-    state: { path: { schema: { type: "string" } }, flags: { schema: { type: "array" } } },
-    state_read: ["path"],
-    state_write: ["flags"],
-    assertions: [{ statement: "each flag names its file", path: "flags.*.path", op: "exists" }],
-    capabilities: ["fs:read"]
-  },
-  registry: {
-    version: "1.0.0",
-    tier: "audit",
-    workflow: [
-      {
-        step: "Search.",
-        tool: "choir.fs.search",
-        params: { pattern, path: "${path}" },
-        writes: { flags: "matches" }
-      }
-    ]
-  }
-})
-
 describe("a proposed skill", () => {
   it.live("with a contract is rehearsed on the input that its run had", () =>
     Effect.gen(function* () {
       const { api, ctl, ended, params, show, talk, waiting, workspace } = yield* makeEvolving()
       const propose = (id: string, pattern: string) =>
-        talk(id, `call choir.propose.skill ${JSON.stringify({ spec: marks(pattern), reason: "a test" })}`)
+        talk(
+          id,
+          `call choir.propose.skill ${JSON.stringify({ spec: marks({ params: { pattern, path: "${path}" } }), reason: "a test" })}`
+        )
       yield* propose("first", "TODO")
       const { approval_id } = yield* waiting
       yield* ctl("approve", approval_id)
