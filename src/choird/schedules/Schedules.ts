@@ -2,7 +2,7 @@
  * The skills that begin at a time. choird owns the clock: each time is one row, which is claimed before the agent is asked and holds the session
  * that is asked, so that a crash between any two steps neither loses a time nor begins a skill twice.
  */
-import { Context, Effect, FileSystem, Layer, Result, type Scope } from "effect"
+import { Context, Effect, Exit, FileSystem, Layer, Result, type Scope } from "effect"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SkillName } from "#schema/Skill.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -86,12 +86,16 @@ const make = Effect.gen(function* () {
       : undefined
   })
 
+  /** Agents whose look fails do not keep the others from theirs; the first failure is the look's. */
   const look = Effect.gen(function* () {
+    const failures: Array<Exit.Exit<void, DatabaseAway>> = []
     for (const { agent_id, image_version, session_id, status } of yield* lifecycle.list) {
       if (status !== "running" || session_id === null || image_version === null) continue
       const place = yield* placeOf(agent_id, session_id, image_version)
-      if (place !== undefined) yield* lookAt(place)
+      const looked = place === undefined ? Exit.void : yield* Effect.exit(lookAt(place))
+      if (Exit.isFailure(looked)) failures.push(looked)
     }
+    yield* failures[0] ?? Effect.void
   })
 
   const loop = Effect.andThen(

@@ -8,7 +8,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, JobName, type SessionId, SignalId } from "#schema/Ids.ts"
-import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -45,7 +45,7 @@ const makeWorld = Effect.fnUntraced(function* (talk: Talk, schedules: ReadonlyAr
   const home = yield* temporaryFolder
   const { agent_id } = talk.caller
   const view = { session_id: talk.caller.session_id, image_version: VERSION, status: "running" as const }
-  const agent: { view: Partial<Parameters<typeof agentView>[1]> } = { view }
+  const agent: { view: Partial<AgentView>; beside: ReadonlyArray<AgentView> } = { view, beside: [] }
   const pathOf = (version: string) => join(home, version)
   const build = (version: string, written: ReadonlyArray<string>) => {
     const file = join(pathOf(version), "choir/skills/brief.json")
@@ -56,7 +56,9 @@ const makeWorld = Effect.fnUntraced(function* (talk: Talk, schedules: ReadonlyAr
   build(VERSION, schedules)
   const layer = Layer.fresh(Schedules.layer).pipe(
     Layer.provide(Layer.mock(Images, { pathOf: (_: unknown, version: string) => Effect.succeed(pathOf(version)) })),
-    Layer.provide(Layer.mock(Lifecycle, { list: Effect.sync(() => [agentView(agent_id, agent.view)]) })),
+    Layer.provide(
+      Layer.mock(Lifecycle, { list: Effect.sync(() => [...agent.beside, agentView(agent_id, agent.view)]) })
+    ),
     Layer.provide(NodeServices.layer)
   )
   /** A look of a choird that has just been started. */
@@ -229,7 +231,7 @@ describeStores("Schedules", (it) => {
       yield* at("2026-11-02T09:00Z")
       yield* look
       for (const status of ["stopped", "paused", "starting"] as const) {
-        agent.view = { ...agent.view, status: status as never }
+        agent.view = { ...agent.view, status }
         yield* at("2026-11-05T08:00Z")
         yield* look
         assert.deepStrictEqual(yield* slots(talk), [], status)
@@ -285,6 +287,24 @@ describeStores("Schedules", (it) => {
       yield* looks
       assert.deepStrictEqual(yield* slots(talk), [{ state: "skipped", slot: "2026-11-03 07:30", missed: 0 }])
       assert.include((yield* told(talk))[0], "was skipped after 6 hours: the session is stopped")
+    }).pipe(provided)
+  )
+
+  it.effect("begin what is due in one agent where the look at another one fails", () =>
+    Effect.gen(function* () {
+      const [broken, talk] = [yield* newTalk, yield* newTalk]
+      const sessions = yield* SessionStore
+      const { agent, look } = yield* makeWorld(talk)
+      agent.beside = [agentView(broken.caller.agent_id, { ...agent.view, session_id: broken.caller.session_id })]
+      yield* at("2026-11-02T09:00Z")
+      yield* look
+      yield* at("2026-11-03T07:30Z")
+      const steering = yield* Steering
+      const order: Steering["Service"]["order"] = (request, ...rest) =>
+        request.session_id === broken.caller.session_id ? Effect.die("broken") : steering.order(request, ...rest)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(Effect.provideService(look, Steering, { ...steering, order }))))
+      assert.lengthOf(yield* signals(talk.caller.session_id), 1)
+      yield* sessions.end(broken.caller.session_id, "stopped")
     }).pipe(provided)
   )
 
