@@ -80,6 +80,8 @@ export const UserMsg = Schema.Struct({
   attachments: Schema.Array(Attachment),
   /** Somebody else wrote it, so that it taints edge (D31). */
   forwarded: Schema.optionalKey(Schema.Boolean),
+  /** It came with files that somebody else may have made: what reads them is labelled `file`, as edge is where a prompt shows one. */
+  received: Schema.optionalKey(Schema.Boolean),
   /** The cost of its transcriptions. */
   cost_usd: Schema.optionalKey(Schema.Finite),
   /** Its sender wants to hear the answer. */

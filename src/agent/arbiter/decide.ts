@@ -107,6 +107,10 @@ const queued = (state: SessionState, { inbox_id, position }: Extract<Command, { 
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, in_reply_to: inbox_id } })
 }
 
+/** A recording whose words are in the text is the person's own; any other file may be somebody else's. */
+const bringsFiles = (attachments: UserMessage["attachments"]): boolean =>
+  attachments.some(({ transcribed }) => transcribed === undefined)
+
 /** The cost of the transcriptions among attachments. */
 const heardFor = (attachments: UserMessage["attachments"]) => {
   const cost_usd = attachments.reduce((sum, { transcribed }) => sum + (transcribed?.cost_usd ?? 0), 0)
@@ -128,6 +132,7 @@ const userMessage = (
           text,
           attachments,
           ...(forwarded === true ? { forwarded } : {}),
+          ...(bringsFiles(attachments) ? { received: true } : {}),
           ...(speak === true ? { speak } : {}),
           ...heardFor(attachments)
         }
@@ -204,7 +209,7 @@ export const decide = (state: SessionState, command: Command, situation: Situati
     case "Grant":
       return grant(state, command)
     case "Result":
-      return accept(...endOfCall(state, command))
+      return accept(...endOfCall(state, command, situation))
     case "Spawn":
       return spawn(state, command, situation)
     case "ResumeCore":
