@@ -90,7 +90,6 @@ export const makeDeliver = Effect.gen(function* () {
     const { refused, sent_id } = yield* send(chat, yield* topics.place(chat, row))
     if (refused === undefined) {
       yield* outbox.delivered([row.outbox_id], sent_id)
-      yield* topics.closeEnded(chat)
       return yield* outgoing.end(row, true)
     }
     const { agent_id, dm, outbox_id } = row
