@@ -21,7 +21,6 @@ import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { memoryTools } from "#src/choird/memory/memoryTools.ts"
 import { webTools } from "#src/choird/workers/webTools.ts"
-import { Internet } from "#src/choird/workers/Internet.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
@@ -113,10 +112,7 @@ const Memory = Layer.mergeAll(SessionMemory.layer, Knowledge.layer, MemoryConten
 /** The web, as choird reaches it for agents. */
 const Web = Layer.merge(
   PageReader.layer(),
-  Layer.provideMerge(
-    Layer.provide(BrowserWorker.layer(), Cgroups.layer),
-    Layer.provide(WebDialer.layer, Internet.layer)
-  )
+  Layer.provideMerge(Layer.provide(BrowserWorker.layer, Cgroups.layer), WebDialer.layer)
 )
 
 const hostTools = Effect.map(Effect.all([memoryTools, webTools]), (tools) => tools.flat())

@@ -14,7 +14,7 @@ import { WebDialer } from "#src/choird/workers/WebDialer.ts"
 /** An address of the public network that is nobody's here. */
 export const PUBLIC_ADDRESS = "93.184.215.14"
 
-interface Web {
+export interface Web {
   /** Names and their answers, one after the other; the last one stays. */
   readonly names?: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>>
   /** The port on loopback that serves a public address, whatever port was asked for. */

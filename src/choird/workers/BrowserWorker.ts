@@ -8,6 +8,7 @@ import { chromiumProgram } from "#src/shared/web/chromium.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { AgentBrowser } from "./AgentBrowser.ts"
 import { BrowserUnavailable, launchChromium, type RunningChromium } from "./Chromium.ts"
+import { PagePatience } from "./PagePatience.ts"
 import { WebDialer } from "./WebDialer.ts"
 import { openWebProxy, type WebProxy } from "./WebProxy.ts"
 
@@ -32,9 +33,10 @@ export class BrowserWorker extends Context.Service<
     readonly status: Effect.Effect<string>
   }
 >()("choir/choird/BrowserWorker") {
-  /** `patience` multiplies the limits of every wait for a page. */
-  static readonly layer = (options: { readonly patience?: number } = {}) =>
-    Layer.effect(BrowserWorker, make(options.patience ?? 1))
+  static readonly layer = Layer.effect(
+    BrowserWorker,
+    Effect.suspend(() => make())
+  )
 }
 
 interface Running {
@@ -44,7 +46,8 @@ interface Running {
   readonly contexts: Map<SessionId, AgentBrowser>
 }
 
-const make = Effect.fnUntraced(function* (patience: number) {
+const make = Effect.fnUntraced(function* () {
+  const patience = yield* PagePatience
   const context = yield* Effect.context<Cgroups | WebDialer>()
   const one = yield* Semaphore.make(1)
   let running: Running | undefined

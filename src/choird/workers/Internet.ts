@@ -2,7 +2,7 @@
 import { Resolver } from "node:dns/promises"
 import { BlockList, connect, isIP, type Socket } from "node:net"
 import { networkInterfaces } from "node:os"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect } from "effect"
 
 /** One question to a name server, and how often it is asked. */
 const NAME_MS_MAX = 3000
@@ -20,32 +20,32 @@ export const isOwnAddress = (address: string, interfaces = networkInterfaces()):
   return isIP(address) !== 0 && own.check(address, isIP(address) === 4 ? "ipv4" : "ipv6")
 }
 
-/** Resolves names and opens connections. A test puts another one in its place. */
-export class Internet extends Context.Service<
-  Internet,
-  {
-    /** The addresses of a name, IPv4 first; none where there are none. */
-    resolve(name: string): Effect.Effect<ReadonlyArray<string>>
-    /** Whether an address is this machine's: what listens there may trust who comes from inside. */
-    isOwn(address: string): boolean
-    /** A connection that is being opened, to an address and nothing else. */
-    connect(address: string, port: number): Socket
-  }
->()("choir/choird/Internet") {
-  static readonly layer = Layer.sync(Internet, () => {
-    // Not getaddrinfo, which holds one of Node's few threads for as long as a name server pleases, and knows the host's own names.
-    const resolver = new Resolver({ timeout: NAME_MS_MAX, tries: NAME_TRIES_MAX })
-    const none: ReadonlyArray<string> = []
-    const asked = (ask: () => Promise<ReadonlyArray<string>>) =>
-      Effect.orElseSucceed(Effect.tryPromise({ try: ask, catch: () => undefined }), () => none)
-    return Internet.of({
-      resolve: (name) =>
-        Effect.map(
-          Effect.all([asked(() => resolver.resolve4(name)), asked(() => resolver.resolve6(name))], { concurrency: 2 }),
-          (found) => found.flat()
-        ),
-      isOwn: (address) => isOwnAddress(address),
-      connect: (address, port) => connect({ host: address, port, autoSelectFamily: false })
-    })
-  })
+/** The network: it resolves names and opens connections. */
+export interface InternetService {
+  /** The addresses of a name, IPv4 first; none where there are none. */
+  resolve(name: string): Effect.Effect<ReadonlyArray<string>>
+  /** Whether an address is this machine's: what listens there may trust who comes from inside. */
+  isOwn(address: string): boolean
+  /** A connection that is being opened, to an address and nothing else. */
+  connect(address: string, port: number): Socket
 }
+
+const make = (): InternetService => {
+  // Not getaddrinfo, which holds one of Node's few threads for as long as a name server pleases, and knows the host's own names.
+  const resolver = new Resolver({ timeout: NAME_MS_MAX, tries: NAME_TRIES_MAX })
+  const none: ReadonlyArray<string> = []
+  const asked = (ask: () => Promise<ReadonlyArray<string>>) =>
+    Effect.orElseSucceed(Effect.tryPromise({ try: ask, catch: () => undefined }), () => none)
+  return {
+    resolve: (name) =>
+      Effect.map(
+        Effect.all([asked(() => resolver.resolve4(name)), asked(() => resolver.resolve6(name))], { concurrency: 2 }),
+        (found) => found.flat()
+      ),
+    isOwn: (address) => isOwnAddress(address),
+    connect: (address, port) => connect({ host: address, port, autoSelectFamily: false })
+  }
+}
+
+/** The Internet, unless the program that embeds choird's layers, such as a test, puts another network in its place. */
+export const Internet = Context.Reference<InternetService>("choir/choird/Internet", { defaultValue: make })

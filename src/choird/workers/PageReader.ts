@@ -2,6 +2,7 @@
 import { extname } from "node:path"
 import { Worker } from "node:worker_threads"
 import { Context, Effect, Layer, Schema, Semaphore } from "effect"
+import { PagePatience } from "./PagePatience.ts"
 import type { PageOrder, PageReport, PageText } from "./pageProtocol.ts"
 
 /** Reading one page, once its thread has started. */
@@ -40,13 +41,15 @@ export class PageReader extends Context.Service<
   static readonly layer = (options: ReaderOptions = {}) =>
     Layer.effect(
       PageReader,
-      Effect.map(Semaphore.make(PAGES_READ_MAX), (turn) =>
-        PageReader.of({ read: (page) => turn.withPermit(readIn(options, page)) })
-      )
+      Effect.gen(function* () {
+        const turn = yield* Semaphore.make(PAGES_READ_MAX)
+        const pageMs = options.pageMs ?? PAGE_MS_MAX * (yield* PagePatience)
+        return PageReader.of({ read: (page) => turn.withPermit(readIn({ ...options, pageMs }, page)) })
+      })
     )
 }
 
-const readIn = ({ pageMs = PAGE_MS_MAX, program = WORKER }: ReaderOptions, page: PageOrder) =>
+const readIn = ({ pageMs, program = WORKER }: ReaderOptions & { readonly pageMs: number }, page: PageOrder) =>
   Effect.callback<PageText, PageUnreadable>((resume) => {
     const fail = (problem: string) => resume(Effect.fail(new PageUnreadable({ problem })))
     const worker = new Worker(program, {

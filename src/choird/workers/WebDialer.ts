@@ -8,7 +8,7 @@ import { allowedPlace } from "#schema/AllowedHost.ts"
 import type { Config } from "#schema/Config.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { isGlobalAddress } from "./globalAddress.ts"
-import { Internet } from "./Internet.ts"
+import { Internet, type InternetService } from "./Internet.ts"
 
 /** From the first packet to a connection. */
 const CONNECT_MS_MAX = 10_000
@@ -81,7 +81,7 @@ const isListed = ({ allow }: Config["runtime"], host: string, port: number): boo
   })
 
 const dial = Effect.fnUntraced(function* (
-  { connect, isOwn, resolve }: Internet["Service"],
+  { connect, isOwn, resolve }: InternetService,
   runtime: Config["runtime"],
   written: string,
   port: number

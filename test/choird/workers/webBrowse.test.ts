@@ -9,6 +9,7 @@ import { AgentId, SessionId } from "#schema/Ids.ts"
 import type { HostOutcome, HostTool } from "#src/choird/hosttools/HostTool.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { PagePatience } from "#src/choird/workers/PagePatience.ts"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
 import { webBrowse } from "#src/choird/workers/webBrowse.ts"
 import { Browsed, WEB_TEXT_BYTES_MAX } from "#src/shared/web/hostQueries.ts"
@@ -64,9 +65,9 @@ const rig = Effect.gen(function* () {
     "rebind.test": [[PUBLIC_ADDRESS], ["127.0.0.1"]]
   }
   const parts = Layer.provideMerge(
-    Layer.provide(BrowserWorker.layer({ patience: 20 }), Cgroups.layer),
-    Layer.merge(layerDialer({ names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer({ pageMs: 60_000 }))
-  )
+    Layer.provide(BrowserWorker.layer, Cgroups.layer),
+    Layer.merge(layerDialer({ names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer())
+  ).pipe(Layer.provide(Layer.succeed(PagePatience, 20)))
   const tool = yield* Effect.provideContext(webBrowse, yield* Layer.build(parts))
   return { tool, serve, asked, hanging, trap }
 })
