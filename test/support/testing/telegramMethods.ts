@@ -369,7 +369,7 @@ const sendMediaGroup = (bot: BotState, call: ApiCall): ApiReply => {
 
 const editMessageText = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   const message = bot.messages.get(Number(parameters["message_id"]))
-  if (message === undefined) return badRequest("message to edit not found")
+  if (message?.chat.id !== Number(parameters["chat_id"])) return badRequest("message to edit not found")
   if (message.text === undefined) return badRequest("there is no text in the message to edit")
   const text = textParameter(parameters, "text")
   const problem =
@@ -384,7 +384,7 @@ const editMessageText = (bot: BotState, { parameters }: ApiCall): ApiReply => {
 
 const editMessageReplyMarkup = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   const message = bot.messages.get(Number(parameters["message_id"]))
-  if (message === undefined) return badRequest("message to edit not found")
+  if (message?.chat.id !== Number(parameters["chat_id"])) return badRequest("message to edit not found")
   const { reply_markup: _old, ...rest } = message
   const edited: SentMessage = { ...rest, ...markup(parameters) }
   bot.messages.set(edited.message_id, edited)
