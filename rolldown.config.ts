@@ -144,6 +144,7 @@ export default [
   program("postgres-worker", "src/choird/database/postgres-worker.ts"),
   program("embedding-worker", "src/choird/memory/embedding-worker.ts"),
   program("page-worker", "src/choird/workers/page-worker.ts"),
+  program("browser-worker", "src/choird/workers/browser-worker.ts"),
   choirctl,
   program("choir-agent", "src/agent/launch.ts", [vocabulary]),
   agentCode,

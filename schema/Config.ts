@@ -19,6 +19,7 @@ import { HttpTransport } from "./Transport.ts"
 import { Url } from "./Url.ts"
 import { Stt, Tts, VoiceProfile } from "./Voice.ts"
 import { withDefault } from "./withDefault.ts"
+import { WorkspaceLabel } from "./WorkspaceLabel.ts"
 
 const HostPath = Schema.String.check(
   Schema.isPattern(/^\/[^\0]*$/u, { message: "must be an absolute path of this host" })
@@ -471,6 +472,10 @@ export const AgentConfig = Schema.Struct({
   /** How long choird hears nothing before the agent counts as crashed. */
   crash_detection_threshold_ms: Schema.optionalKey(IntervalMs),
   rate_limit_retry_ms: IntervalMs,
+  /** The addresses of choird's host, the only ones beside loopback that get a secret over http. */
+  own_addresses: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** The origin of its workspace's files, as known from before this run. */
+  workspace_label: Schema.optionalKey(WorkspaceLabel),
   /** The tools of the web that choird has for it; absent: none. */
   web: Schema.optionalKey(AgentWeb)
 })

@@ -19,7 +19,7 @@ export const ContextBundle = Schema.Struct({
     .annotate({ description: "Of files or messages" })
     .pipe(Schema.withDecodingDefaultKey(none<string>())),
   constraints: Schema.Array(Schema.String)
-    .annotate({ description: "What it must keep to" })
+    .annotate({ description: "Rules to keep" })
     .pipe(Schema.withDecodingDefaultKey(none<string>()))
 })
 export type ContextBundle = typeof ContextBundle.Type
@@ -36,7 +36,7 @@ export const ToolConstraints = Schema.Struct({
 /** The skill that a job runs from its first step to its end, and what it begins with. */
 export const CoreSkill = Schema.Struct({
   name: SkillName.annotate({ description: "Its name" }),
-  input: Schema.optionalKey(Schema.Json.annotate({ description: "What it is given, by its own schema" }))
+  input: Schema.optionalKey(Schema.Json.annotate({ description: "By its schema" }))
 })
 
 /** A branch of the workspace's repository on which a job works. */

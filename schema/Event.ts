@@ -80,6 +80,8 @@ export const UserMsg = Schema.Struct({
   attachments: Schema.Array(Attachment),
   /** Somebody else wrote it, so that it taints edge (D31). */
   forwarded: Schema.optionalKey(Schema.Boolean),
+  /** It came with files that somebody else may have made: what reads them is labelled `file`, as edge is where a prompt shows one. */
+  received: Schema.optionalKey(Schema.Boolean),
   /** The cost of its transcriptions. */
   cost_usd: Schema.optionalKey(Schema.Finite),
   /** Its sender wants to hear the answer. */
@@ -384,12 +386,19 @@ export const MemoryDelta = Schema.Struct({
 })
 export type MemoryDelta = typeof MemoryDelta.Type
 
-/** `words` are the newest messages of people among what left the lane's window, as they wrote them; absent where they stay as they were. */
+/** Revisions that stay in a window although a compaction passes them: an output whose calls wait for a person, and its results so far. */
+export const KEPT_REVS_MAX = 129
+
+/**
+ * `words` are the newest messages of people among what left the lane's window, as they wrote them; absent where they stay as they were. `kept`
+ * are revisions up to the boundary that stay in the window.
+ */
 export const CompactionCommitted = Schema.Struct({
   signal_id: Schema.optionalKey(SignalId),
   delta: MemoryDelta,
   boundary_rev: Rev,
-  words: Schema.optionalKey(Schema.Array(Schema.String))
+  words: Schema.optionalKey(Schema.Array(Schema.String)),
+  kept: Schema.optionalKey(Schema.Array(Rev).check(Schema.isMaxLength(KEPT_REVS_MAX)))
 })
 
 /** A committed event as it is stored, sent, chained and printed. */

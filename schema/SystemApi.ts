@@ -5,6 +5,7 @@ import { AgentSummary, ModelSummary } from "./AgentsApi.ts"
 import { ApiErrors } from "./ApiError.ts"
 import { AgentId, ResourceName, Rev, SessionId } from "./Ids.ts"
 import { Progress } from "./Progress.ts"
+import { WorkspaceLabel } from "./WorkspaceLabel.ts"
 
 export const WorkspaceSummary = Schema.Struct({
   name: ResourceName,
@@ -13,7 +14,9 @@ export const WorkspaceSummary = Schema.Struct({
   /** The room that it took on the disk when it was last counted, at least; absent before the first count. */
   used_bytes: Schema.optionalKey(Schema.Natural),
   /** `retention.workspace_mb`; null means no quota. */
-  quota_bytes: Schema.optionalKey(Schema.NullOr(Schema.Natural))
+  quota_bytes: Schema.optionalKey(Schema.NullOr(Schema.Natural)),
+  /** The origin of its files; absent where nothing there is known to be from outside. */
+  label: Schema.optionalKey(WorkspaceLabel)
 })
 export type WorkspaceSummary = typeof WorkspaceSummary.Type
 
@@ -133,7 +136,22 @@ export const WorkspaceReset = Schema.Struct({
 })
 export type WorkspaceReset = typeof WorkspaceReset.Type
 
+/** A workspace whose files no longer count as text from outside. */
+export const WorkspaceTrusted = Schema.Struct({
+  name: ResourceName,
+  path: Schema.String,
+  /** The label that they had before. */
+  label: WorkspaceLabel
+})
+export type WorkspaceTrusted = typeof WorkspaceTrusted.Type
+
 export const WorkspaceApi = HttpApiGroup.make("workspaces").add(
+  /** Refused while an agent works there. */
+  HttpApiEndpoint.post("trust", "/workspaces/:name/trust", {
+    params: { name: ResourceName },
+    success: WorkspaceTrusted,
+    error: ApiErrors
+  }),
   /** Stops the agent that holds the workspace first. */
   HttpApiEndpoint.post("reset", "/workspaces/:name/reset", {
     params: { name: ResourceName },

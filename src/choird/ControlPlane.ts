@@ -63,6 +63,7 @@ import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { layerJobScan } from "#src/choird/sessions/JobScan.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
@@ -84,6 +85,7 @@ const Stores = Steering.layer.pipe(
   Layer.provideMerge(
     Layer.mergeAll(
       Runs.layer,
+      WorkspaceLabels.layer,
       Tokens.layer,
       Signals.layer,
       Contexts.layer,
@@ -139,7 +141,6 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
   Layer.mergeAll(
     Layer.provide(layerAgentRoutes, layerTools),
     layerTrials(programs),
-    Web,
     Models.layer,
     Layer.provide(Pairings.layer, ConfigWriter.layer),
     Forgetting.layer,
@@ -152,7 +153,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Executions.layer,
     ProposalRehearsals.layer.pipe(Layer.provide(Rehearsals.layer), Layer.provide(Trials.layer))
   ).pipe(
-    Layer.provideMerge(Layer.provideMerge(Approvals.layer, layerProposals)),
+    Layer.provideMerge(Layer.provideMerge(Approvals.layer, Layer.merge(layerProposals, Web))),
     Layer.provideMerge(Layer.merge(SessionArchives.layer, Disk.layer)),
     Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),

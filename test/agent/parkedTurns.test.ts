@@ -4,12 +4,14 @@ import { Deferred, Effect, Fiber } from "effect"
 import { SignalId } from "#schema/Ids.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, says, type Script } from "../support/testing/ScriptedModel.ts"
+import { calls, isCompaction, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
 
 const config = { ...agentConfig(), approvals: { timeout_ms: 1_800_000, confirm_external: "always" as const } }
 
 const lastUser = (messages: ReadonlyArray<Message>) => messages.findLast(({ role }) => role === "user")?.content ?? ""
+
+const SUMMARY = calls(["choir.memory.delta", { mode: "append", summary_update: "They greeted." }])
 
 /** Each tool message stands behind its call, and each call has its result: what providers insist on. */
 const checked = (messages: ReadonlyArray<Message>): void => {
@@ -36,19 +38,22 @@ const start = Effect.gen(function* () {
     { effect: "external" }
   )
   const gate = yield* Deferred.make<void>()
+  /** Answers to the first message that are to be empty. */
+  const left = { empty: 0 }
   const script: Script = (messages) =>
     Effect.andThen(
       lastUser(messages) === "think" ? Deferred.await(gate) : Effect.void,
       Effect.sync(() => {
         checked(messages)
         prompts.push(messages)
+        if (isCompaction(messages)) return SUMMARY
         const asked = lastUser(messages)
         const results = messages
           .slice(messages.findLastIndex(({ role }) => role === "user"))
           .filter(({ role }) => role === "tool")
         return asked.startsWith("send") && results.length === 0
           ? calls(["out.send", { to: "ada" }])
-          : says(`done: ${asked}`)
+          : says(asked === "send it" && left.empty-- > 0 ? "" : `done: ${asked}`)
       })
     )
   const live = (epoch: number) => Effect.forkScoped(runAgent({ plane, script, tools: [send], config, epoch }))
@@ -56,7 +61,7 @@ const start = Effect.gen(function* () {
   const first = yield* plane.say("send it")
   yield* plane.until(() => plane.approvals.length === 1)
   const said = () => spoken(plane.events).map(({ payload }) => [payload.in_reply_to, payload.text])
-  return { plane, ledger, prompts, said, live, agent, first, gate }
+  return { plane, ledger, prompts, said, live, agent, first, gate, left }
 })
 
 describe("a turn that waits for a person", () => {
@@ -117,6 +122,49 @@ describe("a turn that waits for a person", () => {
       assert.lengthOf(ledger, 1)
     })
   )
+
+  it.effect("is asked once more for an empty answer, whatever was said in between", () =>
+    Effect.gen(function* () {
+      const { left, plane, said } = yield* start
+      left.empty = 1
+      yield* plane.say("hello")
+      yield* plane.until((events) => spoken(events).length === 1)
+      yield* plane.decide(plane.approvals[0]!.approval_id, "approved")
+      yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))
+      assert.deepStrictEqual(said()[1], ["1", "done: send it"])
+    })
+  )
+
+  for (const then of ["approved", "rejected"] as const)
+    it.effect(`does not keep the messages after it from a compaction, and is ${then} with its call in sight`, () =>
+      Effect.gen(function* () {
+        const { agent, ledger, live, plane, prompts, said } = yield* start
+        for (const [index, text] of ["one", "two", "three"].entries()) {
+          yield* plane.say(text)
+          yield* plane.until((events) => spoken(events).length === index + 1)
+          yield* plane.push({ type: "Compact", signal_id: SignalId.make(`${index + 1}`) })
+          yield* plane.until((events) => ofType(events, "CompactionCommitted").length === index + 1)
+        }
+        const { boundary, output_rev, window } = plane.state().edge
+        assert.isAbove(boundary, output_rev)
+        assert.deepStrictEqual(
+          window.filter((rev) => rev <= boundary),
+          [output_rev]
+        )
+        yield* Fiber.interrupt(agent)
+        yield* live(2)
+        yield* plane.decide(plane.approvals[0]!.approval_id, then)
+        yield* plane.until((events, state) => spoken(events).length === 4 && quiet(state))
+        assert.deepStrictEqual(said()[3], ["1", "done: send it"])
+        assert.lengthOf(ledger, then === "approved" ? 1 : 0)
+        const last = prompts.at(-1) ?? []
+        assert.isTrue(last.some(({ role }) => role === "tool"))
+        assert.isFalse(last.some(({ content }) => content === "done: two"))
+        yield* plane.push({ type: "Compact", signal_id: SignalId.make("9") })
+        yield* plane.until((events) => ofType(events, "CompactionCommitted").length === 4)
+        assert.isTrue(plane.state().edge.window.every((rev) => rev > plane.state().edge.boundary))
+      })
+    )
 
   it.effect("survives a crash while another turn runs", () =>
     Effect.gen(function* () {

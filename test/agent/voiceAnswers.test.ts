@@ -4,12 +4,13 @@ import { NodeHttpClient } from "@effect/platform-node"
 import { Effect, Layer, Redacted } from "effect"
 import { ResourceName, SecretName } from "#schema/Ids.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { AnswerVoice } from "#src/agent/session/AnswerVoice.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { AUDIO_KEY, openAiAudioServer } from "../support/audioServers.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { says } from "../support/testing/ScriptedModel.ts"
-import { agentConfig, ofType, quiet, runAgent, spoken } from "../support/testing/TestAgent.ts"
+import { agentConfig, ofType, quiet, runAgent, spoken, settingsOf } from "../support/testing/TestAgent.ts"
 import { temporaryWorkspace, toolServices } from "../support/workspace.ts"
 
 const SECRET = SecretName.make("voice-key")
@@ -33,7 +34,7 @@ const talk = Effect.fnUntraced(function* (text: string, speak: boolean, key = AU
   const store = yield* Effect.provideContext(SecretStore, services)
   yield* store.replaceAll(new Map([[SECRET, Redacted.make(key)]]))
   const http = Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false }))
-  const api = yield* Layer.build(OutsideApi.layer.pipe(Layer.provide(http)))
+  const api = yield* Layer.build(OutsideApi.layer.pipe(Layer.provide([http, AgentSettings.layer(settingsOf(1))])))
   const answers = AnswerVoice.layer.pipe(
     Layer.provide(Layer.merge(Layer.succeedContext(services), Layer.succeedContext(api)))
   )

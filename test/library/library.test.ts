@@ -177,7 +177,7 @@ describe("the packed package", () => {
       assert.include(names, `choir/${name}`)
     assert.deepStrictEqual(
       names.filter((name) =>
-        /(^|\/)(main|postgres-worker|embedding-worker|page-worker|postgres-template)$/u.test(name)
+        /(^|\/)(main|postgres-worker|embedding-worker|browser-worker|page-worker|postgres-template)$/u.test(name)
       ),
       []
     )

@@ -19,8 +19,15 @@ const COMPACTIONS_ASKED_MAX = 4
 /** What may pass between the last look at a job's age and its end, in ms. */
 const AGE_SLACK_MS = 5000
 
+/** In the place of what no store can hold. */
+const REPLACED_CHARACTER = "\uFFFD"
+
 /** Servers that always show their model's thoughts. */
 const THINKERS = ["kimi", "deepseek", "gemini", "responses", "anthropic"]
+
+/** Whether the input of a call goes back as its model wrote it. */
+const isAsWritten = (input: unknown): boolean =>
+  typeof input === "object" && !JSON.stringify(input).includes(REPLACED_CHARACTER)
 
 const isTurn = ({ purpose }: Output): boolean => purpose === "turn" || purpose === "report"
 const isFinal = ({ error, tool_calls }: Output): boolean => error === undefined && tool_calls.length === 0
@@ -102,7 +109,7 @@ export class AnswerRules {
   #reasoning({ continuation, finish_reason, model, tool_calls }: Output, rev: number): void {
     const endpoint = boundModel(this.#config, model)?.endpoint ?? ""
     const isThought = THINKERS.some((dialect) => endpoint.includes(`/${dialect}/`))
-    const isUsable = tool_calls.length > 0 && tool_calls.every(({ input }) => typeof input === "object")
+    const isUsable = tool_calls.length > 0 && tool_calls.every(({ input }) => isAsWritten(input))
     if (isThought && isUsable && finish_reason === "tool_calls" && continuation === undefined)
       throw new Violation("P5", `the output at ${rev} has calls without the thoughts that led to them`)
   }

@@ -71,7 +71,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/skillJudge.ts",
     find: `if (verdict.type === "unreadable") return "the judge's answer cannot be read"`,
     replace: `if (verdict.type === "unreadable") return undefined`,
-    knownSeed: 201,
+    knownSeed: 27,
     breaks: ["K6"]
   },
   {
@@ -79,8 +79,16 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/skillState.ts",
     find: "return beyond.length > 0",
     replace: "return beyond.length > 99",
-    knownSeed: 201,
+    knownSeed: 27,
     breaks: ["K5"]
+  },
+  {
+    name: "retry-resets-a-budget",
+    file: "src/shared/session/skills.ts",
+    find: "attempt: skill.attempt + 1",
+    replace: "attempt: 0",
+    knownSeed: 201,
+    breaks: ["K7"]
   },
   {
     name: "untrusted-text-starts-a-skill",

@@ -21,6 +21,7 @@ import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { wordsOf } from "#src/choird/sessions/jobSummaries.ts"
 import { SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
@@ -384,6 +385,7 @@ const stores = (world: World) =>
       summary: () => Effect.succeedNone
     }),
     Contexts.layer,
+    Layer.mock(WorkspaceLabels, { of: () => Effect.succeed({}) }),
     Layer.mock(Runs, { history: () => Effect.succeed({}), orphans: Effect.succeed(new Map()) }),
     Layer.mock(Drafts, {
       changes: Stream.never,

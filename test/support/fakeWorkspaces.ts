@@ -1,4 +1,4 @@
-/** What the fake choird answers to a reset. */
+/** What the fake choird answers to orders about workspaces. */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
@@ -12,6 +12,15 @@ export const fakeWorkspaces = (
   HttpApiBuilder.group(OperatorApi, "workspaces", (handlers) =>
     Effect.succeed(
       handlers.handleAll({
+        trust: ({ params: { name } }) =>
+          Effect.sync(() => {
+            calls.push({ name: "trust", id: name })
+            return {
+              name,
+              path: "/home/me/work",
+              label: { received: true, written_from: ["web:evil.example"] }
+            } as const
+          }),
         reset: ({ params }) =>
           Effect.andThen(
             Effect.sync(() => calls.push({ name: "reset", id: params.name })),

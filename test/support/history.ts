@@ -36,6 +36,7 @@ export const situation = (more: Partial<Situation> = {}): Situation => ({
   skills: new Map(),
   profiles: new Map(),
   pools: agentConfig().jobs.pools,
+  workspace_label: {},
   histories: {},
   find: () => undefined,
   ...more

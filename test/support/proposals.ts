@@ -9,6 +9,7 @@ import { ImageVersion } from "#schema/Image.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
 import type { Origin } from "#src/choird/images/ImageOrigin.ts"
 import { Images } from "#src/choird/images/Images.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { refuse } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
@@ -209,7 +210,7 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
   ).pipe(Layer.provide(reconfiguration(world)))
   const agentSteps = Layer.succeed(AgentSteps, mortal(fakeAgentSteps(world), tick))
   return Executions.layer.pipe(
-    Layer.provideMerge(Approvals.layer),
+    Layer.provideMerge(Layer.provide(Approvals.layer, Layer.mock(BrowserWorker, {}))),
     Layer.provideMerge(Proposals.layer),
     Layer.provide(Layer.mergeAll(AgentChange.layer, RepoChange.layer, configChange)),
     Layer.provide(Layer.provideMerge(RepoSteps.layer, agentSteps)),

@@ -14,10 +14,12 @@ import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -58,7 +60,7 @@ export const makeHome = (config: unknown = CONFIG, secrets: unknown = SECRETS) =
 export const storesWith = (config: unknown) =>
   Layer.merge(Steering.layer, Approvals.layer).pipe(
     // Nothing is proposed in these suites.
-    Layer.provide(Layer.mock(Proposals, {})),
+    Layer.provide([Layer.mock(Proposals, {}), Layer.mock(BrowserWorker, {})]),
     Layer.provideMerge(
       Layer.mergeAll(
         SessionStore.layer,
@@ -69,7 +71,15 @@ export const storesWith = (config: unknown) =>
       )
     ),
     Layer.provideMerge(
-      Layer.mergeAll(Runs.layer, Tokens.layer, Signals.layer, Contexts.layer, Drafts.layer, Outbox.layer)
+      Layer.mergeAll(
+        Runs.layer,
+        WorkspaceLabels.layer,
+        Tokens.layer,
+        Signals.layer,
+        Contexts.layer,
+        Drafts.layer,
+        Outbox.layer
+      )
     ),
     Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(config), (home) => ConfigStore.layer({ home })))),
     Layer.orDie

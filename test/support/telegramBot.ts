@@ -6,6 +6,7 @@ import { Images } from "#src/choird/images/Images.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
@@ -78,7 +79,8 @@ export const noAgentCommands = Layer.mergeAll(
   Layer.mock(Images, {}),
   Layer.mock(Leases, {}),
   Layer.mock(Reconfiguration, {}),
-  Layer.mock(SessionStore, {})
+  Layer.mock(SessionStore, {}),
+  Layer.mock(WorkspaceLabels, {})
 )
 
 /** No approval waits. */

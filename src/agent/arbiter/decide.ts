@@ -4,7 +4,7 @@
  */
 import { Result } from "effect"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
-import { coreLane, EDGE, SignalId } from "#schema/Ids.ts"
+import { coreLane, EDGE, Rev, SignalId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -23,6 +23,7 @@ import {
 import { triggered } from "./decideTriggers.ts"
 import { messageTriggers } from "#src/shared/session/skillTriggers.ts"
 import { endedWithLane, failSkill } from "./decideSkills.ts"
+import { keptRevs } from "./keptRevs.ts"
 import { moveSkill } from "./moveSkill.ts"
 import { startSkill } from "./startSkill.ts"
 import { stopTurn } from "./decideStop.ts"
@@ -106,6 +107,10 @@ const queued = (state: SessionState, { inbox_id, position }: Extract<Command, { 
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, in_reply_to: inbox_id } })
 }
 
+/** A recording whose words are in the text is the person's own; any other file may be somebody else's. */
+const bringsFiles = (attachments: UserMessage["attachments"]): boolean =>
+  attachments.some(({ transcribed }) => transcribed === undefined)
+
 /** The cost of the transcriptions among attachments. */
 const heardFor = (attachments: UserMessage["attachments"]) => {
   const cost_usd = attachments.reduce((sum, { transcribed }) => sum + (transcribed?.cost_usd ?? 0), 0)
@@ -127,6 +132,7 @@ const userMessage = (
           text,
           attachments,
           ...(forwarded === true ? { forwarded } : {}),
+          ...(bringsFiles(attachments) ? { received: true } : {}),
           ...(speak === true ? { speak } : {}),
           ...heardFor(attachments)
         }
@@ -161,16 +167,26 @@ const refuseMessage = (
 }
 
 /** All of a summary's changes are one batch, so that no prompt shows half of them. */
-const compact = (command: Extract<Command, { type: "Compact" }>): Decision => {
-  const { boundary_rev, deltas, lane, signal_id, words } = command
+const compact = (
+  state: SessionState,
+  { boundary_rev, deltas, lane, signal_id, words }: Extract<Command, { type: "Compact" }>,
+  { find }: Situation
+): Decision => {
   const signal = signal_id === undefined ? {} : { signal_id: SignalId.make(signal_id) }
-  const kept = words === undefined ? {} : { words }
+  const said = words === undefined ? {} : { words }
+  const memory = laneOf(state, lane)
+  const kept = memory === undefined ? [] : keptRevs(memory, boundary_rev, find)
   const nothing = { mode: "append" } as const
   return accept(
     ...(deltas.length === 0 ? [nothing] : deltas).map((delta, index): EventDraft => ({
       event_type: "CompactionCommitted",
       lane,
-      payload: { delta, boundary_rev, ...(index === 0 ? { ...signal, ...kept } : {}) }
+      payload: {
+        delta,
+        boundary_rev,
+        ...(kept.length === 0 ? {} : { kept: kept.map((rev) => Rev.make(rev)) }),
+        ...(index === 0 ? { ...signal, ...said } : {})
+      }
     }))
   )
 }
@@ -193,7 +209,7 @@ export const decide = (state: SessionState, command: Command, situation: Situati
     case "Grant":
       return grant(state, command)
     case "Result":
-      return accept(...endOfCall(state, command))
+      return accept(...endOfCall(state, command, situation))
     case "Spawn":
       return spawn(state, command, situation)
     case "ResumeCore":
@@ -217,7 +233,7 @@ export const decide = (state: SessionState, command: Command, situation: Situati
     case "StopTurn":
       return stopTurn(state, command, situation)
     case "Compact":
-      return compact(command)
+      return compact(state, command, situation)
     case "StopCore":
       return stopCore(state, command, situation)
     case "Answer":

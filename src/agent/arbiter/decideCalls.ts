@@ -4,9 +4,10 @@ import type { ConfirmReason } from "#schema/Approval.ts"
 import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
+import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { fromWireName, type LockRequest, shownName } from "#schema/Tool.ts"
 import { FILE_KEY, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
-import { CORE_REPORT, readSources } from "#src/shared/session/calls.ts"
+import { CORE_REPORT, readSources, type WorkspaceOrigin } from "#src/shared/session/calls.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import { timesRepeated } from "#src/shared/session/repetitions.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -162,19 +163,30 @@ const sent = ({ caption, files }: Outbound, inbox_id: InboxId | undefined): Even
   }
 })
 
+/** The label that earlier sessions left on the workspace, in the words of the fold. */
+const originOf = ({ received = false, written_from }: WorkspaceLabel): WorkspaceOrigin => ({
+  workspace_received: received,
+  workspace_sources: written_from ?? [],
+  workspace_tainted: written_from !== undefined
+})
+
 /**
  * A call's end, and in the same batch the files that it leaves for the user. If it may have left the machine without anybody knowing, the same batch notifies the user, whatever the model makes of it:
  * once, since a call ends once (R6).
  */
 export const endOfCall = (
   state: SessionState,
-  { call_id, in_doubt, lane, result, sends }: Omit<Extract<Command, { type: "Result" }>, "type">
+  { call_id, in_doubt, lane, result, sends }: Omit<Extract<Command, { type: "Result" }>, "type">,
+  { workspace_label }: Pick<Situation, "workspace_label">
 ): ReadonlyArray<EventDraft> => {
   const memory = laneOf(state, lane)
   const call = callOf(state, lane, call_id)
-  const read = call?.stage === "committed" ? readSources(state, call) : []
-  const sources = withSources(result.sources ?? [], read)
-  const labels = sources.length === 0 ? {} : { sources }
+  const ran = call?.stage === "committed" ? call : undefined
+  const read = ran === undefined ? [] : readSources(state, ran)
+  const before = ran === undefined ? [] : readSources(originOf(workspace_label), ran)
+  const sources = withSources(withSources(result.sources ?? [], read), before)
+  // The fold knows of this session's own writes alone; of those before it the event says so itself.
+  const labels = sources.length === 0 ? {} : { sources, ...(before.length === 0 ? {} : { untrusted: true }) }
   const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload: { call_id, ...result, ...labels } }
   if (sends !== undefined && memory !== undefined) return [ended, sent(sends, askedBy(memory))]
   const isUnknown = result.status === "unknown_after_crash" || in_doubt === true

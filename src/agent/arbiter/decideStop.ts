@@ -81,8 +81,9 @@ const asideStopped = (
 export const stopTurn = (
   state: SessionState,
   { report, signal_id, turn }: Extract<Command, { type: "StopTurn" }>,
-  { find }: Situation
+  situation: Situation
 ): Decision => {
+  const { find } = situation
   const signal = { signal_id: SignalId.make(signal_id), target: EDGE, by: "user" } as const
   const found = findTurn(state, turn, isCorrecting(state, find))
   const idle = skillToEnd(state)
@@ -103,7 +104,7 @@ export const stopTurn = (
       payload: { ...signal, reason: "no_such_turn", turn: 0 }
     })
   return accept(
-    ...state.edge.calls.flatMap((call) => endOfCall(state, closingCall(EDGE, call, TURN_STOPPED))),
+    ...state.edge.calls.flatMap((call) => endOfCall(state, closingCall(EDGE, call, TURN_STOPPED), situation)),
     ...endedWithLane(EDGE, state.edge, TURN_STOPPED),
     { event_type: "Cancelled", lane: EDGE, payload: { ...signal, reason: TURN_STOPPED, turn: found.rev } },
     lastWord(state, report, find),

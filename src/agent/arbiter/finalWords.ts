@@ -61,10 +61,12 @@ const isOfLane = (event: ChoirEvent | undefined, lane: LaneId): event is EventOf
   event.lane === lane &&
   (event.payload.purpose === "turn" || event.payload.purpose === "report")
 
-/** The lane's output before the one at `rev`, back to `from`, if it was final too. */
+/** The lane's output before the one at `rev`, back to `from`, if it was final too and of the same turn. */
 export const finalBefore = (find: Find, lane: LaneId, rev: number, from: number): Output | undefined => {
   for (let at = rev - 1; at >= from; at -= 1) {
     const event = find(at)
+    // A turn that was set aside took up its work after the answer to another message.
+    if (event?.event_type === "AgentMessage" && event.lane === lane && event.payload.kind !== "notice") return undefined
     if (isOfLane(event, lane))
       return event.payload.tool_calls.length === 0 && event.payload.error === undefined ? event.payload : undefined
   }

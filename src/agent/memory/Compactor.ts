@@ -116,7 +116,7 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, isOrdere
     : { events: settings.current().config.memory.event_window, tokens: limit * STAYS_MAX }
   const count = leavingCount(folding, sizes, stay, compactionLimit(state, lane))
   const last = folding[count - 1]
-  return last === undefined
+  return last === undefined || last.event.rev <= memory.boundary
     ? undefined
     : ({
         memory,

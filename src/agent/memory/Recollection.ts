@@ -66,7 +66,11 @@ const make = Effect.gen(function* () {
     if (edge.turn?.kind !== "turn" || edge.step > 0 || edge.turn.rev === asked_rev) return undefined
     const event = log.find(edge.turn.rev)
     return event?.event_type === "UserMsg" && event.payload.text.trim() !== ""
-      ? { rev: edge.turn.rev, text: event.payload.text, shown_from: edge.window[0] ?? edge.turn.rev }
+      ? {
+          rev: edge.turn.rev,
+          text: event.payload.text,
+          shown_from: edge.window.find((rev) => rev > edge.boundary) ?? edge.turn.rev
+        }
       : undefined
   }
 

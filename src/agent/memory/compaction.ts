@@ -6,6 +6,7 @@ import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/S
 import { answerTool } from "#src/agent/model/llmView.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { heldRevs } from "#src/agent/arbiter/keptRevs.ts"
 import { jsonBytes } from "#src/agent/model/prompt/inlineResult.ts"
 import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
@@ -34,13 +35,14 @@ const cuts = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<number> => {
   })
 }
 
-/** The content of a lane's window, as a model sees it. */
+/** The events of a lane's window that may leave, as a model sees them; calls that wait for a person stay before their turn continues. */
 export const foldingOf = (
   log: EventLog["Service"],
   memory: EdgeLane | CoreLane,
   isMasked: IsMasked
 ): ReadonlyArray<Folding> => {
-  const events = memory.window.flatMap((rev) => log.find(rev) ?? [])
+  const held = new Set(heldRevs(memory, log.find))
+  const events = memory.window.flatMap((rev) => (held.has(rev) ? [] : (log.find(rev) ?? [])))
   const render = rendering("job_id" in memory ? "core" : "edge", events, isMasked)
   return events.map((event) => ({
     event,

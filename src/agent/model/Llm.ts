@@ -187,12 +187,13 @@ const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Promp
 /** The model and its fallbacks as they are now, without those that the agent is not bound to. */
 const candidates = Effect.fnUntraced(function* (config: AgentConfig, name: string) {
   const secrets = yield* SecretStore
+  const own = new Set(config.own_addresses ?? [])
   const names = [name, ...(boundModel(config, name)?.fallback ?? [])]
   const found = yield* Effect.forEach(names, (name) => {
     const model = boundModel(config, name)
     if (model === undefined) return Effect.succeed([])
     const key = model.secret === undefined ? Effect.undefined : secrets.get(model.secret)
-    return Effect.map(key, (key): ReadonlyArray<Candidate> => [{ name, model, key }])
+    return Effect.map(key, (key): ReadonlyArray<Candidate> => [{ name, model, key, own }])
   })
   return found.flat()
 })

@@ -9,6 +9,7 @@ import type { ModelError } from "#schema/Event.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import { type Answer, excerpt, problem } from "#src/shared/model/Answer.ts"
 import type { Codec, Delta } from "#src/shared/model/Codec.ts"
+import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 import { CODECS, MODEL_REPLY_BYTES_MAX, readStream, readWhole } from "#src/shared/model/codecs.ts"
 
@@ -16,6 +17,8 @@ import { CODECS, MODEL_REPLY_BYTES_MAX, readStream, readWhole } from "#src/share
 export interface Endpoint {
   readonly model: Model
   readonly key: Redacted.Redacted | undefined
+  /** The addresses of choird's host. */
+  readonly own: ReadonlySet<string>
   /** Takes secrets out of what the provider said. */
   readonly redact: (text: string) => string
 }
@@ -112,10 +115,12 @@ export const request = Effect.fnUntraced(function* (
   broken: Effect.Effect<void>,
   heard: Heard
 ): Effect.fn.Return<Answer | { readonly refused: string; readonly error: ModelError }, RequestFailed> {
-  const { key, model, redact } = endpoint
+  const { key, model, own, redact } = endpoint
   const codec = CODECS[model.api]
   // Without its key it would be asked as a stranger, and the answer would blame the wrong thing.
   if (key === undefined && model.secret !== undefined) return yield* Effect.fail(noSecret(model.secret))
+  if (key !== undefined && isInTheClear(model.endpoint, own))
+    return yield* Effect.fail<RequestFailed>({ error: problem("unreachable", inTheClearText(model.endpoint)) })
   const asked = HttpClientRequest.post(`${model.endpoint.replace(/\/+$/u, "")}${codec.path}`).pipe(
     HttpClientRequest.bodyText(body, "application/json"),
     HttpClientRequest.setHeaders({

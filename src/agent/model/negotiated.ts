@@ -20,6 +20,8 @@ export interface Candidate {
   readonly name: string
   readonly model: Model
   readonly key: Redacted.Redacted | undefined
+  /** The addresses of choird's host, by its word: an agent in a container has others. */
+  readonly own: ReadonlySet<string>
 }
 
 export type Prompt = Pick<Asked, "cache_key" | "messages" | "pictures" | "tools">

@@ -1,6 +1,8 @@
 /** One request to a service's API with its key, and its answer within limits: nothing in it is believed but its shape, later. */
 import { Clock, Context, Duration, Effect, Layer, Option, Result, Schema, Stream } from "effect"
 import { Headers, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 
 /** An answer as a whole, and the time for it. */
@@ -53,7 +55,9 @@ export class OutsideApi extends Context.Service<
 >()("choir/agent/outside/OutsideApi") {
   static readonly layer = Layer.effect(
     OutsideApi,
-    Effect.map(HttpClient.HttpClient, (client) => make(client))
+    Effect.gen(function* () {
+      return make(yield* HttpClient.HttpClient, yield* AgentSettings)
+    })
   )
   /** For agents that reach nobody. */
   static readonly layerNone = Layer.succeed(OutsideApi, OutsideApi.of({ ask: notHere, bytes: notHere }))
@@ -110,9 +114,12 @@ export const retryAfterOf = (header: string | undefined, now_ms: number): number
   return Math.ceil(Duration.toMillis(Headers.retryAfterDelay(parsed.success, now_ms)))
 }
 
-const make = (client: HttpClient.HttpClient): OutsideApi["Service"] => {
+const make = (client: HttpClient.HttpClient, settings: AgentSettings["Service"]): OutsideApi["Service"] => {
   const send = Effect.fnUntraced(function* (request: OutsideRequest, accept: string, bytes_max: number) {
     const { body, headers, method, ms_max = OUTSIDE_ANSWER_MS_MAX, service, url } = request
+    // Each of these requests has the service's key.
+    if (isInTheClear(url, new Set(settings.current().config.own_addresses ?? [])))
+      return yield* new OutsideProblem({ problem: `${service}: ${inTheClearText(url)}`, in_doubt: false })
     const plain = HttpClientRequest.make(method)(url, { headers: { accept, ...headers } })
     const ready = body === undefined ? plain : HttpClientRequest.bodyJsonUnsafe(plain, body)
     return yield* client.execute(ready).pipe(

@@ -5,6 +5,7 @@ import type { AgentConfig, Budgets, JobsConfig, Model } from "#schema/Config.ts"
 import type { ProfileHistories } from "#schema/JobProfile.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
+import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { unboundTools } from "#src/shared/image/unboundTools.ts"
 
 export interface Settings {
@@ -27,6 +28,8 @@ export interface Standing {
   readonly unbound: ReadonlyMap<string, string>
   /** The capacities of the pools of jobs. */
   readonly pools: JobsConfig["pools"]
+  /** The origin of the workspace's files, as known from before this run. */
+  readonly workspace_label: WorkspaceLabel
   /** How jobs of each type ended of late. */
   readonly histories: ProfileHistories
 }
@@ -59,6 +62,7 @@ export class AgentSettings extends Context.Service<
           confirm_external: settings.config.approvals.confirm_external,
           grants: settings.config.grants ?? GRANTS_DEFAULT,
           unbound,
+          workspace_label: settings.config.workspace_label ?? {},
           pools: settings.config.jobs.pools,
           histories: settings.config.profiles ?? {}
         }),

@@ -29,11 +29,7 @@ const toolNamed = (name: string): ToolName | undefined => {
 }
 
 const Constraints = Schema.Struct({
-  allowed_tools: Schema.optionalKey(
-    Schema.Array(OfferedName).annotate({
-      description: "Such as choir-fs-read. Default: all tools of a job"
-    })
-  ),
+  allowed_tools: Schema.optionalKey(Schema.Array(OfferedName).annotate({ description: "Default: all tools of a job" })),
   time_budget_ms: ToolConstraints.fields.time_budget_ms
 })
 
@@ -49,12 +45,9 @@ const KINDS = {
 const SpawnInput = Schema.Struct({
   job_name: JobName.annotate({ description: "Such as refactor-auth" }),
   task_spec: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
-    description:
-      "The job sees nothing of this conversation: give goal, paths, constraints, how to verify, form and language of the result"
+    description: "Goal, paths, constraints, how to verify, form and language of the result"
   }),
-  context_bundle: Schema.optionalKey(
-    ContextBundle.annotate({ description: "Parts of this conversation that it needs" })
-  ),
+  context_bundle: Schema.optionalKey(ContextBundle.annotate({ description: "What it needs to know" })),
   tool_constraints: Schema.optionalKey(Constraints.annotate({ description: "Its limits" })),
   output_schema: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Json).annotate({ description: "JSON Schema of its result" })
@@ -68,9 +61,7 @@ const SpawnInput = Schema.Struct({
     Schema.Literals(["quiet", "normal", "detailed"]).annotate({ description: "Default normal" })
   ),
   resume: Schema.optionalKey(
-    Schema.Boolean.annotate({
-      description: "true continues the job of this name after a model's error, by task_spec"
-    })
+    Schema.Boolean.annotate({ description: "Continue the job of this name after a model's error" })
   )
 })
 
@@ -119,7 +110,7 @@ export const coreSpawn = (
   return {
     llm: llmView(
       "choir.core.spawn",
-      `Start a core job in the background; how it ended is reported later.${profiles.size === 0 ? "" : ` Types:${typesText(profiles)}`}`,
+      `Start a core job in the background; its end is reported later.${profiles.size === 0 ? "" : ` Types:${typesText(profiles)}`}`,
       offered(profiles.size > 0, hasBranches)
     ),
     lanes: "edge",
@@ -174,7 +165,7 @@ export const coreInject: ControlTool = {
 
 const CancelInput = Schema.Struct({
   job_name: JobName.annotate({ description: "The job's name" }),
-  reason: Schema.optionalKey(Schema.String.annotate({ description: "Why, in a few words" }))
+  reason: Schema.optionalKey(Schema.String.annotate({ description: "Why" }))
 })
 const decodeCancel = decodeInput(CancelInput)
 

@@ -28,7 +28,7 @@ const EXEC_COMMAND_BYTES_MAX = 128 * 1024 - 1
 
 const Input = Schema.Struct({
   command: Schema.NonEmptyString.annotate({
-    description: "For the shell, without standard input"
+    description: "No standard input"
   }).check(
     Schema.makeFilter((command) => !command.includes("\0") || "a command holds no NUL byte"),
     Schema.makeFilter(
@@ -85,7 +85,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
     return {
       llm: llmView(
         "choir.exec",
-        "Run a shell command in the workspace. Each call is a new shell, and all its processes end with it, background ones too. After a crash a command may run twice. Of long output you see both ends; a file holds all of it.",
+        "Run a shell command in the workspace. Each call is a new shell; all its processes end with it. After a crash a command may run twice. Of long output you see both ends; a file holds all of it.",
         Input
       ),
       effect: "workspace",

@@ -14,7 +14,7 @@ const PLACES_MAX = 10
 const Input = Schema.Struct({
   path: Schema.String.annotate({ description: "Relative to the workspace" }),
   old_text: Schema.NonEmptyString.annotate({
-    description: "The exact present text without line numbers; it must be unique"
+    description: "The exact text without line numbers; it must be unique"
   }),
   new_text: Schema.String.annotate({ description: "The text in its place" }),
   replace_all: Schema.optionalKey(Schema.Boolean.annotate({ description: "Replace every occurrence" }))

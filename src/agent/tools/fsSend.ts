@@ -39,11 +39,7 @@ export const fsSend: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
   })
 
   return {
-    llm: llmView(
-      "choir.fs.send",
-      "Send files to the user. A command may also leave one in .choirtmp/send and print its path on a line.",
-      Input
-    ),
+    llm: llmView("choir.fs.send", "Send files to the user.", Input),
     // Only the result sends them, so that a call which runs again after a crash sends them once.
     effect: "none",
     lanes: "both",

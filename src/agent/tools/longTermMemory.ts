@@ -183,7 +183,7 @@ export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
     return outcome
   })
   return {
-    llm: llmView(name, "Remember a fact in all later sessions: a preference, a decision, a name, a date.", Upsert),
+    llm: llmView(name, "Remember a fact in all later sessions, such as a preference or a decision.", Upsert),
     effect: "external",
     lanes: "both",
     readOnly: false,

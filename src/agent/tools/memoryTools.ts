@@ -62,7 +62,7 @@ const LONG_TERM = ["hybrid", "semantic", "text", "session_detail"] as const
 
 /** The stores have one tool, so that no prompt describes three. The descriptions are for models. */
 const MemoryQuery = Schema.Struct({
-  query: LogQuery.fields.query.annotate({ description: "Words or a question; for mode hash 8 or more hex digits" }),
+  query: LogQuery.fields.query.annotate({ description: "Words or a question; for hash 8 or more hex digits" }),
   store: Schema.optionalKey(
     Schema.Literals(["working", "session", "knowledge"]).annotate({
       description: "working (default): this session. session: earlier ones. knowledge: facts"
@@ -88,11 +88,7 @@ type MemoryQuery = typeof MemoryQuery.Type
 const isLongTerm = (mode: MemoryQuery["mode"]): mode is (typeof LONG_TERM)[number] =>
   LONG_TERM.some((each) => each === mode)
 
-const MEMORY_QUERY = llmView(
-  "choir.memory.query",
-  "Search your memory: this session, also what left your context; earlier sessions; facts.",
-  MemoryQuery
-)
+const MEMORY_QUERY = llmView("choir.memory.query", "Search this session and your memory.", MemoryQuery)
 
 /** A query beyond this session's log, or what is wrong with it. */
 const longTermOf = ({ agent, limit, mode, query, session_id, store }: MemoryQuery) => {

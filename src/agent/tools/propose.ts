@@ -76,7 +76,7 @@ const inForm = { description: "As the form says" }
 const KINDS: ReadonlyArray<Kind> = [
   {
     kind: "tool",
-    description: "Propose a new or changed tool for yourself; a person decides. {} returns the form.",
+    description: "Propose a new or changed tool; a person decides. {} returns the form.",
     view: Schema.Struct({
       manifest: anObject.annotate(inForm),
       files: Schema.optionalKey(someObjects.annotate(inForm)),
@@ -87,7 +87,7 @@ const KINDS: ReadonlyArray<Kind> = [
   },
   {
     kind: "skill",
-    description: "Propose a new or changed skill for yourself; a person decides. {} returns the form.",
+    description: "Propose a new or changed skill; a person decides. {} returns the form.",
     view: Schema.Struct({ spec: anObject.annotate(inForm), reason }),
     form: 'spec is {"name","description","initial_state","max_steps","states":{"a":{"objective","allowed_tools","transitions":[{"on","to"}]},"z":{"terminal":true}}}. "contract" binds it: {"execution_class":"probabilistic","does","does_not","state":{"<field>":{"schema":{}}},"state_read","state_write":["<field>"],"assertions":[{"statement","path":"<field>","op":"exists"}],"capabilities":["fs:read"]}. A skill that needs no model has execution_class deterministic, leaves initial_state, max_steps and states out, and has "registry":{"version":"1.0.0","tier":"task","workflow":[{"step","tool","params":{"path":"${<field>}"},"writes":{"<field>":"<key of the output>"}}]}. reason is text for the person who decides',
     input: ProposedSkill

@@ -59,7 +59,7 @@ export const skillStart = (skills: SkillBook): ControlTool => {
   const Input = inputOf(skills)
   const decode = decodeInput(Input)
   return {
-    llm: llmView(SKILL_START, "Begin a skill, which gives you one step at a time with the tools of that step.", Input),
+    llm: llmView(SKILL_START, "Begin a skill: one step at a time, each with its own tools.", Input),
     lanes: "both",
     command: (raw, call_id, lane) =>
       Effect.map(decode(raw), (input) => ({ type: "StartSkill", lane, call_id, ...input }))

@@ -11,7 +11,7 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { type AskHost, hostTool } from "./hostTool.ts"
 import { isKnownAddress, type WantedAddress } from "./knownAddresses.ts"
-import type { Tool } from "./Tool.ts"
+import type { Tool, ToolOutcome } from "./Tool.ts"
 
 /** More than choird gives a fetch. */
 const FETCH_MS_MAX = 32_000
@@ -68,12 +68,19 @@ export const webFetch = Effect.fnUntraced(function* (ask: AskHost) {
   const fetch: Tool = {
     ...tool,
     prepare: (raw, lane) =>
-      Effect.map(tool.prepare(raw), (prepared) => ({
-        ...prepared,
-        effect: effectOf({ address: addressIn(raw), any_fragment: true }, lane)
-      }))
+      Effect.map(tool.prepare(raw), (prepared) => {
+        const effect = effectOf({ address: addressIn(raw), any_fragment: true }, lane)
+        if (effect === "none") return { ...prepared, effect }
+        return { ...prepared, effect, run: (context) => Effect.map(prepared.run(context), told) }
+      })
   }
   return fetch
+})
+
+/** An address that carries something has acted once its site was asked for it. What failed may have reached the site all the same. */
+const told = (outcome: ToolOutcome): ToolOutcome => ({
+  ...outcome,
+  acted: outcome.status === "success" ? "accepted" : "unknown"
 })
 
 const addressIn = (raw: unknown): string =>

@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
 import type { WorkspaceSummary } from "#schema/SystemApi.ts"
-import type { WorkspaceReset } from "#schema/SystemApi.ts"
+import type { WorkspaceReset, WorkspaceTrusted } from "#schema/SystemApi.ts"
+import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
@@ -19,10 +20,27 @@ export const workspaceTable = (rows: ReadonlyArray<WorkspaceSummary>, color: boo
   rows.length === 0
     ? "no workspace is configured"
     : table(
-        ["WORKSPACE", "HELD BY", "USED", "PATH"],
-        rows.map((row) => [row.name, row.leased_by ?? "", usedText(row), row.path]),
+        ["WORKSPACE", "HELD BY", "USED", "FROM OUTSIDE", "PATH"],
+        rows.map((row) => [row.name, row.leased_by ?? "", usedText(row), labelText(row.label), row.path]),
         color
       )
+
+/** Where untrusted text in a workspace may be from. */
+const labelText = ({ received = false, written_from }: WorkspaceLabel = {}): string =>
+  [
+    ...(received ? ["files from people"] : []),
+    ...(written_from?.length === 0 ? ["unknown"] : (written_from ?? []))
+  ].join(", ")
+
+const trustedLine = ({ label, name }: WorkspaceTrusted): string => {
+  const before = labelText(label)
+  return before === ""
+    ? `nothing in ${name} counted as text from outside`
+    : [
+        `${name} no longer counts as text from outside (${before})`,
+        "a session that is continued still knows its own: choirctl agent start AGENT --fresh"
+      ].join("\n")
+}
 
 const resetLine = ({ name, path, stopped }: WorkspaceReset): string =>
   stopped === null
@@ -82,7 +100,31 @@ const reset = Command.make(
   Command.withExamples([{ command: "choirctl workspace reset scratch" }])
 )
 
+const trust = Command.make(
+  "trust",
+  {
+    name: Argument.String("name").pipe(
+      Argument.withDescription("Workspace from config.json"),
+      Argument.withSchema(ResourceName)
+    ),
+    yes: yesFlag
+  },
+  Effect.fnUntraced(function* ({ name, yes }) {
+    yield* confirm({
+      yes,
+      about: [`Files in ${name} that came from outside, or were written after reading such text, will count as yours.`],
+      ask: "Have you looked at them?",
+      command: `choirctl workspace trust ${name} --yes`
+    })
+    const done = yield* ask("workspaces", (choird) => choird.trust({ params: { name } }))
+    yield* printAdvice(done, trustedLine)
+  })
+).pipe(
+  Command.withDescription("Stop treating the files of a workspace as text from outside; its agent must be stopped"),
+  Command.withExamples([{ command: "choirctl workspace trust main" }])
+)
+
 export const workspace = Command.make("workspace").pipe(
-  Command.withDescription("List and reset the folders that agents work in"),
-  Command.withSubcommands([list, reset])
+  Command.withDescription("List, reset and trust the folders that agents work in"),
+  Command.withSubcommands([list, reset, trust])
 )

@@ -2,12 +2,14 @@
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
+import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { type ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { isInside, realOf } from "#src/choird/runtime/Ownership.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { WorkspaceLabels, workspacePath } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { Leases, type ResourceHeld } from "./Leases.ts"
 import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 import { reapContainer } from "./prepare.ts"
@@ -31,6 +33,14 @@ export interface ResetWorkspace {
   readonly stopped: AgentId | null
 }
 
+/** A workspace whose files no longer count as text from outside. */
+export interface TrustedWorkspace {
+  readonly name: ResourceName
+  readonly path: string
+  /** The label that they had before. */
+  readonly label: WorkspaceLabel
+}
+
 export class Workspaces extends Context.Service<
   Workspaces,
   {
@@ -39,6 +49,8 @@ export class Workspaces extends Context.Service<
      * (D43, R41). No agent can take it meanwhile; refused if a second one works in these folders.
      */
     reset(name: ResourceName): Effect.Effect<ResetWorkspace, WorkspaceRefused>
+    /** Forgets where its files came from: a person has looked at them. Refused while an agent works there, which would go on knowing. */
+    trust(name: ResourceName): Effect.Effect<TrustedWorkspace, WorkspaceRefused>
   }
 >()("choir/choird/Workspaces") {
   static readonly layer = Layer.effect(
@@ -76,6 +88,7 @@ const fromHeld = (workspace: ResourceName) => (error: ResourceHeld) =>
 const make = Effect.gen(function* () {
   const audit = yield* Audit
   const config = yield* ConfigStore
+  const labels = yield* WorkspaceLabels
   const leases = yield* Leases
   const lifecycle = yield* Lifecycle
   const runtime = yield* ContainerRuntime
@@ -114,6 +127,14 @@ const make = Effect.gen(function* () {
     }
   })
 
+  /** Of the folder under all of its names. */
+  const dropLabels = (running: Config, names: ReadonlyArray<string>) =>
+    Effect.forEach(
+      names.flatMap((each) => workspacePath(running, each) ?? []),
+      (each) => databaseDefect(labels.drop(each)),
+      { discard: true }
+    )
+
   const reset = Effect.fnUntraced(function* (name: ResourceName) {
     const { folder, path, running } = yield* find(name)
     const names = workspacesAt(running, folder)
@@ -133,10 +154,26 @@ const make = Effect.gen(function* () {
       Effect.andThen(runtime.emptyWorkspace(folder, kept)),
       Effect.mapError(fromRuntime(name))
     )
+    yield* dropLabels(running, names)
     const stopped = holder ?? null
     yield* audit.record({ who: "operator", action: "workspace.reset", detail: { workspace: name, path, stopped } })
     return { name, path, stopped }
   }, Effect.scoped)
 
-  return Workspaces.of({ reset: Effect.fn("Workspaces.reset")(reset) })
+  const trust = Effect.fnUntraced(function* (name: ResourceName) {
+    const { folder, path, running } = yield* find(name)
+    const names = workspacesAt(running, folder)
+    const holder = yield* holderOf(names, folder)
+    if (holder !== undefined)
+      return yield* refusal(name, "WORKSPACE_HELD")(`${holder} works in ${name}`, `choirctl agent stop ${holder}`)
+    const label = yield* databaseDefect(labels.of(path))
+    yield* dropLabels(running, names)
+    yield* audit.record({ who: "operator", action: "workspace.trust", detail: { workspace: name, path } })
+    return { name, path, label }
+  })
+
+  return Workspaces.of({
+    reset: Effect.fn("Workspaces.reset")(reset),
+    trust: Effect.fn("Workspaces.trust")(trust)
+  })
 })

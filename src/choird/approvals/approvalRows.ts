@@ -43,7 +43,10 @@ export interface ApprovalRow {
   readonly reason: string | null
   /** The outcome of the execution. */
   readonly outcome: string | null
-  /** Of a proposal: everything that the person is shown, what choird found when asked, and the progress of its execution. */
+  /**
+   * Of a proposal: everything that the person is shown, what choird found when asked, and the progress of its execution. Of a call in the browser,
+   * `shown` is the page and the element.
+   */
   readonly shown: string | null
   readonly facts: unknown
   readonly step: string | null

@@ -14,7 +14,8 @@ import { ApprovalRefused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { useGrant } from "./grantRows.ts"
 import { tellAsked } from "./askPerson.ts"
-import type { Understood } from "./requestTypes.ts"
+import { makePageFacts } from "./pageFacts.ts"
+import { shownText, type Understood } from "./requestTypes.ts"
 import type { ConfirmTool } from "#schema/Approval.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { toWireName } from "#schema/Tool.ts"
@@ -39,6 +40,9 @@ export const makeLookBudget = () => {
     return wait_ms
   }
 }
+
+/** The findings of choird about a request before it is stored. */
+type Examined = Pick<Preview, "shown"> & { readonly facts: unknown }
 
 const sameSources = (named: ReadonlyArray<Source>, logged: ReadonlyArray<Source> = []): boolean =>
   named.length === logged.length && named.every((source) => logged.includes(source))
@@ -107,10 +111,11 @@ export const makeAsk = Effect.gen(function* () {
   const outbox = yield* Outbox
   const sql = yield* SqlClient.SqlClient
   const lookBudget = makeLookBudget()
+  const pageFacts = yield* makePageFacts
 
   /**
-   * The preview of what a proposal would change. Reading a repository runs programs and takes time, so there is none for a call, for what was
-   * previewed before, or if no further row may wait. A refused proposal leaves no row, so previews have a budget of their own. No
+   * The preview of what a proposal would change, or the page that a call in the browser acts on. Reading a repository runs programs and takes
+   * time, so there is none for what was previewed before, or if no further row may wait. A refused proposal leaves no row, so previews have a budget of their own. No
    * transaction is open meanwhile.
    */
   const look = Effect.fnUntraced(function* (
@@ -118,13 +123,17 @@ export const makeAsk = Effect.gen(function* () {
     { call_id }: ApprovalRequest,
     asked: Understood
   ) {
-    if (asked.type !== "proposal") return undefined
     const earlier = yield* Effect.orDie(rows.findCall(sql, session_id, call_id))
     if (earlier !== undefined) return undefined
     const state = yield* Effect.orDie(events.state(session_id))
     if (askingLane(state, call_id, asked) === undefined) return undefined
     const waiting = yield* Effect.orDie(rows.countPending(sql, session_id))
     if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
+    if (asked.type !== "proposal") {
+      const shown = yield* pageFacts(session_id, call_id, asked.call)
+      const found: Examined | undefined = shown === undefined ? undefined : { shown, facts: null }
+      return found
+    }
     const wait_ms = lookBudget(agent_id, yield* monotonicMs)
     if (wait_ms > 0)
       return yield* new ApprovalRefused({
@@ -141,7 +150,7 @@ export const makeAsk = Effect.gen(function* () {
       { agent_id, session_id }: Caller,
       { call_id, request_type }: ApprovalRequest,
       asked: Understood,
-      examined: Preview | undefined
+      examined: Examined | undefined
     ) {
       const session = yield* rows.lockSession(sql, session_id)
       const earlier = yield* rows.findCall(sql, session_id, call_id)
@@ -175,8 +184,7 @@ export const makeAsk = Effect.gen(function* () {
         expires_ms: now_ms + running.approvals.timeout_ms
       })
       if (grant_id !== null) return { type: "granted", row, grant_id } as const
-      const text = asked.type === "confirm_tool" ? asked.text : (examined?.shown ?? "")
-      const dm = yield* tellAsked(sql, running, row, { text, state, dm: session.dm })
+      const dm = yield* tellAsked(sql, running, row, { text: shownText(row), state, dm: session.dm })
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
       return { type: "asked", row } as const
     },

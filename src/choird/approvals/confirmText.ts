@@ -49,9 +49,11 @@ const networkText = ({ tool }: ConfirmTool, isCut: boolean): ReadonlyArray<strin
   ]
 }
 
-const headOf = (call: ConfirmTool, isCut: boolean): string =>
+/** @param shown the page that the call acts on, as choird saw it. */
+const headOf = (call: ConfirmTool, isCut: boolean, shown: string | null): string =>
   [
     `tool: ${call.tool}`,
+    ...(shown === null ? [] : [shown]),
     `asked by: ${askedBy(call)}`,
     `why you are asked: ${whyText(call)}`,
     ...networkText(call, isCut)
@@ -64,10 +66,10 @@ const filesText = ({ files = [] }: ConfirmTool, path_chars_max: number): Readonl
   )
 
 /** All facts of a `confirm_tool`, with its whole input: whom and where it reaches first. `isCut`: commands can be kept from every network here. */
-export const confirmText = (call: ConfirmTool, isCut = cutsNetwork()): string => {
+export const confirmText = (call: ConfirmTool, isCut = cutsNetwork(), shown: string | null = null): string => {
   const { input, sources = [] } = call
   return [
-    headOf(call, isCut),
+    headOf(call, isCut, shown),
     ...filesText(call, Number.POSITIVE_INFINITY),
     `input: ${inputText(input)}`,
     ...(sources.length > SOURCES_SHOWN_MAX ? [`untrusted text from: ${sources.join(", ")}`] : [])
@@ -75,11 +77,11 @@ export const confirmText = (call: ConfirmTool, isCut = cutsNetwork()): string =>
 }
 
 /** Its facts in at most `chars_max` characters, in which no argument or source pushes whom and where it reaches out of sight. */
-export const confirmBrief = (call: ConfirmTool, chars_max: number): string => {
+export const confirmBrief = (call: ConfirmTool, chars_max: number, shown: string | null = null): string => {
   const files = filesText(call, PATH_SHOWN_CHARS_MAX)
   const more = files.length - FILES_SHOWN_MAX
   const lines = [
-    headOf(call, cutsNetwork()),
+    headOf(call, cutsNetwork(), shown),
     ...files.slice(0, FILES_SHOWN_MAX),
     ...(more > 0 ? [`and ${more} more files`] : []),
     "input, shortened:"

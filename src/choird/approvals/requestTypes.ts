@@ -25,8 +25,6 @@ interface Read {
 export type Understood =
   | (Read & {
       readonly type: "confirm_tool"
-      /** All facts, for a person. */
-      readonly text: string
       readonly call: ConfirmTool
     })
   /** The text for a person depends on what the proposal would change, which is previewed on request. */
@@ -49,7 +47,6 @@ const confirmTool: Reader = (payload, canonical) =>
       canonical,
       hash: sha256(canonical),
       summary: confirmSummary(call),
-      text: confirmText(call),
       call
     }),
     onFailure: ({ message }) => ({
@@ -119,7 +116,7 @@ export const shownText = ({
     onSuccess: (asked) =>
       asked.type === "proposal"
         ? [shown ?? "", ...(rehearsal === null ? [] : [rehearsalText(rehearsal)])].join("\n\n")
-        : asked.text,
+        : confirmText(asked.call, undefined, shown),
     onFailure: ({ reason }) =>
       [
         `This version of Choir cannot read or carry out this request: ${visibleLine(reason)}`,
@@ -130,11 +127,11 @@ export const shownText = ({
 
 /** The facts of a stored call in at most `chars_max` characters; `undefined` for any other request. */
 export const briefText = (
-  { canonical, request_type }: Pick<ApprovalRow, "canonical" | "request_type">,
+  { canonical, request_type, shown }: Pick<ApprovalRow, "canonical" | "request_type" | "shown">,
   chars_max: number
 ): string | undefined => {
   const read = readStored(request_type, canonical)
   return Result.isSuccess(read) && read.success.type === "confirm_tool"
-    ? confirmBrief(read.success.call, chars_max)
+    ? confirmBrief(read.success.call, chars_max, shown)
     : undefined
 }

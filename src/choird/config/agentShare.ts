@@ -3,7 +3,11 @@ import { GRANTS_DEFAULT } from "#schema/Capability.ts"
 import { type AgentConfig, type Config, grantsOf } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
+import { ownAddresses } from "#src/shared/config/clearText.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
+
+/** Addresses of the host that an agent learns. */
+const OWN_ADDRESSES_MAX = 256
 
 /** A name such as `constructor` is legal, so a plain index would find what config.json does not hold. */
 const own = <A>(table: Readonly<Record<string, A>>, name: string | undefined): A | undefined =>
@@ -66,6 +70,7 @@ export const agentConfig = (
     heartbeat_interval_ms: config.heartbeat_interval_ms,
     crash_detection_threshold_ms: config.crash_detection_threshold_ms,
     rate_limit_retry_ms: config.rate_limit_retry_ms,
+    own_addresses: [...ownAddresses()].slice(0, OWN_ADDRESSES_MAX),
     web: offeredWeb(own(config.agents, agent_id)?.web)
   }
 }

@@ -32,6 +32,7 @@ import { movedChats } from "./migrations/0033_moved_chats.ts"
 import { chatVoice } from "./migrations/0034_chat_voice.ts"
 import { jobTopics } from "./migrations/0035_job_topics.ts"
 import { reactions } from "./migrations/0036_reactions.ts"
+import { workspaceLabels } from "./migrations/0037_workspace_labels.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -70,7 +71,8 @@ export const MIGRATIONS = {
   "0033_moved_chats": movedChats,
   "0034_chat_voice": chatVoice,
   "0035_job_topics": jobTopics,
-  "0036_reactions": reactions
+  "0036_reactions": reactions,
+  "0037_workspace_labels": workspaceLabels
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

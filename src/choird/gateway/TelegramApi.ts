@@ -10,6 +10,7 @@ import { makeDownload, type SentFile } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
 import { topicsOf } from "./topicCalls.ts"
 import { ALLOWED_UPDATES, type Batch, readUpdates } from "./readUpdates.ts"
+import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 
 type Menu = ReturnType<typeof menuOf>
 /** The emoji that the bot reacts with. */
@@ -226,7 +227,11 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
   const bot_id = botId(token)
   let name: string | undefined
   const call = <A>(method: string, ms_max: number, run: (signal: AbortSignal) => Promise<A>) =>
-    Effect.tryPromise({ try: run, catch: (error) => failureOf(method, token, error) }).pipe(
+    Effect.suspend(() =>
+      isInTheClear(api_root)
+        ? new TelegramFailed({ method, code: 0, description: inTheClearText(api_root), retry_after_ms: null })
+        : Effect.tryPromise({ try: run, catch: (error) => failureOf(method, token, error) })
+    ).pipe(
       Effect.timeoutOrElse({
         duration: ms_max,
         orElse: () => {

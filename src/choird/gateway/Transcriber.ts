@@ -6,6 +6,7 @@ import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
+import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { bytesOf } from "./telegramFiles.ts"
 
 /** The longest recording that is transcribed. */
@@ -116,6 +117,7 @@ const make = Effect.gen(function* () {
     if ((seconds ?? 0) > TRANSCRIBED_SECONDS_MAX)
       return yield* failed(`it is longer than ${TRANSCRIBED_SECONDS_MAX / 60} minutes`)
     const key = yield* keyOf(stt)
+    if (key !== "" && isInTheClear(stt.endpoint)) return yield* failed(inTheClearText(stt.endpoint))
     const { body, status } = yield* ask(stt, key, bytes)
     if (status < 200 || status > 299) return yield* refusal(status, body, key)
     const answer = decodeAnswer(body)

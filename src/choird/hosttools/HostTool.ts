@@ -1,6 +1,7 @@
 /** A tool that choird runs for an agent: a strict input, an effect class, a deadline and a handler. */
 import { Effect, Option, Schema, type Scope } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
+import type { CallId } from "#schema/Ids.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 
@@ -16,6 +17,13 @@ export interface InputRefused {
   readonly problem: string
 }
 
+/** The call that a run is of. */
+export interface HostCall {
+  readonly call_id: CallId
+  /** Whether a person was asked about it, by the session's log. */
+  readonly is_asked: boolean
+}
+
 export interface HostTool {
   readonly name: string
   /** The outcome of a tool with an effect is kept by call_id, and the tool never runs twice for one (D3). */
@@ -27,14 +35,15 @@ export interface HostTool {
   prepare(
     input: Schema.Json,
     caller: Caller,
-    epoch?: Scope.Scope
+    epoch?: Scope.Scope,
+    call?: HostCall
   ): Effect.Effect<Effect.Effect<HostOutcome>, InputRefused>
 }
 
 interface HostToolSpec<S extends Schema.Decoder<unknown>> extends Pick<HostTool, "name" | "effect" | "timeout_ms"> {
   readonly input: S
   effectOf?(input: S["Type"]): ToolEffect
-  run(input: S["Type"], caller: Caller, epoch?: Scope.Scope): Effect.Effect<HostOutcome>
+  run(input: S["Type"], caller: Caller, epoch?: Scope.Scope, call?: HostCall): Effect.Effect<HostOutcome>
 }
 
 /** A failure in words. */
@@ -60,9 +69,9 @@ export const makeHostTool = <S extends Schema.Decoder<unknown>>(spec: HostToolSp
             })
         }),
     timeout_ms: spec.timeout_ms,
-    prepare: (input, caller, epoch) =>
+    prepare: (input, caller, epoch, call) =>
       Effect.mapBoth(decode(input), {
-        onSuccess: (decoded) => spec.run(decoded, caller, epoch),
+        onSuccess: (decoded) => spec.run(decoded, caller, epoch, call),
         onFailure: ({ message }): InputRefused => ({ _tag: "InputRefused", problem: message })
       })
   }

@@ -34,6 +34,8 @@ export interface HostRequest {
   readonly tool_name: string
   readonly call_id: CallId
   readonly input: Schema.Json
+  /** Whether a person was asked about the call; absent: nobody was. */
+  readonly is_asked?: boolean
 }
 
 /** All host tools, by name. */
@@ -100,10 +102,14 @@ const OF_TRIALS = /^choir\.web\./u
 /** Finds the tool of a request, with the run of an input that fits. */
 const makePrepare = (tools: ReadonlyArray<HostTool>) => {
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
-  return Effect.fnUntraced(function* (caller: Caller, { input, tool_name }: HostRequest, epoch: Scope.Scope) {
+  return Effect.fnUntraced(function* (
+    caller: Caller,
+    { call_id, input, is_asked = false, tool_name }: HostRequest,
+    epoch: Scope.Scope
+  ) {
     const tool = byName.get(tool_name)
     if (tool === undefined) return yield* refused("NOT_AVAILABLE", "choird runs no host tool of that name")
-    const work = yield* Effect.mapBoth(tool.prepare(input, caller, epoch), {
+    const work = yield* Effect.mapBoth(tool.prepare(input, caller, epoch, { call_id, is_asked }), {
       onSuccess: (run) => bounded(tool, run),
       onFailure: ({ problem }) =>
         refused("BAD_REQUEST", `the input does not fit ${tool_name}: ${problem}`.slice(0, API_PROBLEM_CHARS_MAX))

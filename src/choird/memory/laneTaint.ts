@@ -7,7 +7,8 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import { Source, Sources } from "#schema/Source.ts"
 import { ToolEffect } from "#schema/Tool.ts"
-import { CORE_REPORT, OUTPUT_CALLS_MAX, readSources, writesWorkspace } from "#src/shared/session/calls.ts"
+import { CORE_REPORT, isStaged, OUTPUT_CALLS_MAX, readSources, writesWorkspace } from "#src/shared/session/calls.ts"
+import { messageSources } from "#src/shared/session/fold.ts"
 import { sourceOf, withSources } from "#src/shared/session/sources.ts"
 
 /** Calls that a lane may have open: those of its newest output, and of a turn that waits for a person. */
@@ -17,7 +18,8 @@ const Call = Schema.Struct({
   name: Schema.String,
   effect: Schema.optionalKey(ToolEffect),
   ran: Schema.optionalKey(Schema.Boolean),
-  reports: Schema.optionalKey(Schema.Boolean)
+  reports: Schema.optionalKey(Schema.Boolean),
+  staged: Schema.optionalKey(Schema.Boolean)
 })
 type Call = typeof Call.Type
 
@@ -34,11 +36,12 @@ type Lane = typeof Lane.Type
 export const Taint = Schema.Struct({
   workspace: Schema.Boolean,
   workspace_sources: KeptSources,
+  received: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
   lanes: Schema.Record(Schema.String, Lane)
 })
 export type Taint = typeof Taint.Type
 
-export const noTaint: Taint = { workspace: false, workspace_sources: [], lanes: {} }
+export const noTaint: Taint = { workspace: false, workspace_sources: [], received: false, lanes: {} }
 
 const NEW: Lane = { tainted: false, sources: [], calls: {} }
 
@@ -99,7 +102,11 @@ const ended = (taint: Taint, { lane, payload }: EventOf<"ToolResultCommitted">):
   const { [payload.call_id]: call, ...calls } = laneOf(taint, lane).calls
   const ran = call?.ran === true
   const before = laneOf(taint, lane)
-  const workspace = { workspace_tainted: taint.workspace, workspace_sources: taint.workspace_sources }
+  const workspace = {
+    workspace_tainted: taint.workspace,
+    workspace_sources: taint.workspace_sources,
+    workspace_received: taint.received
+  }
   const read = ran ? readSources(workspace, call) : []
   const brought = payload.untrusted === true || read.length > 0
   const tainted = before.tainted || brought
@@ -115,7 +122,11 @@ const ofJob = (lane: LaneId, sources: ReadonlyArray<Source>): ReadonlyArray<Sour
   return job === undefined ? sources : [sourceOf("job", job), ...sources]
 }
 
-const FORWARDED: ReadonlyArray<Source> = ["forwarded"]
+const heard = (taint: Taint, { payload }: EventOf<"UserMsg">): Taint => {
+  const brought = messageSources(payload)
+  const told = orTainted(taint, EDGE, brought.length > 0, brought)
+  return payload.received === true ? { ...told, received: true } : told
+}
 
 const jobEnded = (taint: Taint, lane: LaneId): Taint => {
   const { [lane]: gone, ...lanes } = taint.lanes
@@ -127,12 +138,16 @@ export const taintAfter = (taint: Taint, event: ChoirEvent): Taint => {
   const { lane } = event
   switch (event.event_type) {
     case "UserMsg":
-      return orTainted(taint, EDGE, event.payload.forwarded === true, FORWARDED)
+      return heard(taint, event)
     case "ModelOutput":
       return proposed(taint, event)
     case "ToolCallRequested": {
       const { call_id, effect, tool } = event.payload
-      return withCall(taint, lane, call_id, { effect, ...(tool === CORE_REPORT ? { reports: true } : {}) })
+      return withCall(taint, lane, call_id, {
+        effect,
+        ...(tool === CORE_REPORT ? { reports: true } : {}),
+        ...(isStaged(event.payload) ? { staged: true } : {})
+      })
     }
     case "ToolCallCommitted":
       return committed(taint, event)
@@ -157,6 +172,7 @@ export const taintAfter = (taint: Taint, event: ChoirEvent): Taint => {
 export const taintAfterUnknown = ({ lanes, ...taint }: Taint): Taint => ({
   ...taint,
   workspace: true,
+  received: true,
   lanes: Object.fromEntries(
     Object.entries({ [EDGE]: NEW, ...lanes }).map(([name, lane]) => [name, { ...lane, tainted: true }])
   )

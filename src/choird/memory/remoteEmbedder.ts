@@ -5,6 +5,7 @@ import { knownEmbedding, routedEmbedding } from "#schema/knownEmbeddings.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { openAiUsage, estimateTokens } from "#src/shared/model/usage.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
+import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { Embedder, EMBEDDING_BATCH_MAX, EmbeddingFailed, EmbeddingMeter, type EmbeddingUse } from "./Embedder.ts"
 import { readAnswer } from "./embeddingAnswer.ts"
 import { modelName, type RemoteModel } from "./embeddingSettings.ts"
@@ -105,6 +106,7 @@ export const makeRemoteEmbedder = Effect.fnUntraced(function* (remote: RemoteMod
         : Redacted.value(
             yield* Effect.mapError(config.secret(secret), ({ hint, message }) => failed(`${message}: ${hint}`))
           )
+    if (key !== "" && isInTheClear(endpoint)) return yield* failed(inTheClearText(endpoint))
     const request = HttpClientRequest.post(`${endpoint.replace(/\/+$/u, "")}/embeddings`).pipe(
       key === "" ? (same) => same : HttpClientRequest.bearerToken(key),
       HttpClientRequest.bodyJsonUnsafe({

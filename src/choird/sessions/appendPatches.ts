@@ -18,6 +18,7 @@ import { applyRuns } from "./runRows.ts"
 import { SessionStates } from "./SessionStates.ts"
 import { bytesOf, insertEvents, lockSession, readDigests } from "./storedEvents.ts"
 import { AppendRules } from "./AppendRules.ts"
+import { labelWorkspace, workspacePath } from "./WorkspaceLabels.ts"
 
 /** The stored and folded events, with the digest of the session's last event and the DMs that have something new. */
 interface Committed {
@@ -66,6 +67,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
       return { decision: { type: "frozen" } as const, last_rev }
     yield* insertEvents(session_id, links, hash)
     const dms = yield* applyConsequences(config, { session_id, agent_id, dm, workspace }, events)
+    yield* labelWorkspace(workspacePath(config, workspace), stored.at.state, state, newer !== undefined)
     yield* applyRuns({ session_id, agent_id }, stored.at.state, folded)
     yield* judged.success
     yield* sql.afterCommit(

@@ -4,6 +4,7 @@ import { ConfigProvider, Effect, Layer, Logger, Redacted, Schema, Stream } from 
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { SessionTracer } from "./Telemetry.ts"
+import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 
 /** Requests to a telemetry collector that run at once; further ones are dropped. */
 export const OTLP_REQUESTS_MAX = 6
@@ -26,11 +27,13 @@ class CollectorAway extends Schema.TaggedError<CollectorAway>()("CollectorAway",
  * The client of the exporters. They keep unsent batches while they may retry, so every failure becomes one that they do not retry: they
  * drop the batch and pause for a minute. An answer is read up to a limit and discarded.
  */
-const bounded = (client: HttpClient.HttpClient) => {
+const bounded = (client: HttpClient.HttpClient, hasSecret: boolean) => {
   let running = 0
   let isAway = false
   return HttpClient.transform(client, (sending, request) => {
     const sent = Effect.gen(function* () {
+      if (hasSecret && isInTheClear(request.url))
+        return yield* new CollectorAway({ problem: inTheClearText(request.url) })
       if (running >= OTLP_REQUESTS_MAX) return yield* new CollectorAway({ problem: "is too slow" })
       running += 1
       const response = yield* Effect.ensuring(
@@ -85,9 +88,10 @@ export const layerCollector = ({ endpoint, interval_ms, secret, version }: Colle
     Layer.provide([
       OtlpExporter.layerFlusher,
       OtlpSerialization.layerJson,
-      Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, bounded)).pipe(
-        Layer.provide(NodeHttpClient.layerUndici)
-      ),
+      Layer.effect(
+        HttpClient.HttpClient,
+        Effect.map(HttpClient.HttpClient, (client) => bounded(client, secret !== undefined))
+      ).pipe(Layer.provide(NodeHttpClient.layerUndici)),
       // Its name comes from config.json, not from the environment in which choird was started.
       ConfigProvider.layer(ConfigProvider.fromUnknown({}))
     ])

@@ -1,271 +1,196 @@
-/** The pages of one agent: a few tabs, one action at a time, and what happened beside the action, in words. */
-import { stripVTControlCharacters } from "node:util"
-import { Effect, Schedule, Schema, Semaphore } from "effect"
-import type { BrowserContext, Locator, Page } from "playwright-core"
+/** The browser of one agent as choird has it: orders to its process, and what it reports. */
+import { Clock, Deferred, Effect, Exit, Option, Redacted, Schema, type Scope } from "effect"
+import type { CallId } from "#schema/Ids.ts"
+import type { HostCall } from "#src/choird/hosttools/HostTool.ts"
+import type { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { actsOnPage, type Browsed, type BrowseInput } from "#src/shared/web/hostQueries.ts"
+import { ActionFailed } from "./ActionFailed.ts"
+import { readLines } from "./boundedLines.ts"
+import { type BrowserProcess, BrowserUnavailable, SANDBOX_FIX, startBrowserProcess } from "./BrowserProcess.ts"
+import { BrowserOrder, BrowserReport, BrowserStart, type Held, REPORT_BYTES_MAX } from "./browserProtocol.ts"
 import type { ProxyLease } from "./ProxyLeases.ts"
+import { PagePatience } from "./PagePatience.ts"
+import type { WebProxy } from "./WebProxy.ts"
 
-/** Tabs of one agent. */
-export const TABS_MAX = 5
-/** Loading a page until its document is there. */
-const OPEN_MS_MAX = 30_000
-/** How long a page that is there may still load before it is looked at. */
-const SETTLE_MS_MAX = 2000
-/** An action on an element, which has to be there and take it. */
-const ACTION_MS_MAX = 8000
-/** Looking at a page; one that is made to be large does not end. */
-const LOOK_MS_MAX = 10_000
-/** Tries to open an address while the page of an earlier one is still on its way. */
-const OPENINGS_MAX = 20
-/** The pause before another attempt. */
-const OPENING_PAUSE_MS = 100
-/** Notes of one action. */
+/** From the start of the process until it has a page to open, on a machine that is busy. */
+const START_MS_MAX = 90_000
+/** Notes of one answer. */
 const NOTES_MAX = 8
-const NOTE_CHARS_MAX = 200
-/** Closing a context; Chromium's own end closes it anyway. */
-const CLOSE_MS_MAX = 2000
+/** An answer from the memory of the process, which may just then read a large page. */
+const HOLD_MS_MAX = 10_000
 
-/** An action that did not work, in words for a model. */
-export class ActionFailed extends Schema.TaggedError<ActionFailed>()("ActionFailed", {
-  problem: Schema.String,
-  /** Whether it may have begun to act. */
-  is_unknown: Schema.Boolean
-}) {
-  override get message() {
-    return this.problem
-  }
-}
+const decodeReport = Schema.decodeUnknownOption(Schema.fromJsonString(BrowserReport))
+const encodeOrder = Schema.encodeSync(Schema.fromJsonString(BrowserOrder))
+const encodeStart = Schema.encodeSync(Schema.fromJsonString(BrowserStart))
 
-/** Playwright's words where a page of an earlier address took the place of the wanted one. */
-const INTERRUPTED = "is interrupted by another navigation"
+const gone = (acted: boolean) =>
+  new ActionFailed({
+    problem: `the browser ended, and all its tabs with it: open the page again${acted ? ". Whether it took this is not known" : ""}`,
+    is_unknown: acted
+  })
 
-const failed = (problem: string) => new ActionFailed({ problem, is_unknown: false })
+/** Actions after which another page may load. */
+const mayLoad = (action: string) => action === "open" || action === "back" || actsOnPage(action)
 
-const GONE = failed("the browser ended, and all its tabs with it: open the page again")
+type Answer = Exclude<BrowserReport, { readonly _tag: "Ready" | "Unusable" }>
 
-/** The first line of Playwright's error, without its terminal colours and the call's name. */
-const problemOf = (cause: unknown, refusals: ReadonlyArray<string>): ActionFailed => {
-  const text = cause instanceof Error ? cause.message : String(cause)
-  if (/has been closed|crashed|Connection closed|disconnected/iu.test(text)) return GONE
-  const [line = ""] = text.split("\n", 1)
-  const words = stripVTControlCharacters(line)
-    .replace(/^\w+\.\w+: /u, "")
-    .slice(0, NOTE_CHARS_MAX)
-  if (/Timeout \d+ms exceeded/iu.test(words))
-    return new ActionFailed({ problem: "the page did not take it in time", is_unknown: true })
-  const [refusal] = refusals
-  if (
-    /net::ERR_(?:TUNNEL_CONNECTION_FAILED|INVALID_RESPONSE|EMPTY_RESPONSE|HTTP_RESPONSE_CODE_FAILURE)/u.test(words) &&
-    refusal !== undefined
-  )
-    return failed(refusal)
-  return failed(words.toWellFormed())
-}
-
-/** Hosts that a tab remembers; beyond them it only says that there were more. */
-const SITES_MAX = 32
-
-/** The host of an address that a page is at; none of one that no site has, such as about:blank. */
-const siteOf = (address: string): string | undefined => {
-  const url = URL.parse(address)
-  const origin = url?.protocol === "blob:" ? URL.parse(url.origin) : url
-  return origin === null || origin === undefined || origin.hostname === "" ? undefined : origin.hostname
+/** An order that waits for its report. */
+interface Waiting {
+  readonly answer: Deferred.Deferred<Answer, ActionFailed>
+  readonly acts: boolean
 }
 
 export class AgentBrowser {
-  readonly #context: BrowserContext
+  readonly #process: BrowserProcess
   readonly #lease: ProxyLease
-  readonly #patience: number
-  readonly #turn = Semaphore.makeUnsafe(1)
-  readonly #tabs: Array<Page> = []
-  readonly #sites = new WeakMap<Page, Set<string>>()
-  #current: Page | undefined
-  #notes: Array<string> = []
-  #closed = false
+  readonly #waiting = new Map<number, Waiting>()
+  readonly #ended = Deferred.makeUnsafe<void>()
+  readonly #ready = Deferred.makeUnsafe<boolean, string>()
+  #orders = 0
+  /** When it was used last, in milliseconds since 1970. */
+  used_ms = 0
 
-  /** @param patience how often each wait may take its limit: 1, or more on a machine that is known to be slow. */
-  constructor(context: BrowserContext, lease: ProxyLease, patience: number) {
-    this.#context = context
+  constructor(process: BrowserProcess, lease: ProxyLease) {
+    this.#process = process
     this.#lease = lease
-    this.#patience = patience
-    context.setDefaultTimeout(ACTION_MS_MAX * patience)
-    context.setDefaultNavigationTimeout(OPEN_MS_MAX * patience)
-    context.on("page", (page) => this.#opened(page))
-    context.once("close", () => {
-      this.#closed = true
-    })
-  }
-
-  get isClosed(): boolean {
-    return this.#closed
-  }
-
-  /** The number of open tabs, and of the one that actions are of, from 1 on. */
-  get tabs(): { readonly count: number; readonly current: number } {
-    return {
-      count: this.#tabs.length,
-      current: this.#current === undefined ? 0 : this.#tabs.indexOf(this.#current) + 1
-    }
-  }
-
-  /** The words about events of the page since they were taken last. */
-  takeNotes(): ReadonlyArray<string> {
-    const notes = [...this.#notes, ...this.#lease.refusals().map((words) => `not loaded: ${words}`)]
-    this.#notes = []
-    return notes.slice(0, NOTES_MAX)
-  }
-
-  /** The hosts of what was in a tab since an address was opened there, sorted. */
-  sitesOf(page: Page): ReadonlyArray<string> {
-    for (const frame of page.frames()) this.#visited(page, frame.url())
-    return [...(this.#sites.get(page) ?? [])].toSorted()
-  }
-
-  /** One action after the other. */
-  inTurn<A, E>(action: Effect.Effect<A, E>): Effect.Effect<A, E> {
-    return this.#turn.withPermit(action)
-  }
-
-  /** Runs a step of Playwright; its own limits and the signal end it. */
-  step<A>(run: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ActionFailed> {
-    return Effect.tryPromise({ try: run, catch: (cause) => problemOf(cause, this.#lease.refusals()) })
-  }
-
-  /** Runs a step that acts on a page. Where the browser ends in the middle of it, nobody knows whether the page took it. */
-  acting<A>(run: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ActionFailed> {
-    return Effect.mapError(this.step(run), (error) =>
-      error === GONE
-        ? new ActionFailed({ problem: `${GONE.problem}. Whether it took this is not known`, is_unknown: true })
-        : error
-    )
-  }
-
-  /** Runs a step that is short on any page that is not stuck. */
-  brief<A>(run: () => Promise<A>): Effect.Effect<A, ActionFailed> {
-    return Effect.timeoutOrElse(this.step(run), {
-      duration: this.lookMs,
-      orElse: () => Effect.fail(new ActionFailed({ problem: "the page did not take it in time", is_unknown: true }))
-    })
-  }
-
-  /** The address and the hosts of the current tab, and else of the address that was to be opened. */
-  place(opened: string | undefined): { readonly url: string; readonly sites: ReadonlyArray<string> } | undefined {
-    const page = this.#current
-    const asked = opened === undefined ? undefined : siteOf(opened)
-    const sites = page === undefined || page.isClosed() ? [] : this.sitesOf(page)
-    const all = asked === undefined || sites.includes(asked) ? sites : [...sites, asked]
-    return all.length === 0 ? undefined : { url: opened ?? page?.url() ?? "", sites: all }
-  }
-
-  /** The tab that actions are of. */
-  readonly page: Effect.Effect<Page, ActionFailed> = Effect.suspend(() =>
-    this.#current === undefined || this.#current.isClosed()
-      ? Effect.fail(failed("no page is open: open one first"))
-      : Effect.succeed(this.#current)
-  )
-
-  /** The element of a ref of the newest snapshot. */
-  element(ref: string): Effect.Effect<{ readonly element: Locator; readonly locator: string }, ActionFailed> {
-    return Effect.gen({ self: this }, function* () {
-      const element = (yield* this.page).getByRef(ref)
-      const normalized = yield* Effect.mapError(
-        this.step(() => element.normalize()),
-        () => failed(`there is no element ${ref} in the newest snapshot: take another one`)
+    const { child } = process
+    if (child.stdout !== null)
+      readLines(
+        child.stdout,
+        REPORT_BYTES_MAX,
+        (line) => this.#reported(line),
+        () => this.#end()
       )
-      return { element: normalized, locator: String(normalized).slice(0, 500).toWellFormed() }
+    child.stdin?.on("error", () => this.#end())
+    child.once("error", () => this.#end()).once("exit", () => this.#end())
+  }
+
+  /** Whether its process runs no more. */
+  get isClosed(): boolean {
+    return Deferred.isDoneUnsafe(this.#ended)
+  }
+
+  get isBusy(): boolean {
+    return this.#waiting.size > 0
+  }
+
+  /** Waits until its process ends. */
+  get ended(): Effect.Effect<void> {
+    return Deferred.await(this.#ended)
+  }
+
+  /** Starts Chromium; whether it runs in its own sandbox. */
+  begin(start: BrowserStart): Effect.Effect<boolean, string> {
+    return Effect.suspend(() => {
+      this.#process.child.stdin?.write(`${encodeStart(start)}\n`)
+      return Deferred.await(this.#ready)
     })
   }
 
-  /** Goes to an address, in a new tab where none is open. */
-  open(url: string): Effect.Effect<void, ActionFailed> {
+  /** Does one action, after those that were ordered before; an interruption ends it. */
+  act(input: BrowseInput, call: HostCall | undefined): Effect.Effect<Browsed, ActionFailed> {
     return Effect.gen({ self: this }, function* () {
-      this.#lease.renew()
-      const page = this.#current ?? (yield* this.step(() => this.#context.newPage()))
-      this.#current = page
-      this.#sites.set(page, new Set())
-      const go = this.step(() => page.goto(url, { waitUntil: "domcontentloaded" }))
-      // Chromium's own page about an address that failed may still be on its way, and is in the way of the next one.
-      yield* Effect.retry(go, {
-        times: OPENINGS_MAX,
-        schedule: Schedule.spaced(OPENING_PAUSE_MS),
-        while: ({ problem }) => problem.includes(INTERRUPTED)
+      this.used_ms = yield* Clock.currentTimeMillis
+      if (mayLoad(input.action)) this.#lease.renew()
+      const id = ++this.#orders
+      const order = BrowserOrder.cases.Act.make({ id, input, ...(call === undefined ? {} : { call }) })
+      const answer = yield* Effect.onInterrupt(this.#ask(order, actsOnPage(input.action)), () =>
+        Effect.sync(() => this.#order(BrowserOrder.cases.Cancel.make({ id })))
+      )
+      this.used_ms = yield* Clock.currentTimeMillis
+      const refusals = this.#lease.refusals()
+      if (answer._tag === "Failed") return yield* this.#because(answer.error, refusals[0])
+      if (answer._tag !== "Acted") return yield* gone(actsOnPage(input.action))
+      const { notes = [], ...done } = answer.done
+      const all = [...notes, ...refusals.map((words) => `not loaded: ${words}`)].slice(0, NOTES_MAX)
+      return { ...done, ...(all.length === 0 ? {} : { notes: all }) }
+    })
+  }
+
+  /** The object of a call, for the person who is asked about it; it stays that. */
+  hold(call_id: CallId, ref: string | undefined): Effect.Effect<Held, ActionFailed> {
+    return Effect.gen({ self: this }, function* () {
+      const id = ++this.#orders
+      const order = BrowserOrder.cases.Hold.make({ id, call_id, ...(ref === undefined ? {} : { ref }) })
+      const answer = yield* Effect.timeoutOrElse(this.#ask(order, false), {
+        duration: HOLD_MS_MAX,
+        orElse: () => Effect.fail(new ActionFailed({ problem: "the browser is busy: try again", is_unknown: false }))
       })
+      return answer._tag === "Held" ? answer.held : yield* answer._tag === "Failed" ? answer.error : gone(false)
     })
   }
 
-  /** Begins what may load another page. */
-  readonly renew = () => this.#lease.renew()
-
-  /** Milliseconds for a look at a page. */
-  get lookMs(): number {
-    return LOOK_MS_MAX * this.#patience
+  #because(error: ActionFailed, refusal: string | undefined): ActionFailed {
+    return error.is_refused === true && refusal !== undefined
+      ? new ActionFailed({ ...fieldsOf(error), problem: refusal })
+      : error
   }
 
-  /** Waits a little for a page that still loads; it is looked at anyway. */
-  settle(page: Page): Effect.Effect<void> {
-    return Effect.ignore(this.step(() => page.waitForLoadState("load", { timeout: SETTLE_MS_MAX })))
-  }
-
-  /** Makes a tab the current one, or closes it. */
-  choose(number: number, close: boolean): Effect.Effect<void, ActionFailed> {
-    return Effect.gen({ self: this }, function* () {
-      const page = this.#tabs[number - 1]
-      if (page === undefined) return yield* failed(`there is no tab ${number}; there are ${this.#tabs.length}`)
-      if (close) yield* this.step(() => page.close())
-      else this.#current = page
+  #ask(order: Exclude<BrowserOrder, { readonly _tag: "Cancel" }>, acts: boolean): Effect.Effect<Answer, ActionFailed> {
+    return Effect.suspend(() => {
+      if (this.isClosed) return Effect.fail(gone(false))
+      const answer = Deferred.makeUnsafe<Answer, ActionFailed>()
+      this.#waiting.set(order.id, { answer, acts })
+      this.#order(order)
+      return Effect.ensuring(
+        Deferred.await(answer),
+        Effect.sync(() => this.#waiting.delete(order.id))
+      )
     })
   }
 
-  /** Ends every tab; what it had is gone. */
-  async close(): Promise<void> {
-    this.#closed = true
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, CLOSE_MS_MAX)
-    })
-    await Promise.race([this.#context.close().catch(() => undefined), late])
-    clearTimeout(timer)
+  #order(order: BrowserOrder) {
+    if (!this.isClosed) this.#process.child.stdin?.write(`${encodeOrder(order)}\n`)
   }
 
-  #visited(page: Page, address: string) {
-    const site = siteOf(address)
-    const sites = this.#sites.get(page) ?? new Set()
-    if (site !== undefined) sites.add(sites.size < SITES_MAX ? site : "?")
-    this.#sites.set(page, sites)
-  }
-
-  #note(words: string) {
-    if (this.#notes.length < NOTES_MAX) this.#notes.push(words.slice(0, NOTE_CHARS_MAX).toWellFormed())
-  }
-
-  #opened(page: Page) {
-    if (this.#tabs.length >= TABS_MAX) {
-      this.#note(`a further tab was closed: there are at most ${TABS_MAX}`)
-      void page.close().catch(() => undefined)
-      return
+  #reported(line: string) {
+    const report = Option.getOrUndefined(decodeReport(line))
+    if (report === undefined) return this.#end()
+    if (report._tag === "Ready") Deferred.doneUnsafe(this.#ready, Exit.succeed(report.is_sandboxed))
+    else if (report._tag === "Unusable") Deferred.doneUnsafe(this.#ready, Exit.fail(report.problem))
+    else {
+      const waiting = this.#waiting.get(report.id)
+      if (waiting !== undefined) Deferred.doneUnsafe(waiting.answer, Exit.succeed(report))
     }
-    this.#tabs.push(page)
-    // A page without an address of its own is written by the one that opened it.
-    if (this.#current !== undefined) this.#sites.set(page, new Set(this.#sites.get(this.#current)))
-    page.on("framenavigated", (frame) => this.#visited(page, frame.url()))
-    if (this.#current !== undefined) this.#note("the page opened a new tab, which is now the current one")
-    this.#current = page
-    page.on("dialog", (dialog) => {
-      this.#note(`the page showed a dialog, which was dismissed: ${dialog.message()}`)
-      // To dismiss the question whether to leave would keep the page for ever.
-      void (dialog.type() === "beforeunload" ? dialog.accept() : dialog.dismiss()).catch(() => undefined)
-    })
-    page.on("filechooser", () => this.#note("the page asked for a file, which it does not get"))
-    page.on("download", (download) => {
-      this.#note("the page offered a download, which was refused; choir-web-fetch reads text files")
-      void download.cancel().catch(() => undefined)
-    })
-    page.on("crash", () => {
-      this.#note("the page broke down, and its tab was closed")
-      void page.close().catch(() => undefined)
-    })
-    page.once("close", () => {
-      this.#tabs.splice(this.#tabs.indexOf(page), 1)
-      if (this.#current === page) this.#current = this.#tabs.at(-1)
-    })
+  }
+
+  #end() {
+    if (this.isClosed) return
+    Deferred.doneUnsafe(this.#ended, Exit.void)
+    Deferred.doneUnsafe(this.#ready, Exit.fail("its process ended"))
+    for (const { acts, answer } of this.#waiting.values()) Deferred.doneUnsafe(answer, Exit.fail(gone(acts)))
   }
 }
+
+const fieldsOf = ({ is_unknown, place, problem }: ActionFailed) => ({
+  problem,
+  is_unknown,
+  ...(place === undefined ? {} : { place })
+})
+
+/** Starts the browser of one agent; everything of it ends with the scope. */
+export const openAgentBrowser = Effect.fn("AgentBrowser.open")(function* (
+  proxy: WebProxy
+): Effect.fn.Return<
+  { readonly browser: AgentBrowser; readonly isSandboxed: boolean },
+  BrowserUnavailable,
+  Cgroups | Scope.Scope
+> {
+  const lease = yield* proxy.lease
+  const process = yield* startBrowserProcess
+  const browser = new AgentBrowser(process, lease)
+  const start: BrowserStart = {
+    program: process.script,
+    may_be_bare: process.may_be_bare,
+    proxy: { server: proxy.url, username: lease.username, password: Redacted.value(lease.password) },
+    patience: yield* PagePatience
+  }
+  const isSandboxed = yield* browser.begin(start).pipe(
+    Effect.timeoutOrElse({ duration: START_MS_MAX, orElse: () => Effect.fail("it does not start in time") }),
+    Effect.mapError((problem) => new BrowserUnavailable({ problem, fix: SANDBOX_FIX }))
+  )
+  browser.used_ms = yield* Clock.currentTimeMillis
+  if (!isSandboxed)
+    yield* Effect.logWarning(`Chromium runs without its own sandbox, as a user of its own. ${SANDBOX_FIX}`)
+  return { browser, isSandboxed }
+})

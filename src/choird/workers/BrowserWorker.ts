@@ -1,35 +1,33 @@
 /**
- * The browser of all agents: one Chromium, which runs while an agent has pages open, and a context for each session that shares nothing with the
- * others and is gone with the session's epoch.
+ * The browsers of all agents: a Chromium for each session that has pages open, below a process of its own, which shares nothing with the others and
+ * is gone with the session's epoch.
  */
-import { Context, Effect, Exit, Layer, Redacted, Scope, Semaphore } from "effect"
-import type { SessionId } from "#schema/Ids.ts"
+import { Clock, Context, Effect, Exit, Fiber, Layer, RcRef, Scope, Semaphore } from "effect"
+import type { CallId, SessionId } from "#schema/Ids.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
+import { counted } from "#src/shared/text/counts.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
-import { AgentBrowser } from "./AgentBrowser.ts"
-import { BrowserUnavailable, launchChromium, type RunningChromium } from "./Chromium.ts"
-import { PagePatience } from "./PagePatience.ts"
+import { ActionFailed } from "./ActionFailed.ts"
+import { type AgentBrowser, openAgentBrowser } from "./AgentBrowser.ts"
+import { BrowserUnavailable } from "./BrowserProcess.ts"
+import type { Held } from "./browserProtocol.ts"
 import { WebDialer } from "./WebDialer.ts"
-import { openWebProxy, type WebProxy } from "./WebProxy.ts"
+import { openWebProxy } from "./WebProxy.ts"
 
-/** Sessions that have a browser at once; each takes some 65 MB and its pages. */
-const CONTEXTS_MAX = 16
-
-const CONTEXT = {
-  acceptDownloads: false,
-  serviceWorkers: "block",
-  locale: "en-US",
-  viewport: { width: 1280, height: 800 },
-  reducedMotion: "reduce"
-} as const
+/** Sessions that have a browser at once; each takes some 520 MB and its pages. */
+export const BROWSERS_MAX = 8
+/** How long a browser stays that nobody uses: longer than a person has to approve what it is to do. */
+export const BROWSER_IDLE_MS_MAX = 3_600_000
 
 /** Gives each session its browser. */
 export class BrowserWorker extends Context.Service<
   BrowserWorker,
   {
-    /** The session's browser: opened at the first use, gone with `epoch`, or when Chromium ends. */
+    /** The session's browser: opened at the first use, gone with `epoch`, when it is killed, or when nobody uses it for long. */
     of(session_id: SessionId, epoch: Scope.Scope): Effect.Effect<AgentBrowser, BrowserUnavailable>
-    /** The browser in words for an operator: whether it runs, and whether Chromium's own sandbox is around its pages. */
+    /** The element that a call of a session acts on, for the person who is asked about it: that, or nothing, is acted on once it is approved. */
+    hold(session_id: SessionId, call_id: CallId, ref: string | undefined): Effect.Effect<Held, ActionFailed>
+    /** The browsers in words for an operator: how many run, and whether Chromium's own sandbox is around their pages. */
     readonly status: Effect.Effect<string>
   }
 >()("choir/choird/BrowserWorker") {
@@ -39,91 +37,95 @@ export class BrowserWorker extends Context.Service<
   )
 }
 
-interface Running {
-  readonly chromium: RunningChromium
-  readonly proxy: WebProxy
+/** A session's browser, which may still be on its way. */
+interface Entry {
   readonly scope: Scope.Closeable
-  readonly contexts: Map<SessionId, AgentBrowser>
+  readonly opening: Fiber.Fiber<AgentBrowser, BrowserUnavailable>
+  browser: AgentBrowser | undefined
+  isSandboxed: boolean
 }
 
+/** Waits until nobody has used a browser for long. */
+const isIdle = Effect.fnUntraced(function* (browser: AgentBrowser) {
+  while (true) {
+    const left_ms = browser.used_ms + BROWSER_IDLE_MS_MAX - (yield* Clock.currentTimeMillis)
+    if (left_ms <= 0 && !browser.isBusy) return
+    yield* Effect.sleep(Math.max(left_ms, 1000))
+  }
+})
+
 const make = Effect.fnUntraced(function* () {
-  const patience = yield* PagePatience
   const context = yield* Effect.context<Cgroups | WebDialer>()
+  const all = yield* Effect.scope
   const one = yield* Semaphore.make(1)
-  let running: Running | undefined
+  const proxy = yield* RcRef.make({ acquire: openWebProxy })
+  const entries = new Map<SessionId, Entry>()
 
-  const launch = Effect.gen(function* () {
-    const scope = yield* Scope.make()
-    const parts = Effect.gen(function* () {
-      const proxy = yield* Effect.mapError(
-        openWebProxy,
-        ({ message }) => new BrowserUnavailable({ problem: message, fix: "Free a port of loopback" })
-      )
-      return { proxy, chromium: yield* launchChromium(proxy.url) }
-    })
-    const opened = yield* Scope.provide(parts, scope).pipe(
-      Effect.provide(context),
-      Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
-    )
-    const started: Running = { ...opened, scope, contexts: new Map() }
-    running = started
-    return started
-  })
-
-  const stop = (which: Running) =>
+  const end = (session_id: SessionId, entry: Entry) =>
     Effect.suspend(() => {
-      if (running === which) running = undefined
-      return Scope.close(which.scope, Exit.void)
+      if (entries.get(session_id) === entry) entries.delete(session_id)
+      return Scope.close(entry.scope, Exit.void)
     })
 
-  /** The Chromium that runs; one that was killed is cleared away first. */
-  const current = Effect.gen(function* () {
-    if (running?.chromium.browser.isConnected() === true) return running
-    if (running !== undefined) yield* stop(running)
-    return yield* launch
+  /** Opens the browser of an entry, and ends the entry when the browser ends. */
+  const open = Effect.fnUntraced(function* (session_id: SessionId, entry: () => Entry | undefined) {
+    const opened = yield* Effect.mapError(
+      RcRef.get(proxy),
+      ({ message }) => new BrowserUnavailable({ problem: message, fix: "Free a port of loopback" })
+    ).pipe(Effect.flatMap(openAgentBrowser))
+    const { browser, isSandboxed } = opened
+    const mine = entry()
+    if (mine === undefined) return browser
+    mine.browser = browser
+    mine.isSandboxed = isSandboxed
+    const ending = Effect.forkIn(end(session_id, mine), all)
+    yield* Effect.forkScoped(Effect.andThen(Effect.raceFirst(browser.ended, isIdle(browser)), ending))
+    return browser
   })
 
-  const open = Effect.fnUntraced(function* (session_id: SessionId, epoch: Scope.Scope) {
-    const which = yield* current
-    const known = which.contexts.get(session_id)
-    if (known !== undefined && !known.isClosed) return known
-    if (which.contexts.size >= CONTEXTS_MAX)
+  const begin = Effect.fnUntraced(function* (session_id: SessionId, epoch: Scope.Scope) {
+    const known = entries.get(session_id)
+    if (known?.browser?.isClosed === true) yield* end(session_id, known)
+    else if (known !== undefined) return known
+    if (entries.size >= BROWSERS_MAX)
       return yield* new BrowserUnavailable({
-        problem: `${CONTEXTS_MAX} agents have a browser`,
+        problem: `${BROWSERS_MAX} agents have a browser`,
         fix: "Stop one of them"
       })
-    const scope = yield* Scope.fork(which.scope)
-    const lease = yield* Scope.provide(which.proxy.lease, scope)
-    const made = yield* Effect.tryPromise({
-      try: () =>
-        which.chromium.browser.newContext({
-          ...CONTEXT,
-          proxy: { server: which.proxy.url, username: lease.username, password: Redacted.value(lease.password) }
-        }),
-      catch: (cause) => new BrowserUnavailable({ problem: String(cause).slice(0, 200), fix: "Try again" })
-    }).pipe(Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause))))
-    const browser = new AgentBrowser(made, lease, patience)
-    which.contexts.set(session_id, browser)
-    const end = Effect.gen(function* () {
-      yield* Scope.close(scope, Exit.void)
-      yield* Effect.promise(() => browser.close())
-      if (which.contexts.get(session_id) === browser) which.contexts.delete(session_id)
-      if (which.contexts.size === 0) yield* stop(which)
-    })
-    yield* Scope.addFinalizer(epoch, one.withPermit(end))
-    return browser
+    const scope = yield* Scope.fork(all)
+    let entry: Entry | undefined
+    const opening = yield* open(session_id, () => entry).pipe(
+      Scope.provide(scope),
+      Effect.provide(context),
+      Effect.onError(() => (entry === undefined ? Effect.void : Effect.forkIn(end(session_id, entry), all))),
+      Effect.forkIn(scope)
+    )
+    entry = { scope, opening, browser: undefined, isSandboxed: true }
+    entries.set(session_id, entry)
+    yield* Scope.addFinalizer(epoch, end(session_id, entry))
+    return entry
   }, Effect.uninterruptible)
 
-  yield* Effect.addFinalizer(() =>
-    one.withPermit(Effect.suspend(() => (running === undefined ? Effect.void : stop(running))))
-  )
+  const hold = (session_id: SessionId, call_id: CallId, ref: string | undefined) => {
+    const browser = entries.get(session_id)?.browser
+    return browser === undefined || browser.isClosed
+      ? Effect.fail(new ActionFailed({ problem: "no page is open: open one first", is_unknown: false }))
+      : browser.hold(call_id, ref)
+  }
+
   const status = Effect.sync(() => {
     if (chromiumProgram() === undefined) return "Chromium is not installed"
-    if (running?.chromium.browser.isConnected() === true)
-      return running.chromium.isSandboxed
-        ? "Chromium runs in its own sandbox"
-        : "Chromium runs without its own sandbox, as a user of its own"
-    return "Chromium is installed and does not run; choirctl doctor tries its sandbox"
+    const running = [...entries.values()].filter(({ browser }) => browser?.isClosed === false)
+    if (running.length === 0) return "Chromium is installed and does not run; choirctl doctor tries its sandbox"
+    const agents = `${counted(running.length)} of at most ${BROWSERS_MAX} browsers`
+    return running.every(({ isSandboxed }) => isSandboxed)
+      ? `Chromium runs in its own sandbox: ${agents}`
+      : `Chromium runs without its own sandbox, as a user of its own: ${agents}`
   })
-  return BrowserWorker.of({ status, of: (session_id, epoch) => one.withPermit(open(session_id, epoch)) })
+  return BrowserWorker.of({
+    status,
+    hold,
+    of: (session_id, epoch) =>
+      Effect.flatMap(one.withPermit(begin(session_id, epoch)), ({ opening }) => Fiber.join(opening))
+  })
 })

@@ -1,184 +1,35 @@
 /** The host tool `choir.web.browse`: one action in the agent's own browser, answered with the page as it is then. */
 import { Effect } from "effect"
-import type { Page } from "playwright-core"
 import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
-import { actsOnPage, BROWSE_TOOL, type Browsed, BrowseInput } from "#src/shared/web/hostQueries.ts"
-import { ActionFailed, type AgentBrowser } from "./AgentBrowser.ts"
-import { inIsolatedWorld } from "./isolatedWorld.ts"
+import { actsOnPage, BROWSE_TOOL, BrowseInput } from "#src/shared/web/hostQueries.ts"
 import { BrowserWorker } from "./BrowserWorker.ts"
-import { PageReader } from "./PageReader.ts"
-import { textPart } from "./textPart.ts"
-import { pageAddress } from "./webAddress.ts"
 
 /** A whole call, with the start of Chromium (R73). */
 const BROWSE_MS_MAX = 60_000
-/** Characters of a page's HTML that is read. */
-const HTML_CHARS_MAX = 5 * 1024 * 1024
-/** A screenshot, so that an answer holds it in base64. */
-const PICTURE_BYTES_MAX = 480 * 1024
-const TITLE_CHARS_MAX = 300
-const TITLE = `document.title.slice(0, ${TITLE_CHARS_MAX})`
-/** Nothing of a page that is too large is sent here. */
-const HTML = `(() => { const html = document.documentElement?.outerHTML ?? ""; return html.length > ${HTML_CHARS_MAX} ? null : html })()`
-
-const refuse = (problem: string) => new ActionFailed({ problem, is_unknown: false })
-
-const needs = <A>(value: A | undefined, words: string) =>
-  value === undefined ? Effect.fail(refuse(words)) : Effect.succeed(value)
-
-/** Addresses in a snapshot as they can be opened: whole, and of the web. */
-const withWholeAddresses = (snapshot: string, base: string): string =>
-  snapshot.replaceAll(/^(\s*- \/url: )(.+)$/gmu, (line: string, before: string, written: string) => {
-    const url = URL.parse(written.replace(/^"(.*)"$/u, "$1"), base)
-    return url === null ? line : before + url.href.slice(0, 2048)
-  })
-
-type Look = Pick<Browsed, "text" | "next_offset" | "chars_total" | "picture">
-
-const snapshotOf = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page, input: BrowseInput) {
-  const { depth, offset = 0, ref } = input
-  const options = { mode: "ai" as const, timeout: browser.lookMs, ...(depth === undefined ? {} : { depth }) }
-  const isNarrow = input.action === "snapshot" && ref !== undefined
-  const taken = yield* Effect.result(
-    browser.step((signal) =>
-      isNarrow ? page.getByRef(ref).ariaSnapshot({ ...options, signal }) : page.ariaSnapshot({ ...options, signal })
-    )
-  )
-  if (taken._tag === "Failure")
-    return yield* taken.failure.is_unknown
-      ? refuse("the page is too large or too busy to be shown; read or a small depth may work, or open another page")
-      : taken.failure
-  return textPart(withWholeAddresses(taken.success, page.url()), input.action === "snapshot" ? offset : 0)
-})
-
-const pictureOf = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page, ref: string | undefined) {
-  for (const quality of [70, 40, 15]) {
-    const options = { type: "jpeg", quality, animations: "disabled" } as const
-    const bytes = yield* browser.step(() =>
-      ref === undefined ? page.screenshot(options) : page.getByRef(ref).screenshot(options)
-    )
-    if (bytes.length <= PICTURE_BYTES_MAX) return { picture: bytes.toString("base64") }
-  }
-  return yield* refuse("the screenshot is too large: name a ref, for a part of the page")
-})
-
-const textOf = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page, offset: number) {
-  const { read } = yield* PageReader
-  const html = yield* browser.brief(() => inIsolatedWorld(page, HTML))
-  if (typeof html !== "string") return yield* refuse("the page is larger than 5 MiB: take a snapshot of a part")
-  const { text } = yield* Effect.mapError(read({ html, url: page.url() }), ({ message }) => refuse(message))
-  return textPart(text, offset)
-})
-
-/** Does the action; what was acted on, if it was an element. */
-const act = Effect.fnUntraced(function* (browser: AgentBrowser, input: BrowseInput) {
-  const { action, close = false, key, ref, submit = false, tab, text, url, values } = input
-  if (action === "open") {
-    const address = pageAddress(yield* needs(url, "open needs a url"))
-    if (typeof address === "string") return yield* refuse(address)
-    yield* browser.open(address.href)
-    return undefined
-  }
-  if (action === "tabs") {
-    if (tab !== undefined) yield* browser.choose(tab, close)
-    return undefined
-  }
-  const page = yield* browser.page
-  if (action === "back") {
-    browser.renew()
-    yield* browser.step(() => page.goBack({ waitUntil: "domcontentloaded" }))
-    return undefined
-  }
-  if (!actsOnPage(action)) return undefined
-  if (action === "press" && ref === undefined) {
-    const pressed = yield* needs(key, "press needs a key")
-    yield* browser.acting(() => page.keyboard.press(pressed))
-    return "keyboard"
-  }
-  const { element, locator } = yield* browser.element(yield* needs(ref, `${action} needs a ref of the newest snapshot`))
-  browser.renew()
-  if (action === "click") yield* browser.acting((signal) => element.click({ signal }))
-  else if (action === "type") {
-    const typed = yield* needs(text, "type needs a text")
-    yield* browser.acting((signal) => element.fill(typed, { signal }))
-    if (submit)
-      yield* Effect.mapError(
-        browser.step((signal) => element.press("Enter", { signal })),
-        ({ problem }) => new ActionFailed({ problem: `the text was typed, then: ${problem}`, is_unknown: true })
-      )
-  } else if (action === "select") {
-    const chosen = yield* needs(values, "select needs values")
-    yield* browser.acting((signal) => element.selectOption([...chosen], { signal }))
-  } else {
-    const pressed = yield* needs(key, "press needs a key")
-    yield* browser.acting((signal) => element.press(pressed, { signal }))
-  }
-  return locator
-})
-
-const look = Effect.fnUntraced(function* (browser: AgentBrowser, page: Page, input: BrowseInput) {
-  if (input.action === "screenshot") return (yield* pictureOf(browser, page, input.ref)) satisfies Look
-  if (input.action === "read") return (yield* textOf(browser, page, input.offset ?? 0)) satisfies Look
-  return (yield* snapshotOf(browser, page, input)) satisfies Look
-})
-
-const browse = Effect.fnUntraced(function* (browser: AgentBrowser, input: BrowseInput) {
-  browser.takeNotes()
-  const locator = yield* act(browser, input)
-  const { count, current } = browser.tabs
-  if (count === 0)
-    return { status: "success", output: { url: "", title: "", tab: "none is open" } } satisfies HostOutcome
-  const page = yield* browser.page
-  yield* browser.settle(page)
-  const seen = yield* Effect.result(look(browser, page, input))
-  const title = yield* Effect.orElseSucceed(
-    browser.brief(() => inIsolatedWorld(page, TITLE)),
-    () => ""
-  )
-  const notes = browser.takeNotes()
-  const done: Browsed = {
-    url: page.url(),
-    title: typeof title === "string" ? title.toWellFormed() : "",
-    tab: `${current} of ${count}`,
-    ...(locator === undefined ? {} : { locator }),
-    ...(notes.length === 0 ? {} : { notes }),
-    sites: browser.sitesOf(page)
-  }
-  if (seen._tag === "Success") return { status: "success", output: { ...done, ...seen.success } } satisfies HostOutcome
-  // The action is done; only its page cannot be shown.
-  return locator === undefined
-    ? yield* seen.failure
-    : ({ status: "success", output: { ...done, notes: [...notes, seen.failure.message] } } satisfies HostOutcome)
-})
 
 /** The tool. */
-export const webBrowse = Effect.gen(function* () {
-  const worker = yield* BrowserWorker
-  const reader = yield* Effect.context<PageReader>()
-  return makeHostTool({
+export const webBrowse = Effect.map(BrowserWorker, (worker) =>
+  makeHostTool({
     name: BROWSE_TOOL,
     effect: "external",
     effectOf: ({ action }) => (actsOnPage(action) ? "external" : "none"),
     timeout_ms: BROWSE_MS_MAX,
     input: BrowseInput,
     run: Effect.fn("webBrowse.run")(
-      function* (input, { session_id }, epoch) {
+      function* (input, { session_id }, epoch, call) {
         if (epoch === undefined) return failed("error", "there is no session for a browser to belong to")
         const browser = yield* worker.of(session_id, epoch)
-        return yield* browser.inTurn(
-          browse(browser, input).pipe(
-            Effect.provide(reader),
-            Effect.catch((error) => Effect.succeed(outcomeOf(error, browser.place(input.url))))
-          )
-        )
+        const output = yield* browser.act(input, call)
+        return { status: "success", output: { ...output } } satisfies HostOutcome
       },
-      Effect.catch((error) => Effect.succeed(outcomeOf(error)))
+      Effect.catchTags({
+        BrowserUnavailable: ({ message }) => Effect.succeed(failed("error", message)),
+        ActionFailed: ({ is_unknown, place, problem }) =>
+          Effect.succeed<HostOutcome>({
+            status: is_unknown ? "timeout" : "error",
+            output: { error: problem, ...place }
+          })
+      })
     )
   })
-})
-
-/** @param place where the page is from whose words the error may be made. */
-const outcomeOf = (
-  { is_unknown, message }: { readonly message: string; readonly is_unknown?: boolean },
-  place?: Pick<Browsed, "sites" | "url">
-): HostOutcome => ({ status: is_unknown === true ? "timeout" : "error", output: { error: message, ...place } })
+)

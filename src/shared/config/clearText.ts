@@ -42,7 +42,7 @@ const endpoints = (config: Config): ReadonlyArray<Endpoint> => {
 }
 
 /** The addresses of this host: what is sent to one of them leaves it as little as what is sent to loopback. */
-const ownAddresses = (): ReadonlySet<string> =>
+export const ownAddresses = (): ReadonlySet<string> =>
   new Set(Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)))
 
 const staysHere = (endpoint: string, own: ReadonlySet<string>): boolean => {
@@ -50,9 +50,16 @@ const staysHere = (endpoint: string, own: ReadonlySet<string>): boolean => {
   return url !== null && (isLoopback(hostOf(url)) || own.has(hostOf(url)))
 }
 
-/** Whether what is sent to an address can be read on the way. */
+/**
+ * Whether what is sent to an address can be read on the way. Over http only literal addresses and `localhost` stay here, so that no name server has
+ * a say; over https it is the certificate that counts. Asked again at each request with a secret, since a host's addresses change.
+ */
 export const isInTheClear = (endpoint: string, own: ReadonlySet<string> = ownAddresses()): boolean =>
-  endpoint.startsWith("http://") && !staysHere(endpoint, own)
+  URL.parse(endpoint)?.protocol !== "https:" && !staysHere(endpoint, own)
+
+/** Why a request with a secret is not sent. */
+export const inTheClearText = (endpoint: string): string =>
+  `it is not asked, since its secret would cross the network in the clear: ${URL.parse(endpoint)?.host ?? "its address"} is not of this host; write https:// in config.json`
 
 /** The problem of each endpoint that a secret would reach in the clear, at the path of its key. */
 export const clearTextProblems = (

@@ -37,6 +37,8 @@ export const invalidLock = (resource: string, problem: LockProblem) =>
 export const WORKSPACE_KEY = "workspace"
 /** The beginning of the key of a single file or folder. */
 export const FILE_KEY = "file:"
+/** The key of the staging area. */
+export const STAGING_KEY = "choirtmp"
 const STAGING = ".choirtmp"
 const OTHER = /^(browser_tab|choirtmp|(mem|repo|net|ext):[!-~]{1,128})$/u
 
@@ -63,7 +65,7 @@ export const fileKey = (path: string): Result.Result<string, InvalidLock> => {
     return invalidLock(FILE_KEY + path, problem ?? "outside")
   }
   if (inside === "") return Result.succeed(WORKSPACE_KEY)
-  return Result.succeed(inside === STAGING || inside.startsWith(`${STAGING}/`) ? "choirtmp" : FILE_KEY + inside)
+  return Result.succeed(inside === STAGING || inside.startsWith(`${STAGING}/`) ? STAGING_KEY : FILE_KEY + inside)
 }
 
 /** The canonical key of a resource as a manifest spells it. */

@@ -1,7 +1,7 @@
 /** A model's answer in one shape for all APIs, and the limits of what a hostile one may hold. */
 import { Predicate, Result, Schema } from "effect"
 import type { ModelError } from "#schema/Event.ts"
-import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
+import { isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { Counted } from "./usage.ts"
 
 /** Tool calls in one answer of a model. */
@@ -86,7 +86,12 @@ const refusalOf = ({ reason, refusal, text }: Parts): ModelError | undefined => 
 
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
 
-const isRecord = (input: Schema.Json): boolean => typeof input === "object" && input !== null && !Array.isArray(input)
+/** Whether a call goes back as its model wrote it: an object of texts that the log can store. */
+const isReplayed = (input: Schema.Json): boolean =>
+  typeof input === "object" &&
+  input !== null &&
+  !Array.isArray(input) &&
+  JSON.stringify(input) === JSON.stringify(storableJson(input))
 
 /** Checks the parts and makes an answer of them, the same for every API. */
 export const answerOf = (parts: Parts): Result.Result<Answer, ModelError> => {
@@ -111,7 +116,7 @@ export const answerOf = (parts: Parts): Result.Result<Answer, ModelError> => {
   })
   const said = withoutThoughts(text)
   // Calls that are replayed otherwise than they were written cannot stand behind their reasoning.
-  const isKept = tool_calls.length > 0 && !isCut && tool_calls.every(({ input }) => isRecord(input))
+  const isKept = tool_calls.length > 0 && !isCut && tool_calls.every(({ input }) => isReplayed(input))
   return Result.succeed({
     // An answer of blanks says nothing, and no provider takes it back.
     content: said.trim() === "" ? "" : said,

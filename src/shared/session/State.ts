@@ -43,6 +43,8 @@ export interface OpenCall {
   readonly writeback_rev?: number
   /** It runs a command that commits the workspace to git. */
   readonly commits?: boolean
+  /** It works on something below `.choirtmp`, by its locks. */
+  readonly staged?: boolean
 }
 
 /** A call of a lane and how often it gave the same result since anything was new (E11). */
@@ -241,6 +243,8 @@ export interface SessionState {
   readonly workspace_tainted: boolean
   /** Where the text came from that those lanes had read. */
   readonly workspace_sources: ReadonlyArray<Source>
+  /** People have sent files that lie below `.choirtmp`. */
+  readonly workspace_received: boolean
   /** Why the session ended for good, once a limit of it was reached or it was stopped. */
   readonly ended: string | undefined
 }

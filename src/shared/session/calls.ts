@@ -5,6 +5,7 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { Source } from "#schema/Source.ts"
 import { limitTokens } from "#src/shared/model/usage.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { STAGING_KEY } from "#src/shared/image/lockKey.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import {
   coreOf,
@@ -100,13 +101,27 @@ const withWriteOf = (
     : { ...state, workspace_tainted: true, workspace_sources }
 }
 
-const FILE = "file" satisfies Source
+export const FILE: Source = "file"
+
+/** Whether a call works on something below `.choirtmp`. Its locks tell, since the key of a path is the resolved one (D27). */
+export const isStaged = ({ locks }: EventOf<"ToolCallRequested">["payload"]): boolean =>
+  locks.some(({ resource }) => resource === STAGING_KEY)
+
+/** Whether a call may have read what lies below `.choirtmp`: file tools only by a path there, and searches leave it out. */
+const readsReceived = (call: Pick<OpenCall, "name" | "staged">): boolean =>
+  readsWorkspace(call) && (call.staged === true || isOfImage(nameOf(call)) || nameOf(call) === "choir.exec")
+
+/** The origin of a workspace's files as far as it is known. */
+export type WorkspaceOrigin = Pick<SessionState, "workspace_received" | "workspace_sources" | "workspace_tainted">
 
 /** The sources of what a call that has run may have read of the workspace: empty where nothing in there is from outside. */
 export const readSources = (
-  { workspace_sources, workspace_tainted }: Pick<SessionState, "workspace_sources" | "workspace_tainted">,
-  call: Pick<OpenCall, "name">
-): ReadonlyArray<Source> => (workspace_tainted && readsWorkspace(call) ? withSources([FILE], workspace_sources) : [])
+  { workspace_received, workspace_sources, workspace_tainted }: WorkspaceOrigin,
+  call: Pick<OpenCall, "name" | "staged">
+): ReadonlyArray<Source> => {
+  if (workspace_tainted && readsWorkspace(call)) return withSources([FILE], workspace_sources)
+  return workspace_received && readsReceived(call) ? [FILE] : []
+}
 
 /** Calls that one output may propose in a stored history; models may make fewer (MODEL_TOOL_CALLS_MAX). */
 export const OUTPUT_CALLS_MAX = 128
@@ -245,7 +260,8 @@ export const toolCallRequested = (
     ...(payload.confirm === undefined ? {} : { confirm: payload.confirm, sources: laneOf(state, lane)?.sources ?? [] }),
     report: payload.tool === CORE_REPORT ? { rev, ...reportKind(payload.input) } : undefined,
     ...(payload.tool === CORE_WRITEBACK ? { writeback_rev: rev } : {}),
-    ...(commitsToGit(payload) ? { commits: true } : {})
+    ...(commitsToGit(payload) ? { commits: true } : {}),
+    ...(isStaged(payload) ? { staged: true } : {})
   })
   const counted = { ...requested, spent: { ...state.spent, tool_calls: state.spent.tool_calls + 1 } }
   const core = coreOf(counted, lane)

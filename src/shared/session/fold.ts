@@ -8,6 +8,7 @@ import { EDGE, jobOf } from "#schema/Ids.ts"
 import { Source } from "#schema/Source.ts"
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
 import {
+  FILE,
   modelOutput,
   openReport,
   REPORTS_FULL,
@@ -49,6 +50,7 @@ export const initialState: SessionState = {
   message_steps: new Map(),
   workspace_tainted: false,
   workspace_sources: [],
+  workspace_received: false,
   ended: undefined
 }
 
@@ -64,6 +66,16 @@ const signalled = (state: SessionState, signal_id: string | undefined): Folded =
   return Result.succeed({ ...state, signals: [...state.signals.slice(1 - SIGNALS_REMEMBERED_MAX), signal_id] })
 }
 
+/** Where what edge is shown of a message came from, as far as it is not the person's own words. */
+export const messageSources = ({
+  attachments,
+  forwarded,
+  received
+}: EventOf<"UserMsg">["payload"]): ReadonlyArray<Source> => {
+  const isShown = received === true && attachments.some(({ picture }) => picture !== undefined)
+  return [...(forwarded === true ? FORWARDED : []), ...(isShown ? [FILE] : [])]
+}
+
 const FORWARDED: ReadonlyArray<Source> = ["forwarded"]
 
 /** The state after a cost beside the model's. */
@@ -77,6 +89,7 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
   if (lane !== EDGE) return Result.fail("only edge hears the user")
   if (id <= state.last_inbox_id) return Result.fail(`inbox row ${payload.inbox_id} is not after the last one`)
   const ready = parked(state)
+  const brought = messageSources(payload)
   if (ready.edge.turn !== undefined) return Result.fail("the turn before has no reply yet")
   return Result.map(move(ready, EDGE, "UserMsg"), (moved) =>
     inWindow(
@@ -85,12 +98,13 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
           turn: { kind: "turn", inbox_id: payload.inbox_id, dm: payload.dm, rev },
           step: 0,
           output_rev: 0,
-          tainted: ready.edge.tainted || payload.forwarded === true,
-          sources: payload.forwarded === true ? withSources(ready.edge.sources, FORWARDED) : ready.edge.sources,
+          tainted: ready.edge.tainted || brought.length > 0,
+          sources: withSources(ready.edge.sources, brought),
           // A request that the user repeats is not a loop of the model's.
           repetitions: freshLane.repetitions
         }),
-        last_inbox_id: id
+        last_inbox_id: id,
+        workspace_received: state.workspace_received || payload.received === true
       },
       EDGE,
       rev

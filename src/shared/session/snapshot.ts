@@ -26,7 +26,7 @@ export const REPETITIONS_REMEMBERED_MAX = 16
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 10
+export const FOLD_VERSION = 11
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -42,7 +42,8 @@ const Call = Schema.Struct({
     Schema.Struct({ rev: Rev, isQuestion: Schema.Boolean, isPlan: Schema.optionalKey(Schema.Boolean) })
   ),
   writeback_rev: Schema.optionalKey(Rev),
-  commits: Schema.optionalKey(Schema.Boolean)
+  commits: Schema.optionalKey(Schema.Boolean),
+  staged: Schema.optionalKey(Schema.Boolean)
 })
 
 const references = Schema.Array(Schema.String).check(Schema.isMaxLength(SUMMARY_REFERENCES_MAX))
@@ -165,6 +166,7 @@ const State: Schema.Codec<SessionState, unknown> = Schema.toCodecJson(
     message_steps: Schema.ReadonlyMap(InboxId, Schema.Natural),
     workspace_tainted: Schema.Boolean,
     workspace_sources: Sources,
+    workspace_received: Schema.Boolean,
     ended: Schema.UndefinedOr(Schema.String)
   })
 )

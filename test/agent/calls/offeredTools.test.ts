@@ -20,7 +20,7 @@ const ENVIRONMENT =
   "workspace: /workspace, a git repository on main\nsystem: Linux, bash\nmodel: m\ntime zone: Europe/Berlin\ndate: 2026-01-01"
 
 /** Tokens of o200k_base that a lane's tools and instructions take in every prompt. */
-const FIXED_TOKENS_MAX = 3150
+const FIXED_TOKENS_MAX = 3000
 
 const skills = bookOf(...BUILT_IN_SKILLS)
 

@@ -3,11 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SecretName } from "#schema/Ids.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { toBlocks } from "#src/agent/notion/toBlocks.ts"
 import { notionQuery } from "#src/agent/tools/notionQuery.ts"
 import { NOTION_TOKEN, notionServer } from "../../support/notionServer.ts"
-import { agentConfig } from "../../support/testing/TestAgent.ts"
+import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 const SECRET = SecretName.make("notion")
@@ -43,7 +44,12 @@ const notion = Effect.fnUntraced(function* (token = NOTION_TOKEN, limits: Readon
   const services = yield* toolServices(root, { ...agentConfig(), notion: { secret: SECRET, endpoint: server.origin } })
   const store = yield* Effect.provideContext(SecretStore, services)
   yield* store.replaceAll(new Map([[SECRET, Redacted.make(token)]]))
-  const api = OutsideApi.layer.pipe(Layer.provide(Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false }))))
+  const api = OutsideApi.layer.pipe(
+    Layer.provide([
+      Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false })),
+      AgentSettings.layer(settingsOf(1))
+    ])
+  )
   const tool = yield* notionQuery.pipe(Effect.provideContext(services), Effect.provideContext(yield* Layer.build(api)))
   const run = Effect.fnUntraced(function* (input: unknown) {
     return yield* (yield* tool.prepare(input)).run(laneThatSaw())

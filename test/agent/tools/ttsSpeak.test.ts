@@ -6,10 +6,11 @@ import { Effect, Layer, Redacted } from "effect"
 import type { AgentConfig } from "#schema/Config.ts"
 import { SecretName, ResourceName } from "#schema/Ids.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { ttsSpeak } from "#src/agent/tools/ttsSpeak.ts"
 import { AUDIO_KEY, elevenLabsServer, openAiAudioServer, soundOf } from "../../support/audioServers.ts"
-import { agentConfig } from "../../support/testing/TestAgent.ts"
+import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 type Voice = NonNullable<AgentConfig["voice"]>
@@ -33,7 +34,12 @@ const speaker = Effect.fnUntraced(function* (voice: Voice, key = AUDIO_KEY) {
   const services = yield* toolServices(root, { ...agentConfig(), voice })
   const store = yield* Effect.provideContext(SecretStore, services)
   yield* store.replaceAll(new Map([[SECRET, Redacted.make(key)]]))
-  const api = OutsideApi.layer.pipe(Layer.provide(Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false }))))
+  const api = OutsideApi.layer.pipe(
+    Layer.provide([
+      Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false })),
+      AgentSettings.layer(settingsOf(1))
+    ])
+  )
   const tool = yield* ttsSpeak.pipe(Effect.provideContext(services), Effect.provideContext(yield* Layer.build(api)))
   const run = Effect.fnUntraced(function* (text: string) {
     return yield* (yield* tool.prepare({ text })).run(laneThatSaw())

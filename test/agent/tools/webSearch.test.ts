@@ -3,10 +3,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SecretName } from "#schema/Ids.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { braveWait, webSearch } from "#src/agent/tools/webSearch.ts"
 import { BRAVE_KEY, type BraveResult, braveServer } from "../../support/braveServer.ts"
-import { agentConfig } from "../../support/testing/TestAgent.ts"
+import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 const SECRET = SecretName.make("brave")
@@ -28,7 +29,12 @@ const searcher = Effect.fnUntraced(function* (key: string, limits: Parameters<ty
   const services = yield* toolServices(root, { ...agentConfig(), search })
   const store = yield* Effect.provideContext(SecretStore, services)
   yield* store.replaceAll(new Map([[SECRET, Redacted.make(key)]]))
-  const api = OutsideApi.layer.pipe(Layer.provide(Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false }))))
+  const api = OutsideApi.layer.pipe(
+    Layer.provide([
+      Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false })),
+      AgentSettings.layer(settingsOf(1))
+    ])
+  )
   const tool = yield* webSearch.pipe(Effect.provideContext(services), Effect.provideContext(yield* Layer.build(api)))
   const run = Effect.fnUntraced(function* (input: unknown) {
     return yield* (yield* tool.prepare(input)).run(laneThatSaw())

@@ -194,6 +194,21 @@ describe("choirctl status and workspace", () => {
     })
   )
 
+  it.effect("trusts the files of a workspace, and says what they counted as", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      const { out } = yield* choirctl(home, ["workspace", "trust", "main", "--yes"])
+      assert.include(out, "main no longer counts as text from outside (files from people, web:evil.example)")
+      assert.include(out, "agent start AGENT --fresh")
+      assert.deepStrictEqual(calls, [{ name: "trust", id: "main" }])
+      const unasked = yield* choirctl(home, ["workspace", "trust", "main"])
+      assert.strictEqual(unasked.code, 2)
+      assert.include(unasked.err, "--yes")
+      assert.lengthOf(calls, 1)
+    })
+  )
+
   it.effect("empties a workspace, and stops the agent that holds it first", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

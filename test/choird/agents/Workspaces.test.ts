@@ -11,6 +11,8 @@ import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { agentView } from "../../support/agentView.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -47,11 +49,16 @@ const world = Effect.fnUntraced(function* (
   const view = () => agentView(HELPER, { status, session_id: SESSION, bindings: BINDINGS, started_with })
   const row = (): LeaseRow => ({ kind: "workspace", name: held ?? "", agent_id: HELPER, session_id: SESSION })
   const withheld: Array<string> = []
+  const labels = new Map<string, WorkspaceLabel>()
   const audit: Array<AuditEntry> = []
   const services = Workspaces.layer.pipe(
     Layer.provide([
       Layer.mock(Audit, { record: (entry) => Effect.sync(() => void audit.push(entry)) }),
       Layer.mock(ConfigStore, { home: join(root, "home"), current: Effect.succeed({ config, version: 1 }) }),
+      Layer.mock(WorkspaceLabels, {
+        of: (path) => Effect.sync(() => labels.get(path) ?? {}),
+        drop: (path) => Effect.sync(() => void labels.delete(path))
+      }),
       Layer.mock(Leases, {
         all: Effect.sync(() => (held === undefined ? [] : [row()])),
         withhold: (wanted) =>
@@ -107,10 +114,40 @@ const world = Effect.fnUntraced(function* (
       Effect.flatMap(Workspaces, (workspaces) => workspaces.reset(workspace(name))),
       services
     )
-  return { audit, done, reset, root, withheld }
+  const trust = (name: string) =>
+    Effect.provide(
+      Effect.flatMap(Workspaces, (workspaces) => workspaces.trust(workspace(name))),
+      services
+    )
+  return { audit, done, labels, reset, root, trust, withheld }
 })
 
 describe("Workspaces", () => {
+  it.effect("forgets where files came from when it is emptied or trusted, under all names of the folder", () =>
+    Effect.gen(function* () {
+      const { audit, labels, reset, root, trust } = yield* world()
+      const label: WorkspaceLabel = { written_from: ["web:evil.example"], received: true }
+      const [alias, main] = [join(root, "alias"), join(root, "main")]
+      labels.set(main, label).set(alias, label).set(join(root, "other"), label)
+      assert.deepStrictEqual(yield* trust("main"), { name: workspace("main"), path: main, label })
+      assert.deepStrictEqual([...labels.keys()], [join(root, "other")])
+      assert.deepInclude(audit[0], { who: "operator", action: "workspace.trust" })
+      yield* reset("other")
+      assert.strictEqual(labels.size, 0)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("is not trusted while an agent works there, which would go on knowing", () =>
+    Effect.gen(function* () {
+      const { labels, root, trust } = yield* world({ leased: "main", status: "running" })
+      labels.set(join(root, "main"), { received: true })
+      const refused = yield* Effect.flip(trust("main"))
+      assert.strictEqual(refused.kind, "WORKSPACE_HELD")
+      assert.strictEqual(refused.hint, "choirctl agent stop helper")
+      assert.strictEqual(labels.size, 1)
+    }).pipe(Effect.scoped)
+  )
+
   it.effect(
     "empties a free workspace while no agent can take it under any of its names, and says so in the audit (D43)",
     () =>

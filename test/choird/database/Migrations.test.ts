@@ -44,7 +44,8 @@ describeEngines("Migrations", (it) => {
         "session_snapshots",
         "sessions",
         "signals",
-        "skill_runs"
+        "skill_runs",
+        "workspace_labels"
       ])
       const sql = yield* SqlClient.SqlClient
       const unused = yield* sql`SELECT 1 FROM information_schema.columns WHERE table_schema = 'choir_control'

@@ -17,6 +17,7 @@ import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { ConfigurationRefused } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { agentView } from "../../support/agentView.ts"
 import { memoryAudit } from "../../support/audited.ts"
@@ -62,6 +63,7 @@ const setUp = Effect.gen(function* () {
       stop: note("stop"),
       restart: note("restart")
     }),
+    Layer.mock(WorkspaceLabels, { drop: () => Effect.void }),
     Layer.mock(Leases, {
       all: Effect.succeed([{ kind: "workspace", name: ResourceName.make("main"), agent_id: OWN }] as never)
     }),

@@ -1,111 +1,15 @@
 import { spawnSync } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
-import type { IncomingMessage, ServerResponse } from "node:http"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { assert, describe, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Schema, Scope } from "effect"
-import type { Caller } from "#schema/AgentApi.ts"
-import { AgentId, SessionId } from "#schema/Ids.ts"
-import type { HostOutcome, HostTool } from "#src/choird/hosttools/HostTool.ts"
-import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
-import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
-import { PagePatience } from "#src/choird/workers/PagePatience.ts"
-import { PageReader } from "#src/choird/workers/PageReader.ts"
-import { webBrowse } from "#src/choird/workers/webBrowse.ts"
-import { Browsed, WEB_TEXT_BYTES_MAX } from "#src/shared/web/hostQueries.ts"
+import { Deferred, Effect, Exit, Fiber, type Schema, Scope } from "effect"
+import { WEB_TEXT_BYTES_MAX } from "#src/shared/web/hostQueries.ts"
+import { agent, chromiums, folders, layerRig, lineOf, pageOf, refOf, Rig } from "../../support/browserRig.ts"
 import { ensureDebianPackages } from "../../support/packages.ts"
 import { LAYER_MS_MAX, SIZE } from "../../support/size.ts"
-import { canary, httpServer, layerDialer, PUBLIC_ADDRESS } from "../../support/web.ts"
 import { type PageFixture, PAGES, type Step } from "./pageFixtures.ts"
-
-/** The site, the tool over it, and what must never be reached. */
-class Rig extends Context.Service<
-  Rig,
-  {
-    readonly tool: HostTool
-    readonly serve: Map<string, string>
-    readonly asked: Array<string>
-    /** Completed when somebody has asked for /never, which is not answered. */
-    readonly hanging: Deferred.Deferred<void>
-    readonly trap: { readonly port: number; hits(): number }
-  }
->()("test/Rig") {}
-
-const pageOf = (body: string) => `<!doctype html><html><head><title>Echo</title></head><body>${body}</body></html>`
-
-const rig = Effect.gen(function* () {
-  const serve = new Map<string, string>()
-  const asked: Array<string> = []
-  const hanging = yield* Deferred.make<void>()
-  const trap = yield* canary
-  const answer = (request: IncomingMessage, response: ServerResponse) => {
-    const path = request.url ?? ""
-    asked.push(path)
-    const html = serve.get(path)
-    let body = ""
-    request.on("data", (chunk: Buffer) => void (body += chunk.toString()))
-    request.on("end", () => {
-      if (path === "/download")
-        response.writeHead(200, { "content-type": "application/zip", "content-disposition": "attachment" }).end("zip")
-      else if (path === "/never") {
-        response.writeHead(200, { "content-type": "text/html" }).flushHeaders()
-        Deferred.doneUnsafe(hanging, Effect.void)
-      } else if (path === "/in") response.writeHead(302, { location: `http://127.0.0.1:${trap.port}/` }).end()
-      else {
-        const words = request.method === "POST" ? `posted: ${body}` : `asked: ${path}`
-        response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(html ?? pageOf(`<p>${words}</p>`))
-      }
-    })
-  }
-  const port = yield* httpServer(answer)
-  const names = {
-    "site.test": [[PUBLIC_ADDRESS]],
-    "other.test": [[PUBLIC_ADDRESS]],
-    "inner.test": [["127.0.0.1"]],
-    "rebind.test": [[PUBLIC_ADDRESS], ["127.0.0.1"]]
-  }
-  const parts = Layer.provideMerge(
-    Layer.provide(BrowserWorker.layer, Cgroups.layer),
-    Layer.merge(layerDialer({ names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer())
-  ).pipe(Layer.provide(Layer.succeed(PagePatience, 20)))
-  const tool = yield* Effect.provideContext(webBrowse, yield* Layer.build(parts))
-  return { tool, serve, asked, hanging, trap }
-})
-
-let sessions = 0
-
-/** A session's browser, as a lane calls it. */
-const agent = Effect.fnUntraced(function* (epoch: Scope.Scope) {
-  const { tool } = yield* Rig
-  sessions += 1
-  const caller: Caller = {
-    session_id: SessionId.make(String(sessions).padStart(16, "0")),
-    agent_id: AgentId.make("ada"),
-    epoch: 1,
-    standing: "current"
-  }
-  const browse = (input: { readonly [key: string]: Schema.Json }): Effect.Effect<HostOutcome> =>
-    Effect.flatten(tool.prepare(input, caller, epoch)).pipe(Effect.orDie)
-  const seen = (input: { readonly [key: string]: Schema.Json }) =>
-    Effect.flatMap(browse(input), ({ output, status }) => {
-      assert.strictEqual(status, "success", JSON.stringify([input, output]))
-      return Effect.orDie(Schema.decodeUnknownEffect(Browsed)(output))
-    })
-  return { browse, seen }
-})
 
 /** Looks of the scripted model at a page that may still change. */
 const LOOKS_MAX = 50
-
-const lineOf = (text: string, on: RegExp) => text.split("\n").find((each) => on.test(each) && each.includes("[ref="))
-
-const refOf = (text: string, on: RegExp): string => {
-  const line = lineOf(text, on)
-  const ref = /\[ref=((?:f\d+)?e\d+)\]/u.exec(line ?? "")?.[1]
-  assert.isDefined(ref, `${String(on)} in\n${text}`)
-  return ref ?? ""
-}
-
 const inputOf = ({ action, input, on }: Step, text: string) => ({
   action,
   ...(on === undefined ? {} : { ref: refOf(text, on) }),
@@ -135,18 +39,6 @@ const play = Effect.fnUntraced(function* ({ html, notes, shows, steps = [] }: Pa
   yield* Scope.close(epoch, Exit.void)
 })
 
-/** What belongs to the browsers of this process. */
-const OWN = `choir-browser-${process.pid}-`
-const chromiums = () =>
-  readdirSync("/proc").filter((pid) => {
-    try {
-      return /^\d+$/u.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(OWN)
-    } catch {
-      return false
-    }
-  })
-const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(OWN))
-
 /** All that is left of a browser, once nothing of it is on its way out any more. */
 const gone: Effect.Effect<void> = Effect.suspend(() =>
   chromiums().length === 0 && folders().length === 0
@@ -157,10 +49,13 @@ const gone: Effect.Effect<void> = Effect.suspend(() =>
       )
 )
 
+/** All starts and stops of a browser, on a machine that is busy. */
+const CYCLES_MS_MAX = 300_000 + SIZE.browserCycles * 10_000
+
 const missing = ensureDebianPackages(["chromium"], "choir.web.browse")
 
 describe.skipIf(missing !== undefined)("choir.web.browse", () => {
-  layer(Layer.effect(Rig, rig), { timeout: LAYER_MS_MAX, excludeTestServices: true })((it) => {
+  layer(layerRig, { timeout: LAYER_MS_MAX, excludeTestServices: true })((it) => {
     // Keeps the one Chromium of the suite running.
     let kept: Scope.Closeable | undefined
     it.effect("starts Chromium as a user of its own, in its own sandbox, and answers with the page", () =>
@@ -214,7 +109,6 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
         yield* Scope.close(epoch, Exit.void)
       })
     )
-
     it.effect("lets a page reach nothing but the public network, by no way that a browser has (R72)", () =>
       Effect.gen(function* () {
         const { asked, serve, trap } = yield* Rig
@@ -414,13 +308,15 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
           assert.match((yield* seen({ action: "open", url: "http://site.test/echo?again" })).text ?? "", /again/u)
           yield* Scope.close(epoch, Exit.void)
           if (kept !== undefined) yield* Scope.close(kept, Exit.void)
-          for (let cycle = 0; cycle < SIZE.browserCycles; cycle++) {
+          const cycle = Effect.gen(function* () {
             const one = yield* Scope.make()
             yield* (yield* agent(one)).seen({ action: "open", url: "http://site.test/echo?cycle" })
             yield* Scope.close(one, Exit.void)
-          }
+          })
+          yield* Effect.forEach(Array.from({ length: SIZE.browserCycles }), () => cycle, { concurrency: 2 })
           yield* gone
-        })
+        }),
+      CYCLES_MS_MAX
     )
   })
 })

@@ -8,7 +8,8 @@ import { PageReader } from "#src/choird/workers/PageReader.ts"
 import { webFetch } from "#src/choird/workers/webFetch.ts"
 import { FETCH_BYTES_MAX } from "#src/choird/workers/webRequest.ts"
 import { WEB_TEXT_BYTES_MAX } from "#src/shared/web/hostQueries.ts"
-import { canary, httpServer, layerDialer, PUBLIC_ADDRESS } from "../../support/web.ts"
+import { canary, httpServer, layerDialer, PUBLIC_ADDRESS, type Web } from "../../support/web.ts"
+import { TRICKS } from "./ssrfTricks.ts"
 
 const CALLER: Caller = {
   session_id: SessionId.make("0000000000000001"),
@@ -51,7 +52,11 @@ const endless =
   }
 
 /** A site with these answers, and the tool that fetches from it as `site.test`. */
-const rig = Effect.fnUntraced(function* (answers: Readonly<Record<string, Answer>>, pageMs?: number) {
+const rig = Effect.fnUntraced(function* (
+  answers: Readonly<Record<string, Answer>>,
+  { more = {}, pageMs }: { readonly pageMs?: number; readonly more?: NonNullable<Web["names"]> } = {}
+) {
+  const dialled: Array<string> = []
   const asked: Array<Asked> = []
   const port = yield* httpServer((request, response) => {
     const one = { path: request.url ?? "", accept: request.headers.accept ?? "" }
@@ -63,13 +68,17 @@ const rig = Effect.fnUntraced(function* (answers: Readonly<Record<string, Answer
   const names = {
     "site.test": [[PUBLIC_ADDRESS]],
     "inner.test": [["127.0.0.1"]],
-    "rebind.test": [[PUBLIC_ADDRESS], ["127.0.0.1"]]
+    "rebind.test": [[PUBLIC_ADDRESS], ["127.0.0.1"]],
+    ...more
   }
-  const parts = Layer.merge(layerDialer({ names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer({ pageMs }))
+  const parts = Layer.merge(
+    layerDialer({ names, dialled, served: { [PUBLIC_ADDRESS]: port } }),
+    PageReader.layer({ pageMs })
+  )
   const tool = yield* Effect.provideContext(webFetch, yield* Layer.build(parts))
   const fetch = (url: string, offset?: number) =>
     Effect.flatten(tool.prepare({ url, ...(offset === undefined ? {} : { offset }) }, CALLER)).pipe(Effect.orDie)
-  return { asked, fetch, port }
+  return { asked, dialled, fetch, port }
 })
 
 const textOf = (output: Schema.Json): string =>
@@ -201,6 +210,25 @@ describe("choir.web.fetch", () => {
     })
   )
 
+  it.effect("reaches nothing by any of the tricks, asked for by the model or by a site (R72)", () =>
+    Effect.gen(function* () {
+      const trap = yield* canary
+      const places = TRICKS.map(({ host }, index) => [`/trick-${index}`, `http://${host}:${trap.port}/`] as const)
+      const more = Object.fromEntries(
+        TRICKS.flatMap(({ answers, host }) => (answers === undefined ? [] : [[host, answers]]))
+      )
+      // As bytes, since Node refuses other letters in a header.
+      const answers = places.map(([path, place]) => [path, leads(Buffer.from(place).toString("latin1"))] as const)
+      const { dialled, fetch } = yield* rig(Object.fromEntries(answers), { more })
+      for (const [path, place] of places) {
+        assert.strictEqual((yield* fetch(place)).status, "error", place)
+        assert.strictEqual((yield* fetch(`http://site.test${path}`)).status, "error", `a redirect to ${place}`)
+      }
+      assert.strictEqual(trap.hits(), 0)
+      assert.deepStrictEqual([...new Set(dialled)], [PUBLIC_ADDRESS])
+    })
+  )
+
   it.effect("refuses pages that are made to be large or slow, within its limits", () =>
     Effect.gen(function* () {
       const megabyte = Buffer.alloc(1024 * 1024, "a")
@@ -223,7 +251,7 @@ describe("choir.web.fetch", () => {
             response.write("x", () => response.destroy())
           }
         },
-        300
+        { pageMs: 300 }
       )
       const expected: ReadonlyArray<readonly [string, RegExp]> = [
         ["large", /larger than 5 MiB/u],

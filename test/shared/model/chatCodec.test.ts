@@ -59,9 +59,11 @@ describe("the codec of chat completions", () => {
 
   it("keeps no reasoning of a final answer, nor of calls that are replayed otherwise", () => {
     const broken = { id: "a", type: "function", function: { name: "t", arguments: '{"a":' } }
+    const unstorable = { id: "a", type: "function", function: { name: "t", arguments: '{"a":"\\ud800"}' } }
     for (const answer of [
       reply({ content: "done", reasoning_content: "hm" }, "stop"),
       reply({ reasoning_content: "hm", tool_calls: [broken] }),
+      reply({ reasoning_content: "hm", tool_calls: [unstorable] }),
       reply({ reasoning_content: "hm", tool_calls: [call("a")] }, "length")
     ])
       assert.isUndefined(Result.getOrThrow(wholeOf("chat", answer)).reasoning)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { MemoryDelta } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
-import { compactionLimit } from "#src/shared/session/compacted.ts"
+import { compactionLimit, passedOutputs } from "#src/shared/session/compacted.ts"
 import { fold } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import {
@@ -69,23 +69,20 @@ describe("CompactionCommitted", () => {
       for (const lane of [EDGE, ...[...state.cores.values()].map((core) => core.lane)]) {
         const limit = compactionLimit(state, lane)
         const memory = laneOf(state, lane)
-        const at = (boundary_rev: number) =>
-          placed(state, [
-            {
-              event_type: "CompactionCommitted",
-              lane,
-              payload: { boundary_rev, delta: append({ summary_update: "x" }) }
-            }
-          ])[0]
-        const folded = (boundary_rev: number) => fold(state, at(boundary_rev) as never)
+        const folded = (boundary_rev: number, kept: ReadonlyArray<number> = []) => {
+          const payload = { boundary_rev, kept, delta: append({ summary_update: "x" }) }
+          return fold(state, placed(state, [{ event_type: "CompactionCommitted", lane, payload } as never])[0] as never)
+        }
         assert.isTrue(Result.isFailure(folded(limit + 1)), `seed ${seed}`)
         assert.isTrue(Result.isFailure(folded(state.rev + 1)), `seed ${seed}`)
         if ((memory?.boundary ?? 0) > 0) assert.isTrue(Result.isFailure(folded((memory?.boundary ?? 0) - 1)))
-        const most = folded(Math.max(limit, memory?.boundary ?? 0))
+        const held = memory === undefined ? [] : passedOutputs(memory, limit)
+        const most = folded(Math.max(limit, memory?.boundary ?? 0), held)
+        if (held.length > 0) assert.isTrue(Result.isFailure(folded(limit, held.slice(1))), `seed ${seed}`)
         if (limit >= (memory?.boundary ?? 0)) {
           assert.isTrue(Result.isSuccess(most), `seed ${seed}`)
           const after = Result.isSuccess(most) ? laneOf(most.success, lane) : undefined
-          assert.isTrue(after?.window.every((rev) => rev > limit))
+          assert.isTrue(after?.window.every((rev) => rev > limit || held.includes(rev)))
           assert.deepStrictEqual(after?.calls, memory?.calls)
           if (Result.isSuccess(most)) assert.deepStrictEqual(namedRevs(most.success), namedRevs(state))
         }

@@ -86,7 +86,12 @@ export const testTool = (
     })
 })
 
-const layerTools = (tools: ReadonlyArray<Tool>) =>
+/** The tools of a test, or how they are made of what their agent has. */
+export type TestTools =
+  | ReadonlyArray<Tool>
+  | Effect.Effect<ReadonlyArray<Tool>, never, AgentSettings | Arbiter | EventLog | SecretStore>
+
+const layerTools = (tools: TestTools) =>
   Layer.effect(
     ToolRegistry,
     Effect.gen(function* () {
@@ -103,7 +108,7 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
         ...(profiles.size === 0 ? [] : [coreWriteback]),
         ...proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }),
         ...skillTools(skills),
-        ...tools
+        ...(Effect.isEffect(tools) ? yield* tools : tools)
       ]
       const { find, names, offered } = toolTable(all)
       // Without skills nothing depends on what is offered, and prompts are as long as their messages.
@@ -157,7 +162,7 @@ export interface AgentOptions {
   /** None where absent. */
   readonly pictures?: Layer.Layer<Pictures>
   readonly voice?: Layer.Layer<AnswerVoice>
-  readonly tools?: ReadonlyArray<Tool>
+  readonly tools?: TestTools
   readonly skills?: SkillBook
   readonly epoch?: number
   readonly profiles?: ProfileBook

@@ -35,7 +35,8 @@ export const settled = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<ChoirE
   let block: Block | undefined
   let aside: Block | undefined
   for (const event of events) {
-    if (event.event_type === "UserMsg" && block !== undefined) {
+    const isOfOther = event.event_type === "UserMsg" || event.event_type === "ModelOutput"
+    if (isOfOther && block !== undefined) {
       aside = block
       block = undefined
       ordered.push(...held.splice(0))

@@ -71,6 +71,12 @@ const isOfAnother = ({ cores, edge }: SessionState, call_id: CallId, job_id: Cal
   return [...cores.values()].some((core) => core.job_id !== job_id && isHere(core.calls))
 }
 
+/** Whether a person was asked about a call, by the acknowledged log. */
+const isAskedAbout = ({ cores, edge }: SessionState, call_id: CallId): boolean =>
+  [...edge.calls, ...(edge.parked?.calls ?? []), ...[...cores.values()].flatMap(({ calls }) => calls)].some(
+    (call) => call.call_id === call_id && call.confirm !== undefined
+  )
+
 /** A run belongs to the epoch, not to the request: a repeated request finds it. */
 const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   services: Services,
@@ -84,12 +90,14 @@ const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   const state = yield* Effect.mapError(databaseDefect(services.events.state(caller.session_id)), fromSessionUnreadable)
   if (isOfAnother(state, call_id, caller.job_id))
     return yield* denied(services, caller, verb, "the call is another lane's, or its job's token is missing")
-  const outcome = yield* services.hostTools.execute(caller, request, session.runs).pipe(
-    Effect.tapError(({ kind, reason }) =>
-      audited(services, caller, verb, { refused: kind, tool: words(tool_name), reason: words(reason) })
-    ),
-    Effect.mapError(fromHostToolRefused)
-  )
+  const outcome = yield* services.hostTools
+    .execute(caller, { ...request, is_asked: isAskedAbout(state, call_id) }, session.runs)
+    .pipe(
+      Effect.tapError(({ kind, reason }) =>
+        audited(services, caller, verb, { refused: kind, tool: words(tool_name), reason: words(reason) })
+      ),
+      Effect.mapError(fromHostToolRefused)
+    )
   return { call_id, ...outcome }
 })
 

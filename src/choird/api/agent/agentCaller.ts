@@ -12,6 +12,7 @@ import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { WorkspaceLabels, workspacePath } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
@@ -30,6 +31,7 @@ export const services = Effect.gen(function* () {
     drafts: yield* Drafts,
     events: yield* EventStore,
     hostTools: yield* HostTools,
+    labels: yield* WorkspaceLabels,
     lifecycle: yield* Lifecycle,
     runs: yield* Runs,
     sessions: yield* SessionStore,
@@ -42,17 +44,22 @@ export type Services = Effect.Success<typeof services>
 /** An agent's own words, safe to store and print. */
 export const words = (text: string) => text.slice(0, AGENT_WORDS_CHARS_MAX).toWellFormed().replaceAll(/\p{C}/gu, "?")
 
-/** An agent's share of a configuration, with how its jobs ended of late. */
-export const shareOf = (
-  { runs }: Services,
+/** An agent's share of a configuration, with how its jobs ended of late, and what is known of the files of its workspace. */
+export const shareOf = Effect.fnUntraced(function* (
+  { labels, runs }: Services,
   { agent_id }: Caller,
   config: Config,
   bindings: Parameters<typeof agentConfig>[1]
-) =>
-  Effect.map(databaseDefect(runs.history(agent_id)), (profiles) => ({
+) {
+  const profiles = yield* databaseDefect(runs.history(agent_id))
+  const path = workspacePath(config, bindings.workspace)
+  const workspace_label = path === undefined ? {} : yield* databaseDefect(labels.of(path))
+  return {
     ...agentConfig(config, bindings, agent_id),
-    ...(Object.keys(profiles).length === 0 ? {} : { profiles })
-  }))
+    ...(Object.keys(profiles).length === 0 ? {} : { profiles }),
+    ...(Object.keys(workspace_label).length === 0 ? {} : { workspace_label })
+  }
+})
 
 /** A refusal that R77 requires on record. */
 export const audited = ({ audit }: Services, caller: Caller, verb: string, detail: AuditEntry["detail"]) =>

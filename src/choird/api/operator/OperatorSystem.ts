@@ -24,6 +24,7 @@ import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { DiskGuard, lowText } from "#src/choird/retention/DiskGuard.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
+import { labelKey, WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { overQuotaText, WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { metricsPage } from "#src/shared/wire/metricsPage.ts"
 import { DISK_FIX } from "#src/shared/config/diskLimit.ts"
@@ -60,7 +61,8 @@ export const layerOperatorWorkspaces = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const workspaces = yield* Workspaces
     return handlers.handleAll({
-      reset: ({ params }) => Effect.mapError(workspaces.reset(params.name), fromWorkspaceRefused)
+      reset: ({ params }) => Effect.mapError(workspaces.reset(params.name), fromWorkspaceRefused),
+      trust: ({ params }) => Effect.mapError(workspaces.trust(params.name), fromWorkspaceRefused)
     })
   })
 )
@@ -203,6 +205,7 @@ const agentWarnings = (views: ReadonlyArray<AgentView>, version: number): Readon
 /** The workspaces with their sizes and the agents that lease them. */
 const makeWorkspaceRows = Effect.gen(function* () {
   const config = yield* ConfigStore
+  const labels = yield* WorkspaceLabels
   const leases = yield* Leases
   const usage = yield* WorkspaceUsage
   return Effect.gen(function* () {
@@ -211,11 +214,20 @@ const makeWorkspaceRows = Effect.gen(function* () {
     const used = yield* usage.all
     const { workspace_mb } = running.retention
     const quota_bytes = workspace_mb === null ? null : workspace_mb * 1024 ** 2
+    const known = new Map(yield* databaseDefect(labels.all))
     return Object.entries(running.workspaces).map(([key, { path }]) => {
       const name = ResourceName.make(key)
       const leased_by = held.find((lease) => lease.name === name)?.agent_id ?? null
       const counted = used.get(name)
-      return { name, path, leased_by, quota_bytes, ...(counted === undefined ? {} : { used_bytes: counted.bytes }) }
+      const label = known.get(labelKey(path))
+      return {
+        name,
+        path,
+        leased_by,
+        quota_bytes,
+        ...(counted === undefined ? {} : { used_bytes: counted.bytes }),
+        ...(label === undefined ? {} : { label })
+      }
     })
   })
 })

@@ -1,0 +1,43 @@
+/** The page and the element that a call in the browser acts on, as choird's own browser showed them, for the person who is asked. */
+import { Effect, Option, Schema } from "effect"
+import type { ConfirmTool } from "#schema/Approval.ts"
+import type { CallId, SessionId } from "#schema/Ids.ts"
+import { actsOnPage, BROWSE_TOOL, BrowseInput } from "#src/shared/web/hostQueries.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import type { Held } from "#src/choird/workers/browserProtocol.ts"
+import { refused } from "./ApprovalRefused.ts"
+import { visibleJson } from "./approvalText.ts"
+
+/** Characters of what a page wrote about itself. */
+const SITE_CHARS_MAX = 253
+const TITLE_CHARS_MAX = 80
+const NAME_CHARS_MAX = 120
+
+/** Words of a page in quotes, on one line, in which every character can be seen. */
+const quoted = (text: string, chars_max: number): string =>
+  visibleJson(text.length <= chars_max ? text : `${text.slice(0, chars_max - 1).toWellFormed()}…`)
+
+/** Two lines of facts. Pure. */
+export const pageText = ({ element, site, title, ref }: Held): string => {
+  const where = element.in_frame ? " in a frame of the page" : ""
+  const focus = ref === undefined ? ", which has the focus" : ""
+  return [
+    `page: ${site === "" ? "without an address" : quoted(site, SITE_CHARS_MAX)}, titled ${quoted(title, TITLE_CHARS_MAX)}`,
+    `element: ${element.role} ${quoted(element.name, NAME_CHARS_MAX)}${where}${focus}`
+  ].join("\n")
+}
+
+const decodeInput = Schema.decodeUnknownOption(BrowseInput)
+
+export const makePageFacts = Effect.map(BrowserWorker, (worker) =>
+  /** The facts of a call that acts on a page; `undefined` for any other call. Refused where there is nothing that it could act on. */
+  Effect.fnUntraced(function* (session_id: SessionId, call_id: CallId, { input, tool }: ConfirmTool) {
+    if (tool !== BROWSE_TOOL) return undefined
+    const decoded = decodeInput(input)
+    if (Option.isNone(decoded) || !actsOnPage(decoded.value.action)) return undefined
+    const target = yield* Effect.mapError(worker.hold(session_id, call_id, decoded.value.ref), ({ problem }) =>
+      refused("BAD_REQUEST", problem, "take a snapshot, then call again")
+    )
+    return pageText(target)
+  })
+)

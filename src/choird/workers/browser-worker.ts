@@ -1,0 +1,119 @@
+/** The process of one agent's browser: it starts Chromium, then does each order, and ends with Chromium or with choird. */
+import { type Context, Effect, type Fiber, Layer, Option, Schema } from "effect"
+import type { BrowserContext } from "playwright-core"
+import { ActionFailed } from "./ActionFailed.ts"
+import { readLines } from "./boundedLines.ts"
+import { BrowserOrder, BrowserReport, BrowserStart, ORDER_BYTES_MAX, REPORT_BYTES_MAX } from "./browserProtocol.ts"
+import { browsePage } from "./browsePage.ts"
+import { launchChromium } from "./launchChromium.ts"
+import { PagePatience } from "./PagePatience.ts"
+import { PageReader } from "./PageReader.ts"
+import { Tabs } from "./Tabs.ts"
+
+const CONTEXT = {
+  acceptDownloads: false,
+  serviceWorkers: "block",
+  locale: "en-US",
+  viewport: { width: 1280, height: 800 },
+  reducedMotion: "reduce"
+} as const
+
+const encodeReport = Schema.encodeSync(Schema.fromJsonString(BrowserReport))
+const decodeStart = Schema.decodeUnknownOption(Schema.fromJsonString(BrowserStart))
+const decodeOrder = Schema.decodeUnknownOption(Schema.fromJsonString(BrowserOrder))
+
+const report = (message: BrowserReport) => process.stdout.write(`${encodeReport(message)}\n`)
+
+const leave = () => process.exit(0)
+
+const open = Effect.fnUntraced(function* (start: BrowserStart) {
+  const { browser, isSandboxed } = yield* launchChromium(start)
+  browser.once("disconnected", leave)
+  const context: BrowserContext = yield* Effect.tryPromise({
+    try: () => browser.newContext({ ...CONTEXT, proxy: start.proxy }),
+    catch: (cause) => String(cause).slice(0, 200)
+  })
+  context.once("close", leave)
+  return { tabs: new Tabs(context, start.patience), isSandboxed }
+})
+
+const TOO_MUCH = new ActionFailed({
+  problem: "the page shows more than an answer may have: ask for a part",
+  is_unknown: false
+})
+
+/** A report that is within its limit. */
+const fitting = (id: number, message: BrowserReport): BrowserReport =>
+  Buffer.byteLength(encodeReport(message)) < REPORT_BYTES_MAX ? message : { _tag: "Failed", id, error: TOO_MUCH }
+
+type Act = Extract<BrowserOrder, { readonly _tag: "Act" }>
+
+const act = (tabs: Tabs, { call, id, input }: Act) =>
+  tabs.inTurn(
+    Effect.match(browsePage(tabs, input, call), {
+      onSuccess: (done): BrowserReport => fitting(id, { _tag: "Acted", id, done }),
+      onFailure: (error): BrowserReport => {
+        const place = tabs.place(input.url)
+        const { is_refused, is_unknown, problem } = error
+        const known = {
+          problem,
+          is_unknown,
+          ...(is_refused === undefined ? {} : { is_refused }),
+          ...(place === undefined ? {} : { place })
+        }
+        return fitting(id, { _tag: "Failed", id, error: new ActionFailed(known) })
+      }
+    })
+  )
+
+/** The element that a call acts on, from what was shown. */
+const hold = (tabs: Tabs, { call_id, id, ref }: Extract<BrowserOrder, { readonly _tag: "Hold" }>) =>
+  Effect.match(tabs.shown.hold(call_id, ref), {
+    onSuccess: ({ element, ref: named, site, title }): BrowserReport =>
+      fitting(id, { _tag: "Held", id, held: { site, title, element, ...(named === undefined ? {} : { ref: named }) } }),
+    onFailure: (error): BrowserReport => ({ _tag: "Failed", id, error })
+  })
+
+/** The handler of each further line. */
+const ordered = (tabs: Tabs, reader: Context.Context<PageReader>) => {
+  const running = new Map<number, Fiber.Fiber<unknown>>()
+  return (line: string): void => {
+    const order = Option.getOrUndefined(decodeOrder(line))
+    if (order === undefined) leave()
+    else if (order._tag === "Cancel") running.get(order.id)?.interruptUnsafe()
+    else {
+      const { id } = order
+      const work = order._tag === "Hold" ? hold(tabs, order) : act(tabs, order)
+      const run = Effect.runFork(Effect.provideContext(Effect.map(work, report), reader))
+      running.set(id, run)
+      run.addObserver(() => running.delete(id))
+    }
+  }
+}
+
+/** Opens the browser of the first line; answers with the handler of the others. */
+const serve = Effect.fnUntraced(
+  function* (first: string, take: (line: (text: string) => void) => void) {
+    const start = Option.getOrUndefined(decodeStart(first))
+    if (start === undefined) return leave()
+    const { isSandboxed, tabs } = yield* open(start)
+    const reader = yield* Layer.build(Layer.provide(PageReader.layer(), Layer.succeed(PagePatience, start.patience)))
+    take(ordered(tabs, reader))
+    report({ _tag: "Ready", is_sandboxed: isSandboxed })
+    return yield* Effect.never
+  },
+  Effect.catch((problem) =>
+    Effect.sync(() => process.stdout.write(`${encodeReport({ _tag: "Unusable", problem })}\n`, leave))
+  ),
+  Effect.scoped
+)
+
+let handle = (first: string): void => {
+  Effect.runFork(
+    serve(first, (next) => {
+      handle = next
+    })
+  )
+}
+readLines(process.stdin, ORDER_BYTES_MAX, (line) => handle(line), leave)
+process.stdin.once("end", leave)

@@ -1,0 +1,222 @@
+/** Where the files of a workspace came from: no sequence of sessions, jobs, compactions and restarts makes a file's text count as trusted. */
+import { assert } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import { CallId, coreLane, EDGE, InboxId, JobName, type LaneId, ResourceName } from "#schema/Ids.ts"
+import { type Source, SOURCES_MAX } from "#schema/Source.ts"
+import { LockRequest, type ToolEffect } from "#schema/Tool.ts"
+import { decide } from "#src/agent/arbiter/decide.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
+import { compactionLimit } from "#src/shared/session/compacted.ts"
+import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
+import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { describeStores } from "../../support/engines.ts"
+import { makeRandom, pick, situation } from "../../support/history.ts"
+import { atSize } from "../../support/size.ts"
+import { newTalk, stores, type Talk } from "../../support/stores.ts"
+
+const JOB = JobName.make("a")
+const CORE = coreLane(JOB)
+const SESSIONS = 6
+const STEPS = 14
+const usage = { input_tokens: 1, output_tokens: 1 }
+const said = { purpose: "turn", model: "small", finish_reason: "stop", usage, latency_ms: 0 } as const
+
+/** What is true of the disk and the lanes, told by nothing of the code under test. */
+interface Truth {
+  readonly disk: Set<Source>
+  received: boolean
+  edge: Set<Source>
+  job: Set<Source> | undefined
+}
+
+interface Call {
+  readonly name: string
+  readonly effect: ToolEffect
+  readonly reads: boolean
+  readonly writes: boolean
+  /** It works below `.choirtmp`. */
+  readonly staged?: boolean
+  readonly anywhere?: boolean
+  readonly brings?: Source
+}
+
+const CALLS = {
+  web: { name: "choir-web-fetch", effect: "none", reads: false, writes: false },
+  read: { name: "choir-fs-read", effect: "none", reads: true, writes: false },
+  readReceived: { name: "choir-fs-read", effect: "none", reads: true, writes: false, staged: true },
+  find: { name: "choir-fs-find", effect: "none", reads: true, writes: false },
+  write: { name: "choir-fs-write", effect: "workspace", reads: false, writes: true },
+  edit: { name: "choir-fs-edit", effect: "workspace", reads: true, writes: true },
+  exec: { name: "choir-exec", effect: "workspace", reads: true, writes: true, anywhere: true },
+  ofImage: { name: "notes-keep", effect: "workspace", reads: true, writes: true, anywhere: true }
+} as const satisfies Readonly<Record<string, Call>>
+
+const add = (to: Set<Source>, from: Iterable<Source>) => {
+  for (const source of from) to.add(source)
+}
+
+/** One session over a workspace: commands go through the real decisions and the real fold. */
+const makeSession = Effect.fnUntraced(function* (talk: Talk, path: string) {
+  const labels = yield* WorkspaceLabels
+  const store = yield* EventStore
+  let workspace_label = yield* labels.of(path)
+  let state: SessionState = initialState
+  let sent = 0
+
+  const give = (command: Command) => {
+    const events = Result.getOrThrow(
+      decide(state, command, situation({ session_id: talk.caller.session_id, workspace_label }))
+    )
+    const before = talk.rev
+    talk.commit(...events)
+    state = Result.getOrThrow(foldAll(state, talk.events.slice(before)))
+    return talk.events.slice(before)
+  }
+  const propose = (lane: LaneId, name: string): CallId => {
+    const [output] = give({ type: "Output", lane, output: { ...said, tool_calls: [{ name, input: { n: talk.rev } }] } })
+    if (output?.event_type !== "ModelOutput") throw new Error("no output")
+    return CallId.make(output.payload.tool_calls[0]?.call_id ?? "")
+  }
+  const ask = (lane: LaneId, call_id: CallId, name: string, { effect = "none", staged = false } = {}) => {
+    const locks = staged ? [LockRequest.make({ resource: "choirtmp", mode: "S" })] : []
+    const tool = name.replaceAll("-", ".")
+    const request = { call_id, lane, tool, input: {}, locks, allowed_tools: undefined, capabilities: [] }
+    give({ type: "Request", ...request, effect: effect as ToolEffect })
+    return locks
+  }
+  return {
+    state: () => state,
+    give,
+    /** A call up to its result, or cut off in its middle. */
+    call: (lane: LaneId, { brings, effect, name, ...more }: Call, ends = true) => {
+      const call_id = propose(lane, name)
+      const locks = ask(lane, call_id, name, { effect, staged: more.staged ?? false })
+      give({ type: "Grant", lane, call_id, locks, dirty: false, readOnly: true })
+      const outside = brings === undefined ? {} : { untrusted: true, sources: [brings] }
+      const status = ends ? "success" : "unknown_after_crash"
+      give({ type: "Result", lane, call_id, result: { status, summary: "s", duration_ms: 0, ...outside } })
+    },
+    spawn: () => {
+      const call_id = propose(EDGE, "choir-core-spawn")
+      ask(EDGE, call_id, "choir-core-spawn")
+      const start = {
+        job_name: JOB,
+        task_spec: "do",
+        context_bundle: { facts: [], excerpts: [], constraints: [] },
+        tool_constraints: { allowed_tools: [], time_budget_ms: 0 },
+        verbosity: "normal"
+      } as const
+      give({ type: "Spawn", call_id, model: "small", tools: [], start })
+    },
+    /** choird stores what was committed; then the agent starts again from a snapshot. */
+    restart: Effect.gen(function* () {
+      const reply = yield* store.append(talk.caller, talk.heartbeat(sent))
+      assert.strictEqual(reply.action, "OK")
+      sent = talk.rev
+      state = Result.getOrThrow(decodeState(state.rev, FOLD_VERSION, JSON.parse(Result.getOrThrow(encodeState(state)))))
+      workspace_label = yield* labels.of(path)
+    })
+  }
+})
+type Session = Effect.Success<ReturnType<typeof makeSession>>
+
+const message = (inbox_id: number, files: boolean): Command => ({
+  type: "UserMessage",
+  message: {
+    type: "UserMessage",
+    inbox_id: InboxId.make(String(inbox_id)),
+    dm: ResourceName.make("desk"),
+    text: "hi",
+    attachments: files ? [{ path: ".choirtmp/recv/photo-1.txt", name: "a", mime: "text/plain", bytes: 1 }] : [],
+    created_at: ""
+  }
+})
+
+const step = (session: Session, truth: Truth, random: () => number, site: Source): string => {
+  const lane = truth.job !== undefined && random() < 0.5 ? CORE : EDGE
+  const mine = lane === EDGE ? truth.edge : (truth.job ?? new Set())
+  const kind = random()
+  if (kind < 0.12 && truth.job === undefined) {
+    session.spawn()
+    truth.job = new Set(truth.edge)
+    return "spawn"
+  }
+  if (kind < 0.24 && truth.job !== undefined) {
+    session.give({ type: "Output", lane: CORE, output: { ...said, text: "done", tool_calls: [] } })
+    session.give({ type: "StopCore", job_name: JOB, outcome: "completed", summary: "done" })
+    if (truth.job.size > 0) add(truth.edge, ["job:a", ...truth.job])
+    truth.job = undefined
+    return "stop"
+  }
+  if (kind < 0.32) {
+    const boundary_rev = compactionLimit(session.state(), lane)
+    const deltas = [{ mode: "append", summary: "some of it" }] as const
+    session.give({ type: "Compact", lane, deltas, boundary_rev })
+    return "compact"
+  }
+  const name = pick(random, Object.keys(CALLS) as ReadonlyArray<keyof typeof CALLS>)
+  const call: Call = name === "web" ? { ...CALLS.web, brings: site } : CALLS[name]
+  const ends = random() < 0.9
+  session.call(lane, call, ends)
+  if (call.writes) add(truth.disk, mine)
+  if (call.reads && truth.disk.size > 0) add(mine, ["file", ...truth.disk])
+  if (truth.received && (call.staged === true || call.anywhere === true)) add(mine, ["file"])
+  if (call.brings !== undefined) mine.add(call.brings)
+  if (call.writes) add(truth.disk, mine)
+  return `${name} on ${lane}${ends ? "" : ", cut off"}`
+}
+
+const compare = (session: Session, truth: Truth, where: string) => {
+  for (const [lane, expected] of [[EDGE, truth.edge] as const, [CORE, truth.job] as const]) {
+    if (expected === undefined) continue
+    const memory = laneOf(session.state(), lane)
+    assert.strictEqual(memory?.tainted, expected.size > 0, `${where}: ${lane}`)
+    assert.sameMembers([...(memory?.sources ?? [])], [...expected], `${where}: ${lane}`)
+  }
+}
+
+const lives = Effect.fnUntraced(function* (seed: number) {
+  const random = makeRandom(seed)
+  const { config } = yield* (yield* ConfigStore).current
+  const path = config.workspaces["main" as ResourceName]?.path ?? ""
+  yield* (yield* WorkspaceLabels).drop(path)
+  const truth: Truth = { disk: new Set(), received: false, edge: new Set(), job: undefined }
+  const done: Array<string> = []
+  for (let n = 1; n <= SESSIONS; n += 1) {
+    truth.edge = new Set()
+    truth.job = undefined
+    const session = yield* makeSession(yield* newTalk, path)
+    const files = random() < 0.2
+    session.give(message(1, files))
+    truth.received ||= files
+    done.push(`session ${n}${files ? " with a file" : ""}`)
+    for (let count = 0; count < STEPS; count += 1) {
+      done.push(step(session, truth, random, `web:s${n}.example`))
+      if (random() < 0.15) {
+        yield* session.restart
+        done.push("restart")
+      }
+      compare(session, truth, `seed ${seed}: ${done.join("; ")}`)
+    }
+    yield* session.restart
+  }
+  assert.isAtMost(truth.disk.size, SOURCES_MAX)
+})
+
+describeStores("labels of a workspace", (it) => {
+  it.effect("outlive sessions, jobs, compactions and restarts, and come from nowhere else", () =>
+    Effect.forEach(
+      atSize(
+        [...Array(12).keys()],
+        Array.from({ length: 200 }, (_, n) => 12 + n)
+      ),
+      lives,
+      { discard: true }
+    ).pipe(Effect.provide(stores))
+  )
+})
