@@ -3,6 +3,7 @@ import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { SILENCE } from "../support/answeringServer.ts"
 import { AUDIO_KEY, openAiAudioServer, soundOf, wordsOf } from "../support/audioServers.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { arrivedFiles } from "../support/outgoingWorld.ts"
@@ -15,9 +16,9 @@ const TOKEN = "1000:secret"
 const OPUS = Buffer.from(`OggS${"\0".repeat(24)}OpusHead and a question`, "latin1")
 
 /** An agent with ears and a voice, bound to a person at Telegram. */
-const setUp = Effect.gen(function* () {
+const setUpWith = Effect.fnUntraced(function* (...first: Parameters<typeof openAiAudioServer>) {
   const provider = yield* makeProvider
-  const audio = yield* openAiAudioServer()
+  const audio = yield* openAiAudioServer(...first)
   const telegram = yield* makeTelegram
   const bot = telegram.bot(TOKEN)
   const service = { provider: "openai", endpoint: `${audio.origin}/v1`, secret: "audio" }
@@ -42,8 +43,9 @@ const setUp = Effect.gen(function* () {
   yield* choir.build
   const payload = { dm: "phone" as never, voice_profile: "calm" as never }
   const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload })
-  return { ...choir, bot, choird, provider, session_id: session_id as never }
+  return { ...choir, audio, bot, choird, provider, session_id: session_id as never }
 })
+const setUp = setUpWith()
 
 describe("a person who talks and gets files", () => {
   it.live("is heard, is answered by voice after /voice mirror, and pays for both", () =>
@@ -79,6 +81,44 @@ describe("a person who talks and gets files", () => {
       const [asked] = (yield* provider.requests.all).map(({ body }) => JSON.stringify(body))
       assert.include(asked, "was transcribed from it")
     }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "is heard once although choird is killed while it listens, and answered although it is killed while it speaks (R42, R43)",
+    () =>
+      Effect.gen(function* () {
+        const heard = { status: 200, body: { text: "good morning", usage: { type: "duration", seconds: 3 } } }
+        const installation = yield* setUpWith([SILENCE, heard, SILENCE])
+        const { audio, bot, events, provider, session_id } = installation
+        /** Kills choird when the audio server was asked so often, and starts it again. */
+        const killedAt = Effect.fnUntraced(function* (count: number, choird: typeof installation.choird) {
+          yield* Effect.repeat(Effect.sleep("20 millis"), { until: () => audio.asked.length === count })
+          yield* choird.signal("SIGKILL")
+          yield* choird.exited
+          return yield* installation.start
+        })
+        yield* provider.script(answer("I heard you."))
+        // The agent that dies with choird asks again.
+        yield* provider.otherwise(() => answer("It is done."))
+        yield* bot.file(USER, "voice", { name: "v.ogg", mime: "audio/ogg", bytes: OPUS })
+        const second = yield* killedAt(1, installation.choird)
+        yield* bot.sent.first(({ text }) => text === "I heard you.")
+        yield* bot.text(USER, "/voice on")
+        yield* bot.sent.first(({ text }) => text?.includes("All answers come as voice notes.") === true)
+        yield* bot.text(USER, "do it")
+        yield* killedAt(3, second)
+        yield* bot.sent.first(({ text, voice }) => voice !== undefined || text === "It is done.")
+        const history = (yield* events(session_id)).map(({ event }) => event)
+        assert.deepStrictEqual(
+          history.flatMap((event) =>
+            event.event_type === "UserMsg" ? [[event.payload.text, event.payload.cost_usd]] : []
+          ),
+          [
+            ["good morning", 0.025],
+            ["do it", undefined]
+          ]
+        )
+      }).pipe(Effect.scoped)
   )
 
   it.live("gets a file once, as its tool left it, although choird is killed while Telegram is away (R43)", () =>

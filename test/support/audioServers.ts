@@ -1,60 +1,11 @@
 /** ElevenLabs' speech, and OpenAI's speech and transcriptions, on loopback. They refuse what the real ones refuse, in their words. */
 import { createHash } from "node:crypto"
-import { createServer, type IncomingHttpHeaders } from "node:http"
-import { Effect, Predicate } from "effect"
+import { Predicate } from "effect"
 import { parseJson } from "#demo/dialects/looseJson.ts"
+import { type Answered, answeringServer, type Asked, type SILENCE } from "./answeringServer.ts"
 import { parseMultipart } from "./testing/multipart.ts"
 
 export const AUDIO_KEY = "audio-key-of-tests"
-
-interface Asked {
-  readonly path: string
-  readonly query: URLSearchParams
-  readonly headers: IncomingHttpHeaders
-  readonly body: Buffer
-}
-
-interface Answered {
-  readonly status: number
-  readonly type?: string
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body: Uint8Array | object
-}
-
-/** A server that answers with bytes or JSON, and remembers what it was asked. `first` answers the first requests in its place. */
-const audioServer = (answer: (asked: Asked) => Answered, first: ReadonlyArray<Answered> = []) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const asked: Array<Asked> = []
-      const server = createServer((request, response) => {
-        const chunks: Array<Buffer> = []
-        request.on("data", (chunk: Buffer) => chunks.push(chunk))
-        request.on("end", () => {
-          const url = new URL(request.url ?? "/", "http://127.0.0.1")
-          const one = {
-            path: url.pathname,
-            query: url.searchParams,
-            headers: request.headers,
-            body: Buffer.concat(chunks)
-          }
-          const { body, headers = {}, status, type } = first[asked.length] ?? answer(one)
-          asked.push(one)
-          const isBytes = body instanceof Uint8Array
-          response.writeHead(status, {
-            "content-type": type ?? (isBytes ? "audio/ogg" : "application/json"),
-            ...headers
-          })
-          response.end(isBytes ? body : JSON.stringify(body))
-        })
-      })
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      return { server, asked, origin: `http://127.0.0.1:${port}` }
-    }),
-    ({ server }) =>
-      Effect.sync(() => server.closeAllConnections()).pipe(Effect.andThen(Effect.sync(() => server.close())))
-  )
 
 const OGG = Buffer.from(`OggS${"\0".repeat(24)}OpusHead`, "latin1")
 
@@ -63,6 +14,11 @@ export const soundOf = (format: string, text: string): Buffer => {
   if (format.startsWith("opus")) return Buffer.concat([OGG, Buffer.from(text)])
   return Buffer.concat([format.startsWith("mp3") ? Buffer.from("ID3") : Buffer.of(0, 0), Buffer.from(text)])
 }
+
+/** The first answers, in place of the server's own. */
+type First = ReadonlyArray<Answered | typeof SILENCE>
+
+const sound = (bytes: Buffer): Answered => ({ status: 200, headers: { "content-type": "audio/ogg" }, body: bytes })
 
 const FORMATS =
   /^(?:mp3_(?:22050_32|24000_48|44100_(?:32|64|96|128|192))|pcm_(?:8000|16000|22050|24000|32000|44100|48000)|ulaw_8000|alaw_8000|opus_48000_(?:32|64|96|128|192))$/u
@@ -92,16 +48,16 @@ const settingsProblem = (settings: unknown): string | undefined => {
   })?.[0]
 }
 
-const elevenLabs = ({ body, headers, path, query }: Asked): Answered => {
-  const voice = /^\/v1\/text-to-speech\/([^/]+)$/u.exec(path)?.[1]
+const elevenLabs = ({ body, headers, url: { pathname, searchParams } }: Asked): Answered => {
+  const voice = /^\/v1\/text-to-speech\/([^/]+)$/u.exec(pathname)?.[1]
   if (voice === undefined) return { status: 404, body: { detail: "Not Found" } }
   if (headers["xi-api-key"] === undefined)
     return elevenRefusal(401, "needs_authorization", "Neither authorization header nor xi-api-key received.")
   if (headers["xi-api-key"] !== AUDIO_KEY) return elevenRefusal(401, "invalid_api_key", "Invalid API key")
   if (!VOICES.has(voice)) return elevenRefusal(404, "voice_not_found", `A voice with voice_id ${voice} was not found.`)
-  const format = query.get("output_format") ?? "mp3_44100_128"
+  const format = searchParams.get("output_format") ?? "mp3_44100_128"
   if (!FORMATS.test(format)) return elevenRefusal(400, "invalid_output_format", `Invalid output format: ${format}`)
-  const asked = parseJson(body.toString())
+  const asked = parseJson(body)
   if (!Predicate.isObject(asked))
     return { status: 422, body: { detail: [{ msg: "Input should be a valid dictionary" }] } }
   const { model_id = "eleven_multilingual_v2", text, voice_settings } = asked as Record<string, unknown>
@@ -114,11 +70,11 @@ const elevenLabs = ({ body, headers, path, query }: Asked): Answered => {
   const problem = settingsProblem(voice_settings)
   if (problem !== undefined)
     return elevenRefusal(400, "invalid_voice_settings", `Invalid setting for ${problem} received.`)
-  return { status: 200, body: soundOf(format, text) }
+  return sound(soundOf(format, text))
 }
 
 /** ElevenLabs: the base address of its API is `origin` with `/v1`. */
-export const elevenLabsServer = (first: ReadonlyArray<Answered> = []) => audioServer(elevenLabs, first)
+export const elevenLabsServer = (first: First = []) => answeringServer(elevenLabs, first)
 
 const openAiRefusal = (status: number, message: string, code: string | null = null): Answered => ({
   status,
@@ -133,7 +89,7 @@ const RECORDINGS = /\.(?:flac|m4a|mp3|mp4|mpeg|mpga|oga|ogg|wav|webm)$/u
 const RECORDING_BYTES_MAX = 25 * 1024 * 1024
 
 const speech = ({ body }: Asked): Answered => {
-  const asked = parseJson(body.toString())
+  const asked = parseJson(body)
   if (!Predicate.isObject(asked)) return openAiRefusal(400, "We could not parse the JSON body of your request.")
   const { input, model, response_format = "mp3", speed = 1, voice, ...rest } = asked as Record<string, unknown>
   const unknown = Object.keys(rest).find((key) => key !== "instructions" && key !== "stream_format")
@@ -148,15 +104,15 @@ const speech = ({ body }: Asked): Answered => {
   if (typeof response_format !== "string" || !OPEN_FORMATS.has(response_format))
     return openAiRefusal(400, `Invalid value: '${String(response_format)}'.`)
   if (typeof speed !== "number" || speed < 0.25 || speed > 4) return openAiRefusal(400, "speed is out of range")
-  return { status: 200, body: soundOf(response_format, input) }
+  return sound(soundOf(response_format, input))
 }
 
 /** What a recording says: a text by the digest of its bytes, so that only these bytes give it. */
 export const wordsOf = (bytes: Uint8Array): string =>
   `words of ${createHash("sha256").update(bytes).digest("hex").slice(0, 8)}`
 
-const transcription = ({ body, headers }: Asked): Answered => {
-  const form = parseMultipart(headers["content-type"] ?? "", body)
+const transcription = ({ bytes, headers }: Asked): Answered => {
+  const form = parseMultipart(headers["content-type"] ?? "", bytes)
   if (form === undefined) return openAiRefusal(400, "Could not parse multipart form")
   const file = form.files["file"]
   const { model = "", response_format = "json" } = form.fields
@@ -173,7 +129,10 @@ const transcription = ({ body, headers }: Asked): Answered => {
 }
 
 const openAi = (asked: Asked): Answered => {
-  const { headers, path } = asked
+  const {
+    headers,
+    url: { pathname: path }
+  } = asked
   if (path !== "/v1/audio/speech" && path !== "/v1/audio/transcriptions")
     return openAiRefusal(404, `Invalid URL (POST ${path})`)
   if (headers.authorization !== `Bearer ${AUDIO_KEY}`)
@@ -182,4 +141,4 @@ const openAi = (asked: Asked): Answered => {
 }
 
 /** OpenAI's audio API: its base address is `origin` with `/v1`. */
-export const openAiAudioServer = (first: ReadonlyArray<Answered> = []) => audioServer(openAi, first)
+export const openAiAudioServer = (first: First = []) => answeringServer(openAi, first)

@@ -1,5 +1,5 @@
 /** Brave's web search API on loopback, which refuses what the real one refuses. */
-import { type Answered, type Asked, jsonServer } from "./jsonServer.ts"
+import { type Answered, type Asked, answeringServer } from "./answeringServer.ts"
 
 export const BRAVE_KEY = "brave-key-of-tests"
 
@@ -44,7 +44,7 @@ export const braveServer = (
   limits: ReadonlyArray<Readonly<Record<string, string>>> = []
 ) => {
   let limited = 0
-  return jsonServer((asked) => {
+  return answeringServer((asked) => {
     const problem = problemOf(asked)
     if (problem !== undefined) return problem
     const limit = limits[limited++]

@@ -1,6 +1,6 @@
 /** Notion's API on loopback over pages in memory, which refuses what the real one refuses. */
 import { Effect } from "effect"
-import { type Answered, type Asked, jsonServer } from "./jsonServer.ts"
+import { type Answered, type Asked, answeringServer } from "./answeringServer.ts"
 
 export const NOTION_TOKEN = "ntn_token-of-tests"
 type Json = Record<string, unknown>
@@ -198,5 +198,5 @@ export const notionServer = (pages: ReadonlyArray<NotionPage>, limits: ReadonlyA
     found.children.push(...added)
     return { status: 200, body: { object: "list", results: added, has_more: false, next_cursor: null } }
   }
-  return Effect.map(jsonServer(answer), (server) => ({ ...server, held }))
+  return Effect.map(answeringServer(answer), (server) => ({ ...server, held }))
 }

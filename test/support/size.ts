@@ -34,6 +34,8 @@ export const SIZE = {
   mailKills: asSet("CHOIR_MAIL_KILLS", of(24, 1000)),
   /** Mails of the folder that is searched. */
   mailsOfFolder: of(1000, 10_000),
+  /** Seconds for which twenty people write fifty messages a second. */
+  rateSeconds: of(20, 600),
   /** Swaps of a path while it is walked. */
   swaps: asSet("SWAPS", of(1000, 12_000)),
   /** Hostile paths that a container asks for. */

@@ -1,5 +1,5 @@
 /** A bot of the Telegram double over stores in memory, on the clock of the test. */
-import { Effect, Layer, Redacted, Schema } from "effect"
+import { Effect, Layer, PubSub, Redacted, Schema, Stream } from "effect"
 import { Config } from "#schema/Config.ts"
 import { InboxId, type JobName, SignalId } from "#schema/Ids.ts"
 import { Models } from "#src/choird/agents/Models.ts"
@@ -24,6 +24,8 @@ import { AGENT, BOT, DMS, gateways, lifecycle, noApprovals } from "./telegramBot
 import { memoryAudit } from "./audited.ts"
 import { makeTelegram } from "./testing/Telegram.ts"
 
+type Appended = Stream.Success<EventStore["Service"]["appended"]>
+
 const config = Schema.decodeUnknownSync(Config)(CONFIG)
 
 /** Stores in memory, on the test's own clock. */
@@ -41,6 +43,13 @@ const makeMemory = Effect.gen(function* () {
   const jobs = new Map<JobName, boolean>()
   const world = { full: false, away: false, rich: false }
   const { wake, wakes } = yield* makeNotifier
+  const appends = yield* PubSub.unbounded<Appended>()
+  /** Ends a job without a message about it. */
+  const endJob = (job_name: JobName) =>
+    Effect.suspend(() => {
+      jobs.delete(job_name)
+      return PubSub.publish(appends, { events: [{ event_type: "CoreStopped" }] } as never)
+    })
   const put = (text: string, extra: Partial<Outgoing> = {}) =>
     Effect.suspend(() => {
       const outbox_id = String(rows.length + 1)
@@ -57,6 +66,7 @@ const makeMemory = Effect.gen(function* () {
   const services = Layer.mergeAll(
     Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
     Layer.mock(EventStore, {
+      appended: Stream.fromPubSub(appends),
       state: () =>
         Effect.sync(() => ({
           ...initialState,
@@ -135,6 +145,7 @@ const makeMemory = Effect.gen(function* () {
     put,
     rows,
     jobs,
+    endJob,
     refusals,
     world,
     services

@@ -3,6 +3,7 @@ import { Effect, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import {
   type Chat,
   isHopeless,
@@ -12,6 +13,7 @@ import {
   TELEGRAM_RETRY_MS_MAX
 } from "./attempt.ts"
 import { makeDeliver } from "./deliver.ts"
+import { endedJobs, makeJobTopics } from "./jobTopics.ts"
 import { OutgoingFiles } from "./OutgoingFiles.ts"
 import { makePaces } from "./Pace.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
@@ -94,16 +96,20 @@ const nextOf = (rows: ReadonlyArray<Outgoing>) => rows.find((row) => !isUnasked(
 /** Reads a DM's outbox, answers and notices in order each. A death between sending and noting it sends one message twice, never none (R43). */
 const speak = Effect.fnUntraced(function* (chat: Chat) {
   const deliver = yield* makeDeliver
+  const events = yield* EventStore
   const outbox = yield* Outbox
+  const topics = yield* makeJobTopics
   const drain = Effect.gen(function* () {
     for (;;) {
       const row = nextOf(yield* outbox.undelivered(chat.dm, undefined))
-      if (row === undefined) return
+      if (row === undefined) break
       yield* deliver(chat, row)
     }
+    yield* topics.closeEnded(chat)
   })
   const patient = Effect.retry(tolerant(drain), { schedule: RETRY })
-  yield* Stream.runForEach(outbox.wakes(chat.dm), () => patient)
+  // A job may end without a further message.
+  yield* Stream.runForEach(Stream.merge(outbox.wakes(chat.dm), endedJobs(events)), () => patient)
 })
 
 /** Copies the files of a DM's messages as soon as they are there, however long Telegram takes none: the agent may change them. */

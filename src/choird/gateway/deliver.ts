@@ -4,13 +4,13 @@ import { chatText, escapedText, Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX }
 import { ChatSettings } from "./ChatSettings.ts"
 import { Gateways } from "./Gateways.ts"
 import { makeJobTopics } from "./jobTopics.ts"
-import { hasTable, type MarkedText } from "./markedText.ts"
-import { type Chat, isGone, isHopeless, isUnreachable, makeAttempt, type Outcome, type Send } from "./attempt.ts"
+import { hasTable } from "./markedText.ts"
+import { type Chat, isGone, isHopeless, isUnreachable, makeAttempt, type Outcome } from "./attempt.ts"
 import { isLong, messageParts } from "./messageParts.ts"
 import { OutgoingFiles } from "./OutgoingFiles.ts"
 import { makeSendFiles } from "./sendFiles.ts"
+import { fileOf, makeSendPart } from "./sendPart.ts"
 import { makeSendRow } from "./sendForm.ts"
-import type { Target } from "./telegramCalls.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 
 /** Characters of a rich message. */
@@ -18,29 +18,6 @@ const RICH_CHARS_MAX = 32_768
 
 /** The source of notices about undeliverable messages; an undeliverable notice causes no further one. */
 const GIVEN_UP = "given-up/"
-
-/** A text as a file. */
-const fileOf = (text: string) => ({ name: "message.txt", bytes: new TextEncoder().encode(text) })
-
-/** Sends a part with its marks, then without them, then as a file; returns the last refusal if Telegram takes none of these. */
-const makeSendPart = Effect.gen(function* () {
-  const api = yield* TelegramApi
-  const attempt = yield* makeAttempt
-  return Effect.fnUntraced(function* (chat: Chat, row: Outgoing, { entities, text }: MarkedText) {
-    const calls: ReadonlyArray<Send> = [
-      ...(entities.length === 0 ? [] : [(to: Target) => api.send(to, text, { entities })]),
-      (to) => api.send(to, text),
-      (to) => api.document(to, fileOf(text))
-    ]
-    let outcome: Outcome = {}
-    for (const call of calls) {
-      outcome = yield* attempt(chat, row, call)
-      const { refused } = outcome
-      if (refused === undefined || !isHopeless(refused) || isGone(refused)) break
-    }
-    return outcome
-  })
-})
 
 /** Whether a row is better shown as a rich message, to a person who switched them on. */
 const isRich = ({ source, text }: Outgoing) =>
@@ -58,7 +35,11 @@ const makeSend = Effect.gen(function* () {
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
     const { form } = row
     if (form?.files !== undefined) return yield* sendFiles(chat, row)
-    if (form) return yield* attempt(chat, row, (to) => sendRow(to, row, form))
+    if (form) {
+      const outcome = yield* attempt(chat, row, (to) => sendRow(to, row, form))
+      // A card without its buttons says by which commands it is decided; a file that is shown before a decision has no such way out.
+      if (form.document !== undefined || outcome.refused === undefined || !isHopeless(outcome.refused)) return outcome
+    }
     if ((row.sent_parts ?? 0) === 0 && isRich(row) && (yield* settings.rich(row.dm))) {
       const outcome = yield* attempt(chat, row, (to) => api.sendRich(to, escapedText(row.text)))
       if (outcome.refused === undefined || !isHopeless(outcome.refused)) return outcome
@@ -90,7 +71,6 @@ export const makeDeliver = Effect.gen(function* () {
     const { refused, sent_id } = yield* send(chat, yield* topics.place(chat, row))
     if (refused === undefined) {
       yield* outbox.delivered([row.outbox_id], sent_id)
-      yield* topics.closeEnded(chat)
       return yield* outgoing.end(row, true)
     }
     const { agent_id, dm, outbox_id } = row

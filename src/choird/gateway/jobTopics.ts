@@ -1,5 +1,5 @@
 /** Topics of Telegram, one for each job: its lines and questions are there, and answers to them. Where a chat has no topics, they are in the chat. */
-import { Clock, Effect, Option, Result, Schema } from "effect"
+import { Clock, Effect, Option, Result, Schema, Stream } from "effect"
 import { JobName, SessionId } from "#schema/Ids.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { Outgoing } from "#src/choird/queues/Outbox.ts"
@@ -25,6 +25,13 @@ export const jobOf = ({ source, source_id, text }: Outgoing): Job | undefined =>
   return Option.getOrUndefined(decodeJob({ session_id, job_name: line ?? askedJob(text) }))
 }
 
+/** Emits when a job of any agent has ended. */
+export const endedJobs = ({ appended }: EventStore["Service"]): Stream.Stream<void> =>
+  appended.pipe(
+    Stream.filter(({ events }) => events.some(({ event_type }) => event_type === "CoreStopped")),
+    Stream.map(() => undefined)
+  )
+
 const isOf = (job: Job) => (topic: JobTopic) => topic.job_name === job.job_name && topic.session_id === job.session_id
 
 /** Makes what puts rows into the topics of their jobs, and closes those of jobs that ended. */
@@ -37,6 +44,7 @@ export const makeJobTopics = Effect.gen(function* () {
   const create = Effect.fnUntraced(function* (chat: Chat, { job_name }: Job) {
     const now_ms = yield* Clock.currentTimeMillis
     if (now_ms - (without.get(chat.chat_id) ?? -NO_TOPICS_MS) < NO_TOPICS_MS) return undefined
+    yield* chat.pace.sign
     const made = yield* Effect.result(
       Effect.flatMap(api.hasTopics(chat.chat_id), (has) =>
         has ? api.createTopic(chat.chat_id, job_name) : Effect.undefined
@@ -73,6 +81,7 @@ export const makeJobTopics = Effect.gen(function* () {
     for (const topic of topics.filter(({ state }) => state === "open")) {
       const state = yield* Effect.option(databaseDefect(events.state(topic.session_id)))
       if (Option.isNone(state) || state.value.cores.has(topic.job_name)) continue
+      yield* chat.pace.sign
       yield* Effect.ignore(api.closeTopic(chat.chat_id, topic.thread_id, topic.job_name))
       ended.add(topic)
     }

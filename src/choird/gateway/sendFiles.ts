@@ -1,12 +1,13 @@
 /** A message with files: each in the way that its bytes allow, several as albums, and what does not fit a caption as texts behind them. */
 import { Effect } from "effect"
 import { Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
-import { type Chat, isGone, isHopeless, makeAttempt, type Outcome, type Send } from "./attempt.ts"
+import { type Chat, isGone, isHopeless, makeAttempt, type Outcome } from "./attempt.ts"
 import type { MarkedText } from "./markedText.ts"
 import { messageParts } from "./messageParts.ts"
 import type { Media } from "./mediaCalls.ts"
 import { albums } from "./mediaKind.ts"
 import { OutgoingFiles, type ReadyFile } from "./OutgoingFiles.ts"
+import { makeFirstTaken, makeSendPart } from "./sendPart.ts"
 import type { Target } from "./telegramCalls.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
@@ -30,28 +31,23 @@ export const makeSendFiles = Effect.gen(function* () {
   const attempt = yield* makeAttempt
   const outbox = yield* Outbox
   const outgoing = yield* OutgoingFiles
+  const firstTaken = yield* makeFirstTaken
+  const sendPart = yield* makeSendPart
 
   const mediaOf = (files: ReadonlyArray<Numbered>): Effect.Effect<ReadonlyArray<Media>> =>
     Effect.forEach(files, ({ kind, name, read }) => Effect.map(read, (bytes) => ({ kind, file: { name, bytes } })))
 
-  /** One file: as what it is, and else as a document. */
-  const sendOne = Effect.fnUntraced(function* (
-    chat: Chat,
-    row: Outgoing,
-    media: Media,
-    caption: MarkedText | undefined
-  ) {
-    const calls: ReadonlyArray<Send> = [
-      (to: Target) => api.media(to, media, caption),
-      ...(media.kind === "document" ? [] : [(to: Target) => api.media(to, { ...media, kind: "document" }, caption)])
-    ]
-    let outcome: Outcome = {}
-    for (const send of calls) {
-      outcome = yield* attempt(chat, row, send)
-      if (outcome.refused === undefined || !isHopeless(outcome.refused) || isGone(outcome.refused)) break
-    }
-    return outcome
-  })
+  /** One file: as what it is, else as a document, else without the marks of its caption. */
+  const sendOne = (chat: Chat, row: Outgoing, media: Media, caption: MarkedText | undefined) => {
+    const document = { ...media, kind: "document" } as const
+    return firstTaken(chat, row, [
+      (to) => api.media(to, media, caption),
+      ...(media.kind === "document" ? [] : [(to: Target) => api.media(to, document, caption)]),
+      ...(caption === undefined || caption.entities.length === 0
+        ? []
+        : [(to: Target) => api.media(to, document, { text: caption.text, entities: [] })])
+    ])
+  }
 
   const sendGroup = Effect.fnUntraced(function* (
     chat: Chat,
@@ -100,12 +96,10 @@ export const makeSendFiles = Effect.gen(function* () {
     const behind = unheard ? messageParts(row, TELEGRAM_TEXT_CHARS_MAX) : unread
     // Who reads the text misses nothing.
     if (spoken !== undefined) refused = undefined
-    for (const [at, { entities, text }] of behind.entries()) {
+    for (const [at, part] of behind.entries()) {
       const index = files.length + at
       if (index < sent) continue
-      const outcome: Outcome = yield* attempt(chat, { ...row, sent_parts: index }, (to) =>
-        api.send(to, text, { entities })
-      )
+      const outcome: Outcome = yield* sendPart(chat, { ...row, sent_parts: index }, part)
       refused = outcome.refused ?? refused
       yield* outbox.sentParts(row.outbox_id, index + 1)
     }

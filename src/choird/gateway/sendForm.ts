@@ -4,6 +4,7 @@ import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { shownText } from "#src/choird/approvals/requestTypes.ts"
 import { chatText, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
+import { isHopeless } from "./attempt.ts"
 import type { Target } from "./telegramCalls.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
@@ -21,7 +22,7 @@ const sendEdit = (api: Api, to: Target, row: Outgoing) => {
   return Effect.as(api.edit(to.chat_id, edited_id, text), edited_id).pipe(
     Effect.catchTag("TelegramFailed", (failure) => {
       if (isUnchanged(failure)) return Effect.succeed(edited_id)
-      return failure.code === 400 ? api.send(to, text) : Effect.fail(failure)
+      return isHopeless(failure) && failure.migrated_to === undefined ? api.send(to, text) : Effect.fail(failure)
     })
   )
 }

@@ -7,7 +7,7 @@ import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { request } from "#src/agent/model/modelRequest.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { isInTheClear } from "#src/shared/config/clearText.ts"
-import { jsonServer } from "../../support/jsonServer.ts"
+import { answeringServer } from "../../support/answeringServer.ts"
 import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
 
 const FAR = "192.0.2.9"
@@ -56,8 +56,8 @@ describe("a request with a secret", () => {
 
   it.live("of a tool does not follow a redirect", () =>
     Effect.gen(function* () {
-      const second = yield* jsonServer(() => ({ status: 200, body: {} }))
-      const first = yield* jsonServer(() => ({ status: 307, headers: { location: second.origin }, body: {} }))
+      const second = yield* answeringServer(() => ({ status: 200, body: {} }))
+      const first = yield* answeringServer(() => ({ status: 307, headers: { location: second.origin }, body: {} }))
       const http = Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false }))
       const api = yield* Effect.provideContext(OutsideApi, yield* Layer.build(layerOf([], http)))
       const { problem } = yield* Effect.flip(api.ask(asked(`${first.origin}/`)))

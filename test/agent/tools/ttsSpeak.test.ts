@@ -60,8 +60,8 @@ describe("choir.tts.speak", () => {
       assert.deepStrictEqual([cost_usd, output, notes], [0.0022, undefined, undefined])
       assert.strictEqual(sends?.files[0]?.path, ".choirtmp/send/voice-s-1-1-0.ogg")
       assert.isTrue(readFileSync(join(root, sends?.files[0]?.path ?? "")).equals(soundOf("opus", "Hello there")))
-      assert.strictEqual(asked[0]?.query.get("output_format"), "opus_48000_64")
-      assert.deepStrictEqual(JSON.parse(asked[0]?.body.toString() ?? ""), {
+      assert.strictEqual(asked[0]?.url.searchParams.get("output_format"), "opus_48000_64")
+      assert.deepStrictEqual(JSON.parse(asked[0]?.body ?? ""), {
         text: "Hello there",
         model_id: "eleven_multilingual_v2",
         voice_settings
@@ -79,7 +79,7 @@ describe("choir.tts.speak", () => {
       assert.isUndefined(cost_usd)
       assert.match(sends?.files[0]?.path ?? "", /\.mp3$/u)
       assert.isTrue(readFileSync(join(root, sends?.files[0]?.path ?? "")).equals(soundOf("mp3", "Hi")))
-      assert.deepStrictEqual(JSON.parse(asked[0]?.body.toString() ?? ""), {
+      assert.deepStrictEqual(JSON.parse(asked[0]?.body ?? ""), {
         model: "tts-1",
         input: "Hi",
         voice: "nova",

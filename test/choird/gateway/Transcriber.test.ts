@@ -46,7 +46,7 @@ describe("a voice message", () => {
         seconds: 3,
         cost_usd: 0.025
       })
-      assert.include(asked[0]?.body.toString("latin1"), 'name="language"')
+      assert.include(asked[0]?.body, 'name="language"')
       // A model that tells no time is counted by the time of the message.
       const other = server(origin, { model_id: "gpt-4o-transcribe", price_per_minute: 0.6 })
       assert.deepInclude(yield* hear(other, AUDIO_KEY, 30), { seconds: 30, cost_usd: 0.3 })

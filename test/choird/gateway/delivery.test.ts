@@ -40,7 +40,7 @@ describe("a message to Telegram", () => {
   it.effect("goes to the chat when its topic is gone, and says so in the log", () =>
     Effect.gen(function* () {
       const { bot, outcomes, put, run } = yield* setUpTelegram
-      yield* bot.closeTopic(7)
+      yield* bot.deleteTopic(7)
       yield* put("still here", { thread_id: 7 })
       yield* start(run)
       yield* until(outcomes, 2)

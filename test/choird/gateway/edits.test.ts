@@ -83,6 +83,50 @@ const until = ({ bot, texts: now }: World, wanted: ReadonlyArray<string | RegExp
       wanted.every((one, at) => (typeof one === "string" ? found[at] === one : one.test(found[at] ?? "")))
   })
 
+const [MILK, BREAD, ROLLS, TEA] = ["Buy milk", "Buy bread", "Buy rolls", "Buy tea"] as const
+const corrected = (text: string, was: string) =>
+  `[The user edited an earlier message, which was: "${was}". It is now:]\n${text}`
+
+/** A person writes or edits the one message, or the agent takes a row with a text; then the inbox `has` these texts. */
+type Step = (
+  | { readonly says: string }
+  | { readonly edits: string }
+  | { readonly takes: readonly [row: number, text: string] }
+) & { readonly has?: ReadonlyArray<string> }
+
+/** Plays the steps; what is there at the end is there a minute later. */
+const played = Effect.fnUntraced(function* (world: World, steps: ReadonlyArray<Step>) {
+  const running = yield* start(world.run)
+  let texts: ReadonlyArray<string> = []
+  let message = 0
+  for (const step of steps) {
+    if ("says" in step) message = yield* world.bot.text(USER, step.says)
+    else if ("edits" in step) yield* world.bot.edit(message, step.edits)
+    else yield* world.take((yield* world.rows)[step.takes[0]]?.inbox_id ?? "", step.takes[1])
+    texts = step.has ?? ("says" in step ? [step.says] : texts)
+    yield* until(world, texts)
+  }
+  yield* TestClock.adjust("1 minute")
+  yield* until(world, texts)
+  yield* Fiber.interrupt(running)
+})
+
+const CORRECTIONS: Readonly<Record<string, ReadonlyArray<Step>>> = {
+  "when it was taken; a further edit changes that": [
+    { says: MILK },
+    { takes: [0, MILK] },
+    { edits: BREAD, has: [BREAD, corrected(BREAD, MILK)] },
+    { edits: ROLLS, has: [ROLLS, corrected(ROLLS, MILK)] },
+    { takes: [1, corrected(ROLLS, MILK)] },
+    { edits: TEA, has: [TEA, corrected(ROLLS, MILK), corrected(TEA, ROLLS)] }
+  ],
+  "also when the agent took the old one while the edit was on its way": [
+    { says: MILK },
+    { edits: BREAD, has: [BREAD] },
+    { takes: [0, MILK], has: [BREAD, corrected(BREAD, MILK)] }
+  ]
+}
+
 const onTestClock = Effect.provide(TestClock.layer())
 
 describe("An edited message", () => {
@@ -90,55 +134,20 @@ describe("An edited message", () => {
     it.effect("has its new text, and is signalled again, when no lane has taken it", () =>
       Effect.gen(function* () {
         const world = yield* setUp
-        yield* start(world.run)
-        const id = yield* world.bot.text(USER, "Buy milk")
-        yield* until(world, ["Buy milk"])
-        yield* world.bot.edit(id, "Buy bread")
-        yield* until(world, ["Buy bread"])
+        yield* played(world, [{ says: MILK }, { edits: BREAD, has: [BREAD] }])
         const [row] = yield* world.rows
         assert.deepStrictEqual(
           (yield* world.signals).map(({ inbox_id }) => inbox_id),
           [row?.inbox_id, row?.inbox_id]
         )
-        yield* world.take(row?.inbox_id ?? "", "Buy bread")
-        yield* TestClock.adjust("1 minute")
-        yield* until(world, ["Buy bread"])
+        yield* played(world, [{ takes: [0, BREAD], has: [BREAD] }])
       }).pipe(onTestClock)
     )
 
-    it.effect("is a correction that quotes the text, when it was taken; a further edit changes that", () =>
-      Effect.gen(function* () {
-        const world = yield* setUp
-        yield* start(world.run)
-        const id = yield* world.bot.text(USER, "Buy milk")
-        yield* until(world, ["Buy milk"])
-        yield* world.take((yield* world.rows)[0]?.inbox_id ?? "", "Buy milk")
-        yield* world.bot.edit(id, "Buy bread")
-        const corrected = (text: string, was: string) =>
-          `[The user edited an earlier message, which was: "${was}". It is now:]\n${text}`
-        yield* until(world, ["Buy bread", corrected("Buy bread", "Buy milk")])
-        yield* world.bot.edit(id, "Buy rolls")
-        yield* until(world, ["Buy rolls", corrected("Buy rolls", "Buy milk")])
-        yield* world.take((yield* world.rows)[1]?.inbox_id ?? "", corrected("Buy rolls", "Buy milk"))
-        yield* world.bot.edit(id, "Buy tea")
-        yield* until(world, ["Buy tea", corrected("Buy rolls", "Buy milk"), corrected("Buy tea", "Buy rolls")])
-      }).pipe(onTestClock)
-    )
-
-    it.effect("is a correction also when the agent took the old text while the edit was on its way", () =>
-      Effect.gen(function* () {
-        const world = yield* setUp
-        yield* start(world.run)
-        const id = yield* world.bot.text(USER, "Buy milk")
-        yield* until(world, ["Buy milk"])
-        yield* world.bot.edit(id, "Buy bread")
-        yield* until(world, ["Buy bread"])
-        yield* world.take((yield* world.rows)[0]?.inbox_id ?? "", "Buy milk")
-        yield* until(world, ["Buy bread", /which was: "Buy milk"\. It is now:\]\nBuy bread$/u])
-        yield* TestClock.adjust("1 minute")
-        yield* until(world, ["Buy bread", /Buy bread$/u])
-      }).pipe(onTestClock)
-    )
+    for (const [what, steps] of Object.entries(CORRECTIONS))
+      it.effect(`is a correction that quotes the text ${what}`, () =>
+        Effect.flatMap(setUp, (world) => played(world, steps)).pipe(onTestClock)
+      )
 
     it.effect("counts once after a kill before its confirmation, also when it was taken meanwhile", () =>
       Effect.gen(function* () {

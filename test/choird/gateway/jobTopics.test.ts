@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { JobName } from "#schema/Ids.ts"
 import { askFacts } from "#src/shared/session/jobText.ts"
+import { PHONE } from "../../support/stores.ts"
 import { SESSION, USER } from "../../support/telegramBot.ts"
 import { setUpTelegram } from "../../support/telegramWorld.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
@@ -44,10 +45,7 @@ describe("the topic of a job", () => {
       jobs.delete(DIG)
       yield* put("dig is done", { source_id: `${SESSION}:9`, kind: "report" })
       assert.deepStrictEqual((yield* shown(world, 4))[3], ["dig is done", undefined])
-      yield* bot.calls.first(({ method }) => method === "editForumTopic")
-      yield* Effect.repeat(Effect.yieldNow, {
-        until: () => Effect.map(bot.topics, (topics) => [...topics.values()][0]?.name === "✓ dig")
-      })
+      yield* named(bot, "✓ dig")
     })
   )
 
@@ -75,7 +73,7 @@ describe("the topic of a job", () => {
       yield* start(run)
       const [[, thread_id] = []] = yield* shown(world, 1)
       assert.isDefined(thread_id)
-      yield* bot.closeTopic(Number(thread_id))
+      yield* bot.deleteTopic(Number(thread_id))
       yield* put("two", line(5))
       yield* put("three", line(6))
       assert.deepStrictEqual((yield* shown(world, 3)).slice(1), [
@@ -101,6 +99,113 @@ describe("the topic of a job", () => {
         ["one", undefined],
         ["two", undefined]
       ])
+    })
+  )
+
+  it.effect("ends with a job that says nothing more", () =>
+    Effect.gen(function* () {
+      const world = yield* setUp
+      const { bot, endJob, put, run } = world
+      yield* put("dig: plan of 2 steps", line(4))
+      yield* start(run)
+      yield* shown(world, 1)
+      yield* endJob(DIG)
+      yield* named(bot, "✓ dig")
+    })
+  )
+})
+
+const FORUM = [{ name: PHONE, user_id: "-1009", admin: false }]
+
+/** Lets the time go by until the bot's only topic is called so. */
+const named = (bot: World["bot"], name: string) =>
+  Effect.repeat(TestClock.adjust("100 millis"), {
+    until: () => Effect.map(bot.topics, (topics) => [...topics.values()][0]?.name === name)
+  })
+
+/** A group with topics, in which the job digs. */
+const inForum = Effect.gen(function* () {
+  const world = yield* setUpTelegram
+  world.jobs.set(DIG, false)
+  return world
+})
+
+describe("the topic of a job in a group", () => {
+  it.effect("is made once, and closed when the job ends, with or without a further message", () =>
+    Effect.gen(function* () {
+      const world = yield* inForum
+      const { as, bot, endJob, jobs, put } = world
+      const fill = JobName.make("fill")
+      jobs.set(fill, false)
+      yield* put("dig: plan of 2 steps", line(4))
+      yield* put("dig: step 2 of 2", line(5))
+      yield* put("fill: plan of 1 step", line(6, "fill"))
+      yield* start(as(FORUM))
+      const threads = (yield* shown(world, 3)).map(([, thread_id]) => thread_id)
+      assert.deepStrictEqual(
+        [...(yield* bot.topics)].map(([id, { chat_id, name }]) => [id, chat_id, name]),
+        [
+          [threads[0], -1009, "dig"],
+          [threads[2], -1009, "fill"]
+        ]
+      )
+      assert.strictEqual(threads[0], threads[1])
+      yield* endJob(DIG)
+      const closed = Effect.map(bot.topics, (topics) => [...topics.values()].map((topic) => topic.closed))
+      yield* Effect.repeat(TestClock.adjust("100 millis"), { until: () => Effect.map(closed, ([dig]) => dig === true) })
+      assert.deepStrictEqual(yield* closed, [true, false])
+    })
+  )
+
+  it.effect("is the group where the bot may not manage topics, of which it asks once", () =>
+    Effect.gen(function* () {
+      const world = yield* inForum
+      const { as, bot, put } = world
+      yield* bot.takeTopicRight
+      yield* put("one", line(4))
+      yield* put("two", line(5))
+      yield* start(as(FORUM))
+      assert.deepStrictEqual(yield* shown(world, 2), [
+        ["one", undefined],
+        ["two", undefined]
+      ])
+      assert.lengthOf(
+        (yield* bot.calls.all).filter(({ method }) => method === "createForumTopic"),
+        1
+      )
+    })
+  )
+
+  it.effect("takes lines after a person closed it; without the right to manage topics they come in the group", () =>
+    Effect.gen(function* () {
+      const world = yield* inForum
+      const { as, bot, put } = world
+      yield* put("one", line(4))
+      yield* start(as(FORUM))
+      const [[, thread_id] = []] = yield* shown(world, 1)
+      yield* bot.closeTopic(Number(thread_id))
+      yield* put("two", line(5))
+      assert.deepStrictEqual((yield* shown(world, 2))[1], ["two", thread_id])
+      yield* bot.takeTopicRight
+      yield* put("three", line(6))
+      yield* put("four", line(7))
+      assert.deepStrictEqual((yield* shown(world, 4)).slice(2), [
+        ["three", undefined],
+        ["four", undefined]
+      ])
+    })
+  )
+
+  it.effect("loses no text when a person deletes it", () =>
+    Effect.gen(function* () {
+      const world = yield* inForum
+      const { as, bot, put } = world
+      yield* put("one", line(4))
+      yield* start(as(FORUM))
+      const [[, thread_id] = []] = yield* shown(world, 1)
+      yield* bot.deleteTopic(Number(thread_id))
+      yield* put("two", line(5))
+      assert.deepStrictEqual((yield* shown(world, 2))[1], ["two", undefined])
     })
   )
 })

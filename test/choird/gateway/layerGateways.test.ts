@@ -19,8 +19,12 @@ import { CONFIG } from "../../support/stores.ts"
 import { lifecycle, noAgentCommands, noApprovals, nthPoll, polls } from "../../support/telegramBot.ts"
 import { quietMemory } from "../../support/quietMemory.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
+import * as fault from "../../support/testing/TelegramFaults.ts"
 
 const decode = Schema.decodeUnknownSync(Config)
+
+/** The token of a second bot. */
+const OTHER = "2000:other"
 
 /** The gateways over a configuration that a test replaces. */
 const setUp = Effect.gen(function* () {
@@ -40,11 +44,13 @@ const setUp = Effect.gen(function* () {
     home: "/h",
     current: SubscriptionRef.get(current),
     changes: SubscriptionRef.changes(current),
-    secret: () =>
+    secret: (name) =>
       Effect.suspend(() =>
-        world.token === undefined
-          ? Effect.fail(new SecretMissing({ secret: SecretName.make("bot-token") }))
-          : Effect.succeed(Redacted.make(world.token))
+        name === "other-token"
+          ? Effect.succeed(Redacted.make(OTHER))
+          : world.token === undefined
+            ? Effect.fail(new SecretMissing({ secret: SecretName.make("bot-token") }))
+            : Effect.succeed(Redacted.make(world.token))
       )
   })
   const services = Layer.mergeAll(
@@ -58,6 +64,7 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Models, {}),
     Layer.mock(Outbox, {
       abandon: () => Effect.succeed(0),
+      tell: () => Effect.void,
       withFiles: Effect.succeed([]),
       undelivered: () => Effect.succeed([]),
       wakes: () => Stream.never
@@ -67,7 +74,7 @@ const setUp = Effect.gen(function* () {
     noAgentCommands,
     noApprovals,
     Layer.mock(ChatSettings, { moved: () => Effect.undefined }),
-    Layer.mock(Pairings, {}),
+    Layer.mock(Pairings, { redeem: () => Effect.succeed(false) }),
     quietMemory
   )
   /** Replaces what runs, as an apply or new secrets do. */
@@ -111,6 +118,27 @@ describe("gateways whose configuration changes", () => {
       assert.include(said, "has no value")
       yield* change({ dms: {}, gateways: { terminal: { type: "console" } } })
       assert.strictEqual((yield* polls(bot)).length, count)
+    })
+  )
+
+  it.live("poll with one bot while another is refused, doubled or away (R44)", () =>
+    Effect.gen(function* () {
+      const { change, telegram } = yield* setUp
+      const [refused, fine] = [telegram.bot("1000:first"), telegram.bot(OTHER)]
+      yield* refused.fail("getUpdates", fault.unauthorized, 1000)
+      const bot = { type: "telegram", api_root: telegram.url }
+      const terminal = { type: "console" }
+      yield* change({
+        gateways: { terminal, bot: { ...bot, secret: "bot-token" }, other: { ...bot, secret: "other-token" } }
+      })
+      yield* nthPoll(refused, 1)
+      yield* nthPoll(fine, 1)
+      for (const [index, what] of [fault.unauthorized, fault.conflict, fault.serverError, fault.silence].entries()) {
+        yield* refused.heal
+        yield* refused.fail("getUpdates", what, 1000)
+        yield* fine.text(1, "hello")
+        yield* nthPoll(fine, index + 2)
+      }
     })
   )
 })

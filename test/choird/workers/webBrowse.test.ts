@@ -310,7 +310,10 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
           if (kept !== undefined) yield* Scope.close(kept, Exit.void)
           const cycle = Effect.gen(function* () {
             const one = yield* Scope.make()
-            yield* (yield* agent(one)).seen({ action: "open", url: "http://site.test/echo?cycle" })
+            const { browse } = yield* agent(one)
+            const { output, status } = yield* browse({ action: "open", url: "http://site.test/echo?cycle" })
+            // What is left is the subject here, and a busy machine may cut a connection.
+            if (status !== "success") assert.match(JSON.stringify(output), /net::ERR_CONNECTION_RESET/u)
             yield* Scope.close(one, Exit.void)
           })
           yield* Effect.forEach(Array.from({ length: SIZE.browserCycles }), () => cycle, { concurrency: 2 })

@@ -21,7 +21,7 @@ import {
   storeFile,
   succeed
 } from "./telegramMethods.ts"
-import { TOPIC_METHODS } from "./telegramTopics.ts"
+import { isForum, TOPIC_METHODS } from "./telegramTopics.ts"
 
 const REQUEST_BYTES_MAX = 64 * 1024 * 1024
 const UPDATES_MAX = 100
@@ -60,13 +60,19 @@ export interface TelegramBot {
   /** Lets a user press a button of a message. */
   tap(user: number, message: SentMessage, data: string): Effect.Effect<number>
   /** Deletes a topic: what is sent there is refused. */
+  deleteTopic(thread_id: number): Effect.Effect<void>
+  /** Lets a person close a topic, where only those who manage topics can write then. */
   closeTopic(thread_id: number): Effect.Effect<void>
+  /** Takes the right to manage topics in groups from the bot. */
+  readonly takeTopicRight: Effect.Effect<void>
   /** Gives its private chats topics. */
   readonly switchTopicsOn: Effect.Effect<void>
   /** The topics that the bot made, by their ids. */
   readonly topics: Effect.Effect<BotState["topics"]>
   /** Lets a user write in a topic. */
   textIn(user: number, thread_id: number, text: string): Effect.Effect<number>
+  /** Lets a member write in a group, or in a topic of it; a group whose id ends with 9 is a forum. */
+  textInGroup(group: number, user: number, text: string, thread_id?: number): Effect.Effect<number>
   /** The bot's reaction to a message. */
   reaction(message_id: number): Effect.Effect<ReadonlyArray<string>>
   /** Queues any update, hostile ones too; the update id is added. */
@@ -123,7 +129,8 @@ const makeBot = (token: string): Bot => ({
   callbacks: new Set(),
   has_topics: false,
   topics: new Map(),
-  closed_topics: new Set(),
+  deleted_topics: new Set(),
+  manages_topics: true,
   places: new Map(),
   reactions: new Map(),
   commands: new Map(),
@@ -252,7 +259,7 @@ const fromUser = (bot: Bot, user: number, content: JsonObject): Effect.Effect<nu
     const chat = { id: user, type: "private", first_name: `User ${user}` }
     const message_id = bot.message_id_next++
     const message = { message_id, date: Math.floor(now_ms / 1000), chat, from: person(user), ...content }
-    bot.places.set(message_id, user)
+    bot.places.set(message_id, Number((message.chat as JsonObject)["id"]))
     const update_id = push(bot, { message })
     bot.written.set(update_id, message)
     return update_id
@@ -337,7 +344,20 @@ const handleOf = (bot: Bot): TelegramBot => ({
   topics: Effect.sync(() => new Map(bot.topics)),
   textIn: (user, thread_id, text) =>
     fromUser(bot, user, { ...textContent(text), message_thread_id: thread_id, is_topic_message: true }),
-  closeTopic: (thread_id) => Effect.sync(() => void bot.closed_topics.add(thread_id)),
+  textInGroup: (group, user, text, thread_id) =>
+    fromUser(bot, user, {
+      ...textContent(text),
+      chat: { id: group, type: "supergroup", title: "Group", ...(isForum(bot, group) ? { is_forum: true } : {}) },
+      ...(thread_id === undefined ? {} : { message_thread_id: thread_id, is_topic_message: true })
+    }),
+  deleteTopic: (thread_id) => Effect.sync(() => void bot.deleted_topics.add(thread_id)),
+  closeTopic: (thread_id) =>
+    Effect.sync(() => {
+      const topic = bot.topics.get(thread_id)
+      if (topic === undefined) throw new Error("the bot made no such topic")
+      bot.topics.set(thread_id, { ...topic, closed: true })
+    }),
+  takeTopicRight: Effect.sync(() => void (bot.manages_topics = false)),
   reaction: (message_id) => Effect.sync(() => bot.reactions.get(message_id) ?? []),
   update: (content) => Effect.sync(() => push(bot, content)),
   fail: (method, fault, times = 1) => Effect.sync(() => void bot.faults.push({ method, fault, times })),

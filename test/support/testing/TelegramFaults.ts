@@ -28,6 +28,12 @@ export const tooManyRequests = (retry_after: number): Fault =>
 /** 403: the user has blocked the bot. */
 export const blocked: Fault = replying(refuse(403, "Forbidden: bot was blocked by the user"))
 
+/** 400 in these words of Telegram's. */
+export const badRequest = (reason: string): Fault => replying(refuse(400, `Bad Request: ${reason}`))
+
+/** 403 in these words of Telegram's. */
+export const forbidden = (reason: string): Fault => replying(refuse(403, `Forbidden: ${reason}`))
+
 /** 400: the person has never written to the bot. */
 export const unknownChat: Fault = replying(refuse(400, "Bad Request: chat not found"))
 
@@ -63,6 +69,9 @@ export const silence: Fault = { kind: "silence", accepted: false }
 
 /** No answer although the call took effect: the caller cannot know. */
 export const silenceAfterAccept: Fault = { kind: "silence", accepted: true }
+
+/** A cut connection before the call took effect. */
+export const cut: Fault = { kind: "cut", accepted: false }
 
 /** A cut connection after the call took effect. */
 export const cutAfterAccept: Fault = { kind: "cut", accepted: true }

@@ -48,7 +48,9 @@ export interface BotState {
   /** The topics that it made, by their ids, with their names; `closed` ones take no messages of the bot. */
   readonly topics: Map<number, { readonly chat_id: number; readonly name: string; readonly closed: boolean }>
   /** Topics that were deleted. */
-  readonly closed_topics: Set<number>
+  readonly deleted_topics: Set<number>
+  /** Whether it may manage the topics of its groups, which lets it write into closed ones, too. */
+  manages_topics: boolean
   /** The chat of each message, of people and of the bot. */
   readonly places: Map<number, number>
   /** The bot's reaction to each message. */
@@ -203,11 +205,10 @@ const whole = (value: unknown) => Number.isSafeInteger(Number(value)) && Number(
 /** What a message carries of its place: the topic, which must exist, and the message that it quotes, which may be gone if so allowed. */
 const placed = (bot: BotState, { parameters }: ApiCall): ApiReply | JsonObject => {
   const { message_thread_id, reply_parameters } = parameters
-  if (
-    message_thread_id !== undefined &&
-    (!whole(message_thread_id) || bot.closed_topics.has(Number(message_thread_id)))
-  )
+  const thread_id = Number(message_thread_id)
+  if (message_thread_id !== undefined && (!whole(message_thread_id) || bot.deleted_topics.has(thread_id)))
     return badRequest("message thread not found")
+  if (bot.topics.get(thread_id)?.closed === true && !bot.manages_topics) return badRequest("TOPIC_CLOSED")
   const topic = message_thread_id === undefined ? {} : { message_thread_id: Number(message_thread_id) }
   if (reply_parameters === undefined) return topic
   const reply: unknown = typeof reply_parameters === "string" ? parseJson(reply_parameters) : reply_parameters
@@ -368,7 +369,7 @@ const sendMediaGroup = (bot: BotState, call: ApiCall): ApiReply => {
 
 const editMessageText = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   const message = bot.messages.get(Number(parameters["message_id"]))
-  if (message === undefined) return badRequest("message to edit not found")
+  if (message?.chat.id !== Number(parameters["chat_id"])) return badRequest("message to edit not found")
   if (message.text === undefined) return badRequest("there is no text in the message to edit")
   const text = textParameter(parameters, "text")
   const problem =
@@ -383,7 +384,7 @@ const editMessageText = (bot: BotState, { parameters }: ApiCall): ApiReply => {
 
 const editMessageReplyMarkup = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   const message = bot.messages.get(Number(parameters["message_id"]))
-  if (message === undefined) return badRequest("message to edit not found")
+  if (message?.chat.id !== Number(parameters["chat_id"])) return badRequest("message to edit not found")
   const { reply_markup: _old, ...rest } = message
   const edited: SentMessage = { ...rest, ...markup(parameters) }
   bot.messages.set(edited.message_id, edited)

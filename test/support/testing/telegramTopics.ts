@@ -11,7 +11,7 @@ import {
 
 const TOPIC_NAME_CHARS_MAX = 128
 
-const isForum = ({ has_topics }: BotState, chat_id: unknown) =>
+export const isForum = ({ has_topics }: BotState, chat_id: unknown) =>
   Number(chat_id) > 0 ? has_topics : String(chat_id).endsWith("9")
 
 const getChat = (bot: BotState, { parameters }: ApiCall): ApiReply => {
@@ -20,6 +20,9 @@ const getChat = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return succeed({ id, type: id > 0 ? "private" : "supergroup", ...(id < 0 && forum ? { is_forum: true } : {}) })
 }
 
+/** In a private chat nobody needs a right. */
+const mayManage = ({ manages_topics }: BotState, { chat_id }: JsonObject) => Number(chat_id) > 0 || manages_topics
+
 const topicName = (parameters: JsonObject) => {
   const name = textParameter(parameters, "name")
   return name === "" || name.length > TOPIC_NAME_CHARS_MAX ? undefined : name
@@ -27,6 +30,7 @@ const topicName = (parameters: JsonObject) => {
 
 const createForumTopic = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   if (!isForum(bot, parameters["chat_id"])) return badRequest("the chat is not a forum")
+  if (!mayManage(bot, parameters)) return badRequest("not enough rights to create a topic")
   const name = topicName(parameters)
   if (name === undefined) return badRequest("TOPIC_TITLE_INVALID")
   const message_thread_id = bot.message_id_next++
@@ -37,7 +41,7 @@ const createForumTopic = (bot: BotState, { parameters }: ApiCall): ApiReply => {
 /** A topic that the bot may change; a deleted one has an id that is not valid. */
 const topicOf = (bot: BotState, { chat_id, message_thread_id }: JsonObject) => {
   const id = Number(message_thread_id)
-  const topic = bot.closed_topics.has(id) ? undefined : bot.topics.get(id)
+  const topic = bot.deleted_topics.has(id) ? undefined : bot.topics.get(id)
   return topic?.chat_id === Number(chat_id) ? { id, topic } : undefined
 }
 
@@ -54,6 +58,7 @@ const closeForumTopic = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   if (Number(parameters["chat_id"]) > 0) return badRequest("method is available for supergroup chats only")
   const found = topicOf(bot, parameters)
   if (found === undefined) return badRequest("TOPIC_ID_INVALID")
+  if (!mayManage(bot, parameters)) return badRequest("not enough rights to close a topic")
   if (found.topic.closed) return badRequest("TOPIC_NOT_MODIFIED")
   bot.topics.set(found.id, { ...found.topic, closed: true })
   return succeed(true)

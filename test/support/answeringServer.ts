@@ -6,17 +6,26 @@ export interface Asked {
   readonly method: string
   readonly url: URL
   readonly headers: IncomingHttpHeaders
+  readonly bytes: Buffer
+  /** The bytes as text. */
   readonly body: string
 }
 
 export interface Answered {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
+  /** Bytes and texts go out as they are, anything else as JSON. */
   readonly body: unknown
 }
 
-/** The server of a scope. A text goes out as it is, anything else as JSON. */
-export const jsonServer = (answer: (asked: Asked) => Answered) =>
+/** No answer at all: the connection stays open. */
+export const SILENCE = "silence"
+
+/** The server of a scope. `first` answers the first requests in place of the function. */
+export const answeringServer = (
+  answer: (asked: Asked) => Answered,
+  first: ReadonlyArray<Answered | typeof SILENCE> = []
+) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const asked: Array<Asked> = []
@@ -24,17 +33,20 @@ export const jsonServer = (answer: (asked: Asked) => Answered) =>
         const chunks: Array<Buffer> = []
         request.on("data", (chunk: Buffer) => chunks.push(chunk))
         request.on("end", () => {
-          const url = new URL(request.url ?? "/", "http://127.0.0.1")
+          const bytes = Buffer.concat(chunks)
           const one = {
             method: request.method ?? "",
-            url,
+            url: new URL(request.url ?? "/", "http://127.0.0.1"),
             headers: request.headers,
-            body: Buffer.concat(chunks).toString()
+            bytes,
+            body: bytes.toString()
           }
+          const answered = first[asked.length] ?? answer(one)
           asked.push(one)
-          const { body, headers = {}, status } = answer(one)
+          if (answered === SILENCE) return
+          const { body, headers = {}, status } = answered
           response.writeHead(status, { "content-type": "application/json", ...headers })
-          response.end(typeof body === "string" ? body : JSON.stringify(body))
+          response.end(typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body))
         })
       })
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
