@@ -3,7 +3,7 @@
  * would become worse. The person decides all the same. The program of a proposed tool never runs: its manifest is what is rehearsed.
  */
 import { basename } from "node:path"
-import { Context, Effect, Layer, Option, Redacted, Result } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Result, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import type { AgentConfig, Config } from "#schema/Config.ts"
 import type { AgentId, SecretName, SessionId } from "#schema/Ids.ts"
@@ -133,10 +133,11 @@ const make = Effect.gen(function* () {
 
   const count = ({ agent_id, kind, name, session_id }: Place, last: number) => {
     const options = { held_out: session_id, last }
-    const found: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError, SqlClient.SqlClient> = kind === "tool"
-      ? findToolSessions(agent_id, name, options)
-      : findRuns(agent_id, name, options)
-    return Effect.map(Effect.provideContext(found, stores), ({ length }) => length)
+    const found: Effect.Effect<number, SqlError.SqlError, SqlClient.SqlClient> =
+      kind === "tool"
+        ? Stream.runCount(findToolSessions(agent_id, name, options))
+        : Effect.map(findRuns(agent_id, name, options), ({ length }) => length)
+    return Effect.provideContext(found, stores)
   }
 
   const skillCases = ({ agent_id, name, session_id }: RehearsalSubject, last: number) =>
@@ -152,11 +153,13 @@ const make = Effect.gen(function* () {
     const [today, proposed] = [manifestOf(subject.today), manifestOf(subject.proposed)]
     if (proposed === undefined) return []
     const { agent_id, name, session_id } = subject
-    const found = yield* findToolSessions(agent_id, name, { held_out: session_id, last })
-    return found.map(({ calls, run, session_id }): Case => {
-      const inputs = calls.map(({ input }) => input)
-      return { session_id, worse: worseForCalls(today, proposed, inputs), ...(run === undefined ? {} : { run }) }
-    })
+    return yield* findToolSessions(agent_id, name, { held_out: session_id, last }).pipe(
+      Stream.map(({ calls, run, session_id }): Case => {
+        const inputs = calls.map(({ input }) => input)
+        return { session_id, worse: worseForCalls(today, proposed, inputs), ...(run === undefined ? {} : { run }) }
+      }),
+      Stream.runCollect
+    )
   }, Effect.provideContext(stores))
 
   /** The configuration and the keys of the models that the proposing session has. */
