@@ -34,17 +34,14 @@ export interface Place {
 /** The name of a time in requests and messages. */
 const slotName = ({ skill, slot_ms }: Slot) => `schedule:${skill}:${new Date(slot_ms).toISOString()}`
 
-export const makeSlotSteps = Effect.gen(function* () {
-  const audit = yield* Audit
+const makeSettle = Effect.gen(function* () {
   const config = yield* ConfigStore
   const onDatabase = yield* useDatabase
   const outbox = yield* Outbox
   const sql = yield* SqlClient.SqlClient
-  const steering = yield* Steering
-  const zone = DateTime.zoneMakeLocal()
 
   /** Stores a row together with the message about it; `write` says whether the row is this choird's, and so is the answer. */
-  const settle = <E>(
+  return <E>(
     place: Place,
     slot: Slot,
     write: Effect.Effect<boolean, E, SqlClient.SqlClient>,
@@ -62,6 +59,14 @@ export const makeSlotSteps = Effect.gen(function* () {
       yield* sql.afterCommit(outbox.wake(dm))
       return true
     }).pipe(inTransaction, onDatabase)
+})
+
+export const makeSlotSteps = Effect.gen(function* () {
+  const audit = yield* Audit
+  const onDatabase = yield* useDatabase
+  const settle = yield* makeSettle
+  const steering = yield* Steering
+  const zone = DateTime.zoneMakeLocal()
 
   const skip = Effect.fnUntraced(function* (
     place: Place,
