@@ -24,7 +24,7 @@ import { readSkill, SCHEMAS_FOLDER } from "#src/shared/image/skillFile.ts"
 import { readToolManifest } from "#src/shared/image/toolManifest.ts"
 import { compareTrials, withRecord } from "./compareTrials.ts"
 import { findRuns, readRun, type RecordedRun, type RunPlace } from "./recordedRuns.ts"
-import { findToolSessions, worseForCalls } from "./recordedTools.ts"
+import { findToolSessions, type ToolSession, worseForCalls } from "./recordedTools.ts"
 import { TRIAL_MS_MAX, Trials } from "./Trials.ts"
 
 /** Time within a trial's limit that is left for what is not its job's. */
@@ -124,6 +124,16 @@ const outputSchema = ({ skills }: TrialImage, name: string) => {
 const costOf = (outcomes: ReadonlyArray<TrialOutcome>): number =>
   outcomes.reduce((sum, { cost_usd = 0 }) => sum + cost_usd, 0)
 
+/** A session without the inputs of its calls, which may be large. */
+const toolCase = (
+  { calls, run, session_id }: ToolSession,
+  today: ToolManifest | undefined,
+  proposed: ToolManifest
+): Case => {
+  const inputs = calls.map(({ input }) => input)
+  return { session_id, worse: worseForCalls(today, proposed, inputs), ...(run === undefined ? {} : { run }) }
+}
+
 const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const sessions = yield* SessionStore
@@ -154,10 +164,7 @@ const make = Effect.gen(function* () {
     if (proposed === undefined) return []
     const { agent_id, name, session_id } = subject
     return yield* findToolSessions(agent_id, name, { held_out: session_id, last }).pipe(
-      Stream.map(({ calls, run, session_id }): Case => {
-        const inputs = calls.map(({ input }) => input)
-        return { session_id, worse: worseForCalls(today, proposed, inputs), ...(run === undefined ? {} : { run }) }
-      }),
+      Stream.map((session) => toolCase(session, today, proposed)),
       Stream.runCollect
     )
   }, Effect.provideContext(stores))
