@@ -7,6 +7,7 @@ import { type SkillSpec, skillState } from "#schema/Skill.ts"
 import { SKILL_POINTS, type SkillGrade, type SkillPoint, type SkillReport } from "#schema/SkillCheck.ts"
 import { type Assertion, type GoldenAnchor, schemaOf, type SkillContract } from "#schema/SkillContract.ts"
 import { asserted } from "./assertions.ts"
+import { plural } from "#src/shared/text/counts.ts"
 import { contractProblems, toolsOf } from "./contractProblems.ts"
 import { valueProblem } from "./jsonSchema.ts"
 import { languageProblems } from "./neutralLanguage.ts"
@@ -149,7 +150,7 @@ const assertions = (spec: SkillSpec): Checked => {
       ok ? [] : [`"${statement}" does not hold on anchor ${index + 1}: ${detail}`]
     )
   )
-  return [failed, `${all.length + calls} checks, ${contract.golden_anchors.length} anchors`]
+  return [failed, `${plural(all.length + calls, "check")}, ${plural(contract.golden_anchors.length, "anchor")}`]
 }
 
 const anchorProblems = (spec: SkillSpec, contract: SkillContract, anchor: GoldenAnchor, index: number) => {
