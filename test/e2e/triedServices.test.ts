@@ -49,7 +49,13 @@ describe.skipIf(!mailIs.there)("choirctl tool try", () => {
         yield* choir.build
         const tried = Effect.fnUntraced(function* (tool: string, input: object) {
           const ran = yield* choirctl(choir.home, [
-            ...["tool", "try", tool, "--input", JSON.stringify(input), "--yes", "--json"]
+            "tool",
+            "try",
+            tool,
+            "--input",
+            JSON.stringify(input),
+            "--yes",
+            "--json"
           ])
           assert.strictEqual(ran.code, 0, ran.out + ran.err)
           for (const secret of [MAIL_PASSWORD, NOTION_TOKEN]) assert.notInclude(ran.out + ran.err, secret)
