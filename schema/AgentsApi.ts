@@ -267,7 +267,9 @@ export const TrySkill = Schema.Struct({
   skill: Schema.Union([SkillName, SkillSpec]),
   input: Schema.optionalKey(Schema.Json),
   model: Schema.optionalKey(ResourceName),
-  files: Schema.Array(SkillFile).check(Schema.isMaxLength(SKILL_BUNDLE_FILES_MAX))
+  files: Schema.Array(SkillFile).check(Schema.isMaxLength(SKILL_BUNDLE_FILES_MAX)),
+  /** The other files of a written skill's folder, which it may read while it is at work. */
+  references: Schema.optionalKey(Schema.Array(SkillFile).check(Schema.isMaxLength(SKILL_BUNDLE_FILES_MAX)))
 })
 
 export const SkillApi = HttpApiGroup.make("skills").add(

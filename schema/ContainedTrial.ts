@@ -8,6 +8,7 @@ import { AgentConfig } from "./Config.ts"
 import { CoreOutcome, ToolStatus } from "./Event.ts"
 import { AgentId, CallId, SecretName, SessionId } from "./Ids.ts"
 import { SkillName, SkillSpec } from "./Skill.ts"
+import { SkillFile } from "./SkillOffer.ts"
 import { Acted, Sources } from "./Source.ts"
 import { ToolEffect, ToolName } from "./Tool.ts"
 
@@ -47,7 +48,9 @@ const SkillTask = Schema.Struct({
   type: Schema.Literal("skill"),
   ...task,
   skills: Schema.Array(SkillSpec),
-  skill: SkillName
+  skill: SkillName,
+  /** The other files of the skill's folder, where it is not the image's. */
+  references: Schema.optionalKey(Schema.Array(SkillFile))
 })
 export type SkillTask = typeof SkillTask.Type
 

@@ -34,12 +34,14 @@ export const Signal = Schema.Union([
   UserMessage,
   /** For edge, or with `job_name` the person's answer to that job's question. */
   kind("Inject", { signal_id: SignalId, content: Schema.String, job_name: Schema.optionalKey(JobName) }),
-  /** Starts a job that runs a skill from its first step to its end, by a person's order. */
+  /** Starts a job that runs a skill from its first step to its end, by a person's order or by the skill's trigger. */
   kind("StartSkill", {
     signal_id: SignalId,
     job_name: JobName,
     skill: SkillName,
-    input: Schema.optionalKey(Schema.Json)
+    input: Schema.optionalKey(Schema.Json),
+    /** The trigger, such as `schedule: daily at 07:30`; absent where a person ordered it. */
+    trigger: Schema.optionalKey(Schema.String)
   }),
   kind("CancelCore", { signal_id: SignalId, job_name: JobName }),
   /** Ends one turn and no other, so that an order that arrives late does not end the next one. */

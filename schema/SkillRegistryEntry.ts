@@ -15,7 +15,10 @@ export const SkillVersion = Schema.String.check(
 
 const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
 
-/** `suggest` names the skill to the model where the trigger matches, `start` begins it. Untrusted text only ever suggests. */
+/**
+ * `suggest` names the skill to the model where the trigger matches, `start` begins it. Untrusted text only ever suggests. The `match` of a schedule is
+ * a time, such as `daily at 07:30`, and choird begins it then.
+ */
 export const SkillTrigger = Schema.Struct({
   kind: Schema.Literals(["keyword", "tool", "task_type", "schedule"]),
   match: Schema.NonEmptyString.check(Schema.isMaxLength(100)),

@@ -77,6 +77,8 @@ export type RehearsedRun = typeof RehearsedRun.Type
 
 /** A rehearsal. `problem` says why runs are missing from it, all of them where there is none. */
 export const Rehearsal = Schema.Struct({
+  /** Absent for a skill by an earlier Choir. */
+  kind: Schema.optionalKey(Schema.Literals(["skill", "tool"])),
   runs: Schema.Array(RehearsedRun),
   cost_usd: Schema.Finite,
   problem: Schema.optionalKey(Schema.String)

@@ -17,7 +17,7 @@ export const FLOORS: ReadonlyArray<ReadonlyArray<string>> = [
   ["logs", "runtime", "sessions"],
   ["images", "listeners", "hosttools", "rehearsals", "workers"],
   ["agents", "memory", "trials"],
-  ["telemetry", "reconfiguration", "retention"],
+  ["telemetry", "reconfiguration", "retention", "schedules"],
   ["approvals"],
   ["gateway"],
   ["api"],

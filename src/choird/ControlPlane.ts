@@ -59,6 +59,7 @@ import { DiskHolders } from "#src/choird/retention/DiskHolders.ts"
 import { Retention } from "#src/choird/retention/Retention.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
+import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { layerJobScan } from "#src/choird/sessions/JobScan.ts"
@@ -150,6 +151,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     layerTelemetry,
     layerJobScan,
     SkillImports.layer,
+    Schedules.layer,
     Executions.layer,
     ProposalRehearsals.layer.pipe(Layer.provide(Rehearsals.layer), Layer.provide(Trials.layer))
   ).pipe(

@@ -28,6 +28,7 @@ import { EmbeddingQueue } from "./memory/EmbeddingQueue.ts"
 import { Forgetting } from "./memory/Forgetting.ts"
 import { SessionMemory } from "./memory/SessionMemory.ts"
 import { Retention } from "./retention/Retention.ts"
+import { Schedules } from "./schedules/Schedules.ts"
 import { chosenRuntime } from "./chosenRuntime.ts"
 import { layerExporters } from "./telemetry/Exporters.ts"
 
@@ -148,6 +149,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   // Only once the agents that were running come up: an execution may restart one.
   yield* Context.get(services, Executions).run.pipe(step(7, "approved changes are being executed"))
   yield* Context.get(services, ProposalRehearsals).run
+  yield* Context.get(services, Schedules).run
   // Only once the agents come up, which wait for the database as well.
   yield* Context.get(services, Retention).run
   yield* Context.get(services, EmbeddingQueue).run

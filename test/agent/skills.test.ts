@@ -115,43 +115,37 @@ const inSession = Effect.fnUntraced(function* (
 const answered = (plane: MemoryControlPlane) => spoken(plane.events).length > 0 && quiet(plane.state())
 
 describe("a skill on edge", () => {
-  it.effect(
-    "runs careful_change of the starter whole, told in each step its tools and the results of those before",
-    () =>
-      Effect.gen(function* () {
-        const seen: Array<{ readonly step: string; readonly text: string }> = []
-        const offered = new Set<string>()
-        const script: Script = (messages, tools) => {
-          const { step, text } = stepOf(messages)
-          offered.add(tools.map((tool) => tool.name).join())
-          if (step !== undefined) seen.push({ step, text })
-          return edgeRuns(begin("careful_change", { goal: "b" }), careful)(messages, tools)
-        }
-        const plane = yield* inSession(script, [carefulChange], answered)
-        assert.deepStrictEqual(transitions(plane.events), WHOLE)
-        check(plane.events, carefulChange)
-        assert.strictEqual(plane.state().edge.skill, undefined)
-        assert.strictEqual(spoken(plane.events)[0]?.payload.text, "all done")
-        assert.strictEqual(offered.size, 1, "the tools of a lane are the same in each step, for the provider's cache")
-        for (const { step, text } of seen) {
-          const allowed = (carefulChange.states[step]?.allowed_tools ?? []).map((name) => name.replaceAll(".", "-"))
-          assert.include(text, `Tools of this step: ${allowed.join(", ") || "none"};`)
-          for (const [name, state] of Object.entries(carefulChange.states))
-            assert.strictEqual(
-              text.includes(state.objective ?? "\0"),
-              name === step,
-              `${name} in the prompt of ${step}`
-            )
-        }
-        const validate = seen.find(({ step }) => step === "validate")?.text ?? ""
-        const context = JSON.parse(/Context: (.*)/u.exec(validate)?.[1] ?? "null")
-        assert.deepStrictEqual(context, {
-          input: { goal: "b" },
-          steps: { understand: { now: "a", later: "b" }, plan: { files: ["notes.md"] }, modify: { changed: 1 } }
-        })
-        assert.include(validate, "checked_by")
-        assert.notInclude(seen[0]?.text, "checked_by", "the output's schema is shown where the skill may end")
+  it.effect("runs careful_change whole, told in each step its tools and the results of those before", () =>
+    Effect.gen(function* () {
+      const seen: Array<{ readonly step: string; readonly text: string }> = []
+      const offered = new Set<string>()
+      const script: Script = (messages, tools) => {
+        const { step, text } = stepOf(messages)
+        offered.add(tools.map((tool) => tool.name).join())
+        if (step !== undefined) seen.push({ step, text })
+        return edgeRuns(begin("careful_change", { goal: "b" }), careful)(messages, tools)
+      }
+      const plane = yield* inSession(script, [carefulChange], answered)
+      assert.deepStrictEqual(transitions(plane.events), WHOLE)
+      check(plane.events, carefulChange)
+      assert.strictEqual(plane.state().edge.skill, undefined)
+      assert.strictEqual(spoken(plane.events)[0]?.payload.text, "all done")
+      assert.strictEqual(offered.size, 1, "the tools of a lane are the same in each step, for the provider's cache")
+      for (const { step, text } of seen) {
+        const allowed = (carefulChange.states[step]?.allowed_tools ?? []).map((name) => name.replaceAll(".", "-"))
+        assert.include(text, `Tools of this step: ${allowed.join(", ") || "none"};`)
+        for (const [name, state] of Object.entries(carefulChange.states))
+          assert.strictEqual(text.includes(state.objective ?? "\0"), name === step, `${name} in the prompt of ${step}`)
+      }
+      const validate = seen.find(({ step }) => step === "validate")?.text ?? ""
+      const context = JSON.parse(/Context: (.*)/u.exec(validate)?.[1] ?? "null")
+      assert.deepStrictEqual(context, {
+        input: { goal: "b" },
+        steps: { understand: { now: "a", later: "b" }, plan: { files: ["notes.md"] }, modify: { changed: 1 } }
       })
+      assert.include(validate, "checked_by")
+      assert.notInclude(seen[0]?.text, "checked_by", "the output's schema is shown where the skill may end")
+    })
   )
 
   it.effect("answers a forbidden tool, an unknown one and a wrong transition with what is allowed, and runs none", () =>

@@ -198,6 +198,17 @@ describe("a person's order to run a skill", () => {
       yield* plane.push({ type: "StartSkill", signal_id: "7", job_name: "run-tidy", skill: "tidy" } as never)
       yield* plane.until((events, state) => spoken(events).length === 1 && quiet(state))
       assert.strictEqual(ofType(plane.events, "CoreStopped")[0]?.payload.outcome, "completed")
+      const timed = { type: "StartSkill", signal_id: "8", job_name: "run-tidy", skill: "tidy" } as const
+      yield* plane.push({ ...timed, trigger: "schedule: daily at 07:30" } as never)
+      yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))
+      const begun = ofType(plane.events, "SkillTransitionCommitted").filter(({ payload }) => payload.from === "")
+      assert.deepStrictEqual(
+        begun.map(({ payload: { signal_id, trigger } }) => [signal_id, trigger]),
+        [
+          ["7", "person"],
+          ["8", "schedule: daily at 07:30"]
+        ]
+      )
     })
   )
 })

@@ -3,7 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { makeEvolving, patiently } from "../support/evolving.ts"
+import { makeEvolving, patiently, TOOL } from "../support/evolving.ts"
+import { marks } from "../support/marks.ts"
 import { answer, callTools, type ProviderRequest } from "../support/testing/Provider.ts"
 
 const skill = (allowed_tools: ReadonlyArray<string>) => ({
@@ -31,41 +32,15 @@ const ofTrial = (request: ProviderRequest) => {
   return text.includes('"role":"tool"') ? LEAVE : READ
 }
 
-/** A skill with a contract that no model runs. */
-const marks = (pattern: string) => ({
-  name: "marks",
-  description: "Flag marks.",
-  input_schema: { type: "object", properties: { path: { type: "string" } }, required: ["path"] },
-  contract: {
-    execution_class: "deterministic",
-    does: "finds lines that hold a mark",
-    does_not: "change files",
-    state: { path: { schema: { type: "string" } }, flags: { schema: { type: "array" } } },
-    state_read: ["path"],
-    state_write: ["flags"],
-    assertions: [{ statement: "each flag names its file", path: "flags.*.path", op: "exists" }],
-    capabilities: ["fs:read"]
-  },
-  registry: {
-    version: "1.0.0",
-    tier: "audit",
-    workflow: [
-      {
-        step: "Search.",
-        tool: "choir.fs.search",
-        params: { pattern, path: "${path}" },
-        writes: { flags: "matches" }
-      }
-    ]
-  }
-})
-
 describe("a proposed skill", () => {
   it.live("with a contract is rehearsed on the input that its run had", () =>
     Effect.gen(function* () {
       const { api, ctl, ended, params, show, talk, waiting, workspace } = yield* makeEvolving()
       const propose = (id: string, pattern: string) =>
-        talk(id, `call choir.propose.skill ${JSON.stringify({ spec: marks(pattern), reason: "a test" })}`)
+        talk(
+          id,
+          `call choir.propose.skill ${JSON.stringify({ spec: marks({ params: { pattern, path: "${path}" } }), reason: "a test" })}`
+        )
       yield* propose("first", "TODO")
       const { approval_id } = yield* waiting
       yield* ctl("approve", approval_id)
@@ -131,6 +106,73 @@ describe("a proposed skill", () => {
       assert.isFalse(existsSync(join(choir.home, "greeting.md")))
       assert.strictEqual(card.status, "pending")
       yield* ctl("reject", worse)
+    }).pipe(Effect.scoped)
+  )
+})
+
+/** A skill that is one call of the tool. */
+const counting = {
+  name: "counting",
+  description: "Count the notes.",
+  contract: {
+    execution_class: "tool",
+    does: "counts the notes",
+    does_not: "change files",
+    state: { reply: { schema: {} } },
+    state_read: [],
+    state_write: ["reply"],
+    assertions: [{ statement: "there is a number", path: "reply.notes", op: "exists" }],
+    capabilities: ["fs:read"]
+  },
+  registry: {
+    version: "1.0.0",
+    tier: "audit",
+    workflow: [{ step: "Count.", tool: "notes.count", params: {}, writes: { reply: "." } }]
+  }
+}
+
+describe("a proposed tool", () => {
+  it.live("is rehearsed by its manifest on the sessions that called today's, and its program does not run", () =>
+    Effect.gen(function* () {
+      const { api, ctl, ended, home, params, show, talk, waiting } = yield* makeEvolving()
+      const ran = join(home, "program-ran")
+      const tool = (input_schema: object, marker: string) => ({
+        ...TOOL,
+        manifest: { ...TOOL.manifest, llm: { ...TOOL.manifest.llm, input_schema } },
+        files: TOOL.files.map((file) => ({
+          ...file,
+          content: `#!/bin/sh\n${marker}echo '{"status":"success","summary":"3 notes","output":{"notes":3}}'\n`
+        }))
+      })
+      const approved = Effect.gen(function* () {
+        const { approval_id } = yield* waiting
+        yield* ctl("approve", approval_id)
+        assert.strictEqual((yield* ended(approval_id)).status, "done")
+      })
+      yield* talk("tool", `call choir.propose.tool ${JSON.stringify(tool({ type: "object" }, ""))}`)
+      yield* approved
+      yield* talk("skill", `call choir.propose.skill ${JSON.stringify({ spec: counting, reason: "a test" })}`)
+      yield* approved
+      yield* talk("run", `call choir.skill.start ${JSON.stringify({ skill: "counting", input: {} })}`)
+      yield* api.agents.stop({ params })
+      yield* api.agents.start({ params, payload: { git_identity: "robot" as never, fresh: true } })
+      const narrower = { type: "object", properties: { folder: { type: "string" } }, required: ["folder"] }
+      yield* talk("worse", `call choir.propose.tool ${JSON.stringify(tool(narrower, `touch ${ran}\n`))}`)
+      const { approval_id } = yield* waiting
+      const card = yield* patiently(
+        Effect.filterOrFail(
+          show(approval_id),
+          ({ text }) => text.includes("ehears"),
+          ({ text }) => text
+        )
+      )
+      assert.match(
+        card.text,
+        /Rehearsal on 1 recorded session: WORSE than today on 1\.\n- session \w+: worse: it refuses 1 of 1 call that was made then: .*; ends as /u
+      )
+      assert.include(card.text, "The tool's program did not run: its manifest alone was compared.")
+      assert.isFalse(existsSync(ran))
+      yield* ctl("reject", approval_id)
     }).pipe(Effect.scoped)
   )
 })

@@ -73,6 +73,30 @@ const GREETING = skillSpec({
   }
 })
 
+/** A SKILL.md that reads one file. */
+const guideSkill = (path: string) => `---
+name: guide
+description: Read the guide.
+allowed-tools: Read
+metadata:
+  contract:
+    execution_class: deterministic
+    does: reads its guide
+    does_not: change files
+    state: { text: { schema: { type: string } } }
+    state_read: []
+    state_write: [text]
+    assertions: [{ statement: there are words, path: text, op: matches, value: "?*" }]
+    capabilities: ["fs:read"]
+  registry:
+    version: 1.0.0
+    tier: task
+    workflow: [{ step: Read it., tool: choir.fs.read, params: { path: ${path} }, writes: { text: content } }]
+---
+
+Read the guide.
+`
+
 layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("choirctl tool try and skill try", (it) => {
   it.effect("checks the key of a search engine, with the result, its source and no session", () =>
     Effect.gen(function* () {
@@ -214,6 +238,24 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("choirc
       assert.isFalse(existsSync(join(place, "notes/hello.md")))
       assert.deepStrictEqual(yield* api.sessions.list({ query: {} }), [])
       nothingLeft(home)
+    })
+  )
+
+  it.effect("reads the references of a folder that is in no image, and nothing beside them", () =>
+    Effect.gen(function* () {
+      const { ctl } = yield* Choir
+      const place = yield* temporaryFolder
+      const write = (path: string) => {
+        mkdirSync(join(place, "guide/references"), { recursive: true })
+        writeFileSync(join(place, "guide/references/guide.md"), "Begin with the date.\n")
+        writeFileSync(join(place, "guide/SKILL.md"), guideSkill(path))
+        return ctl("skill", "try", join(place, "guide"))
+      }
+      const tried = yield* write("references/guide.md")
+      assert.strictEqual(tried.code, 0, tried.out + tried.err)
+      assert.include(tried.out, "Begin with the date.")
+      const other = yield* write("/choir/skills/todo-flagger.json")
+      assert.strictEqual(other.code, 1, other.out)
     })
   )
 

@@ -48,15 +48,8 @@ describe.skipIf(!mailIs.there)("choirctl tool try", () => {
         yield* choir.start
         yield* choir.build
         const tried = Effect.fnUntraced(function* (tool: string, input: object) {
-          const ran = yield* choirctl(choir.home, [
-            "tool",
-            "try",
-            tool,
-            "--input",
-            JSON.stringify(input),
-            "--yes",
-            "--json"
-          ])
+          const args = ["tool", "try", tool, "--input", JSON.stringify(input), "--yes", "--json"]
+          const ran = yield* choirctl(choir.home, args)
           assert.strictEqual(ran.code, 0, ran.out + ran.err)
           for (const secret of [MAIL_PASSWORD, NOTION_TOKEN]) assert.notInclude(ran.out + ran.err, secret)
           return document(ran)

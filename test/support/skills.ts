@@ -1,14 +1,13 @@
-/** Skills of tests: the starter's own, and small ones. */
+/** Skills of tests: one of four steps without a contract, and small ones. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Result, Schema } from "effect"
 import { SkillSpec } from "#schema/Skill.ts"
-import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
 
-/** The skill of docker/starter, as an image brings it. */
+/** A skill of four steps without a contract, as an image brings it. */
 export const carefulChange: SkillSpec = Result.getOrThrowWith(
-  readSkill("careful_change", readFileSync(join(packageFolder, "docker/starter/skills/careful_change.json"), "utf8")),
+  readSkill("careful_change", readFileSync(join(import.meta.dirname, "careful_change.json"), "utf8")),
   (problems) => new Error(problems.join("; "))
 )
 

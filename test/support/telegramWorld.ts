@@ -98,11 +98,11 @@ const makeMemory = Effect.gen(function* () {
           outcomes.record(`delivered ${ids.join()}`)
           return delivered.push(...ids)
         }),
-      sentParts: (id, count) =>
+      sentParts: (id, count, failure) =>
         Effect.sync(() => {
           const at = rows.findIndex((row) => row.outbox_id === id)
           const row = rows[at]
-          if (row !== undefined) rows[at] = { ...row, sent_parts: count }
+          if (row !== undefined) rows[at] = { ...row, sent_parts: count, ...(failure === undefined ? {} : { failure }) }
         }),
       failed: (id) => Effect.sync(() => outcomes.record(`failed ${id}`)),
       giveUp: (id, reason) =>

@@ -129,13 +129,14 @@ export type Command =
       /** Why no lane is shown it. */
       readonly refused?: string
     }
-  /** Starts a job that runs a skill, by a person's order. */
+  /** Starts a job that runs a skill, by the trigger that is due or by a person's order. */
   | {
       readonly type: "SignalSkill"
       readonly signal_id: SignalId
       readonly job_name: JobName
       readonly skill: SkillName
       readonly input?: Schema.Json | undefined
+      readonly trigger?: string | undefined
       readonly model: string
     }
   | { readonly type: "SignalCancel"; readonly signal_id: string; readonly job_name: JobName }

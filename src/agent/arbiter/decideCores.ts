@@ -227,17 +227,19 @@ export const cancelCore = (
   return accept(committed, { event_type: "Cancelled", lane: target, payload: { target, by: "edge", reason } }, result)
 }
 
-/** A job that runs a skill for a person: its task is the skill's. Refused, the order ends in an event that says why. */
+/** A job that runs a skill for a person or at its time: its task is the skill's. Refused, the order ends in an event that says why. */
 export const signalSkill = (
   state: SessionState,
-  { input, job_name, model, signal_id, skill }: Extract<Command, { type: "SignalSkill" }>,
+  { input, job_name, model, signal_id, skill, trigger }: Extract<Command, { type: "SignalSkill" }>,
   situation: Situation
 ): Decision => {
   const { budgets, session_id } = situation
   const lane = coreLane(job_name)
   const barred = state.ended === undefined ? noStart(state, job_name, budgets) : "the session has ended"
   const begun =
-    barred === undefined ? beginning(lane, skill, input, situation, "person") : Result.fail({ reason: barred })
+    barred === undefined
+      ? beginning(lane, skill, input, situation, trigger ?? "person")
+      : Result.fail({ reason: barred })
   if (Result.isFailure(begun))
     return accept({
       event_type: "InjectedInstruction",
@@ -256,7 +258,7 @@ export const signalSkill = (
         start: {
           job_id,
           job_name,
-          task_spec: `Run the skill ${skill}, which a person ordered.`,
+          task_spec: `Run the skill ${skill}, which ${trigger === undefined ? "a person ordered" : `is due (${trigger})`}.`,
           context_bundle: { facts: [], excerpts: [], constraints: [] },
           tool_constraints: constraints,
           skill: { name: skill, ...(input === undefined ? {} : { input }) },

@@ -107,13 +107,14 @@ const describe = Effect.fnUntraced(function* ({ lane, request_id }: SignalOf<"De
   )
 })
 
-/** Starts the job of a person's order once nothing that edge writes runs. It waits apart, so that a stop behind it is heard. */
-const startSkill = Effect.fnUntraced(function* ({ input, job_name, signal_id, skill }: SignalOf<"StartSkill">) {
+/** Starts the job that a person or a schedule ordered once nothing that edge writes runs. It waits apart, so that a stop behind it is heard. */
+const startSkill = Effect.fnUntraced(function* (signal: SignalOf<"StartSkill">) {
+  const { input, job_name, signal_id, skill, trigger } = signal
   const arbiter = yield* Arbiter
   const settings = yield* AgentSettings
   yield* arbiter.until((state) => edgeWrites(state).length === 0)
   const model = settings.current().config.core_llm
-  const command = { type: "SignalSkill", signal_id, job_name, skill, input, model } as const
+  const command = { type: "SignalSkill", signal_id, job_name, skill, input, trigger, model } as const
   yield* commitEnd(arbiter, command, isUnheard(signal_id))
 })
 

@@ -2,13 +2,13 @@
  * The tools of a trial: those of the agent, with their own checks of inputs, locks and effects, and with answers from a record instead of
  * their runs. What a call would write is kept for the trial's own reads, and nothing is done.
  */
-import { Effect, Layer, type Schema } from "effect"
+import { Effect, type Schema } from "effect"
 import { ToolName } from "#schema/Tool.ts"
 import type { RecordedCall, TrialOutcome } from "#schema/Trial.ts"
-import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
-import { type AnyTool, isControl, type PreparedCall, type Tool, type ToolOutcome } from "#src/agent/tools/Tool.ts"
+import type { Tool, ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
+import { layerReplaced, type Replace } from "./replacedTools.ts"
 
 /** The effects of a trial so far. */
 export type TrialEffects = Pick<TrialOutcome, "unanswered" | "external">
@@ -152,38 +152,17 @@ export const makeRecordedTools = (record: ReadonlyArray<RecordedCall>) => {
       : { status: "error", summary: "nothing is known of this; continue with what you have" }
   }
 
-  const replaced = (tool: AnyTool): AnyTool =>
-    isControl(tool) || OWN.has(tool.llm.name)
-      ? tool
-      : {
-          ...tool,
-          prepare: (input) =>
-            Effect.map(tool.prepare(input), (prepared): PreparedCall => {
-              const effect = prepared.effect ?? tool.effect
-              return {
-                ...prepared,
-                effect,
-                confirm: Effect.undefined,
-                run: () => Effect.sync(() => answer(tool, effect, input))
-              }
-            })
-        }
-
-  /** The registry of the agent's tools with these answers. */
-  const layer = <E, R>(registry: Layer.Layer<ToolRegistry, E, R>) =>
-    Layer.effect(
-      ToolRegistry,
-      Effect.map(ToolRegistry, (tools) =>
-        ToolRegistry.of({
-          ...tools,
-          find: (lane, name) => {
-            const tool = tools.find(lane, name)
-            return tool === undefined ? undefined : replaced(tool)
-          }
-        })
-      )
-    ).pipe(Layer.provide(registry))
+  const replace: Replace = (tool, prepared, input) => {
+    if (OWN.has(tool.llm.name)) return undefined
+    const effect = prepared.effect ?? tool.effect
+    return {
+      ...prepared,
+      effect,
+      confirm: Effect.undefined,
+      run: () => Effect.sync(() => answer(tool, effect, input))
+    }
+  }
 
   const effects = (): TrialEffects => ({ unanswered, external: Object.fromEntries(external) })
-  return { effects, layer }
+  return { effects, layer: layerReplaced(replace) }
 }

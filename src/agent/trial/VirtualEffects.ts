@@ -2,11 +2,11 @@
  * The tools of a skill that is tried: calls that read, and those that change the trial's own workspace, are made; a call that would act outside
  * is answered as done, and noted.
  */
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import type { CallId } from "#schema/Ids.ts"
-import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
-import { type AnyTool, isControl, type PreparedCall, type Tool, type ToolOutcome } from "#src/agent/tools/Tool.ts"
+import type { PreparedCall, Tool, ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { FETCH_TOOL } from "#src/shared/web/hostQueries.ts"
+import { layerReplaced } from "./replacedTools.ts"
 
 /** It only reads; it counts as acting where its address could carry what a lane has read, and a trial has nothing of the user's. */
 const READS: ReadonlySet<string> = new Set([FETCH_TOOL])
@@ -43,27 +43,5 @@ export const makeVirtualEffects = () => {
     }
   }
 
-  const replaced = (tool: AnyTool): AnyTool =>
-    isControl(tool)
-      ? tool
-      : {
-          ...tool,
-          prepare: (input, lane) => Effect.map(tool.prepare(input, lane), (prepared) => virtual(tool, prepared))
-        }
-
-  const layer = <E, R>(registry: Layer.Layer<ToolRegistry, E, R>) =>
-    Layer.effect(
-      ToolRegistry,
-      Effect.map(ToolRegistry, (tools) =>
-        ToolRegistry.of({
-          ...tools,
-          find: (lane, name) => {
-            const tool = tools.find(lane, name)
-            return tool === undefined ? undefined : replaced(tool)
-          }
-        })
-      )
-    ).pipe(Layer.provide(registry))
-
-  return { layer, isHeld: (call_id: CallId) => held.has(call_id) }
+  return { layer: layerReplaced(virtual), isHeld: (call_id: CallId) => held.has(call_id) }
 }

@@ -1,5 +1,7 @@
 /** The program of a trial in a container: choird's socket brings the task and takes the outcome. */
-import { existsSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { Effect, Layer, Stream } from "effect"
 import type { HttpClient } from "effect/http"
 import { type ContainedTask, type FromTrial, REPORT_TEXT_CHARS_MAX, type SkillTask } from "#schema/ContainedTrial.ts"
@@ -18,6 +20,7 @@ import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { layerSkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
+import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { skillReport } from "./skillReport.ts"
 import { runToolTrial } from "./toolTrial.ts"
@@ -77,12 +80,33 @@ const layerImageTools = (choir: string, task: ContainedTask) =>
     })
   ).pipe(Layer.provide(ImageTools.layer(choir)))
 
+/** The references of a skill that is in no image, in a folder that goes with the trial; otherwise those of the image. */
+const layerReferences = (choir: string, task: ContainedTask) => {
+  if (task.type === "tool" || task.references === undefined) return layerSkillFiles(choir)
+  const { references, skill } = task
+  const opened = Effect.acquireRelease(
+    Effect.sync(() => {
+      const folder = mkdtempSync(join(tmpdir(), "choir-skill-"))
+      for (const { base64, path } of references) {
+        // choird checked the paths; what leaves the folder is not a reference.
+        if (pathInside(path) !== path) continue
+        const file = join(folder, "skills", skill, path)
+        mkdirSync(dirname(file), { recursive: true })
+        writeFileSync(file, Buffer.from(base64, "base64"))
+      }
+      return folder
+    }),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
+  return Layer.unwrap(Effect.map(opened, layerSkillFiles))
+}
+
 const layerSurroundings = (place: ContainedPlace, task: ContainedTask) => {
   const { choir, offline, outsideHttp, ownsPidNamespace, workspace } = place
   return Layer.mergeAll(
     layerControlPlane,
     layerImageTools(choir, task),
-    layerSkillFiles(choir),
+    layerReferences(choir, task),
     Environment.layer({ workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
     Layer.provideMerge(
       GitAccess.layer({ helper: gitHelper(choir) }),

@@ -80,7 +80,8 @@ const inputText = ({ contract, input_schema }: SkillSpec): string => {
     return `${key}${needed.includes(key) ? "" : "?"}${type}`
   })
   if (keys.length > 0) return safeLine(keys.join(", "))
-  return contract === undefined ? "any object" : `fields of STATE: ${contract.state_read.join(", ") || "none"}`
+  if (contract === undefined) return "any object"
+  return contract.state_read.length === 0 ? "none" : `fields of STATE: ${contract.state_read.join(", ")}`
 }
 
 const triggersText = ({ registry }: SkillSpec): string =>

@@ -2,13 +2,14 @@
 import { existsSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { Effect, FileSystem } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import { SkillName } from "#schema/Skill.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
-import { skillMarkdown } from "#src/shared/image/skillExport.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { exportLosses, skillMarkdown } from "#src/shared/image/skillExport.ts"
 import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { agentId } from "./arguments.ts"
 
@@ -20,13 +21,24 @@ export const exported = Command.make(
       Argument.withDescription("Skill name from choirctl skill list"),
       Argument.withSchema(SkillName)
     ),
-    folder: Argument.String("dir").pipe(Argument.withDescription("Folder in which the skill's folder is made"))
+    folder: Argument.String("dir").pipe(Argument.withDescription("Folder in which the skill's folder is made")),
+    as_text: Flag.Boolean("as-text").pipe(
+      Flag.withDescription("Write the steps as text alone, without what a SKILL.md cannot hold"),
+      Flag.withDefault(false)
+    )
   },
-  Effect.fnUntraced(function* ({ folder, id, name }) {
+  Effect.fnUntraced(function* ({ as_text, folder, id, name }) {
     const { source, spec } = yield* ask("skills", (choird) => choird.show({ params: { id, name } }))
     const found = source === "built-in" ? [] : yield* ask("skills", (choird) => choird.files({ params: { id, name } }))
     // The folder's own SKILL.md says more than one that is made of the skill.
     const own = found.some(({ path }) => path === SKILL_FILE)
+    const losses = own || as_text ? [] : exportLosses(spec)
+    if (losses.length > 0)
+      return yield* failed(
+        "NOT_WHOLE",
+        [`a SKILL.md cannot hold all of ${name}:`, ...losses.map((loss) => `- ${safeLine(loss)}`)].join("\n"),
+        `copy skills/${name}.json to another Choir, or write its steps as text with --as-text`
+      )
     const made = { path: SKILL_FILE, bytes: Buffer.from(skillMarkdown(spec)) }
     const files = [
       ...(own ? [] : [made]),
@@ -51,5 +63,8 @@ export const exported = Command.make(
   })
 ).pipe(
   Command.withDescription("Write a skill as a folder with a SKILL.md, which other harnesses read"),
-  Command.withExamples([{ command: "choirctl skill export agent-1 careful_change ./exported" }])
+  Command.withExamples([
+    { command: "choirctl skill export agent-1 todo-flagger ./exported" },
+    { command: "choirctl skill export agent-1 meeting-notes ./exported --as-text" }
+  ])
 )

@@ -46,11 +46,16 @@ const readGiven = Effect.fnUntraced(function* (file: string) {
 
 const isName = (text: string) => /^[a-z0-9][a-z0-9._-]{0,63}$/u.test(text)
 
-/** A path that is there, or else a name in the agent's image. */
+/** A path that is there, with the other files of its folder, or else a name in the agent's image. */
 const skillOf = Effect.fnUntraced(function* (given: string) {
   const file = yield* fileAt(given)
-  if (file !== undefined) return yield* readGiven(file)
-  if (isName(given)) return SkillName.make(given)
+  if (file !== undefined) {
+    const skill = yield* readGiven(file)
+    const folder = basename(file) === SKILL_FILE ? yield* skillFolderFiles(dirname(resolve(file))) : []
+    const references = folder.filter(({ path }) => path !== SKILL_FILE)
+    return { skill, ...(references.length === 0 ? {} : { references }) }
+  }
+  if (isName(given)) return { skill: SkillName.make(given) }
   return yield* usageError(
     `there is no file or folder ${given}`,
     "name a skill of the agent, a skill file, or a folder with a SKILL.md"
@@ -77,15 +82,15 @@ export const skillTry = Command.make(
     agent: agentFlag
   },
   Effect.fnUntraced(function* ({ agent, files, input, model, skill: given }) {
-    const skill = yield* skillOf(given)
+    const named = yield* skillOf(given)
     const payload = {
-      skill,
+      ...named,
       ...(Option.isSome(input) ? { input: yield* inputOf(input.value) } : {}),
       ...(Option.isSome(model) ? { model: model.value } : {}),
       files: Option.isSome(files) ? yield* skillFolderFiles(files.value) : []
     }
     const id = yield* agentOf(agent)
-    const name = typeof skill === "string" ? skill : skill.name
+    const name = typeof named.skill === "string" ? named.skill : named.skill.name
     const tried = yield* ask("skills", (choird) => choird.trySkill({ params: { id }, payload })).pipe(
       withProgress(`trying ${name}`)
     )

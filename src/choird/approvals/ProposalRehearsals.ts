@@ -1,5 +1,5 @@
 /**
- * The rehearsals of proposed skills while they wait for a decision: one at a time, once each, kept in the row and told where the person was asked.
+ * The rehearsals of proposed skills and tools while they wait for a decision: one at a time, once each, kept in the row and told where the person was asked.
  * A decision does not wait for one.
  */
 import { Context, Effect, Layer, Queue, Result, type Scope, Stream } from "effect"
@@ -8,7 +8,7 @@ import type { Rehearsal } from "#schema/Trial.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
-import { type RehearsalSubject, Rehearsals, trialImage } from "#src/choird/rehearsals/Rehearsals.ts"
+import { nothingRecorded, type RehearsalSubject, Rehearsals, trialImage } from "#src/choird/rehearsals/Rehearsals.ts"
 import { AgentChange } from "./AgentChange.ts"
 import * as rows from "./approvalRows.ts"
 import { Approvals } from "./Approvals.ts"
@@ -34,9 +34,11 @@ export class ProposalRehearsals extends Context.Service<
   )
 }
 
-const skillOf = ({ canonical, request_type }: rows.ApprovalRow) => {
+const proposalOf = ({ canonical, request_type }: rows.ApprovalRow) => {
   const stored = Result.getOrUndefined(readStored(request_type, canonical))
-  return stored?.type === "proposal" && stored.proposal.kind === "skill" ? stored.proposal : undefined
+  if (stored?.type !== "proposal") return undefined
+  const { proposal } = stored
+  return proposal.kind === "skill" || proposal.kind === "tool" ? proposal : undefined
 }
 
 const make = Effect.gen(function* () {
@@ -49,14 +51,16 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
   const rehearsed = Effect.fnUntraced(function* (row: rows.ApprovalRow) {
-    const proposal = skillOf(row)
+    const proposal = proposalOf(row)
     if (proposal === undefined) return { runs: [], cost_usd: 0, problem: "it cannot be read" } satisfies Rehearsal
     const { agent_id, session_id } = row
-    const place = { agent_id, session_id, skill: proposal.name }
-    if (!(yield* rehearsals.isPossible(place)))
-      return { runs: [], cost_usd: 0, problem: "this agent has no recorded run of it" } satisfies Rehearsal
+    const { kind } = proposal
+    const name = proposal.kind === "tool" ? proposal.tool.manifest.llm.name : proposal.name
+    const place = { agent_id, session_id, kind, name }
+    const none = (problem: string): Rehearsal => ({ kind, runs: [], cost_usd: 0, problem })
+    if (!(yield* rehearsals.isPossible(place))) return none(nothingRecorded(kind))
     const images = yield* Effect.result(agentChange.images(row, proposal))
-    if (Result.isFailure(images)) return { runs: [], cost_usd: 0, problem: images.failure.message } satisfies Rehearsal
+    if (Result.isFailure(images)) return none(images.failure.message)
     const subject: RehearsalSubject = {
       ...place,
       today: trialImage(images.success.today),

@@ -51,7 +51,7 @@ export interface ApprovalRow {
   readonly facts: unknown
   readonly step: string | null
   readonly job: unknown
-  /** Of a proposed skill: what its rehearsal came to, once it has ended. */
+  /** Of a proposed skill or tool: what its rehearsal came to, once it has ended. */
   readonly rehearsal: Rehearsal | null
 }
 
@@ -134,11 +134,11 @@ export const openExecutions = (sql: SqlClient.SqlClient) =>
     (rows) => rows.map(approvalRow)
   )
 
-/** Proposed skills that wait for a decision and were not rehearsed, oldest first. */
+/** Proposed skills and tools that wait for a decision and were not rehearsed, oldest first. */
 export const awaitingRehearsal = (sql: SqlClient.SqlClient) =>
   Effect.map(
     sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
-      WHERE request_type = 'skill' AND status = 'pending' AND rehearsal IS NULL ORDER BY id LIMIT ${APPROVALS_LISTED_MAX}`,
+      WHERE request_type IN ('skill', 'tool') AND status = 'pending' AND rehearsal IS NULL ORDER BY id LIMIT ${APPROVALS_LISTED_MAX}`,
     (rows) => rows.map(approvalRow)
   )
 

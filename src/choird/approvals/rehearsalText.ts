@@ -8,13 +8,13 @@ const REASON_CHARS_MAX = 300
 const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
 /** The first line, which is all that a small screen shows. */
-const headline = ({ problem, runs }: Rehearsal): string => {
+const headline = ({ kind, problem, runs }: Rehearsal): string => {
   if (runs.length === 0) return `Not rehearsed: ${problem ?? "there is no recorded run"}.`
   const worse = runs.filter(({ verdict }) => verdict === "worse").length
   const better = runs.filter(({ verdict }) => verdict === "better").length
   const rehearsed = runs.filter(({ verdict }) => verdict !== "not_rehearsed").length
   if (rehearsed === 0) return `Not rehearsed: today's skill completes none of ${counted(runs.length, "recorded run")}.`
-  const where = `on ${counted(rehearsed, "recorded run")}`
+  const where = `on ${counted(rehearsed, kind === "tool" ? "recorded session" : "recorded run")}`
   if (worse > 0) return `Rehearsal ${where}: WORSE than today on ${worse}.`
   return better > 0
     ? `Rehearsal ${where}: better than today on ${better}, worse on none.`
@@ -22,7 +22,7 @@ const headline = ({ problem, runs }: Rehearsal): string => {
 }
 
 export const rehearsalText = (rehearsal: Rehearsal): string => {
-  const { cost_usd, problem, runs } = rehearsal
+  const { cost_usd, kind, problem, runs } = rehearsal
   const lines = runs.map(({ reasons, session_id, verdict }) => {
     const said = reasons.map((reason) => visibleLine(reason).slice(0, REASON_CHARS_MAX).toWellFormed()).join("; ")
     if (verdict === "not_rehearsed") return `- session ${session_id}: not rehearsed: ${said}`
@@ -31,7 +31,10 @@ export const rehearsalText = (rehearsal: Rehearsal): string => {
   const closing = [
     ...(runs.length > 0 && problem !== undefined ? [`Further runs were left out: ${problem}.`] : []),
     ...(runs.length > 0
-      ? [`Nothing was done: every call was answered from the record. Cost: ${cost_usd.toFixed(4)} USD.`]
+      ? [
+          `Nothing was done: every call was answered from the record. Cost: ${cost_usd.toFixed(4)} USD.`,
+          ...(kind === "tool" ? ["The tool's program did not run: its manifest alone was compared."] : [])
+        ]
       : [])
   ]
   return [headline(rehearsal), ...lines, ...closing].join("\n")

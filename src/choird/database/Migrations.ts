@@ -33,6 +33,7 @@ import { chatVoice } from "./migrations/0034_chat_voice.ts"
 import { jobTopics } from "./migrations/0035_job_topics.ts"
 import { reactions } from "./migrations/0036_reactions.ts"
 import { workspaceLabels } from "./migrations/0037_workspace_labels.ts"
+import { scheduleSlots } from "./migrations/0038_schedule_slots.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -72,7 +73,8 @@ export const MIGRATIONS = {
   "0034_chat_voice": chatVoice,
   "0035_job_topics": jobTopics,
   "0036_reactions": reactions,
-  "0037_workspace_labels": workspaceLabels
+  "0037_workspace_labels": workspaceLabels,
+  "0038_schedule_slots": scheduleSlots
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

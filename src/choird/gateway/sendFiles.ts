@@ -18,12 +18,10 @@ const CAPTION_CHARS_MAX = 1024
 /** A file of a message that can be sent, with its place in it. */
 type Numbered = ReadyFile & { readonly index: number }
 
-const missing = new TelegramFailed({
-  method: "choird",
-  code: 400,
-  description: "a file was changed or removed before it could be sent, or there is no room for a copy",
-  retry_after_ms: null
-})
+const refusal = (description: string) =>
+  new TelegramFailed({ method: "choird", code: 400, description, retry_after_ms: null })
+
+const missing = refusal("a file was changed or removed before it could be sent, or there is no room for a copy")
 
 /** Sends the files of a row that were not sent yet; `sent_parts` counts files, then texts. The last refusal is the row's. */
 export const makeSendFiles = Effect.gen(function* () {
@@ -65,7 +63,7 @@ export const makeSendFiles = Effect.gen(function* () {
       const index = files[at]?.index ?? 0
       const outcome = yield* sendOne(chat, { ...row, sent_parts: index }, one, at === 0 ? caption : undefined)
       refused = outcome.refused ?? refused
-      yield* outbox.sentParts(row.outbox_id, index + 1)
+      yield* outbox.sentParts(row.outbox_id, index + 1, refused?.description)
     }
     return refused === undefined ? {} : { refused }
   })
@@ -77,7 +75,9 @@ export const makeSendFiles = Effect.gen(function* () {
     const spoken = row.form?.files?.items[0]?.speaks
     const [caption, ...texts] = spoken === undefined ? messageParts(row, CAPTION_CHARS_MAX) : []
     const open = files.flatMap((file, index) => (file === undefined || index < sent ? [] : [{ ...file, index }]))
-    let refused = files.some((file, index) => file === undefined && index >= sent) ? missing : undefined
+    // A life before this one may have seen a part refused; only the row still knows.
+    const before = row.failure === undefined || row.failure === null ? undefined : refusal(row.failure)
+    let refused = files.some((file, index) => file === undefined && index >= sent) ? missing : before
     for (const group of albums(open)) {
       const index = group[0]?.index ?? 0
       const isFirst = index === (open[0]?.index ?? 0) && sent === 0
@@ -89,7 +89,7 @@ export const makeSendFiles = Effect.gen(function* () {
       )
       refused = outcome.refused ?? refused
       if (outcome.refused !== undefined && isGone(outcome.refused)) return outcome
-      yield* outbox.sentParts(row.outbox_id, (group.at(-1)?.index ?? 0) + 1)
+      yield* outbox.sentParts(row.outbox_id, (group.at(-1)?.index ?? 0) + 1, refused?.description)
     }
     const unheard = spoken === "part" || (spoken === "all" && refused !== undefined)
     const unread = open.length === 0 && sent === 0 && caption !== undefined ? [caption, ...texts] : texts
@@ -101,7 +101,7 @@ export const makeSendFiles = Effect.gen(function* () {
       if (index < sent) continue
       const outcome: Outcome = yield* sendPart(chat, { ...row, sent_parts: index }, part)
       refused = outcome.refused ?? refused
-      yield* outbox.sentParts(row.outbox_id, index + 1)
+      yield* outbox.sentParts(row.outbox_id, index + 1, refused?.description)
     }
     return refused === undefined ? {} : { refused }
   })

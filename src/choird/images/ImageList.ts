@@ -15,7 +15,7 @@ const versionOf = Schema.decodeUnknownOption(ImageVersion)
 export const makeImageList = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const folderOf = (agent_id: AgentId) => join(home, "images", agent_id)
-  const pathOf = (agent_id: AgentId, version: ImageVersion) => join(folderOf(agent_id), version)
+  const pathOf = (agent_id: AgentId, version: string) => join(folderOf(agent_id), version)
 
   /** The agent's builds, the newest first. An unreadable list counts as empty, since a build replaces it. */
   const builds = (agent_id: AgentId) =>

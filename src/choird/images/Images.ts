@@ -91,6 +91,8 @@ export class Images extends Context.Service<
      * last IMAGES_KEPT images stay, and those in use.
      */
     build(agent_id: AgentId, sources: ImageSources, options?: BuildOptions): Effect.Effect<BuiltImage, BuildError>
+    /** The folder of an agent's image of this version, whether or not it is there. */
+    pathOf(agent_id: AgentId, image_version: string): Effect.Effect<string>
     /** The image of the agent's last build. */
     current(agent_id: AgentId): Effect.Effect<Image, NoImage>
     /**
@@ -290,6 +292,7 @@ const make = Effect.fnUntraced(function* (home: string) {
         .putFirst(agent_id, image_version)
         .pipe(Effect.asVoid, Effect.catchTag("PlatformError", asNotWritten(agent_id)), locked(agent_id))
     ),
+    pathOf: (agent_id, image_version) => Effect.sync(() => list.pathOf(agent_id, image_version)),
     current: Effect.fn("Images.current")(function* (agent_id) {
       const [image_version] = yield* list.builds(agent_id)
       if (image_version === undefined) return yield* new NoImage({ agent_id })

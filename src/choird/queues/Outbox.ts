@@ -36,6 +36,8 @@ export interface Outgoing {
   readonly thread_id?: number | null
   /** Its parts that the channel has taken. */
   readonly sent_parts?: number
+  /** Why the channel refused one of those parts for good, where one was. */
+  readonly failure?: string | null
   /** Absent where it is only a text. */
   readonly form?: OutboxForm | null
   /** The channel's id of the message that this one edits, where it was delivered and the row is read. */
@@ -61,7 +63,7 @@ export class Outbox extends Context.Service<
   {
     /** A message of choird's own, once per source_id. */
     tell(
-      message: Omit<Outgoing, "outbox_id" | "part" | "sent_parts" | "source" | "created_ms">
+      message: Omit<Outgoing, "outbox_id" | "part" | "sent_parts" | "failure" | "source" | "created_ms">
     ): Effect.Effect<void, DatabaseAway>
     /** Whether a message of choird's own with this source was stored. */
     told(source_id: string): Effect.Effect<boolean, DatabaseAway>
@@ -69,8 +71,11 @@ export class Outbox extends Context.Service<
     undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>, DatabaseAway>
     /** Ends rows; answers how many were not delivered before. @param sent_id the channel's id of the message, of a single row. */
     delivered(outbox_ids: ReadonlyArray<string>, sent_id?: string): Effect.Effect<number, DatabaseAway>
-    /** Notes that the first parts of a row were taken, so that a death does not send them again. */
-    sentParts(outbox_id: string, count: number): Effect.Effect<void, DatabaseAway>
+    /**
+     * Notes that the first parts of a row are over, so that a death does not send them again. @param failure why one of them was refused for good: the row
+     * is not delivered then.
+     */
+    sentParts(outbox_id: string, count: number, failure?: string): Effect.Effect<void, DatabaseAway>
     /** Ends a row that its channel will never take; answers whether it was open until now. */
     giveUp(outbox_id: string, reason: string): Effect.Effect<boolean, DatabaseAway>
     /** Ends the rows of all DMs but these, since the others have no reader; answers how many. */
@@ -111,7 +116,7 @@ export class Outbox extends Context.Service<
         }, onDatabase),
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
           return yield* sql<Outgoing>`SELECT outbox.outbox_id::text, outbox.source, outbox.source_id, outbox.part, outbox.gateway,
-              outbox.dm, outbox.agent_id, outbox.kind, outbox.text, outbox.in_reply_to::text, outbox.sent_parts,
+              outbox.dm, outbox.agent_id, outbox.kind, outbox.text, outbox.in_reply_to::text, outbox.sent_parts, outbox.failure,
               (extract(epoch FROM outbox.created_at) * 1000)::float8 AS created_ms, outbox.form,
               (SELECT card.sent_id FROM choir_control.outbox AS card
                 WHERE card.source = 'choird' AND card.source_id = outbox.form ->> 'edits'
@@ -129,8 +134,10 @@ export class Outbox extends Context.Service<
             WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`
           return rows.length
         }, onDatabase),
-        sentParts: Effect.fn("Outbox.sentParts")(function* (outbox_id, count) {
-          yield* sql`UPDATE choir_control.outbox SET sent_parts = ${count} WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`
+        sentParts: Effect.fn("Outbox.sentParts")(function* (outbox_id, count, failure) {
+          yield* sql`UPDATE choir_control.outbox
+            SET sent_parts = ${count}, failure = coalesce(${failure?.slice(0, OUTBOX_FAILURE_CHARS_MAX) ?? null}, failure)
+            WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`
         }, onDatabase),
         giveUp: Effect.fn("Outbox.giveUp")(function* (outbox_id, reason) {
           const rows = yield* sql`UPDATE choir_control.outbox
@@ -197,7 +204,10 @@ export const chunkText = (text: string, chars_max: number): ReadonlyArray<string
 export const TELEGRAM_TEXT_CHARS_MAX = 4096
 
 /** A message before it is split into the rows that its gateway can show. */
-export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "sent_parts" | "created_ms" | "edited_id"> & {
+export type OutboxMessage = Omit<
+  Outgoing,
+  "outbox_id" | "part" | "sent_parts" | "failure" | "created_ms" | "edited_id"
+> & {
   readonly session_id: SessionId | null
 }
 

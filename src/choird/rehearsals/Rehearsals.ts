@@ -1,10 +1,10 @@
 /**
- * Rehearsals: a proposed skill and today's on the same recorded runs, in trials that act nowhere, so that a person who decides sees what would
- * become worse. The person decides all the same.
+ * Rehearsals: a proposed skill or tool and today's on the same recorded runs, in trials that act nowhere, so that a person who decides sees what
+ * would become worse. The person decides all the same. The program of a proposed tool never runs: its manifest is what is rehearsed.
  */
 import { basename } from "node:path"
-import { Context, Effect, Layer, Redacted, Result } from "effect"
-import { SqlClient } from "effect/sql"
+import { Context, Effect, Layer, Option, Redacted, Result } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 import type { AgentConfig, Config } from "#schema/Config.ts"
 import type { AgentId, SecretName, SessionId } from "#schema/Ids.ts"
 import { SkillName, type SkillSpec } from "#schema/Skill.ts"
@@ -22,8 +22,9 @@ import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { readPinnedSchema } from "#src/shared/image/pinnedSchemas.ts"
 import { readSkill, SCHEMAS_FOLDER } from "#src/shared/image/skillFile.ts"
 import { readToolManifest } from "#src/shared/image/toolManifest.ts"
-import { compareTrials } from "./compareTrials.ts"
-import { findRuns, readRun, type RecordedRun } from "./recordedRuns.ts"
+import { compareTrials, withRecord } from "./compareTrials.ts"
+import { findRuns, readRun, type RecordedRun, type RunPlace } from "./recordedRuns.ts"
+import { findToolSessions, worseForCalls } from "./recordedTools.ts"
 import { TRIAL_MS_MAX, Trials } from "./Trials.ts"
 
 /** Time within a trial's limit that is left for what is not its job's. */
@@ -41,17 +42,25 @@ export interface RehearsalSubject {
   readonly agent_id: AgentId
   /** The session that proposes; its own runs do not count. */
   readonly session_id: SessionId
-  readonly skill: string
+  readonly kind: "skill" | "tool"
+  /** The skill or the tool. */
+  readonly name: string
   readonly today: TrialImage
   readonly proposed: TrialImage
 }
+
+type Place = Omit<RehearsalSubject, "today" | "proposed">
+
+/** Why there is nothing to compare. */
+export const nothingRecorded = (kind: RehearsalSubject["kind"]): string =>
+  `this agent has no recorded ${kind === "tool" ? "call" : "run"} of it`
 
 /** Rehearses proposals. */
 export class Rehearsals extends Context.Service<
   Rehearsals,
   {
-    /** Whether there is a recorded run to rehearse a skill on. */
-    isPossible(subject: Omit<RehearsalSubject, "today" | "proposed">): Effect.Effect<boolean, DatabaseAway>
+    /** Whether there is a recorded run of the skill, or call of the tool, to rehearse it on. */
+    isPossible(subject: Place): Effect.Effect<boolean, DatabaseAway>
     /** Rehearses on at most `skills.rehearsal.runs` runs, for at most `skills.rehearsal.max_cost_usd`. What keeps it from a run is its `problem`. */
     rehearse(subject: RehearsalSubject): Effect.Effect<Rehearsal, DatabaseAway>
   }
@@ -63,6 +72,15 @@ export class Rehearsals extends Context.Service<
 }
 
 const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8")
+
+/** A recorded session on which a proposal is compared with today. */
+interface Case {
+  readonly session_id: SessionId
+  /** The run of a skill that is repeated; a tool may have been called by none. */
+  readonly run?: RunPlace & { readonly skill: string }
+  /** Reasons for which the proposal is worse by its record alone. */
+  readonly worse: ReadonlyArray<string>
+}
 
 /** The skills and manifests of an image's files, which a merge has checked. */
 export const trialImage = ({ files }: ImagePlan): TrialImage => {
@@ -113,8 +131,33 @@ const make = Effect.gen(function* () {
   const onDatabase = yield* useDatabase
   const stores = yield* Effect.context<SqlClient.SqlClient | EventStore>()
 
-  const runsOf = ({ agent_id, session_id, skill }: Omit<RehearsalSubject, "today" | "proposed">, last: number) =>
-    Effect.provideContext(findRuns(agent_id, skill, { held_out: session_id, last }), stores)
+  const count = ({ agent_id, kind, name, session_id }: Place, last: number) => {
+    const options = { held_out: session_id, last }
+    const found: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError, SqlClient.SqlClient> = kind === "tool"
+      ? findToolSessions(agent_id, name, options)
+      : findRuns(agent_id, name, options)
+    return Effect.map(Effect.provideContext(found, stores), ({ length }) => length)
+  }
+
+  const skillCases = ({ agent_id, name, session_id }: RehearsalSubject, last: number) =>
+    Effect.map(
+      Effect.provideContext(findRuns(agent_id, name, { held_out: session_id, last }), stores),
+      (runs): ReadonlyArray<Case> =>
+        runs.map((run) => ({ session_id: run.session_id, run: { ...run, skill: name }, worse: [] }))
+    )
+
+  /** A draft has no manifest in the image, and nothing to be compared. */
+  const toolCases = Effect.fnUntraced(function* (subject: RehearsalSubject, last: number) {
+    const manifestOf = ({ manifests }: TrialImage) => manifests.find(({ llm }) => llm.name === subject.name)
+    const [today, proposed] = [manifestOf(subject.today), manifestOf(subject.proposed)]
+    if (proposed === undefined) return []
+    const { agent_id, name, session_id } = subject
+    const found = yield* findToolSessions(agent_id, name, { held_out: session_id, last })
+    return found.map(({ calls, run, session_id }): Case => {
+      const inputs = calls.map(({ input }) => input)
+      return { session_id, worse: worseForCalls(today, proposed, inputs), ...(run === undefined ? {} : { run }) }
+    })
+  }, Effect.provideContext(stores))
 
   /** The configuration and the keys of the models that the proposing session has. */
   const shareOf = Effect.fnUntraced(function* (running: Config, { agent_id, session_id }: RehearsalSubject) {
@@ -129,18 +172,18 @@ const make = Effect.gen(function* () {
   const rehearse = Effect.fn("Rehearsals.rehearse")(function* (subject: RehearsalSubject) {
     const { config: running } = yield* config.current
     const { max_cost_usd, runs } = running.skills.rehearsal
-    const found = runs === 0 ? [] : yield* runsOf(subject, runs)
+    const casesOf = subject.kind === "tool" ? toolCases : skillCases
+    const found = runs === 0 ? [] : yield* casesOf(subject, runs)
     const share = yield* shareOf(running, subject)
-    if (share === undefined) return { runs: [], cost_usd: 0, problem: "its session is gone" }
-    const output_schema = outputSchema(subject.today, subject.skill)
+    if (share === undefined) return { kind: subject.kind, runs: [], cost_usd: 0, problem: "its session is gone" }
     const rehearsed: Array<RehearsedRun> = []
     let spent = 0
-    const trial = Effect.fnUntraced(function* (image: TrialImage, { input, record }: RecordedRun) {
+    const trial = Effect.fnUntraced(function* (image: TrialImage, skill: string, { input, record }: RecordedRun) {
       const outcome = yield* trials.run({
         config: trialConfig(share.share, max_cost_usd - spent),
         secrets: share.secrets,
         ...image,
-        skill: SkillName.make(subject.skill),
+        skill: SkillName.make(skill),
         ...(input === undefined ? {} : { input }),
         record
       })
@@ -148,28 +191,34 @@ const make = Effect.gen(function* () {
       return outcome
     })
     const result = (problem?: string): Rehearsal => ({
+      kind: subject.kind,
       runs: rehearsed,
       cost_usd: spent,
       ...(problem === undefined ? {} : { problem })
     })
-    for (const place of found) {
+    for (const { run: place, session_id, worse } of found) {
       if (spent >= max_cost_usd) return result(`skills.rehearsal.max_cost_usd (${max_cost_usd} USD) is spent`)
-      const run = yield* Effect.option(Effect.provideContext(readRun(place), stores))
-      if (run._tag === "None") continue
+      const run =
+        place === undefined ? Option.none() : yield* Effect.option(Effect.provideContext(readRun(place), stores))
+      if (place === undefined || run._tag === "None") {
+        if (subject.kind === "tool") rehearsed.push({ session_id, ...withRecord(worse) })
+        continue
+      }
       const both = yield* Effect.result(
-        Effect.all([trial(subject.today, run.value), trial(subject.proposed, run.value)])
+        Effect.all([trial(subject.today, place.skill, run.value), trial(subject.proposed, place.skill, run.value)])
       )
       if (Result.isFailure(both)) return result(both.failure.message)
       const [today, proposed] = both.success
-      rehearsed.push({ session_id: place.session_id, ...compareTrials(today, proposed, place.outcome, output_schema) })
+      const compared = compareTrials(today, proposed, place.outcome, outputSchema(subject.today, place.skill))
+      rehearsed.push({ session_id, ...(subject.kind === "tool" ? withRecord(worse, compared) : compared) })
     }
-    return result(rehearsed.length === 0 ? "this agent has no recorded run of it" : undefined)
+    return result(rehearsed.length === 0 ? nothingRecorded(subject.kind) : undefined)
   }, onDatabase)
 
   return Rehearsals.of({
     isPossible: Effect.fn("Rehearsals.isPossible")(function* (subject) {
       const { config: running } = yield* config.current
-      return running.skills.rehearsal.runs > 0 && (yield* runsOf(subject, 1)).length > 0
+      return running.skills.rehearsal.runs > 0 && (yield* count(subject, 1)) > 0
     }, onDatabase),
     rehearse
   })

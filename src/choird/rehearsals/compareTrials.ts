@@ -95,3 +95,13 @@ export const compareTrials = (
   ]
   return { verdict: better.length > 0 ? "better" : "same", reasons: better }
 }
+
+/**
+ * The verdict on a proposed tool: by the calls of the record, and by the run of a skill that made some of them, where there is one. What the record
+ * says alone holds also where that run could not be repeated.
+ */
+export const withRecord = (worse: ReadonlyArray<string>, compared?: Comparison): Comparison => {
+  if (worse.length > 0)
+    return { verdict: "worse", reasons: [...worse, ...(compared?.verdict === "worse" ? compared.reasons : [])] }
+  return compared === undefined || compared.verdict === "not_rehearsed" ? { verdict: "same", reasons: [] } : compared
+}

@@ -47,6 +47,7 @@ export const TABLES: Readonly<Record<string, Bound>> = {
   audit: { kinds: ["audit"], keys: ["audit_days"] },
   skill_runs: { kinds: ["runs"], keys: ["runs_days"] },
   job_runs: { kinds: ["runs"], keys: ["runs_days"] },
+  schedule_slots: { kinds: ["runs"], keys: ["runs_days"] },
   chat_settings: { bounded: "a row a DM" },
   workspace_labels: { bounded: "a row for each workspace that holds text from outside" },
   leases: { bounded: "a row for each resource in use" },

@@ -156,6 +156,14 @@ export const RULES: ReadonlyArray<Rule> = [
   { kind: "runs", table: "skill_runs", due: endedRun },
   { kind: "runs", table: "job_runs", due: endedRun },
   {
+    // The newest time of a skill tells which ones passed since.
+    kind: "runs",
+    table: "schedule_slots",
+    due: ({ before, retention, sql }) => sql`t.created_at < ${before(retention.runs_days)}
+      AND t.state NOT IN ('claimed', 'ordered') AND EXISTS (SELECT 1 FROM choir_control.schedule_slots AS newer
+        WHERE newer.agent_id = t.agent_id AND newer.skill = t.skill AND newer.slot > t.slot)`
+  },
+  {
     kind: "config versions",
     table: "config_versions",
     due: ({ retention, sql }) =>

@@ -5,7 +5,7 @@
  */
 import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { type InboxId, jobOf, JobName, type LaneId, type Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
+import { type InboxId, jobOf, JobName, type LaneId, Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
 import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/text/chatText.ts"
@@ -47,8 +47,13 @@ export type Order =
   /** The answer to a job's question. The job is named, by the first word of the content where it asks one, or the only one that asks. */
   | { readonly type: "Answer"; readonly content: string; readonly job_name?: JobName }
   | { readonly type: "CancelCore"; readonly job_name?: JobName }
-  /** Runs a skill in a job of its own. */
-  | { readonly type: "StartSkill"; readonly skill: SkillName; readonly input?: Schema.Json }
+  /** Runs a skill in a job of its own. `trigger` is what began it, where no person did. */
+  | {
+      readonly type: "StartSkill"
+      readonly skill: SkillName
+      readonly input?: Schema.Json
+      readonly trigger?: string
+    }
   /** Ends the job that runs a skill, or edge's turn where edge does. */
   | { readonly type: "CancelSkill"; readonly skill: SkillName }
   | { readonly type: "StopTurn" }
@@ -83,6 +88,11 @@ export interface Ordered<T extends Order["type"] = Order["type"]> {
   readonly ended: Ended | null
 }
 
+/** A stored request, with the event that it ended in as far as choird knows of it. */
+export interface Answer {
+  readonly ended: Ended | null
+}
+
 /** Steers sessions. */
 export class Steering extends Context.Service<
   Steering,
@@ -92,6 +102,8 @@ export class Steering extends Context.Service<
       request: Request,
       order: O
     ): Effect.Effect<Ordered<O["type"]>, SteeringRefused | SessionUnknown | DatabaseAway>
+    /** The outcome of an earlier request: undefined for one that was never stored. It waits for nothing. */
+    answer(session_id: SessionId, request_id: string): Effect.Effect<Answer | undefined, DatabaseAway>
   }
 >()("choir/choird/Steering") {
   static readonly layer = Layer.effect(
@@ -196,7 +208,7 @@ const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, n
     case "CancelCore":
       return { type: "CancelCore", job_name: yield* chosenJob(state, order.job_name) } satisfies Wish
     case "StartSkill": {
-      const { input, skill } = order
+      const { input, skill, trigger } = order
       if (Buffer.byteLength(JSON.stringify(input ?? null)) > SKILL_INPUT_BYTES_MAX)
         return yield* refused(
           "TOO_LARGE",
@@ -204,7 +216,13 @@ const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, n
           "put the rest into a file of the workspace and name it"
         )
       const job_name = skillJob(skill)
-      return { type: "StartSkill", skill, job_name, ...(input === undefined ? {} : { input }) } satisfies Wish
+      return {
+        type: "StartSkill",
+        skill,
+        job_name,
+        ...(input === undefined ? {} : { input }),
+        ...(trigger === undefined ? {} : { trigger })
+      } satisfies Wish
     }
     case "CancelSkill": {
       const job = [...state.cores.values()].find((core) => core.skill?.name === order.skill)
@@ -244,6 +262,7 @@ const isSame = (order: Order, wish: Wish): boolean => {
       return (
         wish.type === "StartSkill" &&
         wish.skill === order.skill &&
+        wish.trigger === order.trigger &&
         canonicalJson(wish.input ?? null) === canonicalJson(order.input ?? null)
       )
     case "CancelSkill":
@@ -290,6 +309,7 @@ const auditDetail = (order: Order): Readonly<Record<string, string | number | nu
     case "Answer":
       return { chars: order.content.length, job_name: order.job_name ?? null }
     case "StartSkill":
+      return { skill: order.skill, ...(order.trigger === undefined ? {} : { trigger: order.trigger }) }
     case "CancelSkill":
       return { skill: order.skill }
     case "CancelCore":
@@ -324,22 +344,38 @@ const make = Effect.fnUntraced(function* () {
     return yield* queued(row, yield* signals.send(session_id, request_id, wish), order)
   })
 
+  /** The end of a signal in a log from a revision on. */
+  const ending = (session_id: SessionId, signal_id: SignalId, from: number, follow: boolean) =>
+    events.events(session_id, { from, follow }).pipe(
+      Stream.filter(isPrintedEvent),
+      Stream.filter(({ event }) => signalOf(event) === signal_id),
+      Stream.runHead,
+      Effect.map(Option.map(({ event }) => endedIn(event)))
+    )
+
   /** Reads the head before the row, so that the event is either acknowledged by now or comes after that head. */
   const outcome = Effect.fnUntraced(function* ({ request_id, session_id, wait_ms }: Request, signal_id: SignalId) {
     const { rev: head } = yield* events.head(session_id)
     const asked = yield* signals.asked(session_id, request_id)
     const acked_rev = asked?.acked_rev ?? null
-    const log =
-      acked_rev === null
-        ? events.events(session_id, { from: head + 1, follow: true })
-        : events.events(session_id, { from: acked_rev, follow: false })
-    const ending = log.pipe(
-      Stream.filter(isPrintedEvent),
-      Stream.filter(({ event }) => signalOf(event) === signal_id),
-      Stream.runHead
+    return acked_rev === null
+      ? Option.getOrNull(
+          Option.flatten(yield* Effect.timeoutOption(ending(session_id, signal_id, head + 1, true), wait_ms))
+        )
+      : Option.getOrNull(yield* ending(session_id, signal_id, acked_rev, false))
+  })
+
+  const answer = Effect.fn("Steering.answer")(function* (session_id: SessionId, request_id: string) {
+    const asked = yield* signals.asked(session_id, request_id)
+    if (asked === undefined) return undefined
+    const { acked_rev, signal_id } = asked
+    if (acked_rev === null) return { ended: null }
+    const ended = Effect.catchTag(
+      ending(session_id, signal_id, acked_rev, false),
+      "SessionUnknown",
+      () => Effect.succeedNone
     )
-    const found = yield* acked_rev === null ? Effect.timeoutOption(ending, wait_ms) : Effect.asSome(ending)
-    return Option.match(Option.flatten(found), { onNone: () => null, onSome: ({ event }) => endedIn(event) })
+    return { ended: Option.getOrElse(yield* ended, (): Ended => ({ rev: Rev.make(acked_rev), refused: null })) }
   })
 
   const order = Effect.fn("Steering.order")(function* <const O extends Order>(request: Request, order: O) {
@@ -363,5 +399,5 @@ const make = Effect.fnUntraced(function* () {
     // A stored wish of another type is refused as another request's.
     return { signal_id, wish: wish as Ordered<O["type"]>["wish"], ended }
   })
-  return Steering.of({ order })
+  return Steering.of({ answer, order })
 })

@@ -4,6 +4,7 @@ import type { TriedSkill } from "#schema/ContainedTrial.ts"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 import type { SkillName, SkillSpec } from "#schema/Skill.ts"
+import type { SkillFile } from "#schema/SkillOffer.ts"
 import { fromWireName } from "#schema/Tool.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -29,6 +30,8 @@ export interface SkillTrial {
   readonly model?: ResourceName
   /** Files that the workspace of the trial begins with. */
   readonly files: ReadonlyArray<TrialFile>
+  /** The other files of a written skill's folder. */
+  readonly references?: ReadonlyArray<SkillFile>
 }
 
 /** Tries skills. */
@@ -123,7 +126,7 @@ const make = Effect.gen(function* () {
   })
 
   const run = Effect.fn("SkillTrials.run")(function* (trial: SkillTrial) {
-    const { agent_id, files, input } = trial
+    const { agent_id, files, input, references = [] } = trial
     const agent = yield* find(agent_id)
     const spec = yield* specOf(trial, agent)
     const { bindings, share } = yield* shareOf(trial, agent)
@@ -144,6 +147,7 @@ const make = Effect.gen(function* () {
       secrets: Object.fromEntries(yield* config.secretValues(behind)),
       skills: [spec],
       skill: spec.name,
+      ...(references.length === 0 ? {} : { references }),
       ...(input === undefined ? {} : { input })
     }
     const outcome = yield* Effect.mapError(

@@ -1,7 +1,10 @@
 /** A skill as a folder of the Agent Skills standard, for other harnesses: the states as prose, and Choir's own keys below `metadata`. Pure. */
+import { Result } from "effect"
 import { stringify } from "yaml"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { toolsOf } from "./contractProblems.ts"
+import { readSkill } from "./skillFile.ts"
+import { readSkillFolder } from "./skillFolder.ts"
 
 const steps = ({ initial_state, states }: SkillSpec): ReadonlyArray<string> => {
   const names = [initial_state, ...Object.keys(states).filter((name) => name !== initial_state)]
@@ -27,13 +30,15 @@ const promise = ({ contract }: SkillSpec): ReadonlyArray<string> =>
           : ["The result has to hold:", "", ...contract.assertions.map(({ statement }) => `- ${statement}`), ""])
       ]
 
-/** The text of its SKILL.md. Choir reads it back as a skill of one state with its contract, and of a script all of it. */
+/** The text of its SKILL.md. Choir reads it back as a skill of one state with its contract and schemas, and of a script all of it. */
 export const skillMarkdown = (spec: SkillSpec): string => {
-  const { contract, description, name, registry } = spec
+  const { contract, description, input_schema, name, output_schema, registry } = spec
   // Choir reads one state back, whose steps are prose, so that what the states assert is in the prose alone.
   const own = {
     ...(contract === undefined ? {} : { contract }),
-    ...(registry === undefined ? {} : { registry })
+    ...(registry === undefined ? {} : { registry }),
+    ...(input_schema === undefined ? {} : { input_schema }),
+    ...(output_schema === undefined ? {} : { output_schema })
   }
   const front = {
     name,
@@ -54,4 +59,26 @@ export const skillMarkdown = (spec: SkillSpec): string => {
     .join("\n")
     .trimEnd()
     .concat("\n")
+}
+
+const LOST: Readonly<Record<string, (spec: SkillSpec) => string>> = {
+  states: ({ states }) =>
+    `states: its ${Object.values(states).filter(({ terminal }) => !terminal).length} have tools and ways of their own, and a SKILL.md is one state that may use all the tools`,
+  initial_state: () => "",
+  max_steps: ({ max_steps }) => `max_steps: ${max_steps}, for which a SKILL.md has no word`,
+  interruptible: () => "interruptible: a SKILL.md can always be cancelled by a model"
+}
+
+/** The parts of a skill that a reader of its SKILL.md would not get, each with the reason; none where Choir reads the same skill back. */
+export const exportLosses = (spec: SkillSpec): ReadonlyArray<string> => {
+  const again = Result.flatMap(readSkillFolder(spec.name, skillMarkdown(spec)), (draft) =>
+    readSkill(spec.name, JSON.stringify(draft))
+  )
+  if (Result.isFailure(again)) return again.failure
+  const read: Readonly<Record<string, unknown>> = again.success
+  return Object.entries(spec).flatMap(([key, value]) => {
+    if (JSON.stringify(read[key]) === JSON.stringify(value)) return []
+    const lost = LOST[key]?.(spec) ?? `${key}: a SKILL.md has no place for it`
+    return lost === "" ? [] : [lost]
+  })
 }

@@ -14,6 +14,7 @@ import { type PinnedSchemas, pinProblems, withPinned } from "./pinnedSchemas.ts"
 import { isScript, scriptMachine } from "./scriptStates.ts"
 import { readSkillFolder, SKILL_FILE } from "./skillFolder.ts"
 import { skillProblems } from "./skillProblems.ts"
+import { scheduleProblems } from "./skillSchedule.ts"
 import { MANIFEST_BYTES_MAX } from "./toolManifest.ts"
 
 /** Where an image has the schemas and the profiles. No skill can have the name of such a folder. */
@@ -31,7 +32,8 @@ export interface SkillSources {
 /** All problems of a skill whose shape is right. */
 export const allSkillProblems = (spec: SkillSpec, tools?: ToolCapabilities): ReadonlyArray<string> => [
   ...skillProblems(spec, tools),
-  ...contractProblems(spec, tools)
+  ...contractProblems(spec, tools),
+  ...scheduleProblems(spec)
 ]
 
 const decodeText = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))

@@ -53,6 +53,8 @@ const FrontMatter = Schema.Struct({
   "allowed-tools": Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Array(Schema.String)]))),
   contract: Schema.optionalKey(Schema.Unknown),
   registry: Schema.optionalKey(Schema.Unknown),
+  input_schema: Schema.optionalKey(Schema.Unknown),
+  output_schema: Schema.optionalKey(Schema.Unknown),
   metadata: Schema.optionalKey(Schema.Unknown)
 })
 type FrontMatter = typeof FrontMatter.Type
@@ -117,24 +119,29 @@ const NAMES = /[^\s,(]+(?:\([^)]*\))?/gu
 type Json = Readonly<Record<string, unknown>>
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
+/** The keys of a skill file that a folder may have as well. */
+const OWN_KEYS = ["contract", "registry", "input_schema", "output_schema"] as const
+type OwnKeys = Partial<Readonly<Record<(typeof OWN_KEYS)[number], unknown>>>
+
 /** Choir's own keys, which stand in the front matter or below `metadata`, where every reader of the standard lets them be. */
-const ownKeys = (front: FrontMatter): Pick<SkillDraft, "contract" | "registry"> => {
+const ownKeys = (front: FrontMatter): OwnKeys => {
   const below = isObject(front.metadata) ? front.metadata : {}
-  const of = (key: "contract" | "registry") => front[key] ?? (isObject(below[key]) ? below[key] : undefined)
-  const contract = of("contract")
-  const registry = of("registry")
-  return { ...(contract === undefined ? {} : { contract }), ...(registry === undefined ? {} : { registry }) }
+  const own = OWN_KEYS.flatMap((key) => {
+    const value = front[key] ?? (isObject(below[key]) ? below[key] : undefined)
+    return value === undefined ? [] : [[key, value] as const]
+  })
+  return Object.fromEntries(own)
 }
 
 /** The tools of a workflow, as they are written. */
-const workflowTools = ({ registry }: Pick<SkillDraft, "registry">): ReadonlyArray<string> => {
+const workflowTools = ({ registry }: OwnKeys): ReadonlyArray<string> => {
   const workflow = isObject(registry) && Array.isArray(registry["workflow"]) ? registry["workflow"] : []
   return workflow.flatMap((step: unknown) =>
     isObject(step) && typeof step["tool"] === "string" ? [step["tool"].replaceAll("-", ".")] : []
   )
 }
 
-const isScript = ({ contract }: Pick<SkillDraft, "contract">): boolean =>
+const isScript = ({ contract }: OwnKeys): boolean =>
   isObject(contract) && (contract["execution_class"] === "deterministic" || contract["execution_class"] === "tool")
 
 const toolsOf = (front: FrontMatter): Result.Result<ReadonlyArray<string>, ReadonlyArray<string>> => {
@@ -160,10 +167,8 @@ const toolsOf = (front: FrontMatter): Result.Result<ReadonlyArray<string>, Reado
 
 /** A skill file as a folder makes it: its contract and its entry of the registry are checked with all of it. */
 type SkillDraft = Pick<typeof SkillSpec.Encoded, "description" | "name"> &
-  Partial<Pick<typeof SkillSpec.Encoded, "initial_state" | "max_steps" | "states">> & {
-    readonly contract?: unknown
-    readonly registry?: unknown
-  }
+  Partial<Pick<typeof SkillSpec.Encoded, "initial_state" | "max_steps" | "states">> &
+  OwnKeys
 
 const specOf = (front: FrontMatter, body: string, allowed_tools: ReadonlyArray<string>): SkillDraft => {
   const { description, name } = front

@@ -15,6 +15,7 @@ import type { StateValues } from "./statePath.ts"
 import { isScript, isVerificationCall } from "./scriptStates.ts"
 import { skillBounds, type WorkingModel } from "./skillBounds.ts"
 import { skillProblems } from "./skillProblems.ts"
+import { schedulesOf } from "./skillSchedule.ts"
 import { type AllToolFacts, BUILT_IN_FACTS } from "./toolFacts.ts"
 
 /** Points without which a skill is rejected, whatever else it has. */
@@ -241,6 +242,7 @@ export const gateReport = (spec: SkillSpec, sources: GateSources = {}): SkillRep
   })
   const { contract, registry } = spec
   const needed = [...new Set(toolsOf(spec).flatMap((tool) => facts.get(tool)?.capabilities ?? []))]
+  const schedules = schedulesOf(spec).map(({ text }) => text)
   return reportOf(points, {
     name: spec.name,
     bounds: skillBounds(spec, facts, model),
@@ -248,6 +250,7 @@ export const gateReport = (spec: SkillSpec, sources: GateSources = {}): SkillRep
     tier: registry?.tier ?? null,
     version: registry?.version ?? null,
     capabilities: contract?.capabilities ?? needed,
+    ...(schedules.length === 0 ? {} : { schedules }),
     does: contract?.does ?? null,
     does_not: contract?.does_not ?? null
   })

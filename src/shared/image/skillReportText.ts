@@ -17,12 +17,17 @@ export const boundsText = ({ locks, model_calls, tokens, usd }: SkillBounds): st
 export const gradeText = ({ grade, passed, points }: Pick<SkillReport, "grade" | "passed" | "points">): string =>
   `${grade}, ${passed} of ${points.length} points`
 
+/** The times at which a skill begins without a person. */
+export const schedulesText = ({ schedules = [] }: SkillReport): ReadonlyArray<string> =>
+  schedules.length === 0 ? [] : [`begins by itself: ${schedules.join("; ")}`]
+
 /** The facts that a person decides by: the grade, what failed, what a run can take and do, and what it does not. */
 export const reportLines = (report: SkillReport): ReadonlyArray<string> => [
   `grade: ${gradeText(report)}`,
   ...report.points.flatMap(({ detail, ok, point }) => (ok ? [] : [`failed: ${point}: ${detail}`])),
   `a run: ${boundsText(report.bounds)}`,
   `capabilities: ${listed(report.capabilities)}`,
+  ...schedulesText(report),
   ...(report.does === null ? [] : [`does: ${report.does}`]),
   ...(report.does_not === null ? [] : [`does not: ${report.does_not}`])
 ]

@@ -45,7 +45,7 @@ describe.skipIf(!mailIs.there)("an agent that is killed while it sends a mail", 
           assert.includeMembers([...fates.keys()], ["unknown", "not sent"])
           yield* Effect.logInfo("fates of killed mails", Object.fromEntries(fates))
         }),
-      600_000
+      120_000 + 4000 * SIZE.mailKills
     )
   })
 })

@@ -9,6 +9,7 @@ import { Tokens } from "#src/agent/model/Tokens.ts"
 import { runTrial } from "#src/agent/trial/Trial.ts"
 import { compareTrials, type Comparison } from "#src/choird/rehearsals/compareTrials.ts"
 import { contractSpec } from "../../support/contracts.ts"
+import { MARKS, marks } from "../../support/marks.ts"
 import { obedient } from "../../support/obedientModel.ts"
 import { layerScriptedModel } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig } from "../../support/testing/TestAgent.ts"
@@ -138,40 +139,6 @@ const WORSE_CONTRACTS: ReadonlyArray<readonly [string, object]> = [
   ["may not write its result", reply({ state_write: ["seen"], assertions: [] }, { output_schema: { type: "object" } })],
   ["has two steps", reply({}, { max_steps: 2 })]
 ]
-
-const MARKS = {
-  name: "marks",
-  description: "Flag marks.",
-  input_schema: { type: "object", properties: { path: { type: "string" } }, required: ["path"] },
-  contract: {
-    execution_class: "deterministic",
-    does: "finds lines that hold TODO or FIXME",
-    does_not: "change files",
-    state: { path: { schema: { type: "string" } }, flags: { schema: { type: "array" } } },
-    state_read: ["path"],
-    state_write: ["flags"],
-    assertions: [{ statement: "each flag names its file", path: "flags.*.path", op: "exists" }],
-    capabilities: ["fs:read"]
-  },
-  registry: {
-    version: "1.0.0",
-    tier: "audit",
-    workflow: [
-      {
-        step: "Search.",
-        tool: "choir.fs.search",
-        params: { pattern: "TODO|FIXME", path: "${path}" },
-        writes: { flags: "matches" }
-      }
-    ]
-  }
-}
-
-const marks = (step: object, contract: object = {}) => ({
-  ...MARKS,
-  contract: { ...MARKS.contract, ...contract },
-  registry: { ...MARKS.registry, workflow: [{ ...MARKS.registry.workflow[0], ...step }] }
-})
 
 const WORSE_SCRIPTS: ReadonlyArray<readonly [string, object]> = [
   ["has a pattern that finds nothing", marks({ params: { pattern: "HACK", path: "${path}" } })],

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -96,13 +96,23 @@ describe("choirctl skill list and export", () => {
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       yield* fakeChoird(home)
-      const written = yield* choirctl(home, ["skill", "export", "agent-1", "tidy", join(home, "out")])
+      const exported = ["skill", "export", "agent-1", "tidy", join(home, "out")]
+      const refused = yield* choirctl(home, exported)
+      assert.strictEqual(refused.code, 1, refused.err)
+      assert.include(
+        refused.err,
+        "a SKILL.md cannot hold all of tidy:\n- states: its 2 have tools and ways of their own"
+      )
+      assert.include(refused.err, "- max_steps: 12")
+      assert.include(refused.err, "--as-text")
+      assert.isFalse(existsSync(join(home, "out")))
+      const written = yield* choirctl(home, [...exported, "--as-text"])
       assert.strictEqual(written.code, 0)
       assert.match(written.out, /tidy\/SKILL\.md and 1 more\n$/u)
       const guide = join(home, "out/tidy/references/guide.md")
       assert.strictEqual(readFileSync(guide, "utf8"), "Begin with the date.\n")
       assert.strictEqual((yield* choirctl(home, ["skill", "check", join(home, "out/tidy")])).code, 0)
-      assert.strictEqual((yield* choirctl(home, ["skill", "export", "agent-1", "tidy", join(home, "out")])).code, 2)
+      assert.strictEqual((yield* choirctl(home, [...exported, "--as-text"])).code, 2)
     })
   )
 })

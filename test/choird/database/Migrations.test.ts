@@ -39,6 +39,7 @@ describeEngines("Migrations", (it) => {
         "memory_jobs",
         "outbox",
         "pending_approvals",
+        "schedule_slots",
         "schema_migrations",
         "session_events",
         "session_snapshots",

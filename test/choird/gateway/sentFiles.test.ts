@@ -204,6 +204,24 @@ describe("files of an agent", () => {
       })
   )
 
+  it.effect("of which one was refused stand as failed, also where choird dies before the last of them is sent", () =>
+    Effect.gen(function* () {
+      const world = yield* setUpOutgoing
+      const [voice, text] = [leave(world.workspace, "a.ogg", opus), leave(world.workspace, "b.txt", Buffer.from("b"))]
+      yield* world.bot.fail("sendVoice", fault.refusedContent)
+      yield* world.bot.fail("sendDocument", fault.refusedContent)
+      yield* world.bot.fail("sendDocument", fault.serverError, 3)
+      yield* world.put("", withFiles(voice, text))
+      const running = yield* start(world.run)
+      const documents = Effect.map(world.bot.calls.all, (all) => all.filter(({ method }) => method === "sendDocument"))
+      yield* eventually(Effect.map(documents, ({ length }) => length > 1))
+      yield* Fiber.interrupt(running)
+      yield* start(world.run)
+      const ended = yield* until(world, 1)
+      assert.match(ended[0] ?? "", /^given up 1: /u)
+    })
+  )
+
   it.effect("that Telegram refuses stand as failed, and the others of their message arrive", () =>
     Effect.gen(function* () {
       const world = yield* setUpOutgoing

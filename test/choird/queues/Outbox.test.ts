@@ -89,6 +89,7 @@ describeStores("Outbox", (it, { kind }) => {
         reply_to: null,
         thread_id: null,
         sent_parts: 0,
+        failure: null,
         form: null,
         edited_id: null
       })
@@ -107,6 +108,21 @@ describeStores("Outbox", (it, { kind }) => {
         yield* sql`SELECT attempts FROM choir_control.outbox WHERE dm = ${dm} ORDER BY outbox_id`,
         [{ attempts: 1 }, { attempts: 0 }]
       )
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("remembers which parts of a message are over, and why one of them was refused", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      yield* outbox.tell(message("in parts"))
+      const open = Effect.map(outbox.undelivered(dm, undefined), ([row]) => row)
+      const outbox_id = (yield* open)?.outbox_id ?? ""
+      yield* outbox.sentParts(outbox_id, 1, "no such kind")
+      yield* outbox.sentParts(outbox_id, 2)
+      const row = yield* open
+      assert.deepStrictEqual([row?.sent_parts, row?.failure], [2, "no such kind"])
+      assert.isTrue(yield* outbox.giveUp(outbox_id, "no such kind"))
     }).pipe(Effect.provide(stores))
   )
 

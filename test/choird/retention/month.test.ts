@@ -274,6 +274,9 @@ const rowLimits = (events: number): Readonly<Record<string, number>> => {
     chat_settings: 0,
     skill_runs: messages * stepsWithin(KEPT.runs_days),
     job_runs: messages * stepsWithin(KEPT.runs_days),
+    // No skill has a schedule.
+    schedule_slots: 0,
+    workspace_labels: AGENTS + 1,
     schema_migrations: Object.keys(MIGRATIONS).length
   }
 }

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Result } from "effect"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
-import { skillMarkdown } from "#src/shared/image/skillExport.ts"
+import { exportLosses, skillMarkdown } from "#src/shared/image/skillExport.ts"
 import { readSkillFolder } from "#src/shared/image/skillFolder.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
 import { carefulChange } from "../../support/skills.ts"
@@ -42,6 +42,8 @@ describe("an exported skill", () => {
       )
       assert.deepStrictEqual(again.contract, spec.contract, spec.name)
       assert.deepStrictEqual(again.registry, spec.registry, spec.name)
+      assert.deepStrictEqual(again.input_schema, spec.input_schema, spec.name)
+      assert.deepStrictEqual(again.output_schema, spec.output_schema, spec.name)
     }
   })
 
@@ -51,5 +53,16 @@ describe("an exported skill", () => {
       readSkill("todo-flagger", JSON.stringify(draft))
     )
     assert.deepStrictEqual(Result.getOrThrow(again), spec)
+    assert.deepStrictEqual(exportLosses(spec), [])
+  })
+
+  it("says what a SKILL.md cannot hold of it", () => {
+    assert.deepStrictEqual(exportLosses({ ...carefulChange, interruptible: false }), [
+      "states: its 4 have tools and ways of their own, and a SKILL.md is one state that may use all the tools",
+      "max_steps: 30, for which a SKILL.md has no word",
+      "interruptible: a SKILL.md can always be cancelled by a model"
+    ])
+    const long = { type: "object", description: "x".repeat(9000) }
+    assert.match(exportLosses({ ...carefulChange, output_schema: long })[0] ?? "", /front matter is larger than 8192/u)
   })
 })

@@ -106,6 +106,7 @@ export const layerOperatorSkills = HttpApiBuilder.group(
       trySkill: Effect.fn("OperatorApi.trySkill")(function* ({ params: { id }, payload }) {
         const { files, ...trial } = payload
         const given = yield* Effect.mapError(trialFiles(files), badRequest)
+        yield* Effect.mapError(trialFiles(payload.references ?? []), badRequest)
         const tried = yield* Effect.mapError(
           skillTrials.run({ agent_id: id, ...trial, files: given }),
           fromTrialRefused

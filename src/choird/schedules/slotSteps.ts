@@ -1,0 +1,126 @@
+/** The steps of one time of a scheduled skill: claimed, ordered in a session, answered. Each may be repeated after a crash. */
+import { Clock, DateTime, Effect, Result } from "effect"
+import { SqlClient } from "effect/sql"
+import type { AgentId } from "#schema/Ids.ts"
+import type { SkillName } from "#schema/Skill.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { insertOutbox, Outbox } from "#src/choird/queues/Outbox.ts"
+import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
+import { Steering } from "#src/choird/sessions/Steering.ts"
+import type { SkillSchedule } from "#src/shared/image/skillSchedule.ts"
+import { decideSlot, isLate, type LastSlot, scheduleText } from "./decideSlot.ts"
+import { claimSlot, moveSlot, type OpenSlot, type Slot } from "./slotRows.ts"
+import { lateText, refusedText, skippedText } from "./slotText.ts"
+
+/** Characters of a reason in a row. */
+const REASON_CHARS_MAX = 500
+
+/** An agent that runs, in its session. */
+export interface Place {
+  readonly agent_id: AgentId
+  readonly image_version: string
+  readonly session: SessionRow
+}
+
+/** The name of a time in requests and messages. */
+const slotName = ({ skill, slot_ms }: Slot) => `schedule:${skill}:${new Date(slot_ms).toISOString()}`
+
+export const makeSlotSteps = Effect.gen(function* () {
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  const onDatabase = yield* useDatabase
+  const outbox = yield* Outbox
+  const sql = yield* SqlClient.SqlClient
+  const steering = yield* Steering
+  const zone = DateTime.zoneMakeLocal()
+
+  /** Stores a row together with the message about it; `write` says whether the row is this choird's. */
+  const settle = <E>(
+    place: Place,
+    slot: Slot,
+    write: Effect.Effect<boolean, E, SqlClient.SqlClient>,
+    text: string | undefined
+  ) =>
+    Effect.gen(function* () {
+      if (!(yield* write) || text === undefined) return
+      const { agent_id, session } = place
+      const current = (yield* config.current).config
+      const { dm } = session.resource_bindings
+      const bound = current.dms[dm]
+      if (bound === undefined) return
+      const row = { dm, gateway: bound.gateway, agent_id, session_id: null, kind: "notice", in_reply_to: null } as const
+      yield* insertOutbox(current, [{ ...row, source: "choird", source_id: `${agent_id}:${slotName(slot)}`, text }])
+      yield* sql.afterCommit(outbox.wake(dm))
+    }).pipe(inTransaction, onDatabase)
+
+  const skip = Effect.fnUntraced(function* (place: Place, slot: OpenSlot, reason: string) {
+    const short = reason.slice(0, REASON_CHARS_MAX)
+    yield* settle(place, slot, moveSlot(slot, { state: "skipped", reason: short }), lateText(slot, zone, reason))
+    const { agent_id, skill } = slot
+    yield* audit.record({ who: "schedule", action: "skill.skip", agent_id, detail: { skill, reason: short } })
+  })
+
+  /** Orders a claimed time in its session. A session that ended without the order gives the time to the one that runs. */
+  const order = Effect.fnUntraced(function* (place: Place, slot: OpenSlot) {
+    const now_ms = yield* Clock.currentTimeMillis
+    const { schedule, session_id, skill } = slot
+    const request = { session_id, request_id: slotName(slot), who: "schedule", wait_ms: 0 }
+    const ordered = yield* Effect.result(
+      steering.order(request, { type: "StartSkill", skill, trigger: `schedule: ${schedule}` })
+    )
+    if (Result.isSuccess(ordered)) return yield* onDatabase(moveSlot(slot, { state: "ordered" }))
+    const { failure } = ordered
+    if (failure._tag === "DatabaseAway") return yield* failure
+    if (isLate(slot.slot_ms, now_ms)) return yield* skip(place, slot, failure.message)
+    const isGone = failure._tag === "SessionUnknown" || failure.kind === "NOT_RUNNING"
+    if (isGone && session_id !== place.session.session_id)
+      yield* onDatabase(moveSlot(slot, { state: "claimed", session_id: place.session.session_id }))
+  })
+
+  /** Asks what became of an order. A person gets a message about one that the agent refused. */
+  const ask = Effect.fnUntraced(function* (place: Place, slot: OpenSlot) {
+    const answer = yield* steering.answer(slot.session_id, slotName(slot))
+    if (answer?.ended === null) return
+    const refused = answer === undefined ? undefined : (answer.ended.refused ?? undefined)
+    yield* settle(
+      place,
+      slot,
+      refused === undefined
+        ? moveSlot(slot, { state: "started" })
+        : moveSlot(slot, { state: "refused", reason: refused.slice(0, REASON_CHARS_MAX) }),
+      refused === undefined ? undefined : refusedText(slot, zone, refused)
+    )
+  })
+
+  /** Claims the time that a skill is due at, or notes that it is skipped. */
+  const claim = Effect.fnUntraced(function* (
+    place: Place,
+    skill: SkillName,
+    schedules: ReadonlyArray<SkillSchedule>,
+    last: LastSlot | undefined
+  ) {
+    const decided = decideSlot(schedules, zone, last, yield* Clock.currentTimeMillis)
+    if (decided === undefined) return
+    const { agent_id } = place
+    const slot: Slot = { agent_id, skill, slot_ms: decided.slot_ms }
+    const missed = decided.type === "begin" ? 0 : decided.missed
+    const state = ({ begin: "passed", run: "claimed", skip: "skipped" } as const)[decided.type]
+    const row = {
+      state,
+      schedule: scheduleText(schedules),
+      session_id: state === "claimed" ? place.session.session_id : null,
+      missed
+    }
+    yield* settle(
+      place,
+      slot,
+      claimSlot(slot, row),
+      missed === 0 ? undefined : skippedText(slot, zone, missed, decided.type === "run")
+    )
+    if (missed > 0) yield* audit.record({ who: "schedule", action: "skill.skip", agent_id, detail: { skill, missed } })
+  })
+
+  return { ask, claim, order }
+})

@@ -1,0 +1,97 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import type { EventDraft } from "#schema/Event.ts"
+import { CallId, EDGE } from "#schema/Ids.ts"
+import { ToolManifest } from "#schema/Tool.ts"
+import { withRecord } from "#src/choird/rehearsals/compareTrials.ts"
+import { findToolSessions, worseForCalls } from "#src/choird/rehearsals/recordedTools.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { describeStores } from "../../support/engines.ts"
+import { BINDINGS, modelOutput, newTalk, stores, Talk, userMsg } from "../../support/stores.ts"
+
+const manifest = (input_schema: object, effect = "none") =>
+  Schema.decodeUnknownSync(ToolManifest)({
+    llm: { name: "notes.count", description: "Counts notes.", input_schema },
+    runtime: { exec_path: "notes.count", effect }
+  })
+
+const ANY = manifest({ type: "object" })
+const FOLDER = manifest({ type: "object", properties: { folder: { type: "string" } }, required: ["folder"] })
+
+describe("a proposed tool", () => {
+  it("is worse where it refuses calls that today's took", () => {
+    assert.deepStrictEqual(worseForCalls(ANY, FOLDER, [{ folder: "." }]), [])
+    const [reason, ...more] = worseForCalls(ANY, FOLDER, [{ folder: "." }, {}, { folder: 3 }])
+    assert.match(reason ?? "", /^refuses 2 of 3 calls that were made then: .*folder/su)
+    assert.lengthOf(more, 0)
+    // Today's refused these as well.
+    assert.deepStrictEqual(worseForCalls(FOLDER, FOLDER, [{}]), [])
+    assert.match(worseForCalls(undefined, FOLDER, [{}])[0] ?? "", /^refuses 1 of 1 call that was made then/u)
+  })
+
+  it("is worse where its calls act outside and nobody would be asked any more", () => {
+    const outside = manifest({ type: "object" }, "external")
+    assert.deepStrictEqual(worseForCalls(outside, ANY, [{}]), [
+      "asks nobody about 1 call that was made then: they act outside by today's manifest, and have the effect none by this one"
+    ])
+    assert.deepStrictEqual(worseForCalls(ANY, outside, [{}]), [])
+    assert.deepStrictEqual(worseForCalls(outside, ANY, []), [])
+  })
+
+  it("is judged by its calls and by the run of a skill that made them", () => {
+    const worse = { verdict: "worse", reasons: ["ends as failed"] } as const
+    assert.deepStrictEqual(withRecord(["refuses"], worse), { verdict: "worse", reasons: ["refuses", "ends as failed"] })
+    assert.deepStrictEqual(withRecord([], worse), worse)
+    assert.deepStrictEqual(withRecord([], { verdict: "not_rehearsed", reasons: ["x"] }), {
+      verdict: "same",
+      reasons: []
+    })
+    assert.deepStrictEqual(withRecord([]), { verdict: "same", reasons: [] })
+  })
+})
+
+const called = (id: string, tool: string, input: object): EventDraft => ({
+  event_type: "ToolCallRequested",
+  lane: EDGE,
+  payload: { call_id: CallId.make(id), tool, input: input as never, effect: "none", locks: [] }
+})
+
+const calling = (id: string, tool: string, input: object): EventDraft => {
+  const output = modelOutput(`out-${id}`, "")
+  const tool_calls = [{ call_id: CallId.make(id), name: tool.replaceAll(".", "-"), input: input as never }]
+  return {
+    ...output,
+    payload: { ...output.payload, finish_reason: "tool_calls", tool_calls }
+  } as EventDraft
+}
+
+describeStores("Recorded calls of a tool", (it) => {
+  it.effect("are those of other sessions of the agent, the newest first", () =>
+    Effect.gen(function* () {
+      const sessions = yield* SessionStore
+      const events = yield* EventStore
+      const first = yield* newTalk
+      const { agent_id } = first.caller
+      const talkIn = Effect.fnUntraced(function* (tool: string, input: object) {
+        const { session_id } = yield* sessions.create(agent_id, BINDINGS, "0000000")
+        const talk = new Talk(session_id, agent_id)
+        talk.commit(userMsg(1), calling("c1", tool, input), called("c1", tool, input))
+        yield* events.append(talk.caller, talk.heartbeat(0))
+        yield* sessions.end(session_id, "stopped")
+        return session_id
+      })
+      yield* sessions.end(first.caller.session_id, "stopped")
+      const old = yield* talkIn("notes.count", { folder: "a" })
+      yield* talkIn("choir.fs.read", { path: "b" })
+      const newest = yield* talkIn("notes.count", { folder: "c" })
+      const held_out = yield* talkIn("notes.count", { folder: "d" })
+      const found = yield* findToolSessions(agent_id, "notes.count", { held_out, last: 5 })
+      const inputs = new Map(found.map(({ calls, session_id }) => [session_id, calls.map(({ input }) => input)]))
+      assert.sameMembers([...inputs.keys()], [newest, old])
+      assert.deepStrictEqual(inputs.get(old), [{ folder: "a" }])
+      assert.isTrue(found.every(({ run }) => run === undefined))
+      assert.lengthOf(yield* findToolSessions(agent_id, "notes.count", { held_out, last: 1 }), 1)
+    }).pipe(Effect.provide(stores))
+  )
+})
