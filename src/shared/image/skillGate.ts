@@ -217,6 +217,17 @@ const reportOf = (
   points
 })
 
+/** The events at which a skill begins without anybody choosing it. */
+const beginsOf = (spec: SkillSpec): ReadonlyArray<string> => [
+  ...schedulesOf(spec).map(({ text }) => text),
+  ...(spec.registry?.triggers ?? []).flatMap(({ kind, match, mode }) => {
+    if (mode !== "start" || kind === "schedule") return []
+    const words = JSON.stringify(match)
+    if (kind === "keyword") return [`at a message or a job's task with the words ${words}`]
+    return [kind === "tool" ? `in a job that may use ${words}` : `in a job of the type or pool ${words}`]
+  })
+]
+
 /** The report of a skill whose shape is right. */
 export const gateReport = (spec: SkillSpec, sources: GateSources = {}): SkillReport => {
   const { facts = BUILT_IN_FACTS, model, schemas, written = spec } = sources
@@ -243,7 +254,7 @@ export const gateReport = (spec: SkillSpec, sources: GateSources = {}): SkillRep
   })
   const { contract, registry } = spec
   const needed = [...new Set(toolsOf(spec).flatMap((tool) => facts.get(tool)?.capabilities ?? []))]
-  const schedules = schedulesOf(spec).map(({ text }) => text)
+  const begins = beginsOf(spec)
   return reportOf(points, {
     name: spec.name,
     bounds: skillBounds(spec, facts, model),
@@ -251,7 +262,7 @@ export const gateReport = (spec: SkillSpec, sources: GateSources = {}): SkillRep
     tier: registry?.tier ?? null,
     version: registry?.version ?? null,
     capabilities: contract?.capabilities ?? needed,
-    ...(schedules.length === 0 ? {} : { schedules }),
+    ...(begins.length === 0 ? {} : { begins }),
     does: contract?.does ?? null,
     does_not: contract?.does_not ?? null
   })
