@@ -18,7 +18,7 @@ const NAME_CHARS_MAX = 120
 const quoted = (text: string, chars_max: number): string =>
   visibleJson(text.length <= chars_max ? text : `${text.slice(0, chars_max - 1).toWellFormed()}…`)
 
-/** What follows the host of an address; all of an address of another kind. */
+/** The part of an address after its host; all of an address of another kind. */
 const pathOf = (address: string): string => {
   const url = URL.parse(address)
   return url?.protocol === "http:" || url?.protocol === "https:" ? `${url.pathname}${url.search}${url.hash}` : address

@@ -1,4 +1,4 @@
-/** What the browser itself says of a page: its address, its title, and what would take a key. */
+/** The state of a page as the browser itself has it: its address, its title, and where a key would go. */
 import { Schema } from "effect"
 import type { Page } from "playwright-core"
 import { inIsolatedWorld } from "./isolatedWorld.ts"
