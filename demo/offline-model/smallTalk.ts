@@ -19,11 +19,10 @@ remember KEY: TEXT (a fact for later sessions)
 recall facts: WORDS, or recall sessions: WORDS
 report TEXT (inside a core job)
 say TEXT
-To talk freely, connect a real model: give your model in config.json the endpoint, model and secret of a provider.`
+To talk freely, add a real model: choirctl model add.`
 
 const SENTENCE = `I am the offline model, so I cannot talk about that: I only follow plain instructions, such as \
-"read notes.txt" or "run date". Say "help" to see them all. To talk freely, connect a real model: give your model in \
-config.json the endpoint, model and secret of a provider.`
+"read notes.txt" or "run date". Say "help" to see them all. To talk freely, add a real model: choirctl model add.`
 
 const GREETING = `Hello! I am the offline model, a small program that follows plain instructions. Say "help" to see them.`
 

@@ -229,11 +229,21 @@ export class Script {
     const roll = draw.unit()
     if (roll < 0.06) return says(final)
     if (roll < 0.25) return { calls: this.#tools() }
-    const own = state === "weigh" ? { weight: draw.below(100) } : { report: { ok: draw.chance(0.25) } }
+    const own = state === "weigh" ? { weight: draw.below(100) } : { report: { ok: draw.chance(0.15) } }
     const others = [{ goods: "stolen" }, { weight: "heavy" }, { report: 7 }, { secret: 1 }, {}] as const
     const args = {
-      on: draw.pick(["complete", "complete", "complete", "complete", "revise", "error", "cancel"]),
-      writes: draw.chance(0.8) ? own : draw.pick<object>(others),
+      on: draw.pick([
+        "complete",
+        "complete",
+        "complete",
+        "complete",
+        "complete",
+        "complete",
+        "revise",
+        "error",
+        "cancel"
+      ]),
+      writes: draw.chance(0.85) ? own : draw.pick<object>(others),
       ...(draw.chance(0.7) ? { confidence: draw.pick([0.9, 0.7, 0.4]) } : {}),
       ...(draw.chance(0.2) ? { judge_blocks: [{ id: "a", text: "heavy" }] } : {})
     }

@@ -17,7 +17,7 @@ export const CONTEXT_TOKENS = 16_000
 
 const base = Schema.decodeSync(Config)({
   global_repo: { url: "/global" },
-  models: { large: { provider: "sim", model: "large", endpoint: "http://provider/v1" } }
+  models: { large: { provider: "sim", model: "large", endpoint: "https://provider/v1" } }
 })
 
 /** Tokens of a window by the events that stay in it, so that some seeds compact often; else the context decides. */
@@ -83,7 +83,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
     const model = (name: string, more: object = {}) => ({
       provider: "sim",
       model: name,
-      endpoint: "http://provider/v1",
+      endpoint: "https://provider/v1",
       temperature: version / 1000,
       max_tokens: 200 + version,
       context_window: CONTEXT_TOKENS,

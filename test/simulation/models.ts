@@ -32,7 +32,7 @@ const NAMES = Object.keys(SERVERS) as unknown as readonly [DialectName, ...Reado
 const entryOf = (dialect: DialectName, which: 0 | 1): ModelEntry => ({
   ...SERVERS[dialect].has,
   model: SERVERS[dialect].models[which],
-  endpoint: `http://provider/${dialect}/v1`
+  endpoint: `https://provider/${dialect}/v1`
 })
 
 /** The entries by the names of config.json; empty where all models are those of the plain server. */

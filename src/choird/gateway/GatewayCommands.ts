@@ -67,7 +67,7 @@ const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(
 
 /** The activity of edge. A call that waits for a person gets its own line, unless another turn runs meanwhile. */
 const activityText = (state: SessionState, edge_waits: boolean): ReadonlyArray<string> => {
-  if (state.edge.state === "EDGE_IDLE") return ["Nothing is open."]
+  if (state.edge.state === "EDGE_IDLE") return state.cores.size === 0 ? ["Nothing is open."] : []
   return edge_waits && state.edge.parked === undefined ? [] : ["It is at work."]
 }
 

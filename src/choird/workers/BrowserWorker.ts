@@ -117,7 +117,7 @@ const make = Effect.fnUntraced(function* () {
   const status = Effect.sync(() => {
     if (chromiumProgram() === undefined) return "Chromium is not installed"
     const running = [...entries.values()].filter(({ browser }) => browser?.isClosed === false)
-    if (running.length === 0) return "Chromium is installed and does not run; choirctl doctor tries its sandbox"
+    if (running.length === 0) return "Chromium is installed, and starts when an agent browses"
     const agents = `${counted(running.length)} of at most ${BROWSERS_MAX} browsers`
     return running.every(({ isSandboxed }) => isSandboxed)
       ? `Chromium runs in its own sandbox: ${agents}`

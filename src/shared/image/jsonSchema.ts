@@ -1,5 +1,6 @@
 /** Values against JSON Schemas that a repository or a model wrote. */
 import { JsonSchema, Result, Schema, SchemaRepresentation } from "effect"
+import { sizeProblem } from "./schemaSize.ts"
 
 type JsonSchemaObject = Readonly<Record<string, Schema.Json>>
 
@@ -10,8 +11,10 @@ type JsonSchemaObject = Readonly<Record<string, Schema.Json>>
 export const inputDecoder = (
   schema: JsonSchemaObject,
   patterns: "apply" | "ignore"
-): Result.Result<Schema.Codec<unknown>, string> =>
-  Result.mapError(
+): Result.Result<Schema.Codec<unknown>, string> => {
+  const large = sizeProblem(schema)
+  if (large !== undefined) return Result.fail(large)
+  return Result.mapError(
     Result.try(() => {
       const { $schema } = schema
       const isDraft07 = typeof $schema === "string" && $schema.includes("draft-07")
@@ -20,6 +23,7 @@ export const inputDecoder = (
     }),
     (error) => (error instanceof Error ? error.message : "it is not a JSON Schema")
   )
+}
 
 /** Why values cannot be checked against a schema; `undefined` when they can. */
 export const schemaProblem = (schema: JsonSchemaObject): string | undefined => {

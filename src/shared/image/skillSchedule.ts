@@ -73,8 +73,10 @@ export const readSchedule = (text: string): Result.Result<SkillSchedule, string>
 
 /** The problems of a skill that is to begin by the clock: a schedule starts it, and gives it no input. */
 export const scheduleProblems = ({ input_schema, registry }: SkillSpec): ReadonlyArray<string> => {
-  const needs = input_schema === undefined ? undefined : valueProblem(schemaOf(input_schema), {})
-  return (registry?.triggers ?? []).flatMap(({ kind, match, mode }, index) => {
+  const triggers = registry?.triggers ?? []
+  const isScheduled = triggers.some(({ kind }) => kind === "schedule")
+  const needs = isScheduled && input_schema !== undefined ? valueProblem(schemaOf(input_schema), {}) : undefined
+  return triggers.flatMap(({ kind, match, mode }, index) => {
     if (kind !== "schedule") return []
     const at = `at ["registry"]["triggers"][${index}]`
     const read = readSchedule(match)

@@ -137,11 +137,10 @@ const modelRows = ({ models, tts, voice_profiles }: Config): ReadonlyArray<Model
 const networkRow = ({ approvals: { confirm_external } }: Config): NonNullable<SystemStatus["runtime"]["network"]> => {
   if (confirm_external === "never")
     return { enforced: false, detail: "open to commands of every lane: approvals.confirm_external is never" }
+  const asks =
+    confirm_external === "always" ? "a person is asked" : "a person is asked once their lane has read text from outside"
   return cutsNetwork()
-    ? {
-        enforced: true,
-        detail: "commands have none unless a person allows it in a lane that has read text from outside"
-      }
+    ? { enforced: true, detail: `commands have none unless they ask for it; then ${asks}` }
     : {
         enforced: false,
         detail: "cannot be cut off here: each command counts as acting outside, and a person is asked"
@@ -214,7 +213,7 @@ const makeWorkspaceRows = Effect.gen(function* () {
     const used = yield* usage.all
     const { workspace_mb } = running.retention
     const quota_bytes = workspace_mb === null ? null : workspace_mb * 1024 ** 2
-    const known = new Map(yield* databaseDefect(labels.all))
+    const known = yield* databaseDefect(labels.all)
     return Object.entries(running.workspaces).map(([key, { path }]) => {
       const name = ResourceName.make(key)
       const leased_by = held.find((lease) => lease.name === name)?.agent_id ?? null
