@@ -34,7 +34,7 @@ const labelText = ({ received = false, written_from }: WorkspaceLabel = {}): str
 
 /** A continued session keeps its own knowledge of the files, which no order of a person changes. */
 const FRESH =
-  "a session that is continued and has read text from outside labels it again: to begin another one, choirctl agent start AGENT --fresh"
+  "a session that has read text from outside labels it again when it continues; to begin a new one: choirctl agent start AGENT --fresh"
 
 const trustedLine = ({ label, name }: WorkspaceTrusted): string => {
   const before = labelText(label)
