@@ -113,6 +113,7 @@ const BESIDE_CHOIRD: Readonly<Record<string, Run>> = {
   "choirctl logs choird --last 50": () => ["logs", "choird", "--last", "50", "--no-follow"],
   "choirctl db backup /backup/choir.gz": ({ folder }) => ["db", "backup", join(folder, "choir.gz")],
   "choirctl backup choir.tar.gz": ({ folder }) => ["backup", join(folder, "choir.tar.gz")],
+  "choirctl backup choir.tar.gz --workspaces": ({ folder }) => ["backup", join(folder, "whole.tar.gz"), "--workspaces"],
   "choirctl daemon stop": () => ["daemon", "stop"],
   "choirctl db restore /backup/choir.gz": ({ folder }) => [
     "db",

@@ -255,7 +255,7 @@ describe("respond", () => {
     for (const text of ["Hi!", "What is the meaning of life?", "", "please write me a poem"]) {
       assert.match(converse([user(text)], EDGE).text, /I am the offline model/u)
     }
-    assert.match(converse([user("what can you do?")], EDGE).text, /job NAME: STEP.*config\.json/su)
+    assert.match(converse([user("what can you do?")], EDGE).text, /job NAME: STEP.*choirctl model add/su)
     assert.strictEqual(converse([user("what is 6*7?")], EDGE).text, "6 * 7 is 42.")
     assert.match(converse([{ role: "system", content: "You are edge." }], EDGE).text, /I am the offline model/u)
   })
