@@ -189,7 +189,13 @@ export const backup = Command.make(
   Effect.fnUntraced(function* ({ file, passphrase_stdin, without_archives, without_secrets, workspaces, yes }) {
     const { home } = yield* root
     const screen = yield* Screen
-    yield* confirmReplaced(file, yes, "choirctl backup")
+    const given = [
+      ...(workspaces ? ["--workspaces"] : []),
+      ...(without_archives ? ["--without-archives"] : []),
+      ...(without_secrets ? ["--without-secrets"] : []),
+      ...(passphrase_stdin ? ["--passphrase-stdin"] : [])
+    ]
+    yield* confirmReplaced(file, yes, ["choirctl backup", ...given].join(" "))
     const passphrase = yield* passphraseFor(home, passphrase_stdin, without_secrets)
     const { backupHome } = yield* Effect.promise(() => import("#src/choirctl/backup/backupHome.ts"))
     const { broken, bytes, damaged, manifest } = yield* backupHome<Progress>({
