@@ -245,7 +245,7 @@ export type SkillSummary = typeof SkillSummary.Type
 export const SkillDetail = Schema.Struct({ source: SkillSource, spec: SkillSpec, report: SkillReport })
 export type SkillDetail = typeof SkillDetail.Type
 
-/** A row of `tool list`. Of a built-in tool choird knows the name; the rest is in the agent's program (docs/tools.md). */
+/** A row of `tool list`. `effect` is the greatest that a call may have, `exposure` the lanes that have the tool. */
 export const ToolSummary = Schema.Struct({
   name: Schema.String,
   source: Schema.Literals(["built-in", "global", "agent"]),

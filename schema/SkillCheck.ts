@@ -48,8 +48,8 @@ export const SkillReport = Schema.Struct({
   tier: Schema.NullOr(SkillTier),
   version: Schema.NullOr(SkillVersion),
   capabilities: Capabilities,
-  /** The times at which it begins by itself; absent where it does not. */
-  schedules: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** The times, messages and jobs at which it begins by itself; absent where it does not. */
+  begins: Schema.optionalKey(Schema.Array(Schema.String)),
   does: Schema.NullOr(Schema.String),
   does_not: Schema.NullOr(Schema.String)
 })

@@ -6,6 +6,7 @@ import { Effect, Option, Stream } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { SkillName } from "#schema/Skill.ts"
 import { isPrintedEvent, type PrintedEvent } from "#schema/SessionsApi.ts"
+import { agreedSkill } from "../support/addSkill.ts"
 import { choirctl } from "../support/choirctl.ts"
 import { temporaryFolder } from "../support/engines.ts"
 import { AGENT, makeInstallation } from "../support/installation.ts"
@@ -71,7 +72,8 @@ describe("a script whose agent is killed", () => {
         yield* choir.build
         const file = join(yield* temporaryFolder, "marks.json")
         writeFileSync(file, JSON.stringify(SCRIPT))
-        assert.strictEqual((yield* choirctl(choir.home, ["skill", "add", file, "--agent", AGENT, "--yes"])).code, 0)
+        const add = yield* agreedSkill(choir.home, [file, "--agent", AGENT])
+        assert.strictEqual((yield* choirctl(choir.home, add)).code, 0)
         yield* choir.build
         writeFileSync(join(choir.workspace, "a.txt"), "TODO: prune\n")
 

@@ -4,6 +4,7 @@ import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
+import { agreedSkill } from "../support/addSkill.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { documentedProgram, mentionedCommands, pageText, typedCommands } from "../support/documentedCommands.ts"
 import { temporaryFolder } from "../support/engines.ts"
@@ -40,6 +41,7 @@ interface Place {
   readonly rebuilt: Effect.Effect<unknown>
   readonly session: string
   readonly folder: string
+  readonly home: string
 }
 type Args = ReadonlyArray<string>
 type Run = (place: Place) => Effect.Effect<Args> | Args
@@ -122,7 +124,8 @@ const BESIDE_CHOIRD: Readonly<Record<string, Run>> = {
   "choirctl restore choir.tar.gz": ({ folder }) => ["restore", join(folder, "choir.tar.gz"), "--yes"],
   "choirctl daemon start": () => ["daemon", "start"],
   "choirctl session resume ID": ({ rebuilt, session }) => Effect.as(rebuilt, ["session", "resume", session]),
-  "choirctl skill add SOURCE": () => ["skill", "add", join(ROOT, "docker/starter/skills/careful_change.json"), "--yes"]
+  "choirctl skill add SOURCE": ({ home }) =>
+    agreedSkill(home, [join(ROOT, "docker/starter/skills/careful_change.json")])
 }
 
 /** Its answer depends on the machine: a missing part is its job to tell. */
@@ -176,7 +179,7 @@ const makePlace = Effect.gen(function* () {
     return [approval_id, hash.slice(0, 8)] as const
   })
   const rebuilt = ask("agent", "build", AGENT)
-  return { ...choir, place: { approval, folder, job, rebuilt, session, turn } satisfies Place }
+  return { ...choir, place: { approval, folder, home: choir.home, job, rebuilt, session, turn } satisfies Place }
 })
 
 describe("the documented commands", () => {

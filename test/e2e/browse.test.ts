@@ -142,10 +142,10 @@ describe.skipIf(missing !== undefined)("a model that browses", () => {
           const { approve, events, ordered, send, session_id, settled, waiting } = yield* Rig
           const { inbox_id } = yield* send("order-1", "order tea at http://shop.test/")
           const typing = yield* waiting
-          assert.include(typing.text, 'page: "shop.test", titled "Tea shop"\nelement: textbox "Name"\n')
+          assert.include(typing.text, 'page: "shop.test", path "/", titled "Tea shop"\nelement: textbox "Name"\n')
           yield* approve(typing)
           const clicking = yield* waiting
-          assert.include(clicking.text, 'page: "shop.test", titled "Tea shop"\nelement: button "Order tea"\n')
+          assert.include(clicking.text, 'page: "shop.test", path "/", titled "Tea shop"\nelement: button "Order tea"\n')
           assert.deepStrictEqual(ordered, [])
           yield* approve(clicking)
           yield* settled(inbox_id)
@@ -179,7 +179,7 @@ describe.skipIf(missing !== undefined)("a model that browses", () => {
         const before = ordered.length
         const { inbox_id } = yield* send("pay-1", "pay at http://trap.test/")
         const card = yield* waiting
-        assert.include(card.text, 'page: "trap.test", titled "Tea trap"\nelement: button "Pay 5 €"\n')
+        assert.include(card.text, 'page: "trap.test", path "/", titled "Tea trap"\nelement: button "Pay 5 €"\n')
         yield* Deferred.succeed(swap, undefined)
         yield* Deferred.await(swapped)
         yield* approve(card)

@@ -216,6 +216,7 @@ describe("a backup of a whole home", () => {
         assert.nestedPropertyVal(document(made), "archived.sessions", 1)
         const left = yield* choirctl(lost.home, ["backup", without, "--without-secrets", "--without-archives"])
         assert.include(left.out, "archive/, the only copy of archived sessions: copy this folder")
+        assert.notMatch(left.out, /(?:outgoing|trials): not one of/u)
         yield* first.signal("SIGTERM")
         yield* first.exited
         rmSync(lost.home, { recursive: true })

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { agreedSkill } from "../support/addSkill.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { temporaryFolder } from "../support/engines.ts"
 import { AGENT, makeInstallation, ROOT } from "../support/installation.ts"
@@ -48,7 +49,7 @@ describe("a skill from the page", { timeout: 300_000 }, () => {
       assert.strictEqual(tried.code, 0, tried.err)
       const timeless = (text: string) => text.replace(/completed in \S+/u, "completed")
       assert.include(timeless(tried.out), timeless(printed()))
-      const added = yield* run("skill", "add", file, "--agent", AGENT, "--yes")
+      const added = yield* run(...(yield* agreedSkill(choir.home, [file, "--agent", AGENT])))
       assert.strictEqual(added.code, 0, added.err)
       const updated = yield* run("agent", "update", AGENT)
       assert.strictEqual(updated.code, 0, updated.err)

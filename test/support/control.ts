@@ -385,7 +385,7 @@ const stores = (world: World) =>
       summary: () => Effect.succeedNone
     }),
     Contexts.layer,
-    Layer.mock(WorkspaceLabels, { of: () => Effect.succeed({}) }),
+    Layer.mock(WorkspaceLabels, { of: () => Effect.succeed({}), all: Effect.succeed(new Map()) }),
     Layer.mock(Runs, { history: () => Effect.succeed({}), orphans: Effect.succeed(new Map()) }),
     Layer.mock(Drafts, {
       changes: Stream.never,

@@ -85,12 +85,14 @@ export const database = (world: Pick<World, "away">) =>
   })
 
 /** A world whose operator socket listens, with the typed client of its API. */
-export const openOperator = (built = images()) =>
+export const openOperator = (built = images(), trials = Layer.mock(ToolTrials, {})) =>
   Effect.gen(function* () {
     const world = yield* makeWorld
     const home = yield* temporaryFolder
     const services = yield* Layer.build(
-      layerOperatorServer("0.1.0").pipe(Layer.provideMerge([platform, database(world), built, layerWorld(world, home)]))
+      layerOperatorServer("0.1.0").pipe(
+        Layer.provideMerge([platform, database(world), built, layerWorld(world, home), trials])
+      )
     )
     const path = join(home, "socks", "choird.sock")
     const context = yield* Layer.build(layerSocketClient(path))

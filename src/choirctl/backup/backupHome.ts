@@ -78,6 +78,8 @@ const MADE_AGAIN: Readonly<Record<string, string>> = {
   images: "images/ (choirctl agent build makes them again)",
   repos: "repos/ (fetched again by the next build)",
   logs: "logs/",
+  outgoing: "outgoing/ (files on their way to a chat)",
+  trials: "trials/ (workspaces of trials that run)",
   "config.last-good.json": "config.last-good.json (choird writes it again)"
 }
 

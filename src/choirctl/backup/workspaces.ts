@@ -9,6 +9,7 @@ import type { Config } from "#schema/Config.ts"
 import type { ResourceName } from "#schema/Ids.ts"
 import { type CommandFailed, failed } from "#src/choirctl/terminal/failure.ts"
 import { codeOf, descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
+import { plural } from "#src/shared/text/counts.ts"
 import type { Archive } from "./ArchiveWriter.ts"
 import { isRelativePath, WORKSPACE_ENTRIES_MAX, workspaceMember, WORKSPACES_BYTES_MAX } from "./manifest.ts"
 
@@ -163,6 +164,6 @@ export const addWorkspace = Effect.fn("workspaceFiles.add")(function* (
   )
   return {
     contents: { name, entries: taken.entries - before.entries, bytes: taken.bytes - before.bytes },
-    left_out: [...walk.skipped].map(([why, files]) => `${files} files of the workspace ${name} ${why}`)
+    left_out: [...walk.skipped].map(([why, files]) => `${plural(files, "file")} of the workspace ${name} ${why}`)
   }
 })

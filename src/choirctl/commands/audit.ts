@@ -5,7 +5,7 @@ import type { AuditRow } from "#schema/SystemApi.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
-import { type Cell, jsonText, table } from "#src/choirctl/terminal/text.ts"
+import { type Cell, jsonText, safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { AUDIT_LISTED_MAX } from "#src/shared/limits.ts"
 
 const isFields = (detail: AuditRow["detail"]): detail is Readonly<Record<string, AuditRow["detail"]>> =>
@@ -14,14 +14,14 @@ const isFields = (detail: AuditRow["detail"]): detail is Readonly<Record<string,
 const detailCell = (detail: AuditRow["detail"]) =>
   isFields(detail)
     ? Object.entries(detail)
-        .filter(([name]) => name !== "refused")
+        .filter(([name]) => name !== "refused" && name !== "outcome")
         .map(([name, value]) => `${name}=${typeof value === "string" ? value : jsonText(value)}`)
         .join(" ")
     : jsonText(detail)
 
 const outcome = ({ count, detail }: AuditRow): Cell => {
-  const refused = isFields(detail) ? detail["refused"] : undefined
-  if (typeof refused !== "string") return "done"
+  const { outcome: known, refused } = isFields(detail) ? detail : {}
+  if (typeof refused !== "string") return typeof known === "string" ? safeLine(known) : "done"
   return { text: count === 1 ? refused : `${refused} x${count}`, style: "yellow" }
 }
 

@@ -10,6 +10,7 @@ import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
+import { plural } from "#src/shared/text/counts.ts"
 import { requireFile } from "./arguments.ts"
 
 interface MigrationReport {
@@ -31,7 +32,7 @@ interface Copied {
   readonly events: number
 }
 
-const contents = ({ events, sessions }: Copied) => `${sessions} sessions with ${events} events`
+const contents = ({ events, sessions }: Copied) => `${plural(sessions, "session")} with ${plural(events, "event")}`
 
 /** Repeats each time what a backup leaves out, for a person who would otherwise learn it after a loss. */
 const backedUpText = (made: Copied & { readonly path: string; readonly bytes: number }): string =>

@@ -9,6 +9,7 @@ import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
+import { plural } from "#src/shared/text/counts.ts"
 import { reasoning, sessionName, sessionOf } from "./arguments.ts"
 
 /** choirctl prune: removes at once what is older than config.json keeps it. */
@@ -60,12 +61,12 @@ interface Exported {
 
 const exportedText = ({ bytes, events, head, manifest, path, session_id }: Exported): string =>
   [
-    `${path}: ${events} events of ${session_id}, ${bytesText(bytes)}, head ${head}`,
+    `${path}: ${plural(events, "event")} of ${session_id}, ${bytesText(bytes)}, head ${head}`,
     `${manifest}: its manifest; to verify the events: node verify.mjs ${session_id} < ${path}`
   ].join("\n")
 
 const archivedText = ({ bytes, head, last_rev, path, session_id }: ArchivedSession): string =>
-  `${session_id} is archived: ${last_rev} events, head ${head}, ${bytesText(bytes)} in ${safeLine(path)}`
+  `${session_id} is archived: ${plural(last_rev, "event")}, head ${head}, ${bytesText(bytes)} in ${safeLine(path)}`
 
 const deletedText = ({ head, last_rev, session_id }: DeletedSession): string =>
   `${session_id} is deleted. Kept on record: last revision ${last_rev}, hash ${head}`

@@ -12,6 +12,7 @@ import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeText } from "#src/choirctl/terminal/text.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 
@@ -68,6 +69,19 @@ const addedText =
     return `added ${name} to the ${repository}, commit ${commit.slice(0, 12)}; agents have it after: ${update}`
   }
 
+/** The command that adds what was shown, with every option that was given. */
+const againCommand = (
+  source: string,
+  { agent, digits, ref, skill, tools }: Options & { readonly agent: Option.Option<AgentId>; readonly digits: string }
+): string =>
+  [
+    `choirctl skill add ${shellQuoted(source)}`,
+    ...Object.entries({ agent, ref, skill, tools }).flatMap(([name, value]) =>
+      Option.isNone(value) ? [] : [`--${name} ${shellQuoted(value.value)}`]
+    ),
+    `--digest ${digits} --yes`
+  ].join(" ")
+
 /** Agrees that the digest which was named is the one that was read. */
 const requireDigest = (offer: SkillOffer, digest: Option.Option<string>) =>
   Option.isNone(digest) || offer.pin.sha256.startsWith(digest.value)
@@ -118,13 +132,15 @@ export const add = Command.make(
     const offer = yield* ask("skills", (choird) => choird.offer({ payload: asked }))
     yield* requireDigest(offer, digest)
     const { json } = yield* root
-    const digits = offer.pin.sha256.slice(0, 16)
-    yield* confirm({
-      yes,
-      about: json ? [] : [safeText(offer.text), ""],
-      ask: `Add ${offer.name}?`,
-      command: `choirctl skill add ${shellQuoted(source)} --digest ${digits} --yes`
-    })
+    const { interactive, note } = yield* Screen
+    const about = json ? [] : [safeText(offer.text), ""]
+    const command = againCommand(source, { ...options, agent, digits: offer.pin.sha256.slice(0, 16) })
+    if (yes && Option.isNone(digest)) {
+      for (const line of about) yield* note(line)
+      // What nobody reads is added by the digest of what was read before.
+      if (json || !interactive) return yield* usageError("--yes needs --digest when nobody reads the skill.", command)
+    }
+    yield* confirm({ yes, about, ask: `Add ${offer.name}?`, command })
     const { sha256 } = offer.pin
     yield* print(yield* ask("skills", (choird) => choird.add({ payload: { ...asked, sha256 } })), addedText(target))
   })

@@ -11,7 +11,7 @@ import { type Cell, safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { readSkillFile } from "#src/shared/image/skillFile.ts"
 import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { gateReport, unreadableReport } from "#src/shared/image/skillGate.ts"
-import { boundsText, gradeText, schedulesText } from "#src/shared/image/skillReportText.ts"
+import { boundsText, gradeText, beginsText } from "#src/shared/image/skillReportText.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
 
@@ -35,7 +35,7 @@ export const reportText = (report: SkillReport, color: boolean): string => {
     table(["OK", "POINT", "WHY"], rows, color),
     `a run: ${boundsText(report.bounds)}`,
     `capabilities: ${listed(report.capabilities)}`,
-    ...schedulesText(report).map(safeLine),
+    ...beginsText(report).map(safeLine),
     ...(report.does_not === null ? [] : [`does not: ${safeLine(report.does_not)}`])
   ].join("\n")
 }

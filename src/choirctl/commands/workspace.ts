@@ -32,20 +32,23 @@ const labelText = ({ received = false, written_from }: WorkspaceLabel = {}): str
     ...(written_from?.length === 0 ? ["unknown"] : (written_from ?? []))
   ].join(", ")
 
+/** A continued session keeps its own knowledge of the files, which no order of a person changes. */
+const FRESH =
+  "a session that has read text from outside labels it again when it continues; to begin a new one: choirctl agent start AGENT --fresh"
+
 const trustedLine = ({ label, name }: WorkspaceTrusted): string => {
   const before = labelText(label)
   return before === ""
     ? `nothing in ${name} counted as text from outside`
-    : [
-        `${name} no longer counts as text from outside (${before})`,
-        "a session that is continued still knows its own: choirctl agent start AGENT --fresh"
-      ].join("\n")
+    : `${name} no longer counts as text from outside (${before})\n${FRESH}`
 }
 
 const resetLine = ({ name, path, stopped }: WorkspaceReset): string =>
-  stopped === null
-    ? `${name} is empty: ${safeLine(path)}`
-    : `${name} is empty: ${safeLine(path)}\n${stopped} was stopped for it: choirctl agent start ${stopped}`
+  [
+    `${name} is empty: ${safeLine(path)}`,
+    ...(stopped === null ? [] : [`${stopped} was stopped for it: choirctl agent start ${stopped}`]),
+    FRESH
+  ].join("\n")
 
 const list = Command.make(
   "list",

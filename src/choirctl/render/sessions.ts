@@ -1,5 +1,5 @@
 /** Sessions, their events and their proof for people. */
-import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
+import { type ChoirEvent, type EventOf, isKnownEvent } from "#schema/Event.ts"
 import { type CoreSummary, type SessionSummary, type SignalSummary, type Verification } from "#schema/SessionsApi.ts"
 import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionDetail } from "#schema/SessionsApi.ts"
@@ -8,6 +8,7 @@ import type { PromptContext } from "#schema/PromptContext.ts"
 import { ago, paint, type Paint, safeLine, safeText, table } from "#src/choirctl/terminal/text.ts"
 import { contextLine, contextShares } from "#src/shared/session/contextShares.ts"
 import { jobLines } from "#src/shared/session/jobText.ts"
+import { plural } from "#src/shared/text/counts.ts"
 import type { PrintedLine } from "./printedEvent.ts"
 
 /** A session's bindings by kind, with all DMs under `dm`. */
@@ -132,11 +133,16 @@ const proofRemarks = ({ forgotten, newer }: Verification): string =>
 export const verificationText = (verification: Verification, color: boolean): string => {
   const { events, head, ok, problem } = verification
   return ok
-    ? `${paint(color, "green", "verified")} ${events} events, head ${head}${proofRemarks(verification)}`
+    ? `${paint(color, "green", "verified")} ${plural(events, "event")}, head ${head}${proofRemarks(verification)}`
     : `${paint(color, "red", "not valid")}${problem === undefined ? "" : ` at revision ${problem.rev}: ${safeLine(problem.reason)}`}`
 }
 
 const call = (payload: { readonly call_id: string }, rest: string) => `${payload.call_id} ${rest}`
+
+const injected = ({ content, refused, source, target }: EventOf<"InjectedInstruction">["payload"]) =>
+  [`${source} to ${target}`, ...(refused === undefined ? [] : [`refused: ${refused}`]), content]
+    .filter((part) => part !== "")
+    .join(": ")
 
 /** A payload in one phrase. */
 const summary = (event: ChoirEvent): string => {
@@ -151,7 +157,7 @@ const summary = (event: ChoirEvent): string => {
     case "ToolCallRequested":
       return call(event.payload, `${event.payload.tool} ${JSON.stringify(event.payload.input)}`)
     case "ToolCallCommitted":
-      return call(event.payload, `${event.payload.locks.length} locks`)
+      return call(event.payload, plural(event.payload.locks.length, "lock"))
     case "ToolResultCommitted":
       return call(event.payload, `${event.payload.status}: ${event.payload.summary}`)
     case "MemoryWriteCommitted":
@@ -161,7 +167,7 @@ const summary = (event: ChoirEvent): string => {
     case "CoreStopped":
       return `${event.payload.job_name} ${event.payload.outcome}: ${event.payload.summary}`
     case "InjectedInstruction":
-      return `${event.payload.source} to ${event.payload.target}: ${event.payload.content}`
+      return injected(event.payload)
     case "Cancelled":
       return `${event.payload.target}${event.payload.turn === undefined ? "" : `, turn ${event.payload.turn}`} by ${event.payload.by}: ${event.payload.reason}`
     case "SkillTransitionCommitted":

@@ -2,6 +2,7 @@
 import type { ReportLine, TriedSkill, TriedTool } from "#schema/ContainedTrial.ts"
 import type { Acted } from "#schema/Source.ts"
 import { fields, safeLine, safeText, span } from "#src/choirctl/terminal/text.ts"
+import { plural } from "#src/shared/text/counts.ts"
 
 const ACTED: Readonly<Record<Acted, string>> = {
   verified: "verified: it was read back, or the other side gave its id",
@@ -68,20 +69,18 @@ const callLine = ({
   return `  ${safeLine(tool)} ${safeLine(input)}\n    ${outcome}${from}`
 }
 
-const count = (number: number, one: string): string => `${number} ${one}${number === 1 ? "" : "s"}`
-
 const costText = ({ cost_usd, judge_calls, model_calls, tokens }: TriedSkill): string => {
   if (model_calls === 0) return "no model was asked"
   const judge = judge_calls === 0 ? "" : `, ${judge_calls} of them the judge's`
   const cost = cost_usd === undefined ? "its price is not known" : `${cost_usd.toFixed(4)} USD`
-  return `${count(model_calls, "model call")}${judge}, ${count(tokens, "token")}, ${cost}`
+  return `${plural(model_calls, "model call")}${judge}, ${plural(tokens, "token")}, ${cost}`
 }
 
 export const triedSkillText = (tried: TriedSkill): string => {
   const { changed, duration_ms, left_out, lines, outcome, output, skill, summary } = tried
   return [
     ...lines.flatMap((line) => (line.type === "phase" ? phaseLines(line) : [callLine(line)])),
-    ...(left_out === 0 ? [] : [`… ${count(left_out, "more line")}`]),
+    ...(left_out === 0 ? [] : [`… ${plural(left_out, "more line")}`]),
     "",
     fields([
       ["skill", skill],

@@ -7,9 +7,10 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { type ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { isInside, realOf } from "#src/choird/runtime/Ownership.ts"
+import { isInside } from "#src/choird/runtime/Ownership.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { WorkspaceLabels, workspacePath } from "#src/choird/sessions/WorkspaceLabels.ts"
+import { realOf } from "#src/shared/files/realFolder.ts"
 import { Leases, type ResourceHeld } from "./Leases.ts"
 import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 import { reapContainer } from "./prepare.ts"
@@ -49,7 +50,10 @@ export class Workspaces extends Context.Service<
      * (D43, R41). No agent can take it meanwhile; refused if a second one works in these folders.
      */
     reset(name: ResourceName): Effect.Effect<ResetWorkspace, WorkspaceRefused>
-    /** Forgets where its files came from: a person has looked at them. Refused while an agent works there, which would go on knowing. */
+    /**
+     * Forgets where its files came from: a person has looked at them. Refused while an agent works there. It holds for sessions that begin
+     * afterwards: one that is continued still knows its own, and labels the folder again.
+     */
     trust(name: ResourceName): Effect.Effect<TrustedWorkspace, WorkspaceRefused>
   }
 >()("choir/choird/Workspaces") {

@@ -8,9 +8,10 @@ import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { type DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
-import { isInside, realOf } from "#src/choird/runtime/Ownership.ts"
+import { isInside } from "#src/choird/runtime/Ownership.ts"
 import { logFull } from "#src/choird/sessions/logLimit.ts"
 import { sessionId, type SessionRow, type SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { realOf } from "#src/shared/files/realFolder.ts"
 import { unknownBinding } from "./bindings.ts"
 import { missingToolSecret, secretProblem } from "#src/choird/images/imageSecrets.ts"
 import { exclusive, type Leases } from "./Leases.ts"
@@ -46,12 +47,12 @@ const isFolder = (path: string) =>
 
 /** The agent that works in a folder already, under a name that config.json may have given to another one since, or behind a link. */
 const folderUser = ({ views }: PrepareServices, config: Config, agent_id: AgentId, path: string) => {
-  const folder = realOf(resolve(path))
+  const folder = realOf(path)
   return views.known().find((other) => {
     const { bindings, started_with, status } = views.of(other)
     if (other === agent_id || bindings === null || status === "stopped" || status === "crashed") return false
     const used = (started_with ?? config).workspaces[bindings.workspace]?.path
-    return used !== undefined && realOf(resolve(used)) === folder
+    return used !== undefined && realOf(used) === folder
   })
 }
 

@@ -2,7 +2,7 @@
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { jobOf } from "#schema/Ids.ts"
 import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
-import { counted } from "#src/shared/text/counts.ts"
+import { counted, plural } from "#src/shared/text/counts.ts"
 import { APPROVAL_SUMMARY_CHARS_MAX, visibleLine } from "./approvalText.ts"
 import { inputBrief, inputText } from "./inputText.ts"
 
@@ -83,7 +83,7 @@ export const confirmBrief = (call: ConfirmTool, chars_max: number, shown: string
   const lines = [
     headOf(call, cutsNetwork(), shown),
     ...files.slice(0, FILES_SHOWN_MAX),
-    ...(more > 0 ? [`and ${more} more files`] : []),
+    ...(more > 0 ? [`and ${plural(more, "more file")}`] : []),
     "input, shortened:"
   ]
   const head = `${lines.join("\n")}\n`

@@ -10,6 +10,7 @@ import { visibleJson } from "./approvalText.ts"
 
 /** Characters of what a page wrote about itself. */
 const SITE_CHARS_MAX = 253
+const PATH_CHARS_MAX = 160
 const TITLE_CHARS_MAX = 80
 const NAME_CHARS_MAX = 120
 
@@ -17,12 +18,19 @@ const NAME_CHARS_MAX = 120
 const quoted = (text: string, chars_max: number): string =>
   visibleJson(text.length <= chars_max ? text : `${text.slice(0, chars_max - 1).toWellFormed()}…`)
 
+/** The part of an address after its host; all of an address of another kind. */
+const pathOf = (address: string): string => {
+  const url = URL.parse(address)
+  return url?.protocol === "http:" || url?.protocol === "https:" ? `${url.pathname}${url.search}${url.hash}` : address
+}
+
 /** Two lines of facts. Pure. */
-export const pageText = ({ element, site, title, ref }: Held): string => {
-  const where = element.in_frame ? " in a frame of the page" : ""
+export const pageText = ({ address, element, frame, site, title, ref }: Held): string => {
+  const path = quoted(pathOf(address), PATH_CHARS_MAX)
+  const where = frame === undefined ? "" : ` in a frame of ${quoted(frame, SITE_CHARS_MAX)}`
   const focus = ref === undefined ? ", which has the focus" : ""
   return [
-    `page: ${site === "" ? "without an address" : quoted(site, SITE_CHARS_MAX)}, titled ${quoted(title, TITLE_CHARS_MAX)}`,
+    `page: ${site === "" ? "without an address" : quoted(site, SITE_CHARS_MAX)}, path ${path}, titled ${quoted(title, TITLE_CHARS_MAX)}`,
     `element: ${element.role} ${quoted(element.name, NAME_CHARS_MAX)}${where}${focus}`
   ].join("\n")
 }
@@ -35,7 +43,7 @@ export const makePageFacts = Effect.map(BrowserWorker, (worker) =>
     if (tool !== BROWSE_TOOL) return undefined
     const decoded = decodeInput(input)
     if (Option.isNone(decoded) || !actsOnPage(decoded.value.action)) return undefined
-    const target = yield* Effect.mapError(worker.hold(session_id, call_id, decoded.value.ref), ({ problem }) =>
+    const target = yield* Effect.mapError(worker.hold(session_id, call_id, decoded.value), ({ problem }) =>
       refused("BAD_REQUEST", problem, "take a snapshot, then call again")
     )
     return pageText(target)

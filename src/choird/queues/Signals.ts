@@ -204,3 +204,17 @@ const insertSignal = Effect.fnUntraced(function* (session_id: SessionId, request
   const signal_id = SignalId.make(String(row?.signal_id))
   return { type: "queued", signal_id, wish: storableJson(wish), acked_rev: null } satisfies Sent
 })
+
+/**
+ * Takes back a request that no event of its session carries, once that session has ended: it is never sent there again, should the session be
+ * continued. Answers whether it was taken back.
+ */
+export const withdrawSignal = Effect.fnUntraced(function* (session_id: SessionId, request_id: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [session] = yield* sql<{ readonly status: SessionStatus }>`SELECT status FROM choir_control.sessions
+    WHERE session_id = ${session_id} FOR UPDATE`
+  if (session === undefined || session.status === "active") return false
+  const withdrawn = yield* sql`UPDATE choir_control.signals SET acked_rev = 0
+    WHERE session_id = ${session_id} AND request_id = ${request_id} AND acked_rev IS NULL RETURNING 1`
+  return withdrawn.length > 0
+})

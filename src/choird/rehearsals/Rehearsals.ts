@@ -3,7 +3,7 @@
  * would become worse. The person decides all the same. The program of a proposed tool never runs: its manifest is what is rehearsed.
  */
 import { basename } from "node:path"
-import { Context, Effect, Layer, Option, Redacted, Result } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Result, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import type { AgentConfig, Config } from "#schema/Config.ts"
 import type { AgentId, SecretName, SessionId } from "#schema/Ids.ts"
@@ -24,7 +24,7 @@ import { readSkill, SCHEMAS_FOLDER } from "#src/shared/image/skillFile.ts"
 import { readToolManifest } from "#src/shared/image/toolManifest.ts"
 import { compareTrials, withRecord } from "./compareTrials.ts"
 import { findRuns, readRun, type RecordedRun, type RunPlace } from "./recordedRuns.ts"
-import { findToolSessions, worseForCalls } from "./recordedTools.ts"
+import { findToolSessions, type ToolSession, worseForCalls } from "./recordedTools.ts"
 import { TRIAL_MS_MAX, Trials } from "./Trials.ts"
 
 /** Time within a trial's limit that is left for what is not its job's. */
@@ -124,6 +124,16 @@ const outputSchema = ({ skills }: TrialImage, name: string) => {
 const costOf = (outcomes: ReadonlyArray<TrialOutcome>): number =>
   outcomes.reduce((sum, { cost_usd = 0 }) => sum + cost_usd, 0)
 
+/** A session without the inputs of its calls, which may be large. */
+const toolCase = (
+  { calls, run, session_id }: ToolSession,
+  today: ToolManifest | undefined,
+  proposed: ToolManifest
+): Case => {
+  const inputs = calls.map(({ input }) => input)
+  return { session_id, worse: worseForCalls(today, proposed, inputs), ...(run === undefined ? {} : { run }) }
+}
+
 const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const sessions = yield* SessionStore
@@ -133,10 +143,11 @@ const make = Effect.gen(function* () {
 
   const count = ({ agent_id, kind, name, session_id }: Place, last: number) => {
     const options = { held_out: session_id, last }
-    const found: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError, SqlClient.SqlClient> = kind === "tool"
-      ? findToolSessions(agent_id, name, options)
-      : findRuns(agent_id, name, options)
-    return Effect.map(Effect.provideContext(found, stores), ({ length }) => length)
+    const found: Effect.Effect<number, SqlError.SqlError, SqlClient.SqlClient> =
+      kind === "tool"
+        ? Stream.runCount(findToolSessions(agent_id, name, options))
+        : Effect.map(findRuns(agent_id, name, options), ({ length }) => length)
+    return Effect.provideContext(found, stores)
   }
 
   const skillCases = ({ agent_id, name, session_id }: RehearsalSubject, last: number) =>
@@ -152,11 +163,10 @@ const make = Effect.gen(function* () {
     const [today, proposed] = [manifestOf(subject.today), manifestOf(subject.proposed)]
     if (proposed === undefined) return []
     const { agent_id, name, session_id } = subject
-    const found = yield* findToolSessions(agent_id, name, { held_out: session_id, last })
-    return found.map(({ calls, run, session_id }): Case => {
-      const inputs = calls.map(({ input }) => input)
-      return { session_id, worse: worseForCalls(today, proposed, inputs), ...(run === undefined ? {} : { run }) }
-    })
+    return yield* findToolSessions(agent_id, name, { held_out: session_id, last }).pipe(
+      Stream.map((session) => toolCase(session, today, proposed)),
+      Stream.runCollect
+    )
   }, Effect.provideContext(stores))
 
   /** The configuration and the keys of the models that the proposing session has. */

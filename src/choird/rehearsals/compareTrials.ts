@@ -2,6 +2,7 @@
 import type { Schema } from "effect"
 import type { RehearsedRun, TrialOutcome } from "#schema/Trial.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 /** A trial's tokens against today's from which on a skill counts as dearer, and the tokens by which they have to differ. */
 const TOKENS_RATIO_MAX = 1.5
@@ -43,14 +44,31 @@ const poorerOutput = (today: TrialOutcome, proposed: TrialOutcome, schema: JsonS
   const keys = keysOf(proposed.output)
   const missing = keysOf(today.output).filter((key) => !keys.includes(key))
   const emptied = keys.filter((key) => isEmpty(memberOf(proposed.output, key)) && !isEmpty(memberOf(today.output, key)))
+  const fewer = keys.flatMap((key) => {
+    const [now, then] = [memberOf(proposed.output, key), memberOf(today.output, key)]
+    return Array.isArray(now) && Array.isArray(then) && now.length > 0 && now.length < then.length
+      ? [`lists ${now.length} of ${key}, today ${then.length}`]
+      : []
+  })
   const problem = schema === undefined ? undefined : valueProblem(schema, proposed.output ?? {})
   return [
     ...(missing.length > 0 ? [`leaves ${missing.join(", ")} out of its output`] : []),
     ...(emptied.length > 0 ? [`leaves ${emptied.join(", ")} empty, which today fills`] : []),
+    ...fewer,
     ...(problem === undefined || missing.length > 0
       ? []
       : [`gives an output that does not fit today's schema: ${problem}`])
   ]
+}
+
+/** The keys with other values than today's. Only scripts give the same values for the same record, so that a difference of theirs is the change's. */
+const otherValues = (today: TrialOutcome, proposed: TrialOutcome): ReadonlyArray<string> => {
+  if (today.tokens > 0 || proposed.tokens > 0) return []
+  const other = keysOf(today.output).filter(
+    (key) =>
+      canonicalJson(memberOf(today.output, key) ?? null) !== canonicalJson(memberOf(proposed.output, key) ?? null)
+  )
+  return other.length === 0 ? [] : [`gives other values of ${other.join(", ")} than today`]
 }
 
 const isDone = ({ outcome }: TrialOutcome) => outcome === "completed"
@@ -93,7 +111,9 @@ export const compareTrials = (
       : []),
     ...(isDearer(today, proposed) ? [`takes ${proposed.tokens} tokens, today ${today.tokens}`] : [])
   ]
-  return { verdict: better.length > 0 ? "better" : "same", reasons: better }
+  return better.length > 0
+    ? { verdict: "better", reasons: better }
+    : { verdict: "same", reasons: otherValues(today, proposed) }
 }
 
 /**

@@ -1,18 +1,20 @@
 /** The sessions of an agent in which a tool was called: the inputs that it got then, and the run of a skill that called it. */
-import { Effect, Result, type Schema } from "effect"
+import { Effect, Result, type Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SkillName } from "#schema/Skill.ts"
 import { effectOf, type ToolManifest } from "#schema/Tool.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
-import { EVENT_COLUMNS } from "#src/choird/sessions/storedEvents.ts"
+import { EVENT_COLUMNS, EVENT_SIZE } from "#src/choird/sessions/storedEvents.ts"
 import { eventOf, type EventRow, readRow } from "#src/shared/events/eventRow.ts"
-import type { RunPlace } from "./recordedRuns.ts"
+import { RECORD_BYTES_MAX, type RunPlace } from "./recordedRuns.ts"
 
 /** The newest sessions that are searched for calls of a tool. */
 const SESSIONS_SEARCHED_MAX = 20
 /** Calls of all tools in one session that are read, the newest. */
 const CALLS_READ_MAX = 1000
+/** Bytes of these calls, as much as a run's record has; older ones are left out. */
+const CALLS_READ_BYTES_MAX = RECORD_BYTES_MAX
 /** Characters of a problem that a person is shown. */
 const PROBLEM_CHARS_MAX = 200
 
@@ -31,11 +33,15 @@ export interface ToolSession {
 }
 
 /** The calls of a tool in a session. One whose words were forgotten is missing. */
-const callsIn = Effect.fnUntraced(function* (session_id: SessionId, tool: string) {
+const callsIn = Effect.fnUntraced(function* (session_id: SessionId, tool: string, bytes_max: number) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM choir_control.session_events
-    WHERE session_id = ${session_id} AND event_type = 'ToolCallRequested' AND payload_digest IS NULL
-    ORDER BY rev DESC LIMIT ${CALLS_READ_MAX}`
+  const columns = sql.literal(EVENT_COLUMNS)
+  const rows = yield* sql<EventRow>`SELECT ${columns} FROM (
+      SELECT ${columns}, sum(${sql.literal(EVENT_SIZE)}) OVER (ORDER BY rev DESC) AS total
+      FROM choir_control.session_events
+      WHERE session_id = ${session_id} AND event_type = 'ToolCallRequested' AND payload_digest IS NULL
+      ORDER BY rev DESC LIMIT ${CALLS_READ_MAX}
+    ) AS newest WHERE total <= ${bytes_max} ORDER BY rev DESC`
   return rows.flatMap((row): ReadonlyArray<AskedCall> => {
     const text = readRow(row)
     const event = Result.isFailure(text) ? undefined : Result.getOrUndefined(eventOf(text.success))
@@ -56,24 +62,35 @@ const runOf = Effect.fnUntraced(function* (session_id: SessionId, calls: Readonl
   )
 })
 
-/** The newest sessions that called a tool. `held_out` does not count, since the proposal was written with it in view. */
-export const findToolSessions = Effect.fnUntraced(function* (
+/**
+ * The newest sessions that called a tool, read one at a time as they are taken, since the calls of each may be large. `held_out` does not count,
+ * since the proposal was written with it in view.
+ */
+export const findToolSessions = (
   agent_id: AgentId,
   tool: string,
-  options: { readonly held_out: SessionId; readonly last: number }
-) {
-  const sql = yield* SqlClient.SqlClient
-  const sessions = yield* sql<{ readonly session_id: SessionId }>`SELECT session_id FROM choir_control.sessions
-    WHERE agent_id = ${agent_id} AND session_id <> ${options.held_out}
-    ORDER BY started_at DESC, session_id DESC LIMIT ${SESSIONS_SEARCHED_MAX}`
-  const found: Array<ToolSession> = []
-  for (const { session_id } of sessions) {
-    if (found.length === options.last) break
-    const calls = yield* callsIn(session_id, tool)
-    if (calls.length > 0) found.push({ session_id, calls, run: yield* runOf(session_id, calls) })
-  }
-  return found
-})
+  options: { readonly held_out: SessionId; readonly last: number; readonly bytes_max?: number }
+) => {
+  const { bytes_max = CALLS_READ_BYTES_MAX, held_out, last } = options
+  const sessions = Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql<{ readonly session_id: SessionId }>`SELECT session_id FROM choir_control.sessions
+      WHERE agent_id = ${agent_id} AND session_id <> ${held_out}
+      ORDER BY started_at DESC, session_id DESC LIMIT ${SESSIONS_SEARCHED_MAX}`
+  )
+  const toolSession = Effect.fnUntraced(function* (session_id: SessionId) {
+    const calls = yield* callsIn(session_id, tool, bytes_max)
+    const found: ReadonlyArray<ToolSession> =
+      calls.length === 0 ? [] : [{ session_id, calls, run: yield* runOf(session_id, calls) }]
+    return found
+  })
+  return Stream.fromIterableEffect(sessions).pipe(
+    Stream.rechunk(1),
+    Stream.mapEffect(({ session_id }) => toolSession(session_id)),
+    Stream.flatMap((found) => Stream.fromIterable(found)),
+    Stream.take(last)
+  )
+}
 
 const problemOf = ({ llm: { input_schema } }: ToolManifest, input: Schema.Json): string | undefined =>
   valueProblem(input_schema as Readonly<Record<string, Schema.Json>>, input)

@@ -49,7 +49,7 @@ export const TABLES: Readonly<Record<string, Bound>> = {
   job_runs: { kinds: ["runs"], keys: ["runs_days"] },
   schedule_slots: { kinds: ["runs"], keys: ["runs_days"] },
   chat_settings: { bounded: "a row a DM" },
-  workspace_labels: { bounded: "a row for each workspace that holds text from outside" },
+  workspace_labels: { bounded: "a row for each path of a workspace that holds text from outside" },
   leases: { bounded: "a row for each resource in use" },
   deleted_sessions: { bounded: "about 200 bytes for each deleted session, for good: the proof that there was one" },
   memory_jobs: { bounded: "a row for each session whose memory is being made" },

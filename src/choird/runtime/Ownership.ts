@@ -1,6 +1,6 @@
 /** The host folders that an agent may be given, and their transfer to the agent's uid when choird is root (D11). */
 import { lchownSync, realpathSync, statSync } from "node:fs"
-import { Effect, Result } from "effect"
+import { Effect } from "effect"
 import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
@@ -70,13 +70,6 @@ export const realPath = (path: string) =>
         fix: "Create it, or correct config.json"
       })
   })
-
-/** The path without links; a missing one as it is written. */
-export const realOf = (path: string) =>
-  Result.getOrElse(
-    Result.try(() => realpathSync(path)),
-    () => path
-  )
 
 /** Whether a real path is this folder or lies in it. */
 export const isInside = (folder: string, path: string) =>

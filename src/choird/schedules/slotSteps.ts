@@ -1,12 +1,13 @@
 /** The steps of one time of a scheduled skill: claimed, ordered in a session, answered. Each may be repeated after a crash. */
 import { Clock, DateTime, Effect, Result } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import type { AgentId } from "#schema/Ids.ts"
 import type { SkillName } from "#schema/Skill.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { insertOutbox, Outbox } from "#src/choird/queues/Outbox.ts"
+import { withdrawSignal } from "#src/choird/queues/Signals.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import type { SkillSchedule } from "#src/shared/image/skillSchedule.ts"
@@ -16,6 +17,12 @@ import { lateText, refusedText, skippedText } from "./slotText.ts"
 
 /** Characters of a reason in a row. */
 const REASON_CHARS_MAX = 500
+
+const ENDED_BEFORE = "the session that was to run it ended before the agent began"
+
+/** The second step where the first one did something. */
+const both = <E, R>(first: Effect.Effect<boolean, E, R>, second: Effect.Effect<boolean, E, R>) =>
+  Effect.flatMap(first, (done) => (done ? second : Effect.succeed(false)))
 
 /** An agent that runs, in its session. */
 export interface Place {
@@ -27,37 +34,49 @@ export interface Place {
 /** The name of a time in requests and messages. */
 const slotName = ({ skill, slot_ms }: Slot) => `schedule:${skill}:${new Date(slot_ms).toISOString()}`
 
-export const makeSlotSteps = Effect.gen(function* () {
-  const audit = yield* Audit
+const makeSettle = Effect.gen(function* () {
   const config = yield* ConfigStore
   const onDatabase = yield* useDatabase
   const outbox = yield* Outbox
   const sql = yield* SqlClient.SqlClient
-  const steering = yield* Steering
-  const zone = DateTime.zoneMakeLocal()
 
-  /** Stores a row together with the message about it; `write` says whether the row is this choird's. */
-  const settle = <E>(
+  /** Stores a row together with the message about it; `write` says whether the row is this choird's, and so is the answer. */
+  return <E>(
     place: Place,
     slot: Slot,
     write: Effect.Effect<boolean, E, SqlClient.SqlClient>,
     text: string | undefined
   ) =>
     Effect.gen(function* () {
-      if (!(yield* write) || text === undefined) return
+      if (!(yield* write)) return false
       const { agent_id, session } = place
       const current = (yield* config.current).config
       const { dm } = session.resource_bindings
       const bound = current.dms[dm]
-      if (bound === undefined) return
+      if (text === undefined || bound === undefined) return true
       const row = { dm, gateway: bound.gateway, agent_id, session_id: null, kind: "notice", in_reply_to: null } as const
       yield* insertOutbox(current, [{ ...row, source: "choird", source_id: `${agent_id}:${slotName(slot)}`, text }])
       yield* sql.afterCommit(outbox.wake(dm))
+      return true
     }).pipe(inTransaction, onDatabase)
+})
 
-  const skip = Effect.fnUntraced(function* (place: Place, slot: OpenSlot, reason: string) {
+export const makeSlotSteps = Effect.gen(function* () {
+  const audit = yield* Audit
+  const onDatabase = yield* useDatabase
+  const settle = yield* makeSettle
+  const steering = yield* Steering
+  const zone = DateTime.zoneMakeLocal()
+
+  const skip = Effect.fnUntraced(function* (
+    place: Place,
+    slot: OpenSlot,
+    reason: string,
+    first: Effect.Effect<boolean, SqlError.SqlError, SqlClient.SqlClient> = Effect.succeed(true)
+  ) {
     const short = reason.slice(0, REASON_CHARS_MAX)
-    yield* settle(place, slot, moveSlot(slot, { state: "skipped", reason: short }), lateText(slot, zone, reason))
+    const moved = both(first, moveSlot(slot, { state: "skipped", reason: short }))
+    if (!(yield* settle(place, slot, moved, lateText(slot, zone, reason)))) return
     const { agent_id, skill } = slot
     yield* audit.record({ who: "schedule", action: "skill.skip", agent_id, detail: { skill, reason: short } })
   })
@@ -79,10 +98,24 @@ export const makeSlotSteps = Effect.gen(function* () {
       yield* onDatabase(moveSlot(slot, { state: "claimed", session_id: place.session.session_id }))
   })
 
+  /**
+   * Gives an order to the session that runs, where its own ended before the agent took it. It is withdrawn there in the same transaction, so that
+   * no two sessions have it.
+   */
+  const orderElsewhere = Effect.fnUntraced(function* (place: Place, slot: OpenSlot) {
+    const withdraw = withdrawSignal(slot.session_id, slotName(slot))
+    if (isLate(slot.slot_ms, yield* Clock.currentTimeMillis)) return yield* skip(place, slot, ENDED_BEFORE, withdraw)
+    const { session_id } = place.session
+    yield* settle(place, slot, both(withdraw, moveSlot(slot, { state: "claimed", session_id })), undefined)
+  })
+
   /** Asks what became of an order. A person gets a message about one that the agent refused. */
   const ask = Effect.fnUntraced(function* (place: Place, slot: OpenSlot) {
     const answer = yield* steering.answer(slot.session_id, slotName(slot))
-    if (answer?.ended === null) return
+    if (answer?.ended === null) {
+      if (slot.session_id !== place.session.session_id) yield* orderElsewhere(place, slot)
+      return
+    }
     const refused = answer === undefined ? undefined : (answer.ended.refused ?? undefined)
     yield* settle(
       place,

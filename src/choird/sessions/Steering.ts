@@ -394,7 +394,9 @@ const make = Effect.fnUntraced(function* () {
     )
     const job = "job_name" in wish && wish.job_name !== undefined ? { job_name: wish.job_name } : {}
     const turn = wish.type === "StopTurn" ? wish.turn : {}
-    yield* audit.record({ ...entry, detail: { ...detail, ...job, ...turn, signal_id } })
+    // The agent says later whether a skill begins.
+    const ordered = order.type === "StartSkill" ? { outcome: "ordered" } : {}
+    yield* audit.record({ ...entry, detail: { ...detail, ...job, ...turn, ...ordered, signal_id } })
     const ended = request.wait_ms === 0 ? null : yield* outcome(request, signal_id)
     // A stored wish of another type is refused as another request's.
     return { signal_id, wish: wish as Ordered<O["type"]>["wish"], ended }

@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { realOf } from "#src/shared/files/realFolder.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
@@ -17,8 +18,11 @@ export class WorkspaceLabels extends Context.Service<
     /** The label of a folder; empty where nothing in there is known to be from outside. */
     of(path: string): Effect.Effect<WorkspaceLabel, DatabaseAway>
     /** All labels by the keys of their folders. */
-    readonly all: Effect.Effect<ReadonlyArray<readonly [string, WorkspaceLabel]>, DatabaseAway>
-    /** Forgets the label of a folder, by a person's order. */
+    readonly all: Effect.Effect<ReadonlyMap<string, WorkspaceLabel>, DatabaseAway>
+    /**
+     * Forgets the label of a folder, by a person's order. A session that is continued there labels it again with the first event that it
+     * stores, if it knows of text from outside.
+     */
     drop(path: string): Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/sessions/WorkspaceLabels") {
@@ -28,18 +32,14 @@ export class WorkspaceLabels extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const onDatabase = yield* useDatabase
       return WorkspaceLabels.of({
-        of: Effect.fn("WorkspaceLabels.of")(labelOf, onDatabase),
-        all: onDatabase(
-          Effect.gen(function* () {
-            const rows = yield* sql<{ readonly path: string; readonly label: unknown }>`SELECT path, label
-              FROM choir_control.workspace_labels ORDER BY path`
-            return yield* Effect.forEach(rows, ({ label, path }) =>
-              Effect.map(Effect.orDie(decodeLabel(label)), (decoded) => [path, decoded] as const)
-            )
-          })
-        ),
+        of: Effect.fn("WorkspaceLabels.of")(function* (path) {
+          return (yield* allLabels).get(labelKey(path)) ?? {}
+        }, onDatabase),
+        all: onDatabase(allLabels),
         drop: Effect.fn("WorkspaceLabels.drop")(function* (path) {
-          yield* sql`DELETE FROM choir_control.workspace_labels WHERE path = ${labelKey(path)}`
+          const key = labelKey(path)
+          const stored = (yield* storedLabels).map((row) => row.path).filter((each) => labelKey(each) === key)
+          yield* sql`DELETE FROM choir_control.workspace_labels WHERE path = ANY(${stored}::text[])`
         }, onDatabase)
       })
     })
@@ -50,15 +50,31 @@ export class WorkspaceLabels extends Context.Service<
 export const workspacePath = ({ workspaces }: Config, name: string): string | undefined =>
   Object.hasOwn(workspaces, name) ? (workspaces as Readonly<Record<string, { path: string }>>)[name]?.path : undefined
 
-/** The key of a folder. */
-export const labelKey = (path: string): string => path.replace(/\/+$/u, "")
+/** The key of a folder, under whatever path a configuration names it. */
+export const labelKey = (path: string): string => realOf(path)
 
 const decodeLabel = Schema.decodeUnknownEffect(WorkspaceLabel)
 
-const labelOf = Effect.fnUntraced(function* (path: string) {
+const storedLabels = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly path: string; readonly label: unknown }>`SELECT path, label
+    FROM choir_control.workspace_labels ORDER BY path`
+  return yield* Effect.forEach(rows, ({ label, path }) =>
+    Effect.map(Effect.orDie(decodeLabel(label)), (decoded) => ({ path, label: decoded }))
+  )
+})
+
+/** A row may have a path as config.json writes it, so rows of one folder are joined. */
+const allLabels = Effect.map(storedLabels, (rows) => {
+  const labels = new Map<string, WorkspaceLabel>()
+  for (const { label, path } of rows) labels.set(labelKey(path), widened(labels.get(labelKey(path)) ?? {}, label))
+  return labels
+})
+
+const labelAt = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly label: unknown }>`SELECT label FROM choir_control.workspace_labels
-    WHERE path = ${labelKey(path)}`
+    WHERE path = ${key}`
   return row === undefined ? ({} satisfies WorkspaceLabel) : yield* Effect.orDie(decodeLabel(row.label))
 })
 
@@ -78,24 +94,21 @@ export const widened = (one: WorkspaceLabel, other: WorkspaceLabel): WorkspaceLa
 })
 
 /**
- * In the transaction of the events that changed what a session knows of its workspace. An event that only a later Choir knows may have written
- * anything.
+ * In the transaction of a session's events: what the session knows of its workspace is in the stored label from here on, also where a person
+ * dropped the label meanwhile, or no label was kept when the session learned it. An event that only a later Choir knows may have written anything.
  */
 export const labelWorkspace = Effect.fnUntraced(function* (
   path: string | undefined,
-  before: SessionState,
-  after: SessionState,
+  state: SessionState,
   isNewer: boolean
 ) {
-  const unchanged =
-    before.workspace_tainted === after.workspace_tainted &&
-    before.workspace_sources === after.workspace_sources &&
-    before.workspace_received === after.workspace_received
-  if (path === undefined || (unchanged && !isNewer)) return
+  const origin = widened(originOf(state), isNewer ? { written_from: [], received: true } : {})
+  if (path === undefined || Object.keys(origin).length === 0) return
+  const key = labelKey(path)
+  const known = yield* labelAt(key)
+  const label = canonicalJson(widened(known, origin))
+  if (label === canonicalJson(known)) return
   const sql = yield* SqlClient.SqlClient
-  const known = yield* labelOf(path)
-  const label = widened(widened(known, originOf(after)), isNewer ? { written_from: [], received: true } : {})
-  yield* sql`INSERT INTO choir_control.workspace_labels (path, label)
-    VALUES (${labelKey(path)}, ${canonicalJson(label)}::jsonb)
+  yield* sql`INSERT INTO choir_control.workspace_labels (path, label) VALUES (${key}, ${label}::jsonb)
     ON CONFLICT (path) DO UPDATE SET label = excluded.label`
 })

@@ -67,7 +67,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
       return { decision: { type: "frozen" } as const, last_rev }
     yield* insertEvents(session_id, links, hash)
     const dms = yield* applyConsequences(config, { session_id, agent_id, dm, workspace }, events)
-    yield* labelWorkspace(workspacePath(config, workspace), stored.at.state, state, newer !== undefined)
+    yield* labelWorkspace(workspacePath(config, workspace), state, newer !== undefined)
     yield* applyRuns({ session_id, agent_id }, stored.at.state, folded)
     yield* judged.success
     yield* sql.afterCommit(

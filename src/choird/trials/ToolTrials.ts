@@ -20,6 +20,8 @@ export interface ToolTrial {
   readonly input: Schema.Json
   /** The operator agreed that it acts outside. */
   readonly confirmed: boolean
+  /** Runs when nothing speaks against the call, before its container starts: from then on it may act. */
+  readonly begins: Effect.Effect<void>
 }
 
 /** Tries tools. */
@@ -84,7 +86,7 @@ const make = Effect.gen(function* () {
     })
   })
 
-  const run = Effect.fn("ToolTrials.run")(function* ({ agent_id, confirmed, input, tool: written }: ToolTrial) {
+  const run = Effect.fn("ToolTrials.run")(function* ({ agent_id, begins, confirmed, input, tool: written }: ToolTrial) {
     const agent = yield* find(agent_id)
     const { image, running, share } = agent
     const name = written.replaceAll("-", ".")
@@ -103,6 +105,7 @@ const make = Effect.gen(function* () {
     const secrets = yield* secretsOf(agent, namesOf(name, manifest, agent))
     const tool = ToolName.make(name)
     const task = { type: "tool" as const, agent_id, config: share, secrets, input, tool, confirmed }
+    yield* begins
     const outcome = yield* Effect.mapError(
       containers.run({ agent_id, image, files: [], task: (session_id) => ({ ...task, session_id }) }),
       trialFailed

@@ -108,10 +108,10 @@ export class AgentBrowser {
   }
 
   /** The object of a call, for the person who is asked about it; it stays that. */
-  hold(call_id: CallId, ref: string | undefined): Effect.Effect<Held, ActionFailed> {
+  hold(call_id: CallId, input: BrowseInput): Effect.Effect<Held, ActionFailed> {
     return Effect.gen({ self: this }, function* () {
       const id = ++this.#orders
-      const order = BrowserOrder.cases.Hold.make({ id, call_id, ...(ref === undefined ? {} : { ref }) })
+      const order = BrowserOrder.cases.Hold.make({ id, call_id, input })
       const answer = yield* Effect.timeoutOrElse(this.#ask(order, false), {
         duration: HOLD_MS_MAX,
         orElse: () => Effect.fail(new ActionFailed({ problem: "the browser is busy: try again", is_unknown: false }))

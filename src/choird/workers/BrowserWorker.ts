@@ -5,6 +5,7 @@
 import { Clock, Context, Effect, Exit, Fiber, Layer, RcRef, Scope, Semaphore } from "effect"
 import type { CallId, SessionId } from "#schema/Ids.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
+import type { BrowseInput } from "#src/shared/web/hostQueries.ts"
 import { counted } from "#src/shared/text/counts.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ActionFailed } from "./ActionFailed.ts"
@@ -26,7 +27,7 @@ export class BrowserWorker extends Context.Service<
     /** The session's browser: opened at the first use, gone with `epoch`, when it is killed, or when nobody uses it for long. */
     of(session_id: SessionId, epoch: Scope.Scope): Effect.Effect<AgentBrowser, BrowserUnavailable>
     /** The element that a call of a session acts on, for the person who is asked about it: that, or nothing, is acted on once it is approved. */
-    hold(session_id: SessionId, call_id: CallId, ref: string | undefined): Effect.Effect<Held, ActionFailed>
+    hold(session_id: SessionId, call_id: CallId, input: BrowseInput): Effect.Effect<Held, ActionFailed>
     /** The browsers in words for an operator: how many run, and whether Chromium's own sandbox is around their pages. */
     readonly status: Effect.Effect<string>
   }
@@ -106,11 +107,11 @@ const make = Effect.fnUntraced(function* () {
     return entry
   }, Effect.uninterruptible)
 
-  const hold = (session_id: SessionId, call_id: CallId, ref: string | undefined) => {
+  const hold = (session_id: SessionId, call_id: CallId, input: BrowseInput) => {
     const browser = entries.get(session_id)?.browser
     return browser === undefined || browser.isClosed
       ? Effect.fail(new ActionFailed({ problem: "no page is open: open one first", is_unknown: false }))
-      : browser.hold(call_id, ref)
+      : browser.hold(call_id, input)
   }
 
   const status = Effect.sync(() => {

@@ -3,7 +3,9 @@ import { stripVTControlCharacters } from "node:util"
 import { Effect, Schedule, Semaphore } from "effect"
 import type { BrowserContext, Locator, Page } from "playwright-core"
 import { ActionFailed } from "./ActionFailed.ts"
+import { frameAround } from "./frameAround.ts"
 import { ShownPages } from "./ShownPages.ts"
+import { siteOf } from "./webAddress.ts"
 
 /** Tabs of one agent. */
 export const TABS_MAX = 5
@@ -49,13 +51,6 @@ const problemOf = (cause: unknown): ActionFailed => {
 /** Hosts that a tab remembers; beyond them it only says that there were more. */
 const SITES_MAX = 32
 
-/** The host of an address that a page is at; none of one that no site has, such as about:blank. */
-const siteOf = (address: string): string | undefined => {
-  const url = URL.parse(address)
-  const origin = url?.protocol === "blob:" ? URL.parse(url.origin) : url
-  return origin === null || origin === undefined || origin.hostname === "" ? undefined : origin.hostname
-}
-
 export class Tabs {
   readonly #context: BrowserContext
   readonly #patience: number
@@ -64,7 +59,7 @@ export class Tabs {
   readonly #sites = new WeakMap<Page, Set<string>>()
   #current: Page | undefined
   #notes: Array<string> = []
-  readonly shown = new ShownPages()
+  readonly shown = new ShownPages((page, ref) => this.brief(() => frameAround(page, ref)))
 
   /** @param patience how often each wait may take its limit: 1, or more on a machine that is known to be slow. */
   constructor(context: BrowserContext, patience: number) {

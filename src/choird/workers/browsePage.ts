@@ -1,5 +1,5 @@
 /** One action of `choir.web.browse` in an agent's tabs, answered with the page as it is then. */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import type { Page } from "playwright-core"
 import type { HostCall } from "#src/choird/hosttools/HostTool.ts"
 import { actsOnPage, type Browsed, type BrowseInput } from "#src/shared/web/hostQueries.ts"
@@ -7,7 +7,8 @@ import { ActionFailed } from "./ActionFailed.ts"
 import type { Tabs } from "./Tabs.ts"
 import { inIsolatedWorld } from "./isolatedWorld.ts"
 import { PageReader } from "./PageReader.ts"
-import { isGone, stillAs, type Target } from "./ShownPages.ts"
+import { pageState } from "./pageState.ts"
+import { isGone, type Target } from "./ShownPages.ts"
 import { textPart } from "./textPart.ts"
 import { pageAddress } from "./webAddress.ts"
 
@@ -15,8 +16,6 @@ import { pageAddress } from "./webAddress.ts"
 const HTML_CHARS_MAX = 5 * 1024 * 1024
 /** A screenshot, so that an answer holds it in base64. */
 const PICTURE_BYTES_MAX = 480 * 1024
-const TITLE_CHARS_MAX = 300
-const TITLE = `document.title.slice(0, ${TITLE_CHARS_MAX})`
 /** Nothing of a page that is too large is sent here. */
 const HTML = `(() => { const html = document.documentElement?.outerHTML ?? ""; return html.length > ${HTML_CHARS_MAX} ? null : html })()`
 
@@ -33,26 +32,37 @@ const withWholeAddresses = (snapshot: string, base: string): string =>
   })
 
 interface Look extends Pick<Browsed, "text" | "next_offset" | "chars_total" | "picture"> {
-  /** The tree as Playwright wrote it, and whether only some levels are in it. */
-  readonly tree?: { readonly snapshot: string; readonly is_part: boolean }
+  /** The tree of the whole page as Playwright wrote it, also where a part of it was asked for. */
+  readonly tree?: string
 }
 
 const snapshotOf = Effect.fnUntraced(function* (browser: Tabs, page: Page, input: BrowseInput) {
   const { depth, offset = 0, ref } = input
-  const options = { mode: "ai" as const, timeout: browser.lookMs, ...(depth === undefined ? {} : { depth }) }
-  const isNarrow = input.action === "snapshot" && ref !== undefined
+  const options = { mode: "ai" as const, timeout: browser.lookMs }
+  const levels = depth === undefined ? options : { ...options, depth }
+  const named = input.action === "snapshot" ? ref : undefined
   const taken = yield* Effect.result(
-    browser.step((signal) =>
-      isNarrow ? page.getByRef(ref).ariaSnapshot({ ...options, signal }) : page.ariaSnapshot({ ...options, signal })
-    )
+    Effect.gen(function* () {
+      // A part does not say what a frame around it is, nor all that is in an element.
+      const tree = yield* browser.step((signal) => page.ariaSnapshot({ ...options, signal }))
+      if (named === undefined && depth === undefined) return { tree, part: tree }
+      const part = yield* browser.step((signal) =>
+        named === undefined
+          ? page.ariaSnapshot({ ...levels, signal })
+          : page.getByRef(named).ariaSnapshot({ ...levels, signal })
+      )
+      return { tree, part }
+    })
   )
   if (taken._tag === "Failure")
     return yield* taken.failure.is_unknown
-      ? refuse("the page is too large or too busy to be shown; read or a small depth may work, or open another page")
+      ? refuse("the page is too large or too busy to be shown; read may work, or open another page")
       : taken.failure
-  const text = withWholeAddresses(taken.success, page.url())
-  const tree = { snapshot: taken.success, is_part: depth !== undefined }
-  return { ...textPart(text, input.action === "snapshot" ? offset : 0), tree } satisfies Look
+  const { part, tree } = taken.success
+  return {
+    ...textPart(withWholeAddresses(part, page.url()), input.action === "snapshot" ? offset : 0),
+    tree
+  } satisfies Look
 })
 
 const pictureOf = Effect.fnUntraced(function* (browser: Tabs, page: Page, ref: string | undefined) {
@@ -76,11 +86,14 @@ const textOf = Effect.fnUntraced(function* (browser: Tabs, page: Page, offset: n
 
 /** Fails unless the page is as it was shown to those who decided on this. */
 const check = Effect.fnUntraced(function* (browser: Tabs, page: Page, target: Target) {
-  const snapshot = yield* Effect.mapError(
-    browser.step((signal) => page.ariaSnapshot({ mode: "ai", timeout: browser.lookMs, signal })),
+  const [snapshot, state] = yield* Effect.mapError(
+    Effect.all([
+      browser.step((signal) => page.ariaSnapshot({ mode: "ai", timeout: browser.lookMs, signal })),
+      browser.brief(() => pageState(page))
+    ]),
     ({ problem }) => refuse(`what is on the page now could not be seen, so nothing was done: ${problem}`)
   )
-  yield* stillAs(target, { page, site: browser.siteIn(page), snapshot })
+  yield* browser.shown.stillAs(target, { ...state, page, site: browser.siteIn(page), snapshot })
 })
 
 /** Does the action; what was acted on, if it was an element. */
@@ -104,12 +117,13 @@ const act = Effect.fnUntraced(function* (browser: Tabs, input: BrowseInput, call
   if (!actsOnPage(action)) return undefined
   if (action === "press" && ref === undefined) {
     const pressed = yield* needs(key, "press needs a key")
-    yield* check(browser, page, yield* browser.shown.target(undefined, call))
+    yield* check(browser, page, yield* browser.shown.target(input, call))
     yield* browser.acting(() => page.keyboard.press(pressed))
     return "keyboard"
   }
-  const named = yield* needs(ref, `${action} needs a ref of the newest snapshot`)
-  const target = yield* browser.shown.target(named, call)
+  yield* needs(ref, `${action} needs a ref of the newest snapshot`)
+  const target = yield* browser.shown.target(input, call)
+  const named = yield* needs(target.ref, `${action} needs a ref of the newest snapshot`)
   const { element, locator } = yield* Effect.mapError(browser.element(page, named), () => isGone(target))
   // A page that keeps its element from being clicked does so before it is looked at, and not between the look and the click.
   if (action === "click") yield* Effect.ignore(browser.step((signal) => element.click({ trial: true, signal })))
@@ -148,18 +162,15 @@ export const browsePage = Effect.fnUntraced(function* (browser: Tabs, input: Bro
   const page = yield* browser.page
   yield* browser.settle(page)
   const seen = yield* Effect.result(look(browser, page, input))
-  const title = yield* Effect.orElseSucceed(
-    browser.brief(() => inIsolatedWorld(page, TITLE)),
-    () => ""
-  )
+  const state = Option.getOrUndefined(yield* Effect.option(browser.brief(() => pageState(page))))
   const notes = browser.takeNotes()
-  const named = typeof title === "string" ? title.toWellFormed() : ""
   const { tree, ...shown }: Look = seen._tag === "Success" ? seen.success : {}
-  if (tree !== undefined) browser.shown.showed({ page, site: browser.siteIn(page), title: named, ...tree })
-  else if (seen._tag === "Failure") browser.shown.showed(undefined)
+  if (tree !== undefined && state !== undefined)
+    browser.shown.showed({ ...state, page, site: browser.siteIn(page), snapshot: tree })
+  else if (tree !== undefined || seen._tag === "Failure") browser.shown.showed(undefined)
   const done: Browsed = {
     url: page.url(),
-    title: named,
+    title: state?.title ?? "",
     tab: `${current} of ${count}`,
     ...(locator === undefined ? {} : { locator }),
     ...(notes.length === 0 ? {} : { notes }),

@@ -3,7 +3,14 @@ import { type Context, Effect, type Fiber, Layer, Option, Schema } from "effect"
 import type { BrowserContext } from "playwright-core"
 import { ActionFailed } from "./ActionFailed.ts"
 import { readLines } from "./boundedLines.ts"
-import { BrowserOrder, BrowserReport, BrowserStart, ORDER_BYTES_MAX, REPORT_BYTES_MAX } from "./browserProtocol.ts"
+import {
+  BrowserOrder,
+  BrowserReport,
+  BrowserStart,
+  HELD_ADDRESS_CHARS_MAX,
+  ORDER_BYTES_MAX,
+  REPORT_BYTES_MAX
+} from "./browserProtocol.ts"
 import { browsePage } from "./browsePage.ts"
 import { launchChromium } from "./launchChromium.ts"
 import { PagePatience } from "./PagePatience.ts"
@@ -67,10 +74,14 @@ const act = (tabs: Tabs, { call, id, input }: Act) =>
   )
 
 /** The element that a call acts on, from what was shown. */
-const hold = (tabs: Tabs, { call_id, id, ref }: Extract<BrowserOrder, { readonly _tag: "Hold" }>) =>
-  Effect.match(tabs.shown.hold(call_id, ref), {
-    onSuccess: ({ element, ref: named, site, title }): BrowserReport =>
-      fitting(id, { _tag: "Held", id, held: { site, title, element, ...(named === undefined ? {} : { ref: named }) } }),
+const hold = (tabs: Tabs, { call_id, id, input }: Extract<BrowserOrder, { readonly _tag: "Hold" }>) =>
+  Effect.match(tabs.shown.hold(call_id, input), {
+    onSuccess: ({ address, around: { frame }, element, ref, site, title }): BrowserReport => {
+      const { name, role } = element
+      const of = { ...(ref === undefined ? {} : { ref }), ...(frame === undefined ? {} : { frame }) }
+      const at = address.slice(0, HELD_ADDRESS_CHARS_MAX).toWellFormed()
+      return fitting(id, { _tag: "Held", id, held: { site, address: at, title, element: { role, name }, ...of } })
+    },
     onFailure: (error): BrowserReport => ({ _tag: "Failed", id, error })
   })
 

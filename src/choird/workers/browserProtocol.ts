@@ -9,6 +9,9 @@ export const ORDER_BYTES_MAX = 1024 * 1024
 /** A report about a page, with a picture: below what a host tool may answer. */
 export const REPORT_BYTES_MAX = 768 * 1024
 
+/** Characters of a page's address in a report, more than a card shows. */
+export const HELD_ADDRESS_CHARS_MAX = 8192
+
 const Id = Schema.Natural
 
 /** The first line: where Chromium is started, and the way of all its bytes. */
@@ -28,7 +31,7 @@ export const BrowserOrder = Schema.TaggedUnion({
     input: BrowseInput,
     call: Schema.optionalKey(Schema.Struct({ call_id: CallId, is_asked: Schema.Boolean }))
   },
-  Hold: { id: Id, call_id: CallId, ref: Schema.optionalKey(Schema.String) },
+  Hold: { id: Id, call_id: CallId, input: BrowseInput },
   Cancel: { id: Id }
 })
 export type BrowserOrder = typeof BrowserOrder.Type
@@ -36,14 +39,13 @@ export type BrowserOrder = typeof BrowserOrder.Type
 /** The object of a call, for the person who is asked. */
 export const Held = Schema.Struct({
   site: Schema.String,
+  /** The whole address, cut at a limit. */
+  address: Schema.String,
   title: Schema.String,
   ref: Schema.optionalKey(Schema.String),
-  element: Schema.Struct({
-    role: Schema.String,
-    name: Schema.String,
-    is_text: Schema.Boolean,
-    in_frame: Schema.Boolean
-  })
+  element: Schema.Struct({ role: Schema.String, name: Schema.String }),
+  /** The host of the frame that it is in, if it is in one. */
+  frame: Schema.optionalKey(Schema.String)
 })
 export type Held = typeof Held.Type
 

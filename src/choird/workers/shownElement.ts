@@ -1,14 +1,16 @@
 /** An element as a snapshot shows it: its role, and its name or, where it has none, the text in it. Pure. */
+import { sha256 } from "#src/shared/events/hashChain.ts"
 
-/** Characters of a name that are compared and shown; what follows is the same element all the same. */
+/** Characters of a name that are shown; all of it is compared. */
 const NAME_CHARS_MAX = 200
 
 export interface ShownElement {
   readonly role: string
   readonly name: string
-  /** Whether the name is the text in it, which a snapshot of a part may not have whole. */
-  readonly is_text: boolean
-  readonly in_frame: boolean
+  /** Of all that the snapshot says of the element and what is in it. */
+  readonly digest: string
+  /** Whether it is a frame or has one in it, whose inside takes a click. */
+  readonly has_frame: boolean
 }
 
 interface Line {
@@ -38,21 +40,30 @@ const read = (line: string): Line | undefined => {
   return role === undefined ? undefined : { depth: indent.length, role, name: nameOf(name), marks, text }
 }
 
-/** The text in the lines below one, without those of addresses. */
-const textBelow = (lines: ReadonlyArray<string>, at: number, { depth, text }: Line): string => {
+/** The lines of what is in an element. */
+const linesBelow = (lines: ReadonlyArray<string>, at: number, { depth }: Line): ReadonlyArray<string> => {
+  const isBelow = (line: string) => line.startsWith(" ".repeat(depth + 1))
+  let end = at + 1
+  while (end < lines.length && isBelow(lines[end] ?? "")) end++
+  return lines.slice(at + 1, end)
+}
+
+/** The text in an element, without addresses. */
+const textIn = (below: ReadonlyArray<string>, { text }: Line): string => {
   const found = [text]
   let chars = text.length
-  for (const line of lines.slice(at + 1, at + 1 + NAME_CHARS_MAX)) {
-    const below = read(line)
-    if (below === undefined || below.depth <= depth || chars > NAME_CHARS_MAX) break
-    const words = below.role.startsWith("/")
-      ? ""
-      : [below.name ?? "", below.text].filter((each) => each !== "").join(" ")
+  for (const line of below.slice(0, NAME_CHARS_MAX)) {
+    if (chars > NAME_CHARS_MAX) break
+    const { name = "", role = "/", text: inner = "" } = read(line) ?? {}
+    const words = role.startsWith("/") ? "" : [name, inner].filter((each) => each !== "").join(" ")
     found.push(words)
     chars += words.length
   }
   return found.filter((each) => each !== "").join(" ")
 }
+
+/** Marks of where an element is, of the focus and of the pointer: they are not what it says. */
+const PASSING = / \[(?:ref=(?:f\d+)?e\d+|active|cursor=pointer)\]/gu
 
 /** Whether a line is below one of a frame. */
 const isInFrame = (lines: ReadonlyArray<string>, at: number, { depth }: Line): boolean => {
@@ -66,31 +77,37 @@ const isInFrame = (lines: ReadonlyArray<string>, at: number, { depth }: Line): b
   return false
 }
 
-const find = (snapshot: string, mark: string): ShownElement | undefined => {
+const find = (snapshot: string, mark: string, isOfPage: boolean): ShownElement | undefined => {
   const lines = snapshot.split("\n")
   for (const [at, text] of lines.entries()) {
     // Only a look at the line tells a mark from a name that is written like one.
     if (!text.includes(mark)) continue
     const line = read(text)
     if (line?.marks.includes(mark) !== true) continue
-    const { name, role } = line
+    if (isOfPage && isInFrame(lines, at, line)) continue
+    const { depth, name, role } = line
+    const below = linesBelow(lines, at, line)
+    const said = [text, ...below].map((each) => each.slice(depth).replaceAll(PASSING, ""))
     return {
       role,
-      name: (name ?? textBelow(lines, at, line)).slice(0, NAME_CHARS_MAX).toWellFormed(),
-      is_text: name === undefined,
-      in_frame: isInFrame(lines, at, line)
+      name: (name ?? textIn(below, line)).slice(0, NAME_CHARS_MAX).toWellFormed(),
+      digest: sha256(said.join("\n")),
+      has_frame: role === "iframe" || below.some((each) => read(each)?.role === "iframe")
     }
   }
   return undefined
 }
 
 /** A page in which no element has the focus takes keys itself. */
-const PAGE: ShownElement = { role: "page", name: "", is_text: false, in_frame: false }
+export const PAGE: ShownElement = { role: "page", name: "", digest: "", has_frame: false }
 
-/** The element of a ref; without a ref what takes the keys: the element that has the focus, or the page. */
-export const shownElement = (snapshot: string, ref: string | undefined): ShownElement | undefined =>
-  ref === undefined ? (find(snapshot, "[active]") ?? PAGE) : find(snapshot, `[ref=${ref}]`)
+/** The element of a ref in the snapshot of a whole page. */
+export const shownElement = (snapshot: string, ref: string): ShownElement | undefined =>
+  find(snapshot, `[ref=${ref}]`, false)
 
-/** Whether two looks saw the same; `isPart`: one of them did not see all that is in the element. */
-export const isSameElement = (one: ShownElement, other: ShownElement, isPart: boolean): boolean =>
-  one.role === other.role && one.is_text === other.is_text && (one.name === other.name || (one.is_text && isPart))
+/** The element of the page itself that has the focus; each document of a frame has one of its own. */
+export const focusedElement = (snapshot: string): ShownElement | undefined => find(snapshot, "[active]", true)
+
+/** Whether two looks saw the same. */
+export const isSameElement = (one: ShownElement, other: ShownElement): boolean =>
+  one.role === other.role && one.digest === other.digest

@@ -12,6 +12,13 @@ export const pageAddress = (text: string, base?: string): URL | string => {
   return url.href.length > ADDRESS_CHARS_MAX ? `a url has at most ${ADDRESS_CHARS_MAX} characters` : url
 }
 
+/** The host of an address that a page is at; none of one that no site has, such as about:blank. */
+export const siteOf = (address: string): string | undefined => {
+  const url = URL.parse(address)
+  const origin = url?.protocol === "blob:" ? URL.parse(url.origin) : url
+  return origin === null || origin === undefined || origin.hostname === "" ? undefined : origin.hostname
+}
+
 /** The port that an address asks for. */
 export const portOf = ({ port, protocol }: URL): number =>
   port === "" ? (protocol === "http:" ? 80 : 443) : Number(port)

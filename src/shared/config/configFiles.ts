@@ -13,6 +13,7 @@ import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
 import { CODECS } from "#src/shared/model/codecs.ts"
 import { quirkWarnings } from "#src/shared/model/quirks.ts"
+import { syntaxProblem } from "#src/shared/text/jsonSyntax.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
 import { clearTextProblems, type PlacedProblem } from "./clearText.ts"
 import { loopbackModels } from "./offlineEndpoint.ts"
@@ -105,21 +106,12 @@ const readText = (file: string, secret: boolean) =>
     catch: unreadable(file, dirname(file))
   })
 
-const BYTE_ORDER_MARK = "\u{feff}"
-
 /** As a decoder words it, so that `problemsOf` finds the place. */
 const decoderText = ({ path, reason }: PlacedProblem) =>
   `${reason}\n  at ${path.map((key) => `[${JSON.stringify(key)}]`).join("")}`
 
 const repeatedProblem = (path: ReadonlyArray<string>) =>
   decoderText({ path, reason: "a key that stands here twice: only the last of them would count" })
-
-/** The parser's message on a text that is not JSON, without the piece of text that it quotes: that may be a secret. */
-const syntaxProblem = (text: string, cause: unknown): string => {
-  if (text.startsWith(BYTE_ORDER_MARK)) return "it begins with a byte order mark: save it as UTF-8 without one"
-  const place = /line \d+ column \d+/u.exec(String(cause))?.[0]
-  return `it is not valid JSON${place === undefined ? "" : ` (${place})`}`
-}
 
 const decode = <S extends Schema.Constraint>(schema: S) => {
   const decodeValue = Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty: "error" })

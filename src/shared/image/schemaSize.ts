@@ -71,7 +71,10 @@ const waysOf = (
   root: Node,
   node: Node
 ): ReadonlyArray<{ readonly type: string; readonly parts: ReadonlyArray<Node> }> => {
-  const typeOf = (one: Node) => String((named(root, one["$ref"]) ?? one)["type"] ?? "")
+  const typeOf = (one: Node) => {
+    const { type } = named(root, one["$ref"]) ?? one
+    return typeof type === "string" ? type : ""
+  }
   const alternatives = ALTERNATIVES.flatMap((key) =>
     Array.isArray(node[key]) ? (node[key] as ReadonlyArray<unknown>) : []
   )

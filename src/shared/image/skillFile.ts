@@ -7,6 +7,7 @@ import { JobProfile } from "#schema/JobProfile.ts"
 import { SkillSpec } from "#schema/Skill.ts"
 import { SkillRegistryEntry } from "#schema/SkillRegistryEntry.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { syntaxProblem } from "#src/shared/text/jsonSyntax.ts"
 import { BUILT_IN_SKILLS } from "./builtInSkills.ts"
 import type { ToolCapabilities } from "./builtInTools.ts"
 import { contractProblems } from "./contractProblems.ts"
@@ -36,7 +37,9 @@ export const allSkillProblems = (spec: SkillSpec, tools?: ToolCapabilities): Rea
   ...scheduleProblems(spec)
 ]
 
-const decodeText = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
+/** The value of a text, or where it stops being JSON. */
+const decodeText = (text: string): Result.Result<unknown, { readonly message: string }> =>
+  Result.try({ try: (): unknown => JSON.parse(text), catch: (cause) => ({ message: syntaxProblem(text, cause) }) })
 const decode = Schema.decodeUnknownResult(SkillSpec, { errors: "all", onExcessProperty: "error" })
 const decodeEntry = Schema.decodeUnknownResult(SkillRegistryEntry)
 

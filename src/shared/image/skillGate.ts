@@ -7,6 +7,7 @@ import { type SkillSpec, skillState } from "#schema/Skill.ts"
 import { SKILL_POINTS, type SkillGrade, type SkillPoint, type SkillReport } from "#schema/SkillCheck.ts"
 import { type Assertion, type GoldenAnchor, schemaOf, type SkillContract } from "#schema/SkillContract.ts"
 import { asserted } from "./assertions.ts"
+import { plural } from "#src/shared/text/counts.ts"
 import { contractProblems, toolsOf } from "./contractProblems.ts"
 import { valueProblem } from "./jsonSchema.ts"
 import { languageProblems } from "./neutralLanguage.ts"
@@ -149,7 +150,7 @@ const assertions = (spec: SkillSpec): Checked => {
       ok ? [] : [`"${statement}" does not hold on anchor ${index + 1}: ${detail}`]
     )
   )
-  return [failed, `${all.length + calls} checks, ${contract.golden_anchors.length} anchors`]
+  return [failed, `${plural(all.length + calls, "check")}, ${plural(contract.golden_anchors.length, "anchor")}`]
 }
 
 const anchorProblems = (spec: SkillSpec, contract: SkillContract, anchor: GoldenAnchor, index: number) => {
@@ -216,6 +217,17 @@ const reportOf = (
   points
 })
 
+/** The events at which a skill begins without anybody choosing it. */
+const beginsOf = (spec: SkillSpec): ReadonlyArray<string> => [
+  ...schedulesOf(spec).map(({ text }) => text),
+  ...(spec.registry?.triggers ?? []).flatMap(({ kind, match, mode }) => {
+    if (mode !== "start" || kind === "schedule") return []
+    const words = JSON.stringify(match)
+    if (kind === "keyword") return [`at a message or a job's task with the words ${words}`]
+    return [kind === "tool" ? `in a job that may use ${words}` : `in a job of the type or pool ${words}`]
+  })
+]
+
 /** The report of a skill whose shape is right. */
 export const gateReport = (spec: SkillSpec, sources: GateSources = {}): SkillReport => {
   const { facts = BUILT_IN_FACTS, model, schemas, written = spec } = sources
@@ -242,7 +254,7 @@ export const gateReport = (spec: SkillSpec, sources: GateSources = {}): SkillRep
   })
   const { contract, registry } = spec
   const needed = [...new Set(toolsOf(spec).flatMap((tool) => facts.get(tool)?.capabilities ?? []))]
-  const schedules = schedulesOf(spec).map(({ text }) => text)
+  const begins = beginsOf(spec)
   return reportOf(points, {
     name: spec.name,
     bounds: skillBounds(spec, facts, model),
@@ -250,7 +262,7 @@ export const gateReport = (spec: SkillSpec, sources: GateSources = {}): SkillRep
     tier: registry?.tier ?? null,
     version: registry?.version ?? null,
     capabilities: contract?.capabilities ?? needed,
-    ...(schedules.length === 0 ? {} : { schedules }),
+    ...(begins.length === 0 ? {} : { begins }),
     does: contract?.does ?? null,
     does_not: contract?.does_not ?? null
   })

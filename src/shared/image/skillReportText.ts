@@ -18,8 +18,8 @@ export const gradeText = ({ grade, passed, points }: Pick<SkillReport, "grade" |
   `${grade}, ${passed} of ${points.length} points`
 
 /** The times at which a skill begins without a person. */
-export const schedulesText = ({ schedules = [] }: SkillReport): ReadonlyArray<string> =>
-  schedules.length === 0 ? [] : [`begins by itself: ${schedules.join("; ")}`]
+export const beginsText = ({ begins = [] }: SkillReport): ReadonlyArray<string> =>
+  begins.length === 0 ? [] : [`begins by itself: ${begins.join("; ")}`]
 
 /** The facts that a person decides by: the grade, what failed, what a run can take and do, and what it does not. */
 export const reportLines = (report: SkillReport): ReadonlyArray<string> => [
@@ -27,7 +27,7 @@ export const reportLines = (report: SkillReport): ReadonlyArray<string> => [
   ...report.points.flatMap(({ detail, ok, point }) => (ok ? [] : [`failed: ${point}: ${detail}`])),
   `a run: ${boundsText(report.bounds)}`,
   `capabilities: ${listed(report.capabilities)}`,
-  ...schedulesText(report),
+  ...beginsText(report),
   ...(report.does === null ? [] : [`does: ${report.does}`]),
   ...(report.does_not === null ? [] : [`does not: ${report.does_not}`])
 ]

@@ -9,7 +9,10 @@ import { coreSystem, edgeSystem } from "#src/agent/model/prompt/Prompt.ts"
 import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
-import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
+import { toWireName, ToolName } from "#schema/Tool.ts"
+import { isControl } from "#src/agent/tools/Tool.ts"
+import { BUILT_IN_TOOL_ROWS } from "#src/shared/image/builtInToolRows.ts"
+import { BUILT_IN_TOOLS, TOOLS_OF_ALL } from "#src/shared/image/builtInTools.ts"
 import { bookOf } from "../../support/skills.ts"
 import { layerRegistry } from "../../support/toolRegistry.ts"
 import { temporaryWorkspace } from "../../support/workspace.ts"
@@ -45,6 +48,25 @@ const propertiesOf = (schema: Json, at: string): ReadonlyArray<readonly [path: s
     ...propertiesOf(property, `${at}.${name}`),
     ...propertiesOf((property["items"] ?? {}) as Json, `${at}.${name}`)
   ])
+
+describe("what choird tells of the tools of every agent", () => {
+  it.effect("is true of the agent's own", () =>
+    Effect.gen(function* () {
+      const { outside, root } = yield* temporaryWorkspace
+      for (const scope of ["global", "agent"]) mkdirSync(`${outside}/tools/${scope}`, { recursive: true })
+      const own = Layer.merge(Layer.mock(ControlPlane, {}), Layer.succeed(SkillRegistry, skills))
+      const registry = yield* Effect.provide(ToolRegistry, layerRegistry({ choir: outside, root }, own))
+      for (const name of TOOLS_OF_ALL) {
+        const [edge, core] = [EDGE, CORE].map((lane) => registry.find(lane, toWireName(ToolName.make(name))))
+        const tool = edge ?? core
+        const lanes = edge === undefined ? "core" : core === undefined ? "edge" : "both"
+        const effect = tool === undefined || isControl(tool) ? "none" : tool.effect
+        assert.deepInclude(BUILT_IN_TOOL_ROWS.get(name), { effect, lanes }, name)
+      }
+      assert.sameMembers([...BUILT_IN_TOOL_ROWS.keys()], [...BUILT_IN_TOOLS])
+    })
+  )
+})
 
 describe("the tools that a lane is offered", () => {
   it.live(`take at most ${FIXED_TOKENS_MAX} tokens of a prompt, with the instructions`, () =>

@@ -216,7 +216,7 @@ describe("choirctl status and workspace", () => {
       const { out } = yield* choirctl(home, ["workspace", "reset", "main", "--yes"])
       assert.strictEqual(
         out,
-        `main is empty: /w/main\nagent-1 was stopped for it: choirctl --home ${home} agent start agent-1\n`
+        `main is empty: /w/main\nagent-1 was stopped for it: choirctl --home ${home} agent start agent-1\na session that has read text from outside labels it again when it continues; to begin a new one: choirctl --home ${home} agent start AGENT --fresh\n`
       )
       const programs = yield* choirctl(home, ["workspace", "reset", "main", "--yes", "--json"])
       assert.deepStrictEqual(document(programs), { name: "main", path: "/w/main", stopped: "agent-1" })
@@ -233,7 +233,10 @@ describe("choirctl status and workspace", () => {
       const home = yield* temporaryFolder
       yield* fakeChoird(home)
       const { out } = yield* choirctl(home, ["workspace", "list"])
-      assert.strictEqual(out, "WORKSPACE  HELD BY  USED  PATH\nmain       agent-1  -     /w/main\n")
+      assert.strictEqual(
+        out,
+        "WORKSPACE  HELD BY  USED  FROM OUTSIDE  PATH\nmain       agent-1  -     -             /w/main\n"
+      )
       const programs = yield* choirctl(home, ["workspace", "list", "--json"])
       assert.deepStrictEqual(document(programs), [{ name: "main", path: "/w/main", leased_by: "agent-1" }])
     })

@@ -23,6 +23,20 @@ describe("choirctl audit", () => {
     })
   )
 
+  it.effect("tells an order and a call that was broken off from what was done", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const row = (outcome?: string) => ({ ...auditRow, count: 1, detail: outcome === undefined ? {} : { outcome } })
+      yield* fakeChoird(home, { audit: Effect.succeed([row("begun"), row("interrupted"), row("ordered"), row()]) })
+      const lines = (yield* choirctl(home, ["audit"])).out.trim().split("\n").slice(1)
+      assert.deepStrictEqual(
+        lines.map((line) => line.split(/ {2,}/u)[3]),
+        ["begun", "interrupted", "ordered", "done"]
+      )
+      assert.notInclude(lines.join(""), "outcome=")
+    })
+  )
+
   it.effect("says when there is nothing, and refuses a count that is none", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

@@ -66,6 +66,14 @@ describe("choirctl skill", () => {
       )
       assert.match(rows[1]?.problems[0] ?? "", /\["look"\]\["transitions"\]\[0\]\["to"\]: there is no state "nowhere"/u)
       assert.strictEqual((yield* choirctl(home, ["skill", "check", join(home, "none.json")])).code, 2)
+      for (const [text, place] of [
+        ['{\n  "name": "c",', "line 2 column 15"],
+        ['{\n  "name" "c"}', "line 2 column 10"]
+      ] as const) {
+        writeFileSync(join(home, "c.json"), text)
+        const broken = yield* choirctl(home, ["skill", "check", join(home, "c.json")])
+        assert.include(broken.out, `c.json: it is not valid JSON (${place})`)
+      }
       mkdirSync(join(folder, "notes"))
       const file = join(folder, "notes/SKILL.md")
       writeFileSync(file, "---\nname: notes\ndescription: d\n---\nWrite minutes.\n")

@@ -13,6 +13,9 @@ import { addedSkill } from "../../support/fakeSkills.ts"
 
 const TEXT = "---\nname: tidy\ndescription: d\nallowed-tools: Read\n---\nDo it.\n"
 
+/** Agrees to the skill that the fake choird offers. */
+const DIGEST = ["--digest", "abababab", "--yes"]
+
 const open = Effect.gen(function* () {
   const home = yield* temporaryFolder
   const calls = yield* fakeChoird(home)
@@ -53,11 +56,29 @@ describe("choirctl skill add", () => {
       assert.include(unasked.err, "skill tidy, for the global repository")
       assert.include(unasked.err, `--digest ${"ab".repeat(8)} --yes`)
       assert.deepStrictEqual(names(), ["offer SKILL.md references/a.md"])
-      const added = yield* choirctl(home, ["skill", "add", skill, "--agent", "agent-1", "--yes"])
+      const added = yield* choirctl(home, ["skill", "add", skill, "--agent", "agent-1", ...DIGEST])
       assert.include(added.out, "agents have it after: choirctl agent update agent-1")
       assert.deepStrictEqual(names().slice(1), ["offer SKILL.md references/a.md", "add abababab"])
-      const json = yield* choirctl(home, ["skill", "add", skill, "--yes", "--json"])
+      const json = yield* choirctl(home, ["skill", "add", skill, ...DIGEST, "--json"])
       assert.deepStrictEqual(document(json), addedSkill)
+    })
+  )
+
+  it.live("adds nothing by --yes alone where nobody can read it, and names the whole command with the digest", () =>
+    Effect.gen(function* () {
+      const { home, names, skill } = yield* open
+      const given = ["skill", "add", skill, "--agent", "agent-1", "--tools", "Read, Write"]
+      const command = `skill add ${skill} --agent agent-1 --tools 'Read, Write' --digest ${"ab".repeat(8)} --yes`
+      const blind = yield* choirctl(home, [...given, "--yes"])
+      assert.strictEqual(blind.code, 2)
+      assert.include(blind.err, "skill tidy, for the global repository")
+      assert.include(blind.err, command)
+      const json = yield* choirctl(home, [...given, "--yes", "--json"])
+      assert.strictEqual(json.code, 2)
+      assert.include((yield* choirctl(home, given)).err, command)
+      assert.isTrue(names().every((name) => name.startsWith("offer")))
+      const git = ["skill", "add", "https://git.example.org/skills.git", "--ref", "v1", "--skill", "tidy"]
+      assert.include((yield* choirctl(home, git)).err, `${git.slice(1).join(" ")} --digest`)
     })
   )
 
@@ -156,7 +177,7 @@ describe("choirctl skill add", () => {
         [`${at("large")}/index.json`]: { body: " ".repeat(1_100_000) }
       })
       const add = (name: string, ...more: ReadonlyArray<string>) =>
-        choirctl(home, ["skill", "add", `${origin}${at(name)}`, "--yes", ...more])
+        choirctl(home, ["skill", "add", `${origin}${at(name)}`, ...DIGEST, ...more])
       assert.strictEqual((yield* add("good")).code, 0)
       assert.deepStrictEqual(names(), ["offer SKILL.md", "add abababab"])
       const refused: ReadonlyArray<readonly [string, RegExp]> = [

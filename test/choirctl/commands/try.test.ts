@@ -98,7 +98,7 @@ end (completed) in done by complete
       )
       assert.match(out, /outcome +completed in 2s/u)
       assert.match(out, /changed +triage\.md \(of the copy\)/u)
-      assert.match(out, /cost +3 model calls, 1 of them the judge's, 1200 tokens, 0\.0125 USD/u)
+      assert.match(out, /cost +3 model calls, 1 of them the judge's, 1,200 tokens, 0\.0125 USD/u)
     })
   )
 })

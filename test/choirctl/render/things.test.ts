@@ -74,6 +74,14 @@ describe("eventLine", () => {
       `${head("ToolResultCommitted", "core:a")} s-1-2-0 error: no`
     )
     assert.strictEqual(
+      line("ToolCallCommitted", { call_id: "s-1-2-0", locks: [{ resource: "file:a", mode: "S" }] }),
+      `${head("ToolCallCommitted")} s-1-2-0 1 lock`
+    )
+    assert.strictEqual(
+      line("InjectedInstruction", { target: "edge", source: "user", content: "", refused: "the input does not fit" }),
+      `${head("InjectedInstruction")} user to edge: refused: the input does not fit`
+    )
+    assert.strictEqual(
       line("Cancelled", { target: "core:a", by: "user", reason: "enough" }, "core:a"),
       `${head("Cancelled", "core:a")} core:a by user: enough`
     )

@@ -46,6 +46,21 @@ describe("a proposed skill beside today's", () => {
     assert.deepStrictEqual(compareTrials(OUTCOME, proposed, "completed"), { verdict: "same", reasons: [] })
   })
 
+  it("is worse where it lists less", () => {
+    const listed = (...found: ReadonlyArray<string>) => outcome({ output: { found } })
+    const { reasons, verdict } = compareTrials(listed("a", "b"), listed("a"), "completed")
+    assert.deepStrictEqual([verdict, reasons], ["worse", ["lists 1 of found, today 2"]])
+  })
+
+  it("says of a script which values are others, since the record is the same", () => {
+    const script = (sent: boolean) => outcome({ tokens: 0, output: { sent, to: "ann" } })
+    assert.deepStrictEqual(compareTrials(script(true), script(false), "completed"), {
+      verdict: "same",
+      reasons: ["gives other values of sent than today"]
+    })
+    assert.deepStrictEqual(compareTrials(script(true), script(true), "completed").reasons, [])
+  })
+
   it("is not rehearsed where today's does not complete what it completed then, or fails as it did", () => {
     const broken = outcome({ outcome: "error", summary: "no input" })
     const reasons = ["today's skill ends as error: no input"]

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Stream } from "effect"
+import { SqlClient } from "effect/sql"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE } from "#schema/Ids.ts"
 import { ToolManifest } from "#schema/Tool.ts"
@@ -86,12 +87,55 @@ describeStores("Recorded calls of a tool", (it) => {
       yield* talkIn("choir.fs.read", { path: "b" })
       const newest = yield* talkIn("notes.count", { folder: "c" })
       const held_out = yield* talkIn("notes.count", { folder: "d" })
-      const found = yield* findToolSessions(agent_id, "notes.count", { held_out, last: 5 })
+      const found = yield* Stream.runCollect(findToolSessions(agent_id, "notes.count", { held_out, last: 5 }))
       const inputs = new Map(found.map(({ calls, session_id }) => [session_id, calls.map(({ input }) => input)]))
       assert.sameMembers([...inputs.keys()], [newest, old])
       assert.deepStrictEqual(inputs.get(old), [{ folder: "a" }])
       assert.isTrue(found.every(({ run }) => run === undefined))
-      assert.lengthOf(yield* findToolSessions(agent_id, "notes.count", { held_out, last: 1 }), 1)
+      const only = findToolSessions(agent_id, "notes.count", { held_out, last: 1 })
+      assert.strictEqual(yield* Stream.runCount(only), 1)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("are read up to a limit in bytes, the newest ones, and a session at a time", () =>
+    Effect.gen(function* () {
+      const sessions = yield* SessionStore
+      const events = yield* EventStore
+      const sql = yield* SqlClient.SqlClient
+      const held = yield* newTalk
+      const { agent_id, session_id: held_out } = held.caller
+      yield* sessions.end(held_out, "stopped")
+      const ids = ["c1", "c2", "c3"]
+      for (const n of [1, 2]) {
+        const { session_id } = yield* sessions.create(agent_id, BINDINGS, "0000000")
+        const talk = new Talk(session_id, agent_id)
+        const inputs = ids.map((id) => ({ id, folder: `${n}${id}`.padEnd(2000, "x") }))
+        const output = calling("c1", "notes.count", {})
+        const tool_calls = inputs.map(({ id, ...input }) => ({ call_id: CallId.make(id), name: "notes-count", input }))
+        talk.commit(
+          userMsg(1),
+          { ...output, payload: { ...output.payload, tool_calls } } as EventDraft,
+          ...inputs.map(({ id, ...input }) => called(id, "notes.count", input))
+        )
+        yield* events.append(talk.caller, talk.heartbeat(0))
+        yield* sessions.end(session_id, "stopped")
+      }
+      const found = findToolSessions(agent_id, "notes.count", { held_out, last: 5, bytes_max: 5000 })
+      const reads: Array<number> = []
+      const read = yield* found.pipe(
+        Stream.mapEffect((session) =>
+          Effect.gen(function* () {
+            // The calls of the sessions after it are not read yet, so these are what they become.
+            const gone = yield* sql`DELETE FROM choir_control.session_events
+              WHERE event_type = 'ToolCallRequested' AND session_id <> ${session.session_id} RETURNING 1`
+            reads.push(gone.length)
+            return session.calls.map(({ input }) => JSON.stringify(input).slice(11, 14))
+          })
+        ),
+        Stream.runCollect
+      )
+      assert.deepStrictEqual(read, [["2c3", "2c2"]])
+      assert.isAbove(reads[0] ?? 0, 0)
     }).pipe(Effect.provide(stores))
   )
 })

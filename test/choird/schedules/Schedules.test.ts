@@ -16,7 +16,7 @@ import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { agentView } from "../../support/agentView.ts"
 import { describeStores, temporaryFolder } from "../../support/engines.ts"
-import { BINDINGS, newTalk, stores, type Talk } from "../../support/stores.ts"
+import { BINDINGS, newTalk, stores, Talk } from "../../support/stores.ts"
 
 const VERSION = "abc1234"
 const DAILY = "daily at 07:30 in UTC"
@@ -84,6 +84,16 @@ const signals = (session_id: SessionId) =>
     SqlClient.SqlClient,
     (sql) => sql<{ readonly signal_id: string; readonly payload: unknown }>`SELECT signal_id::text, payload
       FROM choir_control.signals WHERE session_id = ${session_id} AND kind = 'StartSkill' ORDER BY signal_id`
+  )
+
+/** Orders that are sent to the agent of a session until it takes them. */
+const waitingIn = (session_id: SessionId) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql`SELECT 1 FROM choir_control.signals
+        WHERE session_id = ${session_id} AND kind = 'StartSkill' AND acked_rev IS NULL`,
+      ({ length }) => length
+    )
   )
 
 const told = ({ caller: { agent_id } }: Talk) =>
@@ -200,27 +210,59 @@ describeStores("Schedules", (it) => {
     }).pipe(provided)
   )
 
-  it.effect("ask the session that was ordered before they order in another one", () =>
+  it.effect(
+    "order it in the next session where the first one ended before its agent took the order, and only there",
+    () =>
+      Effect.gen(function* () {
+        const sessions = yield* SessionStore
+        const steering = yield* Steering
+        for (const when of ["claimed", "ordered", "ordered, and killed", "taken"] as const) {
+          const talk = yield* newTalk
+          const { agent, look } = yield* makeWorld(talk)
+          const { agent_id, session_id } = talk.caller
+          yield* at("2026-11-02T09:00Z")
+          yield* look
+          yield* at("2026-11-03T07:30Z")
+          const order: Steering["Service"]["order"] = (...asked) =>
+            Effect.andThen(when === "claimed" ? Effect.void : steering.order(...asked), Effect.die("killed"))
+          const isKilled = when === "claimed" || when === "ordered, and killed"
+          yield* isKilled ? Effect.exit(Effect.provideService(look, Steering, { ...steering, order })) : look
+          if (when === "taken") yield* taken(talk, startedBy)
+          yield* sessions.end(session_id, "stopped")
+          const fresh = yield* sessions.create(agent_id, BINDINGS, VERSION)
+          agent.view = { ...agent.view, session_id: fresh.session_id }
+          for (let looks = 0; looks < 4; looks += 1) yield* look
+          const waiting = [yield* waitingIn(session_id), yield* waitingIn(fresh.session_id)]
+          assert.deepStrictEqual(waiting, when === "taken" ? [0, 0] : [0, 1], when)
+          if (when !== "taken") yield* taken(new Talk(fresh.session_id, agent_id), startedBy)
+          yield* look
+          assert.deepStrictEqual(yield* slots(talk), [{ state: "started", slot: "2026-11-03 07:30", missed: 0 }], when)
+          assert.deepStrictEqual(yield* told(talk), [], when)
+          yield* sessions.end(fresh.session_id, "stopped")
+        }
+      }).pipe(provided)
+  )
+
+  it.effect("tell of an order that no agent took before it was too late, and end it", () =>
     Effect.gen(function* () {
       const sessions = yield* SessionStore
-      const steering = yield* Steering
-      for (const wasOrdered of [false, true]) {
-        const talk = yield* newTalk
-        const { agent, look } = yield* makeWorld(talk)
-        const { agent_id, session_id } = talk.caller
-        yield* at("2026-11-02T09:00Z")
-        yield* look
-        yield* at("2026-11-03T07:30Z")
-        const order: Steering["Service"]["order"] = (...asked) =>
-          Effect.andThen(wasOrdered ? steering.order(...asked) : Effect.void, Effect.die("killed"))
-        yield* Effect.exit(Effect.provideService(look, Steering, { ...steering, order }))
-        yield* sessions.end(session_id, "stopped")
-        const fresh = yield* sessions.create(agent_id, BINDINGS, VERSION)
-        agent.view = { ...agent.view, session_id: fresh.session_id }
-        for (let looks = 0; looks < 3; looks += 1) yield* look
-        const counts = [yield* signals(session_id), yield* signals(fresh.session_id)].map(({ length }) => length)
-        assert.deepStrictEqual(counts, wasOrdered ? [1, 0] : [0, 1])
-      }
+      const talk = yield* newTalk
+      const { agent, look } = yield* makeWorld(talk)
+      const { agent_id, session_id } = talk.caller
+      yield* at("2026-11-02T09:00Z")
+      yield* look
+      yield* at("2026-11-03T07:30Z")
+      yield* look
+      yield* sessions.end(session_id, "closed")
+      yield* at("2026-11-03T14:00Z")
+      const fresh = yield* sessions.create(agent_id, BINDINGS, VERSION)
+      agent.view = { ...agent.view, session_id: fresh.session_id }
+      for (let looks = 0; looks < 3; looks += 1) yield* look
+      assert.deepStrictEqual(yield* slots(talk), [{ state: "skipped", slot: "2026-11-03 07:30", missed: 0 }])
+      assert.deepStrictEqual([yield* waitingIn(session_id), yield* waitingIn(fresh.session_id)], [0, 0])
+      const [text, ...more] = yield* told(talk)
+      assert.lengthOf(more, 0)
+      assert.include(text, "was skipped after 6 hours: the session that was to run it ended before the agent began")
     }).pipe(provided)
   )
 

@@ -2,6 +2,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { coreLane, EDGE, InboxId, JobName, ResourceName, type SessionId, type SignalId } from "#schema/Ids.ts"
+import { SkillName } from "#schema/Skill.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
@@ -206,6 +207,16 @@ describeStores("Steering", (it) => {
         (yield* auditOf(session_id)).map(({ action }) => action),
         ["session.stop", "session.stop", "session.cancel", "session.cancel", "session.cancel", "session.stop"]
       )
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("audits the start of a skill as ordered, since the agent may refuse it later", () =>
+    Effect.gen(function* () {
+      const { session_id } = (yield* newTalk).caller
+      const { signal_id } = yield* order(session_id, "r1", { type: "StartSkill", skill: SkillName.make("tidy") })
+      const [row] = yield* auditOf(session_id)
+      assert.deepInclude(row, { action: "skill.start" })
+      assert.deepInclude(row?.detail, { skill: "tidy", outcome: "ordered", signal_id })
     }).pipe(Effect.provide(stores))
   )
 

@@ -1,6 +1,9 @@
 /** Where the files of a workspace came from: no sequence of sessions, jobs, compactions and restarts makes a file's text count as trusted. */
 import { assert } from "@effect/vitest"
 import { Effect, Result } from "effect"
+import { SqlClient } from "effect/sql"
+import { mkdirSync, symlinkSync } from "node:fs"
+import { join } from "node:path"
 import { CallId, coreLane, EDGE, InboxId, JobName, type LaneId, ResourceName } from "#schema/Ids.ts"
 import { type Source, SOURCES_MAX } from "#schema/Source.ts"
 import { LockRequest, type ToolEffect } from "#schema/Tool.ts"
@@ -14,7 +17,7 @@ import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { describeStores } from "../../support/engines.ts"
+import { describeStores, temporaryFolder } from "../../support/engines.ts"
 import { makeRandom, pick, situation } from "../../support/history.ts"
 import { atSize } from "../../support/size.ts"
 import { newTalk, stores, type Talk } from "../../support/stores.ts"
@@ -218,5 +221,60 @@ describeStores("labels of a workspace", (it) => {
       lives,
       { discard: true }
     ).pipe(Effect.provide(stores))
+  )
+
+  it.effect("come back with a session that is continued after a person trusted or emptied the workspace", () =>
+    Effect.gen(function* () {
+      const { config } = yield* (yield* ConfigStore).current
+      const path = config.workspaces["main" as ResourceName]?.path ?? ""
+      const labels = yield* WorkspaceLabels
+      const web: Call = { ...CALLS.web, brings: "web:s.example" }
+      yield* labels.drop(path)
+      const session = yield* makeSession(yield* newTalk, path)
+      session.give(message(1, true))
+      session.call(EDGE, web)
+      session.call(EDGE, CALLS.write)
+      yield* session.restart
+      const label = yield* labels.of(path)
+      assert.deepStrictEqual(label, { written_from: ["web:s.example"], received: true })
+      // A session from before labels were kept has none either.
+      yield* labels.drop(path)
+      assert.deepStrictEqual(yield* labels.of(path), {})
+      yield* session.restart
+      session.call(EDGE, web)
+      session.call(EDGE, CALLS.write)
+      yield* session.restart
+      assert.deepStrictEqual(yield* labels.of(path), label)
+      const later = yield* makeSession(yield* newTalk, path)
+      later.give(message(1, false))
+      later.call(EDGE, CALLS.read)
+      assert.deepStrictEqual(laneOf(later.state(), EDGE)?.sources, ["file", "web:s.example"])
+      yield* labels.drop(path)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("are those of the folder, by whatever path it is configured", () =>
+    Effect.gen(function* () {
+      const labels = yield* WorkspaceLabels
+      const sql = yield* SqlClient.SqlClient
+      const root = yield* temporaryFolder
+      const [real, link] = [join(root, "real"), join(root, "link")]
+      mkdirSync(real)
+      symlinkSync(real, link)
+      const store = (path: string, label: string) =>
+        sql`INSERT INTO choir_control.workspace_labels (path, label) VALUES (${path}, ${label}::jsonb)`
+      yield* store(real, '{"written_from":["web:a.example"]}')
+      // An earlier Choir stored the path as it was written.
+      yield* store(link, '{"received":true}')
+      yield* store(`${link}/gone`, '{"written_from":["web:b.example"]}')
+      for (const path of [real, link, `${real}//`, `${root}/link/../real`, `${root}/none/../link/.`])
+        assert.deepStrictEqual(yield* labels.of(path), { written_from: ["web:a.example"], received: true }, path)
+      assert.deepStrictEqual(yield* labels.of(`${real}/gone`), { written_from: ["web:b.example"] })
+      yield* labels.drop(`${link}/`)
+      assert.deepStrictEqual(yield* labels.of(real), {})
+      const left = [...(yield* labels.all).keys()].filter((key) => key.startsWith(root))
+      assert.deepStrictEqual(left, [`${real}/gone`])
+      yield* labels.drop(`${link}/gone`)
+    }).pipe(Effect.scoped, Effect.provide(stores))
   )
 })

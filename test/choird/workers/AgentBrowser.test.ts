@@ -31,7 +31,7 @@ describe("AgentBrowser", () => {
           [
             Effect.flip(browser.act({ action: "click", ref: "e1" }, undefined)),
             Effect.flip(browser.act({ action: "snapshot" }, undefined)),
-            Effect.flip(browser.hold(CallId.make("c-1-0"), "e1"))
+            Effect.flip(browser.hold(CallId.make("c-1-0"), { action: "click", ref: "e1" }))
           ],
           { concurrency: "unbounded" }
         )

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isSameElement, shownElement } from "#src/choird/workers/shownElement.ts"
+import { focusedElement, isSameElement, type ShownElement, shownElement } from "#src/choird/workers/shownElement.ts"
 
 const TREE = `- generic [active] [ref=e1]:
   - heading "Say [ref=e9]" [level=1] [ref=e2]
@@ -13,7 +13,7 @@ const TREE = `- generic [active] [ref=e1]:
   - iframe [ref=f1e1]:
     - button "it's \\"quoted\\"" [ref=f1e2]`
 
-const named = (ref: string | undefined) => {
+const named = (ref: string) => {
   const found = shownElement(TREE, ref)
   return found === undefined ? undefined : [found.role, found.name]
 }
@@ -25,17 +25,20 @@ describe("shownElement", () => {
     assert.deepStrictEqual(named("e4"), ["textbox", "Name"])
     assert.deepStrictEqual(named("e5"), ["generic", "Pay 5 € terms"])
     assert.deepStrictEqual(named("f1e2"), ["button", 'it\'s "quoted"'])
-    assert.isTrue(shownElement(TREE, "f1e2")?.in_frame)
-    // Refs have such a prefix also where a tab went to another site.
-    assert.isFalse(shownElement(`- generic [ref=f2e1]:\n  - button "Pay" [ref=f2e2]`, "f2e2")?.in_frame)
+    for (const ref of ["e1", "f1e1"]) assert.isTrue(shownElement(TREE, ref)?.has_frame, ref)
+    for (const ref of ["e5", "f1e2"]) assert.isFalse(shownElement(TREE, ref)?.has_frame, ref)
   })
 
   it("takes no name for a ref, and finds what has the focus", () => {
     assert.isUndefined(named("e9"))
     assert.isUndefined(named("e10"))
     assert.isUndefined(named("e99"))
-    assert.strictEqual(shownElement(TREE, undefined)?.role, "generic")
-    assert.strictEqual(shownElement(`- button "[active]" [ref=e1]`, undefined)?.role, "page")
+    assert.strictEqual(focusedElement(TREE)?.role, "generic")
+    assert.isUndefined(focusedElement(`- button "[active]" [ref=e1]`))
+    // The document of each frame has a focus of its own, which takes no key while the page has it.
+    const framed = `- generic [ref=e1]:\n  - iframe [ref=e2]:\n    - generic [active] [ref=f1e1]\n`
+    assert.isUndefined(focusedElement(framed))
+    assert.strictEqual(focusedElement(`${framed}  - button "Pay" [active] [ref=e3]`)?.name, "Pay")
   })
 
   it("reads a tree that is made to be hard to read in one pass", () => {
@@ -48,12 +51,25 @@ describe("shownElement", () => {
     assert.isUndefined(shownElement(quotes, "e1"))
   })
 
-  it("tells elements apart by role, name and text, and not by the text of a part", () => {
-    const one = { role: "generic", name: "Pay 5 €", is_text: true, in_frame: false }
-    assert.isTrue(isSameElement(one, { ...one }, false))
-    for (const other of [{ role: "button" }, { name: "Pay 9 €" }, { is_text: false }])
-      assert.isFalse(isSameElement(one, { ...one, ...other }, false), JSON.stringify(other))
-    assert.isTrue(isSameElement(one, { ...one, name: "" }, true))
-    assert.isFalse(isSameElement({ ...one, is_text: false }, { ...one, name: "", is_text: false }, true))
+  it("tells elements apart by all that is in them, however deep or long, and not by refs, focus or pointer", () => {
+    const of = (text: string): ShownElement => shownElement(text, "e1") ?? assert.fail(text)
+    const one = of(`- generic [ref=e1]:\n  - generic [ref=e2]: Pay\n  - strong [ref=e3]: 5 €\n- text: end`)
+    assert.isTrue(
+      isSameElement(
+        one,
+        of(`  - generic [active] [ref=e1] [cursor=pointer]:\n    - generic [ref=e8]: Pay\n    - strong [ref=e9]: 5 €`)
+      )
+    )
+    for (const other of [
+      `- button [ref=e1]:\n  - generic [ref=e2]: Pay\n  - strong [ref=e3]: 5 €`,
+      `- generic [ref=e1]:\n  - generic [ref=e2]: Pay\n  - strong [ref=e3]: 9 €`,
+      `- generic [ref=e1]:\n  - generic [ref=e2]: Pay`,
+      `- generic "Pay 5 €" [ref=e1]`
+    ])
+      assert.isFalse(isSameElement(one, of(other)), other)
+    const [first, second] = ["1", "2"].map((end) => of(`- button "${"x".repeat(800)}${end}" [ref=e1]`))
+    assert.strictEqual(first?.name, second?.name)
+    assert.isFalse(isSameElement(first ?? one, second ?? one))
+    assert.isFalse(isSameElement(of(`- checkbox "All" [ref=e1]`), of(`- checkbox "All" [checked] [ref=e1]`)))
   })
 })

@@ -97,5 +97,7 @@ describe("a skill with a schedule", () => {
     const lines = reportLines(report({ kind: "schedule", match: "mon, thu at 18:00", mode: "start" }))
     assert.include(lines, "begins by itself: mon, thu at 18:00")
     assert.notInclude(reportLines(report({ kind: "keyword", match: "clock" })).join(), "begins by itself")
+    const keyword = reportLines(report({ kind: "keyword", match: "clock", mode: "start" }))
+    assert.include(keyword, `begins by itself: at a message or a job's task with the words "clock"`)
   })
 })

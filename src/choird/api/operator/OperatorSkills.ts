@@ -1,24 +1,26 @@
 /** The operator's endpoints about the skills and tools of an agent's newest image. */
-import { Effect } from "effect"
+import { Cause, Effect, Exit, Ref, type Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AgentId } from "#schema/Ids.ts"
+import type { TriedTool } from "#schema/ContainedTrial.ts"
 import type { SkillFile } from "#schema/SkillOffer.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { imageReports, imageSkillFiles, imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { skillModel } from "#src/choird/agents/skillModel.ts"
-import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { type DatabaseAway, databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { gateReport } from "#src/shared/image/skillGate.ts"
-import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
+import { BUILT_IN_TOOL_ROWS, type ToolRow } from "#src/shared/image/builtInToolRows.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { badRequest, fromSkillRefused, fromTrialRefused, notFound } from "#src/choird/api/refusals.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
 import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
+import { TrialRefused } from "#src/choird/trials/TrialRefused.ts"
 import type { TrialFile } from "#src/choird/trials/TrialContainers.ts"
 import { newestImage } from "./newestImage.ts"
 
@@ -32,13 +34,24 @@ const trialFiles = (files: ReadonlyArray<SkillFile>): Effect.Effect<ReadonlyArra
     : Effect.fail(`${JSON.stringify(outside.path)} is not a path within a workspace`)
 }
 
-const builtInTool = (name: string) => ({
+const builtInTool = ([name, { description, effect, lanes }]: readonly [string, ToolRow]) => ({
   name,
   source: "built-in" as const,
-  effect: null,
-  exposure: null,
-  description: null
+  effect,
+  exposure: lanes,
+  description
 })
+
+/** How a call that had begun ended, for its audit row. One that only asked has called nothing. */
+const outcomeOf = (exit: Exit.Exit<TriedTool, TrialRefused | DatabaseAway>): Readonly<Record<string, Schema.Json>> => {
+  if (Exit.isSuccess(exit))
+    return exit.value.type === "asks"
+      ? { refused: "NOT_CONFIRMED", asks: exit.value.why }
+      : { outcome: "done", status: exit.value.status }
+  if (Cause.hasInterruptsOnly(exit.cause)) return { outcome: "interrupted" }
+  const failure = Cause.squash(exit.cause)
+  return { outcome: "failed", error: failure instanceof TrialRefused ? failure.kind : "INTERNAL" }
+}
 
 export const layerOperatorSkills = HttpApiBuilder.group(
   OperatorApi,
@@ -95,13 +108,16 @@ export const layerOperatorSkills = HttpApiBuilder.group(
       }),
       tryTool: Effect.fn("OperatorApi.tryTool")(function* ({ params: { id }, payload }) {
         const { confirmed = false, input, tool } = payload
-        const tried = yield* Effect.mapError(
-          databaseDefect(toolTrials.run({ agent_id: id, tool, input, confirmed })),
-          fromTrialRefused
+        const record = (detail: Readonly<Record<string, Schema.Json>>) =>
+          audit.record({ who: "operator", action: "tool.try", agent_id: id, detail: { tool, confirmed, ...detail } })
+        const begun = yield* Ref.make(false)
+        // A call whose client goes away may have acted: it has its row before it begins, and another one when it ends.
+        const begins = Effect.andThen(record({ outcome: "begun" }), Ref.set(begun, true))
+        const run = toolTrials.run({ agent_id: id, tool, input, confirmed, begins })
+        const audited = Effect.onExit(run, (exit) =>
+          Effect.flatMap(Ref.get(begun), (has) => (has ? record(outcomeOf(exit)) : Effect.void))
         )
-        const detail = tried.type === "asks" ? { tool, asks: tried.why } : { tool, confirmed, status: tried.status }
-        yield* audit.record({ who: "operator", action: "tool.try", agent_id: id, detail })
-        return tried
+        return yield* Effect.mapError(databaseDefect(audited), fromTrialRefused)
       }),
       trySkill: Effect.fn("OperatorApi.trySkill")(function* ({ params: { id }, payload }) {
         const { files, ...trial } = payload
@@ -121,7 +137,7 @@ export const layerOperatorSkills = HttpApiBuilder.group(
         return tried
       }),
       tools: Effect.fn("OperatorApi.listTools")(function* ({ params: { id } }) {
-        return [...BUILT_IN_TOOLS.map(builtInTool), ...(yield* fromImage(id, imageTools))]
+        return [...Array.from(BUILT_IN_TOOL_ROWS, builtInTool), ...(yield* fromImage(id, imageTools))]
       })
     })
   })

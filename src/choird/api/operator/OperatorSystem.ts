@@ -213,7 +213,7 @@ const makeWorkspaceRows = Effect.gen(function* () {
     const used = yield* usage.all
     const { workspace_mb } = running.retention
     const quota_bytes = workspace_mb === null ? null : workspace_mb * 1024 ** 2
-    const known = new Map(yield* databaseDefect(labels.all))
+    const known = yield* databaseDefect(labels.all)
     return Object.entries(running.workspaces).map(([key, { path }]) => {
       const name = ResourceName.make(key)
       const leased_by = held.find((lease) => lease.name === name)?.agent_id ?? null

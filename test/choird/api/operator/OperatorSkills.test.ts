@@ -1,11 +1,13 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
 import { ImageVersion } from "#schema/Image.ts"
 import { SkillName } from "#schema/Skill.ts"
 import { SKILL_BUNDLE_FILES_MAX } from "#schema/SkillOffer.ts"
 import { Images } from "#src/choird/images/Images.ts"
+import { type ToolTrial, ToolTrials } from "#src/choird/trials/ToolTrials.ts"
+import { TrialRefused } from "#src/choird/trials/TrialRefused.ts"
 import { AGENT } from "../../../support/control.ts"
 import { temporaryFolder } from "../../../support/engines.ts"
 import { openOperator } from "../../../support/operatorSocket.ts"
@@ -35,7 +37,13 @@ describe("an agent's skills and tools", () => {
       const unknown = yield* Effect.flip(api.skills.show({ params: { ...params, name: SkillName.make("no") } }))
       assert.nestedInclude(unknown, { "error.type": "UNKNOWN_SKILL", "error.hint": `choirctl skill list ${AGENT}` })
       const tools = yield* api.skills.tools({ params })
-      assert.isTrue(tools.some(({ name, source }) => name === "choir.exec" && source === "built-in"))
+      assert.deepInclude(tools, {
+        name: "choir.exec",
+        source: "built-in",
+        effect: "workspace",
+        exposure: "both",
+        description: "Run a shell command in the workspace."
+      })
     })
   )
 
@@ -75,5 +83,59 @@ describe("an agent's skills and tools", () => {
       const drift = yield* Effect.flip(broken.api.skills.list({ params }))
       assert.nestedInclude(drift, { "error.type": "IMAGE_DRIFT" })
     })
+  )
+})
+
+describe("the audit of a tool that is tried", () => {
+  const payload = { tool: "letters.send", input: {}, confirmed: false }
+  const details = (audit: ReadonlyArray<{ readonly detail: unknown }>) => audit.map(({ detail }) => detail)
+  const tool = { tool: "letters.send", confirmed: false }
+
+  it.live("has the call before it may act, and its interrupt when the client goes away", () =>
+    Effect.gen(function* () {
+      const acting = yield* Deferred.make<void>()
+      const left = yield* Deferred.make<void>()
+      const run = ({ begins }: ToolTrial) =>
+        begins.pipe(
+          Effect.andThen(Deferred.succeed(acting, undefined)),
+          Effect.andThen(Effect.never),
+          Effect.onInterrupt(() => Deferred.succeed(left, undefined))
+        )
+      const { api, world } = yield* openOperator(undefined, Layer.mock(ToolTrials, { run }))
+      const client = yield* Effect.forkChild(api.skills.tryTool({ params, payload }))
+      yield* Deferred.await(acting)
+      assert.deepStrictEqual(details(world.audit), [{ ...tool, outcome: "begun" }])
+      yield* Fiber.interrupt(client)
+      yield* Deferred.await(left)
+      yield* Effect.repeat(Effect.yieldNow, { until: () => Effect.sync(() => world.audit.length === 2) })
+      assert.deepStrictEqual(details(world.audit).slice(1), [{ ...tool, outcome: "interrupted" }])
+    })
+  )
+
+  it.live(
+    "says that a call which only asked was refused and which kind of failure ended another, and has one row of a call that never began",
+    () =>
+      Effect.gen(function* () {
+        const failed = (kind: TrialRefused["kind"]) => Effect.fail(new TrialRefused({ kind, reason: "no" }))
+        const asks = { type: "asks" as const, why: "it acts outside this machine" }
+        const rows = (run: (trial: ToolTrial) => Effect.Effect<typeof asks, TrialRefused>) =>
+          Effect.gen(function* () {
+            const { api, world } = yield* openOperator(undefined, Layer.mock(ToolTrials, { run }))
+            yield* Effect.exit(api.skills.tryTool({ params, payload }))
+            return details(world.audit)
+          })
+        const begun = { ...tool, outcome: "begun" }
+        assert.deepStrictEqual(yield* rows(({ begins }) => Effect.as(begins, asks)), [
+          begun,
+          { ...tool, refused: "NOT_CONFIRMED", asks: asks.why }
+        ])
+        assert.deepStrictEqual(yield* rows(({ begins }) => Effect.andThen(begins, failed("TRIAL_FAILED"))), [
+          begun,
+          { ...tool, outcome: "failed", error: "TRIAL_FAILED" }
+        ])
+        const [only, ...others] = yield* rows(() => failed("NOT_READY"))
+        assert.propertyVal(only, "refused", "NOT_READY")
+        assert.isEmpty(others)
+      })
   )
 })
