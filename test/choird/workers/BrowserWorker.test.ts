@@ -17,6 +17,13 @@ const CONSOLE_BYTES = 2 ** 27
 /** What choird may grow by while a page does so: less than one message. */
 const GROWTH_BYTES_MAX = 2 ** 26
 
+const TICK_MS = 20
+/** Lets the clock of a test pass like any other beside processes that take their time. */
+const passing = Effect.promise(() => new Promise((resolve) => setTimeout(resolve, TICK_MS))).pipe(
+  Effect.andThen(TestClock.adjust(TICK_MS)),
+  Effect.forever
+)
+
 const missing = ensureDebianPackages(["chromium"], "the browsers of agents")
 
 describe.skipIf(missing !== undefined)("BrowserWorker", () => {
@@ -46,20 +53,22 @@ describe.skipIf(missing !== undefined)("BrowserWorker", () => {
     )
   )
 
-  it.effect("ends a browser that nobody has used for an hour, and opens another one", () =>
-    Effect.gen(function* () {
+  it.effect("ends a browser that nobody has used for an hour, and opens another one", () => {
+    const used = Effect.gen(function* () {
       const epoch = yield* Effect.scope
       const { browse, seen } = yield* agent(epoch)
       yield* seen({ action: "open", url: "http://site.test/echo?before" })
       yield* TestClock.adjust(BROWSER_IDLE_MS_MAX / 2)
       yield* seen({ action: "snapshot" })
-      yield* TestClock.adjust(BROWSER_IDLE_MS_MAX - 1)
+      yield* TestClock.adjust(BROWSER_IDLE_MS_MAX - 600_000)
       assert.match((yield* seen({ action: "snapshot" })).text ?? "", /before/u)
       yield* TestClock.adjust(BROWSER_IDLE_MS_MAX)
       const { output } = yield* browse({ action: "snapshot" })
       assert.match(JSON.stringify(output), /no page is open/u)
-    }).pipe(Effect.provide(layerRig))
-  )
+    })
+    // A browser's control group is looked at again and again until it is empty, which takes time of the clock.
+    return Effect.raceFirst(Effect.provide(used, layerRig), passing)
+  })
 
   layer(layerRig, { timeout: LAYER_MS_MAX, excludeTestServices: true })((suite) => {
     suite.effect("ends one agent's browser with its Chromium, and leaves every other as it was", () =>
