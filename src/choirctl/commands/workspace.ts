@@ -75,13 +75,15 @@ const losses = Effect.fnUntraced(function* (name: ResourceName) {
   ]
 })
 
+const name = Argument.String("name").pipe(
+  Argument.withDescription("Workspace from config.json"),
+  Argument.withSchema(ResourceName)
+)
+
 const reset = Command.make(
   "reset",
   {
-    name: Argument.String("name").pipe(
-      Argument.withDescription("Workspace from config.json"),
-      Argument.withSchema(ResourceName)
-    ),
+    name,
     yes: yesFlag
   },
   Effect.fnUntraced(function* ({ name, yes }) {
@@ -106,10 +108,7 @@ const reset = Command.make(
 const trust = Command.make(
   "trust",
   {
-    name: Argument.String("name").pipe(
-      Argument.withDescription("Workspace from config.json"),
-      Argument.withSchema(ResourceName)
-    ),
+    name,
     yes: yesFlag
   },
   Effect.fnUntraced(function* ({ name, yes }) {

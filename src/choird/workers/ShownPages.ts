@@ -50,7 +50,7 @@ const words = ({ name, role }: ShownElement) => `${role} ${quoted(name)}`
 
 const NOT_DONE = "Nothing was done: take a snapshot, and look again"
 
-/** The element that an action without a ref, or with this one, is of; in words why there is none. */
+/** The element of a ref, or the one with the focus where there is no ref; else the reason in words. */
 const elementIn = ({ focus, snapshot }: Pick<Shown, "focus" | "snapshot">, ref: string | undefined) => {
   if (ref === undefined && focus === "frame")
     return "the focus is in a frame: name the element that takes the key by its ref"

@@ -12,7 +12,7 @@ import { layerDialer } from "../../support/web.ts"
 
 const sessionOf = (number: number) => SessionId.make(String(number).padStart(16, "0"))
 
-/** Bytes that a page writes to the console at a time; each message is sent to whoever drives the browser. */
+/** Bytes that a page writes to the console at a time; each message is sent to the program that drives the browser. */
 const CONSOLE_BYTES = 2 ** 27
 /** What choird may grow by while a page does so: less than one message. */
 const GROWTH_BYTES_MAX = 2 ** 26
