@@ -131,35 +131,45 @@ const isChoird = (pid: number) => {
   return words.some((text) => /(^|\/)choird(\.js)?$|src\/choird\/main\.ts$/u.test(text))
 }
 
-/** Asks by the operator's socket, else by a signal to one that is still starting. */
+/**
+ * Asks by the operator's socket, else by a signal to one that is still starting. Returns whether it could: choird writes its pid only after it
+ * has the lock, so one that starts at this moment has no name yet.
+ */
 const askToStop = Effect.fnUntraced(function* (home: string, { pid }: LockHolder) {
   const asked = yield* Effect.option(askChoird(home, "system", (choird) => choird.shutdown()))
-  if (Option.isSome(asked)) return
-  const known = yield* Effect.orElseSucceed(
-    Effect.try(() => pid !== null && isChoird(pid)),
+  if (Option.isSome(asked)) return true
+  return yield* Effect.orElseSucceed(
+    Effect.try(() => pid !== null && isChoird(pid) && process.kill(pid, "SIGTERM")),
     () => false
   )
-  if (known && pid !== null) yield* Effect.ignore(Effect.try(() => process.kill(pid, "SIGTERM")))
 })
+
+const stillStopping = (pid: number | null) =>
+  new CommandFailed({
+    type: "STILL_STOPPING",
+    problem: `choird${pid === null ? "" : ` (pid ${pid})`} has not exited`,
+    hint: pid === null ? "choirctl logs choird" : `kill -9 ${pid}`,
+    exit_code: EXIT.again
+  })
 
 /** Asks choird to stop and waits until it has; its agents' sessions stay active, for the next start to resume. */
 export const stopDaemon = Effect.fn("daemon.stop")(function* (home: string) {
   const real = yield* realHome(home)
-  const holder = yield* homeHolder(real)
-  if (!holder.held) return { stopped: false, pid: null }
-  yield* askToStop(home, holder)
-  const { pid } = holder
-  const gone = Effect.map(homeHolder(real), ({ held }) => !held && (pid === null || !existsSync(`/proc/${pid}`)))
+  const first = yield* homeHolder(real)
+  if (!first.held) return { stopped: false, pid: null }
+  let { pid } = first
+  let asked = yield* askToStop(home, first)
+  // A second signal would end choird at once, so one that was asked is left to stop.
+  const gone = Effect.gen(function* () {
+    const holder = yield* homeHolder(real)
+    if (holder.held) pid ??= holder.pid
+    if (holder.held && !asked) asked = yield* askToStop(home, holder)
+    return !holder.held && (pid === null || !existsSync(`/proc/${pid}`))
+  })
   yield* Effect.repeat(gone, { until: (is) => is, schedule: Schedule.spaced(DAEMON_LOOK_MS) }).pipe(
     Effect.timeoutOrElse({
       duration: CHOIRD_STOP_MS_MAX + DAEMON_STOP_GRACE_MS,
-      orElse: () =>
-        new CommandFailed({
-          type: "STILL_STOPPING",
-          problem: `choird${pid === null ? "" : ` (pid ${pid})`} has not exited`,
-          hint: pid === null ? "choirctl logs choird" : `kill -9 ${pid}`,
-          exit_code: EXIT.again
-        })
+      orElse: () => Effect.fail(stillStopping(pid))
     })
   )
   return { stopped: true, pid }

@@ -1,4 +1,7 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -73,6 +76,32 @@ describe("choirctl daemon", LIVE, () => {
       assert.deepInclude(document(stopped) as object, { ok: true, stopped: true })
       const ran = yield* Fiber.join(starting)
       assert.include(ran.err, "choird exited with code 0")
+    })
+  )
+
+  it.live("stops a choird that has its lock and has not written its pid yet", () =>
+    Effect.gen(function* () {
+      const { home: folder } = yield* home()
+      const script = [
+        'exec 3<>"$1"; flock -x 3; echo locked; read -r _; echo $$ >&3',
+        'trap "kill \\$!; exit 0" TERM; while :; do sleep 60 3>&- & wait $!; done'
+      ].join("; ")
+      const holder = spawn("bash", ["-c", script, "choird", join(folder, "choird.lock")], {
+        stdio: ["pipe", "pipe", "inherit"]
+      })
+      yield* Effect.addFinalizer(() => Effect.sync(() => holder.kill("SIGKILL")))
+      yield* Effect.promise(() => once(holder.stdout, "data"))
+      // The first question reaches this socket, so the holder writes its pid after stop has read the lock.
+      mkdirSync(join(folder, "socks"), { recursive: true })
+      const operator = createServer((socket) => {
+        holder.stdin.write("named\n")
+        socket.destroy()
+        operator.close()
+      })
+      yield* Effect.addFinalizer(() => Effect.sync(() => operator.close()))
+      yield* Effect.promise(() => once(operator.listen(join(folder, "socks", "choird.sock")), "listening"))
+      const stopped = yield* choirctl(folder, ["daemon", "stop", "--json"])
+      assert.deepStrictEqual([stopped.code, document(stopped)], [0, { ok: true, stopped: true, pid: holder.pid }])
     })
   )
 
