@@ -48,6 +48,8 @@ export interface Chat {
   readonly user_id: string
   chat_id: string
   readonly pace: Pace
+  /** The message whose topic is gone: its further parts go to the chat at once. */
+  outside?: string
 }
 
 /** Telegram's id of a message that it took, or its last refusal. */
@@ -65,7 +67,7 @@ export const makeAttempt = Effect.gen(function* () {
   const outbox = yield* Outbox
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing, send: Send): Effect.fn.Return<Outcome, DatabaseAway> {
     let to: Omit<Target, "chat_id"> = {
-      thread_id: row.thread_id ?? undefined,
+      thread_id: chat.outside === row.outbox_id ? undefined : (row.thread_id ?? undefined),
       // Only the first part quotes what it answers.
       reply_to: (row.sent_parts ?? 0) === 0 ? (row.reply_to ?? undefined) : undefined
     }
@@ -82,6 +84,7 @@ export const makeAttempt = Effect.gen(function* () {
       if (isThreadGone(failure) && to.thread_id !== undefined) {
         yield* Effect.logWarning("the topic of a message is gone; it goes to the chat", { dm: row.dm })
         yield* dropTopic(chat, to.thread_id)
+        chat.outside = row.outbox_id
         to = { reply_to: to.reply_to }
         continue
       }
