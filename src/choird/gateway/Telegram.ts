@@ -4,14 +4,7 @@ import type { ResourceName } from "#schema/Ids.ts"
 import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import {
-  type Chat,
-  isHopeless,
-  isUnreachable,
-  pauseAfter,
-  TELEGRAM_RETRY_MS,
-  TELEGRAM_RETRY_MS_MAX
-} from "./attempt.ts"
+import type { Chat } from "./attempt.ts"
 import { makeDeliver } from "./deliver.ts"
 import { endedJobs, makeJobTopics } from "./jobTopics.ts"
 import { OutgoingFiles } from "./OutgoingFiles.ts"
@@ -25,7 +18,14 @@ import { menuOf } from "./readCommand.ts"
 import { showReactions } from "./reactions.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
 import { TelegramApi } from "./TelegramApi.ts"
-import { TelegramFailed } from "./TelegramFailed.ts"
+import {
+  isHopeless,
+  isUnreachable,
+  pauseAfter,
+  TELEGRAM_RETRY_MS,
+  TELEGRAM_RETRY_MS_MAX,
+  TelegramFailed
+} from "./TelegramFailed.ts"
 
 const RETRY = Schedule.min([Schedule.exponential(TELEGRAM_RETRY_MS), Schedule.spaced(TELEGRAM_RETRY_MS_MAX)])
 

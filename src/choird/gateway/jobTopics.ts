@@ -5,11 +5,18 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { Outgoing } from "#src/choird/queues/Outbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { askedJob } from "#src/shared/session/jobText.ts"
-import { type Chat, isGone, isHopeless, isUnreachable, pauseAfter, TELEGRAM_RETRY_MS_MAX } from "./attempt.ts"
+import type { Chat } from "./attempt.ts"
 import { ChatSettings, type JobTopic } from "./ChatSettings.ts"
 import { makeMoveChat } from "./movedChats.ts"
 import { TelegramApi } from "./TelegramApi.ts"
-import type { TelegramFailed } from "./TelegramFailed.ts"
+import {
+  isGone,
+  isHopeless,
+  isUnreachable,
+  pauseAfter,
+  TELEGRAM_RETRY_MS_MAX,
+  type TelegramFailed
+} from "./TelegramFailed.ts"
 
 /** Topics of a chat that are remembered; the oldest are forgotten. */
 const TOPICS_KEPT_MAX = 50
@@ -40,8 +47,8 @@ export const endedJobs = ({ appended }: EventStore["Service"]): Stream.Stream<vo
 
 const isOf = (job: Job) => (topic: JobTopic) => topic.job_name === job.job_name && topic.session_id === job.session_id
 
-/** Telegram will give the same answer again. */
-const isFinal = (failure: TelegramFailed) => isHopeless(failure) || isGone(failure)
+/** Telegram will give the same answer again. A server that knows no topics answers with 404. */
+const isFinal = (failure: TelegramFailed) => isHopeless(failure) || isGone(failure) || failure.code === 404
 
 /** Makes what finds or makes the topic of a job. */
 const makeCreate = Effect.gen(function* () {
@@ -70,7 +77,7 @@ const makeCreate = Effect.gen(function* () {
       }
       if (isFinal(failure) || isUnreachable(failure)) break
       none_ms = TELEGRAM_RETRY_MS_MAX
-      yield* rest(chat, failure, failures)
+      if (failures < TOPIC_ATTEMPTS_MAX - 1) yield* rest(chat, failure, failures)
     }
     without_until_ms.set(chat.chat_id, (yield* Clock.currentTimeMillis) + none_ms)
     return undefined

@@ -4,11 +4,11 @@
  */
 import { Effect, Queue, Result, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
-import { type Chat, isHopeless, isUnreachable, pauseAfter } from "./attempt.ts"
+import type { Chat } from "./attempt.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import { type Mark, Presence } from "./Presence.ts"
 import { TelegramApi } from "./TelegramApi.ts"
-import type { TelegramFailed } from "./TelegramFailed.ts"
+import { isHopeless, isUnreachable, pauseAfter, type TelegramFailed } from "./TelegramFailed.ts"
 
 /** One of the emoji that Telegram lets a bot react with. */
 const SEEN = "👀"
