@@ -53,8 +53,8 @@ export class Reactions extends Context.Service<
 }
 
 /**
- * Notes within the caller's transaction which messages of an agent are answered. Returns the DMs whose reactions end with that. Pure rows: a
- * message of another agent is none of its own.
+ * Notes within the caller's transaction which messages of an agent are answered. Returns the DMs whose reactions end with that. An agent answers
+ * no message of another one.
  */
 export const noteAnswered = Effect.fnUntraced(function* (agent_id: string, ids: ReadonlyArray<bigint>) {
   if (ids.length === 0) return []

@@ -55,7 +55,7 @@ type Spoken = EventOf<"AgentMessage">
 const isSpoken = (event: ChoirEvent): event is Spoken =>
   event.event_type === "AgentMessage" && (event.payload.text !== undefined || event.payload.files !== undefined)
 
-/** The messages that events answer. A notice is no answer, since its turn continues. Pure. */
+/** The messages that events answer. A notice does not: its turn continues. Pure. */
 export const answeredBy = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<InboxId> =>
   events.flatMap((event) =>
     event.event_type === "AgentMessage" && event.payload.kind !== "notice" && event.payload.in_reply_to !== undefined
