@@ -1,5 +1,5 @@
 /** The client of models with one provider on a real socket. */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Deferred, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { type AgentConfig } from "#schema/AgentConfig.ts"
 import { Config } from "#schema/Config.ts"

@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { rgPath } from "@vscode/ripgrep"
 import { Effect, Layer, Logger, Option, Scope, Stream } from "effect"
 import { SqlClient } from "effect/sql"
