@@ -4,7 +4,7 @@
  * outcome. Each message is one line of JSON.
  */
 import { Schema } from "effect"
-import { AgentConfig } from "./Config.ts"
+import { AgentConfig } from "./AgentConfig.ts"
 import { CoreOutcome, ToolStatus } from "./Event.ts"
 import { AgentId, CallId, SecretName, SessionId } from "./Ids.ts"
 import { SkillName, SkillSpec } from "./Skill.ts"

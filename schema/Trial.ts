@@ -3,7 +3,7 @@
  * choird writes a task to the process's standard input and reads the outcome from its standard output.
  */
 import { Schema } from "effect"
-import { AgentConfig } from "./Config.ts"
+import { AgentConfig } from "./AgentConfig.ts"
 import { CoreOutcome, ToolStatus } from "./Event.ts"
 import { SecretName, SessionId } from "./Ids.ts"
 import { SkillName, SkillSpec } from "./Skill.ts"

@@ -17,7 +17,7 @@ const writtenTool = Effect.fnUntraced(function* ({ executable, files, manifest }
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
   for (const { base64, executable: runs, path } of files) {
-    // choird checked the paths; what leaves the folder is no part of the program.
+    // choird checked the paths; what leaves the folder does not belong to the program.
     if (pathInside(path) !== path) continue
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), Buffer.from(base64, "base64"), { mode: runs ? 0o755 : 0o644 })

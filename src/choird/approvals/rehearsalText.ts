@@ -24,7 +24,7 @@ const headline = ({ kind, problem, runs }: Rehearsal): string => {
     : `Rehearsal ${where}: no worse than today, and no better.`
 }
 
-/** What became of the program of a tool. An earlier Choir ran none. */
+/** The line about the program of a tool. An earlier Choir ran none. */
 const programText = ({ program }: Rehearsal): string => {
   if (program === undefined) return "The tool's program did not run: its manifest alone was compared."
   if (program.problem !== undefined)

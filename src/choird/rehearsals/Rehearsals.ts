@@ -5,7 +5,8 @@
 import { basename } from "node:path"
 import { Context, Effect, Layer, Option, Redacted, Result, type Schema, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import type { AgentConfig, Config } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
+import type { Config } from "#schema/Config.ts"
 import { PROGRAM_CALLS_MAX, type TriedTool } from "#schema/ContainedTrial.ts"
 import type { AgentId, SecretName, SessionId } from "#schema/Ids.ts"
 import { SkillName, type SkillSpec } from "#schema/Skill.ts"
@@ -160,7 +161,7 @@ const toolCase = (
   }
 }
 
-/** The verdicts of a tool's program by session, and what a person is told of them. */
+/** The verdicts of a tool's program by session, and the line about it for a person. */
 interface ProgramRuns {
   readonly told: NonNullable<Rehearsal["program"]>
   readonly verdicts: ReadonlyMap<SessionId, Comparison>

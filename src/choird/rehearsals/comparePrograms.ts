@@ -34,7 +34,7 @@ const ranOf = (tried: TriedTool): Pick<Ran, "output" | "status" | "summary"> =>
 
 /**
  * The verdict on the calls of one session. Today's program says which of them can be compared: those that it ends as it did then, since the workspace
- * of the trial is empty. Other values are told only where today's program gives the recorded ones.
+ * of the trial is empty. Other values are named only where today's program gives the recorded ones.
  */
 export const comparePrograms = (calls: ReadonlyArray<ProgramCall>): Comparison => {
   const repeated = calls.flatMap(({ proposed, recorded, today }): ReadonlyArray<BothRan> =>

@@ -135,7 +135,7 @@ export const findToolSessions = (
 const problemOf = ({ llm: { input_schema } }: ToolManifest, input: Schema.Json): string | undefined =>
   valueProblem(input_schema as Readonly<Record<string, Schema.Json>>, input)
 
-/** What a proposed manifest can do and today's cannot, and what it keeps from the person who reads its results. */
+/** The powers of a proposed manifest that today's has not, and the mark of strangers' text if it drops that. */
 const widened = (today: ToolManifest, proposed: ToolManifest): ReadonlyArray<string> => {
   const before = capabilitiesOf(today)
   const more = capabilitiesOf(proposed).filter((each) => !before.includes(each))

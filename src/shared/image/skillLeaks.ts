@@ -77,7 +77,7 @@ const heldBy = (way: ReadonlyArray<Step>, facts: AllToolFacts, key: "sees" | "un
 
 const listed = (held: ReadonlyArray<Held>): string => held.map(({ said }) => said).join("; ")
 
-/** What is said of a state that holds all three, with the way on which each came there. */
+/** The sentences about a state that holds all three, with the way by which each came there. */
 export const leaks = (spec: SkillSpec, facts: AllToolFacts): ReadonlyArray<string> => {
   const steps = stepsOf(spec)
   return steps.flatMap((step) => {
