@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Clock, Effect, FileSystem, Layer, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"

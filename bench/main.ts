@@ -1,6 +1,6 @@
 /** `npm run bench`: each figure stands beside its floor of the same run. */
 import { writeFileSync } from "node:fs"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect } from "effect"
 import { backup } from "./backup.ts"
 import { commandLine } from "./commandLine.ts"

@@ -2,7 +2,7 @@
 import { chmodSync, cpSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Schema } from "effect"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { writeDemoTools } from "./demoTools.ts"

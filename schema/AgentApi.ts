@@ -14,7 +14,7 @@ import {
 } from "effect/http-api"
 import { ApiErrors, Unauthorized } from "./ApiError.ts"
 import { AskedApproval } from "./Approval.ts"
-import { AgentConfig } from "./Config.ts"
+import { AgentConfig } from "./AgentConfig.ts"
 import { CoreEvent } from "./Core.ts"
 import { ChoirEvent, SentEvent, ToolStatus } from "./Event.ts"
 import { AgentId, CallId, Epoch, InboxId, LaneId, Rev, SecretName, SessionId, Sha256 } from "./Ids.ts"

@@ -8,10 +8,9 @@ import { Capabilities, type Capability, GRANTS_DEFAULT } from "./Capability.ts"
 import { ModelApi } from "./Continuation.ts"
 import { CORE_JOBS_MAX } from "./Core.ts"
 import { EmailAccount } from "./EmailAccount.ts"
-import { EMBEDDING_MODEL, knownEmbedding } from "./knownEmbeddings.ts"
+import { Embedding, embeddingProblems } from "./Embedding.ts"
 import { GitIdentity } from "./GitIdentity.ts"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
-import { ProfileHistories } from "./JobProfile.ts"
 import { Port } from "./Port.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
 import { dmList, DmNames } from "./ResourceBindings.ts"
@@ -19,7 +18,6 @@ import { HttpTransport } from "./Transport.ts"
 import { Url } from "./Url.ts"
 import { Stt, Tts, VoiceProfile } from "./Voice.ts"
 import { withDefault } from "./withDefault.ts"
-import { WorkspaceLabel } from "./WorkspaceLabel.ts"
 
 const HostPath = Schema.String.check(
   Schema.isPattern(/^\/[^\0]*$/u, { message: "must be an absolute path of this host" })
@@ -73,19 +71,6 @@ export type Model = typeof Model.Type
 export const Notion = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
 /** A search engine; `secret` is its key. */
 export const Search = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
-/**
- * The model whose vectors searches of memory compare. Absent: the local one beside an embedded database, none beside a server. `model` and
- * `dimensions` have the defaults of their provider (knownEmbeddings.ts).
- */
-export const Embedding = Schema.Struct({
-  provider: Schema.Literals(["off", "local", "openai", "openrouter"]),
-  model: Schema.optionalKey(Text),
-  dimensions: Schema.optionalKey(Positive),
-  endpoint: Schema.optionalKey(Url),
-  secret: Schema.optionalKey(SecretName)
-})
-export type Embedding = typeof Embedding.Type
-
 /** A place people talk from: a Telegram bot, or the console of `choirctl chat`. */
 export const Gateway = Schema.Union([
   Schema.Struct({
@@ -235,7 +220,7 @@ const AgentDefaults = Schema.Struct({
   dm: Schema.optionalKey(DmNames)
 })
 /** Which tools of the web an agent has: none, pages as text, or a browser as well. */
-const AgentWeb = Schema.Literals(["off", "fetch", "browse"])
+export const AgentWeb = Schema.Literals(["off", "fetch", "browse"])
 export const Agent = Schema.Struct({ repo: Repo, defaults: AgentDefaults, web: withDefault(AgentWeb, "browse") })
 export type Agent = typeof Agent.Type
 
@@ -262,7 +247,8 @@ const Telemetry = Schema.Struct({
   prometheus: Schema.optionalKey(Schema.Struct({ listen: LoopbackListen, secret: Schema.optionalKey(SecretName) }))
 })
 
-const IntervalMs = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 600_000 }))
+/** Milliseconds between two beats, tries or checks. */
+export const IntervalMs = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 600_000 }))
 
 /** The shape alone; {@link Config} adds the references. */
 const ConfigShape = Schema.Struct({
@@ -353,45 +339,6 @@ const duplicates = <A>(
   })
 }
 
-/** Dimensions of vectors that an index takes: of `vector` up to the first number, of `halfvec` up to the second. */
-export const VECTOR_DIMENSIONS_MAX = 2000
-export const HALFVEC_DIMENSIONS_MAX = 4000
-/** The one model inside Choir, and what its vectors have. */
-export const LOCAL_EMBEDDING = { model: "universal-sentence-encoder", dimensions: 512 } as const
-
-const localProblems = ({ dimensions, endpoint, model, secret }: Embedding): ReadonlyArray<Problem> => [
-  ...(model !== undefined && model !== LOCAL_EMBEDDING.model
-    ? [{ path: ["embedding", "model"], issue: `the local provider has one model: ${LOCAL_EMBEDDING.model}` }]
-    : []),
-  ...(dimensions !== undefined && dimensions !== LOCAL_EMBEDDING.dimensions
-    ? [{ path: ["embedding", "dimensions"], issue: `the local model has ${LOCAL_EMBEDDING.dimensions} dimensions` }]
-    : []),
-  ...Object.entries({ endpoint, secret }).flatMap(([key, value]) =>
-    value === undefined
-      ? []
-      : [{ path: ["embedding", key], issue: "the local provider runs inside choird: leave it out" }]
-  )
-]
-
-const embeddingProblems = (embedding: Embedding | undefined): ReadonlyArray<Problem> => {
-  if (embedding === undefined || embedding.provider === "off") return []
-  if (embedding.provider === "local") return localProblems(embedding)
-  const at = ["embedding", "dimensions"]
-  const { dimensions, model = EMBEDDING_MODEL } = embedding
-  const known = knownEmbedding(model)
-  if (known === undefined)
-    return dimensions === undefined
-      ? [{ path: at, issue: `must be given, since the dimensions of "${model}" are not known` }]
-      : dimensions > HALFVEC_DIMENSIONS_MAX
-        ? [{ path: at, issue: `must be at most ${HALFVEC_DIMENSIONS_MAX}, the most that an index of vectors takes` }]
-        : []
-  if (dimensions === undefined || dimensions === known.dimensions) return []
-  if (!known.shortens) return [{ path: at, issue: `"${model}" has ${known.dimensions} dimensions and no others` }]
-  return dimensions < known.dimensions
-    ? []
-    : [{ path: at, issue: `"${model}" has at most ${known.dimensions} dimensions` }]
-}
-
 /** Whether a DM is a group of Telegram, whose numbers are below 0. */
 const isGroup = ({ user_id }: Dm): boolean => /^-\d+$/u.test(user_id)
 
@@ -445,38 +392,3 @@ const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
 /** config.json. A name that refers to nothing is an error at the path of the reference. */
 export const Config = ConfigShape.check(Schema.makeFilter((config) => configProblems(config)))
 export type Config = typeof Config.Type
-
-/** The part of the configuration that an agent receives: its own, never another agent's, never a secret's value. */
-export const AgentConfig = Schema.Struct({
-  llm: ResourceName,
-  core_llm: ResourceName,
-  /** The bound models and whatever their `fallback` names. */
-  models: Schema.Record(ResourceName, Model),
-  git_identity: Schema.optionalKey(GitIdentity),
-  search: Schema.optionalKey(Search),
-  notion: Schema.optionalKey(Notion),
-  email: Schema.optionalKey(EmailAccount),
-  /** The voice in which it speaks. */
-  voice: Schema.optionalKey(Schema.Struct({ tts: Tts, profile: VoiceProfile })),
-  /** The agent's own repository, to which it pushes what it proposes. */
-  repo: Schema.optionalKey(Repo),
-  budgets: Budgets,
-  memory: MemoryConfig,
-  jobs: withDefault(JobsConfig, {}),
-  /** How jobs of each type ended in this agent's sessions of late. */
-  profiles: Schema.optionalKey(ProfileHistories),
-  approvals: ApprovalsConfig,
-  /** The effects that the agent's skills may have; absent are GRANTS_DEFAULT. */
-  grants: Schema.optionalKey(Capabilities),
-  heartbeat_interval_ms: IntervalMs,
-  /** How long choird hears nothing before the agent counts as crashed. */
-  crash_detection_threshold_ms: Schema.optionalKey(IntervalMs),
-  rate_limit_retry_ms: IntervalMs,
-  /** The addresses of choird's host, the only ones beside loopback that get a secret over http. */
-  own_addresses: Schema.optionalKey(Schema.Array(Schema.String)),
-  /** The origin of its workspace's files, as known from before this run. */
-  workspace_label: Schema.optionalKey(WorkspaceLabel),
-  /** The tools of the web that choird has for it; absent: none. */
-  web: Schema.optionalKey(AgentWeb)
-})
-export type AgentConfig = typeof AgentConfig.Type

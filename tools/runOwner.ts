@@ -1,5 +1,5 @@
 /** How a program runs that has started others: however its terminal ends, it stops what it started before it ends itself. */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import type { Effect } from "effect"
 
 /**

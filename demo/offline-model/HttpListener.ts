@@ -1,6 +1,6 @@
 /** A small HTTP server on one address, whose connections end with the scope that it was started in. */
 import { createServer } from "node:http"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { ByteSize, Effect, type Scope } from "effect"
 import {
   HttpIncomingMessage,

@@ -1,5 +1,6 @@
 /** The program of the offline model: prints `{"endpoint": …}` as one line when it is ready, and serves until SIGTERM. */
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Exit, Runtime } from "effect"
 import { Command, Flag } from "effect/cli"
 import { VERSION } from "#src/shared/program/version.ts"

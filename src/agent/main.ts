@@ -4,7 +4,9 @@
  */
 import { existsSync } from "node:fs"
 import { parseArgs } from "node:util"
-import { NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, FileSystem, Layer, Logger, Option, References, Runtime, Schema } from "effect"
 import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"

@@ -1,5 +1,5 @@
 /** One call of choirctl, from its arguments to its exit code. */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Effect, Exit, Layer, Option, References } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { EXIT, type Failure, failureOf } from "#src/choirctl/terminal/failure.ts"

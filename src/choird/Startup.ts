@@ -1,7 +1,7 @@
 /** The start of choird, in the order in which it happens. */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"

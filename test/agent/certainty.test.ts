@@ -1,7 +1,7 @@
 /** How sure each tool that acts outside is that it did: in its event, and in what the model is told. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Schema } from "effect"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { Acted } from "#schema/Source.ts"
 import { MAIL_DOMAIN, mailIs, MailServerOfTests } from "../support/mailServer.ts"
 import { outsideWorld, reaches, SITE } from "../support/outsideWorld.ts"

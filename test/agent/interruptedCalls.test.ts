@@ -1,5 +1,5 @@
 /** What a model call may have cost whose answer nobody waited for: it counts like one that timed out (D28). */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { InboxId, JobName, SignalId } from "#schema/Ids.ts"

@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Schema } from "effect"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { InboxId, ResourceName, SignalId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import type { Source } from "#schema/Source.ts"

@@ -1,5 +1,5 @@
 /** No run of a skill asks a model more often than its static bound says, whatever the skill and the models' answers are. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Schema } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"

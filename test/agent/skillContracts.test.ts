@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, type Schema } from "effect"
 import type { Capability } from "#schema/Capability.ts"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"

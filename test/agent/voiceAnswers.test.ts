@@ -1,6 +1,6 @@
 /** Answers that people hear: the text and its sound are one event, and the text goes where there is no sound. */
 import { assert, describe, it } from "@effect/vitest"
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer, Redacted } from "effect"
 import { ResourceName, SecretName } from "#schema/Ids.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"

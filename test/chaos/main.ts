@@ -1,5 +1,5 @@
 /** `npm run chaos`: kills and stalls of real processes, and what may not come of them. */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect } from "effect"
 import { configChaos } from "../support/configChaos.ts"
 import { programOptions } from "../support/programOptions.ts"

@@ -1,7 +1,7 @@
 /** choird is killed while it carries out what was approved, with real processes and real git: the end is the same, once (R53, R55, R6). */
 import { execFileSync } from "node:child_process"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { createRepo } from "#src/shared/git/scaffold.ts"

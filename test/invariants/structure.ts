@@ -34,6 +34,9 @@ const DEPENDENCIES = [
   "yaml"
 ]
 
+/** Imported a module at a time: its index also loads the clients of Redis, which are more than half of all modules of a program. */
+const WITHOUT_INDEX = "@effect/platform-node"
+
 const SIBLINGS = ["agent", "choird", "choirctl"]
 
 /** Folders a folder may import from, beside itself (AGENTS.md, Arrows). */
@@ -97,6 +100,8 @@ export const boring = Effect.sync(() => {
       !DEPENDENCIES.some((name) => wanted === name || wanted.startsWith(`${name}/`))
   )
   assert.deepStrictEqual(shown(foreign), [], "a source imports what package.json does not name")
+  const whole = all.filter(({ wanted }) => wanted === WITHOUT_INDEX)
+  assert.deepStrictEqual(shown(whole), [], "a source imports a whole package where one module is enough")
 
   // One database: whoever else speaks SQL is given the connection; choirctl's doctor tries the configured one.
   const connecting = all.filter(

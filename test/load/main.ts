@@ -1,6 +1,6 @@
 /** `npm run load`: many agents at a steady rate on a Postgres server (R60, R13). */
 import { loadavg } from "node:os"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect } from "effect"
 import { programOptions } from "../support/programOptions.ts"
 import { load } from "./load.ts"

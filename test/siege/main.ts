@@ -1,6 +1,6 @@
 /** `npm run siege`: hostile agents of every kind beside three honest ones, and what that costs the honest ones. */
 import { loadavg } from "node:os"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect } from "effect"
 import { programOptions } from "../support/programOptions.ts"
 import { sandboxWorks } from "./runtime.ts"

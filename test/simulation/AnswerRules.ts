@@ -1,5 +1,5 @@
 /** No single answer of a model ends a lane: P1 to P6, read from the stored events alone. */
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"

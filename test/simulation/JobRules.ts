@@ -1,5 +1,5 @@
 /** The limits of sessions, turns and jobs, counted anew from the stored events alone (R23, R25, E11). */
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"

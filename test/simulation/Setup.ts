@@ -1,6 +1,7 @@
 /** How the agent of a seed is configured: real defaults, limits that the seed makes small or not, and versions that can be told apart. */
 import { Schema } from "effect"
-import { AgentConfig, Config } from "#schema/Config.ts"
+import { AgentConfig } from "#schema/AgentConfig.ts"
+import { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import type { JobProfile } from "#schema/JobProfile.ts"
 import type { SkillSpec } from "#schema/Skill.ts"

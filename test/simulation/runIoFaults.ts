@@ -6,7 +6,7 @@ import { availableParallelism } from "node:os"
 import { setImmediate } from "node:timers/promises"
 import { FAULT_KINDS } from "./Faults.ts"
 import { IO_FAULT_KINDS, IO_FAULTS, type IoFaultKind, type IoFaultOptions, type IoPlace } from "./IoFault.ts"
-import { print, RESULT, type Tally, worker } from "./runSeeds.ts"
+import { newTally, print, RESULT, type Tally, worker } from "./runSeeds.ts"
 import { type Options, simulate } from "./simulate.ts"
 
 /** The scenario's seed: messages, jobs, external calls, instructions, cancels and compactions. */
@@ -70,7 +70,7 @@ const report = ({ at, kind }: IoFaultOptions, history: ReadonlyArray<string>, me
 }
 
 const here = async (calm_s: number, all: ReadonlyArray<IoFaultOptions>, trace: boolean): Promise<Tally> => {
-  const tally = { passed: 0, failed: 0 }
+  const tally = newTally()
   for (const io of all) {
     const { history, violation } = simulate(SCENARIO, options(calm_s, io, trace))
     if (violation !== undefined) report(io, history, violation.message)
@@ -102,7 +102,7 @@ export const runIoFaults = async (values: Values): Promise<number> => {
     return failed === 0 ? 0 : 1
   }
   print(`${scenario.io.length} inputs and outputs, ${scenario.events} events, ${all.length} faults`)
-  const tally = { passed: 0, failed: 0 }
+  const tally = newTally()
   const named = Object.entries({ "--kind": kind, "--mutant": mutant })
   const flags = [
     ...named.flatMap(([flag, value]) => (value === undefined ? [] : [flag, value])),

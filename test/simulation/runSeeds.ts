@@ -74,7 +74,8 @@ const here = async (values: Values, options: Options, mutant: string | undefined
       failed++
       report(outcome, options, mutant)
     } else if (options.trace === true) for (const line of outcome.history) print(line)
-    print(`${RESULT} ${outcome.seed} ${outcome.digest} ${outcome.violation === undefined ? "passed" : "failed"}`)
+    const result = outcome.violation === undefined ? "passed" : "failed"
+    print(`${RESULT} ${outcome.seed} ${outcome.digest} ${JSON.stringify(outcome.kinds)} ${result}`)
     await setImmediate()
   }
   return failed
@@ -83,6 +84,17 @@ const here = async (values: Values, options: Options, mutant: string | undefined
 export interface Tally {
   passed: number
   failed: number
+  /** Stored events of each kind. */
+  readonly kinds: Map<string, number>
+}
+
+export const newTally = (): Tally => ({ passed: 0, failed: 0, kinds: new Map() })
+
+/** Adds the events that a seed's line tells of; a line of another kind of run tells of none. */
+const addKinds = ({ kinds }: Tally, line: string): void => {
+  const text = /\{.*\}/u.exec(line)?.[0] ?? "{}"
+  for (const [kind, count] of Object.entries(JSON.parse(text) as Record<string, number>))
+    kinds.set(kind, (kinds.get(kind) ?? 0) + count)
 }
 
 /** One worker, this program with other arguments; what it prints beside results goes on to the terminal. */
@@ -98,6 +110,7 @@ export const worker = (args: ReadonlyArray<string>, tally: Tally, total: number)
       }
       if (line.endsWith("passed")) tally.passed++
       else tally.failed++
+      addKinds(tally, line)
       const done = tally.passed + tally.failed
       if (done % PROGRESS_SEEDS === 0) process.stderr.write(`${done} of ${total}, ${tally.failed} failed\n`)
     })
@@ -106,7 +119,7 @@ export const worker = (args: ReadonlyArray<string>, tally: Tally, total: number)
 
 const inWorkers = async (values: Values, workers: number): Promise<Tally> => {
   const total = Number(values.seeds)
-  const tally = { passed: 0, failed: 0 }
+  const tally = newTally()
   const flags = values.mode === undefined ? [] : ["--mode", values.mode]
   await Promise.all(
     Array.from({ length: workers }, (_, index) =>
@@ -196,7 +209,13 @@ export const runSeeds = async (values: Values, mutant: Mutant | undefined): Prom
   const wanted = values.workers === undefined ? availableParallelism() : Number(values.workers)
   const workers = Math.max(1, Math.min(wanted, total))
   if (workers > 1 && !values.trace) {
-    const { failed, passed } = await inWorkers(values, workers)
+    const { failed, kinds, passed } = await inWorkers(values, workers)
+    print(
+      `stored: ${[...kinds]
+        .map(([kind, count]) => `${kind} ${count}`)
+        .sort()
+        .join(", ")}`
+    )
     print(`${passed} passed, ${failed} failed`)
     return failed === 0 ? 0 : 1
   }

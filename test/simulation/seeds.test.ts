@@ -8,6 +8,24 @@ import { SIZE } from "../support/size.ts"
 const SEEDS = SIZE.seeds
 const RUN_MS_MAX = 1_200_000
 
+/** Events of each kind that a seed stores on average, at the least: a world in which nothing happens breaks no invariant either. */
+const STORED_MIN: Readonly<Record<string, number>> = {
+  UserMsg: 10,
+  ModelOutput: 30,
+  AgentMessage: 30,
+  "ToolResultCommitted/success": 20,
+  "ToolResultCommitted/rejected": 5,
+  CoreStarted: 3,
+  "CoreStopped/completed": 1,
+  CompactionCommitted: 3,
+  Cancelled: 3,
+  InjectedInstruction: 10,
+  SkillTransitionCommitted: 0.5
+}
+
+const storedIn = (line: string): ReadonlyMap<string, number> =>
+  new Map([...line.matchAll(/([A-Z][\w/]*) (\d+)/gu)].map(([, kind = "", count]) => [kind, Number(count)]))
+
 const MAIN = join(import.meta.dirname, "main.ts")
 
 /** What a run printed, whether it succeeded or not. */
@@ -27,6 +45,9 @@ describe("the simulation", () => {
         const { code, lines } = yield* sim("--seeds", String(SEEDS))
         assert.strictEqual(lines.at(-1), `${SEEDS} passed, 0 failed`, lines.slice(0, 240).join("\n"))
         assert.strictEqual(code, 0)
+        const stored = storedIn(lines.at(-2) ?? "")
+        const few = Object.entries(STORED_MIN).filter(([kind, each]) => (stored.get(kind) ?? 0) < each * SEEDS)
+        assert.deepStrictEqual(few, [], lines.at(-2))
       }),
     RUN_MS_MAX
   )

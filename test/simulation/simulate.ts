@@ -1,4 +1,5 @@
 /** One seed: a world, minutes of its time, and what came of them. */
+import type { ChoirEvent } from "#schema/Event.ts"
 import { Approver } from "./Approver.ts"
 import { Chaos } from "./Chaos.ts"
 import { Choird } from "./Choird.ts"
@@ -49,6 +50,8 @@ export interface Outcome {
   readonly history: ReadonlyArray<string>
   readonly steps: number
   readonly events: number
+  /** How many of them there are of each kind: the type, with the status or outcome where the payload has one. */
+  readonly kinds: Readonly<Record<string, number>>
   readonly starts: number
   /** The inputs and outputs of a run with {@link Options.io}, in their order. */
   readonly io: ReadonlyArray<IoPlace>
@@ -56,6 +59,18 @@ export interface Outcome {
 }
 
 const modeOf = (seed: number): Outcome["mode"] => (seed % 3 === 0 ? "liveness" : "safety")
+
+const kindOf = ({ event_type, payload }: ChoirEvent): string => {
+  if ("status" in payload) return `${event_type}/${payload.status}`
+  return "outcome" in payload ? `${event_type}/${payload.outcome}` : event_type
+}
+
+const kindsIn = (database: Database): Readonly<Record<string, number>> => {
+  const kinds: Record<string, number> = {}
+  for (const { events } of database.sessions.values())
+    for (const { event } of events) kinds[kindOf(event)] = (kinds[kindOf(event)] ?? 0) + 1
+  return kinds
+}
 
 /** Runs a seed. Nothing of it depends on anything but the seed, the options and the code. */
 export const simulate = (seed: number, options: Options = {}): Outcome => {
@@ -110,6 +125,7 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
     history: options.trace === true ? history : history.slice(-HISTORY_LINES),
     steps: kernel.steps,
     events: [...database.sessions.values()].reduce((total, { events }) => total + events.length, 0),
+    kinds: kindsIn(database),
     starts: machine.containers.length,
     io: io.places,
     seconds: kernel.seconds()

@@ -1,7 +1,8 @@
 /** The client of models with one provider on a real socket. */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Deferred, Duration, Effect, Layer, Redacted, Schema } from "effect"
-import { type AgentConfig, Config } from "#schema/Config.ts"
+import { type AgentConfig } from "#schema/AgentConfig.ts"
+import { Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
 import { Llm, type Spoken, type Unanswered } from "#src/agent/model/Llm.ts"

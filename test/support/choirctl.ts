@@ -1,6 +1,6 @@
 /** Runs choirctl: in this process with what it prints kept, or as a process of its own. */
 import { spawn } from "node:child_process"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Stdio, Stream } from "effect"
 import { Host } from "#src/choirctl/terminal/Host.ts"
 import { run } from "#src/choirctl/run.ts"

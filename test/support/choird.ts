@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { rgPath } from "@vscode/ripgrep"
 import { Effect, Layer, Logger, Option, Scope, Stream } from "effect"
 import { SqlClient } from "effect/sql"
@@ -20,7 +20,7 @@ import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import * as ProcessRuntime from "#src/choird/runtime/process/ProcessRuntime.ts"
-import { embeddedTemplate, temporaryFolder } from "./engines.ts"
+import { migratedTemplate, temporaryFolder } from "./engines.ts"
 import { makeJournal } from "./testing/Journal.ts"
 import { newAgent } from "./stores.ts"
 
@@ -29,7 +29,7 @@ const DM = ResourceName.make("desk")
 /** A new, migrated embedded database for all tests of a suite, which say nothing on the terminal. */
 export const database = Layer.unwrap(
   Effect.map(temporaryFolder, (folder) =>
-    Database.layerEmbedded({ folder: join(folder, "data"), template: embeddedTemplate() })
+    Database.layerEmbedded({ folder: join(folder, "data"), template: migratedTemplate() })
   )
 ).pipe(Layer.orDie, Layer.merge(Logger.layer([])))
 

@@ -1,6 +1,6 @@
 /** The doubles of providers: how they count, how slow they are, and how they fail. */
 import { assert, describe, it } from "@effect/vitest"
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Fiber, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { DialectName } from "#demo/dialects/Dialect.ts"

@@ -1,39 +1,54 @@
 /** Runs once before the tests: starts the Postgres that they share, and makes the template of the embedded database. */
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { TestProject } from "vitest/node"
 import { startPostgres, type TestPostgres, whyNoPostgres } from "./postgres.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** The shared server, or why there is none. */
-    postgres: Pick<TestPostgres, "host" | "port" | "user"> | string
+    /** The shared server, with the name of a migrated database, or why there is none. */
+    postgres: (Pick<TestPostgres, "host" | "port" | "user"> & { readonly migrated: string }) | string
     embeddedTemplate: string
+    /** The same, migrated. */
+    migratedTemplate: string
   }
 }
 
 const ROOT = join(import.meta.dirname, "../..")
 const SCRIPT = join(ROOT, "src/choird/database/postgres-template.ts")
 
-/** The template, made once for each version of the engine and of the way it is made. */
-const embeddedTemplate = (): string => {
+const MIGRATIONS = "src/choird/database/migrations"
+const MIGRATED_SCRIPT = join(import.meta.dirname, "migratedTemplate.ts")
+/** The database of the shared server that those of the suites are copies of. */
+const MIGRATED = "choir_migrated"
+
+/** A file that is made once for each state of the parts that it comes from. */
+const cached = (name: string, parts: ReadonlyArray<string>, make: (file: string) => void): string => {
   const hash = createHash("sha256")
-  for (const part of [
-    "package-lock.json",
-    "src/choird/database/postgres-template.ts",
-    "src/choird/database/pglite.ts"
-  ]) {
-    hash.update(readFileSync(join(ROOT, part)))
-  }
-  const file = join(ROOT, `node_modules/.cache/choir/postgres-template-${hash.digest("hex").slice(0, 16)}.tar.gz`)
-  if (!existsSync(file)) execFileSync(process.execPath, [SCRIPT, file], { stdio: "inherit" })
+  for (const part of parts) hash.update(readFileSync(join(ROOT, part)))
+  const file = join(ROOT, `node_modules/.cache/choir/${name}-${hash.digest("hex").slice(0, 16)}.tar.gz`)
+  if (!existsSync(file)) make(file)
   return file
 }
 
+const run = (...words: ReadonlyArray<string>) => execFileSync(process.execPath, words, { stdio: "inherit" })
+
+const ENGINE = ["package-lock.json", "src/choird/database/postgres-template.ts", "src/choird/database/pglite.ts"]
+
+const migrations = () => [
+  "src/choird/database/Migrations.ts",
+  ...readdirSync(join(ROOT, MIGRATIONS)).map((name) => join(MIGRATIONS, name))
+]
+
 export default async ({ provide }: TestProject) => {
-  provide("embeddedTemplate", embeddedTemplate())
+  const empty = cached("postgres-template", ENGINE, (file) => run(SCRIPT, file))
+  provide("embeddedTemplate", empty)
+  provide(
+    "migratedTemplate",
+    cached("migrated-template", [...ENGINE, ...migrations()], (file) => run(MIGRATED_SCRIPT, "embedded", empty, file))
+  )
   const missing = whyNoPostgres()
   if (missing !== undefined) {
     if (process.env["CI"] === "true") throw new Error(`no Postgres: ${missing}`)
@@ -42,6 +57,8 @@ export default async ({ provide }: TestProject) => {
     return undefined
   }
   const { host, port, stop, user } = await startPostgres({ vector: true })
-  provide("postgres", { host, port, user })
+  const server = { host, port, user }
+  run(MIGRATED_SCRIPT, "postgres", JSON.stringify({ ...server, database: MIGRATED, ssl: false }))
+  provide("postgres", { ...server, migrated: MIGRATED })
   return stop
 }

@@ -1,7 +1,7 @@
 /** A home of choird whose images are built in the tests' engine, with programs that are always the same. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Schema } from "effect"
 import { RuntimeConfig } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"

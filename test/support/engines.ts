@@ -25,15 +25,18 @@ export const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** The template that makes a new embedded database quick. */
+/** The template of an embedded database that is not migrated, as choird itself has one. */
 export const embeddedTemplate = (): string => inject("embeddedTemplate")
+
+/** The template of one that is migrated: most suites are about what comes after, and a migration takes as long as a small test. */
+export const migratedTemplate = (): string => inject("migratedTemplate")
 
 let databases = 0
 
-/** A new database on the shared server, not yet migrated. Only within {@link describePostgres}. */
-export const postgresDatabase = Effect.gen(function* () {
-  const server = inject("postgres")
-  if (typeof server === "string") return yield* Effect.die(server)
+const newDatabase = Effect.fnUntraced(function* (isMigrated: boolean) {
+  const shared = inject("postgres")
+  if (typeof shared === "string") return yield* Effect.die(shared)
+  const { migrated, ...server } = shared
   databases += 1
   const location: PostgresParts = { ...server, database: `test_${process.pid}_${databases}`, ssl: false }
   const asAdministrator = (statement: string) =>
@@ -42,18 +45,22 @@ export const postgresDatabase = Effect.gen(function* () {
         sql.unsafe(statement)
       )
     ).pipe(Effect.provide(Reactivity.layer), Effect.orDie)
-  yield* Effect.acquireRelease(asAdministrator(`CREATE DATABASE ${location.database}`), () =>
+  const template = isMigrated ? ` TEMPLATE ${migrated}` : ""
+  yield* Effect.acquireRelease(asAdministrator(`CREATE DATABASE ${location.database}${template}`), () =>
     asAdministrator(`DROP DATABASE ${location.database} WITH (FORCE)`)
   )
   return location
 })
+
+/** A new database on the shared server, not yet migrated. Only within {@link describePostgres}. */
+export const postgresDatabase = newDatabase(false)
 
 /** choird's own database, in a temporary folder. */
 const embeddedEngine: Engine = {
   kind: "embedded",
   layer: Layer.unwrap(
     Effect.map(temporaryFolder, (folder) =>
-      Database.layerEmbedded({ folder: join(folder, "data"), template: embeddedTemplate() })
+      Database.layerEmbedded({ folder: join(folder, "data"), template: migratedTemplate() })
     )
   ).pipe(Layer.orDie)
 }
@@ -61,7 +68,7 @@ const embeddedEngine: Engine = {
 /** The shared server. Only within {@link describePostgres}. */
 export const postgresEngine: Engine = {
   kind: "postgres",
-  layer: Layer.unwrap(Effect.map(postgresDatabase, (location) => Database.layerPostgres(location))).pipe(Layer.orDie)
+  layer: Layer.unwrap(Effect.map(newDatabase(true), (location) => Database.layerPostgres(location))).pipe(Layer.orDie)
 }
 
 /** A suite that needs the real server; left out, with the reason in its name, where there is none. */

@@ -1,7 +1,7 @@
 /** A choird that serves the operator API on a real socket and answers what a test tells it to. */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer, Queue, Stream } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"

@@ -1,7 +1,7 @@
 /** A home of choird with its image builder and two real repositories, for the tests of both. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { Images, type BuildOptions } from "#src/choird/images/Images.ts"

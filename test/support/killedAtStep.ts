@@ -1,5 +1,5 @@
 /** A backup or a restore that is killed when a step begins: `killedAtStep.ts backup|restore HOME FILE STEP`. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { backupHome } from "#src/choirctl/backup/backupHome.ts"

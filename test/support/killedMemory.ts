@@ -3,7 +3,7 @@
  * dies before the first statement that changes rows and at which no earlier life died, so that each next life gets further.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Layer } from "effect"
 import { type SqlClient, Statement } from "effect/sql"
 import { AgentId } from "#schema/Ids.ts"

@@ -2,7 +2,7 @@
  * A process of its own that migrates a database and dies by SIGKILL before its n-th statement: `node migrator.ts WHERE N`, with WHERE
  * as JSON. Without N it migrates to the end and prints how many statements that takes.
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { writeSync } from "node:fs"

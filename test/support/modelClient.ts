@@ -1,5 +1,5 @@
 /** The real client of models, for an agent whose models are doubles behind a socket. */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer } from "effect"
 import { Llm } from "#src/agent/model/Llm.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"

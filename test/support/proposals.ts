@@ -1,7 +1,7 @@
 /** A choird that takes proposals of a scripted agent: real git, a real database, and deaths where a test wants them. */
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Deferred, Effect, Layer, Logger, Option, Schedule, type Schema, Scope } from "effect"
 import { CallId, EDGE } from "#schema/Ids.ts"
 import type { GitIdentity } from "#schema/GitIdentity.ts"

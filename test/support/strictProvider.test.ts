@@ -1,6 +1,6 @@
 /** The doubles of providers: what they send in each dialect. */
 import { assert, describe, it } from "@effect/vitest"
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect } from "effect"
 import type { DialectName } from "#demo/dialects/Dialect.ts"
 import { type Keys, listOf } from "#demo/dialects/jsonKeys.ts"

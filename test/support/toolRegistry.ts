@@ -1,5 +1,5 @@
 /** The real registry of an image's tools over a workspace, beside an arbiter that nobody drives and parts that say nothing. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import type { Repo } from "#schema/Config.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"

@@ -1,6 +1,6 @@
 /** The judge of skills' results: a call of another model than the worker's, which sees the result and its sources and can do nothing but judge. */
 import { Context, Effect, Layer } from "effect"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"

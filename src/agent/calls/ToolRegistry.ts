@@ -3,7 +3,7 @@
  * every registry which tools a lane may see and what its model is offered.
  */
 import { Context, Effect, Layer, type Schema } from "effect"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { jobOf, type LaneId } from "#schema/Ids.ts"
 import { ToolName, toWireName } from "#schema/Tool.ts"
 import type { EventOf } from "#schema/Event.ts"

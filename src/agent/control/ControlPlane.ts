@@ -12,7 +12,7 @@ import {
   type ReportStatus
 } from "#schema/AgentApi.ts"
 import type { AskedApproval } from "#schema/Approval.ts"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { CallId, SecretName, SessionId } from "#schema/Ids.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"

@@ -1,6 +1,6 @@
 /** The secrets that a configuration calls for: those of its models and bound resources, and those that tools name. */
 import { Effect, Option } from "effect"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import { ControlPlane, type GivenSecrets } from "./ControlPlane.ts"
 import { secretBehind } from "#src/agent/settings/toolSecrets.ts"

@@ -5,7 +5,8 @@
  */
 import { Context, Duration, Effect, Layer, Result, type Schema } from "effect"
 import { HttpClient } from "effect/http"
-import type { AgentConfig, Model } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
+import type { Model } from "#schema/Config.ts"
 import type { Continuation } from "#schema/Continuation.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"

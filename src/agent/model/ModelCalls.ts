@@ -1,6 +1,7 @@
 /** A lane's model calls: room in replication and budget, the prompt, the call, the commit of its output. */
 import { Context, Duration, Effect, Layer } from "effect"
-import type { AgentConfig, Model } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
+import type { Model } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf, PayloadOf, Prompted, Usage } from "#schema/Event.ts"
 import { type CallId, EDGE, type LaneId } from "#schema/Ids.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"

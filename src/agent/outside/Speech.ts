@@ -1,6 +1,6 @@
 /** The speech of a text in the voice that the agent is bound to: ElevenLabs, or a server with OpenAI's `/audio/speech`. */
 import { Effect, Redacted, type Schema } from "effect"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { OutsideApi, OutsideProblem, retryAfterOf } from "./OutsideApi.ts"

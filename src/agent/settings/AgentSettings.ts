@@ -1,7 +1,8 @@
 /** The settings that the agent gets at INIT_HELLO and again when the configuration changes. */
 import { Context, Effect, Layer } from "effect"
 import { type Capability, GRANTS_DEFAULT } from "#schema/Capability.ts"
-import type { AgentConfig, Budgets, JobsConfig, Model } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
+import type { Budgets, JobsConfig, Model } from "#schema/Config.ts"
 import type { ProfileHistories } from "#schema/JobProfile.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"

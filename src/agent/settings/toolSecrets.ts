@@ -3,7 +3,7 @@
  * in memory; a tool reads them from a descriptor, since an environment and arguments are readable in /proc (R32).
  */
 import { Effect, Redacted, Result, Schema } from "effect"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import { toolSecret } from "#src/shared/image/toolSecret.ts"
 import { AgentSettings } from "./AgentSettings.ts"

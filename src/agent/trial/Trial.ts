@@ -3,7 +3,7 @@
  * choird is not asked for anything, and tools are answered from a record.
  */
 import { Effect, Layer, Stream } from "effect"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { coreLane, EDGE, InboxId, JobName, SessionId } from "#schema/Ids.ts"
 import { TRIAL_EFFECTS_MAX, TRIAL_TEXT_CHARS_MAX, type TrialOutcome, type TrialTask } from "#schema/Trial.ts"

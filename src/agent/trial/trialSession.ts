@@ -1,6 +1,6 @@
 /** The session of a trial: it exists in this process alone, with the arbiter, prompts, models and tools of an agent; nothing of it is stored. */
 import { Effect, Layer, type Redacted } from "effect"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { ResourceName, type SecretName, type SessionId } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"

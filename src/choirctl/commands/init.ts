@@ -25,6 +25,7 @@ import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
 import { unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
+import { givenPrice, modelFlags } from "./modelFlags.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
 const flags = {
@@ -32,18 +33,10 @@ const flags = {
     Flag.withDescription("Provider of the first model; offline and local need no key"),
     Flag.optional
   ),
-  endpoint: Flag.String("model-endpoint").pipe(
-    Flag.withDescription("Address of an API of your own, ending in /v1"),
-    Flag.withMetavar("<url>"),
-    Flag.optional
-  ),
+  ...modelFlags("model-"),
   name: Flag.String("model-name").pipe(
     Flag.withDescription("Model name at the provider; at a provider of the list a good one is chosen without it"),
     Flag.withMetavar("<model>"),
-    Flag.optional
-  ),
-  api: Flag.Literals("model-api", ["chat", "responses", "messages"]).pipe(
-    Flag.withDescription("API of the endpoint; of a provider of the list the right one is chosen without it"),
     Flag.optional
   ),
   test: Flag.Boolean("model-test").pipe(
@@ -60,16 +53,6 @@ const flags = {
   key_stdin: Flag.Boolean("model-secret-stdin").pipe(
     Flag.withDescription("Read the provider's key from standard input"),
     Flag.withDefault(false)
-  ),
-  price_in: Flag.Finite("model-price-in").pipe(
-    Flag.withDescription("The model's price in USD per million input tokens"),
-    Flag.withMetavar("<usd>"),
-    Flag.optional
-  ),
-  price_out: Flag.Finite("model-price-out").pipe(
-    Flag.withDescription("The model's price in USD per million output tokens"),
-    Flag.withMetavar("<usd>"),
-    Flag.optional
   ),
   telegram_user: Flag.String("telegram-user-id").pipe(
     Flag.withDescription("Your numeric Telegram user id, to talk with agents on Telegram"),
@@ -124,13 +107,6 @@ const providerOf = (provider: Provider | undefined, endpoint: string | undefined
 const flagProblem = (flag: string, problem: string | undefined) =>
   problem === undefined ? undefined : usageError(`${flag} cannot be used`, problem)
 
-const priceOf = ({ price_in, price_out }: Flags) => {
-  if (Option.isNone(price_in) && Option.isNone(price_out)) return Effect.undefined
-  return Option.isSome(price_in) && Option.isSome(price_out)
-    ? Effect.succeed({ input: price_in.value, output: price_out.value })
-    : Effect.fail(usageError("a price has two parts", "give both --model-price-in and --model-price-out"))
-}
-
 /** The answers given by flags, or the error of the first wrong one. */
 const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
   const telegram_user_id = Option.getOrUndefined(wanted.telegram_user)?.trim()
@@ -148,7 +124,7 @@ const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
     name,
     api: Option.getOrUndefined(wanted.api) ?? (endpoint === undefined ? undefined : apiNamedBy(endpoint)),
     fallback,
-    price: yield* priceOf(wanted),
+    price: yield* givenPrice("model-", wanted),
     telegram_user_id,
     telegram_api_root: Option.getOrUndefined(wanted.telegram_api_root) ?? process.env["CHOIR_TELEGRAM_API_ROOT"],
     runtime: Option.getOrUndefined(wanted.runtime),

@@ -16,6 +16,7 @@ import { hasValue, loadSecrets } from "#src/shared/config/configFiles.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
 import { takeOver } from "./applyConfig.ts"
+import { givenPrice, modelFlags } from "./modelFlags.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
 const flags = {
@@ -32,25 +33,7 @@ const flags = {
     Flag.withMetavar("<model>"),
     Flag.optional
   ),
-  endpoint: Flag.String("endpoint").pipe(
-    Flag.withDescription("Address of an API of your own, ending in /v1"),
-    Flag.withMetavar("<url>"),
-    Flag.optional
-  ),
-  api: Flag.Literals("api", ["chat", "responses", "messages"]).pipe(
-    Flag.withDescription("API of the endpoint; of a provider of the list the right one is chosen without it"),
-    Flag.optional
-  ),
-  price_in: Flag.Finite("price-in").pipe(
-    Flag.withDescription("Its price in USD per million input tokens"),
-    Flag.withMetavar("<usd>"),
-    Flag.optional
-  ),
-  price_out: Flag.Finite("price-out").pipe(
-    Flag.withDescription("Its price in USD per million output tokens"),
-    Flag.withMetavar("<usd>"),
-    Flag.optional
-  ),
+  ...modelFlags(""),
   agent: Flag.String("agent").pipe(
     Flag.withDescription("Make it the default model of this agent"),
     Flag.withMetavar("<agent-id>"),
@@ -133,13 +116,6 @@ const keyOf = Effect.fnUntraced(function* (home: string, provider: Provider) {
   return value === undefined ? undefined : { name, value, key: value }
 })
 
-const priceOf = ({ price_in, price_out }: Flags, provider: Provider, model: string) => {
-  if (Option.isNone(price_in) && Option.isNone(price_out)) return Effect.succeed(knownPrice(provider, model))
-  return Option.isSome(price_in) && Option.isSome(price_out)
-    ? Effect.succeed({ input: price_in.value, output: price_out.value })
-    : Effect.fail(usageError("a price has two parts", "give both --price-in and --price-out"))
-}
-
 export const modelAdd = Command.make(
   "add",
   flags,
@@ -149,7 +125,7 @@ export const modelAdd = Command.make(
     const { name } = wanted
     const choice = yield* chosen(wanted)
     const { api, endpoint, model, provider } = choice
-    const price = yield* priceOf(wanted, provider, model)
+    const price = (yield* givenPrice("", wanted)) ?? knownPrice(provider, model)
     const secret = yield* keyOf(home, provider)
     const { addEntry } = yield* Effect.promise(() => import("#src/choirctl/home/configEntries.ts"))
     const { tryModel, triedWords } = yield* Effect.promise(() => import("#src/choirctl/doctor/modelTrial.ts"))

@@ -23,7 +23,7 @@ import { problemText } from "#src/shared/config/configProblems.ts"
 import { defectWords } from "#src/shared/defects.ts"
 import type { SkillRefused } from "#src/choird/approvals/SkillRefused.ts"
 import type { TrialRefused } from "#src/choird/trials/TrialRefused.ts"
-import type { SteeringRefused } from "#src/choird/sessions/Steering.ts"
+import type { SteeringRefused } from "#src/choird/sessions/Order.ts"
 
 /** The wait after too many requests of a session. */
 const SIGNALS_FULL_RETRY_MS = 5000

@@ -1,6 +1,7 @@
 /** An agent's share of the configuration: the resources that it is bound to, and nothing else. */
 import { GRANTS_DEFAULT } from "#schema/Capability.ts"
-import { type AgentConfig, type Config, grantsOf } from "#schema/Config.ts"
+import { type AgentConfig } from "#schema/AgentConfig.ts"
+import { type Config, grantsOf } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { ownAddresses } from "#src/shared/config/clearText.ts"

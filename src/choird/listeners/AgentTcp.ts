@@ -3,7 +3,7 @@
  * are shared with its Unix socket.
  */
 import type { Socket } from "node:net"
-import { NodeHttpServerRequest } from "@effect/platform-node"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Caller } from "#schema/AgentApi.ts"

@@ -1,5 +1,5 @@
 /** The embedding models of this choird: that of config.json, and those whose vectors still serve searches. */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId } from "#schema/Ids.ts"

@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { HALFVEC_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MAX } from "#schema/Config.ts"
+import { HALFVEC_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MAX } from "#schema/Embedding.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { agentSchema } from "#src/choird/database/AgentSchemas.ts"
 import { Database } from "#src/choird/database/Database.ts"

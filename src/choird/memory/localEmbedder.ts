@@ -1,6 +1,6 @@
 /** The embedding model inside Choir. */
 import { Effect } from "effect"
-import { LOCAL_EMBEDDING } from "#schema/Config.ts"
+import { LOCAL_EMBEDDING } from "#schema/Embedding.ts"
 import { Embedder, EmbeddingFailed, EmbeddingMeter, unitVector } from "./Embedder.ts"
 import { EmbeddingThread } from "./EmbeddingThread.ts"
 

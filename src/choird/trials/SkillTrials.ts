@@ -1,7 +1,7 @@
 /** Skills that an operator tries: from start to end, without an agent and without an effect outside. */
 import { Context, Effect, FileSystem, Layer, Result, type Schema } from "effect"
 import type { TriedSkill } from "#schema/ContainedTrial.ts"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 import type { SkillName, SkillSpec } from "#schema/Skill.ts"
 import type { SkillFile } from "#schema/SkillOffer.ts"

@@ -1,5 +1,6 @@
 /** Whether an agent has a tool that a trial can call, or why not and what would give it to it. Pure. */
-import type { AgentConfig, Config } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
+import type { Config } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"

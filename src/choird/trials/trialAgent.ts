@@ -1,6 +1,7 @@
 /** The agent in whose place a trial runs: its bindings, its share of the configuration and its newest image. */
 import { Effect } from "effect"
-import type { AgentConfig, Config } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
+import type { Config } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"

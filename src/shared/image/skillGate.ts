@@ -3,7 +3,7 @@
  * proposal, `skill add` and `skill check` come to the same judgement. Pure.
  */
 import type { Schema } from "effect"
-import { type SkillSpec, skillState } from "#schema/Skill.ts"
+import type { SkillSpec } from "#schema/Skill.ts"
 import { SKILL_POINTS, type SkillGrade, type SkillPoint, type SkillReport } from "#schema/SkillCheck.ts"
 import { type Assertion, type GoldenAnchor, schemaOf, type SkillContract } from "#schema/SkillContract.ts"
 import { asserted } from "./assertions.ts"
@@ -15,6 +15,7 @@ import { pinProblems, type PinnedSchemas, versionProblems } from "./pinnedSchema
 import type { StateValues } from "./statePath.ts"
 import { isScript, isVerificationCall } from "./scriptStates.ts"
 import { skillBounds, type WorkingModel } from "./skillBounds.ts"
+import { leaks } from "./skillLeaks.ts"
 import { skillProblems } from "./skillProblems.ts"
 import { schedulesOf } from "./skillSchedule.ts"
 import { type AllToolFacts, BUILT_IN_FACTS } from "./toolFacts.ts"
@@ -89,20 +90,6 @@ const pins = (written: SkillSpec, schemas: PinnedSchemas | undefined): Checked =
   const lost = versionProblems(known).flatMap(([pin, reason]) => (used.includes(pin) ? [`${pin}: ${reason}`] : []))
   return [[...pinProblems(written, known), ...lost], `${[...new Set(used)].join(", ")} are there and only add`]
 }
-
-/** States in which text of strangers could carry the user's data out, whatever the model means to do. */
-const leaks = (spec: SkillSpec, facts: AllToolFacts): ReadonlyArray<string> =>
-  Object.keys(spec.states).flatMap((name) => {
-    const tools = skillState(spec, name)?.allowed_tools ?? []
-    const of = (key: "sees" | "untrusted" | "acts") => tools.filter((tool) => facts.get(tool)?.[key] === true)
-    const [sees, untrusted, acts] = [of("sees"), of("untrusted"), of("acts")]
-    const carries = acts.some((tool) => sees.some((other) => other !== tool || facts.get(tool)?.ownPlace !== true))
-    return untrusted.length > 0 && carries
-      ? [
-          `the state ${name} sees the user's data (${sees.join(", ")}), reads text of strangers (${untrusted.join(", ")}) and acts outside (${acts.join(", ")}): split it`
-        ]
-      : []
-  })
 
 const capabilities = (spec: SkillSpec, facts: AllToolFacts): Checked => {
   const { contract } = spec

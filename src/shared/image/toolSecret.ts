@@ -1,6 +1,6 @@
 /** The meaning of a name in a manifest's `secret_resources`: one rule for the agent and for the build of its image. */
 import { Result } from "effect"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { SecretName } from "#schema/Ids.ts"
 
 const modelSecret = ({ models }: AgentConfig, name: AgentConfig["llm"]) =>

@@ -1,5 +1,5 @@
 /** The built-in tools that an agent lacks because of its configuration, each with the reason. Pure. */
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 
 const MAIL = ["choir.email.send", "choir.email.receive", "choir.email.check"] as const
 

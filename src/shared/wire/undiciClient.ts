@@ -1,5 +1,5 @@
 /** The HTTP client of agents and tests: undici, with the one limit that its adapter takes away. */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { Agent } from "@effect/platform-node/Undici"
 import { Effect, Layer } from "effect"
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import type { AskedApproval } from "#schema/Approval.ts"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { ApprovalId, coreLane, JobName } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"

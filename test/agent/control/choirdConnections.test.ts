@@ -1,6 +1,6 @@
 import { readlinkSync, realpathSync, writeFileSync } from "node:fs"
 import { mkdir } from "node:fs/promises"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/choirdConnections.ts"

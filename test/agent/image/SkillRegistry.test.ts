@@ -1,7 +1,7 @@
 /** The skills of an image, as an agent takes them over at its start. */
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { EDGE, LaneId } from "#schema/Ids.ts"

@@ -1,7 +1,7 @@
 /** The identity texts of an image: missing ones are empty, and no agent starts without one that it should have. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"

@@ -1,9 +1,9 @@
 /** A lane's model calls against providers on real sockets: one snapshot a call, models that come and go (R35, R58). */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { EDGE, InboxId, LaneId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"

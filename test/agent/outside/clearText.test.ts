@@ -1,5 +1,5 @@
 /** A secret goes to https or to this host alone: looked at again with each request, whatever the configuration was when it was read. */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { HttpClient } from "effect/http"

@@ -1,5 +1,5 @@
 /** A skill run apart from every agent, with the real arbiter, prompts and registry, a scripted model and a record of calls. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readdirSync } from "node:fs"
 import { Effect, Layer, Schema } from "effect"

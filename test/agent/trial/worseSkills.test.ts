@@ -1,5 +1,5 @@
 /** A skill that was made worse on purpose is shown as worse, by trials of it and of today's on the same record. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { SkillName, SkillSpec } from "#schema/Skill.ts"

@@ -7,7 +7,7 @@ import { fuzz } from "../../fuzz/fuzz.ts"
 import { mutate, pick, randomOf } from "../../fuzz/requests.ts"
 import { BODIES, openSession, VERBS } from "../../support/agentSocket.ts"
 import { SESSION } from "../../support/control.ts"
-import { embeddedTemplate, temporaryFolder } from "../../support/engines.ts"
+import { migratedTemplate, temporaryFolder } from "../../support/engines.ts"
 import { ask } from "../../support/unixHttp.ts"
 import { SIZE } from "../../support/size.ts"
 
@@ -18,7 +18,7 @@ const BATCH = 100
 
 const database = Layer.unwrap(
   Effect.map(temporaryFolder, (folder) =>
-    Database.layerEmbedded({ folder: join(folder, "data"), template: embeddedTemplate() })
+    Database.layerEmbedded({ folder: join(folder, "data"), template: migratedTemplate() })
   )
 ).pipe(Layer.orDie, Layer.merge(Logger.layer([])))
 

@@ -1,5 +1,5 @@
 /** A process of its own that commits rows and says so, until it is killed: `node writer.ts FOLDER TEMPLATE`. */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { writeSync } from "node:fs"

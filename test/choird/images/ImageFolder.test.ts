@@ -1,5 +1,5 @@
 /** The skills and tools of an agent's newest image, as operators see them, with real repositories and a real build. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { rmSync, writeFileSync } from "node:fs"

@@ -1,5 +1,5 @@
 /** Trials in their real processes, with a strict provider on a socket. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readdirSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -1,6 +1,6 @@
 /** Which secret goes to which repository (D14). */
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"

@@ -2,7 +2,7 @@
  * Empties a folder as the user that it is started as. Arguments: the folder, and for a choird with Docker its home and the socket of the
  * engine.
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Layer, Schema } from "effect"
 import { RuntimeConfig } from "#schema/Config.ts"
 import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"

@@ -2,7 +2,7 @@
  * A choird of its own process that only holds one container, for tests that kill it or run it as another user. Arguments: the
  * runtime's type, choird's home, a spec as JSON. Prints the container's id and the runtime's status as one line.
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect, Layer, Redacted } from "effect"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import * as ProcessRuntime from "#src/choird/runtime/process/ProcessRuntime.ts"

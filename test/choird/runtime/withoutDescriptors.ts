@@ -4,7 +4,7 @@
  */
 import { closeSync, openSync, readSync, realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect, Fiber, Redacted, Schedule } from "effect"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"

@@ -1,5 +1,5 @@
 /** Scheduled skills over the real stores and a real image folder, with choird killed between any two steps. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"

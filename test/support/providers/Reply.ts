@@ -3,7 +3,7 @@
  * stream was asked for. Waits follow the clock of the test.
  */
 import type { ServerResponse } from "node:http"
-import { NodeHttpServerRequest } from "@effect/platform-node"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Clock, Context, Duration, Effect, Stream, type Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Dialect } from "#demo/dialects/Dialect.ts"

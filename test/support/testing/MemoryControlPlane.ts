@@ -5,7 +5,7 @@
 import { Deferred, Effect, Layer, PubSub, Result, Schema, Stream } from "effect"
 import type { Draft, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { AskedApproval, ConfirmTool, Resolution } from "#schema/Approval.ts"
-import type { AgentConfig } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { Signal, UserMessage } from "#schema/Signal.ts"

@@ -1,6 +1,6 @@
 /** What can go wrong between a bot and the Telegram double. */
 import type { ServerResponse } from "node:http"
-import { NodeHttpServerRequest } from "@effect/platform-node"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type ApiReply, refuse } from "./telegramMethods.ts"

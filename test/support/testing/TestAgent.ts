@@ -4,7 +4,8 @@
  */
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { type AgentConfig, Config } from "#schema/Config.ts"
+import { type AgentConfig } from "#schema/AgentConfig.ts"
+import { Config } from "#schema/Config.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"

@@ -1,5 +1,5 @@
 /** Builds the agent API once and mounts it for the sessions' sockets and the TCP listener. */
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Clock, Deferred, Effect, Exit, Layer, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"

@@ -1,6 +1,6 @@
 /** The operator API on `socks/choird.sock`, which no agent ever sees (D10). It opens last: until then choird is not ready. */
 import { join } from "node:path"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Cause, Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"

@@ -11,7 +11,8 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { jobSummaries } from "#src/choird/sessions/jobSummaries.ts"
 import { SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { type Order, type Ordered, Steering } from "#src/choird/sessions/Steering.ts"
+import type { Order } from "#src/choird/sessions/Order.ts"
+import { type Ordered, Steering } from "#src/choird/sessions/Steering.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
 import {
   badRequest,

@@ -3,7 +3,7 @@
  * inspects every container. An engine that is away says nothing about its containers: with live-restore they keep running.
  */
 import type { Readable } from "node:stream"
-import { NodeStream } from "@effect/platform-node"
+import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Clock, Context, Deferred, Effect, Layer, Option, Schedule, Schema, type Scope, Stream } from "effect"
 import type { Condition } from "#src/choird/runtime/ContainerRuntime.ts"
 import { conditionOf, type ProcessIdentity, statOf } from "#src/choird/runtime/ProcessIdentity.ts"

@@ -1,6 +1,6 @@
 /** The output of a container, read from the engine until the container ends, across restarts of the engine (json-file logs). */
 import type { Readable } from "node:stream"
-import { NodeStream } from "@effect/platform-node"
+import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, Option, Result, Stream } from "effect"
 import type { makeOutput } from "#src/choird/runtime/ContainerOutput.ts"
 import { DockerEngine, dockerError, type DockerError } from "./DockerEngine.ts"
