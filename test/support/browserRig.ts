@@ -1,17 +1,20 @@
 /** A site, choird's browser tool over it, and agents that call the tool. */
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { readdirSync, readFileSync } from "node:fs"
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Schema, type Scope } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import type { HostCall, HostOutcome, HostTool } from "#src/choird/hosttools/HostTool.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { ChromiumProgram } from "#src/choird/workers/ChromiumProgram.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { PagePatience } from "#src/choird/workers/PagePatience.ts"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
 import { webBrowse } from "#src/choird/workers/webBrowse.ts"
+import { chromiumProgram } from "#src/shared/web/chromium.ts"
 import { Browsed } from "#src/shared/web/hostQueries.ts"
 import { canary, httpServer, layerDialer, PUBLIC_ADDRESS } from "./web.ts"
 
@@ -22,27 +25,37 @@ export class Rig extends Context.Service<
     readonly tool: HostTool
     readonly serve: Map<string, string>
     readonly asked: Array<string>
+    /** Scripts of service workers that were asked for. */
+    readonly workers: Array<string>
     /** Completed when somebody has asked for /never, which is not answered. */
     readonly hanging: Deferred.Deferred<void>
     /** What a path's answer waits for, and what is completed when it is asked for. */
     readonly gates: Map<string, { readonly asked: Deferred.Deferred<void>; readonly open: Deferred.Deferred<void> }>
     readonly worker: BrowserWorker["Service"]
     readonly trap: { readonly port: number; hits(): number }
+    /** The site itself, for a browser of a test's own. */
+    answer(request: IncomingMessage, response: ServerResponse): void
   }
 >()("test/Rig") {}
 
 export const pageOf = (body: string) =>
   `<!doctype html><html><head><title>Echo</title></head><body>${body}</body></html>`
 
-const rig = Effect.gen(function* () {
+/** Chromium's switch for the sites of the rig. */
+export const TAKEN_FOR_SECURE = "--unsafely-treat-insecure-origin-as-secure=http://site.test"
+
+/** @param program a Chromium other than that of this host. */
+const rig = Effect.fnUntraced(function* (program: string | undefined) {
   const serve = new Map<string, string>()
   const asked: Array<string> = []
+  const workers: Array<string> = []
   const hanging = yield* Deferred.make<void>()
   const gates: Rig["Service"]["gates"] = new Map()
   const trap = yield* canary
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const path = request.url ?? ""
     asked.push(path)
+    if (request.headers["service-worker"] !== undefined) workers.push(path)
     const html = serve.get(path)
     let body = ""
     request.on("data", (chunk: Buffer) => void (body += chunk.toString()))
@@ -66,7 +79,8 @@ const rig = Effect.gen(function* () {
       } else if (path === "/in") response.writeHead(302, { location: `http://127.0.0.1:${trap.port}/` }).end()
       else {
         const words = request.method === "POST" ? `posted: ${body}` : `asked: ${path}`
-        response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(html ?? pageOf(`<p>${words}</p>`))
+        const type = /^\/[\w-]+\.js/u.test(path) ? "text/javascript" : "text/html; charset=utf-8"
+        response.writeHead(200, { "content-type": type }).end(html ?? pageOf(`<p>${words}</p>`))
       }
     })
   }
@@ -80,22 +94,41 @@ const rig = Effect.gen(function* () {
   const parts = Layer.provideMerge(
     Layer.provide(BrowserWorker.layer, Cgroups.layer),
     Layer.merge(layerDialer({ names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer())
-  ).pipe(Layer.provide(Layer.succeed(PagePatience, 20)))
+  ).pipe(
+    Layer.provide(Layer.succeed(PagePatience, 20)),
+    Layer.provide(program === undefined ? Layer.empty : Layer.succeed(ChromiumProgram, () => program))
+  )
   const context = yield* Layer.build(parts)
   const tool = yield* Effect.provideContext(webBrowse, context)
-  return { tool, worker: Context.get(context, BrowserWorker), serve, asked, gates, hanging, trap }
+  return { tool, worker: Context.get(context, BrowserWorker), serve, asked, workers, gates, hanging, trap, answer }
 })
 
-export const layerRig = Layer.effect(Rig, rig)
+export const layerRig = Layer.effect(Rig, rig(undefined))
+
+/** A rig whose Chromium takes the sites for ones by https, which a service worker needs. */
+export const layerSecureRig = Layer.effect(
+  Rig,
+  Effect.gen(function* () {
+    const folder = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-test-chromium-"))),
+      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+    )
+    chmodSync(folder, 0o755)
+    const script = join(folder, "chromium")
+    const text = `#!/bin/sh\nexec ${chromiumProgram() ?? "chromium"} ${TAKEN_FOR_SECURE} "$@"\n`
+    writeFileSync(script, text, { mode: 0o755 })
+    return yield* rig(script)
+  })
+)
 
 let sessions = 0
 
-/** A session's browser, as a lane calls it. */
-export const agent = Effect.fnUntraced(function* (epoch: Scope.Scope) {
+/** A session's browser, as a lane calls it; a session of its own where none is named. */
+export const agent = Effect.fnUntraced(function* (epoch: Scope.Scope, session_id?: SessionId) {
   const { tool } = yield* Rig
   sessions += 1
   const caller: Caller = {
-    session_id: SessionId.make(String(sessions).padStart(16, "0")),
+    session_id: session_id ?? SessionId.make(String(sessions).padStart(16, "0")),
     agent_id: AgentId.make("ada"),
     epoch: 1,
     standing: "current"
@@ -130,3 +163,30 @@ export const chromiums = () =>
     }
   })
 export const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(OWN))
+
+/** Where control groups lie below choird's own, of each hierarchy of this machine. */
+const groupParentsHere = () =>
+  readFileSync("/proc/self/cgroup", "utf8")
+    .split("\n")
+    .flatMap((line) => {
+      const [, controllers = "", path = ""] = line.split(":")
+      return path === "" ? [] : [join("/sys/fs/cgroup", controllers.replace("name=", ""), path)]
+    })
+
+const namesIn = (folder: string): ReadonlyArray<string> => {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+/** All that this process and the kernel hold of its browsers. */
+export const holdings = () => ({
+  processes: chromiums().length,
+  folders: folders().length,
+  groups: groupParentsHere().flatMap((folder) =>
+    namesIn(folder).filter((name) => name.startsWith(`choir-browser${process.pid}-`))
+  ).length,
+  descriptors: readdirSync("/proc/self/fd").length
+})

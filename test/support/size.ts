@@ -57,7 +57,7 @@ export const SIZE = {
   /** Every so many of the pages that a browser is tried on. */
   pageStep: of(4, 1),
   /** Starts and stops of a browser. */
-  browserCycles: of(3, 200),
+  browserCycles: asSet("CHOIR_BROWSER_CYCLES", of(3, 200)),
   /** Stored events that are changed, each of which `session verify` names. */
   changedEvents: of(500, 2000),
   /** How long hostile agents go on beside honest ones. */

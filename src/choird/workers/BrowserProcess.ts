@@ -13,16 +13,18 @@ import {
   rmSync,
   writeFileSync
 } from "node:fs"
+import { rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { extname, join } from "node:path"
 import { type ChildProcess, spawn } from "node:child_process"
 import { Effect, Schema, type Scope } from "effect"
 import { codeOf } from "#src/shared/files/nofollow.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { CHROMIUM_FIX, chromiumProgram } from "#src/shared/web/chromium.ts"
+import { CHROMIUM_FIX } from "#src/shared/web/chromium.ts"
 import { CgroupName, Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
 import { SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/choird/runtime/Ownership.ts"
+import { ChromiumProgram } from "./ChromiumProgram.ts"
 
 /** The browser's user where choird is root, beside those of sandboxes and of their trial. */
 const BROWSER_UID = SANDBOX_UID_FIRST + SANDBOX_UID_COUNT + 1
@@ -30,6 +32,9 @@ const BROWSER_UID = SANDBOX_UID_FIRST + SANDBOX_UID_COUNT + 1
 const BROWSER_LIMITS = { cpus: 2, memory_mb: 1024, pids: 256 }
 /** The heap of the process beside Chromium, everywhere: it holds what a page's tree has, and ends when that is too much. */
 const DRIVER_HEAP_MB_MAX = 512
+
+/** Further tries to remove a folder, each 100 ms later than the one before it. */
+const REMOVALS_MAX = 10
 
 /** There is no browser here, with what to do about it. */
 export class BrowserUnavailable extends Schema.TaggedError<BrowserUnavailable>()("BrowserUnavailable", {
@@ -67,6 +72,12 @@ const removeOld = () => {
   }
 }
 
+/** Removes the folder of a browser that was killed, whose last processes may still be at work in it, while choird does its other work. */
+export const removeFolder = (path: string): Effect.Effect<void> =>
+  Effect.tryPromise(() => rm(path, { recursive: true, force: true, maxRetries: REMOVALS_MAX })).pipe(
+    Effect.catch(({ cause }) => Effect.logWarning(`the folder ${path} of a browser was left behind: ${String(cause)}`))
+  )
+
 /** A folder of the browser's own, which goes with it. */
 const folder = Effect.acquireRelease(
   Effect.try({
@@ -82,7 +93,7 @@ const folder = Effect.acquireRelease(
     },
     catch: (cause) => unavailable(String(cause), "Make room on the disk of the temporary folder")
   }),
-  ({ path }) => Effect.ignore(Effect.try(() => rmSync(path, { recursive: true, force: true, maxRetries: 10 })))
+  ({ path }) => removeFolder(path)
 )
 
 /** The script that Playwright starts: it gives its rights away before it becomes Chromium. */
@@ -151,7 +162,7 @@ export interface BrowserProcess {
 /** Starts the process; it and everything below it end with the scope. */
 export const startBrowserProcess: Effect.Effect<BrowserProcess, BrowserUnavailable, Cgroups | Scope.Scope> = Effect.gen(
   function* () {
-    const program = chromiumProgram()
+    const program = (yield* ChromiumProgram)()
     if (program === undefined) return yield* unavailable("Chromium is not installed", CHROMIUM_FIX)
     const cgroups = yield* Cgroups
     const name = CgroupName.make(`choir-browser${process.pid}-${++launches}`)

@@ -12,14 +12,18 @@ import {
 } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 import { Effect, FiberSet, Schema, type Scope } from "effect"
-import { HTTP_HEADERS_MS_MAX } from "#src/shared/wire/http.ts"
 import { isSpent, type Lease, makeProxyLeases, meter, note, type ProxyLease, type ProxyLeases } from "./ProxyLeases.ts"
 import { WebDialer } from "./WebDialer.ts"
 
 /** Connections through the proxy, of all leases and of those without one. */
 export const PROXY_CONNECTIONS_MAX = 512
-/** A connection without a byte in either direction. */
-const IDLE_MS_MAX = 60_000
+/**
+ * A connection of the browser without a byte, or without the head of a request. Chromium itself gives up a connection that it has used after
+ * 300 s, and one that it opened ahead of its requests earlier: a page never meets one that is being cut, also where choird was held up.
+ */
+const IDLE_MS_MAX = 330_000
+/** A site that says nothing. */
+const SITE_SILENT_MS_MAX = 60_000
 /** The head of a request: pages set large cookies. */
 const HEAD_BYTES_MAX = 64 * 1024
 /** The proxy could not listen. */
@@ -147,7 +151,7 @@ const make = (dial: WebDialer["Service"]["dial"], leases: ProxyLeases) => {
     if (url === undefined) return refuse(400)
     const socket = yield* reach(lease, client, url.hostname, Number(url.port || 80))
     if (socket === undefined) return refuse(502)
-    socket.setTimeout(IDLE_MS_MAX, () => socket.destroy())
+    socket.setTimeout(SITE_SILENT_MS_MAX, () => socket.destroy())
     response.once("close", () => socket.destroy())
     meter(lease, "received", socket, () => response.destroy())
     meter(lease, "sent", request, () => response.destroy())
@@ -182,7 +186,12 @@ export const openWebProxy = Effect.gen(function* () {
   const { forward, tunnel } = make(dial, leases)
   const run = yield* FiberSet.makeRuntime()
   const open = new Set<Socket>()
-  const server = createServer({ maxHeaderSize: HEAD_BYTES_MAX, headersTimeout: HTTP_HEADERS_MS_MAX })
+  const server = createServer({
+    maxHeaderSize: HEAD_BYTES_MAX,
+    headersTimeout: IDLE_MS_MAX,
+    requestTimeout: IDLE_MS_MAX,
+    keepAliveTimeout: IDLE_MS_MAX
+  })
   server.maxConnections = PROXY_CONNECTIONS_MAX
   server.on("connection", (socket) => {
     open.add(socket)

@@ -1,3 +1,4 @@
+import { once } from "node:events"
 import { request } from "node:http"
 import { connect, type Socket } from "node:net"
 import type { NetworkInterfaceInfo } from "node:os"
@@ -9,6 +10,9 @@ import { LEASE_CONNECTIONS_MAX, PAGE_BYTES_MAX, type ProxyLease } from "#src/cho
 import { openWebProxy, type WebProxy } from "#src/choird/workers/WebProxy.ts"
 import { canary, httpServer, layerDialer, PUBLIC_ADDRESS, rawServer } from "../../support/web.ts"
 import { TRICKS } from "./ssrfTricks.ts"
+
+/** Chromium keeps a connection that it has used for so long. */
+const CHROMIUM_IDLE_SECONDS = 300
 
 const authorization = ({ password, username }: ProxyLease) =>
   `Basic ${Buffer.from(`${username}:${Redacted.value(password)}`).toString("base64")}`
@@ -222,6 +226,24 @@ describe("WebProxy", () => {
         assert.strictEqual(answer.status, 200)
         assert.deepInclude(JSON.parse(answer.text), { host: "site.test", "x-kept": "1" })
         assert.notInclude(answer.text, "proxy-authorization")
+      }).pipe(
+        Effect.provide(layerDialer({ names: { "site.test": [[PUBLIC_ADDRESS]] }, served: { [PUBLIC_ADDRESS]: port } }))
+      )
+    })
+  )
+
+  it.effect("keeps a connection longer than a browser does, so that no page meets one that is being cut", () =>
+    Effect.gen(function* () {
+      const port = yield* site
+      yield* Effect.gen(function* () {
+        const proxy = yield* openWebProxy
+        const credentials = authorization(yield* proxy.lease)
+        const socket = connect(Number(new URL(proxy.url).port), "127.0.0.1")
+        yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
+        socket.write(`GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\nProxy-Authorization: ${credentials}\r\n\r\n`)
+        const [head] = yield* Effect.promise(() => once(socket, "data"))
+        const [, seconds = "0"] = /^keep-alive: timeout=(\d+)/imu.exec(String(head)) ?? []
+        assert.isAbove(Number(seconds), CHROMIUM_IDLE_SECONDS)
       }).pipe(
         Effect.provide(layerDialer({ names: { "site.test": [[PUBLIC_ADDRESS]] }, served: { [PUBLIC_ADDRESS]: port } }))
       )
