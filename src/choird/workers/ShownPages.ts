@@ -38,7 +38,7 @@ export interface Target extends Omit<Shown, "snapshot"> {
   readonly long_names?: LongNames
 }
 
-/** What is asked of the browser, since the tree does not show it; `undefined` where the element is not there any more. */
+/** Questions to the browser about what the tree does not show; `undefined` where the element is not there any more. */
 interface Unshown {
   frameAround(page: Page, ref: string): Effect.Effect<Around | undefined, ActionFailed>
   longNames(page: Page, ref: string): Effect.Effect<LongNames | undefined, ActionFailed>

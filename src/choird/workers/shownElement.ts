@@ -83,7 +83,7 @@ const isInFrame = (lines: ReadonlyArray<string>, at: number, { depth }: Line): b
   return false
 }
 
-/** Texts and addresses are no elements. */
+/** Whether a line is an element without a name; texts and addresses are not elements. */
 const isNameless = (line: string): boolean => {
   const { name, role = "/" } = read(line) ?? {}
   return name === undefined && role !== "text" && !role.startsWith("/")
