@@ -20,6 +20,7 @@ import { Transcriber } from "#src/choird/gateway/Transcriber.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
+import { Reactions } from "#src/choird/queues/Reactions.ts"
 import { GatewayAlerts } from "#src/choird/gateway/GatewayAlerts.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { agentView } from "./agentView.ts"
@@ -59,8 +60,9 @@ const quietServices = Layer.mergeAll(
     isAtWork: () => Effect.succeed(false),
     isAnswered: () => false,
     wakes: () => Stream.never,
-    marks: () => Stream.never
-  })
+    seen: () => Stream.never
+  }),
+  Layer.mock(Reactions, { leftover: () => Effect.succeed([]) })
 )
 
 /** The same, of people who chose nothing for their chats. */

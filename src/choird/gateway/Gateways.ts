@@ -167,7 +167,7 @@ const makeStore = Effect.gen(function* () {
       if (problem !== undefined)
         yield* tell(gateway, { id: `${message.arrival.id}/file` }, { ...message, kind: "notice", text: problem })
       if (stored?.type === "queued" && stored.taken !== true)
-        yield* presence.asked(message.dm, message.agent_id, stored.inbox_id, message.arrival.message_id)
+        yield* presence.asked(message.dm, message.agent_id, stored.inbox_id)
       if (stored?.type !== "full") continue
       yield* refused(gateway, "QUEUE_FULL", message.agent_id, { dm: message.dm })
       const text = `${stored.pending} messages wait for me already, so I did not take this one. Please send it again later.`
