@@ -67,6 +67,7 @@ import { layerJobScan } from "#src/choird/sessions/JobScan.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Reactions } from "#src/choird/queues/Reactions.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -93,6 +94,7 @@ const Stores = Steering.layer.pipe(
       Contexts.layer,
       Drafts.layer,
       Outbox.layer,
+      Reactions.layer,
       ChatSettings.layer
     )
   )

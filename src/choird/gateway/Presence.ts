@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Option, PubSub, Stream } from "effect"
 import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { answeredBy } from "#src/choird/sessions/consequences.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeNotifier } from "#src/shared/Notifier.ts"
@@ -12,22 +12,18 @@ import { waitsForPerson } from "#src/shared/session/parked.ts"
 const PRESENCE_MS_MAX = 600_000
 /** Messages that are remembered, open and answered each; the oldest go first. */
 const PRESENCE_MESSAGES_MAX = 1000
-/** Marks that wait for a slow reader; it loses the oldest. */
-const MARKS_BUFFERED_MAX = 256
+/** Messages that wait for a slow reader; it loses the oldest. */
+const SEEN_BUFFERED_MAX = 256
 
-/** A message that its agent's queue took, or that is answered. */
-export interface Mark {
+/** A message that its agent's queue took. */
+interface Seen {
   readonly dm: ResourceName
-  /** Its number in its chat. */
-  readonly message_id: number
-  /** False when it is answered. */
-  readonly seen: boolean
+  readonly inbox_id: InboxId
 }
 
 interface Open {
   readonly dm: ResourceName
   readonly agent_id: AgentId
-  readonly message_id: number | undefined
   readonly since_ms: number
 }
 
@@ -42,47 +38,39 @@ const forgetOldest = (keys: Map<InboxId, Open> | Set<InboxId>) => {
 export class Presence extends Context.Service<
   Presence,
   {
-    /** Notes that a person waits for the answer to a message. @param message_id the number of the message in its chat, where it has one */
-    asked(dm: ResourceName, agent_id: AgentId, inbox_id: InboxId, message_id?: number): Effect.Effect<void>
+    /** Notes that a person waits for the answer to a message, once for each piece of it. */
+    asked(dm: ResourceName, agent_id: AgentId, inbox_id: InboxId): Effect.Effect<void>
     /** Whether the agent works on a message of this DM now: it runs, and waits for nobody's decision. */
     isAtWork(dm: ResourceName): Effect.Effect<boolean>
     isAnswered(inbox_id: InboxId): boolean
     /** Emits at once, and whenever a message of the DM came. */
     wakes(dm: ResourceName): Stream.Stream<void>
-    /** The messages of a DM that are taken and answered from now on. */
-    marks(dm: ResourceName): Stream.Stream<Mark>
+    /** The messages of a DM that are taken from now on; one of several pieces with each of them. */
+    seen(dm: ResourceName): Stream.Stream<InboxId>
   }
 >()("choir/choird/Presence") {
   static readonly layer = Layer.effect(
     Presence,
     Effect.gen(function* () {
       const events = yield* EventStore
-      const inbox = yield* Inbox
       const lifecycle = yield* Lifecycle
       const { wake, wakes } = yield* makeNotifier
       const open = new Map<InboxId, Open>()
       const answered = new Set<InboxId>()
-      const marks = yield* PubSub.sliding<Mark>(MARKS_BUFFERED_MAX)
+      const seen = yield* PubSub.sliding<Seen>(SEEN_BUFFERED_MAX)
 
-      /** Of a message that an earlier choird took, the inbox knows the number. Where the database is away, its reaction stays. */
-      const close = Effect.fnUntraced(function* (agent_id: AgentId, inbox_id: InboxId) {
+      const close = (agent_id: AgentId, inbox_id: InboxId) => {
         const known = open.get(inbox_id)
         if (known !== undefined && known.agent_id !== agent_id) return
         open.delete(inbox_id)
         answered.add(inbox_id)
         forgetOldest(answered)
-        const place = known ?? (yield* Effect.orElseSucceed(inbox.find(agent_id, inbox_id), () => undefined))
-        const { dm, message_id } = place ?? {}
-        if (dm !== undefined && message_id !== undefined) yield* PubSub.publish(marks, { dm, message_id, seen: false })
-      })
+      }
 
       yield* events.appended.pipe(
-        Stream.runForEach(
-          Effect.fnUntraced(function* ({ agent_id, events: news }) {
-            for (const event of news) {
-              if (event.event_type !== "AgentMessage" || event.payload.in_reply_to === undefined) continue
-              if (event.payload.kind !== "notice") yield* close(agent_id, event.payload.in_reply_to)
-            }
+        Stream.runForEach(({ agent_id, events: news }) =>
+          Effect.sync(() => {
+            for (const inbox_id of answeredBy(news)) close(agent_id, inbox_id)
           })
         ),
         Effect.forkScoped
@@ -98,15 +86,12 @@ export class Presence extends Context.Service<
       })
 
       return Presence.of({
-        asked: Effect.fnUntraced(function* (dm, agent_id, inbox_id, piece_id) {
+        asked: Effect.fnUntraced(function* (dm, agent_id, inbox_id) {
           if (answered.has(inbox_id)) return
-          // Pieces of a message are one message, which begins with the first.
-          const { message_id = piece_id } = open.get(inbox_id) ?? {}
-          open.set(inbox_id, { dm, agent_id, message_id, since_ms: yield* monotonicMs })
+          open.set(inbox_id, { dm, agent_id, since_ms: yield* monotonicMs })
           forgetOldest(open)
           yield* wake(dm)
-          if (message_id !== undefined && message_id === piece_id)
-            yield* PubSub.publish(marks, { dm, message_id, seen: true })
+          yield* PubSub.publish(seen, { dm, inbox_id })
         }),
         isAtWork: Effect.fnUntraced(function* (dm) {
           const [newest] = [...open.values()].filter((message) => message.dm === dm).slice(-1)
@@ -114,7 +99,11 @@ export class Presence extends Context.Service<
         }),
         isAnswered: (inbox_id) => answered.has(inbox_id),
         wakes,
-        marks: (dm) => Stream.filter(Stream.fromPubSub(marks), (mark) => mark.dm === dm)
+        seen: (dm) =>
+          Stream.fromPubSub(seen).pipe(
+            Stream.filter((one) => one.dm === dm),
+            Stream.map(({ inbox_id }) => inbox_id)
+          )
       })
     })
   )
