@@ -56,7 +56,7 @@ const quietServices = Layer.mergeAll(
   Layer.mock(Presence, {
     asked: () => Effect.void,
     isAtWork: () => Effect.succeed(false),
-    isAnswered: () => false,
+    isDue: () => Effect.succeed(true),
     wakes: () => Stream.never,
     marks: () => Stream.never
   })

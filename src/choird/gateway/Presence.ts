@@ -1,5 +1,6 @@
-/** The messages that still wait for their answer, so that a channel can show the person that the agent is at work. */
+/** The messages that still wait for their answer, and the reports on jobs that come, so that a channel can show the person that the agent is at work. */
 import { Context, Effect, Layer, Option, PubSub, Stream } from "effect"
+import type { Draft } from "#schema/AgentApi.ts"
 import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
@@ -7,6 +8,8 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeNotifier } from "#src/shared/Notifier.ts"
 import { waitsForPerson } from "#src/shared/session/parked.ts"
+import type { PendingReport } from "#src/shared/session/State.ts"
+import { nextReport } from "#src/shared/session/turns.ts"
 
 /** How long a person is shown that the agent works on one message; one that takes longer is a job's, which reports. */
 const PRESENCE_MS_MAX = 600_000
@@ -24,6 +27,7 @@ export interface Mark {
   readonly seen: boolean
 }
 
+/** Something that a person waits for: the answer to a message, or a report on a job of an earlier one. */
 interface Open {
   readonly dm: ResourceName
   readonly agent_id: AgentId
@@ -46,8 +50,9 @@ export class Presence extends Context.Service<
     asked(dm: ResourceName, agent_id: AgentId, inbox_id: InboxId, message_id?: number): Effect.Effect<void>
     /** Whether the agent works on a message of this DM now: it runs, and waits for nobody's decision. */
     isAtWork(dm: ResourceName): Effect.Effect<boolean>
-    isAnswered(inbox_id: InboxId): boolean
-    /** Emits at once, and whenever a message of the DM came. */
+    /** Whether the answer or the report that a draft becomes is still to come. */
+    isDue(draft: Draft & { readonly agent_id: AgentId }): Effect.Effect<boolean>
+    /** Emits at once, and whenever a message of the DM came or a report to it is about to be made. */
     wakes(dm: ResourceName): Stream.Stream<void>
     /** The messages of a DM that are taken and answered from now on. */
     marks(dm: ResourceName): Stream.Stream<Mark>
@@ -62,6 +67,8 @@ export class Presence extends Context.Service<
       const { wake, wakes } = yield* makeNotifier
       const open = new Map<InboxId, Open>()
       const answered = new Set<InboxId>()
+      /** The reports that agents make now. Each is followed for as long as its agent owes it. */
+      const reporting = new Map<AgentId, Open & { readonly rev: number }>()
       const marks = yield* PubSub.sliding<Mark>(MARKS_BUFFERED_MAX)
 
       /** Of a message that an earlier choird took, the inbox knows the number. Where the database is away, its reaction stays. */
@@ -76,9 +83,24 @@ export class Presence extends Context.Service<
         if (dm !== undefined && message_id !== undefined) yield* PubSub.publish(marks, { dm, message_id, seen: false })
       })
 
+      /** Without the database nobody is known to wait for the report. */
+      const follow = Effect.fnUntraced(function* (agent_id: AgentId, report: PendingReport | undefined) {
+        const known = reporting.get(agent_id)
+        if (known !== undefined && known.rev === report?.rev) return
+        reporting.delete(agent_id)
+        if (report?.inbox_id === undefined) return
+        const place = yield* Effect.orElseSucceed(inbox.find(agent_id, report.inbox_id), () => undefined)
+        if (place === undefined) return
+        const { dm } = place
+        const since_ms = yield* monotonicMs
+        reporting.set(agent_id, { dm, agent_id, message_id: undefined, since_ms, rev: report.rev })
+        yield* wake(dm)
+      })
+
       yield* events.appended.pipe(
         Stream.runForEach(
-          Effect.fnUntraced(function* ({ agent_id, events: news }) {
+          Effect.fnUntraced(function* ({ agent_id, events: news, state }) {
+            yield* follow(agent_id, nextReport(state))
             for (const event of news) {
               if (event.event_type !== "AgentMessage" || event.payload.in_reply_to === undefined) continue
               if (event.payload.kind !== "notice") yield* close(agent_id, event.payload.in_reply_to)
@@ -89,12 +111,15 @@ export class Presence extends Context.Service<
       )
 
       // A sign of life is not worth a wait for the database: where it is away, none is shown.
+      const stateOf = Effect.fnUntraced(function* (agent_id: AgentId) {
+        const view = yield* Effect.option(lifecycle.view(agent_id))
+        if (Option.isNone(view) || view.value.status !== "running" || view.value.session_id === null) return undefined
+        return Option.getOrUndefined(yield* Effect.option(events.state(view.value.session_id)))
+      })
       const works = Effect.fnUntraced(function* ({ agent_id, since_ms }: Open) {
         if ((yield* monotonicMs) - since_ms > PRESENCE_MS_MAX) return false
-        const view = yield* Effect.option(lifecycle.view(agent_id))
-        if (Option.isNone(view) || view.value.status !== "running" || view.value.session_id === null) return false
-        const state = yield* Effect.option(events.state(view.value.session_id))
-        return Option.isSome(state) && !waitsForPerson(state.value.edge)
+        const state = yield* stateOf(agent_id)
+        return state !== undefined && !waitsForPerson(state.edge)
       })
 
       return Presence.of({
@@ -110,9 +135,16 @@ export class Presence extends Context.Service<
         }),
         isAtWork: Effect.fnUntraced(function* (dm) {
           const [newest] = [...open.values()].filter((message) => message.dm === dm).slice(-1)
-          return newest !== undefined && (yield* works(newest))
+          if (newest !== undefined && (yield* works(newest))) return true
+          for (const report of reporting.values()) if (report.dm === dm && (yield* works(report))) return true
+          return false
         }),
-        isAnswered: (inbox_id) => answered.has(inbox_id),
+        isDue: Effect.fnUntraced(function* ({ agent_id, inbox_id, report_rev }) {
+          if (report_rev === undefined) return !answered.has(inbox_id)
+          const state = yield* stateOf(agent_id)
+          // The event that the report is about may come after its first words.
+          return state !== undefined && (state.rev < report_rev || state.reports.some(({ rev }) => rev === report_rev))
+        }),
         wakes,
         marks: (dm) => Stream.filter(Stream.fromPubSub(marks), (mark) => mark.dm === dm)
       })

@@ -34,7 +34,7 @@ const setUp = Effect.gen(function* () {
         )
     }),
     Layer.mock(Presence, {
-      isAnswered: () => false,
+      isDue: () => Effect.succeed(true),
       marks: (dm) => Stream.filter(Stream.fromPubSub(marks), (mark) => mark.dm === dm)
     })
   )
