@@ -1,6 +1,6 @@
 /**
- * A trial in a container of an agent, beside it: one call of one tool, or one skill from its start to its end, in a workspace of its own and
- * outside of every session. choird sends the task over the container's socket and runs host tools for it; the agent's program sends the
+ * A trial in a container of an agent, beside it: one call of one tool, one skill from its start to its end, or the program of one tool on recorded
+ * inputs, in a workspace of its own and outside of every session. choird sends the task over the container's socket and runs host tools for it; the agent's program sends the
  * outcome. Each message is one line of JSON.
  */
 import { Schema } from "effect"
@@ -10,7 +10,7 @@ import { AgentId, CallId, SecretName, SessionId } from "./Ids.ts"
 import { SkillName, SkillSpec } from "./Skill.ts"
 import { SkillFile } from "./SkillOffer.ts"
 import { Acted, Sources } from "./Source.ts"
-import { ToolEffect, ToolName } from "./Tool.ts"
+import { ToolEffect, ToolManifest, ToolName } from "./Tool.ts"
 
 /** The flag that makes the agent's program run a trial instead of an agent. */
 export const TRIAL_FLAG = "--trial"
@@ -23,6 +23,12 @@ export const REPORT_TEXT_CHARS_MAX = 4000
 export const REPORT_OUTPUT_CHARS_MAX = 512 * 1024
 /** Lines of a skill's report. */
 export const REPORT_LINES_MAX = 500
+/** Recorded inputs on which a program is run. */
+export const PROGRAM_CALLS_MAX = 8
+/** The longest run of a program on one of them. */
+export const PROGRAM_MS_MAX = 30_000
+/** Characters of an output of a program, as JSON; longer ones are left out. */
+export const PROGRAM_OUTPUT_CHARS_MAX = 64 * 1024
 /** Files that a report names. */
 export const REPORT_FILES_MAX = 200
 
@@ -54,7 +60,25 @@ const SkillTask = Schema.Struct({
 })
 export type SkillTask = typeof SkillTask.Type
 
-export const ContainedTask = Schema.Union([ToolTask, SkillTask])
+/** A program that is in no image. */
+const WrittenProgram = Schema.Struct({
+  manifest: ToolManifest,
+  /** The path of one of the files. */
+  executable: Schema.String,
+  files: Schema.Array(SkillFile)
+})
+
+/** The program of a tool, run on inputs one after the other; it is the image's where none is written here. It gets no secret and no network. */
+const ProgramTask = Schema.Struct({
+  type: Schema.Literal("program"),
+  ...task,
+  tool: ToolName,
+  program: Schema.optionalKey(WrittenProgram),
+  inputs: Schema.Array(Schema.Json).check(Schema.isMaxLength(PROGRAM_CALLS_MAX))
+})
+export type ProgramTask = typeof ProgramTask.Type
+
+export const ContainedTask = Schema.Union([ToolTask, SkillTask, ProgramTask])
 export type ContainedTask = typeof ContainedTask.Type
 
 const Text = Schema.String.check(Schema.isMaxLength(REPORT_TEXT_CHARS_MAX))
@@ -148,6 +172,11 @@ export const FromTrial = Schema.Union([
   }),
   Schema.Struct({ type: Schema.Literal("tried_tool"), tried: TriedTool }),
   Schema.Struct({ type: Schema.Literal("tried_skill"), tried: TriedSkill }),
+  /** An outcome for each input, in their order. */
+  Schema.Struct({
+    type: Schema.Literal("tried_program"),
+    tried: Schema.Array(TriedTool).check(Schema.isMaxLength(PROGRAM_CALLS_MAX))
+  }),
   /** Why there is no outcome. */
   Schema.Struct({ type: Schema.Literal("failed"), reason: Text })
 ])

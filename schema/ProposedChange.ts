@@ -1,5 +1,5 @@
 /**
- * The changes that an agent may propose and a person decides on. A proposal is data: nothing of it runs, is written or takes effect
+ * The changes that an agent may propose and a person decides on. A proposal is data: outside of its rehearsal nothing of it runs, is written or takes effect
  * before it is approved, and then choird alone carries it out. Each kind is the input of the tool `choir.propose.<kind>` as well as the payload of
  * its approval.
  */

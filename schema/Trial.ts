@@ -65,10 +65,10 @@ export const TrialOutcome = Schema.Struct({
 })
 export type TrialOutcome = typeof TrialOutcome.Type
 
-/** The verdict of a rehearsal on one recorded run: the proposed skill beside today's skill on the same run. */
+/** The verdict of a rehearsal on one recorded run: the proposed skill beside today's skill on the same run, or a tool's on the calls of one session. */
 export const RehearsedRun = Schema.Struct({
   session_id: SessionId,
-  /** `not_rehearsed` where today's skill does not do on the record what it did then. */
+  /** `not_rehearsed` where today's skill or program does not do on the record what it did then. */
   verdict: Schema.Literals(["better", "same", "worse", "not_rehearsed"]),
   /** Ends of sentences about the proposed skill, or the sentence why the run was not rehearsed; none for `same`. */
   reasons: Schema.Array(Schema.String)
@@ -80,6 +80,8 @@ export const Rehearsal = Schema.Struct({
   /** Absent for a skill by an earlier Choir. */
   kind: Schema.optionalKey(Schema.Literals(["skill", "tool"])),
   runs: Schema.Array(RehearsedRun),
+  /** Of a tool: the recorded calls on which its program and today's were run, or why they were not. */
+  program: Schema.optionalKey(Schema.Struct({ calls: Schema.Natural, problem: Schema.optionalKey(Schema.String) })),
   cost_usd: Schema.Finite,
   problem: Schema.optionalKey(Schema.String)
 })

@@ -43,6 +43,7 @@ import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
 import { ProposalRehearsals } from "#src/choird/approvals/ProposalRehearsals.ts"
 import { Rehearsals } from "#src/choird/rehearsals/Rehearsals.ts"
+import { ProgramTrials } from "#src/choird/trials/ProgramTrials.ts"
 import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
 import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
 import { TrialContainers } from "#src/choird/trials/TrialContainers.ts"
@@ -66,6 +67,7 @@ import { layerJobScan } from "#src/choird/sessions/JobScan.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Reactions } from "#src/choird/queues/Reactions.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -92,6 +94,7 @@ const Stores = Steering.layer.pipe(
       Contexts.layer,
       Drafts.layer,
       Outbox.layer,
+      Reactions.layer,
       ChatSettings.layer
     )
   )
@@ -122,12 +125,17 @@ const hostTools = Effect.map(Effect.all([memoryTools, webTools]), (tools) => too
 
 const layerTools = Layer.provideMerge(layerHostTools(hostTools), Web)
 
-/** Skills and tools that are tried apart from every session. */
+/** Skills and tools that are tried apart from every session, and rehearsed for those who decide on them. */
 const layerTrials = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
-  Layer.mergeAll(ToolTrials.layer, SkillTrials.layer).pipe(
-    Layer.provide(TrialContainers.layer(programs)),
-    Layer.provide(layerTools)
-  )
+  Layer.mergeAll(
+    ToolTrials.layer,
+    SkillTrials.layer,
+    ProposalRehearsals.layer.pipe(
+      Layer.provide(Rehearsals.layer),
+      Layer.provide(Trials.layer),
+      Layer.provide(ProgramTrials.layer)
+    )
+  ).pipe(Layer.provide(TrialContainers.layer(programs)), Layer.provide(layerTools))
 
 /** The types of proposals that agents make. */
 const layerProposals = Proposals.layer.pipe(
@@ -152,8 +160,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     layerJobScan,
     SkillImports.layer,
     Schedules.layer,
-    Executions.layer,
-    ProposalRehearsals.layer.pipe(Layer.provide(Rehearsals.layer), Layer.provide(Trials.layer))
+    Executions.layer
   ).pipe(
     Layer.provideMerge(Layer.provideMerge(Approvals.layer, Layer.merge(layerProposals, Web))),
     Layer.provideMerge(Layer.merge(SessionArchives.layer, Disk.layer)),

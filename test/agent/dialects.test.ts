@@ -10,6 +10,9 @@ import { agentConfig, ofType, quiet, spoken, testTool } from "../support/testing
 /** A model behind a server, and the keys that its configuration adds to each request. */
 interface Server {
   readonly dialect: DialectName
+  /** Another model than the usual one of the dialect. */
+  readonly model?: string
+  readonly reasoning_effort?: string
   readonly request_template?: object
 }
 
@@ -21,6 +24,10 @@ const SERVERS: ReadonlyArray<Server> = [
   { dialect: "qwen-template" },
   { dialect: "openrouter" },
   { dialect: "openrouter", request_template: { reasoning: { effort: "high" } } },
+  { dialect: "openrouter", model: "anthropic/claude-sonnet-4.6", reasoning_effort: "high" },
+  { dialect: "openrouter", model: "anthropic/claude-opus-4.8", reasoning_effort: "high" },
+  { dialect: "anthropic", model: "claude-sonnet-4-6", reasoning_effort: "high" },
+  { dialect: "anthropic", model: "claude-opus-4-8", reasoning_effort: "high" },
   { dialect: "kimi" },
   { dialect: "deepseek" },
   { dialect: "gemini" },
@@ -51,8 +58,9 @@ const model = (text: string): double.Reply => {
 }
 
 describe("an agent", () => {
-  it.live.each(SERVERS)("breaks no rule of $dialect", ({ dialect, request_template = {} }) =>
+  it.live.each(SERVERS)("breaks no rule of $dialect", ({ request_template = {}, ...server }) =>
     Effect.gen(function* () {
+      const { dialect, reasoning_effort } = server
       const provider = yield* double.makeProviderOf({ dialect })
       yield* provider.otherwise(({ body }) => model(JSON.stringify(body)))
       const base = agentConfig()
@@ -62,7 +70,8 @@ describe("an agent", () => {
           {
             ...one,
             api: DIALECTS[dialect].api,
-            model: MODEL_NAMES[dialect],
+            model: server.model ?? MODEL_NAMES[dialect],
+            ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
             endpoint: provider.endpoint,
             request_template: { ...request_template }
           }

@@ -13,6 +13,7 @@ import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { Reactions } from "#src/choird/queues/Reactions.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
@@ -78,7 +79,8 @@ export const storesWith = (config: unknown) =>
         Signals.layer,
         Contexts.layer,
         Drafts.layer,
-        Outbox.layer
+        Outbox.layer,
+        Reactions.layer
       )
     ),
     Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(config), (home) => ConfigStore.layer({ home })))),

@@ -20,6 +20,7 @@ import { Transcriber } from "#src/choird/gateway/Transcriber.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
+import { Reactions } from "#src/choird/queues/Reactions.ts"
 import { GatewayAlerts } from "#src/choird/gateway/GatewayAlerts.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { agentView } from "./agentView.ts"
@@ -51,15 +52,18 @@ const quietServices = Layer.mergeAll(
   Layer.mock(AgentCommands, {}),
   Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),
+  Layer.mock(WorkspaceLabels, { receive: () => Effect.void }),
   Layer.mock(Transcriber, { transcribe: () => Effect.undefined }),
   Layer.mock(OutgoingFiles, { stage: () => Effect.void, ready: () => Effect.succeed([]), end: () => Effect.void }),
   Layer.mock(Presence, {
     asked: () => Effect.void,
     isAtWork: () => Effect.succeed(false),
+    isAnswered: () => false,
     isDue: () => Effect.succeed(true),
     wakes: () => Stream.never,
-    marks: () => Stream.never
-  })
+    seen: () => Stream.never
+  }),
+  Layer.mock(Reactions, { leftover: () => Effect.succeed([]) })
 )
 
 /** The same, of people who chose nothing for their chats. */

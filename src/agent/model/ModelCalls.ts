@@ -221,10 +221,22 @@ const askShorter = Effect.fnUntraced(function* (
   }
   yield* now
   const asked = again()
-  if (asked === undefined) return { completion: { ...second, usage }, asked: first }
+  if (asked === undefined) return { completion: { ...withHint(second), usage }, asked: first }
   const third = yield* complete(asked.messages)
-  return { completion: { ...third, usage: together(usage, third.usage) }, asked }
+  return { completion: { ...withHint(third), usage: together(usage, third.usage) }, asked }
 })
+
+/** A prompt that stays too long is one of a model whose context is smaller than config.json says. */
+const withHint = (completion: Completion): Completion =>
+  completion.error === undefined || !isOverflow(completion.error)
+    ? completion
+    : {
+        ...completion,
+        error: {
+          ...completion.error,
+          message: `${completion.error.message} (is the model's context_window in config.json right?)`
+        }
+      }
 
 const NO_SHORTENING: Shortening = { now: Effect.void, later: Effect.void }
 

@@ -123,6 +123,8 @@ export const negotiated = Effect.fnUntraced(function* (
       )
       continue
     }
+    // The words about a prompt that is too long may name the limit of the answer, which is not what is refused.
+    if (isOverflow(failure.error)) return yield* Effect.fail<RequestFailed>(failure)
     const sent = codec.parameters(asked).map(([key]) => key)
     const next = failure.refused === undefined ? undefined : withoutRefused(failure.refused, sent, changes, model.api)
     if (next === undefined) return yield* Effect.fail<RequestFailed>(failure)

@@ -22,6 +22,7 @@ import { layerSkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { runProgramTrial } from "./programTrial.ts"
 import { skillReport } from "./skillReport.ts"
 import { runToolTrial } from "./toolTrial.ts"
 import { eventsOf, runSkill } from "./Trial.ts"
@@ -64,7 +65,7 @@ const layerControlPlane = Layer.effect(
 
 /** The tools of the image that a task can use: a fault of another one does not end the trial. */
 const toolsOf = (task: ContainedTask): ((name: ToolName) => boolean) => {
-  if (task.type === "tool") return (name) => name === task.tool
+  if (task.type !== "skill") return (name) => name === task.tool
   const spec = task.skills.find(({ name }) => name === task.skill)
   const named = Object.values(spec?.states ?? {}).flatMap(({ allowed_tools }) => allowed_tools)
   const wanted = new Set(named.map((name) => fromWireName(name) ?? name))
@@ -82,7 +83,7 @@ const layerImageTools = (choir: string, task: ContainedTask) =>
 
 /** The references of a skill that is in no image, in a folder that goes with the trial; otherwise those of the image. */
 const layerReferences = (choir: string, task: ContainedTask) => {
-  if (task.type === "tool" || task.references === undefined) return layerSkillFiles(choir)
+  if (task.type !== "skill" || task.references === undefined) return layerSkillFiles(choir)
   const { references, skill } = task
   const opened = Effect.acquireRelease(
     Effect.sync(() => {
@@ -137,16 +138,12 @@ const trySkill = Effect.fnUntraced(function* (place: ContainedPlace, task: Skill
 })
 
 const doTask = Effect.fnUntraced(function* (place: ContainedPlace, task: ContainedTask) {
+  const asTheyAre = (registry: Parameters<Parameters<typeof layerTrial>[3]>[0]) => registry
+  if (task.type === "skill") return { type: "tried_skill", tried: yield* trySkill(place, task) } satisfies FromTrial
   const message: FromTrial =
-    task.type === "skill"
-      ? { type: "tried_skill", tried: yield* trySkill(place, task) }
-      : {
-          type: "tried_tool",
-          tried: yield* Effect.provide(
-            runToolTrial(task),
-            layerOf(place, task, (registry) => registry)
-          )
-        }
+    task.type === "tool"
+      ? { type: "tried_tool", tried: yield* Effect.provide(runToolTrial(task), layerOf(place, task, asTheyAre)) }
+      : { type: "tried_program", tried: yield* Effect.provide(runProgramTrial(task), layerOf(place, task, asTheyAre)) }
   return message
 })
 

@@ -1,16 +1,16 @@
 /** One call of one tool, outside of every session, with the tool's own check, effect and labels. */
-import { Effect } from "effect"
+import { Effect, type Schema } from "effect"
 import {
   REPORT_OUTPUT_CHARS_MAX,
   REPORT_TEXT_CHARS_MAX,
   type ToolTask,
   type TriedTool
 } from "#schema/ContainedTrial.ts"
-import { CallId, coreLane, EDGE } from "#schema/Ids.ts"
-import { toWireName } from "#schema/Tool.ts"
+import { CallId, coreLane, EDGE, type LaneId } from "#schema/Ids.ts"
+import { type ToolName, toWireName } from "#schema/Tool.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { isControl, type PreparedCall, type ToolOutcome, withoutSecrets } from "#src/agent/tools/Tool.ts"
+import { isControl, type PreparedCall, type Tool, type ToolOutcome, withoutSecrets } from "#src/agent/tools/Tool.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { JOB } from "./Trial.ts"
 import { TrialBroken } from "./TrialChannel.ts"
@@ -19,9 +19,9 @@ const cut = (text: string): string => text.slice(0, REPORT_TEXT_CHARS_MAX).toWel
 
 type Ran = Extract<TriedTool, { readonly type: "ran" }>
 
-const ranOf = (effect: Ran["effect"], outcome: ToolOutcome, duration_ms: number): Ran => {
+const ranOf = (effect: Ran["effect"], outcome: ToolOutcome, duration_ms: number, output_chars_max: number): Ran => {
   const { acted, output, sources = [], status, summary } = outcome
-  const isLong = output !== undefined && JSON.stringify(output).length > REPORT_OUTPUT_CHARS_MAX
+  const isLong = output !== undefined && JSON.stringify(output).length > output_chars_max
   return {
     type: "ran",
     effect,
@@ -41,20 +41,21 @@ const reasonOf = Effect.fnUntraced(function* (effect: Ran["effect"], { confirm }
   return effect === "external" ? "it acts outside this machine" : undefined
 })
 
-/** Makes the call of a task. One that acts outside is made only when the task says that a person agreed. */
-export const runToolTrial = Effect.fn("toolTrial.run")(function* ({
-  confirmed,
-  input = {},
-  session_id,
-  tool: name
-}: ToolTask) {
-  const registry = yield* ToolRegistry
+interface TrialCall {
+  readonly lane: LaneId
+  readonly call_id: CallId
+  readonly input: Schema.Json
+  /** A person agreed that it acts outside. */
+  readonly confirmed: boolean
+  readonly network: boolean
+  readonly timeout_ms_max: number
+  readonly output_chars_max: number
+}
+
+/** Makes one call. One that acts outside is made only where a person agreed. */
+export const tryCall = Effect.fnUntraced(function* (tool: Tool, call: TrialCall) {
   const secrets = yield* SecretStore
-  const lanes = [EDGE, coreLane(JOB)]
-  const lane = lanes.find((each) => registry.find(each, toWireName(name)) !== undefined) ?? EDGE
-  const tool = registry.find(lane, toWireName(name))
-  if (tool === undefined || isControl(tool))
-    return yield* new TrialBroken({ problem: `the agent's program offers no tool ${name} here` })
+  const { call_id, confirmed, input, lane, network, output_chars_max, timeout_ms_max } = call
   const prepared = yield* Effect.result(tool.prepare(input, lane))
   if (prepared._tag === "Failure") {
     const refused: TriedTool = {
@@ -66,24 +67,53 @@ export const runToolTrial = Effect.fn("toolTrial.run")(function* ({
     }
     return refused
   }
-  const call = prepared.success
-  const effect = call.effect ?? tool.effect
-  const why = confirmed ? undefined : yield* reasonOf(effect, call)
+  const effect = prepared.success.effect ?? tool.effect
+  const why = confirmed ? undefined : yield* reasonOf(effect, prepared.success)
   if (why !== undefined) return { type: "asks", why } satisfies TriedTool
   const started = yield* monotonicMs
   const doubt = effect === "external" ? ({ acted: "unknown" } as const) : {}
-  const outcome = yield* call
-    .run({ lane, call_id: CallId.make(`${session_id}-try`), seen: () => undefined, network: true })
-    .pipe(
-      Effect.timeoutOrElse({
-        duration: call.timeout_ms,
-        orElse: () =>
-          Effect.succeed<ToolOutcome>({
-            status: "timeout",
-            summary: `it did not end within ${call.timeout_ms} ms`,
-            ...doubt
-          })
-      })
-    )
-  return ranOf(effect, withoutSecrets(outcome, secrets), (yield* monotonicMs) - started)
+  const timeout_ms = Math.min(prepared.success.timeout_ms, timeout_ms_max)
+  const outcome = yield* prepared.success.run({ lane, call_id, seen: () => undefined, network }).pipe(
+    Effect.timeoutOrElse({
+      duration: timeout_ms,
+      orElse: () =>
+        Effect.succeed<ToolOutcome>({
+          status: "timeout",
+          summary: `it did not end within ${timeout_ms} ms`,
+          ...doubt
+        })
+    })
+  )
+  return ranOf(effect, withoutSecrets(outcome, secrets), (yield* monotonicMs) - started, output_chars_max)
+})
+
+/** The tool of the image, on a lane that has it. */
+export const imageTool = Effect.fnUntraced(function* (name: ToolName) {
+  const registry = yield* ToolRegistry
+  const lanes = [EDGE, coreLane(JOB)]
+  const lane = lanes.find((each) => registry.find(each, toWireName(name)) !== undefined) ?? EDGE
+  const tool = registry.find(lane, toWireName(name))
+  if (tool === undefined || isControl(tool))
+    return yield* new TrialBroken({ problem: `the agent's program offers no tool ${name} here` })
+  return { lane, tool }
+})
+
+/** Makes the call of a task. One that acts outside is made only when the task says that a person agreed. */
+export const runToolTrial = Effect.fn("toolTrial.run")(function* ({
+  confirmed,
+  input = {},
+  session_id,
+  tool: name
+}: ToolTask) {
+  const { lane, tool } = yield* imageTool(name)
+  const call_id = CallId.make(`${session_id}-try`)
+  return yield* tryCall(tool, {
+    lane,
+    call_id,
+    input,
+    confirmed,
+    network: true,
+    timeout_ms_max: Infinity,
+    output_chars_max: REPORT_OUTPUT_CHARS_MAX
+  })
 })

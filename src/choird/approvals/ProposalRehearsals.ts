@@ -4,11 +4,24 @@
  */
 import { Context, Effect, Layer, Queue, Result, type Scope, Stream } from "effect"
 import { SqlClient } from "effect/sql"
+import type { AgentId } from "#schema/Ids.ts"
+import type { ToolName } from "#schema/Tool.ts"
 import type { Rehearsal } from "#schema/Trial.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
-import { nothingRecorded, type RehearsalSubject, Rehearsals, trialImage } from "#src/choird/rehearsals/Rehearsals.ts"
+import { programProblem, proposedProgram } from "#src/choird/rehearsals/proposedProgram.ts"
+import {
+  nothingRecorded,
+  type Programs,
+  type RehearsalSubject,
+  Rehearsals,
+  type TrialImage,
+  trialImage
+} from "#src/choird/rehearsals/Rehearsals.ts"
+import type { ImagePlan } from "#src/choird/repos/Merge.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { ProgramTrials } from "#src/choird/trials/ProgramTrials.ts"
 import { AgentChange } from "./AgentChange.ts"
 import * as rows from "./approvalRows.ts"
 import { Approvals } from "./Approvals.ts"
@@ -41,14 +54,40 @@ const proposalOf = ({ canonical, request_type }: rows.ApprovalRow) => {
   return proposal.kind === "skill" || proposal.kind === "tool" ? proposal : undefined
 }
 
+const manifestIn = ({ manifests }: TrialImage, tool: ToolName) => manifests.findLast(({ llm }) => llm.name === tool)
+
 const make = Effect.gen(function* () {
   const agentChange = yield* AgentChange
   const approvals = yield* Approvals
   const audit = yield* Audit
   const config = yield* ConfigStore
   const outbox = yield* Outbox
+  const programTrials = yield* ProgramTrials
+  const runtime = yield* ContainerRuntime
   const rehearsals = yield* Rehearsals
   const sql = yield* SqlClient.SqlClient
+
+  /** The programs of a tool. The proposed one may do less here than a command of its agent, and runs only where such a command would run unasked. */
+  const programsOf = Effect.fnUntraced(function* (
+    agent_id: AgentId,
+    tool: ToolName,
+    { proposed, today }: Pick<RehearsalSubject, "proposed" | "today">,
+    plan: ImagePlan
+  ): Effect.fn.Return<Programs> {
+    const manifest = manifestIn(proposed, tool)
+    const { approvals } = (yield* config.current).config
+    const problem =
+      runtime.type === "process"
+        ? "the runtime of this choird isolates nothing"
+        : approvals.confirm_external === "always"
+          ? "a person is asked before each command of this agent"
+          : (programProblem("its", manifest) ?? programProblem("today's", manifestIn(today, tool)))
+    if (problem !== undefined || manifest === undefined) return Result.fail(problem ?? "its manifest is missing")
+    return Result.map(proposedProgram(manifest, plan), (program) => ({
+      today: (inputs) => programTrials.run({ agent_id, tool, inputs }),
+      proposed: (inputs) => programTrials.run({ agent_id, tool, inputs, program })
+    }))
+  })
 
   const rehearsed = Effect.fnUntraced(function* (row: rows.ApprovalRow) {
     const proposal = proposalOf(row)
@@ -61,11 +100,13 @@ const make = Effect.gen(function* () {
     if (!(yield* rehearsals.isPossible(place))) return none(nothingRecorded(kind))
     const images = yield* Effect.result(agentChange.images(row, proposal))
     if (Result.isFailure(images)) return none(images.failure.message)
-    const subject: RehearsalSubject = {
-      ...place,
-      today: trialImage(images.success.today),
-      proposed: trialImage(images.success.proposed)
-    }
+    const { proposed: plan } = images.success
+    const both = { today: trialImage(images.success.today), proposed: trialImage(plan) }
+    const programs =
+      proposal.kind === "tool"
+        ? { programs: yield* programsOf(agent_id, proposal.tool.manifest.llm.name, both, plan) }
+        : {}
+    const subject: RehearsalSubject = { ...place, ...both, ...programs }
     return yield* rehearsals.rehearse(subject)
   })
 

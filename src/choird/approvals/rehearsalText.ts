@@ -13,12 +13,23 @@ const headline = ({ kind, problem, runs }: Rehearsal): string => {
   const worse = runs.filter(({ verdict }) => verdict === "worse").length
   const better = runs.filter(({ verdict }) => verdict === "better").length
   const rehearsed = runs.filter(({ verdict }) => verdict !== "not_rehearsed").length
-  if (rehearsed === 0) return `Not rehearsed: today's skill completes none of ${counted(runs.length, "recorded run")}.`
+  if (rehearsed === 0)
+    return kind === "tool"
+      ? `Not rehearsed: today's tool could be repeated on none of ${counted(runs.length, "recorded session")}.`
+      : `Not rehearsed: today's skill completes none of ${counted(runs.length, "recorded run")}.`
   const where = `on ${counted(rehearsed, kind === "tool" ? "recorded session" : "recorded run")}`
   if (worse > 0) return `Rehearsal ${where}: WORSE than today on ${worse}.`
   return better > 0
     ? `Rehearsal ${where}: better than today on ${better}, worse on none.`
     : `Rehearsal ${where}: no worse than today, and no better.`
+}
+
+/** The line about the program of a tool. An earlier Choir ran none. */
+const programText = ({ program }: Rehearsal): string => {
+  if (program === undefined) return "The tool's program did not run: its manifest alone was compared."
+  if (program.problem !== undefined)
+    return `The tool's program did not run: its manifest alone was compared, since ${visibleLine(program.problem).slice(0, REASON_CHARS_MAX).toWellFormed()}.`
+  return `The tool's program ran on ${counted(program.calls, "recorded call")} beside today's: in an empty workspace, without a network and without secrets.`
 }
 
 export const rehearsalText = (rehearsal: Rehearsal): string => {
@@ -32,8 +43,8 @@ export const rehearsalText = (rehearsal: Rehearsal): string => {
     ...(runs.length > 0 && problem !== undefined ? [`Further runs were left out: ${problem}.`] : []),
     ...(runs.length > 0
       ? [
-          `Nothing was done: every call was answered from the record. Cost: ${cost_usd.toFixed(4)} USD.`,
-          ...(kind === "tool" ? ["The tool's program did not run: its manifest alone was compared."] : [])
+          `Nothing was done: every call ${kind === "tool" ? "of a skill " : ""}was answered from the record. Cost: ${cost_usd.toFixed(4)} USD.`,
+          ...(kind === "tool" ? [programText(rehearsal)] : [])
         ]
       : [])
   ]

@@ -34,6 +34,7 @@ import { jobTopics } from "./migrations/0035_job_topics.ts"
 import { reactions } from "./migrations/0036_reactions.ts"
 import { workspaceLabels } from "./migrations/0037_workspace_labels.ts"
 import { scheduleSlots } from "./migrations/0038_schedule_slots.ts"
+import { shownReactions } from "./migrations/0039_shown_reactions.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -74,7 +75,8 @@ export const MIGRATIONS = {
   "0035_job_topics": jobTopics,
   "0036_reactions": reactions,
   "0037_workspace_labels": workspaceLabels,
-  "0038_schedule_slots": scheduleSlots
+  "0038_schedule_slots": scheduleSlots,
+  "0039_shown_reactions": shownReactions
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -7,7 +7,7 @@ import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
-import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
@@ -25,7 +25,7 @@ import { makeLook, makeSteer, orderOf } from "./chatSteering.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import { makeChatVoice } from "./chatVoice.ts"
 import { Choices, choose, numbered, type Option as Choice } from "./Choices.ts"
-import type { Command } from "./readCommand.ts"
+import type { AgentCommand, Command } from "./readCommand.ts"
 
 /** The person who typed it, and the identity by which a repetition is the same request. */
 export interface Speaker {
@@ -158,8 +158,35 @@ const makeDisplay = Effect.map(ChatSettings, (settings) =>
   })
 )
 
-const make = Effect.fnUntraced(function* () {
+/** Commands about agents. Who would stop one that does not exist may have meant a job. */
+const makeOnAgents = Effect.gen(function* () {
   const agents = yield* AgentCommands
+  const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
+  const look = yield* makeLook
+
+  const unknownAgent = Effect.fnUntraced(function* (name: AgentId, speaker: Speaker) {
+    const configured = Object.keys((yield* config.current).config.agents)
+    const known = new Set([...configured, ...(yield* lifecycle.list).map(({ agent_id }) => agent_id)])
+    if (known.has(name)) return undefined
+    const jobs = [...((yield* look(speaker.agent_id)).state?.cores.keys() ?? [])]
+    const job = jobs.find((one) => String(one) === name) ?? jobs[0]
+    return refusal(
+      [
+        `There is no agent ${name}. Agents: ${[...known].sort().join(", ")}.`,
+        job === undefined ? "No job runs." : `Jobs: ${jobs.join(", ")}. To end one: /cancel ${job}`
+      ].join("\n")
+    )
+  })
+
+  return Effect.fnUntraced(function* (command: AgentCommand, speaker: Speaker) {
+    const named = command.type === "stop agent" ? command.agent_id : undefined
+    const unknown = named === undefined ? undefined : yield* unknownAgent(named, speaker)
+    return unknown ?? (yield* agents.run(command, speaker))
+  })
+})
+
+const make = Effect.fnUntraced(function* () {
   const choice = yield* makeChoice
   const choices = yield* Choices
   const config = yield* ConfigStore
@@ -174,6 +201,7 @@ const make = Effect.fnUntraced(function* () {
   const voice = yield* makeChatVoice
   const look = yield* makeLook
   const steer = yield* makeSteer
+  const onAgents = yield* makeOnAgents
 
   const setModel = Effect.fnUntraced(function* (llm: ResourceName, { agent_id, gateway }: Speaker) {
     const set = yield* Effect.result(models.set(agent_id, `gateway:${gateway}`, { llm }))
@@ -244,7 +272,7 @@ const make = Effect.fnUntraced(function* () {
       case "choose":
         return yield* choice(command)
       default:
-        return yield* agents.run(command, speaker)
+        return yield* onAgents(command, speaker)
     }
   })
 

@@ -3,7 +3,8 @@ import { Context, Effect, Layer, Option, PubSub, Stream } from "effect"
 import type { Draft } from "#schema/AgentApi.ts"
 import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
+import { answeredBy } from "#src/choird/sessions/consequences.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeNotifier } from "#src/shared/Notifier.ts"
@@ -15,23 +16,19 @@ import { nextReport } from "#src/shared/session/turns.ts"
 const PRESENCE_MS_MAX = 600_000
 /** Messages that are remembered, open and answered each; the oldest go first. */
 const PRESENCE_MESSAGES_MAX = 1000
-/** Marks that wait for a slow reader; it loses the oldest. */
-const MARKS_BUFFERED_MAX = 256
+/** Messages that wait for a slow reader; it loses the oldest. */
+const SEEN_BUFFERED_MAX = 256
 
-/** A message that its agent's queue took, or that is answered. */
-export interface Mark {
+/** A message that its agent's queue took. */
+interface Seen {
   readonly dm: ResourceName
-  /** Its number in its chat. */
-  readonly message_id: number
-  /** False when it is answered. */
-  readonly seen: boolean
+  readonly inbox_id: InboxId
 }
 
 /** Something that a person waits for: the answer to a message, or a report on a job of an earlier one. */
 interface Open {
   readonly dm: ResourceName
   readonly agent_id: AgentId
-  readonly message_id: number | undefined
   readonly since_ms: number
 }
 
@@ -46,42 +43,39 @@ const forgetOldest = (keys: Map<InboxId, Open> | Set<InboxId>) => {
 export class Presence extends Context.Service<
   Presence,
   {
-    /** Notes that a person waits for the answer to a message. @param message_id the number of the message in its chat, where it has one */
-    asked(dm: ResourceName, agent_id: AgentId, inbox_id: InboxId, message_id?: number): Effect.Effect<void>
+    /** Notes that a person waits for the answer to a message, once for each piece of it. */
+    asked(dm: ResourceName, agent_id: AgentId, inbox_id: InboxId): Effect.Effect<void>
     /** Whether the agent works on a message of this DM now: it runs, and waits for nobody's decision. */
     isAtWork(dm: ResourceName): Effect.Effect<boolean>
+    isAnswered(inbox_id: InboxId): boolean
     /** Whether the answer or the report that a draft becomes is still to come. */
     isDue(draft: Draft & { readonly agent_id: AgentId }): Effect.Effect<boolean>
     /** Emits at once, and whenever a message of the DM came or a report to it is about to be made. */
     wakes(dm: ResourceName): Stream.Stream<void>
-    /** The messages of a DM that are taken and answered from now on. */
-    marks(dm: ResourceName): Stream.Stream<Mark>
+    /** The messages of a DM that are taken from now on; one of several pieces with each of them. */
+    seen(dm: ResourceName): Stream.Stream<InboxId>
   }
 >()("choir/choird/Presence") {
   static readonly layer = Layer.effect(
     Presence,
     Effect.gen(function* () {
       const events = yield* EventStore
-      const inbox = yield* Inbox
+      const drafts = yield* Drafts
       const lifecycle = yield* Lifecycle
       const { wake, wakes } = yield* makeNotifier
       const open = new Map<InboxId, Open>()
       const answered = new Set<InboxId>()
       /** The reports that agents make now. Each is followed for as long as its agent owes it. */
       const reporting = new Map<AgentId, Open & { readonly rev: number }>()
-      const marks = yield* PubSub.sliding<Mark>(MARKS_BUFFERED_MAX)
+      const seen = yield* PubSub.sliding<Seen>(SEEN_BUFFERED_MAX)
 
-      /** Of a message that an earlier choird took, the inbox knows the number. Where the database is away, its reaction stays. */
-      const close = Effect.fnUntraced(function* (agent_id: AgentId, inbox_id: InboxId) {
+      const close = (agent_id: AgentId, inbox_id: InboxId) => {
         const known = open.get(inbox_id)
         if (known !== undefined && known.agent_id !== agent_id) return
         open.delete(inbox_id)
         answered.add(inbox_id)
         forgetOldest(answered)
-        const place = known ?? (yield* Effect.orElseSucceed(inbox.find(agent_id, inbox_id), () => undefined))
-        const { dm, message_id } = place ?? {}
-        if (dm !== undefined && message_id !== undefined) yield* PubSub.publish(marks, { dm, message_id, seen: false })
-      })
+      }
 
       /** Without the database nobody is known to wait for the report. */
       const follow = Effect.fnUntraced(function* (agent_id: AgentId, report: PendingReport | undefined) {
@@ -89,22 +83,17 @@ export class Presence extends Context.Service<
         if (known !== undefined && known.rev === report?.rev) return
         reporting.delete(agent_id)
         if (report?.inbox_id === undefined) return
-        const place = yield* Effect.orElseSucceed(inbox.find(agent_id, report.inbox_id), () => undefined)
-        if (place === undefined) return
-        const { dm } = place
-        const since_ms = yield* monotonicMs
-        reporting.set(agent_id, { dm, agent_id, message_id: undefined, since_ms, rev: report.rev })
+        const dm = yield* Effect.orElseSucceed(drafts.dmOf(agent_id, report.inbox_id), () => undefined)
+        if (dm === undefined) return
+        reporting.set(agent_id, { dm, agent_id, since_ms: yield* monotonicMs, rev: report.rev })
         yield* wake(dm)
       })
 
       yield* events.appended.pipe(
-        Stream.runForEach(
-          Effect.fnUntraced(function* ({ agent_id, events: news, state }) {
-            yield* follow(agent_id, nextReport(state))
-            for (const event of news) {
-              if (event.event_type !== "AgentMessage" || event.payload.in_reply_to === undefined) continue
-              if (event.payload.kind !== "notice") yield* close(agent_id, event.payload.in_reply_to)
-            }
+        Stream.runForEach(({ agent_id, events: news, state }) =>
+          Effect.suspend(() => {
+            for (const inbox_id of answeredBy(news)) close(agent_id, inbox_id)
+            return follow(agent_id, nextReport(state))
           })
         ),
         Effect.forkScoped
@@ -123,15 +112,12 @@ export class Presence extends Context.Service<
       })
 
       return Presence.of({
-        asked: Effect.fnUntraced(function* (dm, agent_id, inbox_id, piece_id) {
+        asked: Effect.fnUntraced(function* (dm, agent_id, inbox_id) {
           if (answered.has(inbox_id)) return
-          // Pieces of a message are one message, which begins with the first.
-          const { message_id = piece_id } = open.get(inbox_id) ?? {}
-          open.set(inbox_id, { dm, agent_id, message_id, since_ms: yield* monotonicMs })
+          open.set(inbox_id, { dm, agent_id, since_ms: yield* monotonicMs })
           forgetOldest(open)
           yield* wake(dm)
-          if (message_id !== undefined && message_id === piece_id)
-            yield* PubSub.publish(marks, { dm, message_id, seen: true })
+          yield* PubSub.publish(seen, { dm, inbox_id })
         }),
         isAtWork: Effect.fnUntraced(function* (dm) {
           const [newest] = [...open.values()].filter((message) => message.dm === dm).slice(-1)
@@ -139,6 +125,7 @@ export class Presence extends Context.Service<
           for (const report of reporting.values()) if (report.dm === dm && (yield* works(report))) return true
           return false
         }),
+        isAnswered: (inbox_id) => answered.has(inbox_id),
         isDue: Effect.fnUntraced(function* ({ agent_id, inbox_id, report_rev }) {
           if (report_rev === undefined) return !answered.has(inbox_id)
           const state = yield* stateOf(agent_id)
@@ -146,7 +133,11 @@ export class Presence extends Context.Service<
           return state !== undefined && (state.rev < report_rev || state.reports.some(({ rev }) => rev === report_rev))
         }),
         wakes,
-        marks: (dm) => Stream.filter(Stream.fromPubSub(marks), (mark) => mark.dm === dm)
+        seen: (dm) =>
+          Stream.fromPubSub(seen).pipe(
+            Stream.filter((one) => one.dm === dm),
+            Stream.map(({ inbox_id }) => inbox_id)
+          )
       })
     })
   )

@@ -1,17 +1,10 @@
 /** One bot: a long poll for incoming messages, and an ordered reader of each DM's outbox for outgoing ones (E6, R42-R44). */
-import { Effect, Result, Schedule, Stream } from "effect"
+import { Duration, Effect, Queue, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import {
-  type Chat,
-  isHopeless,
-  isUnreachable,
-  pauseAfter,
-  TELEGRAM_RETRY_MS,
-  TELEGRAM_RETRY_MS_MAX
-} from "./attempt.ts"
+import type { Chat } from "./attempt.ts"
 import { makeDeliver } from "./deliver.ts"
 import { endedJobs, makeJobTopics } from "./jobTopics.ts"
 import { OutgoingFiles } from "./OutgoingFiles.ts"
@@ -25,7 +18,14 @@ import { menuOf } from "./readCommand.ts"
 import { showReactions } from "./reactions.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
 import { TelegramApi } from "./TelegramApi.ts"
-import { TelegramFailed } from "./TelegramFailed.ts"
+import {
+  isHopeless,
+  isUnreachable,
+  pauseAfter,
+  TELEGRAM_RETRY_MS,
+  TELEGRAM_RETRY_MS_MAX,
+  TelegramFailed
+} from "./TelegramFailed.ts"
 
 const RETRY = Schedule.min([Schedule.exponential(TELEGRAM_RETRY_MS), Schedule.spaced(TELEGRAM_RETRY_MS_MAX)])
 
@@ -105,12 +105,21 @@ const speak = Effect.fnUntraced(function* (chat: Chat) {
       if (row === undefined) break
       yield* deliver(chat, row)
     }
-    yield* topics.closeEnded(chat)
+    return yield* topics.closeEnded(chat)
   })
   const patient = Effect.retry(tolerant(drain), { schedule: RETRY })
+  const wakes = yield* Queue.sliding<void>(1)
   // A job may end without a further message.
-  yield* Stream.runForEach(Stream.merge(outbox.wakes(chat.dm), endedJobs(events)), () => patient)
-})
+  yield* Stream.merge(outbox.wakes(chat.dm), endedJobs(events)).pipe(
+    Stream.runForEach(() => Queue.offer(wakes, undefined)),
+    Effect.forkScoped({ startImmediately: true })
+  )
+  let again_ms: number | undefined
+  for (;;) {
+    yield* Effect.timeoutOption(Queue.take(wakes), again_ms ?? Duration.infinity)
+    again_ms = yield* patient
+  }
+}, Effect.scoped)
 
 /** Copies the files of a DM's messages as soon as they are there, however long Telegram takes none: the agent may change them. */
 const stageFiles = Effect.fnUntraced(function* (chat: Chat) {

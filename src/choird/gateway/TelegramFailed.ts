@@ -1,4 +1,4 @@
-/** The failure of a call of the Bot API. */
+/** The failure of a call of the Bot API, and what follows from it. Pure. */
 import { Schema } from "effect"
 
 /** A call that Telegram refused or that got no usable answer. */
@@ -21,3 +21,29 @@ export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("Telegr
     return `Telegram ${this.method}: ${this.code === 0 ? "" : `${this.code} `}${this.description}${fix}`
   }
 }
+
+/** The first and the longest pause after a failed call (R44). */
+export const TELEGRAM_RETRY_MS = 1000
+export const TELEGRAM_RETRY_MS_MAX = 60_000
+/** The longest retry_after of Telegram that is waited out in one piece. */
+const TELEGRAM_RETRY_AFTER_MS_MAX = 600_000
+/** The wait after the n-th failure in a row, from 0: doubling up to a minute, unless Telegram asks for a different one. */
+export const pauseAfter = ({ retry_after_ms }: Pick<TelegramFailed, "retry_after_ms">, failures: number): number =>
+  retry_after_ms === null
+    ? Math.min(TELEGRAM_RETRY_MS * 2 ** Math.min(failures, 10), TELEGRAM_RETRY_MS_MAX)
+    : Math.min(Math.max(retry_after_ms, TELEGRAM_RETRY_MS), TELEGRAM_RETRY_AFTER_MS_MAX)
+
+/** The chat will never come back: the group or the account is gone, or the bot was put out of it. */
+export const isGone = ({ code, description }: TelegramFailed) =>
+  (code === 403 || code === 400) &&
+  /user is deactivated|bot was kicked|bot is not a member|(?:group )?chat was deleted|chat_id is empty/iu.test(
+    description
+  )
+
+/** The person cannot be reached: has never written to the bot, or has blocked it. */
+export const isUnreachable = ({ code, description }: TelegramFailed) =>
+  code === 403 || (code === 400 && /chat not found/iu.test(description))
+
+/** Telegram will never accept this text or file, and everything behind it would wait forever. */
+export const isHopeless = (failure: TelegramFailed) =>
+  failure.code === 413 || (failure.code === 400 && !isUnreachable(failure))

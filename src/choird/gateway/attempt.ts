@@ -7,33 +7,7 @@ import { makeDropTopic } from "./jobTopics.ts"
 import { makeMoveChat } from "./movedChats.ts"
 import type { Pace } from "./Pace.ts"
 import type { Target } from "./telegramCalls.ts"
-import type { TelegramFailed } from "./TelegramFailed.ts"
-
-/** The first and the longest pause after a failed call (R44). */
-export const TELEGRAM_RETRY_MS = 1000
-export const TELEGRAM_RETRY_MS_MAX = 60_000
-/** The longest retry_after of Telegram that is waited out in one piece. */
-const TELEGRAM_RETRY_AFTER_MS_MAX = 600_000
-/** The wait after the n-th failure in a row, from 0: doubling up to a minute, unless Telegram asks for a different one. */
-export const pauseAfter = ({ retry_after_ms }: Pick<TelegramFailed, "retry_after_ms">, failures: number): number =>
-  retry_after_ms === null
-    ? Math.min(TELEGRAM_RETRY_MS * 2 ** Math.min(failures, 10), TELEGRAM_RETRY_MS_MAX)
-    : Math.min(Math.max(retry_after_ms, TELEGRAM_RETRY_MS), TELEGRAM_RETRY_AFTER_MS_MAX)
-
-/** The chat will never come back: the group or the account is gone, or the bot was put out of it. */
-export const isGone = ({ code, description }: TelegramFailed) =>
-  (code === 403 || code === 400) &&
-  /user is deactivated|bot was kicked|bot is not a member|(?:group )?chat was deleted|chat_id is empty/iu.test(
-    description
-  )
-
-/** The person cannot be reached: has never written to the bot, or has blocked it. */
-export const isUnreachable = ({ code, description }: TelegramFailed) =>
-  code === 403 || (code === 400 && /chat not found/iu.test(description))
-
-/** Telegram will never accept this text or file, and everything behind it would wait forever. */
-export const isHopeless = (failure: TelegramFailed) =>
-  failure.code === 413 || (failure.code === 400 && !isUnreachable(failure))
+import { isGone, isHopeless, isUnreachable, pauseAfter, type TelegramFailed } from "./TelegramFailed.ts"
 
 const isThreadGone = ({ code, description }: TelegramFailed) =>
   code === 400 && /thread not found|topic_(?:closed|deleted)/iu.test(description)
@@ -48,6 +22,8 @@ export interface Chat {
   readonly user_id: string
   chat_id: string
   readonly pace: Pace
+  /** The message whose topic is gone: its further parts go to the chat at once. */
+  outside?: string
 }
 
 /** Telegram's id of a message that it took, or its last refusal. */
@@ -65,7 +41,7 @@ export const makeAttempt = Effect.gen(function* () {
   const outbox = yield* Outbox
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing, send: Send): Effect.fn.Return<Outcome, DatabaseAway> {
     let to: Omit<Target, "chat_id"> = {
-      thread_id: row.thread_id ?? undefined,
+      thread_id: chat.outside === row.outbox_id ? undefined : (row.thread_id ?? undefined),
       // Only the first part quotes what it answers.
       reply_to: (row.sent_parts ?? 0) === 0 ? (row.reply_to ?? undefined) : undefined
     }
@@ -82,6 +58,7 @@ export const makeAttempt = Effect.gen(function* () {
       if (isThreadGone(failure) && to.thread_id !== undefined) {
         yield* Effect.logWarning("the topic of a message is gone; it goes to the chat", { dm: row.dm })
         yield* dropTopic(chat, to.thread_id)
+        chat.outside = row.outbox_id
         to = { reply_to: to.reply_to }
         continue
       }

@@ -15,6 +15,7 @@ import { Gateways } from "./Gateways.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { Reactions } from "#src/choird/queues/Reactions.ts"
 import { OutgoingFiles } from "./OutgoingFiles.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Presence } from "./Presence.ts"
@@ -48,6 +49,7 @@ const make = Effect.gen(function* () {
     | Outbox
     | OutgoingFiles
     | Presence
+    | Reactions
   >()
   const fibers = yield* FiberMap.make<ResourceName>()
   const running = new Map<ResourceName, Bot>()

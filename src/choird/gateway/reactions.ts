@@ -1,100 +1,117 @@
 /**
- * The reaction to a message that its agent's queue took: the person sees that it arrived. The answer takes it away. Nothing waits for a
- * reaction, and one that Telegram does not take is left out.
+ * The reaction to a message that its agent's queue took: the person sees that it arrived. The answer takes it away, after any death and any
+ * outage. No text waits for a reaction, and one that Telegram does not take is left out.
  */
-import { Effect, Queue, Result, Stream } from "effect"
-import type { ResourceName } from "#schema/Ids.ts"
-import { type Chat, isHopeless, isUnreachable, pauseAfter } from "./attempt.ts"
+import { Effect, Option, Queue, Result, Stream } from "effect"
+import type { InboxId } from "#schema/Ids.ts"
+import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { type Reacted, Reactions } from "#src/choird/queues/Reactions.ts"
+import type { Chat } from "./attempt.ts"
 import { ChatSettings } from "./ChatSettings.ts"
-import { type Mark, Presence } from "./Presence.ts"
+import { Presence } from "./Presence.ts"
 import { TelegramApi } from "./TelegramApi.ts"
-import type { TelegramFailed } from "./TelegramFailed.ts"
+import { isHopeless, isUnreachable, pauseAfter, type TelegramFailed } from "./TelegramFailed.ts"
 
 /** One of the emoji that Telegram lets a bot react with. */
 const SEEN = "👀"
 /** The interval between two reactions in one chat. */
 const REACTION_INTERVAL_MS = 1000
-/** Messages of a chat whose reaction waits, and those that are remembered as having one; the oldest are left out. */
-const REACTIONS_MAX = 100
+/** Messages of a chat that wait for their reaction; the oldest get none. */
+const REACTIONS_WAITING_MAX = 100
+/** Tries to show one. */
 const REACTION_ATTEMPTS_MAX = 3
 
-/** Removes the oldest entries of a map or a set that has too many. */
-const forgetOldest = (keys: Map<number, Mark> | Set<number>) => {
-  for (const oldest of keys.keys()) {
-    if (keys.size <= REACTIONS_MAX) return
-    keys.delete(oldest)
-  }
-}
+/** The server of the bot knows no reactions. */
+const isUnknownMethod = ({ code }: TelegramFailed) => code === 404
 
-/** The same call would be refused again. */
-const isFinal = (failure: TelegramFailed) => isHopeless(failure) || isUnreachable(failure)
-
-/** The marks that wait, the newest of each message. */
-const makeMarks = Effect.fnUntraced(function* (dm: ResourceName) {
+/** The messages of a DM that came, and a wake for each look at those that are answered. */
+const makeSeen = Effect.fnUntraced(function* ({ dm }: Chat) {
+  const outbox = yield* Outbox
   const presence = yield* Presence
-  const waiting = new Map<number, Mark>()
+  const seen = yield* Queue.sliding<InboxId>(REACTIONS_WAITING_MAX)
   const wakes = yield* Queue.sliding<void>(1)
-  yield* presence.marks(dm).pipe(
-    Stream.runForEach((mark) => {
-      const { message_id, seen } = mark
-      const before = waiting.get(message_id)
-      waiting.delete(message_id)
-      // What was answered before its reaction was shown needs neither.
-      if (seen || before?.seen !== true) waiting.set(message_id, mark)
-      forgetOldest(waiting)
-      return Queue.offer(wakes, undefined)
-    }),
+  const wake = Queue.offer(wakes, undefined)
+  yield* presence.seen(dm).pipe(
+    Stream.runForEach((inbox_id) => Effect.andThen(Queue.offer(seen, inbox_id), wake)),
     Effect.forkScoped({ startImmediately: true })
   )
-  return {
-    take: Effect.gen(function* () {
-      for (;;) {
-        const [mark] = waiting.values()
-        if (mark !== undefined) {
-          waiting.delete(mark.message_id)
-          return mark
-        }
-        yield* Queue.take(wakes)
+  // An answer wakes the reader of its DM, as the beginning of choird's life does.
+  yield* Stream.runForEach(outbox.wakes(dm), () => wake).pipe(Effect.forkScoped({ startImmediately: true }))
+  return { next: Queue.poll(seen), woken: Queue.take(wakes) }
+})
+
+/** Makes the calls of one chat. */
+const makeCalls = Effect.fnUntraced(function* (chat: Chat) {
+  const api = yield* TelegramApi
+  const presence = yield* Presence
+  const reactions = yield* Reactions
+  const settings = yield* ChatSettings
+
+  const react = Effect.fnUntraced(function* (message_id: number, emoji: typeof SEEN | undefined) {
+    yield* chat.pace.sign
+    const done = yield* Effect.result(api.react(chat.chat_id, message_id, emoji))
+    if (Result.isSuccess(done)) return undefined
+    const { failure } = done
+    if (failure.retry_after_ms !== null) yield* chat.pace.hold(failure.retry_after_ms)
+    return failure
+  })
+
+  /** Shows the reaction of a message; returns the failure that keeps it back. */
+  const show = Effect.fnUntraced(function* (inbox_id: InboxId) {
+    const message_id = (yield* settings.reactions(chat.dm)) ? yield* reactions.begin(inbox_id) : undefined
+    if (message_id === undefined) return undefined
+    for (let failures = 0; failures < REACTION_ATTEMPTS_MAX && !presence.isAnswered(inbox_id); failures += 1) {
+      const failure = yield* react(message_id, SEEN)
+      if (failure === undefined) break
+      if (isHopeless(failure) || isUnreachable(failure) || isUnknownMethod(failure)) {
+        yield* reactions.ended(inbox_id)
+        return failure
       }
-    }),
-    isOvertaken: ({ message_id }: Mark) => waiting.has(message_id)
-  }
+      yield* Effect.sleep(pauseAfter(failure, failures))
+    }
+    return undefined
+  })
+
+  /** Takes the reaction of a message away; returns the failure that leaves it there. */
+  const takeAway = Effect.fnUntraced(function* ({ inbox_id, message_id }: Reacted) {
+    const failure = yield* react(message_id, undefined)
+    // A message that is gone has none.
+    if (failure !== undefined && !isHopeless(failure)) return failure
+    yield* reactions.ended(inbox_id)
+    return undefined
+  })
+
+  /** Takes away what answered messages still have; returns the failure that ends it before. */
+  const takeAll = Effect.gen(function* () {
+    let failures = 0
+    for (;;) {
+      const [oldest] = yield* retryDatabase(reactions.leftover(chat.dm))
+      if (oldest === undefined) return undefined
+      const failure = yield* retryDatabase(takeAway(oldest))
+      // Somebody who blocked the bot is asked again after their next message, or in the next life of choird.
+      if (failure !== undefined && (isUnreachable(failure) || isUnknownMethod(failure))) return failure
+      failures = failure === undefined ? 0 : failures + 1
+      yield* Effect.sleep(failure === undefined ? REACTION_INTERVAL_MS : pauseAfter(failure, failures - 1))
+    }
+  })
+  return { show, takeAll }
 })
 
 /** Shows the reactions of a DM. Where the server of the bot knows none, it ends. */
 export const showReactions = Effect.fnUntraced(function* (chat: Chat) {
-  const { dm, pace } = chat
-  const api = yield* TelegramApi
-  const marks = yield* makeMarks(dm)
-  const settings = yield* ChatSettings
-  const shown = new Set<number>()
-
-  const show = Effect.fnUntraced(function* (mark: Mark) {
-    const { message_id, seen } = mark
-    for (let failures = 0; failures < REACTION_ATTEMPTS_MAX && !marks.isOvertaken(mark); failures += 1) {
-      yield* pace.sign
-      const done = yield* Effect.result(api.react(chat.chat_id, message_id, seen ? SEEN : undefined))
-      if (Result.isSuccess(done)) {
-        if (seen) shown.add(message_id)
-        forgetOldest(shown)
-        return yield* Effect.as(Effect.sleep(REACTION_INTERVAL_MS), true)
-      }
-      const { failure } = done
-      if (failure.code === 404) {
-        yield* Effect.logInfo("the server of this bot shows no reactions", { dm, reason: failure.message })
-        return false
-      }
-      if (isFinal(failure)) return yield* Effect.as(Effect.sleep(REACTION_INTERVAL_MS), true)
-      yield* Effect.sleep(pauseAfter(failure, failures))
-    }
-    return true
-  })
-
+  const { next, woken } = yield* makeSeen(chat)
+  const { show, takeAll } = yield* makeCalls(chat)
   for (;;) {
-    const mark = yield* marks.take
-    const wasShown = shown.delete(mark.message_id)
-    const wanted = yield* Effect.orElseSucceed(settings.reactions(dm), () => false)
-    // One that is on stays until the answer, also when the person has switched them off meanwhile.
-    if ((wanted || (wasShown && !mark.seen)) && !(yield* show(mark))) return
+    const left = yield* takeAll
+    const inbox_id = Option.getOrUndefined(yield* next)
+    // A reaction is not worth a wait for the database.
+    const shown = inbox_id === undefined ? undefined : yield* Effect.orElseSucceed(show(inbox_id), () => undefined)
+    const failure = left ?? shown
+    if (failure !== undefined && isUnknownMethod(failure)) {
+      const reason = failure.message
+      return yield* Effect.logInfo("the server of this bot shows no reactions", { dm: chat.dm, reason })
+    }
+    yield* inbox_id === undefined ? woken : Effect.sleep(REACTION_INTERVAL_MS)
   }
 }, Effect.scoped)

@@ -4,6 +4,7 @@ import { RestartAgent } from "#schema/AgentsApi.ts"
 import { CHAT_COMMANDS, chatCommands, type ChoiceKind, type CommandWords, mayGive } from "#schema/ChatCommand.ts"
 import { AgentId, ApprovalId, GrantId, JobName, ResourceName } from "#schema/Ids.ts"
 import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
+import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import type { VoiceMode } from "./ChatSettings.ts"
 
 /** A person's yes or no. Without an id the only approval that waits is meant. */
@@ -201,7 +202,7 @@ export const menuOf = (admin: boolean): ReadonlyArray<{ readonly command: string
   })
 }
 
-/** The commands and what they do, which /help and every unknown command show. */
+/** The commands and what they do. */
 const helpOf = (admin: boolean): string =>
   chatCommands
     .filter(({ words }) => mayGive(words, admin))
@@ -210,6 +211,13 @@ const helpOf = (admin: boolean): string =>
 
 /** `/name@bot rest`: Telegram adds the bot's name in its menus and in groups. */
 const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s|$)/u
+
+/** The one that a person probably meant, among those that they may give. */
+const unknownText = (typed: string, admin: boolean): string => {
+  const given = chatCommands.filter(({ words }) => mayGive(words, admin))
+  const near = nearestWord(typed, [...new Set(given.map(({ words }) => words.split(" ", 1)[0] ?? words))])
+  return `Unknown command /${typed}.${near === undefined ? "" : ` Did you mean /${near}?`} /help lists the commands.`
+}
 
 const isWords = (text: string): text is CommandWords => Object.hasOwn(CHAT_COMMANDS, text)
 
@@ -232,7 +240,7 @@ export const readCommand = (text: string, admin: boolean): Read | undefined => {
   }
   const subs = chatCommands.filter((row) => row.words.startsWith(`${first} `) && mayGive(row.words, admin))
   return subs.length === 0
-    ? { type: "say", text: `I do not know the command /${first}.\n${helpOf(admin)}` }
+    ? { type: "say", text: unknownText(first, admin) }
     : { type: "say", text: `Usage: ${subs.map(usageOf).join(", or ")}` }
 }
 

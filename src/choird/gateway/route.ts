@@ -116,7 +116,9 @@ const forbidden = (read: Read, { admin, agent_id, group }: { admin: boolean; age
   if (read.type === "forbidden") return `Only an admin may use ${name}.`
   const other = namedAgent(read.command)
   const isOther = other !== undefined && other !== agent_id
-  return isOther && (!admin || group) ? `Only an admin may do this to another agent, in a private chat.` : undefined
+  if (!isOther || (admin && !group)) return undefined
+  const job = read.words === "stop" ? ` To end a job: /cancel ${other}; /cores lists the jobs.` : ""
+  return `Only an admin may do this to another agent, in a private chat.${job}`
 }
 
 /** A command as the chat's table has it for this sender. */

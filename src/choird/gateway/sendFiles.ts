@@ -1,7 +1,7 @@
 /** A message with files: each in the way that its bytes allow, several as albums, and what does not fit a caption as texts behind them. */
 import { Effect } from "effect"
 import { Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
-import { type Chat, isGone, isHopeless, makeAttempt, type Outcome } from "./attempt.ts"
+import { type Chat, makeAttempt, type Outcome } from "./attempt.ts"
 import type { MarkedText } from "./markedText.ts"
 import { messageParts } from "./messageParts.ts"
 import type { Media } from "./mediaCalls.ts"
@@ -10,7 +10,7 @@ import { OutgoingFiles, type ReadyFile } from "./OutgoingFiles.ts"
 import { makeFirstTaken, makeSendPart } from "./sendPart.ts"
 import type { Target } from "./telegramCalls.ts"
 import { TelegramApi } from "./TelegramApi.ts"
-import { TelegramFailed } from "./TelegramFailed.ts"
+import { isGone, isHopeless, TelegramFailed } from "./TelegramFailed.ts"
 
 /** UTF-16 units of a caption. */
 const CAPTION_CHARS_MAX = 1024

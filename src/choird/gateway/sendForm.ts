@@ -4,10 +4,9 @@ import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { shownText } from "#src/choird/approvals/requestTypes.ts"
 import { chatText, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
-import { isHopeless } from "./attempt.ts"
 import type { Target } from "./telegramCalls.ts"
 import { TelegramApi } from "./TelegramApi.ts"
-import type { TelegramFailed } from "./TelegramFailed.ts"
+import { isHopeless, type TelegramFailed } from "./TelegramFailed.ts"
 
 /** Telegram has this text already, so that an edit before a crash was made. */
 const isUnchanged = ({ code, description }: TelegramFailed) => code === 400 && /not modified/iu.test(description)

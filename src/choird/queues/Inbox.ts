@@ -8,7 +8,6 @@ import { correctionOf, editStep, isEditOpen, overtaken, replaceText, settleEdit 
 import { append, heldOf, letGo, nextDue, rowsDue } from "./heldRows.ts"
 import { heldUntil, type Join, opened } from "./joining.ts"
 import { Signals } from "./Signals.ts"
-import { rowId } from "#src/shared/rowId.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 
 /** Messages of an agent that wait at once; the next one is refused politely (R45). */
@@ -55,11 +54,6 @@ export class Inbox extends Context.Service<
     pending(agent_id: AgentId): Effect.Effect<number, DatabaseAway>
     /** Stores messages in one transaction, in order. One that is stored already is found. */
     receiveAll(messages: ReadonlyArray<Incoming>): Effect.Effect<ReadonlyArray<Received>, DatabaseAway>
-    /** Where a message of an agent came from, with its number there. */
-    find(
-      agent_id: AgentId,
-      inbox_id: InboxId
-    ): Effect.Effect<Pick<Incoming, "dm" | "message_id"> | undefined, DatabaseAway>
     /** Takes the new text of a message that the person edited: it has the number and the place of that message, and an id of its own. */
     edit(message: Incoming): Effect.Effect<Edited, DatabaseAway>
     /**
@@ -165,7 +159,6 @@ export class Inbox extends Context.Service<
         }, onDatabase),
         pending: (agent_id) => onDatabase(countPending(agent_id)),
         receiveAll: Effect.fn("Inbox.receiveAll")((messages) => inTransaction(storeAll(messages)), onDatabase),
-        find: Effect.fn("Inbox.find")(findPlace, onDatabase),
         edit: Effect.fn("Inbox.edit")((message) => inTransaction(edit(message)), onDatabase),
         release: Effect.fn("Inbox.release")(release, onDatabase)
       })
@@ -192,18 +185,6 @@ const find = Effect.fnUntraced(function* ({ client_id, gateway }: Incoming) {
         WHERE before.agent_id = i.agent_id AND before.acked_rev IS NULL AND before.inbox_id < i.inbox_id) AS position
     FROM choir_control.inbox AS i WHERE i.gateway = ${gateway} AND i.client_id = ${client_id}`
   return row
-})
-
-const findPlace = Effect.fnUntraced(function* (agent_id: AgentId, inbox_id: InboxId) {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{
-    readonly dm: ResourceName
-    readonly message_id: number | null
-  }>`SELECT dm, message_id::float8
-    FROM choir_control.inbox WHERE agent_id = ${agent_id} AND inbox_id = ${rowId(inbox_id) ?? 0n}`
-  if (row === undefined) return undefined
-  const { dm, message_id } = row
-  return message_id === null ? { dm } : { dm, message_id }
 })
 
 /** Text is made storable here as it will be in the event (docs/protocol.md, Events). */

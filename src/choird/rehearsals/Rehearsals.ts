@@ -1,12 +1,13 @@
 /**
  * Rehearsals: a proposed skill or tool and today's on the same recorded runs, in trials that act nowhere, so that a person who decides sees what
- * would become worse. The person decides all the same. The program of a proposed tool never runs: its manifest is what is rehearsed.
+ * would become worse. The person decides all the same.
  */
 import { basename } from "node:path"
-import { Context, Effect, Layer, Option, Redacted, Result, Stream } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Result, type Schema, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { Config } from "#schema/Config.ts"
+import { PROGRAM_CALLS_MAX, type TriedTool } from "#schema/ContainedTrial.ts"
 import type { AgentId, SecretName, SessionId } from "#schema/Ids.ts"
 import { SkillName, type SkillSpec } from "#schema/Skill.ts"
 import { schemaOf } from "#schema/SkillContract.ts"
@@ -23,9 +24,10 @@ import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { readPinnedSchema } from "#src/shared/image/pinnedSchemas.ts"
 import { readSkill, SCHEMAS_FOLDER } from "#src/shared/image/skillFile.ts"
 import { readToolManifest } from "#src/shared/image/toolManifest.ts"
-import { compareTrials, withRecord } from "./compareTrials.ts"
+import { comparePrograms } from "./comparePrograms.ts"
+import { type Comparison, compareTrials, withRecord } from "./compareTrials.ts"
 import { findRuns, readRun, type RecordedRun, type RunPlace } from "./recordedRuns.ts"
-import { findToolSessions, type ToolSession, worseForCalls } from "./recordedTools.ts"
+import { findToolSessions, type RecordedResult, type ToolSession, worseForCalls } from "./recordedTools.ts"
 import { TRIAL_MS_MAX, Trials } from "./Trials.ts"
 
 /** Time within a trial's limit that is left for what is not its job's. */
@@ -39,6 +41,14 @@ export interface TrialImage {
   readonly manifests: ReadonlyArray<ToolManifest>
 }
 
+/** A program of a tool, run on inputs with an outcome for each. */
+type RunProgram = (
+  inputs: ReadonlyArray<Schema.Json>
+) => Effect.Effect<ReadonlyArray<TriedTool>, { readonly message: string }>
+
+/** The programs of a tool, or why the proposed one does not run. */
+export type Programs = Result.Result<{ readonly today: RunProgram; readonly proposed: RunProgram }, string>
+
 export interface RehearsalSubject {
   readonly agent_id: AgentId
   /** The session that proposes; its own runs do not count. */
@@ -48,9 +58,11 @@ export interface RehearsalSubject {
   readonly name: string
   readonly today: TrialImage
   readonly proposed: TrialImage
+  /** Of a tool. */
+  readonly programs?: Programs
 }
 
-type Place = Omit<RehearsalSubject, "today" | "proposed">
+type Place = Pick<RehearsalSubject, "agent_id" | "kind" | "name" | "session_id">
 
 /** Why there is nothing to compare. */
 export const nothingRecorded = (kind: RehearsalSubject["kind"]): string =>
@@ -81,6 +93,13 @@ interface Case {
   readonly run?: RunPlace & { readonly skill: string }
   /** Reasons for which the proposal is worse by its record alone. */
   readonly worse: ReadonlyArray<string>
+  /** Calls of a tool on whose inputs its program can be run. */
+  readonly calls: ReadonlyArray<EndedCall>
+}
+
+interface EndedCall {
+  readonly input: Schema.Json
+  readonly result: RecordedResult
 }
 
 /** The skills and manifests of an image's files, which a merge has checked. */
@@ -125,21 +144,55 @@ const outputSchema = ({ skills }: TrialImage, name: string) => {
 const costOf = (outcomes: ReadonlyArray<TrialOutcome>): number =>
   outcomes.reduce((sum, { cost_usd = 0 }) => sum + cost_usd, 0)
 
-/** A session without the inputs of its calls, which may be large. */
+/** A session without the most of its calls, whose inputs may be large. */
 const toolCase = (
   { calls, run, session_id }: ToolSession,
   today: ToolManifest | undefined,
-  proposed: ToolManifest
+  proposed: ToolManifest,
+  calls_max: number
 ): Case => {
   const inputs = calls.map(({ input }) => input)
-  return { session_id, worse: worseForCalls(today, proposed, inputs), ...(run === undefined ? {} : { run }) }
+  const ended = calls.flatMap(({ input, result }) => (result === undefined ? [] : [{ input, result }]))
+  return {
+    session_id,
+    worse: worseForCalls(today, proposed, inputs),
+    calls: ended.slice(0, calls_max),
+    ...(run === undefined ? {} : { run })
+  }
 }
 
-const make = Effect.gen(function* () {
-  const config = yield* ConfigStore
-  const sessions = yield* SessionStore
-  const trials = yield* Trials
-  const onDatabase = yield* useDatabase
+/** The verdicts of a tool's program by session, and the line about it for a person. */
+interface ProgramRuns {
+  readonly told: NonNullable<Rehearsal["program"]>
+  readonly verdicts: ReadonlyMap<SessionId, Comparison>
+}
+
+/** Runs both programs on the recorded calls, today's first and each in a place of its own, so that the proposed one touches nothing of the other. */
+const runPrograms = Effect.fnUntraced(function* (programs: Programs, cases: ReadonlyArray<Case>) {
+  const none = (problem: string): ProgramRuns => ({ told: { calls: 0, problem }, verdicts: new Map() })
+  if (Result.isFailure(programs)) return none(programs.failure)
+  const all = cases
+    .flatMap(({ calls, session_id }) => calls.map((call) => ({ ...call, session_id })))
+    .slice(0, PROGRAM_CALLS_MAX)
+  if (all.length === 0) return none("no recorded call has a result that can be compared")
+  const inputs = all.map(({ input }) => input)
+  const { proposed, today } = programs.success
+  const ran = yield* Effect.result(Effect.all([today(inputs), proposed(inputs)]))
+  if (Result.isFailure(ran)) return none(ran.failure.message)
+  const [before, after] = ran.success
+  const calls = all.flatMap(({ result, session_id }, index) => {
+    const [one, other] = [before[index], after[index]]
+    return one === undefined || other === undefined
+      ? []
+      : [{ session_id, recorded: result, today: one, proposed: other }]
+  })
+  const ofSession = Map.groupBy(calls, ({ session_id }) => session_id)
+  const verdicts = new Map([...ofSession].map(([session_id, own]) => [session_id, comparePrograms(own)] as const))
+  return { told: { calls: calls.length }, verdicts }
+})
+
+/** Finds what a proposal is rehearsed on. */
+const makeCases = Effect.gen(function* () {
   const stores = yield* Effect.context<SqlClient.SqlClient | EventStore>()
 
   const count = ({ agent_id, kind, name, session_id }: Place, last: number) => {
@@ -155,7 +208,7 @@ const make = Effect.gen(function* () {
     Effect.map(
       Effect.provideContext(findRuns(agent_id, name, { held_out: session_id, last }), stores),
       (runs): ReadonlyArray<Case> =>
-        runs.map((run) => ({ session_id: run.session_id, run: { ...run, skill: name }, worse: [] }))
+        runs.map((run) => ({ session_id: run.session_id, run: { ...run, skill: name }, worse: [], calls: [] }))
     )
 
   /** A draft has no manifest in the image, and nothing to be compared. */
@@ -165,10 +218,25 @@ const make = Effect.gen(function* () {
     if (proposed === undefined) return []
     const { agent_id, name, session_id } = subject
     return yield* findToolSessions(agent_id, name, { held_out: session_id, last }).pipe(
-      Stream.map((session) => toolCase(session, today, proposed)),
+      Stream.map((session) => toolCase(session, today, proposed, Math.ceil(PROGRAM_CALLS_MAX / last))),
       Stream.runCollect
     )
   }, Effect.provideContext(stores))
+
+  return {
+    count,
+    of: (subject: RehearsalSubject, last: number) =>
+      subject.kind === "tool" ? toolCases(subject, last) : skillCases(subject, last)
+  }
+})
+
+const make = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const sessions = yield* SessionStore
+  const trials = yield* Trials
+  const onDatabase = yield* useDatabase
+  const stores = yield* Effect.context<SqlClient.SqlClient | EventStore>()
+  const cases = yield* makeCases
 
   /** The configuration and the keys of the models that the proposing session has. */
   const shareOf = Effect.fnUntraced(function* (running: Config, { agent_id, session_id }: RehearsalSubject) {
@@ -183,10 +251,11 @@ const make = Effect.gen(function* () {
   const rehearse = Effect.fn("Rehearsals.rehearse")(function* (subject: RehearsalSubject) {
     const { config: running } = yield* config.current
     const { max_cost_usd, runs } = running.skills.rehearsal
-    const casesOf = subject.kind === "tool" ? toolCases : skillCases
-    const found = runs === 0 ? [] : yield* casesOf(subject, runs)
+    const found = runs === 0 ? [] : yield* cases.of(subject, runs)
     const share = yield* shareOf(running, subject)
     if (share === undefined) return { kind: subject.kind, runs: [], cost_usd: 0, problem: "its session is gone" }
+    const programs =
+      subject.programs === undefined || found.length === 0 ? undefined : yield* runPrograms(subject.programs, found)
     const rehearsed: Array<RehearsedRun> = []
     let spent = 0
     const trial = Effect.fnUntraced(function* (image: TrialImage, skill: string, { input, record }: RecordedRun) {
@@ -204,15 +273,18 @@ const make = Effect.gen(function* () {
     const result = (problem?: string): Rehearsal => ({
       kind: subject.kind,
       runs: rehearsed,
+      ...(programs === undefined ? {} : { program: programs.told }),
       cost_usd: spent,
       ...(problem === undefined ? {} : { problem })
     })
     for (const { run: place, session_id, worse } of found) {
+      const program = programs?.verdicts.get(session_id)
+      const byProgram = program === undefined ? [] : [program]
       if (spent >= max_cost_usd) return result(`skills.rehearsal.max_cost_usd (${max_cost_usd} USD) is spent`)
       const run =
         place === undefined ? Option.none() : yield* Effect.option(Effect.provideContext(readRun(place), stores))
       if (place === undefined || run._tag === "None") {
-        if (subject.kind === "tool") rehearsed.push({ session_id, ...withRecord(worse) })
+        if (subject.kind === "tool") rehearsed.push({ session_id, ...withRecord(worse, ...byProgram) })
         continue
       }
       const both = yield* Effect.result(
@@ -221,7 +293,10 @@ const make = Effect.gen(function* () {
       if (Result.isFailure(both)) return result(both.failure.message)
       const [today, proposed] = both.success
       const compared = compareTrials(today, proposed, place.outcome, outputSchema(subject.today, place.skill))
-      rehearsed.push({ session_id, ...(subject.kind === "tool" ? withRecord(worse, compared) : compared) })
+      rehearsed.push({
+        session_id,
+        ...(subject.kind === "tool" ? withRecord(worse, ...byProgram, compared) : compared)
+      })
     }
     return result(rehearsed.length === 0 ? nothingRecorded(subject.kind) : undefined)
   }, onDatabase)
@@ -229,7 +304,7 @@ const make = Effect.gen(function* () {
   return Rehearsals.of({
     isPossible: Effect.fn("Rehearsals.isPossible")(function* (subject) {
       const { config: running } = yield* config.current
-      return running.skills.rehearsal.runs > 0 && (yield* count(subject, 1)) > 0
+      return running.skills.rehearsal.runs > 0 && (yield* cases.count(subject, 1)) > 0
     }, onDatabase),
     rehearse
   })

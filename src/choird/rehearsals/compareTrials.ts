@@ -1,4 +1,4 @@
-/** Whether a proposed skill does worse than today's on the same recorded run. Pure. */
+/** Whether a proposed skill or tool does worse than today's on the same record. Pure. */
 import type { Schema } from "effect"
 import type { RehearsedRun, TrialOutcome } from "#schema/Trial.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
@@ -40,17 +40,21 @@ const memberOf = (value: Schema.Json | undefined, key: string): Schema.Json | un
     : undefined
 
 /** The keys of today's output that are missing or empty, or the reason why the output does not fit today's schema. */
-const poorerOutput = (today: TrialOutcome, proposed: TrialOutcome, schema: JsonSchema | undefined) => {
-  const keys = keysOf(proposed.output)
-  const missing = keysOf(today.output).filter((key) => !keys.includes(key))
-  const emptied = keys.filter((key) => isEmpty(memberOf(proposed.output, key)) && !isEmpty(memberOf(today.output, key)))
+export const poorerOutput = (
+  today: Schema.Json | undefined,
+  proposed: Schema.Json | undefined,
+  schema?: JsonSchema
+): ReadonlyArray<string> => {
+  const keys = keysOf(proposed)
+  const missing = keysOf(today).filter((key) => !keys.includes(key))
+  const emptied = keys.filter((key) => isEmpty(memberOf(proposed, key)) && !isEmpty(memberOf(today, key)))
   const fewer = keys.flatMap((key) => {
-    const [now, then] = [memberOf(proposed.output, key), memberOf(today.output, key)]
+    const [now, then] = [memberOf(proposed, key), memberOf(today, key)]
     return Array.isArray(now) && Array.isArray(then) && now.length > 0 && now.length < then.length
       ? [`lists ${now.length} of ${key}, today ${then.length}`]
       : []
   })
-  const problem = schema === undefined ? undefined : valueProblem(schema, proposed.output ?? {})
+  const problem = schema === undefined ? undefined : valueProblem(schema, proposed ?? {})
   return [
     ...(missing.length > 0 ? [`leaves ${missing.join(", ")} out of its output`] : []),
     ...(emptied.length > 0 ? [`leaves ${emptied.join(", ")} empty, which today fills`] : []),
@@ -101,7 +105,7 @@ export const compareTrials = (
       ? [`is refused ${times(proposed.refusals)}, today ${today.refusals === 0 ? "never" : times(today.refusals)}`]
       : []),
     ...moreOutside(today, proposed),
-    ...poorerOutput(today, proposed, output_schema),
+    ...poorerOutput(today.output, proposed.output, output_schema),
     ...(isDearer(proposed, today) ? [`takes ${proposed.tokens} tokens, today ${today.tokens}`] : [])
   ]
   if (worse.length > 0) return { verdict: "worse", reasons: worse }
@@ -117,11 +121,20 @@ export const compareTrials = (
 }
 
 /**
- * The verdict on a proposed tool: by the calls of the record, and by the run of a skill that made some of them, where there is one. What the record
- * says alone holds also where that run could not be repeated.
+ * The verdict on a proposed tool: by the calls of the record, by the run of a skill that made some of them, and by its program on their inputs. Where
+ * one of these could not be repeated, nothing follows from it, and the verdict of the others says so.
  */
-export const withRecord = (worse: ReadonlyArray<string>, compared?: Comparison): Comparison => {
-  if (worse.length > 0)
-    return { verdict: "worse", reasons: [...worse, ...(compared?.verdict === "worse" ? compared.reasons : [])] }
-  return compared === undefined || compared.verdict === "not_rehearsed" ? { verdict: "same", reasons: [] } : compared
+export const withRecord = (worse: ReadonlyArray<string>, ...compared: ReadonlyArray<Comparison>): Comparison => {
+  const of = (verdict: Comparison["verdict"]) => compared.filter((one) => one.verdict === verdict)
+  const said = (...verdicts: ReadonlyArray<Comparison["verdict"]>) =>
+    verdicts.flatMap((verdict) => of(verdict).flatMap(({ reasons }) => reasons))
+  if (worse.length > 0 || of("worse").length > 0) return { verdict: "worse", reasons: [...worse, ...said("worse")] }
+  const unknown = said("not_rehearsed")
+  if (compared.length > 0 && of("not_rehearsed").length === compared.length)
+    return { verdict: "not_rehearsed", reasons: unknown }
+  const verdict = of("better").length > 0 ? "better" : "same"
+  return {
+    verdict,
+    reasons: [...said(verdict), ...unknown.map((reason) => `was not compared in everything: ${reason}`)]
+  }
 }

@@ -3,8 +3,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import type { AgentId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
+import type { AgentId, InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
+import { noteAnswered } from "#src/choird/queues/Reactions.ts"
 import { rowId } from "#src/shared/rowId.ts"
 
 /** The rows that an event acknowledges by carrying their ids (docs/protocol.md, Push stream). */
@@ -53,6 +54,14 @@ const carried = (
 type Spoken = EventOf<"AgentMessage">
 const isSpoken = (event: ChoirEvent): event is Spoken =>
   event.event_type === "AgentMessage" && (event.payload.text !== undefined || event.payload.files !== undefined)
+
+/** The messages that events answer. A notice does not: its turn continues. Pure. */
+export const answeredBy = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<InboxId> =>
+  events.flatMap((event) =>
+    event.event_type === "AgentMessage" && event.payload.kind !== "notice" && event.payload.in_reply_to !== undefined
+      ? [event.payload.in_reply_to]
+      : []
+  )
 
 /** The words of a message; files need none. */
 const textOf = ({ facts, text = "" }: Spoken["payload"]): string => (facts === undefined ? text : `${text}\n\n${facts}`)
@@ -164,5 +173,7 @@ export const applyConsequences = Effect.fnUntraced(function* (
   events: ReadonlyArray<ChoirEvent>
 ) {
   yield* acknowledge(origin, events)
-  return yield* speak(config, origin, events)
+  const spoken = yield* speak(config, origin, events)
+  const ids = answeredBy(events).flatMap((id) => rowId(id) ?? [])
+  return [...new Set([...spoken, ...(yield* noteAnswered(origin.agent_id, ids))])]
 })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
-import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { AgentRefused, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { Models } from "#src/choird/agents/Models.ts"
@@ -19,10 +19,11 @@ import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
+import { initialState } from "#src/shared/session/fold.ts"
 import { agentView } from "../../support/agentView.ts"
 import { memoryAudit } from "../../support/audited.ts"
 import { CONFIG, PHONE } from "../../support/stores.ts"
-import { BOT, noAgentCommands, quiet } from "../../support/telegramBot.ts"
+import { BOT, noAgentCommands, quiet, SESSION } from "../../support/telegramBot.ts"
 import { makeJournal } from "../../support/testing/Journal.ts"
 
 const OWN = AgentId.make("own")
@@ -35,9 +36,11 @@ const config = Schema.decodeUnknownSync(Config)({
 /** Commands of an admin at the phone, over agents that note what is done to them. */
 const setUp = Effect.gen(function* () {
   const done: Array<unknown> = []
+  const jobs: Array<string> = []
   const told = makeJournal<string>()
   const audited: Array<AuditEntry> = []
-  const view = (agent_id: AgentId) => agentView(agent_id, { status: agent_id === OWN ? "running" : "stopped" })
+  const view = (agent_id: AgentId) =>
+    agentView(agent_id, { status: agent_id === OWN ? "running" : "stopped", session_id: SESSION })
   const note = (what: string) => (agent_id: AgentId, options?: unknown) =>
     Effect.suspend(() => {
       done.push(options === undefined ? [what, agent_id] : [what, agent_id, options])
@@ -85,7 +88,13 @@ const setUp = Effect.gen(function* () {
     }),
     Layer.mock(Outbox, { tell: ({ source_id, text }) => Effect.sync(() => told.record(`${source_id}: ${text}`)) }),
     Layer.mock(Approvals, { list: () => Effect.succeed([]) }),
-    Layer.mock(EventStore, {}),
+    Layer.mock(EventStore, {
+      state: () =>
+        Effect.succeed({
+          ...initialState,
+          cores: new Map(jobs.map((job_name) => [JobName.make(job_name), {} as never]))
+        })
+    }),
     Layer.mock(Models, {}),
     Layer.mock(Steering, {})
   )
@@ -103,7 +112,7 @@ const setUp = Effect.gen(function* () {
     Effect.flatMap(Choices, (choices) => choices.take({ gateway: BOT, dm: PHONE }, text)).pipe(
       Effect.provideContext(context)
     )
-  return { audited, done, pick, say, told: told.journal }
+  return { audited, done, jobs, pick, say, told: told.journal }
 })
 
 describe("an admin's commands", () => {
@@ -143,6 +152,18 @@ describe("an admin's commands", () => {
       assert.match(yield* told.at(4), /1 of 2: Own runs on abc1234\.$|1 of 2: Own failed: /u)
       assert.match(yield* told.at(5), /2 of 2: Other has the new image/u)
       assert.match(yield* told.at(6), /All agents are updated\.$/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("say which agents and jobs there are when an agent to stop is none", () =>
+    Effect.gen(function* () {
+      const { done, jobs, say } = yield* setUp
+      assert.strictEqual(yield* say("/stop nosuch"), "There is no agent nosuch. Agents: other, own.\nNo job runs.")
+      jobs.push("dig", "fill")
+      const agents = "Agents: other, own.\nJobs: dig, fill. To end one: /cancel"
+      assert.strictEqual(yield* say("/stop nosuch"), `There is no agent nosuch. ${agents} dig`)
+      assert.strictEqual(yield* say("/stop fill"), `There is no agent fill. ${agents} fill`)
+      assert.deepStrictEqual(done, [])
     }).pipe(Effect.scoped)
   )
 

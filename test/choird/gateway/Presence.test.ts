@@ -3,7 +3,7 @@ import { Context, Effect, Layer, PubSub, Queue, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { AgentId, CallId, InboxId, JobName, ResourceName } from "#schema/Ids.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
-import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 import type { PendingReport } from "#src/shared/session/State.ts"
@@ -23,17 +23,15 @@ const setUp = Effect.gen(function* () {
       appended: Stream.fromPubSub(appends),
       state: () => Effect.sync(() => world.state)
     }),
-    Layer.mock(Inbox, {
-      // An earlier choird took message 2, as 8 of the chat.
-      find: (agent_id, inbox_id) =>
-        Effect.succeed(agent_id === AGENT && inbox_id === two ? { dm: PHONE, message_id: 8 } : undefined)
+    Layer.mock(Drafts, {
+      dmOf: (agent_id, inbox_id) => Effect.succeed(agent_id === AGENT && inbox_id === two ? PHONE : undefined)
     }),
     lifecycle
   )
   const presence = Context.get(yield* Layer.build(Layer.provide(Presence.layer, services)), Presence)
-  const marks = yield* Queue.unbounded<string>()
-  yield* presence.marks(PHONE).pipe(
-    Stream.runForEach(({ message_id, seen }) => Queue.offer(marks, `${message_id} ${seen ? "seen" : "answered"}`)),
+  const seen = yield* Queue.unbounded<InboxId>()
+  yield* presence.seen(PHONE).pipe(
+    Stream.runForEach((inbox_id) => Queue.offer(seen, inbox_id)),
     Effect.forkScoped({ startImmediately: true })
   )
   // Everything runs in memory, so that after a turn of the clock all that was due is done.
@@ -55,7 +53,7 @@ const setUp = Effect.gen(function* () {
       const events: Appended["events"] = []
       return PubSub.publish(appends, { agent_id: AGENT, session_id: SESSION, events, state: world.state })
     }).pipe(Effect.andThen(settle))
-  return { presence, say, owe, marks: Effect.andThen(settle, Queue.clear(marks)) }
+  return { presence, say, owe, seen: Effect.andThen(settle, Queue.clear(seen)) }
 })
 
 describe("the presence of an agent", () => {
@@ -111,42 +109,27 @@ describe("the presence of an agent", () => {
     })
   )
 
-  it.effect("marks a message as seen when it is taken, and as answered by its answer alone", () =>
+  it.effect("shows each piece of a message when it is taken, until its answer, which a notice is not", () =>
     Effect.gen(function* () {
-      const { marks, presence, say } = yield* setUp
-      yield* presence.asked(PHONE, AGENT, one, 7)
-      assert.deepStrictEqual(yield* marks, ["7 seen"])
+      const { presence, say, seen } = yield* setUp
+      for (let piece = 0; piece < 2; piece += 1) yield* presence.asked(PHONE, AGENT, one)
+      yield* presence.asked(ResourceName.make("desk"), AGENT, two)
+      assert.deepStrictEqual(yield* seen, [one, one])
       yield* say(one, "notice")
-      assert.deepStrictEqual(yield* marks, [])
+      assert.isFalse(presence.isAnswered(one))
       yield* say(one)
-      assert.deepStrictEqual(yield* marks, ["7 answered"])
-      yield* presence.asked(PHONE, AGENT, one, 7)
-      assert.deepStrictEqual(yield* marks, [])
+      assert.isTrue(presence.isAnswered(one))
+      yield* presence.asked(PHONE, AGENT, one)
+      assert.deepStrictEqual(yield* seen, [])
     })
   )
 
-  it.effect("marks the first piece of a message, and none where messages have no numbers", () =>
+  it.effect("knows of no answer of another agent", () =>
     Effect.gen(function* () {
-      const { marks, presence, say } = yield* setUp
-      for (const piece of [7, 8, 9]) yield* presence.asked(PHONE, AGENT, one, piece)
-      yield* say(one)
-      assert.deepStrictEqual(yield* marks, ["7 seen", "7 answered"])
-      yield* presence.asked(PHONE, AGENT, InboxId.make("3"))
-      yield* say(InboxId.make("3"))
-      assert.deepStrictEqual(yield* marks, [])
-    })
-  )
-
-  it.effect("knows from the inbox what an earlier choird took, and no message of another agent", () =>
-    Effect.gen(function* () {
-      const { marks, presence, say } = yield* setUp
-      yield* say(two, "reply", OTHER)
-      assert.deepStrictEqual(yield* marks, [])
-      yield* say(two)
-      assert.deepStrictEqual(yield* marks, ["8 answered"])
-      yield* presence.asked(PHONE, AGENT, one, 7)
+      const { presence, say } = yield* setUp
+      yield* presence.asked(PHONE, AGENT, one)
       yield* say(one, "reply", OTHER)
-      assert.deepStrictEqual(yield* marks, ["7 seen"])
+      assert.isFalse(presence.isAnswered(one))
     })
   )
 })

@@ -120,7 +120,7 @@ describe("Telegram inbound", () => {
       yield* TestClock.adjust("1 second")
       yield* bot.sent.at(2)
       const answers = yield* texts(bot)
-      assert.match(answers[0] ?? "", /do not know the command \/nonsense/u)
+      assert.match(answers[0] ?? "", /Unknown command \/nonsense\./u)
       assert.match(answers[1] ?? "", /only read text/u)
       assert.match(
         answers[2] ?? "",

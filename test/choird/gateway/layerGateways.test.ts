@@ -12,6 +12,7 @@ import { layerGateways } from "#src/choird/gateway/layerGateways.ts"
 import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { Reactions } from "#src/choird/queues/Reactions.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
@@ -69,6 +70,7 @@ const setUp = Effect.gen(function* () {
       undelivered: () => Effect.succeed([]),
       wakes: () => Stream.never
     }),
+    Layer.mock(Reactions, { leftover: () => Effect.succeed([]) }),
     Layer.mock(Steering, {}),
     lifecycle,
     noAgentCommands,

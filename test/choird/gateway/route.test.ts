@@ -113,11 +113,18 @@ describe("route", () => {
     assert.deepStrictEqual(command("/events"), { type: "events", count: 10 })
     assert.deepStrictEqual(command("/model llm"), { type: "choose", words: "model llm", from: "model" })
     for (const text of [`/${"x".repeat(32)}`, "/constructor"])
-      assert.match(
-        said(from("1", text)),
-        /^I do not know the command \/\w+\.\n\/status: .*\n\/inject <message>: /su,
-        text
+      assert.strictEqual(said(from("1", text)), `Unknown command ${text}. /help lists the commands.`)
+    for (const [typed, meant] of [
+      ["/sttus", "/status"],
+      ["/Approvel 7", "/approve"]
+    ])
+      assert.strictEqual(
+        said(from("1", typed ?? "")),
+        `Unknown command ${typed?.toLowerCase().replace(" 7", "")}. Did you mean ${meant}? /help lists the commands.`
       )
+    // What a person may not give is not suggested to them.
+    assert.strictEqual(said(from("1", "/confg")), "Unknown command /confg. /help lists the commands.")
+    assert.match(said(from("1", "/stop nosuch")), /private chat\. To end a job: \/cancel nosuch; \/cores lists /u)
     assert.include(said(from("1", "/start")), "\n/reject [number] [reason]: ")
     const decided = { type: "decide", resolution: "approved", approval_id: undefined, reason: null } as const
     assert.deepStrictEqual<unknown>(command("/approve"), decided)

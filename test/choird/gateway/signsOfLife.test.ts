@@ -33,6 +33,7 @@ const setUp = Effect.gen(function* () {
     }),
     Layer.mock(Drafts, { changes: Stream.fromPubSub(drafts) }),
     Layer.mock(Presence, {
+      isAnswered: () => world.answered,
       isDue: () => Effect.sync(() => !world.answered),
       isAtWork: () => Effect.sync(() => world.atWork),
       wakes

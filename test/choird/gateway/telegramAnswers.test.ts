@@ -1,5 +1,5 @@
+import { pauseAfter } from "#src/choird/gateway/TelegramFailed.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { pauseAfter } from "#src/choird/gateway/attempt.ts"
 import { readUpdates } from "#src/choird/gateway/readUpdates.ts"
 
 const BOT = { id: "9", name: "double_bot" }

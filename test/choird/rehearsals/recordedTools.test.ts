@@ -11,10 +11,10 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { describeStores } from "../../support/engines.ts"
 import { BINDINGS, modelOutput, newTalk, stores, Talk, userMsg } from "../../support/stores.ts"
 
-const manifest = (input_schema: object, effect = "none") =>
+const manifest = (input_schema: object, effect = "none", more: object = {}) =>
   Schema.decodeUnknownSync(ToolManifest)({
     llm: { name: "notes.count", description: "Counts notes.", input_schema },
-    runtime: { exec_path: "notes.count", effect }
+    runtime: { exec_path: "notes.count", effect, ...more }
   })
 
 const ANY = manifest({ type: "object" })
@@ -36,20 +36,64 @@ describe("a proposed tool", () => {
     assert.deepStrictEqual(worseForCalls(outside, ANY, [{}]), [
       "asks nobody about 1 call that was made then: they act outside by today's manifest, and have the effect none by this one"
     ])
-    assert.deepStrictEqual(worseForCalls(ANY, outside, [{}]), [])
     assert.deepStrictEqual(worseForCalls(outside, ANY, []), [])
   })
 
-  it("is judged by its calls and by the run of a skill that made them", () => {
+  it("is worse where it may do more than today's, or marks strangers' text no more", () => {
+    const more = (runtime: object) => worseForCalls(ANY, manifest({ type: "object" }, "none", runtime), [{}])
+    assert.deepStrictEqual(worseForCalls(ANY, manifest({ type: "object" }, "external"), [{}]), [
+      "can do fs:write, net, which today's cannot"
+    ])
+    assert.deepStrictEqual(more({ network: true }), [
+      "can do net, which today's cannot",
+      "reaches the network, which today's does not"
+    ])
+    assert.deepStrictEqual(more({ secret_resources: ["key"] }), [
+      "can do env:read, which today's cannot",
+      "is given key, which today's is not"
+    ])
+    const marked = manifest({ type: "object" }, "none", { untrusted: true, secret_resources: ["key"] })
+    const two = manifest({ type: "object" }, "none", { untrusted: true, secret_resources: ["key", "other"] })
+    assert.deepStrictEqual(worseForCalls(marked, two, [{}]), ["is given other, which today's is not"])
+    assert.deepStrictEqual(worseForCalls(marked, ANY, [{}]), [
+      "does not mark its results as text from strangers any more"
+    ])
+    assert.deepStrictEqual(worseForCalls(ANY, marked, []).length, 2)
+    assert.deepStrictEqual(more({}), [])
+  })
+
+  it("is judged by its calls, the run of a skill that made them and its program", () => {
     const worse = { verdict: "worse", reasons: ["ends as failed"] } as const
+    const better = { verdict: "better", reasons: ["succeeds"] } as const
+    const same = { verdict: "same", reasons: ["gives other values"] } as const
+    const unknown = { verdict: "not_rehearsed", reasons: ["x"] } as const
     assert.deepStrictEqual(withRecord(["refuses"], worse), { verdict: "worse", reasons: ["refuses", "ends as failed"] })
-    assert.deepStrictEqual(withRecord([], worse), worse)
-    assert.deepStrictEqual(withRecord([], { verdict: "not_rehearsed", reasons: ["x"] }), {
-      verdict: "same",
-      reasons: []
-    })
+    assert.deepStrictEqual(withRecord(["refuses"], unknown), { verdict: "worse", reasons: ["refuses"] })
+    assert.deepStrictEqual(withRecord([], better, worse), worse)
+    assert.deepStrictEqual(withRecord([], same, better), better)
     assert.deepStrictEqual(withRecord([]), { verdict: "same", reasons: [] })
   })
+
+  it("is not called the same where nothing could be repeated", () => {
+    const unknown = { verdict: "not_rehearsed", reasons: ["today's skill ends as failed: x"] } as const
+    assert.deepStrictEqual(withRecord([], unknown), unknown)
+    assert.deepStrictEqual(withRecord([], { verdict: "same", reasons: [] }, unknown), {
+      verdict: "same",
+      reasons: ["was not compared in everything: today's skill ends as failed: x"]
+    })
+  })
+})
+
+const answered = (id: string, output: object): EventDraft => ({
+  event_type: "ToolResultCommitted",
+  lane: EDGE,
+  payload: { call_id: CallId.make(id), status: "success", summary: "counted", output: output as never, duration_ms: 1 }
+})
+
+const granted = (id: string): EventDraft => ({
+  event_type: "ToolCallCommitted",
+  lane: EDGE,
+  payload: { call_id: CallId.make(id), locks: [] }
 })
 
 const called = (id: string, tool: string, input: object): EventDraft => ({
@@ -77,7 +121,13 @@ describeStores("Recorded calls of a tool", (it) => {
       const talkIn = Effect.fnUntraced(function* (tool: string, input: object) {
         const { session_id } = yield* sessions.create(agent_id, BINDINGS, "0000000")
         const talk = new Talk(session_id, agent_id)
-        talk.commit(userMsg(1), calling("c1", tool, input), called("c1", tool, input))
+        talk.commit(
+          userMsg(1),
+          calling("c1", tool, input),
+          called("c1", tool, input),
+          granted("c1"),
+          answered("c1", { notes: 3 })
+        )
         yield* events.append(talk.caller, talk.heartbeat(0))
         yield* sessions.end(session_id, "stopped")
         return session_id
@@ -91,6 +141,7 @@ describeStores("Recorded calls of a tool", (it) => {
       const inputs = new Map(found.map(({ calls, session_id }) => [session_id, calls.map(({ input }) => input)]))
       assert.sameMembers([...inputs.keys()], [newest, old])
       assert.deepStrictEqual(inputs.get(old), [{ folder: "a" }])
+      assert.deepStrictEqual(found[0]?.calls[0]?.result, { status: "success", output: { notes: 3 } })
       assert.isTrue(found.every(({ run }) => run === undefined))
       const only = findToolSessions(agent_id, "notes.count", { held_out, last: 1 })
       assert.strictEqual(yield* Stream.runCount(only), 1)

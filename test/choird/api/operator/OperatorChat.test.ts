@@ -30,7 +30,7 @@ describe("chat", () => {
       const command = (text: string, client_id = "c1") =>
         Effect.map(api.chat.command(message(text, client_id)), ({ answer }) => answer)
       assert.deepStrictEqual(yield* command("hello /status"), null)
-      assert.match((yield* command("/nonsense"))?.text ?? "", /^I do not know the command/u)
+      assert.match((yield* command("/nonsense"))?.text ?? "", /^Unknown command \/nonsense\./u)
       assert.deepStrictEqual(yield* command("/cores"), {
         kind: "notice",
         text: "a: initializing, step 0, 1 s\n  task: x\n  at work, 0 steps, 0 tokens"

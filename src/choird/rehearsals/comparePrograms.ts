@@ -1,0 +1,72 @@
+/** Whether the program of a proposed tool does worse than today's on the inputs of recorded calls. Pure. */
+import type { Schema } from "effect"
+import type { TriedTool } from "#schema/ContainedTrial.ts"
+import type { ToolStatus } from "#schema/Event.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { type Comparison, poorerOutput } from "./compareTrials.ts"
+
+/** A recorded call with what both programs make of its input. */
+export interface ProgramCall {
+  readonly recorded: { readonly status: ToolStatus; readonly output?: Schema.Json }
+  readonly today: TriedTool
+  readonly proposed: TriedTool
+}
+
+type Ran = Extract<TriedTool, { readonly type: "ran" }>
+interface BothRan {
+  readonly recorded: ProgramCall["recorded"]
+  readonly today: Ran
+  readonly proposed: Pick<Ran, "output" | "status" | "summary">
+}
+
+const same = (one: Schema.Json | undefined, other: Schema.Json | undefined): boolean =>
+  canonicalJson(one ?? null) === canonicalJson(other ?? null)
+
+/** "1 of 3 calls" that were compared. */
+const counted = (count: number, of: ReadonlyArray<unknown>): string =>
+  `${count} of ${of.length} ${of.length === 1 ? "call" : "calls"}`
+
+const outcomeOf = ({ status, summary }: Pick<Ran, "status" | "summary">): string => `${status}: ${summary}`
+
+/** A proposed program that was held back did not do what today's does. */
+const ranOf = (tried: TriedTool): Pick<Ran, "output" | "status" | "summary"> =>
+  tried.type === "ran" ? tried : { status: "rejected", summary: tried.why }
+
+/**
+ * The verdict on the calls of one session. Today's program says which of them can be compared: those that it ends as it did then, since the workspace
+ * of the trial is empty. Other values are named only where today's program gives the recorded ones.
+ */
+export const comparePrograms = (calls: ReadonlyArray<ProgramCall>): Comparison => {
+  const repeated = calls.flatMap(({ proposed, recorded, today }): ReadonlyArray<BothRan> =>
+    today.type !== "ran" || today.status !== recorded.status ? [] : [{ recorded, today, proposed: ranOf(proposed) }]
+  )
+  const [first] = calls
+  if (repeated.length === 0)
+    return {
+      verdict: "not_rehearsed",
+      reasons: [
+        `today's program does not do in an empty workspace what it did then${first === undefined ? "" : ` (${outcomeOf(ranOf(first.today))})`}`
+      ]
+    }
+  const failing = repeated.filter(({ proposed, today }) => today.status === "success" && proposed.status !== "success")
+  const poorer = repeated.flatMap(({ proposed, today }) =>
+    today.status === "success" && proposed.status === "success" ? poorerOutput(today.output, proposed.output) : []
+  )
+  const worse = [
+    ...failing
+      .slice(0, 1)
+      .map(({ proposed }) => `fails on ${counted(failing.length, repeated)} that worked then: ${outcomeOf(proposed)}`),
+    ...new Set(poorer)
+  ]
+  if (worse.length > 0) return { verdict: "worse", reasons: worse }
+  const fixed = repeated.filter(({ proposed, today }) => today.status !== "success" && proposed.status === "success")
+  if (fixed.length > 0)
+    return { verdict: "better", reasons: [`succeeds on ${counted(fixed.length, repeated)} that failed then`] }
+  const other = repeated.filter(
+    ({ proposed, recorded, today }) => same(today.output, recorded.output) && !same(today.output, proposed.output)
+  )
+  return {
+    verdict: "same",
+    reasons: other.length === 0 ? [] : [`gives another output than then on ${counted(other.length, repeated)}`]
+  }
+}
