@@ -36,6 +36,8 @@ const Dollars = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
 /** Left out of requests, as any other, for models that are known to refuse it. */
 export const TEMPERATURE_DEFAULT = 0.7
+/** Tokens; most models that take tools have at least as many. */
+export const CONTEXT_WINDOW_DEFAULT = 128_000
 
 /** A model behind an API of `api`. `price` is USD per million tokens; without `cache_read` and `cache_write` cached tokens cost as much as `input`. */
 export const Model = Schema.Struct({
@@ -53,7 +55,7 @@ export const Model = Schema.Struct({
   images: Schema.optionalKey(Schema.Boolean),
   secret: Schema.optionalKey(SecretName),
   max_tokens: withDefault(Positive, 4096),
-  context_window: withDefault(Positive, 128_000),
+  context_window: withDefault(Positive, CONTEXT_WINDOW_DEFAULT),
   price: Schema.optionalKey(
     Schema.Struct({
       input: Dollars,

@@ -191,6 +191,9 @@ export const ToolStatus = Schema.Literals([
 ])
 export type ToolStatus = typeof ToolStatus.Type
 
+/** Capabilities that a skill needs and its contract or its agent's grants lack; the call, or the beginning of the skill, was refused for them. */
+const DeniedSkill = Schema.Struct({ skill: Schema.String, capabilities: Capabilities })
+
 export const ToolResultCommitted = Schema.Struct({
   call_id: CallId,
   status: ToolStatus,
@@ -203,8 +206,7 @@ export const ToolResultCommitted = Schema.Struct({
   allowed: Schema.optionalKey(
     Schema.Struct({ tools: Schema.Array(Schema.String), transitions: Schema.Array(Schema.String) })
   ),
-  /** Capabilities that a skill needs and its contract or its agent's grants lack; the call was refused for them. */
-  denied: Schema.optionalKey(Schema.Struct({ skill: Schema.String, capabilities: Capabilities })),
+  denied: Schema.optionalKey(DeniedSkill),
   untrusted: Schema.optionalKey(Schema.Boolean),
   /** Where its text came from; of a read of the workspace, where what may be in there came from. */
   sources: Schema.optionalKey(Sources),
@@ -290,7 +292,9 @@ export const InjectedInstruction = Schema.Struct({
   target: LaneId,
   source: Schema.Literals(["user", "edge", "control_plane"]),
   content: Schema.String,
-  refused: Schema.optionalKey(Schema.String)
+  refused: Schema.optionalKey(Schema.String),
+  /** Of a skill that a person or its time ordered. */
+  denied: Schema.optionalKey(DeniedSkill)
 })
 
 /**

@@ -41,8 +41,7 @@ export const SkillRun = Schema.Struct({
 })
 export type SkillRun = typeof SkillRun.Type
 
-/** READY is told apart from BUSY by `session cores` alone. */
-const JobLifecycle = Schema.Literals(["PENDING", "INITIALIZING", "BUSY", "TERMINATED", "FAILED"])
+const JobLifecycle = Schema.Literals(["PENDING", "INITIALIZING", "READY", "BUSY", "TERMINATED", "FAILED"])
 
 /** A run of a job; a resumed job is a run of its own. */
 export const JobRun = Schema.Struct({

@@ -95,6 +95,8 @@ export const family = (model: unknown) => {
     thinksByDefault: /(?:^|\/)gpt-5\.[6-9]/u.test(name),
     /** Claude Opus from 4.7 on, and every Claude 5: no sampling, and thinking that is adaptive only (onyx-dot-app/onyx#12735). */
     adaptive: /(?:^|\/)claude-(?:opus-4[.-](?:[7-9]|\d\d)(?!\d)|[a-z]+-[5-9]|mythos)/u.test(name),
+    /** Claude from 4.6 on: an effort is adaptive thinking, which need not be at the beginning of each message. */
+    adapts: /(?:^|\/)claude-(?:[a-z]+-(?:4[.-](?:[6-9]|\d\d)(?!\d)|[5-9])|mythos)/u.test(name),
     claude: /(?:^|\/)claude-/u.test(name),
     gemini3: /(?:^|\/)gemini-(?:[3-9]|\d\d)/u.test(name),
     /** Kimi from K2.5 on: temperature is 1. */

@@ -116,10 +116,10 @@ export const openrouter = chatRules({
     {
       name: "calls of the present turn come back with their reasoning where reasoning is on",
       find: (body) => {
-        const { adaptive, claude, gemini3 } = family(body["model"])
-        const { effort, enabled } = isObject(body["reasoning"]) ? body["reasoning"] : {}
-        const isOn =
-          gemini3 || (claude && !adaptive && (enabled === true || (effort !== undefined && effort !== "none")))
+        const { adapts, claude, gemini3 } = family(body["model"])
+        const { effort, enabled, max_tokens } = isObject(body["reasoning"]) ? body["reasoning"] : {}
+        const isAsked = enabled === true || (effort !== undefined && effort !== "none") || max_tokens !== undefined
+        const isOn = gemini3 || (claude && isAsked && (!adapts || max_tokens !== undefined))
         if (!isOn) return undefined
         const messages = messagesOf(body)
         const index = messages.findIndex((message, at) => at > turnStart(messages) && callsOf(message).length > 0)

@@ -2,7 +2,8 @@
  * The agent's program. It knows nothing but its way to choird, its folders and a bootstrap token; everything else choird tells it, and
  * what it commits counts once choird has acknowledged it.
  */
-import { existsSync } from "node:fs"
+import { existsSync, lstatSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { parseArgs } from "node:util"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -13,12 +14,14 @@ import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
 import { TRIAL_FLAG } from "#schema/ContainedTrial.ts"
 import { TRIAL_COMMAND } from "#schema/Trial.ts"
+import { RECEIVED_MARK } from "#src/shared/files/receivedMark.ts"
 import { VERSION } from "#src/shared/program/version.ts"
 import { OFFLINE } from "#src/shared/program/compiledProgram.ts"
 import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { layerEndpointClient } from "#src/shared/wire/endpoints.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
+import { ReceivedMark } from "./settings/ReceivedMark.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Environment } from "#src/agent/model/prompt/Environment.ts"
@@ -140,6 +143,7 @@ const program = Effect.gen(function* () {
   const options = yield* flags
   const { AGENT_ID: agent_id, CHOIR_BOOTSTRAP_TOKEN: bootstrap, CHOIR_SESSION_ID: session_id } = yield* environment
   const choird = yield* wayToChoird(options)
+  const mark = join(dirname(options.socket), RECEIVED_MARK)
   if (options["control-plane"] === "uds" && options.socket === CONTAINER_SOCKET) yield* linkSocket(options.socket)
   const fs = yield* FileSystem.FileSystem
   const versionFile = `${options.choir}/version.json`
@@ -172,7 +176,11 @@ const program = Effect.gen(function* () {
     )
     const runners = ToolRunner.layer.pipe(Layer.provideMerge(tools))
     return yield* Effect.provide(runSession, runners)
-  }).pipe(Effect.annotateLogs({ session_id }), Effect.provide(Layer.merge(plane, layerImage(options.choir))))
+  }).pipe(
+    Effect.provideService(ReceivedMark, () => lstatSync(mark, { throwIfNoEntry: false }) !== undefined),
+    Effect.annotateLogs({ session_id }),
+    Effect.provide(Layer.merge(plane, layerImage(options.choir)))
+  )
 })
 
 /** One JSON object a line on stdout; the runtime that started the agent writes them to its log. */

@@ -1,15 +1,18 @@
 /** A turn, a job and its report against the double of each server, none of whose rules the agent breaks. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { type DialectName, DIALECTS } from "#demo/dialects/Dialect.ts"
-import { agentWithModels } from "../support/modelClient.ts"
-import { MODEL_NAMES } from "../support/modelNames.ts"
+import type { DialectName } from "#demo/dialects/Dialect.ts"
+import { agentWithModels, configWith } from "../support/modelClient.ts"
+import { modelEntry } from "../support/modelNames.ts"
 import * as double from "../support/testing/Provider.ts"
-import { agentConfig, ofType, quiet, spoken, testTool } from "../support/testing/TestAgent.ts"
+import { ofType, quiet, spoken, testTool } from "../support/testing/TestAgent.ts"
 
 /** A model behind a server, and the keys that its configuration adds to each request. */
 interface Server {
   readonly dialect: DialectName
+  /** Another model than the usual one of the dialect. */
+  readonly model?: string
+  readonly reasoning_effort?: string
   readonly request_template?: object
 }
 
@@ -21,6 +24,10 @@ const SERVERS: ReadonlyArray<Server> = [
   { dialect: "qwen-template" },
   { dialect: "openrouter" },
   { dialect: "openrouter", request_template: { reasoning: { effort: "high" } } },
+  { dialect: "openrouter", model: "anthropic/claude-sonnet-4.6", reasoning_effort: "high" },
+  { dialect: "openrouter", model: "anthropic/claude-opus-4.8", reasoning_effort: "high" },
+  { dialect: "anthropic", model: "claude-sonnet-4-6", reasoning_effort: "high" },
+  { dialect: "anthropic", model: "claude-opus-4-8", reasoning_effort: "high" },
   { dialect: "kimi" },
   { dialect: "deepseek" },
   { dialect: "gemini" },
@@ -51,24 +58,19 @@ const model = (text: string): double.Reply => {
 }
 
 describe("an agent", () => {
-  it.live.each(SERVERS)("breaks no rule of $dialect", ({ dialect, request_template = {} }) =>
+  it.live.each(SERVERS)("breaks no rule of $dialect", ({ request_template = {}, ...server }) =>
     Effect.gen(function* () {
+      const { dialect, reasoning_effort } = server
       const provider = yield* double.makeProviderOf({ dialect })
       yield* provider.otherwise(({ body }) => model(JSON.stringify(body)))
-      const base = agentConfig()
-      const models = Object.fromEntries(
-        Object.entries(base.models).map(([name, one]) => [
-          name,
-          {
-            ...one,
-            api: DIALECTS[dialect].api,
-            model: MODEL_NAMES[dialect],
-            endpoint: provider.endpoint,
-            request_template: { ...request_template }
-          }
-        ])
-      )
-      const plane = yield* agentWithModels({ tools: [look], config: { ...base, models } })
+      const entry = {
+        ...modelEntry(dialect),
+        ...(server.model === undefined ? {} : { model: server.model }),
+        ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
+        endpoint: provider.endpoint,
+        request_template: { ...request_template }
+      }
+      const plane = yield* agentWithModels({ tools: [look], config: configWith(entry) })
       for (const text of ["look around", "thanks", "start a job", "what else"]) {
         const before = spoken(plane.events).length
         yield* plane.say(text)

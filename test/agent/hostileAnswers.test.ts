@@ -35,6 +35,21 @@ const ODD: ReadonlyArray<readonly [string, double.Reply, Partial<Completion>]> =
   ["reasoning before the answer", body({ content: "\n<think>a <b> secret</think>\n\nFour." }), { text: "Four." }],
   ["reasoning that is only quoted", body({ content: "Say <think>x</think>." }), { text: "Say <think>x</think>." }],
   [
+    "reasoning whose beginning stood in the prompt",
+    body({ content: "The user greets me.\nI answer.\n</think>\n\nHello." }),
+    { text: "Hello." }
+  ],
+  [
+    "the end of reasoning that is quoted",
+    body({ content: "Write </think> there." }),
+    { text: "Write </think> there." }
+  ],
+  [
+    "both ends of reasoning that are quoted",
+    body({ content: "Between\n<think>\nand\n</think>\nit thinks." }),
+    { text: "Between\n<think>\nand\n</think>\nit thinks." }
+  ],
+  [
     "prose that finishes for calls",
     double.raw('{"choices":[{"finish_reason":"tool_calls","message":{"content":"a"}}]}'),
     {

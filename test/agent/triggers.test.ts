@@ -11,7 +11,8 @@ import { situation, userMessage } from "../support/history.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
-import { skillDraft } from "../support/skills.ts"
+import { bookOf, skillDraft } from "../support/skills.ts"
+import { contractSpec, summarize } from "../support/contracts.ts"
 
 const skill = (name: string, triggers: ReadonlyArray<object>, more = {}): readonly [string, SkillSpec] => [
   name,
@@ -178,6 +179,19 @@ describe("a person's order to run a skill", () => {
     // Delivered once more, it is dropped.
     const again = events.map((event) => ({ ...event, rev: event.rev + 2 }))
     assert.isTrue(Result.isFailure(foldAll(state, again)))
+  })
+
+  it("names what the skill is not granted, for a row of the audit", () => {
+    const needs = contractSpec({
+      ...summarize,
+      name: "tidy",
+      contract: { ...summarize.contract, capabilities: ["net", "fs:read"] }
+    })
+    const [refused] = Result.getOrThrow(
+      decide(initialState, order(), situation({ skills: bookOf(needs), grants: ["fs:read"] }))
+    )
+    assert.deepInclude(refused?.payload, { denied: { skill: "tidy", capabilities: ["net"] } })
+    assert.match(JSON.stringify(refused?.payload), /needs net, which this agent is not granted/u)
   })
 
   it("ends in an event that says why where it cannot", () => {

@@ -120,6 +120,21 @@ export const HOSTILE_FOLDERS: ReadonlyArray<
     /U\+200B/u
   ],
   [
+    "hidden letters that YAML escapes",
+    { "SKILL.md": skill("x", `metadata: { note: "go\\U000E0069\\U000E0067" }\n${tools("Read")}`) },
+    "SKILL.md",
+    /\["metadata"\]\["note"\]: line 1 .*U\+E0069/u
+  ],
+  [
+    "hidden letters that JSON escapes",
+    {
+      "x.json":
+        '{"name":"x","description":"Reads.\\u200b","initial_state":"a","max_steps":3,"states":{"a":{"objective":"Go.","transitions":[{"on":"end","to":"b"}]},"b":{"terminal":true}}}'
+    },
+    "x.json",
+    /\["description"\]: line 1 .*U\+200B/u
+  ],
+  [
     "a YAML bomb",
     { "SKILL.md": skill("x", `a: &a [1,1]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\n${tools("Read")}`) },
     "SKILL.md",

@@ -52,12 +52,14 @@ const quietServices = Layer.mergeAll(
   Layer.mock(AgentCommands, {}),
   Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),
+  Layer.mock(WorkspaceLabels, { receive: () => Effect.void }),
   Layer.mock(Transcriber, { transcribe: () => Effect.undefined }),
   Layer.mock(OutgoingFiles, { stage: () => Effect.void, ready: () => Effect.succeed([]), end: () => Effect.void }),
   Layer.mock(Presence, {
     asked: () => Effect.void,
     isAtWork: () => Effect.succeed(false),
     isAnswered: () => false,
+    isDue: () => Effect.succeed(true),
     wakes: () => Stream.never,
     seen: () => Stream.never
   }),

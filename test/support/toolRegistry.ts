@@ -1,7 +1,7 @@
 /** The real registry of an image's tools over a workspace, beside an arbiter that nobody drives and parts that say nothing. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
-import type { Repo } from "#schema/Config.ts"
+import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
@@ -23,7 +23,7 @@ const settings = settingsOf(1)
 
 /** `own` is what the test has of its own: a control plane, skills. */
 export const layerRegistry = <A, E, R>(
-  { choir, repo, root }: { readonly choir: string; readonly root: string; readonly repo?: Repo },
+  { choir, root, ...config }: { readonly choir: string; readonly root: string } & Partial<AgentConfig>,
   own: Layer.Layer<A, E, R>
 ) =>
   ToolRegistry.layer({ rg: "rg" }).pipe(
@@ -32,7 +32,7 @@ export const layerRegistry = <A, E, R>(
     Layer.provideMerge(
       Layer.mergeAll(
         EventLog.layer(SESSION),
-        AgentSettings.layer(repo === undefined ? settings : { ...settings, config: { ...settings.config, repo } }),
+        AgentSettings.layer({ ...settings, config: { ...settings.config, ...config } }),
         own,
         Layer.mock(Replication, { acked: () => 0, reached: () => Effect.void }),
         Layer.mock(Compactor, {

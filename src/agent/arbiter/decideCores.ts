@@ -18,7 +18,16 @@ import { triggered } from "./decideTriggers.ts"
 import { profiled } from "./decideProfiles.ts"
 import { endedWithLane, skillRules } from "./decideSkills.ts"
 import { beginning } from "./startSkill.ts"
-import { accept, controlBatch, type Decision, type Command, type Find, reject, type Situation } from "./Command.ts"
+import {
+  accept,
+  controlBatch,
+  type Decision,
+  type Command,
+  type Find,
+  reject,
+  type Rejected,
+  type Situation
+} from "./Command.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
 /** Edge's calls that run and change something. A spawn waits for them (D30). */
@@ -239,13 +248,16 @@ export const signalSkill = (
   const begun =
     barred === undefined
       ? beginning(lane, skill, input, situation, trigger ?? "person")
-      : Result.fail({ reason: barred })
-  if (Result.isFailure(begun))
+      : Result.fail<Rejected>({ reason: barred })
+  if (Result.isFailure(begun)) {
+    const { denied, reason } = begun.failure
+    const more = denied === undefined ? {} : { denied }
     return accept({
       event_type: "InjectedInstruction",
       lane: EDGE,
-      payload: { signal_id, target: EDGE, source: "user", content: "", refused: begun.failure.reason }
+      payload: { signal_id, target: EDGE, source: "user", content: "", refused: reason, ...more }
     })
+  }
   const job_id = CallId.make(`${session_id}-signal-${signal_id}`)
   const constraints = { allowed_tools: [], time_budget_ms: 0 }
   return accept(

@@ -95,8 +95,16 @@ interface Plan {
 const jobIdOf = (memory: EdgeLane | CoreLane | undefined) =>
   memory !== undefined && "job_id" in memory ? memory.job_id : undefined
 
+/**
+ * The reason of a compaction: a person ordered it, the window is full, or the provider refused its prompt. Then the model's context is smaller than
+ * config.json says, and only what was refused tells how small.
+ */
+type Reason = "ordered" | "full" | "refused"
+
+const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((all, each) => all + each, 0)
+
 /** The plan of a lane's compaction; undefined where nothing can leave. An order takes all that can go. */
-const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, isOrdered: boolean) {
+const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: Reason) {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
   const settings = yield* AgentSettings
@@ -111,9 +119,11 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, isOrdere
   const sizes = yield* Effect.forEach(folding, ({ messages }) =>
     Effect.map(tokens.count(messages), (counted) => counted * factor + pictureTokens(messages))
   )
-  const stay = isOrdered
-    ? { events: 0, tokens: 0 }
-    : { events: settings.current().config.memory.event_window, tokens: limit * STAYS_MAX }
+  const room = reason === "refused" ? Math.min(limit, sum(sizes)) : limit
+  const stay =
+    reason === "ordered"
+      ? { events: 0, tokens: 0 }
+      : { events: settings.current().config.memory.event_window, tokens: room * STAYS_MAX }
   const count = leavingCount(folding, sizes, stay, compactionLimit(state, lane))
   const last = folding[count - 1]
   return last === undefined || last.event.rev <= memory.boundary
@@ -170,11 +180,11 @@ const stubbed = ({ leaving, memory }: Plan): ReadonlyArray<MemoryDelta> => [
 const compact = Effect.fn("Compactor.compact")(function* (
   lane: LaneId,
   view: LaneView,
-  isOrdered: boolean,
+  reason: Reason,
   signal_id: string | undefined
 ) {
   const arbiter = yield* Arbiter
-  const planned = yield* plan(lane, view, isOrdered)
+  const planned = yield* plan(lane, view, reason)
   if (planned === undefined) return false
   const asked = yield* ask(lane, planned)
   if (asked === undefined) yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace what left`)
@@ -272,6 +282,8 @@ const make = Effect.fnUntraced(function* () {
   )(yield* Effect.context<AgentSettings | Arbiter | EventLog | ModelCalls | Tokens>())
   const log = yield* EventLog
   const turns = yield* makeTurns()
+  // Lanes whose prompt their provider refused as too long, until their next compaction.
+  const refused = new Set<LaneId>()
   // The tokens of a prompt whose window could not be made shorter.
   const backedOff = new Map<LaneId, number>()
 
@@ -304,7 +316,8 @@ const make = Effect.fnUntraced(function* () {
     ordered: ReadonlyArray<string | undefined>
   ) {
     const signals = ordered.flatMap((signal_id) => signal_id ?? [])
-    yield* compact(lane, view, ordered.length > 0, signals[0])
+    const isRefused = refused.delete(lane)
+    yield* compact(lane, view, ordered.length > 0 ? "ordered" : isRefused ? "refused" : "full", signals[0])
     for (const signal_id of signals.filter((each) => isUnheard(each)(arbiter.state())))
       yield* commitEnd(arbiter, { type: "Compact", lane, deltas: [], boundary_rev: 0, signal_id }, isUnheard(signal_id))
   })
@@ -312,7 +325,16 @@ const make = Effect.fnUntraced(function* () {
   return Compactor.of({
     request: turns.order,
     before: (lane, prefix) => Effect.provide(before(lane, prefix), context),
-    shortening: (lane) => ({ now: turns.done(lane), later: Effect.asVoid(turns.begin(lane)) }),
+    shortening: (lane) => {
+      const refuse = Effect.sync(() => {
+        for (const known of refused) if (laneOf(arbiter.state(), known) === undefined) refused.delete(known)
+        refused.add(lane)
+      })
+      return {
+        now: Effect.andThen(refuse, turns.done(lane)),
+        later: Effect.asVoid(Effect.andThen(refuse, turns.begin(lane)))
+      }
+    },
     run: (view) =>
       Effect.provide(
         turns.run((lane, ordered) => settle(lane, view, ordered)),

@@ -11,6 +11,7 @@ import { costMax, estimateTokens } from "#src/shared/model/usage.ts"
 import { messageOf } from "#src/shared/session/messageSteps.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { nextReport } from "#src/shared/session/turns.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
@@ -220,10 +221,22 @@ const askShorter = Effect.fnUntraced(function* (
   }
   yield* now
   const asked = again()
-  if (asked === undefined) return { completion: { ...second, usage }, asked: first }
+  if (asked === undefined) return { completion: { ...withHint(second), usage }, asked: first }
   const third = yield* complete(asked.messages)
-  return { completion: { ...third, usage: together(usage, third.usage) }, asked }
+  return { completion: { ...withHint(third), usage: together(usage, third.usage) }, asked }
 })
+
+/** A prompt that stays too long is one of a model whose context is smaller than config.json says. */
+const withHint = (completion: Completion): Completion =>
+  completion.error === undefined || !isOverflow(completion.error)
+    ? completion
+    : {
+        ...completion,
+        error: {
+          ...completion.error,
+          message: `${completion.error.message} (is the model's context_window in config.json right?)`
+        }
+      }
 
 const NO_SHORTENING: Shortening = { now: Effect.void, later: Effect.void }
 
@@ -246,9 +259,12 @@ const make = Effect.fnUntraced(function* () {
 
   /** A person sees edge's words while they are written. */
   const heardBy = (lane: LaneId, purpose: Purpose) => {
-    const inbox_id = messageOf(arbiter.state().edge.turn)
-    const isShown = lane === EDGE && inbox_id !== undefined && (purpose === "turn" || purpose === "report")
-    return isShown ? { heard: drafts.follow(inbox_id) } : {}
+    if (lane !== EDGE || (purpose !== "turn" && purpose !== "report")) return {}
+    const state = arbiter.state()
+    const report = purpose === "report" ? nextReport(state) : undefined
+    const inbox_id = report === undefined ? messageOf(state.edge.turn) : report.inbox_id
+    if (inbox_id === undefined) return {}
+    return { heard: drafts.follow({ inbox_id, ...(report === undefined ? {} : { report_rev: report.rev }) }) }
   }
 
   const announce = (model: string) => (wait: Duration.Duration) => {

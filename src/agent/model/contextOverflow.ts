@@ -11,6 +11,13 @@ const OVERFLOWS: ReadonlyArray<readonly [provider: string, words: RegExp]> = [
     "OpenAI, Azure, OpenRouter, vLLM",
     /context[_ ]length[_ ]exceeded|maximum context length|exceeds the context window/iu
   ],
+  ["Groq, Cerebras", /reduce the length of the (?:messages|prompt|input)|request too large for model/iu],
+  ["xAI", /maximum prompt length is \d+/iu],
+  ["Bedrock", /input is too long for requested model|too many input tokens/iu],
+  ["MiniMax", /context window exceeds limit/iu],
+  ["Together", /longer than the model's context length|tokens .{0,60}must be <= ?\d+/iu],
+  ["LM Studio", /context length of only \d+|greater than the context length/iu],
+  ["GitHub", /prompt token count of \d+ exceeds the limit/iu],
   ["Anthropic", /prompt is too long|input length and .?max_tokens.? exceed context limit/iu],
   ["Google", /input token count .{0,80}exceeds the maximum number of tokens/iu],
   ["Mistral", /prompt contains \d+ tokens .{0,80}too large for model/iu],

@@ -7,7 +7,7 @@ import { Headers, type HttpClient, HttpClientError, HttpClientRequest, type Http
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import type { SecretName } from "#schema/Ids.ts"
-import { type Answer, excerpt, problem } from "#src/shared/model/Answer.ts"
+import { type Answer, excerpt, KIND_OF, problem } from "#src/shared/model/Answer.ts"
 import type { Codec, Delta } from "#src/shared/model/Codec.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
@@ -233,5 +233,5 @@ export const statusWords = (status: number, said: string, secret?: SecretName): 
         : status >= 300 && status <= 399
           ? " (a redirect, which is never followed: is the model's endpoint right?)"
           : ""
-  return problem("http", `the provider answered ${status}${hint}${detail}`, { status })
+  return problem(KIND_OF.get(status) ?? "http", `the provider answered ${status}${hint}${detail}`, { status })
 }

@@ -8,6 +8,7 @@ import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { unboundTools } from "#src/shared/image/unboundTools.ts"
+import { ReceivedMark } from "./ReceivedMark.ts"
 
 export interface Settings {
   readonly session_id: SessionId
@@ -51,28 +52,37 @@ export class AgentSettings extends Context.Service<
   }
 >()("choir/agent/settings/AgentSettings") {
   static readonly layer = (initial: Settings) =>
-    Layer.sync(AgentSettings, () => {
-      let settings = initial
-      let unbound = unboundTools(initial.config)
-      return AgentSettings.of({
-        current: () => settings,
-        situation: () => ({
-          session_id: settings.session_id,
-          epoch: settings.epoch,
-          budgets: settings.config.budgets,
-          confirm_external: settings.config.approvals.confirm_external,
-          grants: settings.config.grants ?? GRANTS_DEFAULT,
-          unbound,
-          workspace_label: settings.config.workspace_label ?? {},
-          pools: settings.config.jobs.pools,
-          histories: settings.config.profiles ?? {}
-        }),
-        model: (name) => boundModel(settings.config, name),
-        replace: (config_version, config) =>
-          Effect.sync(() => {
-            settings = { ...settings, config_version, config }
-            unbound = unboundTools(config)
-          })
+    Layer.effect(
+      AgentSettings,
+      Effect.map(ReceivedMark, (isReceived) => {
+        let settings = initial
+        let received = false
+        const workspaceLabel = (): WorkspaceLabel => {
+          const label = settings.config.workspace_label ?? {}
+          received ||= isReceived()
+          return received ? { ...label, received } : label
+        }
+        let unbound = unboundTools(initial.config)
+        return AgentSettings.of({
+          current: () => settings,
+          situation: () => ({
+            session_id: settings.session_id,
+            epoch: settings.epoch,
+            budgets: settings.config.budgets,
+            confirm_external: settings.config.approvals.confirm_external,
+            grants: settings.config.grants ?? GRANTS_DEFAULT,
+            unbound,
+            workspace_label: workspaceLabel(),
+            pools: settings.config.jobs.pools,
+            histories: settings.config.profiles ?? {}
+          }),
+          model: (name) => boundModel(settings.config, name),
+          replace: (config_version, config) =>
+            Effect.sync(() => {
+              settings = { ...settings, config_version, config }
+              unbound = unboundTools(config)
+            })
+        })
       })
-    })
+    )
 }

@@ -58,20 +58,29 @@ const ENTRIES_MAX = 10_000
 /** The file itself, or the skills of a folder: its skill files, its SKILL.md, and those of the folders in it. */
 const filesAt = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
-  const { type } = yield* Effect.mapError(fs.stat(path), () =>
+  const { type } = yield* Effect.mapError(fs.lstat(path), () =>
     usageError(`there is no file or folder ${path}`, "name a skill, or the skills folder of a repository")
   )
   if (type !== "Directory") return [path]
-  // A file where a folder would be has no such file in it either.
-  const exists = (file: string) => Effect.orElseSucceed(fs.exists(file), () => false)
+  // A file where a folder would be has no such file in it either. A link is looked at itself, and refused when it is read.
+  const kindOf = (file: string) =>
+    Effect.orElseSucceed(
+      Effect.map(fs.lstat(file), ({ type }): string => type),
+      () => undefined
+    )
   const own = join(path, SKILL_FILE)
-  if (yield* exists(own)) return [own]
+  if ((yield* kindOf(own)) !== undefined) return [own]
   const names = (yield* fs.readDirectory(path)).sort().slice(0, ENTRIES_MAX)
-  const found = yield* Effect.forEach(names, (name) => {
-    if (name.endsWith(".json")) return Effect.succeed([join(path, name)])
-    const file = join(path, name, SKILL_FILE)
-    return Effect.map(exists(file), (found) => (found ? [file] : []))
-  })
+  const found = yield* Effect.forEach(
+    names,
+    Effect.fnUntraced(function* (name) {
+      const entry = join(path, name)
+      if (name.endsWith(".json")) return [entry]
+      const kind = yield* kindOf(entry)
+      if (kind === "SymbolicLink") return (yield* kindOf(join(entry, SKILL_FILE))) === undefined ? [] : [entry]
+      return (yield* kindOf(join(entry, SKILL_FILE))) === undefined ? [] : [join(entry, SKILL_FILE)]
+    })
+  )
   return found.flat().slice(0, IMAGE_SKILLS_MAX + 1)
 })
 
@@ -84,7 +93,8 @@ const unreadable = (file: string, problems: ReadonlyArray<string>): CheckedSkill
 
 const checkFile = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
-  const { size, type } = yield* fs.stat(file)
+  const { size, type } = yield* fs.lstat(file)
+  if (type === "SymbolicLink") return unreadable(file, ["a symbolic link is refused: copy what it points to"])
   if (type !== "File") return unreadable(file, ["it is not a regular file"])
   if (size > BigInt(MANIFEST_BYTES_MAX)) return unreadable(file, [`larger than ${MANIFEST_BYTES_MAX} bytes`])
   const text = yield* fs.readFileString(file)

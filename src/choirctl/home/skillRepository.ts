@@ -21,7 +21,7 @@ const textsIn = Effect.fnUntraced(function* (folder: string, most: number, bytes
   const files = names.filter((name) => name.endsWith(".json")).sort()
   return yield* Effect.forEach(files.slice(0, most), (name) =>
     Effect.gen(function* () {
-      const { size, type } = yield* fs.stat(join(folder, name))
+      const { size, type } = yield* fs.lstat(join(folder, name))
       if (type !== "File" || size > BigInt(bytesMax)) return []
       return [{ stem: name.slice(0, -".json".length), text: yield* fs.readFileString(join(folder, name)) }]
     }).pipe(Effect.orElseSucceed(() => []))

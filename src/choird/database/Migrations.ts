@@ -35,6 +35,7 @@ import { reactions } from "./migrations/0036_reactions.ts"
 import { workspaceLabels } from "./migrations/0037_workspace_labels.ts"
 import { scheduleSlots } from "./migrations/0038_schedule_slots.ts"
 import { shownReactions } from "./migrations/0039_shown_reactions.ts"
+import { askingJobs } from "./migrations/0040_asking_jobs.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -76,7 +77,8 @@ export const MIGRATIONS = {
   "0036_reactions": reactions,
   "0037_workspace_labels": workspaceLabels,
   "0038_schedule_slots": scheduleSlots,
-  "0039_shown_reactions": shownReactions
+  "0039_shown_reactions": shownReactions,
+  "0040_asking_jobs": askingJobs
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

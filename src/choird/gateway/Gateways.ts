@@ -10,6 +10,7 @@ import { Choices, isNumber } from "./Choices.ts"
 import { makeHeldMessages } from "./heldMessages.ts"
 import { makeAskedInTopic } from "./jobTopics.ts"
 import { joinOf } from "./joinOf.ts"
+import { makeLabelReceived } from "./labelReceived.ts"
 import { attachFile, type Attached, type Download, workspaceOf } from "./attachFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
@@ -119,6 +120,7 @@ const makeAttach = Effect.gen(function* () {
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
   const { transcribe } = yield* Transcriber
+  const label = yield* makeLabelReceived
   return Effect.fnUntraced(function* ({ agent_id, arrival: { file, id } }: Message, download: Download | undefined) {
     if (file === undefined || download === undefined) return NO_FILE
     const view = (yield* lifecycle.list).find((one) => one.agent_id === agent_id)
@@ -127,6 +129,7 @@ const makeAttach = Effect.gen(function* () {
       { file, id },
       view === undefined ? undefined : workspaceOf(running, view),
       download,
+      (workspace) => label(workspace, view?.session_id ?? null),
       transcribe
     )
   })

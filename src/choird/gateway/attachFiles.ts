@@ -55,19 +55,25 @@ const wordsOf = Effect.fnUntraced(function* (file: SentFile, bytes: Uint8Array, 
   return { problem: `The voice message has reached the agent as a file, without its words: ${heard.failure.problem}.` }
 })
 
-/** Fails only if another attempt may help. The same message again has the same file under the same name. */
-export const attachFile = Effect.fnUntraced(function* (
+/**
+ * Fails only if another attempt may help. The same message again has the same file under the same name.
+ *
+ * @param label is done before the file is in the workspace.
+ */
+export const attachFile = Effect.fnUntraced(function* <E>(
   { file, id }: { readonly file: SentFile; readonly id: string },
   workspace: string | undefined,
   download: Download,
+  label: (workspace: string) => Effect.Effect<void, E>,
   transcribe?: Transcribe
-): Effect.fn.Return<Attached, TelegramFailed> {
+): Effect.fn.Return<Attached, TelegramFailed | E> {
   if (workspace === undefined) return missing(file, "its workspace is not in config.json")
   const got = yield* Effect.result(download(file))
   if (Result.isFailure(got)) return isFinal(got.failure) ? missing(file, got.failure.description) : yield* got.failure
   const bytes = got.success
   const { ending, mime } = fileKind(bytes, file.name)
   const now_ms = yield* Clock.currentTimeMillis
+  yield* label(workspace)
   const stored = Result.try(() => storeReceived(workspace, `${file.kind}-${digits(id)}.${ending}`, bytes, now_ms))
   if (Result.isFailure(stored)) {
     yield* Effect.logWarning("a file could not be stored in a workspace", { workspace }, stored.failure)

@@ -5,6 +5,7 @@ import { Context, Effect, Layer, Scope } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type AgentEndpoint, CA_FILE } from "#src/choird/runtime/ContainerRuntime.ts"
+import { RECEIVED_MARK } from "#src/shared/files/receivedMark.ts"
 import { listen } from "#src/shared/wire/http.ts"
 import { SocketRefused } from "#src/shared/wire/sockets.ts"
 import { AgentApp } from "./AgentApp.ts"
@@ -58,6 +59,8 @@ export class AgentSockets extends Context.Service<
           const path = join(home, "socks", "agents", session_id, "choird.sock")
           const dir = dirname(path)
           yield* Effect.addFinalizer(() => Effect.ignore(Effect.try(() => rmdirSync(dir))))
+          const mark = join(dir, RECEIVED_MARK)
+          yield* Effect.addFinalizer(() => Effect.ignore(Effect.try(() => rmSync(mark, { force: true }))))
           const session = yield* app.open(session_id)
           yield* listen(audited(app.of(session), askedByAgent(session_id)), {
             path,

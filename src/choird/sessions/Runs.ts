@@ -23,7 +23,7 @@ const JOB_TIMES = `${TIMES}, to_char(requested_at AT TIME ZONE 'UTC', ${ISO}) AS
 /** The kind of the skill of a run, and the verdict on its result. */
 const OF_SKILL = "execution_class, tier, trigger, retries, confidence, judge_score, verdict"
 const LIFECYCLE = `CASE WHEN pending THEN 'PENDING' WHEN outcome = 'completed' THEN 'TERMINATED' WHEN outcome IS NOT NULL THEN 'FAILED'
-  WHEN worked_at IS NULL THEN 'INITIALIZING' ELSE 'BUSY' END`
+  WHEN worked_at IS NULL THEN 'INITIALIZING' WHEN asks THEN 'READY' ELSE 'BUSY' END`
 const SPENT = "tokens::double precision AS tokens, cost_nano_usd / 1e9::double precision AS cost_usd"
 
 /** Reads runs. */

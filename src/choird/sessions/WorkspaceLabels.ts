@@ -19,6 +19,8 @@ export class WorkspaceLabels extends Context.Service<
     of(path: string): Effect.Effect<WorkspaceLabel, DatabaseAway>
     /** All labels by the keys of their folders. */
     readonly all: Effect.Effect<ReadonlyMap<string, WorkspaceLabel>, DatabaseAway>
+    /** Notes that a folder gets a file from a person, before it is there. */
+    receive(path: string): Effect.Effect<void, DatabaseAway>
     /**
      * Forgets the label of a folder, by a person's order. A session that is continued there labels it again with the first event that it
      * stores, if it knows of text from outside.
@@ -36,6 +38,7 @@ export class WorkspaceLabels extends Context.Service<
           return (yield* allLabels).get(labelKey(path)) ?? {}
         }, onDatabase),
         all: onDatabase(allLabels),
+        receive: Effect.fn("WorkspaceLabels.receive")((path) => widen(labelKey(path), { received: true }), onDatabase),
         drop: Effect.fn("WorkspaceLabels.drop")(function* (path) {
           const key = labelKey(path)
           const stored = (yield* storedLabels).map((row) => row.path).filter((each) => labelKey(each) === key)
@@ -78,6 +81,14 @@ const labelAt = Effect.fnUntraced(function* (key: string) {
   return row === undefined ? ({} satisfies WorkspaceLabel) : yield* Effect.orDie(decodeLabel(row.label))
 })
 
+/** Stores a label; what another writer knows meanwhile that this one does not stays. */
+const widen = Effect.fnUntraced(function* (key: string, label: WorkspaceLabel) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`INSERT INTO choir_control.workspace_labels AS stored (path, label)
+    VALUES (${key}, ${canonicalJson(label)}::jsonb)
+    ON CONFLICT (path) DO UPDATE SET label = stored.label || excluded.label`
+})
+
 type Origin = Pick<SessionState, "workspace_received" | "workspace_sources" | "workspace_tainted">
 
 const originOf = ({ workspace_received, workspace_sources, workspace_tainted }: Origin): WorkspaceLabel => ({
@@ -106,9 +117,7 @@ export const labelWorkspace = Effect.fnUntraced(function* (
   if (path === undefined || Object.keys(origin).length === 0) return
   const key = labelKey(path)
   const known = yield* labelAt(key)
-  const label = canonicalJson(widened(known, origin))
-  if (label === canonicalJson(known)) return
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`INSERT INTO choir_control.workspace_labels (path, label) VALUES (${key}, ${label}::jsonb)
-    ON CONFLICT (path) DO UPDATE SET label = excluded.label`
+  const label = widened(known, origin)
+  if (canonicalJson(label) === canonicalJson(known)) return
+  yield* widen(key, label)
 })

@@ -9,6 +9,7 @@ import type { ExecutionClass } from "#schema/SkillContract.ts"
 import type { SkillTier } from "#schema/SkillRegistryEntry.ts"
 import type { Writeback } from "#schema/Writeback.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
+import { reportKind } from "#src/shared/session/jobWork.ts"
 import { RETRY_EVENT } from "#src/shared/session/skills.ts"
 import { tokenSum } from "#src/shared/session/sums.ts"
 
@@ -58,6 +59,8 @@ export interface JobChange {
   readonly isRefused?: true
   /** Its first model output. */
   readonly worked_at?: string
+  /** Whether it waits for the answer to its question; absent where these events do not say it. */
+  readonly asks?: boolean
   readonly begun?: {
     readonly rev: number
     readonly at: string
@@ -95,8 +98,9 @@ const atWork = ({ cores, edge }: SessionState): AtWork => {
   return new Map(lanes.flatMap(({ lane, skill }) => (skill === undefined ? [] : [[lane, skill.started_rev] as const])))
 }
 
-/** The tool by which edge asks for a job. */
+/** The tool by which edge asks for a job, and the one by which a job asks the user. */
 const CORE_SPAWN = "choir.core.spawn"
+const CORE_REPORT = "choir.core.report"
 
 const nothing = {
   tokens: 0,
@@ -209,6 +213,12 @@ export const runChanges = (before: SessionState, events: ReadonlyArray<ChoirEven
   const running = new Map(
     [...before.cores.values()].map(({ job_id, lane, output }) => [lane, { job_id, works: output.rev > 0 }])
   )
+  /** Calls that ask the user something and have not ended. */
+  const asking = new Set(
+    [...before.cores.values()].flatMap(({ calls }) =>
+      calls.flatMap(({ call_id, report }) => (report?.isQuestion === true ? [call_id] : []))
+    )
+  )
   /** Requests of jobs that have not begun. */
   const waiting = new Set(openSpawns(before).map(({ call_id }) => call_id))
   const output = ({ created_at, lane, payload }: EventOf<"ModelOutput">) => {
@@ -219,13 +229,19 @@ export const runChanges = (before: SessionState, events: ReadonlyArray<ChoirEven
     job.works = true
     jobs.set(job.job_id, { ...jobOf(job.job_id), worked_at: created_at })
   }
+  const says = (lane: LaneId, asks: boolean) => {
+    const job = running.get(lane)
+    if (job !== undefined) jobs.set(job.job_id, { ...jobOf(job.job_id), asks })
+  }
   const request = ({ created_at, payload, rev }: EventOf<"ToolCallRequested">) => {
+    if (payload.tool === CORE_REPORT && reportKind(payload.input).isQuestion) asking.add(payload.call_id)
     const job_name = payload.tool === CORE_SPAWN ? jobNameIn(payload.input) : undefined
     if (job_name === undefined) return
     waiting.add(payload.call_id)
     jobs.set(payload.call_id, { job_id: payload.call_id, requested: { rev, at: created_at, job_name } })
   }
-  const result = ({ payload: { call_id } }: EventOf<"ToolResultCommitted">) => {
+  const result = ({ lane, payload: { call_id, status } }: EventOf<"ToolResultCommitted">) => {
+    if (asking.delete(call_id) && status === "success") says(lane, true)
     if (waiting.delete(call_id)) jobs.set(call_id, { ...jobOf(call_id), isRefused: true })
   }
   const start = (event: EventOf<"CoreStarted">) => {
@@ -275,6 +291,9 @@ export const runChanges = (before: SessionState, events: ReadonlyArray<ChoirEven
         break
       case "ToolResultCommitted":
         result(event)
+        break
+      case "InjectedInstruction":
+        if (event.payload.refused === undefined) says(event.lane, false)
         break
       case "CoreStarted":
         start(event)

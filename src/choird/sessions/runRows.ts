@@ -51,7 +51,7 @@ const writeSkills = Effect.fnUntraced(function* ({ agent_id, session_id }: Origi
 const NO_WORK = { steps: 0, tokens: 0, cost_nano_usd: 0, orphan: false, writeback: null }
 
 /** The row of a job, or of a request for one until the job begins. */
-const jobRow = ({ begun, ended, job_id, requested, worked_at }: JobChange) => {
+const jobRow = ({ asks, begun, ended, job_id, requested, worked_at }: JobChange) => {
   const { at: started_at, rev: started_rev, ...names } = begun ?? requested ?? { at: undefined, rev: undefined }
   const { at: ended_at, rev: ended_rev, ...work } = ended ?? { ...NO_WORK, at: undefined, rev: undefined }
   const pending = begun === undefined && requested !== undefined
@@ -63,6 +63,7 @@ const jobRow = ({ begun, ended, job_id, requested, worked_at }: JobChange) => {
     pending,
     requested_at: requested?.at,
     worked_at,
+    asks: asks ?? (started_rev === undefined ? undefined : false),
     ended_at,
     ended_rev,
     ...work
@@ -84,6 +85,7 @@ const JOB_COLUMNS = {
   pending: "boolean",
   requested_at: "timestamptz",
   worked_at: "timestamptz",
+  asks: "boolean",
   ended_rev: "int",
   ended_at: "timestamptz",
   outcome: "text",
@@ -129,7 +131,7 @@ const writeJobs = Effect.fnUntraced(function* ({ agent_id, session_id }: Origin,
       SELECT * FROM jsonb_to_recordset(${rows}::text::jsonb) AS c (${typed})
     ), updated AS (
       UPDATE choir_control.job_runs AS r
-      SET worked_at = coalesce(r.worked_at, c.worked_at), ${sql.literal(setOf(ENDED_NAMES, "c"))}
+      SET worked_at = coalesce(r.worked_at, c.worked_at), asks = coalesce(c.asks, r.asks), ${sql.literal(setOf(ENDED_NAMES, "c"))}
       FROM changed AS c WHERE r.session_id = ${session_id} AND r.job_id = c.job_id AND c.job_name IS NULL
     )
     INSERT INTO choir_control.job_runs (session_id, agent_id, ${names})

@@ -11,6 +11,7 @@ import { callDigest } from "#src/shared/session/calls.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { ActionFailed } from "./ActionFailed.ts"
 import { type Around, NOT_FRAMED } from "./frameAround.ts"
+import type { LongNames } from "./longNames.ts"
 import type { PageState } from "./pageState.ts"
 import { focusedElement, isSameElement, PAGE, type ShownElement, shownElement } from "./shownElement.ts"
 
@@ -33,6 +34,14 @@ export interface Target extends Omit<Shown, "snapshot"> {
   readonly ref: string | undefined
   readonly element: ShownElement
   readonly around: Around
+  /** The names that the tree leaves out, where a person was asked and there may be some. */
+  readonly long_names?: LongNames
+}
+
+/** Questions to the browser about what the tree does not show; `undefined` where the element is not there any more. */
+interface Unshown {
+  frameAround(page: Page, ref: string): Effect.Effect<Around | undefined, ActionFailed>
+  longNames(page: Page, ref: string): Effect.Effect<LongNames | undefined, ActionFailed>
 }
 
 interface HeldTarget {
@@ -69,13 +78,12 @@ export const isGone = ({ element }: Pick<Target, "element">) =>
   refuse(`the page has changed: ${words(element)} is not there any more. ${NOT_DONE}`)
 
 export class ShownPages {
-  readonly #frameAround: (page: Page, ref: string) => Effect.Effect<Around | undefined, ActionFailed>
+  readonly #unshown: Unshown
   #newest: Shown | undefined
   readonly #held = new BoundedMap<CallId, HeldTarget>(HELD_MAX)
 
-  /** @param frameAround asks the browser for the frame that an element is in. */
-  constructor(frameAround: (page: Page, ref: string) => Effect.Effect<Around | undefined, ActionFailed>) {
-    this.#frameAround = frameAround
+  constructor(unshown: Unshown) {
+    this.#unshown = unshown
   }
 
   /** The newest snapshot; none where a page could not be shown. */
@@ -87,7 +95,10 @@ export class ShownPages {
   hold(call_id: CallId, input: BrowseInput): Effect.Effect<Target, ActionFailed> {
     return Effect.gen({ self: this }, function* () {
       const digest = callDigest(BROWSE_TOOL, input)
-      const held = this.#held.get(call_id) ?? { digest, target: yield* this.#newestTarget(input.ref) }
+      const held = this.#held.get(call_id) ?? {
+        digest,
+        target: yield* this.#withLongNames(yield* this.#newestTarget(input.ref))
+      }
       if (held.digest !== digest)
         return yield* refuse(`a person was asked about another input of this call. ${NOT_DONE}`)
       this.#held.set(call_id, held)
@@ -129,7 +140,7 @@ export class ShownPages {
       const now_around = yield* this.#around(page, ref, found)
       if (JSON.stringify(around.addresses) !== JSON.stringify(now_around.addresses))
         return yield* refuse(`the page has changed: the frame of ${words(element)} is at another address. ${NOT_DONE}`)
-      if (isSameElement(element, found)) return undefined
+      if (isSameElement(element, found) && (yield* this.#hasSameLongNames(target, found))) return undefined
       const change = words(found) === words(element) ? "does not say the same" : `is now ${words(found)}`
       return yield* refuse(`the page has changed: ${words(element)} ${change}. ${NOT_DONE}`)
     })
@@ -148,9 +159,31 @@ export class ShownPages {
   #around(page: Page, ref: string | undefined, element: ShownElement): Effect.Effect<Around, ActionFailed> {
     return ref === undefined
       ? Effect.succeed(NOT_FRAMED)
-      : this.#frameAround(page, ref).pipe(
-          Effect.flatMap(Effect.fromNullishOr),
-          Effect.mapError(() => isGone({ element }))
-        )
+      : this.#stillThere(this.#unshown.frameAround(page, ref), element)
+  }
+
+  /** With the long names, and how the first one begins where nothing else is shown of the element. */
+  #withLongNames(target: Target): Effect.Effect<Target, ActionFailed> {
+    const { element, page } = target
+    if (!element.has_nameless || element.ref === undefined) return Effect.succeed(target)
+    return Effect.map(this.#stillThere(this.#unshown.longNames(page, element.ref), element), (long_names): Target => {
+      const name = element.name === "" ? long_names.first : element.name
+      return { ...target, element: { ...element, name }, long_names }
+    })
+  }
+
+  #hasSameLongNames({ element, long_names, page }: Target, found: ShownElement): Effect.Effect<boolean, ActionFailed> {
+    if (long_names === undefined || found.ref === undefined) return Effect.succeed(long_names === undefined)
+    return Effect.map(
+      this.#stillThere(this.#unshown.longNames(page, found.ref), element),
+      ({ digest }) => digest === long_names.digest
+    )
+  }
+
+  #stillThere<A>(asked: Effect.Effect<A | undefined, ActionFailed>, element: ShownElement) {
+    return asked.pipe(
+      Effect.flatMap(Effect.fromNullishOr),
+      Effect.mapError(() => isGone({ element }))
+    )
   }
 }

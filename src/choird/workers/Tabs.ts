@@ -4,6 +4,7 @@ import { Effect, Schedule, Semaphore } from "effect"
 import type { BrowserContext, Locator, Page } from "playwright-core"
 import { ActionFailed } from "./ActionFailed.ts"
 import { frameAround } from "./frameAround.ts"
+import { longNames } from "./longNames.ts"
 import { ShownPages } from "./ShownPages.ts"
 import { siteOf } from "./webAddress.ts"
 
@@ -59,7 +60,10 @@ export class Tabs {
   readonly #sites = new WeakMap<Page, Set<string>>()
   #current: Page | undefined
   #notes: Array<string> = []
-  readonly shown = new ShownPages((page, ref) => this.brief(() => frameAround(page, ref)))
+  readonly shown = new ShownPages({
+    frameAround: (page, ref) => this.brief(() => frameAround(page, ref)),
+    longNames: (page, ref) => this.brief(() => longNames(page, ref, this.lookMs))
+  })
 
   /** @param patience how often each wait may take its limit: 1, or more on a machine that is known to be slow. */
   constructor(context: BrowserContext, patience: number) {

@@ -5,12 +5,16 @@ import { sha256 } from "#src/shared/events/hashChain.ts"
 const NAME_CHARS_MAX = 200
 
 export interface ShownElement {
+  /** None where the tree gives it none. */
+  readonly ref?: string
   readonly role: string
   readonly name: string
   /** Of all that the snapshot says of the element and what is in it. */
   readonly digest: string
   /** Whether it is a frame or has one in it, whose inside takes a click. */
   readonly has_frame: boolean
+  /** Whether something of it has no name in the tree, which leaves names out that are too long. */
+  readonly has_nameless: boolean
 }
 
 interface Line {
@@ -24,6 +28,8 @@ interface Line {
 /** Playwright writes the key of a line in single quotes where YAML needs it. */
 const KEY = /^( *)- (?:'((?:[^']|'')*)'|([\w/-]+(?: "(?:[^"\\]|\\.)*")?(?: \[[^\]]*\])*))(?::(?: (.*))?)?$/u
 const PARTS = /^([\w/-]+)(?: ("(?:[^"\\]|\\.)*"))?((?: \[[^\]]*\])*)$/u
+
+const REF = / \[ref=((?:f\d+)?e\d+)\]/u
 
 const nameOf = (quoted: string | undefined): string | undefined => {
   try {
@@ -77,6 +83,12 @@ const isInFrame = (lines: ReadonlyArray<string>, at: number, { depth }: Line): b
   return false
 }
 
+/** Whether a line is an element without a name; texts and addresses are not elements. */
+const isNameless = (line: string): boolean => {
+  const { name, role = "/" } = read(line) ?? {}
+  return name === undefined && role !== "text" && !role.startsWith("/")
+}
+
 const find = (snapshot: string, mark: string, isOfPage: boolean): ShownElement | undefined => {
   const lines = snapshot.split("\n")
   for (const [at, text] of lines.entries()) {
@@ -88,10 +100,13 @@ const find = (snapshot: string, mark: string, isOfPage: boolean): ShownElement |
     const { depth, name, role } = line
     const below = linesBelow(lines, at, line)
     const said = [text, ...below].map((each) => each.slice(depth).replaceAll(PASSING, ""))
+    const [, ref] = REF.exec(line.marks) ?? []
     return {
+      ...(ref === undefined ? {} : { ref }),
       role,
       name: (name ?? textIn(below, line)).slice(0, NAME_CHARS_MAX).toWellFormed(),
       digest: sha256(said.join("\n")),
+      has_nameless: name === undefined || below.some(isNameless),
       has_frame: role === "iframe" || below.some((each) => read(each)?.role === "iframe")
     }
   }
@@ -99,7 +114,7 @@ const find = (snapshot: string, mark: string, isOfPage: boolean): ShownElement |
 }
 
 /** A page in which no element has the focus takes keys itself. */
-export const PAGE: ShownElement = { role: "page", name: "", digest: "", has_frame: false }
+export const PAGE: ShownElement = { role: "page", name: "", digest: "", has_frame: false, has_nameless: false }
 
 /** The element of a ref in the snapshot of a whole page. */
 export const shownElement = (snapshot: string, ref: string): ShownElement | undefined =>

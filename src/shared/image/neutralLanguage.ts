@@ -3,7 +3,7 @@
  * that a person who reads the skill does not see. Pure.
  */
 import type { SkillSpec } from "#schema/Skill.ts"
-import { hiddenProblem } from "./skillFolder.ts"
+import { hiddenProblem, hiddenValues } from "./hiddenCharacters.ts"
 
 /** Names of models and providers, and the markup of their prompts. */
 const WORDS: ReadonlyArray<readonly [RegExp, string]> = [
@@ -31,8 +31,9 @@ const textsOf = ({ contract, description, states }: SkillSpec): ReadonlyArray<re
   )
 ]
 
-export const languageProblems = (spec: SkillSpec): ReadonlyArray<string> =>
-  textsOf(spec).flatMap(([at, text]) => {
+export const languageProblems = (spec: SkillSpec): ReadonlyArray<string> => {
+  const texts = textsOf(spec)
+  const named = texts.flatMap(([at, text]) => {
     const hidden = hiddenProblem(text)
     const words = WORDS.flatMap(([word, why]) => {
       const found = word.exec(text)
@@ -40,3 +41,5 @@ export const languageProblems = (spec: SkillSpec): ReadonlyArray<string> =>
     })
     return hidden === undefined ? words : [`${at}: ${hidden}`, ...words]
   })
+  return [...named, ...hiddenValues(spec, new Set(texts.map(([, text]) => text)))]
+}

@@ -7,7 +7,8 @@ import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { SKILL_BUNDLE_BYTES_MAX, SKILL_BUNDLE_FILES_MAX } from "#schema/SkillOffer.ts"
-import { hiddenProblem, readSkillFolder, SKILL_FILE } from "./skillFolder.ts"
+import { hiddenProblem, hiddenValues } from "./hiddenCharacters.ts"
+import { readSkillFolder, SKILL_FILE } from "./skillFolder.ts"
 import { readSkill, type SkillSources } from "./skillFile.ts"
 
 /** Folders within folders of one skill. */
@@ -131,7 +132,12 @@ const specOf = (
   const text = Buffer.from(main.bytes).toString("utf8")
   const stem = jsonName(main.path)
   if (stem !== undefined)
-    return Result.map(readSkill(stem, text, sources), (spec) => ({ spec, written: JSON.parse(text) as unknown }))
+    return Result.flatMap(readSkill(stem, text, sources), (spec) => {
+      const written: unknown = JSON.parse(text)
+      // JSON has escapes, which the text does not show.
+      const escaped = hiddenValues(written)
+      return escaped.length > 0 ? Result.fail(escaped) : Result.succeed({ spec, written })
+    })
   return Result.flatMap(readSkillFolder(undefined, text), (written) =>
     Result.map(readSkill(written.name, JSON.stringify(written), sources), (spec) => ({ spec, written }))
   )

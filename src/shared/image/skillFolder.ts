@@ -6,6 +6,7 @@ import { Result, Schema } from "effect"
 import { isAlias, isNode, isScalar, parseDocument, visit } from "yaml"
 import { OBJECTIVE_CHARS_MAX, SkillName, SkillSpec } from "#schema/Skill.ts"
 import { ToolNameInEitherForm } from "#schema/Tool.ts"
+import { hiddenProblem, hiddenValues } from "./hiddenCharacters.ts"
 
 /** The file of such a folder that says what the skill is. */
 export const SKILL_FILE = "SKILL.md"
@@ -26,25 +27,6 @@ const SAME_TOOL: Readonly<Record<string, string>> = {
   Glob: "choir.fs.find",
   LS: "choir.fs.find",
   Bash: "choir.exec"
-}
-
-/**
- * Characters that nobody sees, among them the ones that can hide or reverse text. Left alone are one variation selector that shows a sign as an emoji
- * or as text, and a joiner between parts of an emoji.
- */
-const HIDDEN =
-  /(?!(?<=\p{Emoji})[\u{FE0E}\u{FE0F}])(?!(?<=[\p{Extended_Pictographic}\u{FE0F}\p{Emoji_Modifier}])\u{200D})[\p{Cf}\p{Cc}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/u
-const LINE = /\n/u
-
-/** The first character of a text that nobody sees, by its line. */
-export const hiddenProblem = (text: string): string | undefined => {
-  for (const [index, line] of text.split(LINE).entries()) {
-    const found = HIDDEN.exec(line.replaceAll("\t", " "))
-    const code = found?.[0].codePointAt(0)
-    if (code !== undefined)
-      return `line ${index + 1} has a character that cannot be seen, U+${code.toString(16).toUpperCase().padStart(4, "0")}: remove it`
-  }
-  return undefined
 }
 
 const FrontMatter = Schema.Struct({
@@ -214,6 +196,9 @@ export const readSkillFolder = (
   const { body, front } = parts.success
   const parsed = parseFront(front)
   if (Result.isFailure(parsed)) return Result.fail([parsed.failure])
+  // YAML has escapes, which the text does not show.
+  const escaped = hiddenValues(parsed.success)
+  if (escaped.length > 0) return Result.fail(escaped)
   const decoded = decodeFront(parsed.success)
   if (Result.isFailure(decoded)) return Result.fail([decoded.failure.message.replaceAll(/\s+/gu, " ").trim()])
   const { name } = decoded.success

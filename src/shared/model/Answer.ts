@@ -1,6 +1,7 @@
 /** A model's answer in one shape for all APIs, and the limits of what a hostile one may hold. */
 import { Predicate, Result, Schema } from "effect"
 import type { ModelError } from "#schema/Event.ts"
+import { withLengthCode } from "#src/shared/wire/errorMessage.ts"
 import { isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { Counted } from "./usage.ts"
 
@@ -61,11 +62,16 @@ export interface Parts {
 
 /**
  * Some servers put a model's reasoning in front of its answer instead of into a field of its own. It is nobody's to read
- * (invariant 6); an answer of thoughts alone counts as empty.
+ * (invariant 6); an answer of thoughts alone counts as empty. Where the template of the prompt opens the thoughts, only their end comes, in a
+ * line of its own.
  */
 const withoutThoughts = (content: string): string => {
   const opening = /^\s*<(think|thinking|reasoning)>/u.exec(content)
-  if (opening === null) return content
+  if (opening === null) {
+    const end = /(?:^|\n)[ \t]*<\/think>[ \t]*(?:\n|$)/u.exec(content)
+    const isOpened = end !== null && !content.slice(0, end.index).includes("<think>")
+    return isOpened ? content.slice(end.index + end[0].length).trimStart() : content
+  }
   const closing = `</${opening[1]}>`
   const end = content.indexOf(closing)
   return end < 0 ? "" : content.slice(end + closing.length).trimStart()
@@ -138,6 +144,12 @@ const STATUS_OF: ReadonlyArray<readonly [RegExp, number]> = [
   [/timeout/u, 504]
 ]
 
+/** Failures that pass by themselves, by the status that names them. */
+export const KIND_OF: ReadonlyMap<number, ModelError["kind"]> = new Map([
+  [408, "timeout"],
+  [429, "rate_limited"]
+])
+
 /** An error that a provider sent in place of an answer or in the middle of one, with a status of success in front of it. */
 export const errorIn = (body: unknown): ModelError | undefined => {
   // Google wraps it in a list.
@@ -151,9 +163,6 @@ export const errorIn = (body: unknown): ModelError | undefined => {
   const known = STATUS_OF.find(([kind]) => kind.test(kinds))?.[1] ?? 502
   const status = typeof code === "number" && code >= 400 && code <= 599 ? Math.trunc(code) : known
   const words = of("message")
-  return problem(
-    "http",
-    `the provider answered ${status}: ${excerpt(typeof words === "string" && words !== "" ? words : kinds)}`,
-    { status }
-  )
+  const said = withLengthCode(typeof words === "string" && words !== "" ? words : kinds, code)
+  return problem(KIND_OF.get(status) ?? "http", `the provider answered ${status}: ${excerpt(said)}`, { status })
 }

@@ -3,7 +3,7 @@
  * them, and a load of config.json warns by it. What the table does not know is learned from a 400 (`requestParameters.ts`).
  */
 import type { ModelApi } from "#schema/Continuation.ts"
-import { type Model, TEMPERATURE_DEFAULT } from "#schema/Config.ts"
+import { CONTEXT_WINDOW_DEFAULT, type Model, TEMPERATURE_DEFAULT } from "#schema/Config.ts"
 
 export interface Quirks {
   /** The key that limits the tokens of an answer. */
@@ -54,6 +54,8 @@ const THINKS_ALWAYS = /(?:^|\/)(?:gpt-[5-9](?!.*chat)|o[134](?:-|$))/iu
 const ADAPTIVE = /(?:^|\/)claude-(?:[a-z]+-(?:4[.-](?:[6-9]|\d\d)(?!\d)|[5-9])|mythos)/iu
 /** Opus from 4.7 on, and every Claude from 5 on. */
 const REFUSES_TEMPERATURE = /(?:^|\/)claude-(?:opus-4[.-](?:[7-9]|\d\d)(?!\d)|[a-z]+-[5-9]|mythos)/iu
+/** Ollama where it usually is. */
+const OLLAMA = /^https?:\/\/[^/]*:11434(?:\/|$)/u
 const KIMI_THINKS = /(?:^|\/)kimi-(?:k2(?:\.[5-9]|-thinking)|k[3-9]|thinking|latest)/iu
 const MISTRAL = /(?:^|\/)(?:mi(?:s|nis)tral|magistral|codestral|devstral|pixtral)/iu
 
@@ -184,6 +186,11 @@ export const quirkWarnings = (model: Model): ReadonlyArray<QuirkWarning> => {
       images === "refused" && model.images === true,
       "images",
       "is true, but this model takes no images: set it to false"
+    ),
+    ...warn(
+      OLLAMA.test(endpoint) && context_window === CONTEXT_WINDOW_DEFAULT,
+      "context_window",
+      "is Choir's default, but Ollama cuts prompts at a context of its own, often 4,096 tokens, and says nothing: start it with OLLAMA_CONTEXT_LENGTH=64000 and set context_window to the same number"
     ),
     ...warn(
       context_window <= max_tokens,

@@ -16,6 +16,13 @@ const behind = (fields: ReadonlyMap<string, Schema.Json>): string => {
   return typeof raw === "string" && raw !== "" ? `: ${raw}` : ""
 }
 
+/** Codes that say what the words beside them may not: that a prompt is longer than the model's context. */
+const LENGTH_CODES = new Set(["context_length_exceeded", "model_max_prompt_tokens_exceeded"])
+
+/** The words of an error, with its code where that says more. */
+export const withLengthCode = (words: string, code: unknown): string =>
+  typeof code === "string" && LENGTH_CODES.has(code) && !words.includes(code) ? `${words} (${code})` : words
+
 const messageIn = (value: Schema.Json | undefined, depth: number): string | undefined => {
   if (typeof value === "string") return depth === 0 || value === "" ? undefined : value
   if (Array.isArray(value)) return messageIn(value[0], depth)
@@ -23,7 +30,7 @@ const messageIn = (value: Schema.Json | undefined, depth: number): string | unde
   const fields = fieldsOf(value)
   for (const key of MESSAGE_KEYS) {
     const found = messageIn(fields.get(key), depth + 1)
-    if (found !== undefined) return found + behind(fields)
+    if (found !== undefined) return withLengthCode(found, fields.get("code")) + behind(fields)
   }
   return undefined
 }

@@ -1,6 +1,7 @@
-import { mkdirSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { EDGE, LaneId } from "#schema/Ids.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
@@ -13,6 +14,7 @@ import { toWireName, ToolName } from "#schema/Tool.ts"
 import { isControl } from "#src/agent/tools/Tool.ts"
 import { BUILT_IN_TOOL_ROWS } from "#src/shared/image/builtInToolRows.ts"
 import { BUILT_IN_TOOLS, TOOLS_OF_ALL } from "#src/shared/image/builtInTools.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
 import { bookOf } from "../../support/skills.ts"
 import { layerRegistry } from "../../support/toolRegistry.ts"
 import { temporaryWorkspace } from "../../support/workspace.ts"
@@ -24,20 +26,43 @@ const ENVIRONMENT =
 
 /** Tokens of o200k_base that a lane's tools and instructions take in every prompt. */
 const FIXED_TOKENS_MAX = 3000
+/** Of an agent with the browser, and the tools and skills of the starter; what its identity files say comes on top. */
+const STARTER_TOKENS_MAX = { edge: 3720, core: 3400 } as const
+
+const STARTER = join(import.meta.dirname, "../../../docker/starter")
+const STARTER_SKILLS = readdirSync(join(STARTER, "skills")).map((file) =>
+  Result.getOrThrow(readSkill(file.replace(/\.json$/u, ""), readFileSync(join(STARTER, "skills", file), "utf8")))
+)
 
 const skills = bookOf(...BUILT_IN_SKILLS)
 
-/** Everything that stands in front of each prompt of a lane. */
-const lanes = Effect.gen(function* () {
+/** Everything that stands in front of each prompt of a lane: of an agent without an image, and of one as `choirctl init` makes it. */
+const lanesOf = Effect.fnUntraced(function* (isStarter: boolean) {
   const { outside, root } = yield* temporaryWorkspace
-  for (const scope of ["global", "agent"]) mkdirSync(`${outside}/tools/${scope}`, { recursive: true })
-  const own = Layer.merge(Layer.mock(ControlPlane, {}), Layer.succeed(SkillRegistry, skills))
-  const registry = yield* Effect.provide(ToolRegistry, layerRegistry({ choir: outside, root }, own))
+  mkdirSync(`${outside}/tools/agent`, { recursive: true })
+  if (isStarter) cpSync(join(STARTER, "tools"), `${outside}/tools/global`, { recursive: true })
+  else mkdirSync(`${outside}/tools/global`)
+  const book = isStarter ? bookOf(...BUILT_IN_SKILLS, ...STARTER_SKILLS) : skills
+  const own = Layer.merge(Layer.mock(ControlPlane, {}), Layer.succeed(SkillRegistry, book))
+  const registry = yield* Effect.provide(
+    ToolRegistry,
+    layerRegistry({ choir: outside, root, ...(isStarter ? { web: "browse" } : {}) }, own)
+  )
   return [
-    { name: "edge", tools: registry.offered(EDGE), system: edgeSystem(IDENTITY, skills, ENVIRONMENT).content ?? "" },
-    { name: "core", tools: registry.offered(CORE), system: coreSystem(IDENTITY, skills, ENVIRONMENT).content ?? "" }
+    {
+      name: "edge" as const,
+      tools: registry.offered(EDGE),
+      system: edgeSystem(IDENTITY, book, ENVIRONMENT).content ?? ""
+    },
+    {
+      name: "core" as const,
+      tools: registry.offered(CORE),
+      system: coreSystem(IDENTITY, book, ENVIRONMENT).content ?? ""
+    }
   ]
 })
+
+const lanes = lanesOf(false)
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -69,18 +94,30 @@ describe("what choird tells of the tools of every agent", () => {
 })
 
 describe("the tools that a lane is offered", () => {
-  it.live(`take at most ${FIXED_TOKENS_MAX} tokens of a prompt, with the instructions`, () =>
-    Effect.gen(function* () {
-      const { count } = yield* Effect.provide(Tokens, Tokens.layer)
-      for (const { name, system, tools } of yield* lanes) {
+  const tokensOf = Effect.fnUntraced(function* (isStarter: boolean) {
+    const { count } = yield* Tokens
+    return yield* Effect.forEach(yield* lanesOf(isStarter), ({ name, system, tools }) =>
+      Effect.gen(function* () {
         const each = yield* Effect.forEach(tools, (tool) =>
           Effect.map(count([JSON.stringify(tool)]), (tokens) => [tool.name, tokens] as const)
         )
         const all = each.reduce((sum, [, tokens]) => sum + tokens, 0)
         const instructions = yield* count([system])
         yield* Effect.logInfo(`tokens of ${name}`, { ...Object.fromEntries(each), all, instructions })
-        assert.isAtMost(all + instructions, FIXED_TOKENS_MAX)
-      }
+        return { name, tokens: all + instructions }
+      })
+    )
+  }, Effect.provide(Tokens.layer))
+
+  it.live(`take at most ${FIXED_TOKENS_MAX} tokens of a prompt, with the instructions`, () =>
+    Effect.gen(function* () {
+      for (const { tokens } of yield* tokensOf(false)) assert.isAtMost(tokens, FIXED_TOKENS_MAX)
+    })
+  )
+
+  it.live("take more in an agent as choirctl init makes it, by its browser and its skills", () =>
+    Effect.gen(function* () {
+      for (const { name, tokens } of yield* tokensOf(true)) assert.isAtMost(tokens, STARTER_TOKENS_MAX[name], name)
     })
   )
 

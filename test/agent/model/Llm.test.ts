@@ -100,6 +100,25 @@ describe("Llm", () => {
     })
   )
 
+  it.effect("waits likewise for a limit that is told in an answer of success, and gives a timeout to a fallback", () =>
+    Effect.gen(function* () {
+      const provider = yield* double.makeProvider
+      const limited = double.raw(JSON.stringify({ error: { code: 429, message: "Rate limit exceeded" } }))
+      yield* provider.script(limited, double.answer("at last"))
+      const announced = yield* Deferred.make<void>()
+      const asked = yield* start(asking(provider, {}, {}, [], announced))
+      yield* Deferred.await(announced)
+      yield* TestClock.adjust(1000)
+      assert.strictEqual((yield* Fiber.join(asked)).completion.text, "at last")
+      const other = yield* double.makeProvider
+      yield* other.script(double.answer("from the other"))
+      yield* provider.script(double.failing(408))
+      const model = { provider: "p", model: "m", endpoint: other.endpoint }
+      const { completion } = yield* asking(provider, { fallback: ["second"] }, { second: model })
+      assert.deepStrictEqual([completion.model, completion.text], ["second", "from the other"])
+    }).pipe(Effect.provide(Logger.layer([])))
+  )
+
   it.effect(
     "gives up after a second 429 without a second notice, and fallbacks then take over in order (R26, E9)",
     () =>

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -42,6 +42,38 @@ describe("choirctl skill", () => {
       assert.match(out, /triggers +start on keyword "sum up"\n/u)
       assert.match(out, /threshold +0\.8: a less confident result is judged, at most 2 are sent back\n/u)
     })
+  )
+
+  it.effect(
+    "checks nothing behind a symbolic link: not a file, a SKILL.md, a folder of a skill or the folder itself",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* temporaryFolder
+        const [real, folder] = [join(home, "real"), join(home, "skills")]
+        mkdirSync(join(folder, "b"), { recursive: true })
+        mkdirSync(join(real, "c"), { recursive: true })
+        writeFileSync(join(real, "a.json"), skillText("a"))
+        writeFileSync(join(real, "c", "SKILL.md"), "---\nname: c\ndescription: d\nallowed-tools: Read\n---\nRead.\n")
+        symlinkSync(join(real, "a.json"), join(folder, "a.json"))
+        symlinkSync(join(real, "c", "SKILL.md"), join(folder, "b", "SKILL.md"))
+        symlinkSync(join(real, "c"), join(folder, "c"))
+        symlinkSync(real, join(home, "link"))
+        for (const [path, count] of [
+          [folder, 3],
+          [join(folder, "a.json"), 1],
+          [join(folder, "b"), 1],
+          [join(folder, "c"), 1],
+          [join(home, "link"), 1]
+        ] as const) {
+          const ran = yield* choirctl(home, ["skill", "check", path, "--json"])
+          assert.strictEqual(ran.code, 1, path)
+          const rows = document(ran) as ReadonlyArray<{ readonly problems: ReadonlyArray<string> }>
+          const links = rows.filter(
+            ({ problems }) => problems[0] === "a symbolic link is refused: copy what it points to"
+          )
+          assert.deepStrictEqual([rows.length, links.length], [count, count], path)
+        }
+      })
   )
 
   it.effect("checks files and folders without choird, by path and with what to do", () =>

@@ -223,7 +223,18 @@ describeTransports("the other verbs", ({ openSession }) => {
         })
         const links = chained(world, [
           denied("c1", { denied: { skill: "tidy\u0007", capabilities: ["net", "exec"] } }),
-          denied("c2")
+          denied("c2"),
+          {
+            event_type: "InjectedInstruction",
+            lane: EDGE,
+            payload: {
+              target: EDGE,
+              source: "user",
+              content: "",
+              refused: "not granted",
+              denied: { skill: "brief", capabilities: ["net"] }
+            }
+          }
         ])
         const sent = { new_rev: links.length, hash_new: links.at(-1)?.hash, patches: links.map(({ event }) => event) }
         const hash_prev = hex(genesis(SESSION))
@@ -231,7 +242,10 @@ describeTransports("the other verbs", ({ openSession }) => {
         assert.strictEqual(JSON.parse(answer.text).action, "OK", answer.text)
         assert.deepStrictEqual(
           world.audit.map(({ action, detail, session_id }) => [action, detail, session_id]),
-          [["rpc.HEARTBEAT", { refused: "CAPABILITY", skill: "tidy?", capabilities: ["net", "exec"] }, SESSION]]
+          [
+            ["rpc.HEARTBEAT", { refused: "CAPABILITY", skill: "tidy?", capabilities: ["net", "exec"] }, SESSION],
+            ["rpc.HEARTBEAT", { refused: "CAPABILITY", skill: "brief", capabilities: ["net"] }, SESSION]
+          ]
         )
       })
   )

@@ -85,7 +85,13 @@ describe("a voice message", () => {
       const attach = Effect.fnUntraced(function* (stt: object, kind: "voice" | "audio", seconds = 3) {
         const { transcribe } = yield* Effect.provide(Transcriber, configured(stt, AUDIO_KEY))
         const file = { file_id: "f", kind, name: kind, bytes: undefined, seconds }
-        return yield* attachFile({ file, id: `1:${kind}${seconds}` }, workspace, () => Effect.succeed(OPUS), transcribe)
+        return yield* attachFile(
+          { file, id: `1:${kind}${seconds}` },
+          workspace,
+          () => Effect.succeed(OPUS),
+          () => Effect.void,
+          transcribe
+        )
       })
       const good = yield* attach(server(origin, { price_per_minute: 0.5 }), "voice")
       assert.deepStrictEqual([good.words, good.problem], [wordsOf(OPUS), undefined])

@@ -6,7 +6,7 @@ import { attachFile } from "#src/choird/gateway/attachFiles.ts"
 import { fileKind } from "#src/choird/gateway/fileKind.ts"
 import { RECEIVED_FILES_MAX, storeReceived } from "#src/choird/gateway/receivedFiles.ts"
 import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
-import { fileOf, type SentFile, TELEGRAM_FILE_BYTES_MAX } from "#src/choird/gateway/telegramFiles.ts"
+import { fileOf, makeDownload, type SentFile, TELEGRAM_FILE_BYTES_MAX } from "#src/choird/gateway/telegramFiles.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { FILE_KINDS } from "../../support/fileKinds.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
@@ -20,10 +20,44 @@ const sent = (name: string, more: Partial<SentFile> = {}): SentFile => ({
   ...more
 })
 
+const unlabelled = () => Effect.void
+
 const attach = (workspace: string | undefined, id: string, name: string, bytes: Uint8Array) =>
-  attachFile({ file: sent(name), id }, workspace, () => Effect.succeed(bytes))
+  attachFile({ file: sent(name), id }, workspace, () => Effect.succeed(bytes), unlabelled)
 
 describe("files that people send", () => {
+  it.effect(
+    "are not asked for in clear text, which would show the bot's token, whatever was true when the bot was set up",
+    () =>
+      Effect.gen(function* () {
+        const token = Redacted.make("1:a-token-of-tests")
+        const download = makeDownload(token, "http://192.0.2.9:1", () =>
+          Effect.succeed({ file_path: "documents/a.txt" })
+        )
+        const failed = yield* Effect.flip(download(sent("a")))
+        assert.match(failed.description, /192\.0\.2\.9:1 is not of this host; write https:/u)
+      })
+  )
+
+  it.effect("are in no workspace before it is labelled, and are not put there without a label", () =>
+    Effect.gen(function* () {
+      const workspace = yield* temporaryFolder
+      const order: Array<string> = []
+      const see = (label: string) =>
+        Effect.sync(() => void order.push(label, existsSync(join(workspace, ".choirtmp/recv")) ? "there" : "not there"))
+      const bytes = () => Effect.succeed(Buffer.from("x"))
+      yield* attachFile({ file: sent("a"), id: "1:1" }, workspace, bytes, () => see("labelled"))
+      yield* see("stored")
+      assert.deepStrictEqual(order, ["labelled", "not there", "stored", "there"])
+      const other = yield* temporaryFolder
+      const failed = yield* Effect.flip(
+        attachFile({ file: sent("a"), id: "1:2" }, other, bytes, () => Effect.fail("no label" as const))
+      )
+      assert.strictEqual(failed, "no label")
+      assert.deepStrictEqual(readdirSync(other), [])
+    })
+  )
+
   it.effect(`of ${FILE_KINDS.length} kinds and names arrive byte for byte, under names that choird made`, () =>
     Effect.gen(function* () {
       assert.strictEqual(FILE_KINDS.length, 40)
@@ -107,23 +141,28 @@ describe("files that people send", () => {
       const batch = yield* api.updates(undefined)
       const [arrival] = batch?.arrivals ?? []
       const file = arrival?.file ?? assert.fail("no file")
-      const good = yield* attachFile({ file, id: "1:1" }, workspace, api.download)
+      const good = yield* attachFile({ file, id: "1:1" }, workspace, api.download, unlabelled)
       assert.strictEqual(good.attachments[0]?.mime, "image/png")
       assert.isTrue(readFileSync(join(workspace, good.attachments[0]?.path ?? "")).equals(bytes))
       const large = sent("film.mkv", { bytes: TELEGRAM_FILE_BYTES_MAX + 1 })
-      const refused = yield* attachFile({ file: large, id: "1:2" }, workspace, api.download)
+      const refused = yield* attachFile({ file: large, id: "1:2" }, workspace, api.download, unlabelled)
       assert.match(
         refused.problem ?? "",
         /^The document "film\.mkv" did not reach the agent: it is larger than the 20 MiB/u
       )
-      const gone = yield* attachFile({ file: sent("gone", { file_id: "nothing" }), id: "1:3" }, workspace, api.download)
+      const gone = yield* attachFile(
+        { file: sent("gone", { file_id: "nothing" }), id: "1:3" },
+        workspace,
+        api.download,
+        unlabelled
+      )
       assert.match(gone.problem ?? "", /wrong file_id/u)
       yield* bot.fail("getFile", fault.badGateway, 3)
       const tries = yield* Effect.forEach([1, 2, 3], () =>
-        Effect.result(attachFile({ file, id: "1:4" }, workspace, api.download))
+        Effect.result(attachFile({ file, id: "1:4" }, workspace, api.download, unlabelled))
       )
       assert.deepStrictEqual(tries.map(Result.isFailure), [true, true, false])
-      const nowhere = yield* attachFile({ file, id: "1:5" }, undefined, api.download)
+      const nowhere = yield* attachFile({ file, id: "1:5" }, undefined, api.download, unlabelled)
       assert.match(nowhere.problem ?? "", /its workspace is not in config\.json/u)
     })
   )

@@ -75,6 +75,31 @@ const stopped = (job_id: string, outcome: "completed" | "error"): EventDraft => 
   }
 })
 
+/** A job that asks the user something, from its output to the question. */
+const asks = (id: string): ReadonlyArray<EventDraft> => {
+  const lane = coreLane(JOB)
+  const draft = output(lane, id)
+  const call_id = CallId.make(id)
+  const input = { kind: "need_info", text: "the pin?" }
+  return [
+    {
+      ...draft,
+      payload: { ...draft.payload, tool_calls: [{ call_id, name: "choir-core-report", input }] }
+    } as typeof draft,
+    {
+      event_type: "ToolCallRequested",
+      lane,
+      payload: { call_id, tool: "choir.core.report", input, effect: "none", locks: [] }
+    },
+    { event_type: "ToolCallCommitted", lane, payload: { call_id, locks: [] } },
+    {
+      event_type: "ToolResultCommitted",
+      lane,
+      payload: { call_id, status: "success", summary: "asked", duration_ms: 1 }
+    }
+  ]
+}
+
 /** Edge's skill over two steps, and a job whose skill ends with it. */
 const told = (talk: Talk) =>
   talk.commit(
@@ -220,72 +245,85 @@ describeStores("runs of skills and jobs", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect("show a job from its request to its end: PENDING, INITIALIZING, BUSY, TERMINATED", () =>
-    Effect.gen(function* () {
-      const runs = yield* Runs
-      const result = (call_id: string, status: "rejected" | "success"): EventDraft => ({
-        event_type: "ToolResultCommitted",
-        lane: EDGE,
-        payload: { call_id: CallId.make(call_id), status, summary: "x", duration_ms: 1 }
-      })
-      const request = (id: string): ReadonlyArray<EventDraft> => {
-        const draft = modelOutput(id)
-        const call_id = CallId.make(id)
-        const input = { job_name: JOB, task_spec: "the pin is 4711" }
-        const calls = [{ call_id, name: "choir-core-spawn", input }]
-        return [
-          { ...draft, payload: { ...draft.payload, tool_calls: calls } } as typeof draft,
+  it.effect(
+    "show a job from its request to its end: PENDING, INITIALIZING, BUSY, READY while it asks, TERMINATED",
+    () =>
+      Effect.gen(function* () {
+        const runs = yield* Runs
+        const result = (call_id: string, status: "rejected" | "success"): EventDraft => ({
+          event_type: "ToolResultCommitted",
+          lane: EDGE,
+          payload: { call_id: CallId.make(call_id), status, summary: "x", duration_ms: 1 }
+        })
+        const request = (id: string): ReadonlyArray<EventDraft> => {
+          const draft = modelOutput(id)
+          const call_id = CallId.make(id)
+          const input = { job_name: JOB, task_spec: "the pin is 4711" }
+          const calls = [{ call_id, name: "choir-core-spawn", input }]
+          return [
+            { ...draft, payload: { ...draft.payload, tool_calls: calls } } as typeof draft,
+            {
+              event_type: "ToolCallRequested",
+              lane: EDGE,
+              payload: { call_id, tool: "choir.core.spawn", input, effect: "workspace", locks: [] }
+            }
+          ]
+        }
+        const committed: EventDraft = {
+          event_type: "ToolCallCommitted",
+          lane: EDGE,
+          payload: { call_id: CallId.make("j2"), locks: [] }
+        }
+        const talk = (yield* newTalk).commit(
+          userMsg(1),
+          ...request("j1"),
+          result("j1", "rejected"),
+          ...request("j2"),
+          committed,
+          started("j2"),
+          result("j2", "success"),
+          output(coreLane(JOB), "c9"),
+          ...asks("q1"),
           {
-            event_type: "ToolCallRequested",
-            lane: EDGE,
-            payload: { call_id, tool: "choir.core.spawn", input, effect: "workspace", locks: [] }
-          }
-        ]
-      }
-      const committed: EventDraft = {
-        event_type: "ToolCallCommitted",
-        lane: EDGE,
-        payload: { call_id: CallId.make("j2"), locks: [] }
-      }
-      const talk = (yield* newTalk).commit(
-        userMsg(1),
-        ...request("j1"),
-        result("j1", "rejected"),
-        ...request("j2"),
-        committed,
-        started("j2"),
-        result("j2", "success"),
-        output(coreLane(JOB), "c9"),
-        stopped("j2", "completed")
-      )
-      const { agent_id } = talk.caller
-      const seen: Array<ReadonlyArray<string>> = []
-      for (let rev = 0; rev < talk.rev; rev += 1) {
-        yield* append(talk, rev, rev + 1)
-        seen.push((yield* runs.jobs(agent_id, { last: 9 })).map(({ job_id, lifecycle }) => `${job_id} ${lifecycle}`))
-      }
-      assert.deepStrictEqual(seen, [
-        [],
-        [],
-        ["j1 PENDING"],
-        [],
-        [],
-        ["j2 PENDING"],
-        ["j2 PENDING"],
-        ["j2 INITIALIZING"],
-        ["j2 INITIALIZING"],
-        ["j2 BUSY"],
-        ["j2 TERMINATED"]
-      ])
-      const [job] = yield* runs.jobs(agent_id, { last: 1 })
-      assert.isNotNull(job?.requested_at)
-      assert.isNotNull(job?.worked_at)
-      const kept = yield* rowsOf(talk)
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`DELETE FROM choir_control.job_runs WHERE session_id = ${talk.caller.session_id}`
-      yield* applyRuns(talk.caller, initialState, talk.events)
-      assert.deepStrictEqual(yield* rowsOf(talk), kept)
-      assert.notInclude(inspect(kept, { depth: 9 }), "4711")
-    }).pipe(Effect.provide(stores))
+            event_type: "InjectedInstruction",
+            lane: coreLane(JOB),
+            payload: { target: coreLane(JOB), source: "user", content: "4711" }
+          },
+          stopped("j2", "completed")
+        )
+        const { agent_id } = talk.caller
+        const seen: Array<ReadonlyArray<string>> = []
+        for (let rev = 0; rev < talk.rev; rev += 1) {
+          yield* append(talk, rev, rev + 1)
+          seen.push((yield* runs.jobs(agent_id, { last: 9 })).map(({ job_id, lifecycle }) => `${job_id} ${lifecycle}`))
+        }
+        assert.deepStrictEqual(seen, [
+          [],
+          [],
+          ["j1 PENDING"],
+          [],
+          [],
+          ["j2 PENDING"],
+          ["j2 PENDING"],
+          ["j2 INITIALIZING"],
+          ["j2 INITIALIZING"],
+          ["j2 BUSY"],
+          ["j2 BUSY"],
+          ["j2 BUSY"],
+          ["j2 BUSY"],
+          ["j2 READY"],
+          ["j2 BUSY"],
+          ["j2 TERMINATED"]
+        ])
+        const [job] = yield* runs.jobs(agent_id, { last: 1 })
+        assert.isNotNull(job?.requested_at)
+        assert.isNotNull(job?.worked_at)
+        const kept = yield* rowsOf(talk)
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`DELETE FROM choir_control.job_runs WHERE session_id = ${talk.caller.session_id}`
+        yield* applyRuns(talk.caller, initialState, talk.events)
+        assert.deepStrictEqual(yield* rowsOf(talk), kept)
+        assert.notInclude(inspect(kept, { depth: 9 }), "4711")
+      }).pipe(Effect.provide(stores))
   )
 })

@@ -267,6 +267,12 @@ describeStores("labels of a workspace", (it) => {
       // An earlier Choir stored the path as it was written.
       yield* store(link, '{"received":true}')
       yield* store(`${link}/gone`, '{"written_from":["web:b.example"]}')
+      const received = join(root, "other")
+      for (const path of [received, `${link}/gone`]) yield* labels.receive(path)
+      assert.deepStrictEqual(yield* labels.of(received), { received: true })
+      assert.deepStrictEqual(yield* labels.of(`${real}/gone`), { written_from: ["web:b.example"], received: true })
+      for (const path of [received, `${real}/gone`]) yield* labels.drop(path)
+      yield* store(`${link}/gone`, '{"written_from":["web:b.example"]}')
       for (const path of [real, link, `${real}//`, `${root}/link/../real`, `${root}/none/../link/.`])
         assert.deepStrictEqual(yield* labels.of(path), { written_from: ["web:a.example"], received: true }, path)
       assert.deepStrictEqual(yield* labels.of(`${real}/gone`), { written_from: ["web:b.example"] })

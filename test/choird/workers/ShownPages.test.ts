@@ -82,6 +82,49 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
       })
     )
 
+    it.effect("compares names that are too long for a tree, and shows how they begin", () =>
+      Effect.gen(function* () {
+        const { asked, serve, worker } = yield* Rig
+        const long = "Pay for this ".repeat(90)
+        const pays = `onclick="location='/echo?long-paid'"`
+        for (const [kind, on, html, change] of [
+          ["own", /button/u, `<button id=b ${pays}>${long}5 €</button>`, `b.textContent = "${long}500 €"`],
+          [
+            "inner",
+            /generic .*cursor=pointer/u,
+            `<div style="cursor:pointer" ${pays}><b>Pay</b><img id=b src=x alt="${long}5 €"></div>`,
+            `b.alt = "${long}500 €"`
+          ],
+          ["focused", /textbox/u, `<input id=b autofocus aria-label="${long}5 €">`, `b.ariaLabel = "${long}500 €"`]
+        ] as const) {
+          const told = yield* gate(`/long-${kind}`)
+          const changed = yield* gate(`/longer-${kind}`)
+          serve.set(
+            `/names-${kind}`,
+            pageOf(`${html}<script>fetch("/long-${kind}").then(() => { ${change}; fetch("/longer-${kind}") })</script>`)
+          )
+          const epoch = yield* Scope.make()
+          const { browse, seen, session_id } = yield* agent(epoch)
+          const { text = "" } = yield* seen({ action: "open", url: `http://site.test/names-${kind}` })
+          assert.notInclude(text, "Pay for this")
+          const input =
+            kind === "focused"
+              ? { action: "press" as const, key: "Enter" }
+              : { action: "click" as const, ref: refOf(text, on) }
+          const call = approved(`c-long-${kind}`)
+          const { element } = yield* worker.hold(session_id, call.call_id, input)
+          assert.match(element.name, kind === "inner" ? /^Pay$/u : /^Pay for this Pay/u)
+          yield* Deferred.succeed(told.open, undefined)
+          yield* Deferred.await(changed.asked)
+          const { output, status } = yield* browse(input, call)
+          assert.strictEqual(status, "error", kind)
+          assert.match(JSON.stringify(output), /the page has changed: .*Pay.*Nothing was done/u)
+          yield* Scope.close(epoch, Exit.void)
+        }
+        assert.notInclude(asked, "/echo?long-paid")
+      })
+    )
+
     it.effect("does what a person approved on what that person saw, and nothing else", () =>
       Effect.gen(function* () {
         const { asked, worker } = yield* Rig

@@ -29,6 +29,11 @@ describe("shownElement", () => {
     for (const ref of ["e5", "f1e2"]) assert.isFalse(shownElement(TREE, ref)?.has_frame, ref)
   })
 
+  it("knows where a name may be too long for a tree", () => {
+    for (const ref of ["e5", "f1e1"]) assert.isTrue(shownElement(TREE, ref)?.has_nameless, ref)
+    for (const ref of ["e2", "e3", "e8", "f1e2"]) assert.isFalse(shownElement(TREE, ref)?.has_nameless, ref)
+  })
+
   it("takes no name for a ref, and finds what has the focus", () => {
     assert.isUndefined(named("e9"))
     assert.isUndefined(named("e10"))

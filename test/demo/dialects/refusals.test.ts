@@ -248,6 +248,11 @@ describe("refusals", () => {
     assert.isUndefined(refusal("anthropic", { ...quick, thinking: { type: "disabled" } }))
     // Adaptive thinking does not ask for it at the beginning of each message.
     assert.isUndefined(refusal("anthropic", { ...quick, thinking: { type: "adaptive" }, model: "claude-opus-4-7" }))
+    const routed = chatBase("openrouter", "anthropic/claude-sonnet-4.6")
+    const bare = withMessage(routed, 2, { reasoning_details: undefined })
+    assert.isUndefined(refusal("openrouter", bare))
+    assert.strictEqual(refusal("openrouter", { ...bare, reasoning: { max_tokens: 2048 } })?.status, 400)
+    assert.strictEqual(refusal("openrouter", { ...bare, model: "anthropic/claude-sonnet-4.5" })?.status, 400)
     const responses = responsesBase()
     assert.isUndefined(refusal("responses", withItem(items(responses, 0, 2, 3) as ResponsesBase, 1, { id: undefined })))
     const loose = { type: "function", ...fn("fs-read", { ...PARAMETERS, required: [] }), strict: false }

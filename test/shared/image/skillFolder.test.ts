@@ -93,6 +93,21 @@ const REFUSED: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["two selectors after an emoji", skill(named(), "✅\uFE0F\uFE0F"), /U\+FE0F/u],
   ["an empty Braille pattern", skill(named(), "a\u2800b"), /U\+2800/u],
   ["a private character", skill(named(), "a\uE000b"), /U\+E000/u],
+  [
+    "an escaped zero-width space",
+    skill('name: notes\ndescription: "Read\\u200b notes"\nallowed-tools: Read'),
+    /\["description"\]: line 1 .*U\+200B/u
+  ],
+  [
+    "an escaped letter of the plane of tags",
+    skill(named('metadata: { author: "\\U000E0041" }\nallowed-tools: Read')),
+    /\["metadata"\]\["author"\]: .*U\+E0041/u
+  ],
+  [
+    "an escaped character in a key",
+    skill(named('metadata: { "a\\u202e": x }\nallowed-tools: Read')),
+    /a key of \["metadata"\]: .*U\+202E/u
+  ],
   ["a built-in skill's name", skill("name: tool-builder\ndescription: d\nallowed-tools: Read"), /name the folder/u]
 ]
 

@@ -96,6 +96,12 @@ const LACKING: ReadonlyArray<readonly [string, object, string, RegExp]> = [
     /language: the objective of do: line 3 has a character that cannot be seen, U\+E0101/u
   ],
   [
+    "a hidden character in an assertion, which JSON escapes",
+    withContract({ assertions: [{ ...summarize.contract.assertions[0], statement: "it is \u200bnot empty" }] }),
+    "community",
+    /language: \["contract"\]\["assertions"\]\[0\]\["statement"\]: line 1 has a character that cannot be seen, U\+200B/u
+  ],
+  [
     "markup of one provider",
     withContract({}, states([], "Answer in <thinking> first.")),
     "community",

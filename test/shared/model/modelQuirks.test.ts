@@ -59,6 +59,7 @@ describe("quirksOf", () => {
 describe("quirkWarnings", () => {
   const OPENAI = "https://api.openai.com/v1"
   const ANTHROPIC = "https://api.anthropic.com/v1"
+  const OLLAMA = "http://127.0.0.1:11434/v1"
   const claude = { api: "messages", endpoint: ANTHROPIC, model: "claude-sonnet-4-5" }
   const keys = (entry: Readonly<Record<string, unknown>>) => quirkWarnings(modelOf(entry)).map(({ key }) => key)
 
@@ -68,6 +69,7 @@ describe("quirkWarnings", () => {
     ["an API that is not there", { endpoint: OPENAI, model: "gpt-5.6", api: "messages" }, ["api"]],
     ["no room to think", { ...claude, reasoning_effort: "high", max_tokens: 2000 }, ["max_tokens"]],
     ["no room for a prompt", { model: "m", max_tokens: 9000, context_window: 8000 }, ["context_window"]],
+    ["a context that Ollama does not have", { model: "qwen3.5:27b", endpoint: OLLAMA }, ["context_window"]],
     ["images of a model without vision", { model: "deepseek-chat", images: true }, ["images"]]
   ] as const)("tells of %s", (_, entry, expected) => assert.deepStrictEqual<unknown>(keys(entry), expected))
 
@@ -75,6 +77,7 @@ describe("quirkWarnings", () => {
     ["the default temperature", { model: "gpt-5.1" }],
     ["a temperature of null", { model: "claude-opus-4-7", temperature: null }],
     ["a model that thinks by a budget", { ...claude, reasoning_effort: "high", max_tokens: 4096 }],
+    ["a context that was set for Ollama", { model: "qwen3.5:27b", endpoint: OLLAMA, context_window: 64_000 }],
     ["images of a model that nobody knows", { model: "mine", images: true }]
   ] as const)("says nothing of %s", (_, entry) => assert.deepStrictEqual(keys(entry), []))
 })

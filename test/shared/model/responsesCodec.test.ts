@@ -146,7 +146,12 @@ describe("the codec of responses", () => {
 
   for (const [name, events, kind, status] of [
     ["ends before its answer does", STREAM, "unreachable", undefined],
-    ["brings an error", [...STREAM, { type: "error", code: "rate_limit_exceeded", message: "slow" }], "http", 429],
+    [
+      "brings an error",
+      [...STREAM, { type: "error", code: "rate_limit_exceeded", message: "slow" }],
+      "rate_limited",
+      429
+    ],
     [
       "fails",
       [

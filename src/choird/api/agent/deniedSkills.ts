@@ -1,4 +1,7 @@
-/** Skills, and calls of skills, that an agent refused because they can do more than they declare or than it is granted: a row of the audit each. */
+/**
+ * Skills, begun by a model, a person or their time, and calls of skills, that an agent refused because they can do more than they declare or than it
+ * is granted: a row of the audit each.
+ */
 import { Effect } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import { isKnownEvent, type SentEvent } from "#schema/Event.ts"
@@ -14,11 +17,11 @@ export const auditDenied = (
   patches: ReadonlyArray<SentEvent>,
   ack_rev: number
 ): Effect.Effect<void> => {
-  const denied = patches.flatMap((event) =>
-    isKnownEvent(event) && event.event_type === "ToolResultCommitted" && event.rev <= ack_rev
-      ? (event.payload.denied ?? [])
-      : []
-  )
+  const denied = patches.flatMap((event) => {
+    if (!isKnownEvent(event) || event.rev > ack_rev) return []
+    const isRefusal = event.event_type === "ToolResultCommitted" || event.event_type === "InjectedInstruction"
+    return isRefusal ? (event.payload.denied ?? []) : []
+  })
   return Effect.forEach(
     denied.slice(0, DENIED_ROWS_MAX),
     ({ capabilities, skill }) =>
