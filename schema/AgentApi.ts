@@ -124,12 +124,14 @@ export const RequestId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._-]{1
 export const DRAFT_CHARS_MAX = 16_384
 
 /**
- * The beginning of edge's answer to a message while its model still writes it, for the person who waits. It is shown and forgotten: the answer
- * itself is an AgentMessage.
+ * The beginning of edge's answer to a message, or of a report on a job of it, while its model still writes it, for the person who waits. It is
+ * shown and forgotten: the answer itself is an AgentMessage.
  */
 export const Draft = Schema.Struct({
   inbox_id: InboxId,
-  text: Schema.String.check(Schema.isMaxLength(DRAFT_CHARS_MAX))
+  text: Schema.String.check(Schema.isMaxLength(DRAFT_CHARS_MAX)),
+  /** Of a report on a job: the event that it is about. Without it, the draft is of the answer to the message itself. */
+  report_rev: Schema.optionalKey(Rev)
 })
 export type Draft = typeof Draft.Type
 

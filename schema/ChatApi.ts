@@ -25,13 +25,21 @@ export const ChatEvent = Schema.Union([
     question: Schema.optionalKey(Schema.NullOr(Schema.String))
   }),
   /** The answer so far, while the model writes it; the message that follows takes its place. */
-  Schema.Struct({ type: Schema.Literal("draft"), in_reply_to: InboxId, text: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("draft"),
+    in_reply_to: InboxId,
+    text: Schema.String,
+    /** Whether a report on a job of the message is written; else its answer. */
+    reporting: Schema.optionalKey(Schema.Boolean)
+  }),
   /** The activity of edge and the cores, for a person who waits. */
   Schema.Struct({
     type: Schema.Literal("activity"),
     edge: Schema.String,
     /** Whether edge does nothing until a person has decided about its calls. */
     waits: Schema.optionalKey(Schema.Boolean),
+    /** Whether edge makes a report on a job, or is about to: before its first output its state is still EDGE_IDLE. */
+    reporting: Schema.optionalKey(Schema.Boolean),
     cores: Schema.Array(JobName),
     /** The last report of each of these jobs; some have none. */
     reports: Schema.optionalKey(Schema.Array(Schema.Struct({ job_name: JobName, report: CoreReport })))

@@ -59,6 +59,7 @@ const quietServices = Layer.mergeAll(
     asked: () => Effect.void,
     isAtWork: () => Effect.succeed(false),
     isAnswered: () => false,
+    isDue: () => Effect.succeed(true),
     wakes: () => Stream.never,
     seen: () => Stream.never
   }),

@@ -1,7 +1,7 @@
 /** The beginning of edge's answer on its way to the person who waits, while the model still writes it. Nothing of it is kept or sent again. */
 import { Context, Effect, Layer, Queue } from "effect"
 import { type Draft, DRAFT_CHARS_MAX } from "#schema/AgentApi.ts"
-import { EDGE, type InboxId } from "#schema/Ids.ts"
+import { EDGE } from "#schema/Ids.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { budgetRemaining } from "#src/agent/control/budgetRemaining.ts"
@@ -15,8 +15,8 @@ export const DRAFT_INTERVAL_MS = 400
 export class Drafts extends Context.Service<
   Drafts,
   {
-    /** Follows the answer to a message as it is written. The newest of it is sent, at most one draft in DRAFT_INTERVAL_MS. */
-    follow(inbox_id: InboxId): (step: Spoken) => Effect.Effect<void>
+    /** Follows an answer or a report as it is written. The newest of it is sent, at most one draft in DRAFT_INTERVAL_MS. */
+    follow(about: Omit<Draft, "text">): (step: Spoken) => Effect.Effect<void>
     /** Sends no draft any more of what was written: the answer itself is on its way. */
     readonly clear: Effect.Effect<void>
   }
@@ -51,7 +51,7 @@ const make = Effect.fnUntraced(function* () {
   }).pipe(Effect.forever, Effect.forkScoped)
 
   return Drafts.of({
-    follow: (inbox_id) => {
+    follow: (about) => {
       let text = ""
       return (step) =>
         Effect.sync(() => {
@@ -59,7 +59,7 @@ const make = Effect.fnUntraced(function* () {
           if (step.type !== "text") return
           text = `${text}${step.text}`.slice(0, DRAFT_CHARS_MAX)
           if (text.trim() === "") return
-          newest = { inbox_id, text: text.toWellFormed() }
+          newest = { ...about, text: text.toWellFormed() }
           Queue.offerUnsafe(wake, undefined)
         })
     },

@@ -11,6 +11,7 @@ import { costMax, estimateTokens } from "#src/shared/model/usage.ts"
 import { messageOf } from "#src/shared/session/messageSteps.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { nextReport } from "#src/shared/session/turns.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
@@ -258,9 +259,12 @@ const make = Effect.fnUntraced(function* () {
 
   /** A person sees edge's words while they are written. */
   const heardBy = (lane: LaneId, purpose: Purpose) => {
-    const inbox_id = messageOf(arbiter.state().edge.turn)
-    const isShown = lane === EDGE && inbox_id !== undefined && (purpose === "turn" || purpose === "report")
-    return isShown ? { heard: drafts.follow(inbox_id) } : {}
+    if (lane !== EDGE || (purpose !== "turn" && purpose !== "report")) return {}
+    const state = arbiter.state()
+    const report = purpose === "report" ? nextReport(state) : undefined
+    const inbox_id = report === undefined ? messageOf(state.edge.turn) : report.inbox_id
+    if (inbox_id === undefined) return {}
+    return { heard: drafts.follow({ inbox_id, ...(report === undefined ? {} : { report_rev: report.rev }) }) }
   }
 
   const announce = (model: string) => (wait: Duration.Duration) => {

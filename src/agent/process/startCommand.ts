@@ -1,4 +1,4 @@
-/** Starts a command of a tool: in a session of its own, without anything of the agent's environment, and heard from its first event on. */
+/** Starts a command of a tool: in a session of its own, with nothing of the agent's environment but its time zone, and heard from its first event on. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { Writable } from "node:stream"
@@ -26,7 +26,7 @@ export interface Command {
   readonly timeout_ms: number
   /** Written to standard input, which is closed afterwards; without it the input is empty. */
   readonly stdin?: string | Uint8Array
-  /** Beyond PATH, HOME, LANG, TERM and {@link CALL_MARKER}; nothing of the agent's own environment is handed on. */
+  /** Beyond PATH, HOME, LANG, TERM, TZ and {@link CALL_MARKER}; of the agent's own environment the time zone alone is handed on. */
   readonly env?: Readonly<Record<string, string>>
   /**
    * Written to a descriptor of its own, whose number is in CHOIR_SECRETS_FD, and closed afterwards. It is a socket, which nobody
@@ -68,6 +68,12 @@ export const notStarted = ({ command }: Command, error: unknown): CommandNotStar
 /** The program that runs another one without a network, as the first of its arguments. */
 export type OfflineProgram = string
 
+/** The time zone that choird gave the agent, so that commands have the same day as its models. */
+const timeZone = () => {
+  const { TZ } = process.env
+  return TZ === undefined ? {} : { TZ }
+}
+
 const launch = (
   call_id: CallId,
   { args, command, cwd, env, offline = false, secrets, stdin }: Command,
@@ -79,7 +85,7 @@ const launch = (
   const home = secrets === undefined ? { HOME } : { HOME: NO_HOME, CHOIR_SECRETS_FD: String(SECRETS_FD) }
   return spawn(program, rest, {
     cwd,
-    env: { PATH, LANG: "C.UTF-8", TERM: "dumb", ...home, ...env, [CALL_MARKER]: call_id },
+    env: { PATH, LANG: "C.UTF-8", TERM: "dumb", ...timeZone(), ...home, ...env, [CALL_MARKER]: call_id },
     // A session of its own, to tell the whole group from the agent's.
     detached: true,
     stdio: [

@@ -91,7 +91,14 @@ const stateAfter = (state: ChatState, news: ChatNews): ChatState => {
     case "agent":
       return { ...state, status: news.status }
     case "activity":
-      return { ...state, edge: news.edge, waits: news.waits ?? false, cores: news.cores, reports: news.reports ?? [] }
+      return {
+        ...state,
+        edge: news.edge,
+        waits: news.waits ?? false,
+        reporting: news.reporting ?? false,
+        cores: news.cores,
+        reports: news.reports ?? []
+      }
     default:
       return state
   }
@@ -149,7 +156,15 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   editor: LineEditor,
   color: boolean
 ) {
-  let state: ChatState = { up: true, status: "running", edge: "", waits: false, cores: [], reports: [] }
+  let state: ChatState = {
+    up: true,
+    status: "running",
+    edge: "",
+    waits: false,
+    reporting: false,
+    cores: [],
+    reports: []
+  }
   const own = makeOwnMessages()
   let stopping = false
   const left = yield* Deferred.make<void>()
@@ -157,17 +172,17 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
 
   let writing: Writing | undefined
   const onDraft = Effect.fnUntraced(function* (draft: Draft) {
-    const shown = grow(writing, draft)
+    const shown = grow(writing, draft, color)
     writing = shown.writing
     if (shown.lines !== undefined) {
       yield* editor.growing("")
       yield* editor.above(shown.lines)
     }
-    yield* editor.growing(writing === undefined ? "" : growing(writing))
+    yield* editor.growing(writing === undefined ? "" : growing(writing, color))
   })
   const onMessage = Effect.fnUntraced(function* (news: Message) {
     const finished = finish(writing, news)
-    if (endsTurn(news)) {
+    if (endsTurn(news) || (news.kind === "report" && writing?.reporting === true)) {
       writing = finished?.writing
       yield* editor.growing("")
     }
@@ -194,7 +209,7 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
     state = next
     if (!isBusy() || ends) stopping = false
   })
-  const isBusy = () => own.areOpen() || !IDLE.has(state.edge)
+  const isBusy = () => own.areOpen() || state.reporting || !IDLE.has(state.edge)
 
   const send = Effect.fnUntraced(
     function* (text: string) {

@@ -2,6 +2,7 @@
 import { CliOutput } from "effect/cli"
 import type { InboxId } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/ChatApi.ts"
+import { reportLabel } from "#src/choirctl/render/chat.ts"
 import { safeText } from "#src/choirctl/terminal/text.ts"
 
 /** Rows of the terminal that a growing line takes; of a longer one the end is shown. */
@@ -13,6 +14,8 @@ const COLUMNS = 80
 export interface Writing {
   readonly in_reply_to: InboxId
   readonly text: string
+  /** Whether it is a report on a job, which begins with a word that says so. */
+  readonly reporting: boolean
   /** Characters of `text` in lines that are printed. */
   readonly printed: number
 }
@@ -28,8 +31,15 @@ type Message = Extract<ChatEvent, { readonly type: "message" }>
 
 const withoutEnd = (text: string): string => text.replace(/\n$/u, "")
 
+/** A part of a draft as it is shown. */
+const shownPart = ({ printed, reporting, text }: Writing, to: number | undefined, color: boolean): string => {
+  const shown = safeText(text.slice(printed, to))
+  return reporting && printed === 0 && shown.trim() !== "" ? `${reportLabel(color)}${shown}` : shown
+}
+
 /** The line that still grows. */
-export const growing = ({ printed, text }: Writing): string => safeText(text.slice(printed)).replaceAll("\t", "  ")
+export const growing = (writing: Writing, color: boolean): string =>
+  shownPart(writing, undefined, color).replaceAll("\t", "  ")
 
 /** The part of a growing line that a terminal has room for, and its rows there. */
 export const fitted = (line: string, columns = COLUMNS): { readonly text: string; readonly rows: number } => {
@@ -41,19 +51,27 @@ export const fitted = (line: string, columns = COLUMNS): { readonly text: string
 }
 
 /** Words beside tool calls are followed by other words: they are printed as they stand. */
-const leave = (writing: Writing | undefined): ReadonlyArray<string> => {
-  const left = writing === undefined ? "" : safeText(writing.text.slice(writing.printed)).trimEnd()
+const leave = (writing: Writing | undefined, color: boolean): ReadonlyArray<string> => {
+  const left = writing === undefined ? "" : shownPart(writing, undefined, color).trimEnd()
   return left === "" ? [] : [left]
 }
 
 /** The next state of a draft. */
-export const grow = (before: Writing | undefined, { in_reply_to, text }: Draft): Shown => {
-  const grows = before !== undefined && before.in_reply_to === in_reply_to && text.startsWith(before.text)
-  const from = grows ? before.printed : 0
+export const grow = (
+  before: Writing | undefined,
+  { in_reply_to, reporting = false, text }: Draft,
+  color: boolean
+): Shown => {
+  const isSame = before?.in_reply_to === in_reply_to && before.reporting === reporting
+  const grows = isSame && text.startsWith(before.text)
+  const now: Writing = { in_reply_to, reporting, text, printed: grows ? before.printed : 0 }
   const to = text.lastIndexOf("\n") + 1
-  const lines = [...(grows ? [] : leave(before)), ...(to > from ? [withoutEnd(safeText(text.slice(from, to)))] : [])]
+  const lines = [
+    ...(grows ? [] : leave(before, color)),
+    ...(to > now.printed ? [withoutEnd(shownPart(now, to, color))] : [])
+  ]
   return {
-    writing: { in_reply_to, text, printed: Math.max(from, to) },
+    writing: { ...now, printed: Math.max(now.printed, to) },
     lines: lines.length === 0 ? undefined : lines.join("\n")
   }
 }
@@ -63,7 +81,8 @@ export const grow = (before: Writing | undefined, { in_reply_to, text }: Draft):
  * answer comes in several messages, whose rest stays with `writing`.
  */
 export const finish = (writing: Writing | undefined, { in_reply_to, kind, text }: Message): Shown | undefined => {
-  if (writing === undefined || kind !== "reply" || in_reply_to !== writing.in_reply_to) return undefined
+  if (writing === undefined || in_reply_to !== writing.in_reply_to) return undefined
+  if (kind !== (writing.reporting ? "report" : "reply")) return undefined
   const seen = writing.text.slice(0, writing.printed)
   if (seen === "") return undefined
   if (text.startsWith(seen)) {

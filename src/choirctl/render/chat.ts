@@ -9,6 +9,9 @@ type Message = Pick<Extract<ChatEvent, { readonly type: "message" }>, "kind" | "
 export const endsTurn = ({ kind }: Pick<Message, "kind">): boolean =>
   kind === "reply" || kind === "error" || kind === "outage" || kind === "stopped"
 
+/** The words in front of a report on a job. */
+export const reportLabel = (color: boolean): string => `${paint(color, "cyan", "report:")} `
+
 /** A message as it is read: a reply says nothing of itself, everything else says what it is. */
 export const messageText = ({ kind, text }: Message, color: boolean): string => {
   const shown = safeText(text)
@@ -17,7 +20,7 @@ export const messageText = ({ kind, text }: Message, color: boolean): string => 
     case "stopped":
       return shown
     case "report":
-      return `${paint(color, "cyan", "report:")} ${shown}`
+      return `${reportLabel(color)}${shown}`
     case "refusal":
       return `${paint(color, "red", "refused:")} ${shown}`
     case "error":
@@ -48,6 +51,8 @@ export interface ChatState {
   readonly edge: string
   /** Whether edge does nothing until a person has decided. */
   readonly waits: boolean
+  /** Whether edge makes a report on a job, or is about to. */
+  readonly reporting: boolean
   readonly cores: ReadonlyArray<string>
   readonly reports: ReadonlyArray<{ readonly job_name: string; readonly report: CoreReport }>
 }
@@ -60,6 +65,9 @@ const LANE_WORDS: Readonly<Record<string, string>> = {
   EDGE_FINALIZING: "finishing"
 }
 
+/** The states whose words say more than that edge reports. */
+const USES_TOOL: ReadonlySet<string> = new Set(["EDGE_WAITING_TOOL"])
+
 /** A job's name, and how far it says it is. */
 const jobWords = (name: string, { reports }: ChatState): string => {
   const report = reports.find(({ job_name }) => job_name === name)?.report
@@ -68,13 +76,13 @@ const jobWords = (name: string, { reports }: ChatState): string => {
 }
 
 const doing = (state: ChatState): string => {
-  const { cores, edge, reports, status, up, waits } = state
+  const { cores, edge, reporting, reports, status, up, waits } = state
   if (!up) return "choird is not reachable"
   if (status !== "running") return status
   const count = `${cores.length} ${cores.length === 1 ? "job" : "jobs"}`
   const told = reports.length === 0 ? count : `${count}: ${cores.map((name) => jobWords(name, state)).join("; ")}`
   const jobs = cores.length === 0 ? [] : [told]
-  const lane = waits ? "waiting for your approval" : LANE_WORDS[edge]
+  const lane = waits ? "waiting for your approval" : reporting && !USES_TOOL.has(edge) ? "reporting" : LANE_WORDS[edge]
   return [...(lane === undefined ? [] : [lane]), ...jobs].join(", ")
 }
 

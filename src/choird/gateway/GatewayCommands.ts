@@ -16,6 +16,7 @@ import { jobSummaries } from "#src/choird/sessions/jobSummaries.ts"
 import { contextLine, contextShares } from "#src/shared/session/contextShares.ts"
 import { jobLines } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { nextReport } from "#src/shared/session/turns.ts"
 import { AgentCommands } from "./AgentCommands.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 import { makeChatGrants } from "./chatGrants.ts"
@@ -67,8 +68,10 @@ const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(
 
 /** The activity of edge. A call that waits for a person gets its own line, unless another turn runs meanwhile. */
 const activityText = (state: SessionState, edge_waits: boolean): ReadonlyArray<string> => {
+  if (edge_waits && state.edge.parked === undefined) return []
+  if (nextReport(state) !== undefined) return ["It reports on a job."]
   if (state.edge.state === "EDGE_IDLE") return state.cores.size === 0 ? ["Nothing is open."] : []
-  return edge_waits && state.edge.parked === undefined ? [] : ["It is at work."]
+  return ["It is at work."]
 }
 
 const standing = ({ agent_id, since_ms, status }: AgentView, now_ms: number): string => {

@@ -1,12 +1,16 @@
-/** The messages that still wait for their answer, so that a channel can show the person that the agent is at work. */
+/** The messages that still wait for their answer, and the reports on jobs that come, so that a channel can show the person that the agent is at work. */
 import { Context, Effect, Layer, Option, PubSub, Stream } from "effect"
+import type { Draft } from "#schema/AgentApi.ts"
 import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { answeredBy } from "#src/choird/sessions/consequences.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeNotifier } from "#src/shared/Notifier.ts"
 import { waitsForPerson } from "#src/shared/session/parked.ts"
+import type { PendingReport } from "#src/shared/session/State.ts"
+import { nextReport } from "#src/shared/session/turns.ts"
 
 /** How long a person is shown that the agent works on one message; one that takes longer is a job's, which reports. */
 const PRESENCE_MS_MAX = 600_000
@@ -21,6 +25,7 @@ interface Seen {
   readonly inbox_id: InboxId
 }
 
+/** Something that a person waits for: the answer to a message, or a report on a job of an earlier one. */
 interface Open {
   readonly dm: ResourceName
   readonly agent_id: AgentId
@@ -43,7 +48,9 @@ export class Presence extends Context.Service<
     /** Whether the agent works on a message of this DM now: it runs, and waits for nobody's decision. */
     isAtWork(dm: ResourceName): Effect.Effect<boolean>
     isAnswered(inbox_id: InboxId): boolean
-    /** Emits at once, and whenever a message of the DM came. */
+    /** Whether the answer or the report that a draft becomes is still to come. */
+    isDue(draft: Draft & { readonly agent_id: AgentId }): Effect.Effect<boolean>
+    /** Emits at once, and whenever a message of the DM came or a report to it is about to be made. */
     wakes(dm: ResourceName): Stream.Stream<void>
     /** The messages of a DM that are taken from now on; one of several pieces with each of them. */
     seen(dm: ResourceName): Stream.Stream<InboxId>
@@ -53,10 +60,13 @@ export class Presence extends Context.Service<
     Presence,
     Effect.gen(function* () {
       const events = yield* EventStore
+      const drafts = yield* Drafts
       const lifecycle = yield* Lifecycle
       const { wake, wakes } = yield* makeNotifier
       const open = new Map<InboxId, Open>()
       const answered = new Set<InboxId>()
+      /** The reports that agents make now. Each is followed for as long as its agent owes it. */
+      const reporting = new Map<AgentId, Open & { readonly rev: number }>()
       const seen = yield* PubSub.sliding<Seen>(SEEN_BUFFERED_MAX)
 
       const close = (agent_id: AgentId, inbox_id: InboxId) => {
@@ -67,22 +77,38 @@ export class Presence extends Context.Service<
         forgetOldest(answered)
       }
 
+      /** Without the database nobody is known to wait for the report. */
+      const follow = Effect.fnUntraced(function* (agent_id: AgentId, report: PendingReport | undefined) {
+        const known = reporting.get(agent_id)
+        if (known !== undefined && known.rev === report?.rev) return
+        reporting.delete(agent_id)
+        if (report?.inbox_id === undefined) return
+        const dm = yield* Effect.orElseSucceed(drafts.dmOf(agent_id, report.inbox_id), () => undefined)
+        if (dm === undefined) return
+        reporting.set(agent_id, { dm, agent_id, since_ms: yield* monotonicMs, rev: report.rev })
+        yield* wake(dm)
+      })
+
       yield* events.appended.pipe(
-        Stream.runForEach(({ agent_id, events: news }) =>
-          Effect.sync(() => {
+        Stream.runForEach(({ agent_id, events: news, state }) =>
+          Effect.suspend(() => {
             for (const inbox_id of answeredBy(news)) close(agent_id, inbox_id)
+            return follow(agent_id, nextReport(state))
           })
         ),
         Effect.forkScoped
       )
 
       // A sign of life is not worth a wait for the database: where it is away, none is shown.
+      const stateOf = Effect.fnUntraced(function* (agent_id: AgentId) {
+        const view = yield* Effect.option(lifecycle.view(agent_id))
+        if (Option.isNone(view) || view.value.status !== "running" || view.value.session_id === null) return undefined
+        return Option.getOrUndefined(yield* Effect.option(events.state(view.value.session_id)))
+      })
       const works = Effect.fnUntraced(function* ({ agent_id, since_ms }: Open) {
         if ((yield* monotonicMs) - since_ms > PRESENCE_MS_MAX) return false
-        const view = yield* Effect.option(lifecycle.view(agent_id))
-        if (Option.isNone(view) || view.value.status !== "running" || view.value.session_id === null) return false
-        const state = yield* Effect.option(events.state(view.value.session_id))
-        return Option.isSome(state) && !waitsForPerson(state.value.edge)
+        const state = yield* stateOf(agent_id)
+        return state !== undefined && !waitsForPerson(state.edge)
       })
 
       return Presence.of({
@@ -95,9 +121,17 @@ export class Presence extends Context.Service<
         }),
         isAtWork: Effect.fnUntraced(function* (dm) {
           const [newest] = [...open.values()].filter((message) => message.dm === dm).slice(-1)
-          return newest !== undefined && (yield* works(newest))
+          if (newest !== undefined && (yield* works(newest))) return true
+          for (const report of reporting.values()) if (report.dm === dm && (yield* works(report))) return true
+          return false
         }),
         isAnswered: (inbox_id) => answered.has(inbox_id),
+        isDue: Effect.fnUntraced(function* ({ agent_id, inbox_id, report_rev }) {
+          if (report_rev === undefined) return !answered.has(inbox_id)
+          const state = yield* stateOf(agent_id)
+          // The event that the report is about may come after its first words.
+          return state !== undefined && (state.rev < report_rev || state.reports.some(({ rev }) => rev === report_rev))
+        }),
         wakes,
         seen: (dm) =>
           Stream.fromPubSub(seen).pipe(

@@ -7,6 +7,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import type { Order } from "#src/choird/sessions/Order.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
+import { nextReport } from "#src/shared/session/turns.ts"
 import { choose, numbered } from "./Choices.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
 import type { Command } from "./readCommand.ts"
@@ -77,7 +78,7 @@ export const makeSteer = Effect.gen(function* () {
       case "Inject":
         if (wish.job_name !== undefined) return notice(`Passed on to ${wish.job_name}.`)
         return notice(
-          state?.edge.state === "EDGE_IDLE"
+          state?.edge.state === "EDGE_IDLE" && nextReport(state) === undefined
             ? "Noted. Nothing is open, so it is read with your next message."
             : "Noted. It is read at the next step."
         )

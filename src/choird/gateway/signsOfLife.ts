@@ -18,8 +18,12 @@ const DRAFT_CHARS_MAX = 4096
 /** The pause after a refusal that names none. */
 const DRAFT_PAUSE_MS = 10_000
 
-/** A number for Telegram, which wants one that is not 0, for each message's draft. */
-const draftId = ({ inbox_id }: ShownDraft): number => Number(BigInt(inbox_id) % 2_147_483_647n) + 1
+/** The report on a job of a message is another draft than the answer to the message. */
+const REPORT_STRIDE = 1_000_003n
+
+/** A number for Telegram, which wants one that is not 0, for each answer's and each report's draft. */
+const draftId = ({ inbox_id, report_rev = 0 }: ShownDraft): number =>
+  Number((BigInt(inbox_id) + REPORT_STRIDE * BigInt(report_rev)) % 2_147_483_647n) + 1
 
 /** As the answer will be shown: an agent's words never have choird's mark. */
 const shownText = (draft: ShownDraft): string => {
@@ -27,7 +31,7 @@ const shownText = (draft: ShownDraft): string => {
   return text.length <= DRAFT_CHARS_MAX ? text : `…${text.slice(1 - DRAFT_CHARS_MAX).toWellFormed()}`
 }
 
-/** Shows that the agent types for as long as it works on a message of the DM. */
+/** Shows that the agent types for as long as it works on a message of the DM, or on a report on a job of one. */
 export const showTyping = Effect.fnUntraced(function* (chat: Chat) {
   const { dm, pace } = chat
   const api = yield* TelegramApi
@@ -51,7 +55,7 @@ export const showDrafts = Effect.fnUntraced(function* (chat: Chat) {
   const presence = yield* Presence
   const show = Effect.fnUntraced(function* (draft: ShownDraft) {
     // The answer may have come meanwhile; a draft behind it would look like a second one.
-    if (presence.isAnswered(draft.inbox_id)) return true
+    if (!(yield* presence.isDue(draft))) return true
     yield* pace.sign
     const shown = yield* Effect.result(api.draft(chat.chat_id, draftId(draft), shownText(draft)))
     if (Result.isSuccess(shown)) {

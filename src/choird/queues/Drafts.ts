@@ -21,6 +21,8 @@ export class Drafts extends Context.Service<
   {
     /** Passes a draft on to the DM that its message came from. A draft for a message that is not this agent's is dropped. */
     put(agent_id: AgentId, draft: Draft): Effect.Effect<void, DatabaseAway>
+    /** The DM that a message of the agent came from; `undefined` for a message that is not its own. */
+    dmOf(agent_id: AgentId, inbox_id: InboxId): Effect.Effect<ResourceName | undefined, DatabaseAway>
     /** The drafts from now on. */
     readonly changes: Stream.Stream<ShownDraft>
   }
@@ -50,6 +52,7 @@ export class Drafts extends Context.Service<
           const found = yield* place(agent_id, draft.inbox_id)
           if (found !== undefined) yield* PubSub.publish(shown, { ...draft, agent_id, dm: found.dm })
         }),
+        dmOf: (agent_id, inbox_id) => Effect.map(place(agent_id, inbox_id), (found) => found?.dm),
         changes: Stream.fromPubSub(shown)
       })
     })

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path"
 import { Effect, Redacted, Schema } from "effect"
 import { TRIAL_FLAG } from "#schema/ContainedTrial.ts"
 import { CgroupName } from "./Cgroups.ts"
+import { hostTimeZone } from "./hostTimeZone.ts"
 import { type AgentEndpoint, CA_FILE, ContainerError, type ContainerSpec } from "./ContainerRuntime.ts"
 import { accessSync, constants, existsSync, realpathSync } from "node:fs"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
@@ -119,13 +120,19 @@ export const taskFlags = ({ trial = false }: Pick<ContainerSpec, "trial">): Read
   trial ? [TRIAL_FLAG] : []
 
 /** The whole environment of an agent; nothing of choird's own is passed on. */
-export const agentEnvironment = (spec: ContainerSpec, path: string): Readonly<Record<string, string>> => ({
+export const agentEnvironment = (
+  spec: ContainerSpec,
+  path: string,
+  time_zone: string | undefined = hostTimeZone()
+): Readonly<Record<string, string>> => ({
   AGENT_ID: spec.agent_id,
   CHOIR_SESSION_ID: spec.session_id,
   CHOIR_BOOTSTRAP_TOKEN: Redacted.value(spec.bootstrap_token),
   PATH: path,
   HOME: "/tmp",
   LANG: "C.UTF-8",
+  // A container has no clock settings of its host, and "today" would be another day for hours.
+  ...(time_zone === undefined ? {} : { TZ: time_zone }),
   // What starting took is given back: glibc would keep a quarter of an idle agent's memory for later, in a pool for each thread.
   MALLOC_ARENA_MAX: "1",
   MALLOC_TRIM_THRESHOLD_: String(AGENT_FREED_BYTES_MAX)

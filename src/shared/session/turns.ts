@@ -7,8 +7,8 @@ import { openReport } from "./calls.ts"
 import { type Folded, move } from "./lanes.ts"
 import type { ActiveSkill, PendingReport, SessionState } from "./State.ts"
 
-/** The report that edge makes or makes next. */
-const nextReport = ({ edge, reports }: SessionState): PendingReport | undefined => {
+/** The report that edge makes, or is about to: a report turn is open only from its first output, and its model is asked before. */
+export const nextReport = ({ edge, reports }: SessionState): PendingReport | undefined => {
   if (edge.turn !== undefined) return edge.turn.kind === "report" ? edge.turn.report : undefined
   return edge.state === "EDGE_IDLE" ? reports[0] : undefined
 }

@@ -20,7 +20,7 @@ const setUp = Effect.gen(function* () {
   )
   const context = yield* Layer.build(Drafts.layer.pipe(Layer.provideMerge(base)))
   const { clear, follow } = yield* Effect.provide(Drafts, context)
-  const heard = follow(one)
+  const heard = follow({ inbox_id: one })
   const settle = Effect.repeat(TestClock.adjust(0), { times: 5 })
   return {
     clear,

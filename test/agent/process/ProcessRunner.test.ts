@@ -94,15 +94,24 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
   })
 
   describe("hands over", () => {
-    it.effect("no more of the environment than five names", () =>
+    it.effect("no more of the environment than six names, of which the agent's time zone is one", () =>
       Effect.gen(function* () {
+        const before = process.env["TZ"]
+        process.env["TZ"] = "Asia/Tokyo"
+        yield* Effect.addFinalizer(() =>
+          Effect.sync(() => {
+            if (before === undefined) delete process.env["TZ"]
+            else process.env["TZ"] = before
+          })
+        )
         const { stdout } = yield* sh("", { command: "/usr/bin/env", args: [] })
         assert.deepStrictEqual(stdout.text.trim().split("\n").sort(), [
           "CHOIR_CALL_ID=runner-1-1-0",
           "HOME=/tmp",
           "LANG=C.UTF-8",
           "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-          "TERM=dumb"
+          "TERM=dumb",
+          "TZ=Asia/Tokyo"
         ])
       })
     )

@@ -6,7 +6,7 @@ import type { ChatConnection, ChatNews, Sent } from "#src/choirctl/chat/ChatConn
 import { chatTerminal } from "#src/choirctl/chat/chatTerminal.ts"
 
 const one = InboxId.make("1")
-const activity = (edge: string): ChatNews => ({ type: "activity", edge, cores: [] })
+const activity = (edge: string) => ({ type: "activity", edge, cores: [] }) as const
 const reply: ChatNews = {
   type: "message",
   outbox_id: "1",
@@ -53,7 +53,7 @@ const open = Effect.gen(function* () {
     leave: Queue.end(lines),
     /** Hands over news and waits until the prompt shows what they changed. */
     tell: (told: ChatNews, changes = true) =>
-      Effect.andThen(Queue.offer(news, told), changes ? Queue.take(prompts) : Effect.void),
+      Effect.andThen(Queue.offer(news, told), changes ? Queue.take(prompts) : Effect.succeed("")),
     sent: Queue.take(sent),
     shown: Queue.take(shown),
     grown: Queue.take(grown),
@@ -105,6 +105,30 @@ describe("choirctl chat at a terminal", () => {
       assert.deepStrictEqual([yield* chat.grown, yield* chat.shown, yield* chat.grown], ["", "First line.", "Sec"])
       yield* chat.tell({ ...reply, text: "First line.\nSecond line." }, false)
       assert.deepStrictEqual([yield* chat.grown, yield* chat.shown], ["", "Second line."])
+    })
+  )
+
+  it.effect("shows a report while it is written, and says meanwhile that the agent reports", () =>
+    Effect.gen(function* () {
+      const chat = yield* open
+      yield* chat.type("dig")
+      yield* chat.sent
+      yield* chat.tell({ ...reply, text: "On it." }, false)
+      assert.deepStrictEqual([yield* chat.grown, yield* chat.shown], ["", "On it."])
+      assert.strictEqual(yield* chat.tell({ ...activity("EDGE_IDLE"), reporting: true }), "ada (reporting)> ")
+      const draft = (text: string): ChatNews => ({ type: "draft", in_reply_to: one, text, reporting: true })
+      yield* chat.tell(draft("It is"), false)
+      assert.strictEqual(yield* chat.grown, "report: It is")
+      yield* chat.tell(draft("It is done.\nTwo"), false)
+      assert.deepStrictEqual(
+        [yield* chat.grown, yield* chat.shown, yield* chat.grown],
+        ["", "report: It is done.", "Two"]
+      )
+      yield* chat.tell({ ...reply, kind: "report", text: "It is done.\nTwo files." }, false)
+      assert.deepStrictEqual([yield* chat.grown, yield* chat.shown], ["", "Two files."])
+      yield* chat.ctrlC
+      assert.match(yield* chat.shown, /stopping the turn/u)
+      assert.strictEqual(yield* chat.sent, "/stop")
     })
   )
 

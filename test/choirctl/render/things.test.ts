@@ -174,7 +174,15 @@ from revision 2 on (PlanCommitted, version 3) a later Choir wrote the events: th
 })
 
 describe("promptText", () => {
-  const idle = { up: true, status: "running", edge: "EDGE_IDLE", waits: false, cores: [], reports: [] }
+  const idle = {
+    up: true,
+    status: "running",
+    edge: "EDGE_IDLE",
+    waits: false,
+    reporting: false,
+    cores: [],
+    reports: []
+  }
 
   it("shows what the agent does, and nothing while it is idle", () => {
     assert.strictEqual(promptText("a", idle, false), "a> ")
@@ -187,6 +195,12 @@ describe("promptText", () => {
       "a (waiting for your approval)> "
     )
     assert.strictEqual(promptText("a", { ...idle, cores: ["x"] }, false), "a (1 job)> ")
+    for (const edge of ["EDGE_IDLE", "EDGE_REASONING"])
+      assert.strictEqual(promptText("a", { ...idle, edge, reporting: true }, false), "a (reporting)> ")
+    assert.strictEqual(
+      promptText("a", { ...idle, edge: "EDGE_WAITING_TOOL", reporting: true }, false),
+      "a (running a tool)> "
+    )
     const reports = [{ job_name: "x", report: { kind: "progress", text: "t", phase: "tests", percent: 40 } as const }]
     assert.strictEqual(promptText("a", { ...idle, cores: ["x", "y"], reports }, false), "a (2 jobs: x tests 40%; y)> ")
     assert.strictEqual(promptText("a", { ...idle, status: "starting" }, false), "a (starting)> ")

@@ -1,11 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, PubSub, Queue, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
+import { AgentId, CallId, InboxId, JobName, ResourceName } from "#schema/Ids.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { initialState } from "#src/shared/session/fold.ts"
+import type { PendingReport } from "#src/shared/session/State.ts"
 import { PHONE } from "../../support/stores.ts"
-import { AGENT, lifecycle } from "../../support/telegramBot.ts"
+import { AGENT, lifecycle, SESSION } from "../../support/telegramBot.ts"
 
 const [one, two] = [InboxId.make("1"), InboxId.make("2")]
 const OTHER = AgentId.make("other")
@@ -14,7 +17,17 @@ type Appended = Stream.Success<EventStore["Service"]["appended"]>
 
 const setUp = Effect.gen(function* () {
   const appends = yield* PubSub.unbounded<Appended>()
-  const services = Layer.merge(Layer.mock(EventStore, { appended: Stream.fromPubSub(appends) }), lifecycle)
+  const world = { state: initialState }
+  const services = Layer.mergeAll(
+    Layer.mock(EventStore, {
+      appended: Stream.fromPubSub(appends),
+      state: () => Effect.sync(() => world.state)
+    }),
+    Layer.mock(Drafts, {
+      dmOf: (agent_id, inbox_id) => Effect.succeed(agent_id === AGENT && inbox_id === two ? PHONE : undefined)
+    }),
+    lifecycle
+  )
   const presence = Context.get(yield* Layer.build(Layer.provide(Presence.layer, services)), Presence)
   const seen = yield* Queue.unbounded<InboxId>()
   yield* presence.seen(PHONE).pipe(
@@ -28,14 +41,74 @@ const setUp = Effect.gen(function* () {
     Effect.andThen(
       PubSub.publish(appends, {
         agent_id,
-        events: [{ event_type: "AgentMessage", payload: { in_reply_to, kind } }]
+        events: [{ event_type: "AgentMessage", payload: { in_reply_to, kind } }],
+        state: world.state
       } as never),
       settle
     )
-  return { presence, say, seen: Effect.andThen(settle, Queue.clear(seen)) }
+  /** The agent owes these reports, as of an append. */
+  const owe = (rev: number, reports: ReadonlyArray<PendingReport>) =>
+    Effect.suspend(() => {
+      world.state = { ...world.state, rev, reports }
+      const events: Appended["events"] = []
+      return PubSub.publish(appends, { agent_id: AGENT, session_id: SESSION, events, state: world.state })
+    }).pipe(Effect.andThen(settle))
+  return { presence, say, owe, seen: Effect.andThen(settle, Queue.clear(seen)) }
 })
 
 describe("the presence of an agent", () => {
+  const report = (rev: number, inbox_id: InboxId | undefined): PendingReport => ({
+    kind: "stopped",
+    job_id: CallId.make("j"),
+    job_name: JobName.make("dig"),
+    rev,
+    inbox_id
+  })
+
+  it.effect("is seen while it makes a report on a job of an earlier message, until the report is there", () =>
+    Effect.gen(function* () {
+      const { owe, presence } = yield* setUp
+      const wakes = yield* Queue.unbounded<void>()
+      yield* presence.wakes(PHONE).pipe(
+        Stream.runForEach(() => Queue.offer(wakes, undefined)),
+        Effect.forkScoped({ startImmediately: true })
+      )
+      yield* Queue.take(wakes)
+      assert.isFalse(yield* presence.isAtWork(PHONE))
+      yield* owe(5, [report(5, two)])
+      yield* Queue.take(wakes)
+      assert.isTrue(yield* presence.isAtWork(PHONE))
+      assert.isFalse(yield* presence.isAtWork(ResourceName.make("desk")))
+      yield* owe(6, [])
+      assert.isFalse(yield* presence.isAtWork(PHONE))
+      // Nobody's message led to the job.
+      yield* owe(8, [report(8, undefined)])
+      assert.isFalse(yield* presence.isAtWork(PHONE))
+    })
+  )
+
+  it.effect("knows which drafts are still to come: of an answer, and of each report on the jobs of its message", () =>
+    Effect.gen(function* () {
+      const { owe, presence, say } = yield* setUp
+      const isDue = (report_rev?: number) =>
+        presence.isDue({
+          agent_id: AGENT,
+          inbox_id: two,
+          text: "",
+          ...(report_rev === undefined ? {} : { report_rev })
+        })
+      assert.isTrue(yield* isDue())
+      yield* say(two)
+      assert.isFalse(yield* isDue())
+      // Its first words may come before the event that it is about.
+      assert.isTrue(yield* isDue(5))
+      yield* owe(5, [report(5, two)])
+      assert.isTrue(yield* isDue(5))
+      yield* owe(6, [])
+      assert.isFalse(yield* isDue(5))
+    })
+  )
+
   it.effect("shows each piece of a message when it is taken, until its answer, which a notice is not", () =>
     Effect.gen(function* () {
       const { presence, say, seen } = yield* setUp

@@ -34,6 +34,7 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Drafts, { changes: Stream.fromPubSub(drafts) }),
     Layer.mock(Presence, {
       isAnswered: () => world.answered,
+      isDue: () => Effect.sync(() => !world.answered),
       isAtWork: () => Effect.sync(() => world.atWork),
       wakes
     })
@@ -111,6 +112,16 @@ describe("a person on Telegram", () => {
       world.answered = false
       yield* write(draft("next"))
       assert.deepStrictEqual(yield* calls, [`draft ${USER_ID} 2 next`])
+    })
+  )
+
+  it.effect("sees a report as another draft than the answer to the same message", () =>
+    Effect.gen(function* () {
+      const { calls, write } = yield* setUp
+      yield* write(draft("On it."))
+      yield* TestClock.adjust("1 second")
+      yield* write({ ...draft("It is done."), report_rev: 7 })
+      assert.deepStrictEqual(yield* calls, [`draft ${USER_ID} 2 On it.`, `draft ${USER_ID} 7000023 It is done.`])
     })
   )
 

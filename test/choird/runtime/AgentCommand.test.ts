@@ -1,10 +1,53 @@
 import { assert, describe, it } from "@effect/vitest"
-import { agentCommand } from "#src/choird/runtime/AgentCommand.ts"
-import type { AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
+import { execFileSync } from "node:child_process"
+import { Redacted } from "effect"
+import { agentCommand, agentEnvironment } from "#src/choird/runtime/AgentCommand.ts"
+import type { AgentEndpoint, ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
+import { checkedTimeZone } from "#src/choird/runtime/hostTimeZone.ts"
 import { INSIDE, insideCommand } from "#src/choird/runtime/sandbox/SandboxPlan.ts"
 
 const wayOf = (command: ReadonlyArray<string>) =>
   command.filter((each) => /^--(control-plane|socket|endpoint|ca)=/u.test(each))
+
+describe("the environment of an agent", () => {
+  const spec = {
+    agent_id: "ada",
+    session_id: "0123456789abcdef",
+    bootstrap_token: Redacted.make("t")
+  } as unknown as ContainerSpec
+
+  it("has the time zone of choird, in every runtime", () => {
+    const own = new Intl.DateTimeFormat().resolvedOptions().timeZone
+    assert.strictEqual(agentEnvironment(spec, "/bin")["TZ"], own)
+    assert.strictEqual(agentEnvironment(spec, "/bin", "Europe/Berlin")["TZ"], "Europe/Berlin")
+  })
+
+  it("has no time zone but one of the IANA database", () => {
+    for (const name of ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5"])
+      assert.strictEqual(checkedTimeZone(name), name)
+    for (const name of [
+      "",
+      ":/etc/localtime",
+      "../../etc/passwd",
+      "/etc/localtime",
+      "CET-1CEST",
+      "+03:00",
+      "Etc/Unknown",
+      "Europe/Nowhere",
+      "UTC\nLD_PRELOAD=x",
+      "Europe/Berlin\0"
+    ])
+      assert.isUndefined(checkedTimeZone(name), JSON.stringify(name))
+  })
+
+  it("has the time zone that TZ gives choird", () => {
+    for (const TZ of ["Pacific/Kiritimati", "America/New_York"]) {
+      const program = `import { hostTimeZone } from "#src/choird/runtime/hostTimeZone.ts"; console.log(hostTimeZone())`
+      const args = ["--input-type=module", "--eval", program]
+      assert.strictEqual(execFileSync(process.execPath, args, { env: { TZ }, encoding: "utf8" }).trim(), TZ)
+    }
+  })
+})
 
 describe("how an agent is told where choird is", () => {
   const paths = { ...INSIDE, socket: "/home/s/choird.sock" }

@@ -7,14 +7,18 @@ import { CODECS } from "#src/shared/model/codecs.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { parseJson } from "#demo/dialects/looseJson.ts"
 import { bodyRefusal } from "#demo/dialects/Dialect.ts"
-import { type Completion, Llm } from "#src/agent/model/Llm.ts"
+import { type Completion, Llm, type Spoken } from "#src/agent/model/Llm.ts"
 import { TRAITS, RefusedRequests } from "./Provider.ts"
 
 /** An answer; what it leaves out is filled in: no tool calls, `stop`, 10 tokens in and 5 out. */
 export type Said = Partial<Completion>
 
 /** What a scripted model sees and says. It may wait, and it never fails: a provider's failure is `error` in what it says. */
-export type Script = (messages: ReadonlyArray<Message>, tools: ReadonlyArray<Tool>) => Effect.Effect<Said>
+export type Script = (
+  messages: ReadonlyArray<Message>,
+  tools: ReadonlyArray<Tool>,
+  heard?: (step: Spoken) => Effect.Effect<void>
+) => Effect.Effect<Said>
 
 /** A model's answer in text. */
 export const says = (text: string): Said => ({ text })
@@ -76,9 +80,12 @@ export const layerScriptedModel = (script: Script): Layer.Layer<Llm> =>
   Layer.succeed(
     Llm,
     Llm.of({
-      complete: (model, messages, tools, config) =>
+      complete: (model, messages, tools, config, asking) =>
         Effect.map(
-          Effect.andThen(checked(boundModel(config, model), messages, tools), script(sorted(messages), tools)),
+          Effect.andThen(
+            checked(boundModel(config, model), messages, tools),
+            script(sorted(messages), tools, asking?.heard)
+          ),
           (said) => ({
             model,
             tool_calls: [],

@@ -1,7 +1,9 @@
-/** The place where an agent works, as its models read it. It is looked at once, at the agent's start. */
-import { Clock, Context, Effect, FileSystem, Layer } from "effect"
+/** The place where an agent works, as its models read it. What commands may change of it is looked at for each call. */
+import { constants } from "node:fs"
+import { access, open } from "node:fs/promises"
+import { Clock, Context, Effect, Layer } from "effect"
 
-/** The parts of an environment that a session's start fixes; they are texts for a model. */
+/** The texts of an environment, as a model reads them. */
 export interface Place {
   readonly workspace: string
   /** The branch that is checked out, or why there is none. */
@@ -22,7 +24,17 @@ export class Environment extends Context.Service<
   }
 >()("choir/agent/model/prompt/Environment") {
   static readonly layer = (options: { readonly workspace: string; readonly shell: string }) =>
-    Layer.effect(Environment, Effect.map(look(options), ofPlace))
+    Layer.sync(Environment, () => {
+      const time_zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+      const os = `${process.platform} ${process.arch}`
+      const today = dayIn(time_zone)
+      return Environment.of({
+        text: (model) =>
+          Effect.flatMap(look(options.workspace), (seen) =>
+            textOf({ ...options, ...seen, os, time_zone }, model, today)
+          )
+      })
+    })
 }
 
 const dayIn = (time_zone: string): ((ms: number) => string) => {
@@ -31,24 +43,25 @@ const dayIn = (time_zone: string): ((ms: number) => string) => {
   return (ms) => `${name.format(ms)}, ${day.format(ms)}`
 }
 
+const textOf = (place: Place, model: string, today: (ms: number) => string) => {
+  const { git, hasAgentsFile, os, shell, time_zone, workspace } = place
+  return Effect.map(Clock.currentTimeMillis, (now) =>
+    [
+      `workspace: ${workspace}`,
+      ...(hasAgentsFile ? ["instructions of the workspace: AGENTS.md (read it before you change anything)"] : []),
+      `git: ${git}`,
+      `system: ${os}`,
+      `shell: ${shell}`,
+      `model: ${model}`,
+      `today: ${today(now)} (${time_zone})`
+    ].join("\n")
+  )
+}
+
 /** An environment of a known place. */
 export const ofPlace = (place: Place) => {
-  const { git, hasAgentsFile, os, shell, time_zone, workspace } = place
-  const today = dayIn(time_zone)
-  return Environment.of({
-    text: (model) =>
-      Effect.map(Clock.currentTimeMillis, (now) =>
-        [
-          `workspace: ${workspace}`,
-          ...(hasAgentsFile ? ["instructions of the workspace: AGENTS.md (read it before you change anything)"] : []),
-          `git: ${git}`,
-          `system: ${os}`,
-          `shell: ${shell}`,
-          `model: ${model}`,
-          `today: ${today(now)} (${time_zone})`
-        ].join("\n")
-      )
-  })
+  const today = dayIn(place.time_zone)
+  return Environment.of({ text: (model) => textOf(place, model, today) })
 }
 
 /** Characters of a branch's name that models read. */
@@ -60,26 +73,32 @@ const branchOf = (head: string): string => {
   return branch === undefined ? "no branch is checked out" : `branch ${branch.slice(0, BRANCH_CHARS_MAX)}`
 }
 
-const look = Effect.fnUntraced(function* ({
-  shell,
-  workspace
-}: {
-  readonly workspace: string
-  readonly shell: string
-}) {
-  const fs = yield* FileSystem.FileSystem
+/** Bytes of a file of git that are read. */
+const HEAD_BYTES_MAX = 4096
+
+/** The beginning of a regular file; empty for everything else. Commands may have put a pipe or a huge file in its place. */
+const beginningOf = async (path: string): Promise<string> => {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    if (!(await file.stat()).isFile()) return ""
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES_MAX), 0, HEAD_BYTES_MAX, 0)
+    return buffer.toString("utf8", 0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
+const look = Effect.fnUntraced(function* (workspace: string) {
+  const beginning = (path: string) =>
+    Effect.orElseSucceed(
+      Effect.tryPromise(() => beginningOf(path)),
+      () => ""
+    )
+  const isThere = (path: string) => Effect.isSuccess(Effect.tryPromise(() => access(path)))
   const git = `${workspace}/.git`
-  const pointed = Effect.map(fs.readFileString(git), (text) => /^gitdir: (\S+)/u.exec(text)?.[1] ?? git)
-  const folder = yield* Effect.orElseSucceed(pointed, () => git)
-  const isRepository = yield* Effect.orElseSucceed(fs.exists(git), () => false)
-  const head = yield* Effect.orElseSucceed(fs.readFileString(`${folder}/HEAD`), () => "")
-  const hasAgentsFile = yield* Effect.orElseSucceed(fs.exists(`${workspace}/AGENTS.md`), () => false)
-  return {
-    workspace,
-    git: isRepository ? branchOf(head) : "not a repository",
-    os: `${process.platform} ${process.arch}`,
-    shell,
-    time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
-    hasAgentsFile
-  } satisfies Place
+  if (!(yield* isThere(git)))
+    return { git: "not a repository", hasAgentsFile: yield* isThere(`${workspace}/AGENTS.md`) }
+  const folder = /^gitdir: (\S+)/u.exec(yield* beginning(git))?.[1] ?? git
+  const head = yield* beginning(`${folder}/HEAD`)
+  return { git: branchOf(head), hasAgentsFile: yield* isThere(`${workspace}/AGENTS.md`) }
 })

@@ -82,7 +82,7 @@ export const SHOWN_HASH_CHARS = 12
 
 const environmentNote = (text: string): Note => ({
   about: "environment",
-  text: `Your environment is another:\n${text}`
+  text: `Your environment has changed:\n${text}`
 })
 
 /** The notes whose text differs from the lane's last note on the same matter. */

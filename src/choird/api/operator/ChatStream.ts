@@ -12,6 +12,7 @@ import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { counted } from "#src/shared/text/counts.ts"
 import { waitsForPerson } from "#src/shared/session/parked.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { nextReport } from "#src/shared/session/turns.ts"
 
 /** Messages that a console client is shown before it acknowledges one. */
 export const CHAT_UNACKED_MAX = 1000
@@ -97,7 +98,8 @@ const makeActivity = Effect.map(EventStore, (events) => () => {
     const cores = [...state.cores.keys()]
     const reported = [...state.cores.values()].map(({ report_rev }) => report_rev)
     const waits = waitsForPerson(state.edge)
-    const next = [state.edge.state, waits, ...cores, ...reported].join(" ")
+    const reporting = nextReport(state) !== undefined
+    const next = [state.edge.state, waits, reporting, ...cores, ...reported].join(" ")
     if (next === told) return []
     told = next
     const words = [...(yield* events.jobWords(session_id, state)).jobs]
@@ -107,6 +109,7 @@ const makeActivity = Effect.map(EventStore, (events) => () => {
         type: "activity",
         edge: state.edge.state,
         ...(waits ? { waits } : {}),
+        ...(reporting ? { reporting } : {}),
         cores,
         ...(shown.length === 0 ? {} : { reports: shown })
       }
@@ -170,8 +173,9 @@ const makeFollow = Effect.gen(function* () {
 
     const look = Effect.fnUntraced(function* (tick: Tick) {
       if (tick.type === "draft") {
-        const { inbox_id, text } = tick.draft
-        return [{ type: "draft", in_reply_to: inbox_id, text }] satisfies ReadonlyArray<ChatEvent>
+        const { inbox_id, report_rev, text } = tick.draft
+        const reporting = report_rev === undefined ? {} : { reporting: true }
+        return [{ type: "draft", in_reply_to: inbox_id, text, ...reporting }] satisfies ReadonlyArray<ChatEvent>
       }
       const view = tick.type === "agent" ? tick.view : yield* lifecycle.view(agent_id)
       const current = view.session_id

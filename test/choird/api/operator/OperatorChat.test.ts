@@ -152,7 +152,9 @@ describe("chat", () => {
             case "message":
               return `${event.kind} ${event.text}`
             case "activity":
-              return `${event.edge} ${event.cores.join("+")}`.trim()
+              return [event.edge, ...(event.reporting === true ? ["reporting"] : []), event.cores.join("+")]
+                .join(" ")
+                .trim()
             case "settled":
               return `settled ${event.inbox_id}`
             case "agent":
@@ -174,9 +176,13 @@ describe("chat", () => {
       assert.deepStrictEqual(yield* next(queue, 2), ["reply on it", "EDGE_IDLE a"])
       const job = coreLane(JobName.make("a"))
       yield* append(world, [output(job, "c2"), stopped("a")])
-      assert.deepStrictEqual(yield* next(queue, 1), ["EDGE_IDLE"])
+      // No event tells that the model is asked for the report.
+      assert.deepStrictEqual(yield* next(queue, 1), ["EDGE_IDLE reporting"])
+      const noted = (yield* api.chat.command(message("/inject be short", "c1"))).answer?.text
+      assert.strictEqual(noted, "Noted. It is read at the next step.")
+      assert.match((yield* api.chat.command(message("/status", "c2"))).answer?.text ?? "", /\nIt reports on a job\.\n/u)
       yield* append(world, [answered("report", one, "done")])
-      assert.deepStrictEqual(yield* next(queue, 2), ["report done", "settled 1"])
+      assert.deepStrictEqual(yield* next(queue, 3), ["report done", "EDGE_IDLE", "settled 1"])
     })
   )
 

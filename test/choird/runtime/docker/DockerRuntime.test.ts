@@ -51,6 +51,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 300_000 }, () 
         CHOIR_BOOTSTRAP_TOKEN: token,
         HOME: "/tmp",
         LANG: "C.UTF-8",
+        TZ: new Intl.DateTimeFormat().resolvedOptions().timeZone,
         MALLOC_ARENA_MAX: "1",
         MALLOC_TRIM_THRESHOLD_: "131072"
       })

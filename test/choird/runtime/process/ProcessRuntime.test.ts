@@ -59,7 +59,8 @@ describe("ProcessRuntime", LIVE, () => {
         "LANG",
         "MALLOC_ARENA_MAX",
         "MALLOC_TRIM_THRESHOLD_",
-        "PATH"
+        "PATH",
+        "TZ"
       ])
       assert.strictEqual(agent.env["CHOIR_BOOTSTRAP_TOKEN"], token)
       assert.strictEqual(agent.cwd, spec.workspace)
