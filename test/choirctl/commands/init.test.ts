@@ -125,6 +125,7 @@ describe("choirctl init", () => {
       const refused = yield* choirctl(join(folder, "b"), flags("--model-api", "messages"), { stdin: "sk-2\n" })
       assert.strictEqual(refused.code, 1)
       assert.match(refused.err, /the home is set up, and its model does not work: .*refuses the key \(401\)/u)
+      assert.match(refused.err, /hint: Copy the key again .*, then: choirctl .*secret set other-key\n/u)
       assert.isTrue(existsSync(join(folder, "b", "config.json")))
       yield* provider.takeRefusals
     }).pipe(Effect.scoped)
