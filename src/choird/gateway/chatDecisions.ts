@@ -116,7 +116,7 @@ const refusedText = (row: ApprovalRow, { kind, reason }: ApprovalRefused, speake
   }
 }
 
-/** Who wrote in a group has another DM than the group. */
+/** Whether a person speaks in a group, whose DM is not their own. */
 const isInGroup = ({ dm, writer }: Pick<Speaker, "dm" | "writer">) => dm !== writer
 
 /** Finds the approvals of a speaker's agent. */

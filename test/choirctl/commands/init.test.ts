@@ -131,6 +131,18 @@ describe("choirctl init", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("makes a bot without a person, and says how to pair, where no user id is given", () =>
+    Effect.gen(function* () {
+      const paired = join(yield* temporaryFolder, "paired")
+      const byCode = yield* choirctl(paired, ["init", "--telegram-secret-stdin"], { stdin: "99:token\n" })
+      assert.strictEqual(byCode.code, 0, byCode.err)
+      assert.include(byCode.out, "choirctl dm pair phone --gateway telegram --admin")
+      const written = JSON.parse(readFileSync(join(paired, "config.json"), "utf8"))
+      assert.deepStrictEqual(Object.keys(written.dms), ["terminal"])
+      assert.deepStrictEqual(written.gateways.telegram, { type: "telegram", secret: "telegram-token" })
+    })
+  )
+
   it.effect("names the flag of an answer that is missing, and makes nothing", () =>
     Effect.gen(function* () {
       const home = join(yield* temporaryFolder, "home")
