@@ -4,7 +4,6 @@ import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRun
 import { readableFiles, SkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { decodeInput, lockToRead, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
-import { plural } from "#src/shared/text/counts.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { PROCESS_GRACE_MS } from "./external.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
@@ -83,7 +82,7 @@ const limited = (lines: ReadonlyArray<Found>, textOfLine: (line: Found) => strin
 /** Characters in front of the first match of a long line. */
 const BEFORE_CHARS = 100
 
-/** A line; of a long one the part around its first match, with marks: a text copied from a line that looks whole would match nothing. */
+/** A line; of a long one the part around its first match, with marks of how many characters are cut: a text copied from a line that looks whole would match nothing. */
 const lineOf = ({ data }: Found): string => {
   const whole = textOf(data.lines)
   const line = whole.trimEnd().toWellFormed()
@@ -93,7 +92,7 @@ const lineOf = ({ data }: Found): string => {
   const from = Math.max(0, Math.min(at - BEFORE_CHARS, line.length - SEARCH_LINE_CHARS_MAX))
   const shown = line.slice(from, from + SEARCH_LINE_CHARS_MAX).toWellFormed()
   const after = line.length - from - SEARCH_LINE_CHARS_MAX
-  return `${from === 0 ? "" : `[cut: ${plural(from, "character")} before] `}${shown}${after === 0 ? "" : ` [cut: ${plural(after, "more character")}]`}`
+  return `${from === 0 ? "" : `[${from} cut] `}${shown}${after === 0 ? "" : ` [${after} cut]`}`
 }
 
 const countOf = (count: number, more: boolean, noun: string): string =>
