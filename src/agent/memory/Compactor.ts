@@ -30,7 +30,7 @@ import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
 import type { IsMasked } from "#src/agent/model/prompt/promptMessages.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { withStubs } from "./stubs.ts"
-import { offeredOf } from "#src/agent/model/prompt/offered.ts"
+import { offeredOf } from "#src/agent/model/offered.ts"
 import { isClearlySmall, promptTokens, windowFill, windowLimit } from "./windowSize.ts"
 
 /** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */

@@ -13,7 +13,7 @@ import type { CoreLane, EdgeLane, ReferenceSummary, SessionState } from "#src/sh
 import { isNote, note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { coreInstructions, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreNotes, edgeNotes } from "./notes.ts"
-import { MEMORY_QUERY, type Offered } from "./offered.ts"
+import { MEMORY_QUERY, type Offered } from "#src/agent/model/offered.ts"
 import type { IsMasked } from "./promptMessages.ts"
 import { skillData, skillList } from "./skillPrompt.ts"
 import { type Note, type Transcript, transcriptOf, withNotes } from "./transcript.ts"

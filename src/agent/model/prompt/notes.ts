@@ -8,7 +8,7 @@ import { jobTriggers, messageTriggers, type Triggered } from "#src/shared/sessio
 import type { ActiveSkill, CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { stopped } from "./promptMessages.ts"
-import { type Offered, SKILL_START } from "./offered.ts"
+import { type Offered, SKILL_START } from "#src/agent/model/offered.ts"
 import { skillStep } from "./skillPrompt.ts"
 import type { Note, Transcript } from "./transcript.ts"
 

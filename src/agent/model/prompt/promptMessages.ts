@@ -2,7 +2,7 @@
 import type { Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { Message, UserMessage } from "#src/shared/model/Conversation.ts"
-import type { Offered } from "./offered.ts"
+import type { Offered } from "#src/agent/model/offered.ts"
 import { inlineResult } from "./inlineResult.ts"
 import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { withoutWrites } from "#src/shared/session/stateWrites.ts"

@@ -5,7 +5,7 @@
 import type { Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { Acted, Source } from "#schema/Source.ts"
-import { EXEC, FS_READ, MEMORY_QUERY, type Offered } from "./offered.ts"
+import { EXEC, FS_READ, MEMORY_QUERY, type Offered } from "#src/agent/model/offered.ts"
 import { RESULT_TEXTS, type ResultText, type ResultView, uncut } from "./resultTexts.ts"
 import { withoutNotes } from "#src/agent/model/choirNote.ts"
 import { fitMiddle } from "./textParts.ts"

@@ -7,7 +7,7 @@ import type { ChoirEvent, Prompted } from "#schema/Event.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { note } from "#src/agent/model/choirNote.ts"
-import { isSameOffer, type Offered } from "./offered.ts"
+import { isSameOffer, type Offered } from "#src/agent/model/offered.ts"
 import { type IsMasked, rendering } from "./promptMessages.ts"
 import { eventsOf, settled } from "./promptWindow.ts"
 
