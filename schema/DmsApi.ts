@@ -1,4 +1,4 @@
-/** How an operator lets a person in: a code that the person sends to the bot. */
+/** The bots and the people of config.json, and how an operator lets a person in: a code that the person sends to the bot. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { ApiErrors } from "./ApiError.ts"
@@ -25,6 +25,31 @@ export const PairingCode = Schema.Struct({
 })
 export type PairingCode = typeof PairingCode.Type
 
+/** A person or a group at a bot, or the console. */
+export const DmSummary = Schema.Struct({
+  name: ResourceName,
+  gateway: ResourceName,
+  user_id: Schema.String,
+  admin: Schema.Boolean,
+  /** The agent that answers there; null where no agent does. */
+  agent_id: Schema.NullOr(AgentId)
+})
+export type DmSummary = typeof DmSummary.Type
+
+/** A bot, or the console. */
+export const GatewaySummary = Schema.Struct({
+  name: ResourceName,
+  type: Schema.String,
+  /** The bot's name at Telegram, without the @; null while choird does not know it, and for a console. */
+  bot: Schema.NullOr(Schema.String),
+  ok: Schema.Boolean,
+  detail: Schema.String,
+  dms: Schema.Array(ResourceName)
+})
+export type GatewaySummary = typeof GatewaySummary.Type
+
 export const DmsApi = HttpApiGroup.make("dms").add(
+  HttpApiEndpoint.get("list", "/dms", { success: Schema.Array(DmSummary), error: ApiErrors }),
+  HttpApiEndpoint.get("gateways", "/gateways", { success: Schema.Array(GatewaySummary), error: ApiErrors }),
   HttpApiEndpoint.post("pair", "/dms/pair", { payload: PairDm, success: PairingCode, error: ApiErrors })
 )

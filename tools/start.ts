@@ -107,12 +107,16 @@ const firstAnswer = Effect.fnUntraced(function* (home: string, agent: string) {
 
 /** The text before and after the conversation. */
 const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles, ranBefore: boolean) => {
-  const bot = Object.values(config.gateways).find(
-    (gateway) => gateway.type === "telegram" && hasValue(secrets, gateway.secret)
+  const [bot] = Object.entries(config.gateways).flatMap(([name, gateway]) =>
+    gateway.type === "telegram" && hasValue(secrets, gateway.secret) ? [name] : []
   )
+  const isPaired = Object.values(config.dms).some(({ gateway }) => gateway === bot)
   return [
     "",
-    `Talk to ${agent}${bot === undefined ? "" : " here or through your Telegram bot"}.`,
+    `Talk to ${agent}${bot === undefined || !isPaired ? "" : " here or through your Telegram bot"}.`,
+    ...(bot === undefined || isPaired
+      ? []
+      : [onHome(home, `On Telegram, from another terminal: choirctl dm pair phone --gateway ${bot} --admin`)]),
     ranBefore
       ? "Ctrl-C stops an answer. Ctrl-D leaves the chat; choird and the agent keep running."
       : "Ctrl-C stops an answer. Ctrl-D leaves the chat and stops choird and the agent.",

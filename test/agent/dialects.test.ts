@@ -1,11 +1,11 @@
 /** A turn, a job and its report against the double of each server, none of whose rules the agent breaks. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { type DialectName, DIALECTS } from "#demo/dialects/Dialect.ts"
-import { agentWithModels } from "../support/modelClient.ts"
-import { MODEL_NAMES } from "../support/modelNames.ts"
+import type { DialectName } from "#demo/dialects/Dialect.ts"
+import { agentWithModels, configWith } from "../support/modelClient.ts"
+import { modelEntry } from "../support/modelNames.ts"
 import * as double from "../support/testing/Provider.ts"
-import { agentConfig, ofType, quiet, spoken, testTool } from "../support/testing/TestAgent.ts"
+import { ofType, quiet, spoken, testTool } from "../support/testing/TestAgent.ts"
 
 /** A model behind a server, and the keys that its configuration adds to each request. */
 interface Server {
@@ -63,21 +63,14 @@ describe("an agent", () => {
       const { dialect, reasoning_effort } = server
       const provider = yield* double.makeProviderOf({ dialect })
       yield* provider.otherwise(({ body }) => model(JSON.stringify(body)))
-      const base = agentConfig()
-      const models = Object.fromEntries(
-        Object.entries(base.models).map(([name, one]) => [
-          name,
-          {
-            ...one,
-            api: DIALECTS[dialect].api,
-            model: server.model ?? MODEL_NAMES[dialect],
-            ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
-            endpoint: provider.endpoint,
-            request_template: { ...request_template }
-          }
-        ])
-      )
-      const plane = yield* agentWithModels({ tools: [look], config: { ...base, models } })
+      const entry = {
+        ...modelEntry(dialect),
+        ...(server.model === undefined ? {} : { model: server.model }),
+        ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
+        endpoint: provider.endpoint,
+        request_template: { ...request_template }
+      }
+      const plane = yield* agentWithModels({ tools: [look], config: configWith(entry) })
       for (const text of ["look around", "thanks", "start a job", "what else"]) {
         const before = spoken(plane.events).length
         yield* plane.say(text)

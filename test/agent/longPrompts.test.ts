@@ -4,9 +4,9 @@ import { Effect } from "effect"
 import { isOverflow } from "#src/agent/model/contextOverflow.ts"
 import { statusWords } from "#src/agent/model/modelRequest.ts"
 import { errorIn } from "#src/shared/model/Answer.ts"
-import { agentWithModels } from "../support/modelClient.ts"
+import { agentWithModels, configWith } from "../support/modelClient.ts"
 import * as double from "../support/testing/Provider.ts"
-import { agentConfig, ofType, quiet, spoken } from "../support/testing/TestAgent.ts"
+import { ofType, quiet, spoken } from "../support/testing/TestAgent.ts"
 
 const of = (error: object) => JSON.stringify({ error })
 
@@ -75,14 +75,9 @@ const withContextOf = Effect.fnUntraced(function* (chars: number, refusal: strin
   yield* provider.otherwise(({ body }) =>
     JSON.stringify(body).length > chars ? double.raw(refusal, 400) : double.answer("noted")
   )
-  const base = agentConfig()
-  const models = Object.fromEntries(
-    Object.entries(base.models).map(([name, model]) => [
-      name,
-      { ...model, endpoint: provider.endpoint, context_window: 128_000 }
-    ])
-  )
-  const plane = yield* agentWithModels({ config: { ...base, models } })
+  const plane = yield* agentWithModels({
+    config: configWith({ endpoint: provider.endpoint, context_window: 128_000 })
+  })
   return { plane, provider }
 })
 

@@ -1,9 +1,9 @@
 /** No answer of a provider ends a lane: after a cut call, an empty reply and a refused request the next message is answered. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { agentWithModels } from "../support/modelClient.ts"
+import { agentWithModels, configWith } from "../support/modelClient.ts"
 import * as double from "../support/testing/Provider.ts"
-import { agentConfig, ofType, quiet, spoken, testTool } from "../support/testing/TestAgent.ts"
+import { ofType, quiet, spoken, testTool } from "../support/testing/TestAgent.ts"
 
 const write = testTool("mem.write", () => Effect.succeed({ status: "success", summary: "written" }))
 
@@ -31,11 +31,7 @@ const talking = Effect.fnUntraced(function* (
 ) {
   const provider = yield* double.makeProviderOf(options)
   yield* provider.script(...replies)
-  const base = agentConfig()
-  const models = Object.fromEntries(
-    Object.entries(base.models).map(([name, model]) => [name, { ...model, endpoint: provider.endpoint }])
-  )
-  const plane = yield* agentWithModels({ tools: [write], config: { ...base, models } })
+  const plane = yield* agentWithModels({ tools: [write], config: configWith({ endpoint: provider.endpoint }) })
   const say = Effect.fnUntraced(function* (text: string) {
     const before = spoken(plane.events).length
     yield* plane.say(text)

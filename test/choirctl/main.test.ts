@@ -75,13 +75,16 @@ describe("the program choirctl", () => {
       const made = yield* spawnChoirctl(["init", ...flags], {
         env,
         typing: [
-          { after: "Your Telegram user id", text: "1234\r" },
           { after: "Bot token from @BotFather", text: "99:hidden\r" },
-          { after: "What now?", text: "\u001b[B\r" }
+          { after: "What now?", text: "\u001b[B\r" },
+          { after: "Your Telegram user id", text: "\r" }
         ]
       })
       assert.strictEqual(made.code, 0, made.out)
       assert.notInclude(made.out, "99:hidden")
+      assert.include(made.out, "choirctl dm pair phone --gateway telegram --admin")
+      const { dms, gateways } = JSON.parse(readFileSync(join(home, "config.json"), "utf8"))
+      assert.deepStrictEqual([Object.keys(dms), Object.keys(gateways)], [["terminal"], ["terminal", "telegram"]])
       const set = yield* spawnChoirctl(["secret", "set", "key"], {
         env,
         typing: [{ after: "Value of key", text: "hidden\r" }]

@@ -191,7 +191,7 @@ const leaveAndGoOn = Effect.gen(function* () {
   yield* terminal.see("choirctl secret set openrouter-key")
   yield* terminal.see("Enter: 3/15")
   yield* terminal.line("")
-  yield* terminal.see("Your Telegram user id")
+  yield* terminal.see("Bot token")
   yield* terminal.line("")
   yield* terminal.see("ended with 0")
   const { context_window, model, price, secret } = config().models.main

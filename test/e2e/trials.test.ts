@@ -10,6 +10,7 @@ import { makeInstallation } from "../support/installation.ts"
 import { callTools, makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { LAYER_MS_MAX } from "../support/size.ts"
 import { skillSpec } from "../support/skills.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 
 const SECRET_TOOL = [
   "key.show",
@@ -40,6 +41,15 @@ const make = Effect.gen(function* () {
   const ctl = (...args: ReadonlyArray<string>) => choirctl(choir.home, args)
   return { ...choir, brave, ctl, provider }
 })
+
+/** Inputs for the tools that this agent is offered and that need no session; a trial's workspace is empty. */
+const INPUTS: Readonly<Record<string, object>> = {
+  "choir.exec": { command: "echo hello" },
+  "choir.fs.write": { path: "a.txt", content: "a", mode: "overwrite" },
+  "choir.fs.search": { pattern: "a" },
+  "choir.fs.find": { glob: "*" },
+  "choir.web.search": { query: "roses" }
+}
 
 class Choir extends Context.Service<Choir, Effect.Success<typeof make>>()("choir/test/TriedChoir") {
   static readonly layer = Layer.effect(Choir, make)
@@ -177,6 +187,36 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("choirc
       assert.strictEqual(ran.code, 1)
       assert.deepInclude(document(ran), { status: "error", effect: "none" })
       assert.include(ran.out, "the port is not one of the web")
+    })
+  )
+
+  it.effect("answers for every built-in tool: it runs, or says why not and what would change that", () =>
+    Effect.gen(function* () {
+      const { ctl, home } = yield* Choir
+      const answers = yield* Effect.forEach(
+        BUILT_IN_TOOLS,
+        Effect.fnUntraced(function* (tool) {
+          const ran = yield* ctl("tool", "try", tool, "--input", JSON.stringify(INPUTS[tool] ?? {}), "--yes", "--json")
+          const { error, status, type } = document(ran) as Tried & { error?: { hint?: string } }
+          if (type === "ran") return [tool, status] as const
+          return [tool, ran.code === 1 && (error?.hint ?? "") !== "" ? "refused" : ran.out] as const
+        })
+      )
+      // What is offered and gets no input says what it needs.
+      const offered = new Set([
+        "choir.fs.read",
+        "choir.fs.edit",
+        "choir.fs.send",
+        "choir.web.fetch",
+        "choir.web.browse"
+      ])
+      const expected = (tool: string) =>
+        Object.hasOwn(INPUTS, tool) ? "success" : offered.has(tool) ? "rejected" : "refused"
+      assert.deepStrictEqual(
+        answers,
+        BUILT_IN_TOOLS.map((tool) => [tool, expected(tool)] as const)
+      )
+      nothingLeft(home)
     })
   )
 

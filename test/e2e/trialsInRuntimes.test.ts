@@ -44,6 +44,14 @@ const tried = Effect.fnUntraced(function* (place: Pick<InstallationOptions, "run
     assert.strictEqual(ran.code, 0, ran.out + ran.err)
     assert.deepInclude(document(ran), { status: "success", output })
   }
+  for (const [network, words] of [
+    [false, "cut off"],
+    [true, "reached"]
+  ] as const) {
+    const input = JSON.stringify({ command: PROBE.replaceAll('"', ""), network })
+    const ran = yield* choirctl(choir.home, ["tool", "try", "choir.exec", "--input", input, "--yes", "--json"])
+    assert.include(ran.out, `"stdout":"${words}\\n"`, ran.out + ran.err)
+  }
   const [agent] = yield* choir.api.agents.list()
   assert.deepInclude(agent, { status: "running" })
   assert.strictEqual(agent?.health?.epoch, 1)

@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import { type AgentId, ApprovalId, ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
+import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -15,34 +16,43 @@ import { quiet } from "./telegramBot.ts"
 
 export const BOT = ResourceName.make("bot")
 export const TABLET = ResourceName.make("tablet")
+export const FAMILY = ResourceName.make("family")
+export const GROUP_ID = "-100200300"
 
 const DMS = {
   ...CONFIG.dms,
   phone: { gateway: "bot", user_id: "1", admin: true },
-  tablet: { gateway: "bot", user_id: "3" }
+  tablet: { gateway: "bot", user_id: "3" },
+  guest: { gateway: "bot", user_id: "5" },
+  family: { gateway: "bot", user_id: GROUP_ID }
 }
 
-/** Every agent has run for five minutes and a half, in the session that its talk made, at the phone and the tablet. */
+/** Every agent has run for five minutes and a half, in the session that its talk made, at the phone and the tablet unless it has other places. */
 const sessions = new Map<AgentId, Talk>()
+const places = new Map<AgentId, ReadonlyArray<ResourceName>>()
+/** Binds an agent to these DMs. */
+export const bind = (agent_id: AgentId, ...dms: ReadonlyArray<ResourceName>): void => {
+  places.set(agent_id, dms)
+}
 const viewOf = (agent_id: AgentId) =>
   agentView(agent_id, {
     session_id: sessions.get(agent_id)?.caller.session_id ?? null,
     since_ms: Date.now() - 330_000,
-    bindings: { ...BINDINGS, dm: PHONE, dms: [PHONE, TABLET] }
+    bindings: { ...BINDINGS, dm: PHONE, dms: places.get(agent_id) ?? [PHONE, TABLET] }
   })
-let listening: AgentId | undefined
-/** Makes an agent the one that the gateways find. */
-export const listen = (agent_id: AgentId): void => {
-  listening = agent_id
+let listening: ReadonlyArray<AgentId> = []
+/** Makes agents those that the gateways find. */
+export const listen = (...agents: ReadonlyArray<AgentId>): void => {
+  listening = agents
 }
 const lifecycle = Layer.mock(Lifecycle, {
-  list: Effect.sync(() => (listening === undefined ? [] : [viewOf(listening)])),
+  list: Effect.sync(() => listening.map(viewOf)),
   view: (agent_id) => Effect.sync(() => viewOf(agent_id)),
   changes: Stream.empty
 })
 
 /** One life of choird over the database. */
-const life = Gateways.layer.pipe(
+const life = Layer.merge(Gateways.layer, CardTaps.layer).pipe(
   Layer.provideMerge(GatewayCommands.layer),
   Layer.provideMerge(quiet),
   Layer.provideMerge(Layer.mergeAll(storesWith({ ...CONFIG, dms: DMS }), lifecycle, Layer.mock(Models, {})))

@@ -123,11 +123,6 @@ const answerProvider = Effect.fnUntraced(function* (terminal: Terminal, endpoint
 
 /** Telegram's questions, with a mistake in each. */
 const answerTelegram = Effect.fnUntraced(function* (terminal: Terminal) {
-  yield* terminal.line("@ada")
-  yield* terminal.see("A user id is a number")
-  yield* terminal.type(KEYS.eraseLine)
-  yield* terminal.line(String(PHONE_USER))
-  yield* terminal.see("Bot token")
   yield* terminal.line("1000:wrong")
   yield* terminal.see("Telegram refuses the bot's token (401)")
   yield* terminal.see("Enter the token again")
@@ -135,6 +130,11 @@ const answerTelegram = Effect.fnUntraced(function* (terminal: Terminal) {
   yield* terminal.see("Bot token")
   yield* terminal.line(TOKEN)
   yield* terminal.see(/The bot is @\w+/u)
+  yield* terminal.see("Your Telegram user id")
+  yield* terminal.line("@ada")
+  yield* terminal.see("A user id is a number")
+  yield* terminal.type(KEYS.eraseLine)
+  yield* terminal.line(String(PHONE_USER))
 })
 
 /** Everything that a first `npm start` or `choirctl init` asks. */
@@ -142,7 +142,7 @@ export const answerWizard = Effect.fnUntraced(function* ({ provider, terminal }:
   yield* terminal.see("Which model do you want to use?", LATER)
   if (variant.provider) yield* answerProvider(terminal, provider.endpoint)
   else yield* choose(terminal, 0)
-  yield* terminal.see("Your Telegram user id")
+  yield* terminal.see("Bot token")
   if (variant.telegram) yield* answerTelegram(terminal)
   else yield* terminal.line("")
   if (variant.bubblewrap) return

@@ -1,6 +1,6 @@
 /**
- * One attempt at a model with what its provider refuses left out: parameters by their names (D47), and pictures, of which each would else be
- * in every later request of the lane.
+ * One attempt at a model with what its provider refuses left out: parameters by their names (D47), and pictures and reasoning, of which each
+ * would else be in every later request of the lane.
  */
 import { Context, Effect, Redacted, Result } from "effect"
 import { HttpClient } from "effect/http"
@@ -14,6 +14,7 @@ import { type ParameterChanges, withoutRefused } from "#src/shared/model/request
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { isOverflow } from "./contextOverflow.ts"
 import { type Heard, request, type RequestFailed } from "./modelRequest.ts"
+import { isOfReasoning, sentReasoning, withoutReasoning } from "./refusedReasoning.ts"
 
 /** The model and key of an attempt, taken once for a whole call: a switch meanwhile counts for the next one (R35, R58). */
 export interface Candidate {
@@ -26,14 +27,15 @@ export interface Candidate {
 
 export type Prompt = Pick<Asked, "cache_key" | "messages" | "pictures" | "tools">
 
-/** Digests of pictures that are remembered of one model; the oldest go first. */
-const PICTURES_MAX = 1000
+/** Digests that are remembered of one model's pictures, and of its reasoning; the oldest go first. */
+const DIGESTS_MAX = 1000
 
 /** The refusals of one model's provider; of its pictures also those that it took, which are not to blame for a later refusal. */
 interface Known {
   changes: ParameterChanges
   readonly refused: Set<string>
   readonly taken: Set<string>
+  readonly reasoning: Set<string>
 }
 
 /** The refusals of the providers of this agent's models, by endpoint and model, of which a configuration has few. */
@@ -45,7 +47,7 @@ const withoutKey = ({ key }: Candidate) => makeScrub(key === undefined ? [] : [R
 const remember = (known: Set<string>, digests: ReadonlyArray<string>) => {
   for (const digest of digests) known.add(digest)
   for (const oldest of known) {
-    if (known.size <= PICTURES_MAX) break
+    if (known.size <= DIGESTS_MAX) break
     known.delete(oldest)
   }
 }
@@ -76,8 +78,8 @@ const withoutPictures = (prompt: Prompt, { refused }: Known): Prompt =>
       }
 
 /**
- * Asks a model, and again without each parameter that the provider refuses by name and without the pictures that it refuses; neither is sent
- * any more. `sending` runs before each request, `lost` after each whose connection broke before its answer.
+ * Asks a model, and again without each parameter that the provider refuses by name and without the pictures and the reasoning that it refuses;
+ * none of them is sent any more. `sending` runs before each request, `lost` after each whose connection broke before its answer.
  */
 export const negotiated = Effect.fnUntraced(function* (
   candidate: Candidate,
@@ -90,12 +92,18 @@ export const negotiated = Effect.fnUntraced(function* (
   const refusals = yield* Refusals
   const { model, name } = candidate
   const kind = `${model.api} ${model.endpoint} ${model.model}`
-  const known: Known = refusals.get(kind) ?? { changes: new Map(), refused: new Set(), taken: new Set() }
+  const known: Known = refusals.get(kind) ?? {
+    changes: new Map(),
+    refused: new Set(),
+    taken: new Set(),
+    reasoning: new Set()
+  }
   refusals.set(kind, known)
   const codec = CODECS[model.api]
   while (true) {
     const { changes } = known
-    const asked = { ...withoutPictures(prompt, known), model, changes }
+    const messages = withoutReasoning(prompt.messages, model, known.reasoning)
+    const asked = { ...withoutPictures({ ...prompt, messages }, known), model, changes }
     const body = codec.body(asked)
     const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
       Effect.andThen(lost),
@@ -119,6 +127,15 @@ export const negotiated = Effect.fnUntraced(function* (
       remember(known.refused, fresh.length === 0 ? shown : fresh)
       yield* Effect.logWarning(
         `the model "${name}" refuses images; they are left out from here on`,
+        failure.error.message
+      )
+      continue
+    }
+    const reasoning = isOfReasoning(failure.error) ? sentReasoning(messages, model) : []
+    if (reasoning.length > 0 && reasoning.length <= DIGESTS_MAX) {
+      remember(known.reasoning, reasoning)
+      yield* Effect.logWarning(
+        `the model "${name}" does not take its earlier reasoning back; it is left out from here on`,
         failure.error.message
       )
       continue

@@ -1,10 +1,11 @@
 /** choirctl dm: the people who may talk to agents. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { PairingCode } from "#schema/DmsApi.ts"
+import type { DmSummary, PairingCode } from "#schema/DmsApi.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { printAdvice } from "#src/choirctl/terminal/print.ts"
+import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
+import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 
 const pairText = ({ agent_id, bot, code, name }: PairingCode): string =>
   [
@@ -47,7 +48,33 @@ const pair = Command.make(
   Command.withExamples([{ command: "choirctl dm pair phone --gateway telegram --admin" }])
 )
 
+const dmTable = (rows: ReadonlyArray<DmSummary>, color: boolean): string =>
+  rows.length === 0
+    ? "config.json has no DM"
+    : table(
+        ["NAME", "GATEWAY", "USER", "ADMIN", "AGENT"],
+        rows.map(({ admin, agent_id, gateway, name, user_id }) => [
+          name,
+          gateway,
+          safeLine(user_id),
+          admin ? "yes" : "no",
+          agent_id ?? "-"
+        ]),
+        color
+      )
+
+const list = Command.make(
+  "list",
+  {},
+  Effect.fnUntraced(function* () {
+    yield* print(yield* ask("dms", (choird) => choird.list()), dmTable)
+  })
+).pipe(
+  Command.withDescription("List the people and groups that may talk to agents, and the agent at each"),
+  Command.withExamples([{ command: "choirctl dm list" }])
+)
+
 export const dm = Command.make("dm").pipe(
-  Command.withDescription("Let people in who may talk to agents"),
-  Command.withSubcommands([pair])
+  Command.withDescription("Let people in who may talk to agents, and list them"),
+  Command.withSubcommands([list, pair])
 )

@@ -1,7 +1,9 @@
-/** choirctl gateway: the bots that people talk to. */
+/** choirctl gateway: the bots that people talk to, and the console. */
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
+import type { GatewaySummary } from "#schema/DmsApi.ts"
 import { ResourceName, SecretName } from "#schema/Ids.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { readInput } from "#src/choirctl/terminal/input.ts"
@@ -9,6 +11,7 @@ import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { askPerson } from "#src/choirctl/terminal/questions.ts"
 import { root, startCommand } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { safeLine, table, working } from "#src/choirctl/terminal/text.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { takeOver } from "./applyConfig.ts"
 
@@ -71,7 +74,33 @@ const add = Command.make(
   Command.withExamples([{ command: "choirctl gateway add telegram" }])
 )
 
+const gatewayTable = (rows: ReadonlyArray<GatewaySummary>, color: boolean): string =>
+  rows.length === 0
+    ? "config.json has no gateway"
+    : table(
+        ["NAME", "TYPE", "BOT", "STATE", "DMS"],
+        rows.map(({ bot, detail, dms, name, ok, type }) => [
+          name,
+          type,
+          bot === null ? "-" : `@${safeLine(bot)}`,
+          `${working(ok, color)}, ${safeLine(detail)}`,
+          dms.length === 0 ? "-" : dms.join(", ")
+        ]),
+        color
+      )
+
+const list = Command.make(
+  "list",
+  {},
+  Effect.fnUntraced(function* () {
+    yield* print(yield* ask("dms", (choird) => choird.gateways()), gatewayTable)
+  })
+).pipe(
+  Command.withDescription("List the bots that people talk to, whether they work, and who talks to them"),
+  Command.withExamples([{ command: "choirctl gateway list" }])
+)
+
 export const gateway = Command.make("gateway").pipe(
-  Command.withDescription("Add the bots that people talk to"),
-  Command.withSubcommands([add])
+  Command.withDescription("Add and list the bots that people talk to"),
+  Command.withSubcommands([add, list])
 )

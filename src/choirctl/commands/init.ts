@@ -55,7 +55,7 @@ const flags = {
     Flag.withDefault(false)
   ),
   telegram_user: Flag.String("telegram-user-id").pipe(
-    Flag.withDescription("Your numeric Telegram user id, to talk with agents on Telegram"),
+    Flag.withDescription("Your numeric Telegram user id; without it choirctl dm pair lets you in with a code"),
     Flag.withMetavar("<id>"),
     Flag.optional
   ),
@@ -113,7 +113,7 @@ const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
   if (telegram_user_id !== undefined && telegram_user_id !== "" && !isTelegramId(telegram_user_id))
     return yield* usageError(
       "a Telegram user id is a number, such as 123456789",
-      "send @userinfobot a message on Telegram to learn yours"
+      "leave it out and pair with a code: choirctl dm pair"
     )
   const endpoint = Option.getOrUndefined(wanted.endpoint)
   const name = Option.getOrUndefined(wanted.name)?.trim()
@@ -176,9 +176,7 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
   if (name === undefined) return yield* usageError("--model-name is missing", "choirctl init --help")
   if (named === undefined) yield* screen.note(`The model is ${name}; --model-name chooses another.`)
   const keyed = key !== undefined || needsKey(provider)
-  const user_id = given.telegram_user_id ?? ""
-  if (user_id === "" && token !== undefined)
-    return yield* usageError("--telegram-user-id is missing", "only this user can talk with the bot")
+  const user_id = given.telegram_user_id || undefined
   const price = given.price ?? knownPrice(provider, name)
   return {
     model: {
@@ -191,7 +189,8 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
       price,
       fallback: given.fallback
     },
-    telegram: user_id === "" ? undefined : { user_id, token, api_root: given.telegram_api_root },
+    telegram:
+      user_id === undefined && token === undefined ? undefined : { user_id, token, api_root: given.telegram_api_root },
     runtime: given.runtime ?? (yield* runtimeFor(endpoint)),
     allow_unmapped_root: yield* unmappedRootOf(wanted, false)
   } satisfies Setup
@@ -222,7 +221,11 @@ const tryFirst = Effect.fnUntraced(function* (home: string) {
   const tried = yield* tryConfigured(model, secrets).pipe(
     withProgress(`asking ${model.model}`),
     Effect.mapError(({ fix, obstacle, problem }) =>
-      failed(`MODEL_${obstacle.toUpperCase()}`, `the home is set up, and its model does not work: ${problem}`, fix)
+      failed(
+        `MODEL_${obstacle.toUpperCase()}`,
+        `the home is set up, and its model does not work: ${problem}`,
+        obstacle === "key" && model.secret !== undefined ? `${fix}, then: choirctl secret set ${model.secret}` : fix
+      )
     )
   )
   yield* screen.note(`It works: ${triedWords(model.model, tried)}`)

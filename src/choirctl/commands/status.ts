@@ -14,7 +14,7 @@ import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
-import { fields, paint, type Paint, safeLine, span } from "#src/choirctl/terminal/text.ts"
+import { fields, paint, type Paint, safeLine, span, working } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 
 const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
@@ -47,8 +47,6 @@ export const doctor = Command.make(
   Command.withDescription("Check that this host has what Choir needs, and print how to fix each problem"),
   Command.withExamples([{ command: "choirctl doctor" }])
 )
-
-const working = (ok: boolean, color: boolean) => (ok ? paint(color, "green", "ok") : paint(color, "red", "failed"))
 
 const diskText = ({ free_bytes, low, paused, total_bytes }: DiskStatus, color: boolean): string => {
   const free = `${bytesText(free_bytes)} of ${bytesText(total_bytes)} free`

@@ -51,7 +51,8 @@ export interface Setup {
   readonly allow_unmapped_root: boolean
   readonly telegram:
     | {
-        readonly user_id: string
+        /** The admin on Telegram; absent where they pair with a code. */
+        readonly user_id: string | undefined
         readonly token: Redacted.Redacted | undefined
         /** Where the Bot API is, when it is not at Telegram itself. */
         readonly api_root: string | undefined
@@ -125,7 +126,9 @@ const skeleton = (home: string, { allow_unmapped_root, model, runtime, telegram 
   },
   dms: {
     terminal: { gateway: "terminal", user_id: "local", admin: true },
-    ...(telegram === undefined ? {} : { telegram: { gateway: "telegram", user_id: telegram.user_id, admin: true } })
+    ...(telegram?.user_id === undefined
+      ? {}
+      : { telegram: { gateway: "telegram", user_id: telegram.user_id, admin: true } })
   },
   postgres: { embedded: true },
   runtime: { type: runtime, ...(allow_unmapped_root ? { allow_unmapped_root } : {}) },
@@ -138,6 +141,9 @@ const secretsOf = ({ model, telegram }: Setup): SecretsFile => ({
   ...(telegram?.token === undefined ? {} : { [TELEGRAM_SECRET]: telegram.token })
 })
 
+/** Lets the person in who owns the bot of a new home. */
+const PAIR = "choirctl dm pair phone --gateway telegram --admin"
+
 /** The commands that lead on from a new home. */
 const nextSteps = (home: string, setup: Setup | undefined, secrets: SecretsFile): ReadonlyArray<string> => [
   ...(home === DEFAULT_HOME ? [] : [`export CHOIR_HOME=${home}`]),
@@ -148,6 +154,7 @@ const nextSteps = (home: string, setup: Setup | undefined, secrets: SecretsFile)
   "choirctl daemon start",
   "choirctl agent build <agent-id>",
   "choirctl agent start <agent-id>",
+  ...(setup?.telegram !== undefined && setup.telegram.user_id === undefined ? [PAIR] : []),
   "choirctl chat <agent-id>"
 ]
 

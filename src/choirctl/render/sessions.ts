@@ -144,11 +144,19 @@ const injected = ({ content, refused, source, target }: EventOf<"InjectedInstruc
     .filter((part) => part !== "")
     .join(": ")
 
+/** Where a text came from, if it is from outside. */
+const label = (sources: ReadonlyArray<string> = [], untrusted = sources.length > 0): string =>
+  untrusted ? ` [from ${sources.length === 0 ? "outside" : sources.join(", ")}]` : ""
+
+/** How a call ended, how sure that is where it acted outside, and where its text came from. */
+const ended = ({ acted, sources, status, summary, untrusted }: EventOf<"ToolResultCommitted">["payload"]): string =>
+  `${[status, acted].filter((word) => word !== undefined).join(", ")}${label(sources, untrusted)}: ${summary}`
+
 /** A payload in one phrase. */
 const summary = (event: ChoirEvent): string => {
   switch (event.event_type) {
     case "UserMsg":
-      return event.payload.text
+      return `${event.payload.forwarded === true ? "[forwarded] " : ""}${event.payload.text}`
     case "ModelOutput": {
       const { error, purpose, text, tool_calls } = event.payload
       const calls = tool_calls.map(({ name }) => name).join(", ")
@@ -159,13 +167,13 @@ const summary = (event: ChoirEvent): string => {
     case "ToolCallCommitted":
       return call(event.payload, plural(event.payload.locks.length, "lock"))
     case "ToolResultCommitted":
-      return call(event.payload, `${event.payload.status}: ${event.payload.summary}`)
+      return call(event.payload, ended(event.payload))
     case "MemoryWriteCommitted":
       return `${event.payload.action} ${event.payload.store} ${event.payload.key ?? ""}`
     case "CoreStarted":
       return `${event.payload.job_name} with ${event.payload.model}`
     case "CoreStopped":
-      return `${event.payload.job_name} ${event.payload.outcome}: ${event.payload.summary}`
+      return `${event.payload.job_name} ${event.payload.outcome}${label(event.payload.sources)}: ${event.payload.summary}`
     case "InjectedInstruction":
       return injected(event.payload)
     case "Cancelled":

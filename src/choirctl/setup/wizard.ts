@@ -125,24 +125,23 @@ const priceQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: Giv
   return price
 })
 
-const telegramQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
+/** Whether there is a bot, tried as far as the person wants. */
+const botQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
   const screen = yield* Screen
-  const user_id = yield* answered(draft, "telegram_user_id", askUserId)
-  if (user_id === "") return undefined
-  const api_root = given.telegram_api_root
-  const telegram = { user_id, token: undefined, api_root }
   const secret = SecretName.make(TELEGRAM_SECRET)
+  const api_root = given.telegram_api_root ?? TELEGRAM_API_ROOT
+  const without = Effect.as(draft.keep({ without_telegram: true }), false)
   while (draft.answers().bot_accepted !== true) {
+    if (draft.answers().without_telegram === true) return false
     const typed = yield* askToken
     if (typed === undefined) {
+      if ((given.telegram_user_id ?? "") === "") return yield* without
       yield* screen.note(`Set it later: choirctl secret set ${secret}`)
       yield* draft.keep({ bot_accepted: true })
       break
     }
     yield* setSecret(home, secret, typed)
-    const tried = yield* Effect.result(
-      tryBot(api_root ?? TELEGRAM_API_ROOT, typed).pipe(withProgress("asking Telegram"))
-    )
+    const tried = yield* Effect.result(tryBot(api_root, typed).pipe(withProgress("asking Telegram")))
     if (tried._tag === "Success") {
       yield* screen.note(`The bot is @${safeLine(tried.success)}`)
       yield* draft.keep({ bot_accepted: true })
@@ -151,12 +150,15 @@ const telegramQuestions = Effect.fnUntraced(function* (home: string, draft: Setu
     yield* screen.note(`${tried.failure.problem}. ${tried.failure.fix}.`)
     const next = yield* askNextForBot
     if (next === "keep") yield* draft.keep({ bot_accepted: true })
-    if (next === "without") {
-      yield* draft.keep({ telegram_user_id: "", bot_accepted: true })
-      return undefined
-    }
+    if (next === "without") return yield* without
   }
-  return telegram
+  return true
+})
+
+const telegramQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
+  if (!(yield* botQuestions(home, draft, given))) return undefined
+  const user_id = yield* answered(draft, "telegram_user_id", askUserId)
+  return { user_id: user_id === "" ? undefined : user_id, token: undefined, api_root: given.telegram_api_root }
 })
 
 const AUTO = Schema.decodeSync(RuntimeConfig)({})

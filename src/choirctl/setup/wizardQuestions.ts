@@ -66,10 +66,10 @@ export const askPrice = (price: Price | undefined) => {
 
 export const askUserId = askPerson(
   Prompt.String({
-    message: "Your Telegram user id, which @userinfobot shows you (Enter: no Telegram)",
+    message: "Your Telegram user id, if you know it (Enter: pair with a code later)",
     validate: checked(
       (text) => text === "" || isTelegramId(text),
-      "A user id is a number, such as 123456789. Send @userinfobot a message to learn yours, or press Enter to skip"
+      "A user id is a number, such as 123456789. Press Enter to pair with a code instead"
     )
   })
 )
@@ -88,7 +88,7 @@ export const askKey = (provider: Provider) =>
   )
 
 export const askToken = askSecret(
-  "Bot token from @BotFather (Enter: set it later)",
+  "Bot token from @BotFather (Enter: no Telegram)",
   checked((text) => text === "" || looksLikeToken(text), "A bot token looks like 123456789:AAE...; press Enter to skip")
 )
 

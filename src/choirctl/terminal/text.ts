@@ -34,6 +34,10 @@ export type Paint = keyof typeof CODES
 export const paint = (color: boolean, style: Paint, text: string): string =>
   color ? `\u{1B}[${CODES[style]}m${text}\u{1B}[0m` : text
 
+/** Whether a part of Choir works. */
+export const working = (ok: boolean, color: boolean): string =>
+  ok ? paint(color, "green", "ok") : paint(color, "red", "failed")
+
 /**
  * Everything that a terminal obeys except line feed and tab, and what cannot be seen: marks of direction among them. Joiners stay, which
  * several scripts and composed emoji need.

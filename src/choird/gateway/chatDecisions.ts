@@ -6,6 +6,8 @@ import { Effect, Option } from "effect"
 import type { GrantScope } from "#schema/Grant.ts"
 import { GRANT_USES_MAX } from "#src/choird/approvals/grantRows.ts"
 import { EDGE, type AgentId } from "#schema/Ids.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { isConfirmation } from "#src/choird/approvals/approvalRows.ts"
@@ -114,6 +116,9 @@ const refusedText = (row: ApprovalRow, { kind, reason }: ApprovalRefused, speake
   }
 }
 
+/** Whether a person speaks in a group, whose DM is not their own. */
+const isInGroup = ({ dm, writer }: Pick<Speaker, "dm" | "writer">) => dm !== writer
+
 /** Finds the approvals of a speaker's agent. */
 const makeFinder = Effect.gen(function* () {
   const approvals = yield* Approvals
@@ -122,15 +127,15 @@ const makeFinder = Effect.gen(function* () {
 
   const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
 
-  /** To a person who is not an admin an approval of another agent is as unknown as one that does not exist. */
-  const find = Effect.fnUntraced(function* (
-    approval_id: string,
-    { agent_id, writer }: Pick<Speaker, "agent_id" | "writer">
-  ) {
+  /**
+   * To a person who is not an admin an approval of another agent is as unknown as one that does not exist, and to everybody in a group, where others
+   * read along.
+   */
+  const find = Effect.fnUntraced(function* (approval_id: string, speaker: Pick<Speaker, "agent_id" | "dm" | "writer">) {
     const found = yield* Effect.result(approvals.get(approval_id))
     if (found._tag === "Failure") return undefined
-    const isTheirs = found.success.agent_id === agent_id || isAdmin((yield* config.current).config, writer)
-    return isTheirs ? found.success : undefined
+    if (found.success.agent_id === speaker.agent_id) return found.success
+    return !isInGroup(speaker) && isAdmin((yield* config.current).config, speaker.writer) ? found.success : undefined
   })
 
   /** The time when an approved call runs, for the person who approved it. */
@@ -148,9 +153,19 @@ const makeHindrance = Effect.gen(function* () {
   const approvals = yield* Approvals
   const audit = yield* Audit
   const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
 
-  const may = ({ writer }: Pick<Speaker, "writer">, row: Pick<ApprovalRow, "request_type">) =>
-    Effect.map(config.current, ({ config }) => mayDecide(config, writer, row))
+  /** In a group a member decides what they may decide in their own chat: the requests of the agent there. */
+  const may = Effect.fnUntraced(function* (
+    { dm, writer }: Pick<Speaker, "dm" | "writer">,
+    row: Pick<ApprovalRow, "agent_id" | "request_type">
+  ) {
+    const { config: running } = yield* config.current
+    if (!mayDecide(running, writer, row)) return false
+    if (!isInGroup({ dm, writer }) || isAdmin(running, writer)) return true
+    const view = (yield* lifecycle.list).find(({ agent_id }) => agent_id === row.agent_id)
+    return view !== undefined && view.bindings !== null && boundDms(view.bindings).includes(writer)
+  })
 
   /** Whether this person can have read all of a request: in one message, or in the file that went before its card to this chat or to theirs. */
   const wasShown = Effect.fnUntraced(function* (row: ApprovalRow, { dm, writer }: Pick<Speaker, "dm" | "writer">) {
@@ -177,7 +192,7 @@ const makeHindrance = Effect.gen(function* () {
   const hindrance = Effect.fnUntraced(function* (row: ApprovalRow, command: Decide, speaker: Speaker) {
     const { approval_id } = row
     if (!(yield* may(speaker, row))) {
-      const text = `You may not decide this here, because the DM ${speaker.writer} is not an admin's. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
+      const text = `You may not decide this here, because the DM ${speaker.writer} is not ${row.request_type === "config_change" ? "an admin's" : `at ${row.agent_id}`}. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
       return yield* refuse("NOT_ADMIN", text, { ...command, approval_id }, speaker)
     }
     if (row.status !== "pending" || command.resolution !== "approved" || (yield* wasShown(row, speaker)))
@@ -252,15 +267,17 @@ export const makeChatDecisions = Effect.gen(function* () {
     return { lines, edge: rows.some((row) => isConfirmation(row) && row.lane === EDGE) }
   })
 
-  /** The waiting approvals: for an admin those of every agent, else those of the speaker's own. */
-  const list = Effect.fn("chatDecisions.list")(function* ({ admin, agent_id }: Speaker) {
-    if (!admin) return notice(waitingText(yield* waitingFor(agent_id)))
+  /** The waiting approvals: for an admin in private those of every agent, else those of the speaker's own. */
+  const list = Effect.fn("chatDecisions.list")(function* ({ admin, agent_id, dm, writer }: Speaker) {
+    if (!admin || isInGroup({ dm, writer })) return notice(waitingText(yield* waitingFor(agent_id)))
     const rows = oldestFirst(yield* approvals.list({ all: false }))
     const others = rows.filter((row) => row.agent_id !== agent_id)
     const own = rows.filter((row) => row.agent_id === agent_id)
     if (others.length === 0) return notice(waitingText(own))
     const lines = others.slice(0, LISTED_MAX).map((row) => `${row.approval_id}, ${row.agent_id}: ${row.summary}`)
-    return notice([...(own.length === 0 ? [] : [waitingText(own)]), "Of other agents:", ...lines].join("\n"))
+    const more = others.length - LISTED_MAX
+    const rest = more > 0 ? [`and ${more} more: choirctl approval list`] : []
+    return notice([...(own.length === 0 ? [] : [waitingText(own)]), "Of other agents:", ...lines, ...rest].join("\n"))
   })
 
   return { decide, list, waiting }

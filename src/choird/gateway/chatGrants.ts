@@ -34,13 +34,13 @@ export const makeChatGrants = Effect.gen(function* () {
     return { kind: "notice", text: lines.join("\n") } satisfies Answer
   })
 
-  /** An admin revokes any grant, another person those of the agent in this chat. */
+  /** An admin revokes any grant in private; another person, and everybody in a group, those of the agent in this chat. */
   const revoke = Effect.fnUntraced(function* (
     grant_id: string,
-    { agent_id, gateway, writer }: Speaker
+    { agent_id, dm, gateway, writer }: Speaker
   ): Effect.fn.Return<Answer> {
     const { config: running } = yield* config.current
-    const own = isAdmin(running, writer) ? {} : { agent_id }
+    const own = dm === writer && isAdmin(running, writer) ? {} : { agent_id }
     const ended = yield* approvals.revokeGrant({ ...own, grant_id, who: `gateway:${gateway}/${writer}` })
     return ended === undefined
       ? { kind: "refusal", text: `There is no grant ${grant_id}. /grants lists them.` }

@@ -148,6 +148,21 @@ const moved = (
   ...(payload.ended === undefined ? {} : { ended: { rev, at: created_at, outcome: payload.ended } })
 })
 
+const skillBegun = ({ created_at, lane, payload, rev }: EventOf<"SkillTransitionCommitted">): SkillChange => ({
+  started_rev: rev,
+  begun: {
+    lane,
+    skill: named(payload.skill),
+    started_at: created_at,
+    version: payload.version === undefined ? null : named(payload.version),
+    execution_class: payload.execution_class ?? null,
+    tier: payload.tier ?? null,
+    trigger: payload.trigger === undefined ? null : triggerName(payload.trigger)
+  },
+  ...nothing,
+  moved: { state: named(payload.to), steps: 0 }
+})
+
 const spent = (change: SkillChange, { usage }: PayloadOf<"ModelOutput">): SkillChange => ({
   ...change,
   tokens: tokenSum(change.tokens, usage.input_tokens, usage.output_tokens),
@@ -257,19 +272,10 @@ export const runChanges = (before: SessionState, events: ReadonlyArray<ChoirEven
     running.delete(event.lane)
   }
   const transition = (event: EventOf<"SkillTransitionCommitted">) => {
-    const { created_at, lane, payload, rev } = event
+    const { lane, payload, rev } = event
     if (payload.from === "") {
       working.set(lane, rev)
-      const begun: SkillBegun = {
-        lane,
-        skill: named(payload.skill),
-        started_at: created_at,
-        version: payload.version === undefined ? null : named(payload.version),
-        execution_class: payload.execution_class ?? null,
-        tier: payload.tier ?? null,
-        trigger: payload.trigger === undefined ? null : triggerName(payload.trigger)
-      }
-      skills.set(rev, { started_rev: rev, begun, ...nothing, moved: { state: named(payload.to), steps: 0 } })
+      skills.set(rev, skillBegun(event))
       return
     }
     const change = ofLane(lane)

@@ -125,9 +125,22 @@ describe("choirctl init", () => {
       const refused = yield* choirctl(join(folder, "b"), flags("--model-api", "messages"), { stdin: "sk-2\n" })
       assert.strictEqual(refused.code, 1)
       assert.match(refused.err, /the home is set up, and its model does not work: .*refuses the key \(401\)/u)
+      assert.match(refused.err, /hint: Copy the key again .*, then: choirctl .*secret set other-key\n/u)
       assert.isTrue(existsSync(join(folder, "b", "config.json")))
       yield* provider.takeRefusals
     }).pipe(Effect.scoped)
+  )
+
+  it.effect("makes a bot without a person, and says how to pair, where no user id is given", () =>
+    Effect.gen(function* () {
+      const paired = join(yield* temporaryFolder, "paired")
+      const byCode = yield* choirctl(paired, ["init", "--telegram-secret-stdin"], { stdin: "99:token\n" })
+      assert.strictEqual(byCode.code, 0, byCode.err)
+      assert.include(byCode.out, "choirctl dm pair phone --gateway telegram --admin")
+      const written = JSON.parse(readFileSync(join(paired, "config.json"), "utf8"))
+      assert.deepStrictEqual(Object.keys(written.dms), ["terminal"])
+      assert.deepStrictEqual(written.gateways.telegram, { type: "telegram", secret: "telegram-token" })
+    })
   )
 
   it.effect("names the flag of an answer that is missing, and makes nothing", () =>

@@ -73,6 +73,28 @@ describe("eventLine", () => {
       line("ToolResultCommitted", { call_id: "s-1-2-0", status: "error", summary: "no", duration_ms: 1 }, "core:a"),
       `${head("ToolResultCommitted", "core:a")} s-1-2-0 error: no`
     )
+    const result = { call_id: "s-1-2-0", status: "success", summary: "sent", duration_ms: 1 }
+    for (const [more, words] of [
+      [
+        { acted: "accepted", untrusted: true, sources: ["web:a.example", "file"] },
+        ", accepted [from web:a.example, file]"
+      ],
+      [{ acted: "verified" }, ", verified"],
+      [{ untrusted: true }, " [from outside]"]
+    ] as const)
+      assert.strictEqual(
+        line("ToolResultCommitted", { ...result, ...more }),
+        `${head("ToolResultCommitted")} s-1-2-0 success${words}: sent`
+      )
+    const stopped = { job_id: "s-1-2-0", job_name: "a", outcome: "completed", summary: "it says", usage }
+    assert.include(
+      line("CoreStopped", { ...stopped, sources: ["mail:a@b.example"] }),
+      "a completed [from mail:a@b.example]: it says"
+    )
+    assert.include(
+      line("UserMsg", { inbox_id: "1", dm: "d", text: "hello", attachments: [], forwarded: true }),
+      "[forwarded] hello"
+    )
     assert.strictEqual(
       line("ToolCallCommitted", { call_id: "s-1-2-0", locks: [{ resource: "file:a", mode: "S" }] }),
       `${head("ToolCallCommitted")} s-1-2-0 1 lock`

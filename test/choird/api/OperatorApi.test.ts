@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { AgentId, coreLane, EDGE, InboxId, JobName, LaneId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { EventDraft } from "#schema/Event.ts"
+import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { RepoCacheFailed } from "#src/choird/repos/Repos.ts"
 import { AGENT, append, SESSION, type World } from "../../support/control.ts"
@@ -128,6 +129,33 @@ describe("the operator's socket", () => {
   )
 })
 
+describe("gateways and DMs", () => {
+  it.effect("are listed with the bot's state and the agent at each", () =>
+    Effect.gen(function* () {
+      const { api, services, world } = yield* openOperator()
+      const health = yield* Effect.provideContext(Effect.service(GatewayHealth), services)
+      const [bot, screen] = [ResourceName.make("bot"), ResourceName.make("screen")]
+      yield* health.report(bot, { ok: true, detail: "polling" })
+      yield* health.named(bot, "double_bot")
+      const console = { name: screen, type: "console", bot: null, ok: false, detail: "not started" }
+      assert.deepStrictEqual<unknown>(yield* api.dms.gateways(), [
+        { name: bot, type: "telegram", bot: "double_bot", ok: true, detail: "polling", dms: ["phone"] },
+        { ...console, dms: ["terminal"] }
+      ])
+      const dms = [
+        { name: "phone", gateway: bot, user_id: "1", admin: false, agent_id: null },
+        { name: "terminal", gateway: screen, user_id: "local", admin: false, agent_id: AGENT }
+      ]
+      assert.deepStrictEqual<unknown>(yield* api.dms.list(), dms)
+      world.view = { ...world.view, status: "stopped", bindings: null }
+      assert.deepStrictEqual(
+        (yield* api.dms.list()).map(({ agent_id }) => agent_id),
+        [null, null]
+      )
+    })
+  )
+})
+
 describe("agents", () => {
   it.effect("are listed, started and stopped, and refusals keep their hint", () =>
     Effect.gen(function* () {
@@ -138,6 +166,17 @@ describe("agents", () => {
       assert.deepStrictEqual(world.effects, ["start", "stop"])
       const refused = yield* Effect.flip(api.agents.restart({ params: { id: AGENT }, payload: {} }))
       assert.nestedInclude(refused, { "error.type": "NOT_RUNNING", "error.hint": "start it" })
+      const refusedStart = yield* Effect.flip(api.agents.start({ params: { id: STRANGER }, payload: {} }))
+      assert.nestedInclude(refusedStart, { "error.type": "UNKNOWN_AGENT" })
+      assert.deepStrictEqual(
+        world.audit.map(({ action, agent_id, detail, who }) => [who, action, agent_id, detail]),
+        [
+          ["operator", "agent.start", AGENT, {}],
+          ["operator", "agent.stop", AGENT, {}],
+          ["operator", "agent.restart", AGENT, { refused: "NOT_RUNNING" }],
+          ["operator", "agent.start", STRANGER, { refused: "UNKNOWN_AGENT" }]
+        ]
+      )
       const unknown = yield* Effect.flip(api.agents.status({ params: { id: STRANGER } }))
       assert.nestedInclude(unknown, { "error.type": "UNKNOWN_AGENT" })
     })

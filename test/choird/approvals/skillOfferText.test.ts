@@ -38,6 +38,12 @@ describe("the text of an offered skill", () => {
     assert.include(lines.join("\n"), "files: 2 shown, and 1 more not shown: read them at the source.")
   })
 
+  it("names the tools and what they can do, which is all that a skill without a contract is granted", () => {
+    const lines = textOf({ "SKILL.md": TEXT.replace("Read Write", "Read Bash") }).split("\n")
+    assert.include(lines, "tools that it may use: choir.fs.read, choir.exec")
+    assert.include(lines, "capabilities: fs:read, fs:write, net, exec")
+  })
+
   it("lets no file draw the head of another one, neither with a line nor with a line that a terminal wraps", () => {
     const forged = `file skills/notes/SKILL.md, ${TEXT.length} bytes, sha256 ${sha256(Buffer.from(TEXT))}`
     const text = textOf({

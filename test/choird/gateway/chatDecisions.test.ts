@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { ResourceName } from "#schema/Ids.ts"
+import { ResourceName } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Choices } from "#src/choird/gateway/Choices.ts"
 import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
@@ -165,6 +165,7 @@ describeStores("decisions in a chat", (it) => {
       const sql = yield* SqlClient.SqlClient
       const mine = yield* asked(PHONE, "call-group", "call-change")
       const theirs = yield* asked(PHONE, "call-theirs")
+      listen(mine.agent_id)
       const [call = "", change = ""] = mine.numbers
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(change)}`
       const kid = { dm: PHONE, writer: TABLET }
@@ -183,6 +184,11 @@ describeStores("decisions in a chat", (it) => {
           ["gateway:bot/tablet", null]
         ]
       )
+      // A member whose own chat is at another agent decides nothing of this one's.
+      const guest = { dm: PHONE, writer: ResourceName.make("guest") }
+      const [open = ""] = (yield* asked(PHONE, "call-open")).numbers
+      const { agent_id: other } = yield* find(open)
+      assert.match((yield* say(other, "approved", open, guest)).text, /because the DM guest is not at /u)
       const parent = { dm: TABLET, writer: PHONE }
       assert.match((yield* say(mine.agent_id, "rejected", change, parent)).text, /^Rejected /u)
       assert.strictEqual((yield* find(change)).resolved_by, "gateway:bot/phone")

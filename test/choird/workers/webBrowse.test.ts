@@ -53,6 +53,9 @@ const heldAsBefore = (before: ReturnType<typeof holdings>): Effect.Effect<void> 
 
 const rssMiB = () => Math.round(process.memoryUsage.rss() / 1024 / 1024)
 
+/** All pages, each with a browser of its own, on a machine that is busy. */
+const PAGES_MS_MAX = 300_000 + (PAGES.length / SIZE.pageStep) * 30_000
+
 /** All starts and stops of a browser, on a machine that is busy. */
 const CYCLES_MS_MAX = 300_000 + SIZE.browserCycles * 10_000
 
@@ -78,19 +81,22 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
       })
     )
 
-    it.effect("leads a scripted model through 40 kinds of pages", () =>
-      Effect.gen(function* () {
-        assert.isAtLeast(PAGES.length, 40)
-        const failures = yield* Effect.forEach(
-          PAGES.filter((_, index) => index % SIZE.pageStep === 0),
-          (fixture, index) =>
-            Effect.as(play(fixture, `/page/${index}`), []).pipe(
-              Effect.catchDefect((defect) => Effect.succeed([`${fixture.name}: ${String(defect)}`]))
-            ),
-          { concurrency: 3 }
-        )
-        assert.deepStrictEqual(failures.flat(), [])
-      })
+    it.effect(
+      "leads a scripted model through 40 kinds of pages",
+      () =>
+        Effect.gen(function* () {
+          assert.isAtLeast(PAGES.length, 40)
+          const failures = yield* Effect.forEach(
+            PAGES.filter((_, index) => index % SIZE.pageStep === 0),
+            (fixture, index) =>
+              Effect.as(play(fixture, `/page/${index}`), []).pipe(
+                Effect.catchDefect((defect) => Effect.succeed([`${fixture.name}: ${String(defect)}`]))
+              ),
+            { concurrency: 3 }
+          )
+          assert.deepStrictEqual(failures.flat(), [])
+        }),
+      PAGES_MS_MAX
     )
 
     it.effect("names what it acted on so that the work can be done again without refs", () =>

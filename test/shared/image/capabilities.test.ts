@@ -5,11 +5,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { CAPABILITIES, type Capability, GRANTS_DEFAULT } from "#schema/Capability.ts"
 import { capabilitiesOf } from "#schema/Tool.ts"
+import type { SkillSpec } from "#schema/Skill.ts"
+import { capabilityRefusal } from "#src/agent/arbiter/decideSkills.ts"
 import { ungranted } from "#src/agent/arbiter/startSkill.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { BUILT_IN_CAPABILITIES, BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
 import { readToolManifest } from "#src/shared/image/toolManifest.ts"
+import type { LaneMemory } from "#src/shared/session/State.ts"
 import { contractSpec, summarize } from "../../support/contracts.ts"
+import { bookOf } from "../../support/skills.ts"
 
 const EXPECTED: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.exec": ["fs:read", "fs:write", "net", "exec"],
@@ -70,6 +75,34 @@ describe("capabilities", () => {
         const covers = capabilities.every((capability) => grants.includes(capability))
         assert.strictEqual(ungranted(skill, grants) === undefined, covers, `${name} with ${grants.join(", ")}`)
       }
+    }
+  })
+
+  it("let a skill make a call under exactly the grants that cover the tool, and none of a tool that it does not declare", () => {
+    const memory = { skill: { name: "summarize" } } as LaneMemory
+    for (const [name, capabilities] of tools) {
+      const skill = contractSpec({ ...summarize, contract: { ...summarize.contract, capabilities: [...capabilities] } })
+      for (const grants of GRANTS) {
+        const covers = capabilities.every((capability) => grants.includes(capability))
+        const of = (spec: SkillSpec) =>
+          capabilityRefusal(memory, { grants, skills: bookOf(spec) }, name, capabilities) === undefined
+        assert.strictEqual(of(skill), covers, `${name} with ${grants.join(", ")}`)
+        if (capabilities.length > 0) assert.isFalse(of(contractSpec(summarize)), `${name}, which is not declared`)
+      }
+    }
+  })
+
+  it("keep a skill that declares less than a tool can do out of every image, for every tool", () => {
+    for (const [name, capabilities] of tools) {
+      if (name.startsWith("choir.skill.")) continue
+      const using = (declared: ReadonlyArray<Capability>) => {
+        const draft = { ...summarize, contract: { ...summarize.contract, capabilities: declared } }
+        const states = { ...summarize.states, do: { ...summarize.states.do, allowed_tools: [name] } }
+        return readSkill("summarize", JSON.stringify({ ...draft, states }), { tools })
+      }
+      assert.isTrue(Result.isSuccess(using(capabilities)), name)
+      for (const left of capabilities)
+        assert.isTrue(Result.isFailure(using(capabilities.filter((each) => each !== left))), `${name} without ${left}`)
     }
   })
 

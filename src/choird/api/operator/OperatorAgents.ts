@@ -1,5 +1,5 @@
 /** The operator's endpoints about one agent. */
-import { Effect, Option, Queue, Result, Stream } from "effect"
+import { Effect, Exit, Option, Queue, Result, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Budgets } from "#schema/Config.ts"
 import { type AgentId, EDGE, type ResourceName } from "#schema/Ids.ts"
@@ -9,12 +9,13 @@ import { Images } from "#src/choird/images/Images.ts"
 import { imageSources } from "#src/choird/agents/imageSources.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { keptOf } from "#src/choird/agents/bindings.ts"
-import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { type AgentRefused, type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { mounted, type Updated, Updates } from "#src/choird/agents/Updates.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -170,22 +171,38 @@ const build = Effect.fn("OperatorApi.build")(function* (services: Services, agen
   )
 })
 
+type AgentAction = "agent.start" | "agent.stop" | "agent.restart"
+
+/** Makes what audits an operator's order to an agent, whatever comes of it. */
+const makeAudited = Effect.map(
+  Audit,
+  (audit) =>
+    <A>(action: AgentAction, agent_id: AgentId, work: Effect.Effect<A, AgentRefused>) =>
+      Effect.onExit(work, (exit) => {
+        const failure = Option.getOrUndefined(Exit.findErrorOption(exit))
+        const detail = failure === undefined ? {} : { refused: failure.kind }
+        return audit.record({ who: "operator", action, agent_id, detail })
+      })
+)
+
 export const layerOperatorAgents = HttpApiBuilder.group(
   OperatorApi,
   "agents",
   Effect.fnUntraced(function* (handlers) {
     const all = yield* services
     const { lifecycle, models, summaries } = all
-    const changed = <R>(change: Effect.Effect<AgentView, Parameters<typeof fromAgentRefused>[0], R>) =>
-      Effect.flatMap(Effect.mapError(change, fromAgentRefused), summaries.of)
+    const audited = yield* makeAudited
+    const changed = (action: AgentAction, agent_id: AgentId, change: Effect.Effect<AgentView, AgentRefused>) =>
+      Effect.flatMap(Effect.mapError(audited(action, agent_id, change), fromAgentRefused), summaries.of)
     return handlers.handleAll({
       list: () => Effect.flatMap(lifecycle.list, (views) => Effect.forEach(views, summaries.of)),
       status: ({ params }) => detail(all, params.id),
       build: ({ params, payload }) => build(all, params.id, payload.force ?? false),
-      start: ({ params, payload }) => changed(lifecycle.start(params.id, payload)),
-      stop: ({ params }) => changed(lifecycle.stop(params.id)),
+      start: ({ params, payload }) => changed("agent.start", params.id, lifecycle.start(params.id, payload)),
+      stop: ({ params }) => changed("agent.stop", params.id, lifecycle.stop(params.id)),
       restart: Effect.fn("OperatorApi.restart")(function* ({ params, payload }) {
-        const view = yield* Effect.mapError(lifecycle.restart(params.id, payload), fromAgentRefused)
+        const restart = audited("agent.restart", params.id, lifecycle.restart(params.id, payload))
+        const view = yield* Effect.mapError(restart, fromAgentRefused)
         const agent = (yield* all.config.current).config.agents[params.id]
         const keeps = agent === undefined || view.bindings === null ? [] : keptOf(view.bindings, agent)
         return { ...(yield* summaries.of(view)), keeps }

@@ -37,6 +37,7 @@ import { badRequest, fromWorkspaceRefused } from "#src/choird/api/refusals.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { allowedPlace } from "#schema/AllowedHost.ts"
 import { formatPlace, hostOf, portOf } from "#src/shared/wire/hostPort.ts"
+import { networkRow } from "./networkRow.ts"
 
 /** A warning for each model that agents cannot reach, with the entry that is missing. */
 export const unlistedModels = ({ models, runtime }: Config): ReadonlyArray<string> => {
@@ -133,20 +134,6 @@ const modelRows = ({ models, tts, voice_profiles }: Config): ReadonlyArray<Model
   }))
 ]
 
-/** The way out of a lane that has read text from outside. */
-const networkRow = ({ approvals: { confirm_external } }: Config): NonNullable<SystemStatus["runtime"]["network"]> => {
-  if (confirm_external === "never")
-    return { enforced: false, detail: "open to commands of every lane: approvals.confirm_external is never" }
-  const asks =
-    confirm_external === "always" ? "a person is asked" : "a person is asked once their lane has read text from outside"
-  return cutsNetwork()
-    ? { enforced: true, detail: `commands have none unless they ask for it; then ${asks}` }
-    : {
-        enforced: false,
-        detail: "cannot be cut off here: each command counts as acting outside, and a person is asked"
-      }
-}
-
 const runtimeRow = (
   config: Config,
   browser: string,
@@ -154,7 +141,7 @@ const runtimeRow = (
 ): SystemStatus["runtime"] => ({
   type,
   isolation,
-  network: networkRow(config),
+  network: networkRow(config.approvals.confirm_external, cutsNetwork()),
   browser,
   limits: Object.entries(limits).flatMap(([name, enforced]) => (enforced ? [name] : [])),
   warnings

@@ -1,0 +1,28 @@
+import { assert, describe, it } from "@effect/vitest"
+import { networkRow } from "#src/choird/api/operator/networkRow.ts"
+
+describe("networkRow", () => {
+  it("says whether commands are cut off from the network, and when a person is asked", () => {
+    const rows = (["never", "tainted", "always"] as const).map((confirm) => [
+      networkRow(confirm, true),
+      networkRow(confirm, false)
+    ])
+    assert.deepStrictEqual(
+      rows.map((row) => row.map(({ enforced }) => enforced)),
+      [
+        [false, false],
+        [true, false],
+        [true, false]
+      ]
+    )
+    const [never, tainted, always] = rows.map((row) => row.map(({ detail }) => detail))
+    for (const detail of never ?? []) assert.match(detail, /^open to commands of every lane/u)
+    assert.match(
+      tainted?.[0] ?? "",
+      /none unless they ask for it; then .* once their lane has read text from outside$/u
+    )
+    assert.match(always?.[0] ?? "", /none unless they ask for it; then a person is asked$/u)
+    for (const detail of [tainted?.[1], always?.[1]])
+      assert.match(detail ?? "", /^cannot be cut off here: each command counts as acting outside/u)
+  })
+})
