@@ -74,5 +74,9 @@ export const askingText = (asking: Asking): string => {
 }
 
 /** The message that nobody decided in time. */
+/** For a request whose call has ended before anybody decided, as one that was stopped has. */
+export const overText = ({ approval_id, summary }: Pick<Asking, "approval_id" | "summary">): string =>
+  `Approval ${approval_id} is over: ${summary}. The call was ended before a decision, and did not run.`
+
 export const expiredText = ({ approval_id, summary }: Pick<Asking, "approval_id" | "summary">): string =>
   `Approval ${approval_id} timed out: ${summary}. It was rejected automatically.`

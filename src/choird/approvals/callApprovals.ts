@@ -11,8 +11,11 @@ import { rowId } from "#src/shared/rowId.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { acknowledgeResolution, type ApprovalRow, findCalls, isConfirmation, resolveApproval } from "./approvalRows.ts"
 import { mayFollow } from "./approvalStatus.ts"
-import { visibleLine } from "./approvalText.ts"
+import { overText, visibleLine } from "./approvalText.ts"
+import { editCard } from "./askPerson.ts"
 import { Approved, beginExecution } from "./Approved.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { AppendRules } from "#src/choird/sessions/AppendRules.ts"
 
 type CallResult = Pick<EventOf<"ToolResultCommitted">["payload"], "status" | "summary">
@@ -106,27 +109,38 @@ const end = (sql: SqlClient.SqlClient, row: ApprovalRow, result: CallResult) => 
     WHERE id = ${rowId(row.approval_id) ?? 0n}`
 }
 
-const take = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, step: CallStep) {
-  if (step.type === "begin") return yield* beginExecution(sql, step.proof)
-  const { rev, row } = step
-  if (step.type === "end") yield* end(sql, row, step.result)
-  else {
+/** Ends a request whose call ended before anybody decided; its card says so, and has no buttons any more. */
+const makeExpire = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const outbox = yield* Outbox
+  const sql = yield* SqlClient.SqlClient
+  return Effect.fnUntraced(function* (row: ApprovalRow) {
     const now_ms = yield* Clock.currentTimeMillis
-    yield* resolveApproval(sql, row, "expired", { who: `agent:${row.agent_id}`, reason: "the call has ended", now_ms })
-  }
-  return yield* acknowledgeResolution(sql, row, rev)
+    const decider = { who: `agent:${row.agent_id}`, reason: "the call has ended", now_ms }
+    const resolved = yield* resolveApproval(sql, row, "expired", decider)
+    const dm = yield* editCard(sql, (yield* config.current).config, resolved, "card", overText(resolved))
+    if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
+  })
 })
 
 /** The rule of confirmed calls for every append. */
 export const layerAppendRules = Layer.effect(
   AppendRules,
-  Effect.map(SqlClient.SqlClient, (sql) =>
-    AppendRules.of({
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const expire = yield* makeExpire
+    const take = Effect.fnUntraced(function* (step: CallStep) {
+      if (step.type === "begin") return yield* beginExecution(sql, step.proof)
+      const { rev, row } = step
+      yield* step.type === "end" ? end(sql, row, step.result) : expire(row)
+      return yield* acknowledgeResolution(sql, row, rev)
+    })
+    return AppendRules.of({
       judge: (session_id, before, events) =>
         Effect.map(
           stepsOfCalls(sql, session_id, before, events),
-          Result.map((steps) => Effect.forEach(steps, (step) => take(sql, step), { discard: true }))
+          Result.map((steps) => Effect.forEach(steps, take, { discard: true }))
         )
     })
-  )
+  })
 )

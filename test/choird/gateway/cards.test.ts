@@ -11,7 +11,7 @@ import { runTelegram } from "#src/choird/gateway/Telegram.ts"
 import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
 import { agentView } from "../../support/agentView.ts"
 import { database } from "../../support/choird.ts"
-import { append, decide, find, INPUT, proposed, request, requested } from "../../support/confirmations.ts"
+import { INPUT, append, decide, ended, find, proposed, request, requested } from "../../support/confirmations.ts"
 import { LAYER_MS_MAX } from "../../support/size.ts"
 import { BINDINGS, CONFIG, message, newTalk, PHONE, storesWith, userMsg } from "../../support/stores.ts"
 import { gateways, nthPoll } from "../../support/telegramBot.ts"
@@ -292,6 +292,20 @@ describe("cards of approvals on Telegram", () => {
         const text = `◆ Approval ${approval_id} timed out: ${SUMMARY}. It was rejected automatically.`
         assert.include(yield* edited(bot, card, approval_id), text)
         yield* bot.sent.first((message) => message.text === text)
+      })
+    )
+
+    it.effect("say that the call is over where it ended before a decision, as one that is stopped does", () =>
+      Effect.gen(function* () {
+        const { bot, run } = yield* makeBot
+        yield* start(run)
+        const { approval_id, call, talk } = yield* asked(PHONE)
+        const card = yield* cardOf(bot, approval_id)
+        talk.commit(ended(call, "cancelled"))
+        yield* append(talk, 3)
+        const now = yield* edited(bot, card, approval_id)
+        assert.include(now, `◆ Approval ${approval_id} is over: ${SUMMARY}. The call was ended before a decision`)
+        assert.deepInclude(yield* find(approval_id), { status: "expired" })
       })
     )
 
