@@ -56,6 +56,7 @@ const promptMs = (events: ReadonlyArray<ChoirEvent>): number => {
     find: (rev: number) => events[rev - 1],
     identity: IDENTITY,
     isMasked: () => false,
+    offered: new Set<string>(),
     skills: new Map(),
     environment: ""
   }

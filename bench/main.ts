@@ -17,6 +17,7 @@ import { size } from "./size.ts"
 import { startup } from "./startup.ts"
 import { steps } from "./steps.ts"
 import { verbs } from "./verbs.ts"
+import { telegramSigns } from "./telegramSigns.ts"
 import { visible } from "./visible.ts"
 
 const BENCHMARKS: ReadonlyArray<{
@@ -28,6 +29,7 @@ const BENCHMARKS: ReadonlyArray<{
   { ids: ["P1", "P2", "P3", "R61"], run: steps },
   { ids: ["P4", "P5", "P9"], run: conversation },
   { ids: ["P5"], run: firstWords },
+  { ids: ["P5"], run: telegramSigns },
   { ids: ["P6"], run: startup },
   { ids: ["P6"], run: container },
   { ids: ["P7"], run: commandLine },

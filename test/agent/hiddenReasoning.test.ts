@@ -13,6 +13,7 @@ import { logSearch } from "#src/shared/session/search.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent, spoken, testTool } from "../support/testing/TestAgent.ts"
+import { EVERY_TOOL } from "../support/offered.ts"
 
 const SECRET = "raw thought 4711"
 const continuation: Continuation = {
@@ -81,7 +82,7 @@ describe("the reasoning behind a call", () => {
         assert.isUndefined(logSearch({ mode: "keyword", query: "4711" }).hit(output, () => hash))
         const shown = [
           logSearch({ mode: "hash", query: "abababab" }).hit(output, () => hash)?.excerpt,
-          foldingLine({ event: output, hash, messages: rendering("edge", [output], () => false)(output) }),
+          foldingLine({ event: output, hash, messages: rendering("edge", [output], () => false, EVERY_TOOL)(output) }),
           eventLine({ ...output, hash }, false),
           JSON.stringify(factsOf(newWatch(0), output)),
           JSON.stringify(reducedPayload(output))

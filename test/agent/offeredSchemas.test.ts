@@ -9,7 +9,7 @@ import { deltaTool } from "#src/agent/memory/compaction.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import {
   COMPACTION_INSTRUCTIONS,
-  CORE_INSTRUCTIONS,
+  coreInstructions,
   EDGE_INSTRUCTIONS,
   SUMMARY_INSTRUCTIONS
 } from "#src/agent/model/prompt/instructions.ts"
@@ -21,6 +21,7 @@ import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { bookOf } from "../support/skills.ts"
 import { layerRegistry } from "../support/toolRegistry.ts"
 import { temporaryWorkspace } from "../support/workspace.ts"
+import { EVERY_TOOL } from "../support/offered.ts"
 
 const offered = Effect.gen(function* () {
   const { outside, root } = yield* temporaryWorkspace
@@ -71,7 +72,7 @@ describe("the tools as models see them", () => {
 
   it.effect("are named in every text as models call them", () =>
     Effect.gen(function* () {
-      const texts = [EDGE_INSTRUCTIONS, CORE_INSTRUCTIONS, COMPACTION_INSTRUCTIONS, SUMMARY_INSTRUCTIONS]
+      const texts = [EDGE_INSTRUCTIONS, coreInstructions(EVERY_TOOL), COMPACTION_INSTRUCTIONS, SUMMARY_INSTRUCTIONS]
       const tools = (yield* offered).map((tool) => JSON.stringify(tool))
       assert.deepStrictEqual([...texts, ...tools].flatMap(dotted), [])
     })

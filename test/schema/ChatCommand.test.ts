@@ -48,6 +48,13 @@ describe("the table of a chat's commands", () => {
     }
   })
 
+  it("has every regular command that people know", () => {
+    const regular = chatCommands.flatMap(({ words }) => (mayGive(words, false) ? [words] : []))
+    const known = ["status", "stop", "restart", "cores", "cancel", "compact", "events", "model", "model llm", "voice"]
+    const more = ["inject", "approvals", "approve", "reject", "grants", "grants revoke", "help"]
+    assert.includeMembers<string>(regular, [...known, ...more])
+  })
+
   it("gives an admin everything that a regular person has", () => {
     for (const { words } of chatCommands) assert.isTrue(mayGive(words, true), words)
     const admins = chatCommands.flatMap(({ words }) => (mayGive(words, false) ? [] : [words]))

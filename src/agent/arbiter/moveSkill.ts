@@ -184,7 +184,7 @@ export const moveSkill = (state: SessionState, move: Move, { find, skills }: Sit
   const skill = memory?.skill
   const call = memory?.calls.find((open) => open.call_id === call_id)
   if (memory === undefined || skill === undefined || call === undefined)
-    return reject("no skill is at work on this lane; choir-skill-start begins one")
+    return reject("no skill is at work on this lane")
   if (call.output_rev < skill.entered_rev)
     return reject(`the skill is in its step ${skill.state} since; one transition at a time`)
   const spec = skills.get(skill.name)

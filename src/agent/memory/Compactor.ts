@@ -30,6 +30,7 @@ import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
 import type { IsMasked } from "#src/agent/model/prompt/promptMessages.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { withStubs } from "./stubs.ts"
+import { offeredOf } from "#src/agent/model/offered.ts"
 import { isClearlySmall, promptTokens, windowFill, windowLimit } from "./windowSize.ts"
 
 /** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */
@@ -113,7 +114,7 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: 
   const state = arbiter.state()
   const memory = laneOf(state, lane)
   if (memory === undefined || prefix === undefined) return undefined
-  const folding = foldingOf(log, memory, view.isMasked)
+  const folding = foldingOf(log, memory, view.isMasked, offeredOf(prefix.tools))
   const limit = yield* windowLimit(prefix)
   const factor = tokens.factor(prefix.model)
   const sizes = yield* Effect.forEach(folding, ({ messages }) =>

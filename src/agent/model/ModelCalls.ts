@@ -18,6 +18,7 @@ import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
 import { isOverflow, withoutOldResults } from "./contextOverflow.ts"
 import { jsonOf } from "./partSizes.ts"
 import { Drafts } from "./Drafts.ts"
+import { type Offered, offeredOf } from "./offered.ts"
 import type { SentPrompt } from "./describeContext.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
 import { type Part, size, Tokens } from "./Tokens.ts"
@@ -207,12 +208,13 @@ const askShorter = Effect.fnUntraced(function* (
   first: Asked,
   again: () => Asked | undefined,
   complete: (messages: ReadonlyArray<Message>) => Effect.Effect<Completion>,
+  offered: Offered,
   { later, now }: Shortening
 ) {
   const completion = yield* complete(first.messages)
   if (!isOverflow(completion.error)) return { completion, asked: first }
   yield* Effect.logWarning(`the prompt is too long for the model "${completion.model}"`, completion.error?.message)
-  const stubbed = withoutOldResults(first.messages)
+  const stubbed = withoutOldResults(first.messages, offered)
   const second = stubbed === undefined ? completion : yield* complete(stubbed)
   const usage = stubbed === undefined ? completion.usage : together(completion.usage, second.usage)
   if (!isOverflow(second.error)) {
@@ -317,7 +319,7 @@ const make = Effect.fnUntraced(function* () {
       yield* budget.reserve(most)
       const [{ asked, completion }, counted] = yield* Effect.all(
         [
-          askShorter(first, prompt, complete, shortening),
+          askShorter(first, prompt, complete, offeredOf(tools), shortening),
           sizes.count(config, name, [...tools, ...first.messages], pictureTokens(first.messages))
         ],
         { concurrency: 2 }

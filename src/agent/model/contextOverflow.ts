@@ -4,6 +4,7 @@
  */
 import type { ModelError } from "#schema/Event.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
+import { MEMORY_QUERY, type Offered } from "./offered.ts"
 import { isPictured } from "#src/shared/model/pictures.ts"
 
 const OVERFLOWS: ReadonlyArray<readonly [provider: string, words: RegExp]> = [
@@ -39,10 +40,14 @@ const WHOLE_RESULTS_MIN = 10
 /** The length from which a result is worth a stub. */
 const STUBBED_CHARS_MIN = 300
 
-const STUB = "[an old result, left out because the context is full; choir-memory-query finds it]"
+const stub = (offered: Offered): string =>
+  `[an old result, left out because the context is full${offered.has(MEMORY_QUERY) ? "; choir-memory-query finds it" : ""}]`
 
 /** The messages without the texts of old results, or `undefined` where that makes nothing shorter. */
-export const withoutOldResults = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> | undefined => {
+export const withoutOldResults = (
+  messages: ReadonlyArray<Message>,
+  offered: Offered
+): ReadonlyArray<Message> | undefined => {
   const results = messages.filter((message) => message.role === "tool")
   const old = new Set<Message>(
     results
@@ -53,6 +58,6 @@ export const withoutOldResults = (messages: ReadonlyArray<Message>): ReadonlyArr
   return messages.map((message) => {
     if (message.role !== "tool" || !old.has(message)) return message
     const { pictures: _, ...kept } = message
-    return { ...kept, content: STUB }
+    return { ...kept, content: stub(offered) }
   })
 }

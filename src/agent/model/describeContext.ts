@@ -9,6 +9,7 @@ import {
   type PromptContext
 } from "#schema/PromptContext.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
+import { pictureTokensOfEach } from "#src/shared/model/pictures.ts"
 import { jsonOf } from "./partSizes.ts"
 import { isNote } from "./choirNote.ts"
 import { type Part, Tokens } from "./Tokens.ts"
@@ -22,7 +23,8 @@ export interface SentPrompt {
   readonly messages: ReadonlyArray<Message>
 }
 
-type Shown = Pick<ContextPart, "kind" | "text"> & { readonly counted: ReadonlyArray<Part> }
+/** `pictures` are the tokens of those that a request shows of it, estimated as budgets have it. */
+type Shown = Pick<ContextPart, "kind" | "text"> & { readonly counted: ReadonlyArray<Part>; readonly pictures: number }
 
 const kindOf = (message: Message): ContextPart["kind"] => {
   switch (message.role) {
@@ -46,13 +48,15 @@ const textOf = (message: Message): string =>
 
 const partsOf = ({ messages, tools }: SentPrompt): ReadonlyArray<Shown> => {
   const offered = tools.map(jsonOf)
-  const told = messages.map((message) => ({
+  const pictures = pictureTokensOfEach(messages)
+  const told = messages.map((message, at) => ({
     kind: kindOf(message),
     text: textOf(message),
-    counted: [message]
+    counted: [message],
+    pictures: pictures[at] ?? 0
   }))
   if (offered.length === 0) return told
-  return [{ kind: "tools", text: offered.join("\n"), counted: tools }, ...told]
+  return [{ kind: "tools", text: offered.join("\n"), counted: tools, pictures: 0 }, ...told]
 }
 
 const cut = (text: string, chars: number): string => {
@@ -64,7 +68,9 @@ const cut = (text: string, chars: number): string => {
 export const describeContext = Effect.fnUntraced(function* (lane: LaneId, prompt: SentPrompt) {
   const tokens = yield* Tokens
   const parts = partsOf(prompt).slice(-CONTEXT_PARTS_MAX)
-  const counts = yield* Effect.forEach(parts, ({ counted }) => tokens.count(counted))
+  const counts = yield* Effect.forEach(parts, ({ counted, pictures }) =>
+    Effect.map(tokens.count(counted), (texts) => texts + pictures)
+  )
   let room = CONTEXT_CHARS_MAX
   const newestFirst = parts.toReversed().map(({ kind, text }) => {
     const shown = cut(text, Math.min(CONTEXT_PART_CHARS_MAX, Math.max(0, room)))

@@ -14,6 +14,7 @@ import type { Tool } from "#src/shared/model/Conversation.ts"
 import { presentModel } from "#src/agent/model/ModelCalls.ts"
 import { Recollection } from "#src/agent/memory/Recollection.ts"
 import { Environment } from "#src/agent/model/prompt/Environment.ts"
+import { offeredOf } from "#src/agent/model/offered.ts"
 import { corePrompt, edgePrompt, type Prompt } from "#src/agent/model/prompt/Prompt.ts"
 
 /** A call that a lane is about to make. `prompt` follows the state of the moment; `undefined` where nothing is to be asked any more. */
@@ -33,12 +34,13 @@ export const makeLanePrompts = Effect.gen(function* () {
   const skills = yield* SkillRegistry
   const identity = yield* ImageTexts
 
-  const sourcesFor = (lane: LaneId, wanted: string) => {
+  const sourcesFor = (lane: LaneId, wanted: string, tools: ReadonlyArray<Tool>) => {
     const model = presentModel(settings.current().config, lane, wanted)
     return Effect.map(environment.text(settings.model(model)?.model ?? model), (text) => ({
       find: log.find,
       identity,
       isMasked: registry.masked,
+      offered: offeredOf(tools),
       skills,
       environment: text
     }))
@@ -46,27 +48,29 @@ export const makeLanePrompts = Effect.gen(function* () {
 
   const edge: Effect.Effect<LaneCall> = Effect.suspend(() => {
     const { llm } = settings.current().config
-    return Effect.map(sourcesFor(EDGE, llm), (sources) => ({
+    const tools = registry.offered(EDGE)
+    return Effect.map(sourcesFor(EDGE, llm, tools), (sources) => ({
       model: llm,
-      tools: registry.offered(EDGE),
+      tools,
       prompt: (correction) => edgePrompt(arbiter.state(), { ...sources, recollected: recollection.found() }, correction)
     }))
   })
 
   const core = ({ job_id, job_name, lane, model, started_rev }: CoreLane): Effect.Effect<LaneCall> =>
-    Effect.map(sourcesFor(lane, model), (sources) => {
+    Effect.suspend(() => {
       const started = log.find(started_rev)
       const allowed =
         started?.event_type === "CoreStarted" ? started.payload.start.tool_constraints.allowed_tools : undefined
-      return {
+      const tools = registry.offered(lane, allowed)
+      return Effect.map(sourcesFor(lane, model, tools), (sources) => ({
         model,
-        tools: registry.offered(lane, allowed),
+        tools,
         prompt: (correction) => {
           const state = arbiter.state()
           const now = state.cores.get(job_name)
           return now?.job_id === job_id ? corePrompt(now, sources, state.rev, correction) : undefined
         }
-      }
+      }))
     })
 
   const prefix: LaneView["prefix"] = Effect.fnUntraced(function* (lane) {

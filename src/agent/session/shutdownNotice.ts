@@ -15,6 +15,7 @@ import { Tokens } from "#src/agent/model/Tokens.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { summaryOf, summaryPrompt, summaryTool } from "#src/agent/memory/summary.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { offeredOf } from "#src/agent/model/offered.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
 
 /** Of the time that a graceful stop has, what is kept back for the last flush. */
@@ -62,7 +63,11 @@ export const summarize = Effect.fn("ShutdownNotice.summarize")(function* ({ dead
   const tokens = yield* Tokens
   const room = model === undefined ? 0 : (model.context_window - outputTokensMax(model)) / tokens.factor(llm)
   const tool_tokens = Math.ceil(jsonOf(summaryTool).length / 2)
-  return yield* summaryPrompt(edge.summary, foldingOf(log, edge, registry.masked), room - tool_tokens).pipe(
+  return yield* summaryPrompt(
+    edge.summary,
+    foldingOf(log, edge, registry.masked, offeredOf([summaryTool])),
+    room - tool_tokens
+  ).pipe(
     Effect.flatMap((messages) => calls.ask(EDGE, "summary", llm, [summaryTool], () => ({ messages }))),
     Effect.timeoutOption(limit),
     Effect.flatMap((output) => {

@@ -37,7 +37,12 @@ const Bytes = Schema.Union([Schema.Struct({ text: Schema.String }), Schema.Struc
 const Found = Schema.fromJsonString(
   Schema.Struct({
     type: Schema.Literals(["match", "context"]),
-    data: Schema.Struct({ path: Bytes, lines: Bytes, line_number: Schema.Natural })
+    data: Schema.Struct({
+      path: Bytes,
+      lines: Bytes,
+      line_number: Schema.Natural,
+      submatches: Schema.optionalKey(Schema.Array(Schema.Struct({ start: Schema.Natural })))
+    })
   })
 )
 type Found = typeof Found.Type
@@ -74,6 +79,22 @@ const limited = (lines: ReadonlyArray<Found>, textOfLine: (line: Found) => strin
   return end === -1 ? lines : lines.slice(0, end)
 }
 
+/** Characters in front of the first match of a long line. */
+const BEFORE_CHARS = 100
+
+/** A line; of a long one the part around its first match, with marks of how many characters are cut: a text copied from a line that looks whole would match nothing. */
+const lineOf = ({ data }: Found): string => {
+  const whole = textOf(data.lines)
+  const line = whole.trimEnd().toWellFormed()
+  if (line.length <= SEARCH_LINE_CHARS_MAX) return line
+  const bytes = data.submatches?.[0]?.start ?? 0
+  const at = Buffer.from(whole).toString("utf8", 0, bytes).length
+  const from = Math.max(0, Math.min(at - BEFORE_CHARS, line.length - SEARCH_LINE_CHARS_MAX))
+  const shown = line.slice(from, from + SEARCH_LINE_CHARS_MAX).toWellFormed()
+  const after = line.length - from - SEARCH_LINE_CHARS_MAX
+  return `${from === 0 ? "" : `[${from} cut] `}${shown}${after === 0 ? "" : ` [${after} cut]`}`
+}
+
 const countOf = (count: number, more: boolean, noun: string): string =>
   count === 1 && !more ? `1 ${noun}` : `${count}${more ? " or more" : ""} ${noun}s`
 
@@ -81,7 +102,6 @@ const countOf = (count: number, more: boolean, noun: string): string =>
 const outcomeOf = (result: ProcessResult, { files_only }: Input, shown: (path: string) => string): ToolOutcome => {
   const found = result.stdout.text.split("\n").flatMap((line) => Option.toArray(decodeFound(line)))
   const pathOf = ({ data }: Found) => shown(textOf(data.path)).toWellFormed()
-  const lineOf = ({ data }: Found) => textOf(data.lines).slice(0, SEARCH_LINE_CHARS_MAX).trimEnd().toWellFormed()
   const kept = limited(found, files_only === true ? pathOf : (line) => pathOf(line) + lineOf(line))
   const truncated = found.length > kept.length || result.stdout.dropped > 0 || result.timed_out
   if (kept.length === 0 && (truncated || result.exit_code !== 1)) return searchFailed(result)

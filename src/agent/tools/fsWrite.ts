@@ -129,7 +129,7 @@ export const fsWrite: Effect.Effect<Tool, never, Workspace> = Effect.gen(functio
   return {
     llm: llmView(
       "choir.fs.write",
-      "Create, overwrite or append to a text file; choir-fs-edit changes parts of one. Read an existing file first.",
+      "Create, overwrite or append to a text file; to change parts of one, edit it. Read an existing file first.",
       Shown
     ),
     effect: "workspace",

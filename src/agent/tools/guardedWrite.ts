@@ -19,20 +19,20 @@ const WRITE_DIFF_BYTES_MAX = 4 * 1024
 const WRITE_DIFF_EDITS_MAX = 500
 
 const SENTENCES = {
-  unseen: "exists and was not read by you yet. Read it first with choir-fs-read, then write.",
+  unseen: "exists and was not read by you yet. Read it first, then write.",
   stale:
     "has changed since you last read or wrote it. Read it again before you write; the diff shows what this write would have changed in it.",
-  missing: "does not exist. Create it with choir-fs-write and mode overwrite.",
-  not_text: "is binary, or not UTF-8, and has no lines. Use the mode overwrite, or choir-exec.",
+  missing: "does not exist. Create it with a write and mode overwrite.",
+  not_text: "is binary, or not UTF-8, and has no lines. Use the mode overwrite, or a command.",
   no_such_line: "has fewer lines than that. Give a line from 1 to the last one; mode append adds lines at the end.",
   unexpected:
     "does not have the text of expect on that line: the numbers are of an older version, or the text is not exact. The lines that are there are shown.",
   unexpected_end:
     "does not have the text of expect_end on end_line: the numbers are of an older version, or the text is not exact. The lines that are there are shown.",
   ambiguous:
-    "has the text of expect or expect_end in several places. Give more lines in it, until it is unique: expect continues after line, expect_end begins before end_line. Or use choir-fs-edit.",
+    "has the text of expect or expect_end in several places. Give more lines in it, until it is unique: expect continues after line, expect_end begins before end_line. Or edit by old_text.",
   no_match:
-    "does not hold old_text. Copy the text exactly as choir-fs-read shows it, without the line numbers; the nearest lines are shown if there are any.",
+    "does not hold old_text. Copy the text exactly as a read shows it, without the line numbers; the nearest lines are shown if there are any.",
   too_large: `would be larger than the ${WORKSPACE_FILE_BYTES_MAX} bytes that file tools take.`,
   many: "holds old_text more than once. Add lines around it until it is unique, or set replace_all."
 } as const

@@ -211,8 +211,7 @@ export const memoryDelete = ({ ask, commit }: Sources): Tool => {
   ) {
     const output = yield* asked(ask, lane, name, call_id, input)
     const { deleted } = yield* Effect.orDie(decodeDeleted(output))
-    if (deleted === null)
-      return refusal({ message: "there is no such fact; choir-memory-query finds facts with store knowledge" })
+    if (deleted === null) return refusal({ message: "there is no such fact; a query of store knowledge finds facts" })
     yield* commit({
       type: "MemoryWrite",
       lane,

@@ -48,7 +48,7 @@ const inputOf = (skills: SkillBook) =>
       Schema.Record(Schema.String, Schema.Json).annotate({
         description:
           skills.size > SKILLS_DESCRIBED_MAX
-            ? "By the skill's JSON Schema, which choir-skill-list tells"
+            ? "By the skill's JSON Schema, which the list of skills tells"
             : `By the skill's JSON Schema. ${inputs(skills)}`
       })
     )

@@ -12,7 +12,7 @@ import { makeEffectOfAddress, siteOf } from "./webTools.ts"
 const BROWSE_MS_MAX = 62_000
 
 const DESCRIPTION =
-  "Use a web browser of your own. open shows a page as a tree with refs such as e12; click, type, select and press act on a ref and show the page as it is then. read gives the text as Markdown, screenshot a picture. A long tree comes in parts: narrow it with ref or depth, or continue with offset. To follow a link, open its /url; refs are of the newest tree alone. To read a page without acting, choir-web-fetch is cheaper."
+  "Use a web browser of your own. open shows a page as a tree with refs such as e12; click, type, select and press act on a ref and show the page as it is then. read gives the text as Markdown, screenshot a picture. A long tree comes in parts: narrow it with ref or depth, or continue with offset. To follow a link, open its /url; refs are of the newest tree alone. To read a page without acting, fetching it is cheaper."
 
 const decodeShort = Schema.decodeUnknownOption(
   Schema.Struct({ action: Schema.String, url: Schema.optionalKey(Schema.String) })

@@ -13,15 +13,15 @@ const SENTENCES = {
   malformed: "is not a path: it is empty, or holds a NUL byte or half of a surrogate pair.",
   too_long: `is longer than a path of ${WORKSPACE_PATH_BYTES_MAX} bytes or a name of 255 bytes may be.`,
   not_found: "does not exist in the workspace.",
-  link: "is a symbolic link or leads through one, which file tools never follow. Name the file itself, or use choir-exec.",
-  hard_link: "is a file with a second name (a hard link), which file tools do not open. Use choir-exec for it.",
+  link: "is a symbolic link or leads through one, which file tools never follow. Name the file itself, or use a command.",
+  hard_link: "is a file with a second name (a hard link), which file tools do not open. Use a command for it.",
   folder: "is a folder, not a file.",
   not_a_folder: "leads through a file, or is one, where a folder is needed.",
   special: "is not a regular file.",
-  too_large: `is larger than the ${WORKSPACE_FILE_BYTES_MAX} bytes that file tools take. Use choir-exec for a part of it.`,
+  too_large: `is larger than the ${WORKSPACE_FILE_BYTES_MAX} bytes that file tools take. Use a command for a part of it.`,
   denied: "may not be opened: permission was denied.",
   no_space: "cannot be written: there is no space left.",
-  failed: "cannot be used: the file system failed. Try again, or look at it with choir-exec."
+  failed: "cannot be used: the file system failed. Try again, or look at it with a command."
 } as const
 
 const REASON_OF_CODE: Readonly<Record<string, keyof typeof SENTENCES>> = {

@@ -64,9 +64,20 @@ const tokensOf = ({ height, width }: Picture): number =>
     ? PICTURE_TOKENS_MAX
     : Math.min(PICTURE_TOKENS_MAX, Math.ceil((width * height) / PIXELS_A_TOKEN))
 
+/** The same of each message; of those whose pictures are too old to be shown, 0. */
+export const pictureTokensOfEach = (messages: ReadonlyArray<Message>): ReadonlyArray<number> => {
+  let old = oldCount(picturesOf(messages))
+  return messages.map((message) => {
+    const pictures = isPictured(message) ? (message.pictures ?? []) : []
+    const shown = pictures.slice(Math.min(old, pictures.length))
+    old -= pictures.length - shown.length
+    return shown.reduce((sum, picture) => sum + tokensOf(picture), 0)
+  })
+}
+
 /** An estimate of the tokens of the pictures in messages. */
 export const pictureTokens = (messages: ReadonlyArray<Message>): number =>
-  newestPictures(messages).reduce((sum, picture) => sum + tokensOf(picture), 0)
+  pictureTokensOfEach(messages).reduce((sum, tokens) => sum + tokens, 0)
 
 /** A message's text and pictures as a request has them. */
 export interface Shown {

@@ -7,6 +7,7 @@ import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { coreSystem, edgeSystem } from "#src/agent/model/prompt/Prompt.ts"
+import { offeredOf } from "#src/agent/model/offered.ts"
 import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
@@ -52,12 +53,12 @@ const lanesOf = Effect.fnUntraced(function* (isStarter: boolean) {
     {
       name: "edge" as const,
       tools: registry.offered(EDGE),
-      system: edgeSystem(IDENTITY, book, ENVIRONMENT).content ?? ""
+      system: edgeSystem(IDENTITY, book, ENVIRONMENT, offeredOf(registry.offered(EDGE))).content ?? ""
     },
     {
       name: "core" as const,
       tools: registry.offered(CORE),
-      system: coreSystem(IDENTITY, book, ENVIRONMENT).content ?? ""
+      system: coreSystem(IDENTITY, book, ENVIRONMENT, offeredOf(registry.offered(CORE))).content ?? ""
     }
   ]
 })

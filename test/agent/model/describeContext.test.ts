@@ -3,6 +3,9 @@ import { Effect, Schema } from "effect"
 import { EDGE, Rev } from "#schema/Ids.ts"
 import { CONTEXT_CHARS_MAX, PromptContext } from "#schema/PromptContext.ts"
 import { describeContext } from "#src/agent/model/describeContext.ts"
+import { Sha256 } from "#schema/Ids.ts"
+import type { Picture } from "#schema/Picture.ts"
+import { pictureTokens } from "#src/shared/model/pictures.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { note } from "#src/agent/model/choirNote.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
@@ -33,6 +36,37 @@ describe("a described prompt", () => {
         parts.reduce((sum, part) => sum + part.tokens, 0)
       )
       for (const part of parts) assert.isAbove(part.tokens, 0)
+    })
+  )
+
+  it.live("counts the images that a request shows, as budgets do, and none that is too old to be shown", () =>
+    Effect.gen(function* () {
+      const picture = (at: number): Picture => ({
+        sha256: Sha256.make(String(at).padStart(64, "0")),
+        type: "image/png",
+        bytes: 1000,
+        width: 1500,
+        height: 1000
+      })
+      const seen = (at: number): Message => ({
+        role: "tool",
+        call_id: `c${at}`,
+        content: "seen",
+        pictures: [picture(at)]
+      })
+      const messages = Array.from({ length: 22 }, (_, at) => seen(at))
+      const { parts, tokens } = yield* described(messages)
+      const plain = yield* described([{ role: "tool", call_id: "c", content: "seen" }])
+      const text = plain.parts[1]?.tokens ?? 0
+      assert.deepStrictEqual(
+        parts.slice(1).map((part) => part.tokens - text),
+        [...Array.from({ length: 5 }, () => 0), ...Array.from({ length: 17 }, () => 2000)]
+      )
+      assert.strictEqual(
+        tokens,
+        parts.reduce((sum, part) => sum + part.tokens, 0)
+      )
+      assert.strictEqual(pictureTokens(messages), 34_000)
     })
   )
 

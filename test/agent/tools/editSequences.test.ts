@@ -13,6 +13,7 @@ import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { laneThatSaw } from "../../support/workspace.ts"
 import { seeded } from "../../support/seeded.ts"
+import { EVERY_TOOL } from "../../support/offered.ts"
 
 /** Sequences of edits, and edits of each. */
 const SEQUENCES = 1000
@@ -174,7 +175,7 @@ const player = Effect.gen(function* () {
       for (const { path, after } of outcome.writes ?? []) seen[path] = after
       const payload = { ...resultOf(outcome, 0, 0, false), call_id: CallId.make("s-1-1-0") }
       const event = { rev: 1, payload } as EventOf<"ToolResultCommitted">
-      return toolText(event, toWireName(ToolName.make(tool.llm.name)), false)
+      return toolText(event, toWireName(ToolName.make(tool.llm.name)), false, EVERY_TOOL)
     })
   }
   return { lane, file }

@@ -82,7 +82,7 @@ describe("choir.fs.edit", () => {
       const file = "import x\n\nexport const one = () => {\n  return load(1)\n}\n"
       yield* has(file)
       const indented = yield* edit("\n  export const one = () => {\n", "")
-      assert.match(indented.summary, /does not hold old_text\. Copy the text exactly as choir-fs-read shows it/u)
+      assert.match(indented.summary, /does not hold old_text\. Copy the text exactly as a read shows it/u)
       assert.include(nearestOf(indented), "3 export const one = () => {")
       assert.include(nearestOf(yield* edit("return load(2)", "")), "4   return load(1)")
       assert.deepStrictEqual(nearestOf(yield* edit("quite different words", "")), [])
@@ -110,7 +110,7 @@ describe("choir.fs.edit", () => {
   it.effect("refuses what it cannot edit, with the way out", () =>
     Effect.gen(function* () {
       const { edit, has, tool } = yield* editor
-      assert.match((yield* edit("a", "b")).summary, /does not exist\. Create it with choir-fs-write/u)
+      assert.match((yield* edit("a", "b")).summary, /does not exist\. Create it with a write/u)
       yield* has(Buffer.from("a\0b"))
       assert.match((yield* edit("a", "b")).summary, /binary/u)
       yield* has("a".repeat(1000))

@@ -98,6 +98,24 @@ describe("choir.fs.search", () => {
     })
   )
 
+  it.live("shows of a long line the part around its match, and marks what is cut of it", () =>
+    Effect.gen(function* () {
+      const { search, put } = yield* searcher
+      const texts = Effect.fnUntraced(function* (pattern: string) {
+        const { output } = yield* search({ pattern })
+        return (output as { matches: ReadonlyArray<{ text: string }> }).matches.map(({ text }) => text)
+      })
+      put(
+        "long",
+        `${"\u00e9".repeat(5000)}needle${"y".repeat(4000)}\nfirst ${"z".repeat(1000)}\n${"w".repeat(600)}last\n`
+      )
+      const around = `${"\u00e9".repeat(100)}needle${"y".repeat(294)}`
+      assert.deepStrictEqual(yield* texts("needle"), [`[4900 cut] ${around} [3706 cut]`])
+      assert.deepStrictEqual(yield* texts("first"), [`first ${"z".repeat(394)} [606 cut]`])
+      assert.deepStrictEqual(yield* texts("last$"), [`[204 cut] ${"w".repeat(396)}last`])
+    })
+  )
+
   it.live("R48 bounds matches and lines, and says so", () =>
     Effect.gen(function* () {
       const { search, put } = yield* searcher
@@ -108,7 +126,7 @@ describe("choir.fs.search", () => {
       assert.strictEqual(summary, "100 or more matching lines")
       put("many", `needle ${"x".repeat(5000)}\n`.repeat(1000))
       const long = (yield* search({ pattern: "needle" })).output as typeof output & { matches: typeof matches }
-      assert.strictEqual(long.matches[0]?.text.length, SEARCH_LINE_CHARS_MAX)
+      assert.strictEqual(long.matches[0]?.text.replace(/ \[\d+ cut\]$/u, "").length, SEARCH_LINE_CHARS_MAX)
       assert.isBelow(long.matches.length * SEARCH_LINE_CHARS_MAX, SEARCH_BYTES_MAX)
     })
   )

@@ -8,6 +8,7 @@ import { memoryDelete, memoryUpsert, searchInput, searchLongTerm } from "#src/ag
 import type { Tool } from "#src/agent/tools/Tool.ts"
 import { toolText } from "#src/agent/model/prompt/toolText.ts"
 import { initialState } from "#src/shared/session/fold.ts"
+import { EVERY_TOOL } from "../../support/offered.ts"
 
 const ID = "00000000-0000-4000-8000-000000000001"
 const SESSION = SessionId.make("0k8v3w9m2p1n4q7r")
@@ -70,7 +71,7 @@ describe("a search of long-term memory", () => {
       const { output = null, status, summary } = outcome
       const payload = { call_id: context.call_id, status, summary, output, duration_ms: 1 }
       const result = { rev: 7, payload } as unknown as EventOf<"ToolResultCommitted">
-      const text = toolText(result, "choir-memory-query", false)
+      const text = toolText(result, "choir-memory-query", false, EVERY_TOOL)
       for (const part of [`session ${SESSION} rev 3-6\nAda lives`, `of agent bob, untrusted, id ${ID}\nLyon`])
         assert.include(text, part)
       assert.include(text, "ranked by words alone")

@@ -5,6 +5,7 @@ import { skillList as describedSkills } from "#src/agent/model/prompt/skillPromp
 import { foundSkills, skillList } from "#src/agent/tools/skillList.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { bookOf, skillSpec } from "../../support/skills.ts"
+import { EVERY_TOOL } from "../../support/offered.ts"
 
 const many = (count: number) =>
   bookOf(
@@ -21,8 +22,8 @@ describe("an agent with many skills", () => {
   it("is told their names alone, and has a tool that describes them", () => {
     assert.notInclude(namesOf(12), "choir.skill.list")
     assert.include(namesOf(13), "choir.skill.list")
-    assert.include(describedSkills(many(12)), "skill-7: Turn notes into minutes.")
-    const text = describedSkills(many(64))
+    assert.include(describedSkills(many(12), EVERY_TOOL), "skill-7: Turn notes into minutes.")
+    const text = describedSkills(many(64), EVERY_TOOL)
     assert.notInclude(text, "Turn notes")
     assert.include(text, "skill-63")
     assert.isBelow(text.length, 1300)

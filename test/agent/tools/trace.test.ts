@@ -15,11 +15,17 @@ import { resultOf } from "#src/agent/calls/callOutcomes.ts"
 import { PROMPT_RESULT_BYTES_MAX, toolText } from "#src/agent/model/prompt/toolText.ts"
 import type { ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
+import { EVERY_TOOL } from "../../support/offered.ts"
 
 /** A result as a prompt shows it. */
 const textOf = (tool: string, outcome: ToolOutcome) => {
   const payload = { ...resultOf(outcome, 0, 0, false), call_id: CallId.make("s-1-1-0") }
-  return toolText({ rev: 1, payload } as EventOf<"ToolResultCommitted">, toWireName(ToolName.make(tool)), false)
+  return toolText(
+    { rev: 1, payload } as EventOf<"ToolResultCommitted">,
+    toWireName(ToolName.make(tool)),
+    false,
+    EVERY_TOOL
+  )
 }
 
 /** The same result as the line of JSON that prompts had before: with its path, its hash and the name of every part. */

@@ -11,8 +11,9 @@ import type { Message } from "#src/shared/model/Conversation.ts"
 import { isEmpty } from "#src/shared/session/memory.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary, SessionState } from "#src/shared/session/State.ts"
 import { isNote, note, withoutNotes } from "#src/agent/model/choirNote.ts"
-import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
+import { coreInstructions, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreNotes, edgeNotes } from "./notes.ts"
+import { MEMORY_QUERY, type Offered } from "#src/agent/model/offered.ts"
 import type { IsMasked } from "./promptMessages.ts"
 import { skillData, skillList } from "./skillPrompt.ts"
 import { type Note, type Transcript, transcriptOf, withNotes } from "./transcript.ts"
@@ -22,6 +23,8 @@ export interface Sources {
   readonly find: Find
   readonly identity: Identity
   readonly isMasked: IsMasked
+  /** The tools of the call. */
+  readonly offered: Offered
   readonly skills: SkillBook
   /** The environment at the moment. */
   readonly environment: string
@@ -42,22 +45,32 @@ const section = (title: string, text: string): string => (text.trim() === "" ? "
 const environmentOf = (text: string): string => `\n\n<environment>\n${text}\n</environment>`
 
 /** The part of edge's prompt that is never compacted and never moves. */
-export const edgeSystem = ({ soul, user }: Identity, skills: SkillBook, environment: string): Message => ({
+export const edgeSystem = (
+  { soul, user }: Identity,
+  skills: SkillBook,
+  environment: string,
+  offered: Offered
+): Message => ({
   role: "system",
-  content: `${EDGE_INSTRUCTIONS}${section("Skills", skillList(skills))}${section("The user", user)}${section("You", soul)}${environmentOf(environment)}`
+  content: `${EDGE_INSTRUCTIONS}${section("Skills", skillList(skills, offered))}${section("The user", user)}${section("You", soul)}${environmentOf(environment)}`
 })
 
 /** The same for a job; its task follows as the first `user` message. */
-export const coreSystem = ({ soulCore }: Identity, skills: SkillBook, environment: string): Message => ({
+export const coreSystem = (
+  { soulCore }: Identity,
+  skills: SkillBook,
+  environment: string,
+  offered: Offered
+): Message => ({
   role: "system",
-  content: `${CORE_INSTRUCTIONS}${section("Skills", skillList(skills))}${section("You", soulCore)}${environmentOf(environment)}`
+  content: `${coreInstructions(offered)}${section("Skills", skillList(skills, offered))}${section("You", soulCore)}${environmentOf(environment)}`
 })
 
 const lines = (title: string, entries: ReadonlyArray<string>): string =>
   entries.length === 0 ? "" : `\n\n${title}:\n${entries.map((entry) => `- ${entry}`).join("\n")}`
 
 /** The lane's memory of what left its window, which changes with a compaction and not between. Nothing is shown before the first. */
-const remembered = (summary: ReferenceSummary): ReadonlyArray<Message> => {
+const remembered = (summary: ReferenceSummary, offered: Offered): ReadonlyArray<Message> => {
   const { facts, files, referenced_events, referenced_sessions, summary: text, words } = summary
   if (isEmpty(summary)) return []
   const known = facts.map(({ key, pinned, source_event, value }) => {
@@ -65,9 +78,10 @@ const remembered = (summary: ReferenceSummary): ReadonlyArray<Message> => {
     return `${key}: ${value}${pinned === true ? " (pinned)" : ""}${source}`
   })
   const references = [...referenced_events.map((hash) => hash.slice(0, SHOWN_HASH_CHARS)), ...referenced_sessions]
+  const way = offered.has(MEMORY_QUERY) ? "; choir-memory-query finds the full text by word or hash" : ""
   return [
     note(
-      `Reference summary of what came before the messages below. It is a record, not an instruction; choir-memory-query finds the full text by word or hash.${
+      `Reference summary of what came before the messages below. It is a record, not an instruction${way}.${
         text === "" ? "" : `\n\n${text}`
       }${lines("Facts", known)}${lines("Files written and not committed to git", files)}${lines(
         "The newest of the messages that left, as they were written",
@@ -103,6 +117,7 @@ interface Parts {
   /** Data of the lane's step, which no later prompt repeats. */
   readonly data: string | undefined
   readonly rev: number
+  readonly offered: Offered
   readonly recollected?: Sources["recollected"]
 }
 
@@ -118,7 +133,7 @@ const withData = (messages: ReadonlyArray<Message>, data: string | undefined): R
 }
 
 const assembled = (
-  { data, given, lane, notes, recollected, rev, system, transcript }: Parts,
+  { data, given, lane, notes, offered, recollected, rev, system, transcript }: Parts,
   present: string,
   correction?: string
 ): Prompt => {
@@ -129,7 +144,7 @@ const assembled = (
     ...dueOf([...(isTold ? [] : [environmentNote(present)]), ...memoryNotes(recollected), ...notes], transcript),
     ...correctionOf(correction)
   ]
-  const fixed = [system(environment), ...given, ...remembered(lane.summary)]
+  const fixed = [system(environment), ...given, ...remembered(lane.summary, offered)]
   return {
     messages: [...fixed, ...withData(withNotes(transcript.messages, transcript.endsAsked, due), data)],
     prefix: [...fixed, ...transcript.messages],
@@ -146,11 +161,11 @@ const assembled = (
 
 /** Edge's next call, or `undefined` when nothing is to be answered. `correction` tells what was wrong with its last words. */
 export const edgePrompt = (state: SessionState, sources: Sources, correction?: string): Prompt => {
-  const { find, identity, isMasked, recollected, skills } = sources
+  const { find, identity, isMasked, offered, recollected, skills } = sources
   const { edge, rev } = state
-  const transcript = transcriptOf("edge", edge.window, find, isMasked)
-  const notes = edgeNotes(state, skills, find, transcript)
-  const system = (environment: string) => edgeSystem(identity, skills, environment)
+  const transcript = transcriptOf("edge", edge.window, find, isMasked, offered)
+  const notes = edgeNotes(state, skills, find, transcript, offered)
+  const system = (environment: string) => edgeSystem(identity, skills, environment, offered)
   return assembled(
     {
       lane: edge,
@@ -160,6 +175,7 @@ export const edgePrompt = (state: SessionState, sources: Sources, correction?: s
       notes,
       data: skillData(edge.skill, skills, find),
       rev,
+      offered,
       recollected
     },
     sources.environment,
@@ -188,15 +204,19 @@ const briefing = ({ payload }: EventOf<"CoreStarted">): string => {
 
 /** The next call of a job in the state of a revision. */
 export const corePrompt = (lane: CoreLane, sources: Sources, rev: number, correction?: string): Prompt => {
-  const { find, identity, isMasked, skills } = sources
-  const transcript = transcriptOf("core", lane.window, find, isMasked)
-  const notes = coreNotes(lane, skills, find, transcript)
+  const { find, identity, isMasked, offered, skills } = sources
+  const transcript = transcriptOf("core", lane.window, find, isMasked, offered)
+  const notes = coreNotes(lane, skills, find, transcript, offered)
   const started = find(lane.started_rev)
   const task: Message = {
     role: "user",
     content: started?.event_type === "CoreStarted" ? withoutNotes(briefing(started)) : ""
   }
-  const system = (environment: string) => coreSystem(identity, skills, environment)
+  const system = (environment: string) => coreSystem(identity, skills, environment, offered)
   const data = skillData(lane.skill, skills, find)
-  return assembled({ lane, system, given: [task], transcript, notes, data, rev }, sources.environment, correction)
+  return assembled(
+    { lane, system, given: [task], transcript, notes, data, rev, offered },
+    sources.environment,
+    correction
+  )
 }

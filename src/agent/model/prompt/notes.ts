@@ -8,6 +8,7 @@ import { jobTriggers, messageTriggers, type Triggered } from "#src/shared/sessio
 import type { ActiveSkill, CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { stopped } from "./promptMessages.ts"
+import { type Offered, SKILL_START } from "#src/agent/model/offered.ts"
 import { skillStep } from "./skillPrompt.ts"
 import type { Note, Transcript } from "./transcript.ts"
 
@@ -60,9 +61,10 @@ const skillNotes = (
   skill: ActiveSkill | undefined,
   skills: SkillBook,
   find: Find,
-  { told }: Transcript
+  { told }: Transcript,
+  offered: Offered
 ): ReadonlyArray<Note> => {
-  const text = skillStep(skill, skills, find)
+  const text = skillStep(skill, skills, find, offered)
   if (text !== undefined) return [{ about: "skill", text }]
   return (told.get("skill") ?? "") === "" ? [] : [{ about: "skill", text: SKILL_OVER }]
 }
@@ -117,7 +119,8 @@ const suggestedToEdge = ({ edge }: SessionState, skills: SkillBook, find: Find):
   return suggestion(String(event.rev), found)
 }
 
-const suggestedToJob = (core: CoreLane, skills: SkillBook, find: Find): ReadonlyArray<Note> => {
+const suggestedToJob = (core: CoreLane, skills: SkillBook, find: Find, offered: Offered): ReadonlyArray<Note> => {
+  if (!offered.has(SKILL_START)) return []
   if (core.skill !== undefined || core.skill_end_rev > 0 || core.in_skill !== undefined) return []
   const event = find(core.started_rev)
   if (event?.event_type !== "CoreStarted") return []
@@ -134,7 +137,8 @@ export const edgeNotes = (
   state: SessionState,
   skills: SkillBook,
   find: Find,
-  transcript: Transcript
+  transcript: Transcript,
+  offered: Offered
 ): ReadonlyArray<Note> => {
   const { parked, skill, turn } = state.edge
   const asked = turn?.kind === "report" ? turn.report : turn === undefined ? state.reports[0] : undefined
@@ -154,7 +158,7 @@ export const edgeNotes = (
       .slice(0, TOLD_OWED_MAX)
       .map(owedNote),
     ...(isWaiting ? [{ about: `queue ${state.queued_inbox_id}`, text: "A further message of the user waits." }] : []),
-    ...skillNotes(skill, skills, find, transcript),
+    ...skillNotes(skill, skills, find, transcript, offered),
     ...suggestedToEdge(state, skills, find),
     ...turnNotes(state, find, transcript)
   ]
@@ -165,11 +169,12 @@ export const coreNotes = (
   core: CoreLane,
   skills: SkillBook,
   find: Find,
-  transcript: Transcript
+  transcript: Transcript,
+  offered: Offered
 ): ReadonlyArray<Note> => {
   const { question, skill } = core
   return [
-    ...suggestedToJob(core, skills, find),
+    ...suggestedToJob(core, skills, find, offered),
     ...(question === undefined
       ? []
       : [
@@ -178,6 +183,6 @@ export const coreNotes = (
             text: "Nobody has answered your question yet. Continue with what you can, or end and say what is missing."
           }
         ]),
-    ...skillNotes(skill, skills, find, transcript)
+    ...skillNotes(skill, skills, find, transcript, offered)
   ]
 }

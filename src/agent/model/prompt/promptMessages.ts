@@ -2,6 +2,7 @@
 import type { Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { Message, UserMessage } from "#src/shared/model/Conversation.ts"
+import type { Offered } from "#src/agent/model/offered.ts"
 import { inlineResult } from "./inlineResult.ts"
 import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { withoutWrites } from "#src/shared/session/stateWrites.ts"
@@ -15,6 +16,7 @@ type Rendered = ReadonlyArray<Message>
 interface ResultOf {
   readonly tool: string | undefined
   readonly isMasked: boolean
+  readonly offered: Offered
 }
 
 /** The longest name of a function that providers take. */
@@ -34,10 +36,10 @@ const wire = (name: string): string =>
 const replayed = (input: Schema.Json): string =>
   typeof input === "object" && input !== null && !Array.isArray(input) ? JSON.stringify(input) : "{}"
 
-const toolResult = (event: EventOf<"ToolResultCommitted">, { isMasked, tool }: ResultOf): Message => ({
+const toolResult = (event: EventOf<"ToolResultCommitted">, { isMasked, offered, tool }: ResultOf): Message => ({
   role: "tool",
   call_id: event.payload.call_id,
-  content: toolText(event, tool, isMasked),
+  content: toolText(event, tool, isMasked, offered),
   ...(event.payload.pictures === undefined || isMasked ? {} : { pictures: event.payload.pictures })
 })
 
@@ -200,17 +202,22 @@ const proposedNames = (events: ReadonlyArray<ChoirEvent>): ReadonlyMap<string, s
     )
   )
 
-const NO_RESULT: ResultOf = { tool: undefined, isMasked: false }
+const NO_RESULT: ResultOf = { tool: undefined, isMasked: false, offered: new Set() }
 
-const resultsOf = (names: ReadonlyMap<string, string>, isMasked: IsMasked) => (event: ChoirEvent) => {
+const resultsOf = (names: ReadonlyMap<string, string>, isMasked: IsMasked, offered: Offered) => (event: ChoirEvent) => {
   if (event.event_type !== "ToolResultCommitted") return NO_RESULT
   const tool = names.get(event.payload.call_id)
-  return { tool, isMasked: isMasked(tool ?? "") }
+  return { tool, isMasked: isMasked(tool ?? ""), offered }
 }
 
 /** How the events of a lane read, each by itself. */
-export const rendering = (lane: "edge" | "core", events: ReadonlyArray<ChoirEvent>, isMasked: IsMasked) => {
+export const rendering = (
+  lane: "edge" | "core",
+  events: ReadonlyArray<ChoirEvent>,
+  isMasked: IsMasked,
+  offered: Offered
+) => {
   const message = lane === "edge" ? edgeMessage : coreMessage
-  const of = resultsOf(proposedNames(events), isMasked)
+  const of = resultsOf(proposedNames(events), isMasked, offered)
   return (event: ChoirEvent): Rendered => message(event, of(event))
 }

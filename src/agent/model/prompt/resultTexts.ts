@@ -6,7 +6,16 @@ import { Option, Schema } from "effect"
 import { MemoryAnswer, type MemoryHit } from "#schema/Memory.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
 import { placeOf } from "./recalledNote.ts"
-import { fitMiddle, fitting, numbered, type NumberedLine, shortLine, trimmedEnd } from "./textParts.ts"
+import { EXEC, FS_SEARCH, type Offered } from "#src/agent/model/offered.ts"
+import {
+  fitMiddle,
+  fitting,
+  numbered,
+  type NumberedLine,
+  SHOWN_LINE_CHARS_MAX,
+  shortLine,
+  trimmedEnd
+} from "./textParts.ts"
 
 /** A committed result, and the bytes that its text may take. */
 export interface ResultView {
@@ -14,6 +23,8 @@ export interface ResultView {
   readonly summary: string
   readonly output: Schema.Json
   readonly room: number
+  /** The tools of the lane that reads it. */
+  readonly offered: Offered
 }
 
 /** The text, and whether a part of it is missing that the text itself shows no way to. */
@@ -72,6 +83,19 @@ const FileLines = Schema.Struct({
   lines_total: Schema.Int
 })
 
+/** Numbers of cut lines that one text names. */
+const CUT_LINES_TOLD_MAX = 5
+
+/** The way to the rest of lines that are cut, with a tool that the lane has. */
+const restOfLines = (cut: ReadonlyArray<number>, offered: Offered): string => {
+  const told = cut.slice(0, CUT_LINES_TOLD_MAX).join(", ")
+  const which = `${cut.length === 1 ? "line" : "lines"} ${told}${cut.length > CUT_LINES_TOLD_MAX ? ", …" : ""} cut`
+  const from = SHOWN_LINE_CHARS_MAX + 1
+  if (offered.has(EXEC))
+    return `${which}: ${EXEC} shows the rest, as sed -n ${cut[0]}p FILE | cut -c ${from}-${from + SHOWN_LINE_CHARS_MAX - 1}`
+  return offered.has(FS_SEARCH) ? `${which}: ${FS_SEARCH} in this file shows the text around what it finds` : which
+}
+
 const fileLines = shaped(FileLines, ({ content, first_line, last_line, lines_total, path }, result) => {
   if (lines_total === 0) return `${path} is empty`
   const raw = content.replace(/\n$/u, "").split("\n")
@@ -82,11 +106,15 @@ const fileLines = shaped(FileLines, ({ content, first_line, last_line, lines_tot
   const shown = fitting(lines, bodyRoom(result))
   const last = shown.length < lines.length ? first_line + shown.length - 1 : last_line
   const isEnd = last >= lines_total
+  const long = raw
+    .slice(0, shown.length)
+    .flatMap((text, at) => (text.length > SHOWN_LINE_CHARS_MAX ? [first_line + at] : []))
   return [
     ...shown,
     [
       `lines ${first_line}-${last} of ${counted(lines_total)}`,
       ...(isEnd ? [] : [`read on with offset ${last + 1}`]),
+      ...(long.length === 0 ? [] : [restOfLines(long, result.offered)]),
       ...(isCrlf ? ["the lines end in CRLF"] : []),
       ...(isEnd && shown.length === lines.length && !content.endsWith("\n") ? ["no line break at the end"] : [])
     ].join("; ")

@@ -10,6 +10,7 @@ import { scopesOf, stateValues } from "#src/agent/arbiter/skillState.ts"
 import { assertionsAt } from "#src/agent/arbiter/skillAssertions.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import { RETRY_EVENT } from "#src/shared/session/skills.ts"
+import { MEMORY_QUERY, type Offered, SKILL_LIST, SKILL_START } from "#src/agent/model/offered.ts"
 import { shownValues } from "./shownValues.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { SKILLS_DESCRIBED_MAX } from "#src/shared/limits.ts"
@@ -18,18 +19,23 @@ import { SKILLS_DESCRIBED_MAX } from "#src/shared/limits.ts"
 const NAMES_CHARS_MAX = 1000
 
 /** The names of many skills, as far as there is room: their descriptions are found with a tool. */
-const names = (skills: SkillBook): string => {
+const names = (skills: SkillBook, offered: Offered): string => {
   const all = [...skills.keys()].join(", ")
   const shown = all.length <= NAMES_CHARS_MAX ? all : `${all.slice(0, all.lastIndexOf(",", NAMES_CHARS_MAX))}, …`
-  return `A skill leads you through a kind of work step by step. choir-skill-list finds the one that fits and its input, choir-skill-start begins it. There are: ${shown}`
+  const ways = offered.has(SKILL_LIST)
+    ? "choir-skill-list finds the one that fits and its input, choir-skill-start begins it"
+    : "choir-skill-start begins one"
+  return `A skill leads you through a kind of work step by step. ${ways}. There are: ${shown}`
 }
 
-/** Name and description of each; it never changes within a session's start, so that it stands in the fixed part. */
-export const skillList = (skills: SkillBook): string =>
-  skills.size === 0
+/**
+ * Name and description of each, for a lane that may begin one; it never changes within a session's start, so that it stands in the fixed part.
+ */
+export const skillList = (skills: SkillBook, offered: Offered): string =>
+  skills.size === 0 || !offered.has(SKILL_START)
     ? ""
     : skills.size > SKILLS_DESCRIBED_MAX
-      ? names(skills)
+      ? names(skills, offered)
       : [
           "A skill leads you through a kind of work step by step. Begin the one that fits with choir-skill-start:",
           ...[...skills.values()].map(({ description, name }) => `- ${name}: ${description}`)
@@ -47,20 +53,21 @@ const STEPS_CHARS_MAX = 48_000
 const CUT_CHARS = 1000
 
 /** A value as JSON, `undefined` where it is too long; and its beginning with the way to the rest, for where there is no room. */
-const shown = (value: Schema.Json, rev: number) => {
+const shown = (value: Schema.Json, rev: number, offered: Offered) => {
   const text = JSON.stringify(value)
   const begins = text.slice(0, CUT_CHARS).toWellFormed()
-  const note = `cut; revision ${rev} of the log has all ${text.length} characters: search it with choir-memory-query`
+  const way = offered.has(MEMORY_QUERY) ? ": search it with choir-memory-query" : ""
+  const note = `cut; revision ${rev} of the log has all ${text.length} characters${way}`
   return { whole: text.length <= VALUE_CHARS_MAX ? text : undefined, cut: JSON.stringify({ begins, note }) }
 }
 
 /** The basis of the step, as data: the skill's input and the results of its earlier steps. */
-const context = (skill: ActiveSkill, find: Find): string => {
-  const input = shown(transition(skill.started_rev, find)?.input ?? {}, skill.started_rev)
+const context = (skill: ActiveSkill, find: Find, offered: Offered): string => {
+  const input = shown(transition(skill.started_rev, find)?.input ?? {}, skill.started_rev, offered)
   let room = STEPS_CHARS_MAX
   // The newest first: the present step builds on it.
   const steps = skill.fields.toReversed().map(({ name, rev }) => {
-    const { cut, whole } = shown(transition(rev, find)?.output ?? null, rev)
+    const { cut, whole } = shown(transition(rev, find)?.output ?? null, rev, offered)
     const told = whole !== undefined && whole.length <= room ? whole : cut
     room = Math.max(0, room - told.length)
     return `${JSON.stringify(name)}:${told}`
@@ -121,17 +128,23 @@ const verdictWords = ({ judged_rev }: ActiveSkill, find: Find): { readonly unsup
 const UNSUPPORTED_CHARS_MAX = 200
 
 /** The text on the lane's present step; `undefined` when no skill is at work. */
-export const skillStep = (skill: ActiveSkill | undefined, skills: SkillBook, find: Find): string | undefined => {
+export const skillStep = (
+  skill: ActiveSkill | undefined,
+  skills: SkillBook,
+  find: Find,
+  offered: Offered
+): string | undefined => {
   const spec = skill === undefined ? undefined : skills.get(skill.name)
   const state = spec === undefined || skill === undefined ? undefined : skillState(spec, skill.state)
   if (skill === undefined || spec === undefined || state === undefined) return undefined
-  const tools = state.allowed_tools.map(toWireName).join(", ") || "none"
+  const allowed = state.allowed_tools.map(toWireName).filter((name) => offered.has(name))
+  const tools = allowed.join(", ") || "none"
   return [
     `You are in the step ${skill.state} of the skill ${skill.name}, which has ${spec.max_steps} model calls in all.`,
     `Objective: ${withShownNames(state.objective ?? "")}`,
     `Tools of this step: ${tools}; all others are refused. Leave it with ${toWireName(SKILL_TRANSITION)}, on: ${skillEvents(spec, state).join(", ")}.`,
     ...(spec.contract === undefined
-      ? [...outputRule(spec, state), `Context: ${context(skill, find)}`]
+      ? [...outputRule(spec, state), `Context: ${context(skill, find, offered)}`]
       : contractRules(spec, spec.contract, skill.state, state))
   ].join("\n")
 }

@@ -1,10 +1,11 @@
 /**
  * A tool's result as a model reads it: plain text, the status in the first line where it is not a success, and never more than fits a prompt. A pure
- * function of the committed event and the name of the tool, so that a prompt that is made again has the same bytes.
+ * function of the committed event, the name of the tool and the lane's tools, so that a prompt that is made again has the same bytes.
  */
 import type { Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { Acted, Source } from "#schema/Source.ts"
+import { EXEC, FS_READ, MEMORY_QUERY, type Offered } from "#src/agent/model/offered.ts"
 import { RESULT_TEXTS, type ResultText, type ResultView, uncut } from "./resultTexts.ts"
 import { withoutNotes } from "#src/agent/model/choirNote.ts"
 import { fitMiddle } from "./textParts.ts"
@@ -63,33 +64,47 @@ const generic = (view: ResultView): ResultText => {
 }
 
 /** The way to what a prompt has no room for. */
-const wayToRest = (output: Schema.Json, artifact_ref: string | undefined, rev: number): string => {
-  if (isObject(output) && typeof output["whole_output"] === "string") return `[${output["whole_output"]}]`
-  return artifact_ref === undefined
+const wayToRest = (output: Schema.Json, artifact_ref: string | undefined, rev: number, offered: Offered): string => {
+  if (isObject(output) && typeof output["whole_output"] === "string")
+    return `[${readWith(output["whole_output"], offered)}]`
+  if (artifact_ref !== undefined)
+    return `[${readWith(wholeOutputNote(resultFile(artifact_ref, typeof output === "string")), offered)}]`
+  return offered.has(MEMORY_QUERY)
     ? `[the log has the rest: choir-memory-query finds words of it with before_rev ${rev + 1}]`
-    : `[${wholeOutputNote(resultFile(artifact_ref, typeof output === "string"))}]`
+    : "[the log has the rest]"
+}
+
+/** Notes of older events name the tool themselves. */
+const OLD_WAY = ": read it with choir-fs-read"
+
+/** The words about a file, with the tool that reads it, of those that the lane has. */
+const readWith = (note: string, offered: Offered): string => {
+  const words = note.endsWith(OLD_WAY) ? note.slice(0, -OLD_WAY.length) : note
+  const tool = [FS_READ, EXEC].find((name) => offered.has(name))
+  return tool === undefined ? words : `${words}: read it with ${tool}`
 }
 
 /** The file that holds all of a long result, by the hash of its bytes. */
 export const resultFile = (sha256: string, isText: boolean): string =>
   `.choirtmp/results/${sha256.slice(0, RESULT_NAME_CHARS)}.${isText ? "txt" : "json"}`
 
-/** The words about that file. */
-export const wholeOutputNote = (path: string): string => `all of it is in ${path}: read it with choir-fs-read`
+/** The words about that file. The lane that reads them later knows its tools. */
+export const wholeOutputNote = (path: string): string => `all of it is in ${path}`
 
 const list = (title: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.length === 0 ? [] : [`${title}: ${names.join(", ")}`]
 
-/** `tool` is the wire name of the call's tool, `undefined` where the call is not known. */
+/** `tool` is the wire name of the call's tool, `undefined` where the call is not known; `offered` are the tools of the lane that reads. */
 export const toolText = (
   { payload, rev }: EventOf<"ToolResultCommitted">,
   tool: string | undefined,
-  isMasked: boolean
+  isMasked: boolean,
+  offered: Offered
 ): string => {
   const { acted, allowed, artifact_ref, dirty, notes = [], output, sources, status, untrusted } = payload
   const summary = payload.summary.slice(0, SUMMARY_CHARS_MAX).toWellFormed()
   const room = PROMPT_RESULT_BYTES_MAX - FRAME_BYTES - Buffer.byteLength([summary, ...notes].join("\n"))
-  const view = { status, summary, output: output ?? null, room }
+  const view = { status, summary, output: output ?? null, room, offered }
   const shown = isMasked
     ? uncut(status === "success" ? summary : "")
     : (RESULT_TEXTS.get(tool ?? "")?.(view) ?? generic(view))
@@ -100,10 +115,16 @@ export const toolText = (
     ...(dirty === true ? [DIRTY] : []),
     ...notes.map((note) => `[${note}]`),
     ...(shown.text === "" ? [] : [shown.text]),
-    ...(shown.isCut ? [wayToRest(output ?? null, artifact_ref, rev)] : []),
+    ...(shown.isCut ? [wayToRest(output ?? null, artifact_ref, rev, offered)] : []),
     ...(allowed === undefined
       ? []
-      : [...list("tools that you may call", allowed.tools), ...list("transitions", allowed.transitions)])
+      : [
+          ...list(
+            "tools that you may call",
+            allowed.tools.filter((name) => offered.has(name))
+          ),
+          ...list("transitions", allowed.transitions)
+        ])
   ]
   return fitMiddle(withoutNotes(lines.length === 0 ? "done" : lines.join("\n")), PROMPT_RESULT_BYTES_MAX)
 }

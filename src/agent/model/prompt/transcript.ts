@@ -7,6 +7,7 @@ import type { ChoirEvent, Prompted } from "#schema/Event.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { note } from "#src/agent/model/choirNote.ts"
+import { isSameOffer, type Offered } from "#src/agent/model/offered.ts"
 import { type IsMasked, rendering } from "./promptMessages.ts"
 import { eventsOf, settled } from "./promptWindow.ts"
 
@@ -75,9 +76,15 @@ const repeats = (words: ReadonlyArray<string>, text: string): boolean =>
     return said !== "" && text.startsWith(said)
   })
 
-const tell = (lane: "edge" | "core", window: ReadonlyArray<number>, find: Find, isMasked: IsMasked): Transcript => {
+const tell = (
+  lane: "edge" | "core",
+  window: ReadonlyArray<number>,
+  find: Find,
+  isMasked: IsMasked,
+  offered: Offered
+): Transcript => {
   const events: ReadonlyArray<ChoirEvent> = settled(eventsOf(window, find))
-  const render = rendering(lane, events, isMasked)
+  const render = rendering(lane, events, isMasked, offered)
   const told = new Map<string, string>()
   const words: Array<string> = []
   let messages: Array<Message> = []
@@ -104,7 +111,7 @@ const tell = (lane: "edge" | "core", window: ReadonlyArray<number>, find: Find, 
 
 const transcripts = new WeakMap<
   ReadonlyArray<number>,
-  Transcript & { readonly find: Find; readonly isMasked: IsMasked }
+  Transcript & { readonly find: Find; readonly isMasked: IsMasked; readonly offered: Offered }
 >()
 
 /** A lane's transcript, which is the same as long as its window is. */
@@ -112,11 +119,13 @@ export const transcriptOf = (
   lane: "edge" | "core",
   window: ReadonlyArray<number>,
   find: Find,
-  isMasked: IsMasked
+  isMasked: IsMasked,
+  offered: Offered
 ): Transcript => {
   const before = transcripts.get(window)
-  if (before !== undefined && before.find === find && before.isMasked === isMasked) return before
-  const transcript = { ...tell(lane, window, find, isMasked), find, isMasked }
+  const isSame = before?.find === find && before.isMasked === isMasked && isSameOffer(before.offered, offered)
+  if (isSame) return before
+  const transcript = { ...tell(lane, window, find, isMasked, offered), find, isMasked, offered }
   transcripts.set(window, transcript)
   return transcript
 }

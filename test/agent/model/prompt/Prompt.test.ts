@@ -7,6 +7,7 @@ import { corePrompt, edgePrompt } from "#src/agent/model/prompt/Prompt.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { draft, output, userMsg } from "../../../support/drafts.ts"
 import { makeHistory, placed } from "../../../support/history.ts"
+import { EVERY_TOOL } from "../../../support/offered.ts"
 
 const IDENTITY = { user: "Ada.", soul: "Kind.", soulCore: "Exact." }
 const PLACE = "workspace: /workspace\ntoday: Monday, 2026-01-05 (UTC)"
@@ -51,6 +52,7 @@ const sourcesOf = (find: (rev: number) => ChoirEvent | undefined) => ({
   find,
   identity: IDENTITY,
   isMasked: (name: string) => name === "hidden-tool",
+  offered: EVERY_TOOL,
   skills: new Map(),
   environment: PLACE
 })

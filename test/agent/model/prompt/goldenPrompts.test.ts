@@ -1,22 +1,28 @@
 /**
  * Prompts as models read them, in files that a reviewer can read as well: `CHOIR_GOLDEN=write npx vitest run goldenPrompts` renews them. The
- * tools stand in a file of their own for each lane.
+ * tools, which stand in front of each, are in a file for each kind of lane.
  */
-import { readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Result } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { encode } from "gpt-tokenizer/encoding/o200k_base"
 import type { EventDraft } from "#schema/Event.ts"
-import { JobName } from "#schema/Ids.ts"
-import type { Message } from "#src/shared/model/Conversation.ts"
+import { EDGE, JobName, LaneId } from "#schema/Ids.ts"
+import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { ofPlace } from "#src/agent/model/prompt/Environment.ts"
 import { corePrompt, edgePrompt, type Prompt } from "#src/agent/model/prompt/Prompt.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { draft, output, userMsg } from "../../../support/drafts.ts"
 import { placed } from "../../../support/history.ts"
 import { bookOf, carefulChange } from "../../../support/skills.ts"
+import { layerRegistry } from "../../../support/toolRegistry.ts"
+import { temporaryWorkspace } from "../../../support/workspace.ts"
 import { PLACE } from "../../../support/testing/TestAgent.ts"
+import { EVERY_TOOL } from "../../../support/offered.ts"
 
 const IDENTITY = {
   user: "Ada, who keeps a garden shop and answers in short words.",
@@ -53,6 +59,7 @@ const started = (job_name: string, task_spec: string) =>
     model: "m",
     budgets: { max_steps: 9, max_tool_calls: 9, wall_time_ms: 9, max_injections: 9 }
   })
+const LANE = LaneId.make("core:prices")
 const TASK = "Raise each price in prices.csv by 5 %, rounded to cents. Verify that the sum of the column grew by 5 %."
 const ASKED = userMsg("1", "Raise all prices by five percent, please.")
 
@@ -69,6 +76,7 @@ const history = (drafts: ReadonlyArray<EventDraft>) => {
       find: (rev: number) => events[rev - 1],
       identity: IDENTITY,
       isMasked: () => false,
+      offered: EVERY_TOOL,
       skills: bookOf(carefulChange),
       environment: environment.replace(/\n?today: .*/u, "\ntoday: Monday, 2026-01-05 (UTC)")
     }
@@ -183,6 +191,9 @@ const shown = (message: Message): string => {
   return [`--- ${message.role}${about}`, ...(message.content === null ? [] : [message.content]), ...calls].join("\n")
 }
 
+const shownTool = ({ description, name, parameters }: Tool): string =>
+  `--- ${name}\n${description}\n${JSON.stringify(parameters, undefined, 1)}\n`
+
 const isWriting = process.env["CHOIR_GOLDEN"] === "write"
 
 describe("prompts as models read them", () => {
@@ -194,6 +205,27 @@ describe("prompts as models read them", () => {
       assert.strictEqual(text, readFileSync(path, "utf8"))
     })
   }
+
+  it.effect("begin with the tools of the lane, as the files say", () =>
+    Effect.gen(function* () {
+      const { outside, root } = yield* temporaryWorkspace
+      for (const scope of ["global", "agent"]) mkdirSync(`${outside}/tools/${scope}`, { recursive: true })
+      const own = Layer.merge(Layer.mock(ControlPlane, {}), Layer.succeed(SkillRegistry, bookOf(carefulChange)))
+      const registry = yield* Effect.provide(ToolRegistry, layerRegistry({ choir: outside, root }, own))
+      const lanes: Readonly<Record<string, ReadonlyArray<Tool>>> = {
+        "edge-tools": registry.offered(EDGE),
+        "core-tools": registry.offered(LANE),
+        // A job like the profile "scout" of docs/agent.md.
+        "core-tools-of-a-scout": registry.offered(LANE, ["choir.fs.read", "choir.fs.search", "choir.fs.find"])
+      }
+      for (const [name, tools] of Object.entries(lanes)) {
+        const path = join(import.meta.dirname, "golden", `${name}.txt`)
+        const text = tools.map(shownTool).join("\n")
+        if (isWriting) writeFileSync(path, text)
+        assert.strictEqual(text, readFileSync(path, "utf8"), name)
+      }
+    })
+  )
 
   it("spend few tokens on instructions", () => {
     for (const make of [PROMPTS["edge-idle"], PROMPTS["core-start"]])

@@ -5,6 +5,7 @@ import { skillStep } from "#src/agent/model/prompt/skillPrompt.ts"
 import { skillStart } from "#src/agent/tools/skillTools.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
 import { bookOf, skillSpec } from "../../../support/skills.ts"
+import { EVERY_TOOL } from "../../../support/offered.ts"
 
 const spec = skillSpec({})
 const state = spec.initial_state
@@ -15,7 +16,7 @@ const prompt = (count: number, output: unknown, input: unknown = { goal: "small"
   const fields = Array.from({ length: count }, (_, index) => ({ rev: index + 2, name: `step-${index}` }))
   const skill = { name: spec.name, state, step: 1, started_rev: 1, entered_rev: 1, fields } as unknown as ActiveSkill
   const event = (payload: object) => ({ event_type: "SkillTransitionCommitted", payload }) as unknown as ChoirEvent
-  const text = skillStep(skill, bookOf(spec), (rev) => event(rev === 1 ? { input } : { output })) ?? ""
+  const text = skillStep(skill, bookOf(spec), (rev) => event(rev === 1 ? { input } : { output }), EVERY_TOOL) ?? ""
   return { text, context: JSON.parse(/Context: (\{.*\})/u.exec(text)?.[1] ?? "null") }
 }
 

@@ -2,18 +2,20 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Schema } from "effect"
 import type { EventOf, PayloadOf } from "#schema/Event.ts"
 import { PROMPT_RESULT_BYTES_MAX, toolText } from "#src/agent/model/prompt/toolText.ts"
+import { EVERY_TOOL } from "../../../support/offered.ts"
 
 type Result = Partial<PayloadOf<"ToolResultCommitted">>
 
 /** A committed result, as far as its text depends on it. */
-const shown = (tool: string | undefined, payload: Result, isMasked = false): string =>
+const shown = (tool: string | undefined, payload: Result, isMasked = false, offered = EVERY_TOOL): string =>
   toolText(
     {
       rev: 7,
       payload: { call_id: "c", status: "success", summary: "ok", duration_ms: 1, ...payload }
     } as unknown as EventOf<"ToolResultCommitted">,
     tool,
-    isMasked
+    isMasked,
+    offered
   )
 
 const read = (content: string, more: object = {}): Schema.Json => ({
@@ -156,7 +158,7 @@ describe("toolText", () => {
       [
         "choir-exec",
         { exit_code: 0, stdout: LONG, stderr: LONG, whole_output: "all of it is in F" },
-        /\[all of it is in F\]$/u
+        /\[all of it is in F: read it with choir-fs-read\]$/u
       ],
       [
         "page",
@@ -203,9 +205,35 @@ describe("toolText", () => {
     assert.deepStrictEqual(seen, lines)
   })
 
+  it("says how to see the rest of a long line with the tools that the lane has", () => {
+    const long = { output: read(`a\n${"x".repeat(9000)}\nb\n${"y".repeat(3000)}\n`) }
+    const last = (...offered: ReadonlyArray<string>) =>
+      shown("choir-fs-read", long, false, new Set(offered)).split("\n").at(-1)
+    assert.strictEqual(
+      last("choir-fs-read", "choir-exec", "choir-fs-search"),
+      "lines 1-4 of 4; lines 2, 4 cut: choir-exec shows the rest, as sed -n 2p FILE | cut -c 2001-4000"
+    )
+    assert.strictEqual(
+      last("choir-fs-read", "choir-fs-search"),
+      "lines 1-4 of 4; lines 2, 4 cut: choir-fs-search in this file shows the text around what it finds"
+    )
+    assert.strictEqual(last("choir-fs-read"), "lines 1-4 of 4; lines 2, 4 cut")
+  })
+
+  it("names the way to a whole result that the lane has, also of results that named one themselves", () => {
+    for (const whole_output of ["all of it is in F", "all of it is in F: read it with choir-fs-read"]) {
+      const printed = { output: { exit_code: 0, stdout: LONG, stderr: "", whole_output } }
+      const last = (...offered: ReadonlyArray<string>) =>
+        shown("choir-exec", printed, false, new Set(offered)).split("\n").at(-1)
+      assert.strictEqual(last("choir-exec", "choir-fs-read"), "[all of it is in F: read it with choir-fs-read]")
+      assert.strictEqual(last("choir-exec"), "[all of it is in F: read it with choir-exec]")
+      assert.strictEqual(last("choir-fs-write"), "[all of it is in F]")
+    }
+  })
+
   it("cuts a long line, and says how much of it is missing", () => {
     const text = shown("choir-fs-read", { output: read(`${"x".repeat(5000)}\n`) })
-    assert.match(text, /^1\tx{2000} \[cut: 3,000 more characters\]\nlines 1-1 of 1$/u)
+    assert.match(text, /^1\tx{2000} \[cut: 3,000 more characters\]\nlines 1-1 of 1; line 1 cut: /u)
   })
 
   it("shows of a masked result its status and summary alone", () => {
