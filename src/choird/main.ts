@@ -151,6 +151,13 @@ interface Chosen {
   readonly transport: TransportFlags
 }
 
+/** The problem of a command line in one sentence; Node adds advice of its own. */
+const parseProblem = (failure: unknown): string => {
+  const text = failure instanceof Error ? failure.message : String(failure)
+  const [, unknown] = /^Unknown option '([^']+)'/u.exec(text) ?? []
+  return unknown === undefined ? (text.split(". ", 1)[0] ?? text) : `there is no option ${unknown}`
+}
+
 /** The task on the command line, or the reason why there is none. */
 const options = (): Chosen | { readonly home?: never; readonly usage: string; readonly code: number } => {
   const tooOld = nodeTooOld(process.versions.node)
@@ -170,7 +177,7 @@ const options = (): Chosen | { readonly home?: never; readonly usage: string; re
       allowPositionals: true
     })
   )
-  if (Result.isFailure(parsed)) return badUsage(String(parsed.failure))
+  if (Result.isFailure(parsed)) return badUsage(parseProblem(parsed.failure))
   const { positionals, values } = parsed.success
   const { help, home, version } = values
   if (help === true) return { usage: HELP, code: 0 }

@@ -83,7 +83,12 @@ const next = (
 export const restoredHomeText = ({ agents, aside, backup, database_command, home, moved, unset }: Restored): string => {
   return [
     `restored ${home}, as of ${safeLine(backup.created_at)}: ${contents(backup)}.`,
-    ...(moved ? [`Paths below ${safeLine(backup.home)} now lead to ${home}.`] : []),
+    ...(moved
+      ? [
+          `Paths below ${safeLine(backup.home)} now lead to ${home}.`,
+          `If ${safeLine(backup.home)} is still in use, run only one of the two: both have the same bots and databases of a server.`
+        ]
+      : []),
     ...(aside === undefined ? [] : [`The previous home is ${aside}. To delete it: rm -rf ${shellQuoted(aside)}`]),
     "",
     "Next:",

@@ -62,7 +62,7 @@ interface Exported {
 const exportedText = ({ bytes, events, head, manifest, path, session_id }: Exported): string =>
   [
     `${path}: ${plural(events, "event")} of ${session_id}, ${bytesText(bytes)}, head ${head}`,
-    `${manifest}: its manifest; to verify the events: node verify.mjs ${session_id} < ${path}`
+    `${manifest}: its manifest; to verify the events, save verify.mjs from docs/log.md: node verify.mjs ${session_id} < ${path}`
   ].join("\n")
 
 const archivedText = ({ bytes, head, last_rev, path, session_id }: ArchivedSession): string =>

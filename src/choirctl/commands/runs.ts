@@ -34,7 +34,7 @@ export const skillRuns = Command.make(
     const query = { ...lastOf(last), ...(Option.isSome(skill) ? { skill: skill.value } : {}) }
     const rows = yield* ask("runs", (choird) => choird.skills({ params: { id }, query }))
     const now_ms = yield* Clock.currentTimeMillis
-    yield* print(rows, (rows, color) => skillRunTable(rows, now_ms, color))
+    yield* print(rows, (rows, color) => skillRunTable(rows, now_ms, color, Option.getOrUndefined(skill)))
   })
 ).pipe(
   Command.withDescription("List the runs of an agent's skills over all its sessions, the newest first"),

@@ -22,9 +22,16 @@ const judgeCell = ({ judge_score, verdict }: Pick<SkillRun, "judge_score" | "ver
     ? ""
     : { text: `${judge_score} ${verdict}`, style: verdict === "passed" ? "green" : "red" }
 
-export const skillRunTable = (rows: ReadonlyArray<SkillRun>, now_ms: number, color: boolean): string =>
+export const skillRunTable = (
+  rows: ReadonlyArray<SkillRun>,
+  now_ms: number,
+  color: boolean,
+  skill: string | undefined
+): string =>
   rows.length === 0
-    ? "no skill has run"
+    ? skill === undefined
+      ? "no skill has run"
+      : `the skill ${skill} has not run`
     : table(
         [
           "SKILL",

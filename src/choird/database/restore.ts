@@ -37,6 +37,12 @@ const moveConfigVersions = Effect.fn("moveConfigVersions")(function* (move: Move
   }
 })
 
+/** Containers of the home that the backup is of: that home may run, and its agents are not those of the new one to end. */
+const forgetContainers = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql`UPDATE choir_control.sessions SET container = NULL WHERE container IS NOT NULL`
+)
+
 /** One statement of a restore: the largest is the look at all tables at its end. */
 const RESTORE_STATEMENT_MS_MAX = 600_000
 
@@ -158,7 +164,10 @@ const replaceAll = Effect.fnUntraced(function* (
       if (loaded.sha256 !== summary.sha256) return yield* refuse(`${file} was changed while it was read`)
       yield* progress("bringing it up to date")
       yield* migrate()
-      if (move !== undefined) yield* moveConfigVersions(move)
+      if (move !== undefined) {
+        yield* moveConfigVersions(move)
+        if (!move.from.includes(move.to)) yield* forgetContainers
+      }
       yield* sql`SELECT set_config('statement_timeout', ${limit}, true)`
       yield* sql`ANALYZE`
     })

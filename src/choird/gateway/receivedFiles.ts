@@ -38,6 +38,19 @@ const give = (fd: number, root: number): void => {
   fchownSync(fd, uid, gid)
 }
 
+/** The folder of received files. Each folder on the way is the agent's, which keeps more there. */
+const openReceived = (root: number): number => {
+  for (const depth of FOLDER.keys()) {
+    const folder = openFolder(root, FOLDER.slice(0, depth + 1), { create: true })
+    try {
+      give(folder, root)
+    } finally {
+      closeSync(folder)
+    }
+  }
+  return openFolder(root, FOLDER, { create: false })
+}
+
 /** Removes what is old or too much, so that a chat with many files does not fill the disk. */
 const prune = (folder: number, now_ms: number): void => {
   const files = readdirSync(descriptorPath(folder)).flatMap((name) => {
@@ -58,9 +71,8 @@ const prune = (folder: number, now_ms: number): void => {
 export const storeReceived = (workspace: string, name: string, bytes: Uint8Array, now_ms: number): string => {
   const root = openSync(workspace, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
-    const folder = openFolder(root, FOLDER, { create: true })
+    const folder = openReceived(root)
     try {
-      give(folder, root)
       prune(folder, now_ms)
       const path = `${descriptorPath(folder)}/${name}`
       rmSync(`${path}.part`, { force: true })

@@ -2,6 +2,7 @@
 import { dirname, join } from "node:path"
 import { Effect, Redacted, Schema } from "effect"
 import { TRIAL_FLAG } from "#schema/ContainedTrial.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
 import { CgroupName } from "./Cgroups.ts"
 import { hostTimeZone } from "./hostTimeZone.ts"
 import { type AgentEndpoint, CA_FILE, ContainerError, type ContainerSpec } from "./ContainerRuntime.ts"
@@ -138,8 +139,15 @@ export const agentEnvironment = (
   MALLOC_TRIM_THRESHOLD_: String(AGENT_FREED_BYTES_MAX)
 })
 
-/** The group of this start, the same for each runtime, so that either can reap the other's. */
-export const cgroupOf = (spec: ContainerSpec): CgroupName => CgroupName.make(`choir-${spec.session_id}-${spec.epoch}`)
+/** The characters of the home's part in a group's name. */
+const HOME_CHARS = 8
+
+/**
+ * The group of this start, the same for each runtime, so that either can reap the other's. A copy of a home has the same sessions and epochs, so that
+ * the name has a part of the home, whose folder the socket lies in.
+ */
+export const cgroupOf = ({ epoch, session_id, socket_dir }: ContainerSpec): CgroupName =>
+  CgroupName.make(`choir-${session_id}${sha256(socket_dir).slice(0, HOME_CHARS)}-${epoch}`)
 
 /**
  * Why a spec is refused, or `undefined`. A path with a NUL would end an argument early and begin another, and one that is not

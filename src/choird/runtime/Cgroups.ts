@@ -15,7 +15,7 @@ export const CONTAINER_GONE_MS_MAX = 10_000
 /** Pause between two checks whether a killed process is gone. */
 export const CONTAINER_GONE_POLL_MS = 5
 
-/** One container's group: `choir-<session>-<epoch>`. The only names that this service makes or removes. */
+/** One container's group: `choir-<session and home>-<epoch>`. The only names that this service makes or removes. */
 export const CgroupName = Schema.String.check(Schema.isPattern(/^choir-[0-9a-z]{1,32}-[0-9]{1,10}$/u)).pipe(
   Schema.brand("CgroupName")
 )

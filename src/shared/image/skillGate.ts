@@ -8,6 +8,7 @@ import { SKILL_POINTS, type SkillGrade, type SkillPoint, type SkillReport } from
 import { type Assertion, type GoldenAnchor, schemaOf, type SkillContract } from "#schema/SkillContract.ts"
 import { asserted } from "./assertions.ts"
 import { plural } from "#src/shared/text/counts.ts"
+import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { contractProblems, toolsOf } from "./contractProblems.ts"
 import { valueProblem } from "./jsonSchema.ts"
 import { languageProblems } from "./neutralLanguage.ts"
@@ -97,8 +98,14 @@ const capabilities = (spec: SkillSpec, facts: AllToolFacts): Checked => {
   const missing = contract === undefined ? [] : needed.filter((one) => !contract.capabilities.includes(one))
   const idle = (contract?.capabilities ?? []).filter((one) => !needed.includes(one))
   const unknown = toolsOf(spec).filter((tool) => !facts.has(tool))
+  // Another repository may bring the others.
+  const misspelt = unknown.filter((tool) => tool.startsWith("choir."))
   return [
     [
+      ...misspelt.map((tool) => {
+        const meant = nearestWord(tool, BUILT_IN_FACTS.keys())
+        return `there is no tool ${tool}${meant === undefined ? "" : `: did you mean ${meant}?`}`
+      }),
       ...(missing.length === 0 ? [] : [`declare ${missing.join(", ")}, which its tools can do`]),
       ...(idle.length === 0 || unknown.length > 0
         ? []

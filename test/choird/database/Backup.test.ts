@@ -15,6 +15,7 @@ import { readHead, verifyLog } from "#src/choird/sessions/readLog.ts"
 import { storedLog } from "#src/choird/sessions/storedEvents.ts"
 import { recordLine } from "#src/shared/events/backupFormat.ts"
 import { readBackup } from "#src/shared/events/BackupReader.ts"
+import type { Move } from "#src/shared/files/movedPaths.ts"
 import { describePostgres, embeddedTemplate, postgresDatabase, temporaryFolder } from "../../support/engines.ts"
 import { makeRandom } from "../../support/history.ts"
 import { appendNotices, fillEvents } from "../../support/manyEvents.ts"
@@ -122,7 +123,33 @@ const cycle = (from: Opener, into: Opener) =>
 
 const LONG = 60_000
 
+/** The containers that a restored database remembers. */
+const containersAfter = (move: Move) =>
+  Effect.gen(function* () {
+    const file = yield* Effect.gen(function* () {
+      const [session_id] = yield* fill
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE choir_control.sessions SET container = '{"type":"docker"}' WHERE session_id = ${session_id ?? ""}`
+      return yield* backedUp
+    }).pipe(Effect.provide(yield* embedded))
+    return yield* Effect.gen(function* () {
+      yield* restore({ file, force: false, move }, () => Effect.void)
+      const sql = yield* SqlClient.SqlClient
+      return yield* sql`SELECT container FROM choir_control.sessions WHERE container IS NOT NULL`
+    }).pipe(Effect.provide(yield* embedded))
+  })
+
 describe("A backup of the embedded database", () => {
+  it.live(
+    "forgets in another home the containers of the first, which may run there, and knows them in the same one",
+    () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* containersAfter({ from: ["/a"], to: "/b" }), [])
+        assert.lengthOf(yield* containersAfter({ from: ["/a"], to: "/a" }), 1)
+      }),
+    LONG
+  )
+
   it.live(
     "brings back every row, counter and chain in another embedded one (R70)",
     () => cycle(embedded, embedded),

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
 import { Redacted } from "effect"
-import { agentCommand, agentEnvironment } from "#src/choird/runtime/AgentCommand.ts"
+import { agentCommand, agentEnvironment, cgroupOf } from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentEndpoint, ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
 import { checkedTimeZone } from "#src/choird/runtime/hostTimeZone.ts"
 import { INSIDE, insideCommand } from "#src/choird/runtime/sandbox/SandboxPlan.ts"
@@ -46,6 +46,19 @@ describe("the environment of an agent", () => {
       const args = ["--input-type=module", "--eval", program]
       assert.strictEqual(execFileSync(process.execPath, args, { env: { TZ }, encoding: "utf8" }).trim(), TZ)
     }
+  })
+})
+
+describe("the control group of an agent", () => {
+  it("is another one in a copy of its home, which has the same session and epoch", () => {
+    const of = (home: string) =>
+      cgroupOf({
+        session_id: "0123456789abcdef",
+        epoch: 3,
+        socket_dir: `${home}/socks/agents/0123456789abcdef`
+      } as unknown as ContainerSpec)
+    assert.strictEqual(of("/a"), of("/a"))
+    assert.notStrictEqual(of("/a"), of("/b"))
   })
 })
 

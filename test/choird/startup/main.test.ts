@@ -237,7 +237,7 @@ describe("choird", LIVE, () => {
         child.once("close", (code) => resume(Effect.succeed(code)))
       })
       assert.strictEqual(code, 2)
-      assert.match((yield* lines.journal.all).join("\n"), /'--hom'.*choird \[--home FOLDER\]/su)
+      assert.match((yield* lines.journal.all).join("\n"), /^there is no option --hom\n.*choird \[--home FOLDER\]/su)
     })
   )
 })

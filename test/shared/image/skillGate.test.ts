@@ -62,6 +62,12 @@ const LACKING: ReadonlyArray<readonly [string, object, string, RegExp]> = [
     "rejected",
     /capabilities: declare fs:read/u
   ],
+  [
+    "a tool of Choir's own that is not there",
+    withContract({}, states(["choir.fs.serch"])),
+    "rejected",
+    /capabilities: there is no tool choir\.fs\.serch: did you mean choir\.fs\.search\?/u
+  ],
   ["a capability that no tool has", withContract({ capabilities: ["exec"] }), "rejected", /no tool of it can do exec/u],
   [
     "data, strangers and effects in one state",
