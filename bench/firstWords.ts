@@ -39,7 +39,7 @@ export const firstWords: Effect.Effect<ReadonlyArray<Row>, unknown> = Effect.gen
         Stream.takeUntil((event) => {
           const at_ms = performance.now()
           if (at_ms < sent_ms) return false
-          if (event.type === "activity" && event.edge !== "IDLE") sign_ms ||= at_ms
+          if (event.type === "activity" && event.edge !== "EDGE_IDLE") sign_ms ||= at_ms
           if (event.type === "draft") word_ms ||= at_ms
           return event.type === "settled"
         }),
