@@ -47,7 +47,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/shared/model/Answer.ts",
     find: "const isCut = CUT.has(why)",
     replace: `const isCut = CUT.has("")`,
-    knownSeed: 10,
+    knownSeed: 22,
     breaks: ["P1"]
   },
   {
@@ -86,7 +86,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/model/modelRequest.ts",
     find: "Effect.retry({ times: 1, while: isBroken })",
     replace: "Effect.retry({ times: 0, while: isBroken })",
-    knownSeed: 1,
+    knownSeed: 3,
     breaks: ["P4"]
   },
   {

@@ -64,7 +64,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 78,
+    knownSeed: 2,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -144,7 +144,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 4,
+    knownSeed: 7,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -153,7 +153,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
-    knownSeed: 10,
+    knownSeed: 1,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -233,7 +233,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("fold.ts"),
     find: "injections: core.injections + 1,",
     replace: "step: 0, tool_calls: 0, injections: core.injections + 1,",
-    knownSeed: 19,
+    knownSeed: 2,
     breaks: ["I9"]
   },
   {
@@ -281,7 +281,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 2,
+    knownSeed: 1,
     breaks: ["J1"]
   },
   {
@@ -297,7 +297,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "if (allowed_tools !== undefined && !allowed_tools.includes(tool))",
     replace: "if (false)",
-    knownSeed: 5,
+    knownSeed: 2,
     breaks: ["J2"]
   },
   {
@@ -313,7 +313,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 25,
+    knownSeed: 2,
     breaks: ["J1"]
   },
   {
@@ -321,7 +321,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "  yield* FiberMap.clear(jobs)\n",
     replace: "",
-    knownSeed: 48,
+    knownSeed: 67,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -337,7 +337,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("control/Replication.ts"),
     find: "log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
-    knownSeed: 19,
+    knownSeed: 4,
     breaks: ["L1", "W2"]
   },
   {
@@ -361,7 +361,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "core.tool_calls >= core.budgets.max_tool_calls",
     replace: "core.tool_calls > core.budgets.max_tool_calls",
-    knownSeed: 3,
+    knownSeed: 11,
     breaks: ["I9"]
   },
   {

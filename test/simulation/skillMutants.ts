@@ -79,7 +79,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/skillState.ts",
     find: "return beyond.length > 0",
     replace: "return beyond.length > 99",
-    knownSeed: 143,
+    knownSeed: 27,
     breaks: ["K5"]
   },
   {
