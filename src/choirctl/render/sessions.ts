@@ -139,6 +139,14 @@ export const verificationText = (verification: Verification, color: boolean): st
 
 const call = (payload: { readonly call_id: string }, rest: string) => `${payload.call_id} ${rest}`
 
+/** The beginning of a call: its locks, and the person or the standing grant that allowed it. */
+const begun = ({ approval_id, grant_id, locks }: EventOf<"ToolCallCommitted">["payload"]): string =>
+  [
+    plural(locks.length, "lock"),
+    ...(approval_id === undefined ? [] : [`approval ${approval_id}`]),
+    ...(grant_id === undefined ? [] : [`by the standing grant ${grant_id}`])
+  ].join(", ")
+
 const injected = ({ content, refused, source, target }: EventOf<"InjectedInstruction">["payload"]) =>
   [`${source} to ${target}`, ...(refused === undefined ? [] : [`refused: ${refused}`]), content]
     .filter((part) => part !== "")
@@ -165,7 +173,7 @@ const summary = (event: ChoirEvent): string => {
     case "ToolCallRequested":
       return call(event.payload, `${event.payload.tool} ${JSON.stringify(event.payload.input)}`)
     case "ToolCallCommitted":
-      return call(event.payload, plural(event.payload.locks.length, "lock"))
+      return call(event.payload, begun(event.payload))
     case "ToolResultCommitted":
       return call(event.payload, ended(event.payload))
     case "MemoryWriteCommitted":

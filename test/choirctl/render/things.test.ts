@@ -100,6 +100,10 @@ describe("eventLine", () => {
       `${head("ToolCallCommitted")} s-1-2-0 1 lock`
     )
     assert.strictEqual(
+      line("ToolCallCommitted", { call_id: "s-1-2-0", locks: [], approval_id: "12", grant_id: "4" }),
+      `${head("ToolCallCommitted")} s-1-2-0 0 locks, approval 12, by the standing grant 4`
+    )
+    assert.strictEqual(
       line("InjectedInstruction", { target: "edge", source: "user", content: "", refused: "the input does not fit" }),
       `${head("InjectedInstruction")} user to edge: refused: the input does not fit`
     )
