@@ -50,8 +50,11 @@ interface Refused {
   readonly hint?: string
 }
 
+/** A command of the host stands as it is typed. */
+const advice = (hint: string): string => (hint.startsWith("choirctl ") ? `On the host: ${hint}` : sentence(hint))
+
 const refused = ({ hint, message }: Refused): Answer =>
-  refusal([message, ...(hint === undefined || hint === "" ? [] : [hint])].map(sentence).join(" "))
+  refusal([sentence(message), ...(hint === undefined || hint === "" ? [] : [advice(hint)])].join(" "))
 
 const updateText = ({ agent_id, error, image_version, outcome, warnings }: Updated): string => {
   const words = {

@@ -94,8 +94,15 @@ const away = (config: Config, dm: ResourceName, last: AgentView | undefined) => 
   const usual = usualAgent(config, dm)
   const name = last?.agent_id ?? usual
   const who = name === undefined ? "No agent runs here." : `${name} does not run at the moment.`
-  const help = name === undefined ? `choirctl agent start <agent> --dm ${dm}` : `choirctl agent start ${name}`
-  return { agent_id: AgentId.make(name ?? NOBODY), text: `${who} Your message was not delivered. To start it: ${help}` }
+  const place = config.dms[dm]
+  const isHost = place !== undefined && config.gateways[place.gateway]?.type === "console"
+  const help =
+    name === undefined
+      ? `To start one on the host: choirctl agent start <agent> --dm ${dm}`
+      : isHost
+        ? `To start it: choirctl agent start ${name}`
+        : `${place?.admin === true ? "To start it" : "An admin can start it"}: /start ${name}`
+  return { agent_id: AgentId.make(name ?? NOBODY), text: `${who} Your message was not delivered. ${help}` }
 }
 
 const dmOf = (config: Config, gateway: ResourceName, id: string) =>

@@ -68,7 +68,8 @@ describe("route", () => {
       const ask = (views: ReadonlyArray<AgentView>) =>
         route(both, views, ResourceName.make(gateway), { user_id, text: "hi" })
       assert.deepInclude<object>(ask([view("stopped", "other"), bound]), { type: "message", dm, agent_id: "helper" })
-      assert.match(said(ask([])), /^helper does not run .*choirctl agent start helper$/u)
+      const start = gateway === "bot" ? /An admin can start it: \/start helper$/u : /choirctl agent start helper$/u
+      assert.match(said(ask([])), start)
     }
   })
 
@@ -80,7 +81,7 @@ describe("route", () => {
       [view("stopping")],
       [view("running", "other")].slice(1)
     ])
-      assert.match(said(from("1", "hi", views)), /^helper does not run .*choirctl agent start helper$/u)
+      assert.match(said(from("1", "hi", views)), /^helper does not run .*start it: \/start helper$/u)
     const nobody = Schema.decodeUnknownSync(Config)({ ...CONFIG, agents: {} })
     const routed = route(nobody, [], BOT, { user_id: "1", text: "hi" })
     assert.match(said(routed), /^No agent runs here\. .*--dm phone$/u)
