@@ -93,8 +93,13 @@ describePostgres("an agent that is started and stopped, again and again", () => 
           )
 
         const fresh = Math.floor((CYCLES - 1) / FRESH_EVERY)
-        const { "choir_control.sessions": sessions = 0, ...rows } = before.rows
-        assert.deepStrictEqual(after.rows, { ...rows, "choir_control.sessions": sessions + fresh })
+        const { "choir_control.audit": audited = 0, "choir_control.sessions": sessions = 0, ...rows } = before.rows
+        assert.deepStrictEqual(after.rows, {
+          ...rows,
+          // Each start and each stop that an operator orders is a row.
+          "choir_control.audit": audited + 2 * (CYCLES - 1),
+          "choir_control.sessions": sessions + fresh
+        })
         assert.deepStrictEqual([after.rows["choir_control.leases"], after.tokens], [0, 0])
         assert.isAbove(after.rows["choir_control.session_events"] ?? 0, 5)
         assert.deepStrictEqual(after.catalogue, before.catalogue)

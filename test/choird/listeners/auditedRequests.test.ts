@@ -153,8 +153,8 @@ const stopped = (world: World) => {
 
 const OPERATOR: ReadonlyArray<Asking> = [
   ["an agent that there is not", ["GET", "/agents/bob"], ["agents", "UNKNOWN_AGENT", "bob"]],
-  ["the start of one", ["POST", "/agents/bob/start", {}], ["agents.start", "UNKNOWN_AGENT", "bob"]],
-  ["the stop of one", ["POST", "/agents/bob/stop"], ["agents.stop", "UNKNOWN_AGENT", "bob"]],
+  ["the start of one", ["POST", "/agents/bob/start", {}], ["agent.start", "UNKNOWN_AGENT", "bob"]],
+  ["the stop of one", ["POST", "/agents/bob/stop"], ["agent.stop", "UNKNOWN_AGENT", "bob"]],
   ["a build of one", ["POST", "/agents/bob/build", {}], ["agents.build", "UNKNOWN_AGENT", "bob"]],
   [
     "a start with a wrong body",
