@@ -44,7 +44,7 @@ describe("choirctl init beside a Docker engine without user namespaces (R38)", (
           env,
           typing: [
             { after: "Let agents run in this engine anyway", text: `${answer}\r` },
-            { after: "Your Telegram user id", text: "\r" }
+            { after: "Bot token from @BotFather", text: "\r" }
           ]
         })
         assert.strictEqual(ran.code, 0, ran.out)
