@@ -8,8 +8,8 @@ import { spawnChoirctl } from "../support/choirctl.ts"
 import { makeInstallation } from "../support/installation.ts"
 
 const CONNECTIONS = 300
-/** What a choird opens and closes by itself meanwhile. */
-const DESCRIPTORS_OF_ITS_OWN = 40
+/** What a choird opens by itself meanwhile: its database opens the files of each table that it reads for the first time. */
+const DESCRIPTORS_OF_ITS_OWN = 150
 
 /**
  * Takes every name by which a home could be held, keeps connections to those that somebody else holds, and tries the lock files. Prints

@@ -77,7 +77,7 @@ describe("the program choirctl", () => {
         typing: [
           { after: "Bot token from @BotFather", text: "99:hidden\r" },
           { after: "What now?", text: "\u001b[B\r" },
-          { after: "Bot token from @BotFather", text: "\r" }
+          { after: "Your Telegram user id", text: "\r" }
         ]
       })
       assert.strictEqual(made.code, 0, made.out)
