@@ -4,6 +4,7 @@
  * the embedded database, and the Bot API is the double of the tests.
  */
 import { Clock, Effect } from "effect"
+import { botConfig } from "../test/support/botConfig.ts"
 import { makeInstallation } from "../test/support/installation.ts"
 import { answer, makeProviderOf, type Reply } from "../test/support/testing/Provider.ts"
 import { makeTelegram } from "../test/support/testing/Telegram.ts"
@@ -34,16 +35,7 @@ export const telegramSigns: Effect.Effect<ReadonlyArray<Row>, unknown> = Effect.
   const choir = yield* makeInstallation({
     endpoint: provider.endpoint,
     secrets: { "bot-token": TOKEN },
-    config: {
-      gateways: {
-        bot: { type: "telegram", secret: "bot-token", api_root: telegram.url },
-        terminal: { type: "console" }
-      },
-      dms: {
-        phone: { gateway: "bot", user_id: String(USER), admin: true },
-        me: { gateway: "terminal", user_id: "local", admin: true }
-      }
-    }
+    config: botConfig(telegram.url, { phone: { user_id: String(USER), admin: true } })
   })
   yield* choir.start
   yield* choir.build

@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { describeInstallations } from "../support/everyInstallation.ts"
+import { botConfig } from "../support/botConfig.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { answer, makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { makeTelegram, type TelegramBot } from "../support/testing/Telegram.ts"
@@ -26,16 +27,7 @@ const start = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0]
       endpoint: provider.endpoint,
       ...rest,
       secrets: { ...secrets, "bot-token": TOKEN },
-      config: {
-        gateways: {
-          bot: { type: "telegram", secret: "bot-token", api_root: telegram.url },
-          terminal: { type: "console" }
-        },
-        dms: {
-          phone: { gateway: "bot", user_id: String(USER), admin: true },
-          me: { gateway: "terminal", user_id: "local", admin: true }
-        }
-      }
+      config: botConfig(telegram.url, { phone: { user_id: String(USER), admin: true } })
     })
     const choird = yield* choir.start
     yield* choir.build

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
+import { botConfig } from "../support/botConfig.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
@@ -24,15 +25,7 @@ const setUp = Effect.gen(function* () {
     secrets: { "bot-token": TOKEN },
     config: {
       heartbeat_interval_ms: 200,
-      gateways: {
-        bot: { type: "telegram", secret: "bot-token", api_root: telegram.url },
-        terminal: { type: "console" }
-      },
-      dms: {
-        garden: { gateway: "bot", user_id: String(FORUM) },
-        phone: { gateway: "bot", user_id: String(USER) },
-        me: { gateway: "terminal", user_id: "local", admin: true }
-      }
+      ...botConfig(telegram.url, { garden: { user_id: String(FORUM) }, phone: { user_id: String(USER) } })
     }
   })
   yield* choir.start

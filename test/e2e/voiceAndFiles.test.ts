@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { SILENCE } from "../support/answeringServer.ts"
 import { AUDIO_KEY, openAiAudioServer, soundOf, wordsOf } from "../support/audioServers.ts"
+import { botConfig } from "../support/botConfig.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { arrivedFiles } from "../support/outgoingWorld.ts"
 import { answer, callTools, makeProvider } from "../support/testing/Provider.ts"
@@ -26,14 +27,7 @@ const setUpWith = Effect.fnUntraced(function* (...first: Parameters<typeof openA
     endpoint: provider.endpoint,
     secrets: { "bot-token": TOKEN, audio: AUDIO_KEY },
     config: {
-      gateways: {
-        bot: { type: "telegram", secret: "bot-token", api_root: telegram.url },
-        terminal: { type: "console" }
-      },
-      dms: {
-        phone: { gateway: "bot", user_id: String(USER) },
-        me: { gateway: "terminal", user_id: "local", admin: true }
-      },
+      ...botConfig(telegram.url, { phone: { user_id: String(USER) } }),
       stt: { ears: { ...service, model_id: "whisper-1", price_per_minute: 0.5 } },
       tts: { mouth: { ...service, model_id: "tts-1", price_per_million_characters: 15 } },
       voice_profiles: { calm: { tts: "mouth", voice_id: "nova", output_format: "opus_48000_64" } }

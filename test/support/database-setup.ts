@@ -8,7 +8,7 @@ import { startPostgres, type TestPostgres, whyNoPostgres } from "./postgres.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** The shared server, with the name of a migrated database, or why there is none. */
+    /** The shared server, with the name of a migrated database, or the reason why it is missing. */
     postgres: (Pick<TestPostgres, "host" | "port" | "user"> & { readonly migrated: string }) | string
     embeddedTemplate: string
     /** The same, migrated. */

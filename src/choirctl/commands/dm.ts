@@ -13,7 +13,7 @@ const pairText = ({ agent_id, bot, code, name }: PairingCode): string =>
     ...(bot === null ? [] : [`or open https://t.me/${bot}?start=${code.replace("-", "")}`]),
     agent_id === null
       ? `Several agents are there: bind one with choirctl agent restart <agent-id> --dm ${name}`
-      : `The person who sends it becomes the DM ${name} and talks to ${agent_id}, which restarts for it: a turn that runs then ends.`
+      : `The person who sends it becomes the DM ${name} and talks to ${agent_id}, which restarts to let them in and ends any running turn.`
   ].join("\n")
 
 const pair = Command.make(

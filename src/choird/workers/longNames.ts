@@ -10,7 +10,7 @@ const FIRST_CHARS_MAX = 200
 export interface LongNames {
   /** Of all of them, whole. */
   readonly digest: string
-  /** The beginning of the first one; empty where there is none. */
+  /** The beginning of the first one; empty where no name is too long. */
   readonly first: string
 }
 

@@ -155,7 +155,7 @@ describe("an admin's commands", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("say which agents and jobs there are when an agent to stop is none", () =>
+  it.effect("say which agents and jobs there are when the named one is unknown", () =>
     Effect.gen(function* () {
       const { done, jobs, say } = yield* setUp
       assert.strictEqual(yield* say("/stop nosuch"), "There is no agent nosuch. Agents: other, own.\nNo job runs.")

@@ -67,7 +67,7 @@ describeStores("The reaction to a message", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect("is none for what was answered before, and for what has no number", () =>
+  it.effect("are not noted for a message that was answered before or has no number", () =>
     Effect.gen(function* () {
       const reactions = yield* Reactions
       const { dm, id, talk } = yield* messaged()

@@ -23,6 +23,10 @@ const DAILY = "daily at 07:30 in UTC"
 const HOUR_MS = 3_600_000
 const at = (text: string) => TestClock.setTime(Date.parse(text))
 
+/** A first look on one day, and then the time on the next at which the skill is due. */
+const untilDue = <E, R>(look: Effect.Effect<unknown, E, R>) =>
+  Effect.andThen(at("2026-11-02T09:00Z"), Effect.andThen(look, at("2026-11-03T07:30Z")))
+
 const skillFile = (schedules: ReadonlyArray<string>) =>
   JSON.stringify({
     name: "brief",
@@ -192,9 +196,7 @@ describeStores("Schedules", (it) => {
       for (const [when, killed] of kills) {
         const talk = yield* newTalk
         const { look } = yield* makeWorld(talk)
-        yield* at("2026-11-02T09:00Z")
-        yield* look
-        yield* at("2026-11-03T07:30Z")
+        yield* untilDue(look)
         const dying = Effect.exit(Effect.provideService(look, Steering, { ...steering, ...killed }))
         if (when.includes("answer")) {
           yield* look
@@ -220,9 +222,7 @@ describeStores("Schedules", (it) => {
           const talk = yield* newTalk
           const { agent, look } = yield* makeWorld(talk)
           const { agent_id, session_id } = talk.caller
-          yield* at("2026-11-02T09:00Z")
-          yield* look
-          yield* at("2026-11-03T07:30Z")
+          yield* untilDue(look)
           const order: Steering["Service"]["order"] = (...asked) =>
             Effect.andThen(when === "claimed" ? Effect.void : steering.order(...asked), Effect.die("killed"))
           const isKilled = when === "claimed" || when === "ordered, and killed"
@@ -249,9 +249,7 @@ describeStores("Schedules", (it) => {
       const talk = yield* newTalk
       const { agent, look } = yield* makeWorld(talk)
       const { agent_id, session_id } = talk.caller
-      yield* at("2026-11-02T09:00Z")
-      yield* look
-      yield* at("2026-11-03T07:30Z")
+      yield* untilDue(look)
       yield* look
       yield* sessions.end(session_id, "closed")
       yield* at("2026-11-03T14:00Z")
@@ -312,9 +310,7 @@ describeStores("Schedules", (it) => {
       const { look } = yield* makeWorld(talk)
       const sessions = yield* SessionStore
       const steering = yield* Steering
-      yield* at("2026-11-02T09:00Z")
-      yield* look
-      yield* at("2026-11-03T07:30Z")
+      yield* untilDue(look)
       const order = () => Effect.die("killed")
       yield* Effect.exit(Effect.provideService(look, Steering, { ...steering, order }))
       const { session_id } = talk.caller
@@ -338,9 +334,7 @@ describeStores("Schedules", (it) => {
       const sessions = yield* SessionStore
       const { agent, look } = yield* makeWorld(talk)
       agent.beside = [agentView(broken.caller.agent_id, { ...agent.view, session_id: broken.caller.session_id })]
-      yield* at("2026-11-02T09:00Z")
-      yield* look
-      yield* at("2026-11-03T07:30Z")
+      yield* untilDue(look)
       const steering = yield* Steering
       const order: Steering["Service"]["order"] = (request, ...rest) =>
         request.session_id === broken.caller.session_id ? Effect.die("broken") : steering.order(request, ...rest)
@@ -354,9 +348,7 @@ describeStores("Schedules", (it) => {
     Effect.gen(function* () {
       const talk = yield* newTalk
       const { look } = yield* makeWorld(talk)
-      yield* at("2026-11-02T09:00Z")
-      yield* look
-      yield* at("2026-11-03T07:30Z")
+      yield* untilDue(look)
       yield* look
       yield* taken(talk, (id) => [refusedBy(id)])
       yield* look

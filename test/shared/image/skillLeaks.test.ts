@@ -111,7 +111,7 @@ describe("a leak over states", () => {
     assert.match(found(withoutContract).join(), /choir\.email\.receive by mails > send in its conversation/u)
   })
 
-  it("is none where what acts comes before what reads, however they pass fields on", () => {
+  it("does not happen where what acts comes before what reads, however they pass fields on", () => {
     const forward = skill({
       web: { tools: WEB, to: ["files", "answer"] },
       files: { tools: ["choir.fs.read", "choir.memory.query"], to: ["answer"] },
@@ -135,7 +135,7 @@ describe("a leak over states", () => {
     assert.match(found(checked).join(), /the state verify1 .*choir\.memory\.query by step1 > verify1/u)
   })
 
-  it("is none in a script whose call takes no field of what was read", () => {
+  it("does not happen in a script whose call takes no field of what was read", () => {
     const apart = script([
       ["choir.fs.read", { path: "a" }, { findings: "." }],
       ["choir.web.fetch", { url: "https://example.org/${question}" }, { answer: "." }],
