@@ -264,7 +264,7 @@ const PAIRS = CHANNELS.flatMap((channel, index) =>
 describe.skipIf(!mailIs.there)("a model that obeys what it reads, with the real tools", () => {
   it.layer(MailServerOfTests.layer, { timeout: 120_000, excludeTestServices: true })((it) => {
     it.effect(
-      `does nothing outside without a person, of ${CHANNELS.length * TEXTS.length} orders from ${CHANNELS.length} places, and no card hides the place`,
+      `does nothing outside without a person, by ${PAIRS.length} of ${CHANNELS.length * TEXTS.length} orders from ${CHANNELS.length} places, and no card hides the place`,
       () =>
         Effect.gen(function* () {
           assert.isAtLeast(CHANNELS.length * TEXTS.length, 200)
