@@ -37,10 +37,22 @@ export class Environment extends Context.Service<
     })
 }
 
+const MINUTE_MS = 60_000
+
 const dayIn = (time_zone: string): ((ms: number) => string) => {
   const day = new Intl.DateTimeFormat("en-CA", { timeZone: time_zone, dateStyle: "short" })
   const name = new Intl.DateTimeFormat("en-US", { timeZone: time_zone, weekday: "long" })
-  return (ms) => `${name.format(ms)}, ${day.format(ms)}`
+  let minute = Number.NaN
+  let text = ""
+  // No zone changes its day within a minute, and every call asks.
+  return (ms) => {
+    const now = Math.floor(ms / MINUTE_MS)
+    if (now !== minute) {
+      minute = now
+      text = `${name.format(ms)}, ${day.format(ms)}`
+    }
+    return text
+  }
 }
 
 const textOf = (place: Place, model: string, today: (ms: number) => string) => {

@@ -1,6 +1,5 @@
 /** The events of a lane in the order in which its prompts show them. What one prompt shows keeps its place in every later one. */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import type { Find } from "#src/agent/arbiter/Command.ts"
 
 /** Events in the order of prompts, with what is needed to put further ones behind them. */
 export interface Ordering {
