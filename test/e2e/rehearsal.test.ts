@@ -7,6 +7,7 @@ import { makeEvolving, patiently, TOOL } from "../support/evolving.ts"
 import { marks } from "../support/marks.ts"
 import { ensureDebianPackages } from "../support/packages.ts"
 import { answer, callTools, type ProviderRequest } from "../support/testing/Provider.ts"
+import { atFull } from "../support/size.ts"
 
 const skill = (allowed_tools: ReadonlyArray<string>) => ({
   name: "greet",
@@ -34,7 +35,7 @@ const ofTrial = (request: ProviderRequest) => {
 }
 
 describe("a proposed skill", () => {
-  it.live("with a contract is rehearsed on the input that its run had", () =>
+  atFull(it.live)("with a contract is rehearsed on the input that its run had", () =>
     Effect.gen(function* () {
       const { api, ctl, ended, params, show, talk, waiting, workspace } = yield* makeEvolving()
       const propose = (id: string, pattern: string) =>
@@ -155,7 +156,7 @@ echo "{\\"status\\":\\"success\\",\\"output\\":$deep$ends}"
 const bubblewrap = ensureDebianPackages(["bubblewrap"], "the program of a proposed tool")
 
 describe("a proposed tool", () => {
-  it.live("is rehearsed by its manifest alone where nothing isolates its program, which does not run", () =>
+  atFull(it.live)("is rehearsed by its manifest alone where nothing isolates its program, which does not run", () =>
     Effect.gen(function* () {
       const { api, ctl, ended, home, params, show, talk, waiting } = yield* makeEvolving()
       const ran = join(home, "program-ran")
