@@ -1,9 +1,13 @@
 import { join } from "node:path"
-import { defineConfig } from "vitest/config"
+import { configDefaults, defineConfig } from "vitest/config"
+
+/** Files of which all is for size `full`. */
+const FULL = process.env["CHOIR_TEST_SIZE"] === "full" ? [] : ["test/**/*.full.test.ts"]
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    exclude: [...configDefaults.exclude, ...FULL],
     globalSetup: ["test/support/database-setup.ts", "test/support/bundles-setup.ts"],
     // Modules are loaded once a worker, which halves the time: no test leaves state in a module.
     isolate: false,

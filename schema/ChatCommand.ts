@@ -21,7 +21,7 @@ export interface ChatCommand {
 }
 
 const table = {
-  status: { who: "everybody", usage: "", help: "What the agent is doing" },
+  status: { who: "everybody", usage: "", help: "Show what the agent is doing" },
   stop: {
     who: "everybody",
     usage: " [agent]",
@@ -29,11 +29,11 @@ const table = {
     steers: { verb: "stop", help: "Stop the running turn; the session, its jobs and queued messages continue" }
   },
   restart: { who: "everybody", usage: " [agent]", help: "Restart the agent" },
-  cores: { who: "everybody", usage: "", help: "The jobs that run" },
+  cores: { who: "everybody", usage: "", help: "List the running jobs" },
   cancel: {
     who: "everybody",
     usage: " [job]",
-    help: "End a job; without a name the only one, or what /stop ends when no job runs",
+    help: "Cancel a job; without a name, the only one, or with no job running the same as /stop",
     choose: "job",
     steers: { verb: "cancel", help: "Cancel a core job; if only one is running, its name can be omitted" }
   },
@@ -43,24 +43,24 @@ const table = {
     help: "Summarise the older part of the conversation",
     steers: { verb: "compact", help: "Summarise the older part of a lane's working memory" }
   },
-  events: { who: "everybody", usage: " [count]", help: "The last events of the session" },
-  context: { who: "everybody", usage: "", help: "What the agent has in mind, and how much room is left" },
-  model: { who: "everybody", usage: "", help: "Which model answers" },
+  events: { who: "everybody", usage: " [count]", help: "List the latest events of the session" },
+  context: { who: "everybody", usage: "", help: "Show what fills the model's context, and how much room is left" },
+  model: { who: "everybody", usage: "", help: "Show which model is in use" },
   "model llm": { who: "everybody", usage: " <name>", help: "Switch to another model", choose: "model" },
   rich: {
     who: "everybody",
     usage: " <on or off>",
-    help: "Show tables and long answers as rich messages, which only new apps can show"
+    help: "Send tables and long answers as rich messages, which only recent apps display"
   },
   reactions: {
     who: "everybody",
     usage: " <on or off>",
-    help: "Show 👀 on each message that has arrived, until it is answered"
+    help: "React with 👀 to each message that has arrived, until it is answered"
   },
   voice: {
     who: "everybody",
     usage: " [on, off, mirror or a profile]",
-    help: "Hear all answers, none, or those to voice messages; or switch to another voice"
+    help: "Get all answers as voice notes, none, or only those to voice messages; or switch to another voice"
   },
   inject: {
     who: "everybody",
@@ -74,10 +74,10 @@ const table = {
   answer: {
     who: "everybody",
     usage: " [job] <answer>",
-    help: "Answer a job's question; without a name the only job that asks",
+    help: "Answer a job's question; without a name, that of the only job that asks",
     steers: { verb: "answer", help: "Answer a job's question; if only one job asks, its name can be omitted" }
   },
-  approvals: { who: "everybody", usage: "", help: "What waits for approval" },
+  approvals: { who: "everybody", usage: "", help: "List what waits for approval" },
   approve: {
     who: "everybody",
     usage: " [number]",
@@ -90,13 +90,13 @@ const table = {
     help: "Reject what the agent asks for; without a number the only request",
     choose: "approval"
   },
-  grants: { who: "everybody", usage: "", help: "What the agent may do without asking" },
-  "grants revoke": { who: "everybody", usage: " <number>", help: "End such a grant; the agent asks again" },
-  memory: { who: "everybody", usage: " [words]", help: "What the agent knows, or what it remembers of some words" },
+  grants: { who: "everybody", usage: "", help: "List what the agent may do without asking" },
+  "grants revoke": { who: "everybody", usage: " <number>", help: "Revoke one of these; the agent asks again" },
+  memory: { who: "everybody", usage: " [words]", help: "Show what the agent knows, or search what it remembers" },
   forget: {
     who: "everybody",
     usage: " <words>",
-    help: "Forget a fact, or everything that holds these words; asks first"
+    help: "Remove a fact, or everything with these words; asks first"
   },
   start: {
     who: "admin",
@@ -112,7 +112,7 @@ const table = {
     alone: true
   },
   update_all: { who: "admin", usage: "", help: "Update all agents, one after the other", alone: true },
-  "agent list": { who: "admin", usage: "", help: "All agents and what they do", alone: true },
+  "agent list": { who: "admin", usage: "", help: "List all agents and their status", alone: true },
   "agent build": { who: "admin", usage: " <agent>", help: "Build an agent's image", choose: "agent", alone: true },
   "config load": {
     who: "admin",
@@ -120,9 +120,9 @@ const table = {
     help: "Read config.json and secrets.json, and show the changes",
     alone: true
   },
-  "config diff": { who: "admin", usage: "", help: "The changes that are loaded and do not run yet", alone: true },
+  "config diff": { who: "admin", usage: "", help: "Show the changes that are loaded but not applied", alone: true },
   "config apply": { who: "admin", usage: "", help: "Apply the loaded changes", alone: true },
-  "workspace list": { who: "admin", usage: "", help: "The workspaces, and who works in them", alone: true },
+  "workspace list": { who: "admin", usage: "", help: "List the workspaces and who works in them", alone: true },
   "workspace reset": {
     who: "admin",
     usage: " <name>",
@@ -130,8 +130,8 @@ const table = {
     choose: "workspace",
     alone: true
   },
-  "secret list": { who: "admin", usage: "", help: "The names of the secrets", alone: true },
-  help: { who: "everybody", usage: "", help: "The commands of this chat", alone: true }
+  "secret list": { who: "admin", usage: "", help: "List the names of the secrets", alone: true },
+  help: { who: "everybody", usage: "", help: "List the commands that you can use here", alone: true }
 } as const satisfies Readonly<Record<string, ChatCommand>>
 
 /** A command as it is typed after the slash: a word, or two. */

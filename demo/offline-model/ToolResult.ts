@@ -17,7 +17,8 @@ export interface ToolResult {
 /** The first line of a result that is not a success. */
 const FAILED = /^(?:error|timeout|rejected|cancelled|unknown_after_crash): /u
 /** A line between brackets is Choir's own, as is the list of what a refused call might have been. */
-const MARKS = /^\[(?:untrusted text|read while|all of it is in|the log has)[^\n]*\]\n?/gmu
+const MARKS =
+  /^\[(?:untrusted text|verified: |accepted by the other side|read while|all of it is in|the log has)[^\n]*\]\n?/gmu
 const ALLOWED = /^(?:tools that you may call|transitions): [^\n]*\n?/gmu
 
 /** Text cut to `chars` UTF-16 units, never inside a surrogate pair. */

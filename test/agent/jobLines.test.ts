@@ -2,8 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, type Schema } from "effect"
 import { TestClock } from "effect/testing"
+import type { EventOf } from "#schema/Event.ts"
 import { Sha256 } from "#schema/Ids.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
+import { endFacts } from "#src/shared/session/jobText.ts"
 import { lineDue, PLAN_LINE_AFTER_MS } from "#src/agent/session/jobLines.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Said, type Script } from "../support/testing/ScriptedModel.ts"
@@ -210,10 +212,40 @@ describe("the end of a job", () => {
     Effect.gen(function* () {
       const { plane } = yield* told(working(...busy, [2, says("I changed 40 files")]))
       assert.deepStrictEqual(facts(plane), [
-        "dig completed in 2 minutes: 2 files changed (b.ts, c.ts), 1 command, 3 steps, 4 tool calls, 3,150 tokens, 0.60 USD."
+        "dig completed in 2 minutes: at least 2 files changed (b.ts, c.ts), 1 command, 3 steps, 4 tool calls, 3,150 tokens, 0.60 USD."
       ])
     })
   )
+
+  it("says no number of changed files that its commands may prove wrong", () => {
+    const ended = (commands: number, files_changed: number) =>
+      endFacts({
+        v: 1,
+        rev: 9,
+        event_type: "CoreStopped",
+        lane: "edge",
+        created_at: "2026-01-01T00:00:06.000Z",
+        payload: {
+          job_name: "dig",
+          outcome: "completed",
+          work: {
+            steps: 2,
+            tool_calls: 2,
+            files_read: 0,
+            files_changed,
+            commands,
+            tokens: 10,
+            started_at: "2026-01-01T00:00:00.000Z"
+          }
+        }
+      } as unknown as EventOf<"CoreStopped">)
+    const begin = "dig completed in 6 s:"
+    const end = "2 steps, 2 tool calls, 10 tokens."
+    assert.strictEqual(ended(0, 0), `${begin} no files changed, ${end}`)
+    assert.strictEqual(ended(0, 1), `${begin} 1 file changed, ${end}`)
+    assert.strictEqual(ended(1, 0), `${begin} 1 command, ${end}`)
+    assert.strictEqual(ended(1, 1), `${begin} at least 1 file changed, 1 command, ${end}`)
+  })
 
   it.effect("counts all lives of a job that was resumed", () =>
     Effect.gen(function* () {
@@ -231,8 +263,8 @@ describe("the end of a job", () => {
       yield* plane.say("again")
       yield* plane.until((events, state) => ofType(events, "CoreStopped").length === 2 && quiet(state))
       assert.deepStrictEqual(facts(plane), [
-        "dig ended with an error after 18 s: 2 files changed (b.ts, c.ts), 1 command, 3 steps, 4 tool calls, 3,150 tokens, 0.60 USD.",
-        "dig completed in 24 s: 2 files changed (b.ts, c.ts), 1 command, 5 steps, 5 tool calls, 5,250 tokens, 1.00 USD."
+        "dig ended with an error after 18 s: at least 2 files changed (b.ts, c.ts), 1 command, 3 steps, 4 tool calls, 3,150 tokens, 0.60 USD.",
+        "dig completed in 24 s: at least 2 files changed (b.ts, c.ts), 1 command, 5 steps, 5 tool calls, 5,250 tokens, 1.00 USD."
       ])
     })
   )

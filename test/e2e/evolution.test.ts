@@ -17,6 +17,7 @@ import { ROOT } from "../support/installation.ts"
 import { lanAddress } from "../support/reachable.ts"
 import { answer, callTools, type ProviderRequest } from "../support/testing/Provider.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
+import { atFull } from "../support/size.ts"
 
 const engine = testEngine("an agent in a container that evolves")
 /** The first build of a base image installs packages. */
@@ -236,7 +237,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
       DOCKER_MS_MAX
     )
 
-    it.effect(
+    atFull(it.effect)(
       "pushes branches: one that moved is not merged, a rejected one stays, an approved one is what runs then (R54)",
       () =>
         Effect.gen(function* () {

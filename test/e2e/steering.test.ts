@@ -62,7 +62,7 @@ describeInstallations("steering a session", (place) => {
       const history = yield* events(session_id)
       assert.strictEqual(history[rev - 1]?.event.event_type, "CompactionCommitted")
       const chat = yield* choirctl(home, ["chat", "demo"], { stdin: "/compact\n/cores\n/cancel\n" })
-      assert.match(chat.out, /is being summarised\.\nnotice: No job runs\.\nnotice: Nothing is running\./u)
+      assert.match(chat.out, /is being summarised\.\nnotice: No jobs are running\.\nnotice: Nothing is running\./u)
       const gone = yield* ctl("session", "core-cancel", session_id, "nobody")
       assert.strictEqual(gone.code, 1)
       assert.nestedPropertyVal(document(gone), "error.type", "NO_SUCH_JOB")

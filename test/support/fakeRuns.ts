@@ -55,26 +55,29 @@ export const skillRunRows: ReadonlyArray<SkillRun> = [
     ...spent
   }
 ]
+const jobRun: JobRun = {
+  session_id,
+  started_rev: 9,
+  job_id: CallId.make("s-1-8-0"),
+  job_name: JobName.make("refactor-auth"),
+  agent_type: "coder",
+  pool: "implementation",
+  skill: null,
+  branch: null,
+  ...none,
+  requested_at: times.started_at,
+  worked_at: null,
+  ...times,
+  lifecycle: "FAILED",
+  outcome: "error",
+  writeback: null,
+  orphan: true,
+  ...spent
+}
 export const jobRunRows: ReadonlyArray<JobRun> = [
-  {
-    session_id,
-    started_rev: 9,
-    job_id: CallId.make("s-1-8-0"),
-    job_name: JobName.make("refactor-auth"),
-    agent_type: "coder",
-    pool: "implementation",
-    skill: null,
-    branch: null,
-    ...none,
-    requested_at: times.started_at,
-    worked_at: null,
-    ...times,
-    lifecycle: "FAILED",
-    outcome: "error",
-    writeback: null,
-    orphan: true,
-    ...spent
-  }
+  jobRun,
+  { ...jobRun, job_name: JobName.make("dig"), outcome: "cancelled", orphan: false },
+  { ...jobRun, job_name: JobName.make("sow"), ended_at: null, lifecycle: "BUSY", outcome: null, orphan: false }
 ]
 
 export const profileRows: ReadonlyArray<ProfileDetail> = [

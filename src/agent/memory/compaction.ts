@@ -12,7 +12,7 @@ import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
 import { SHOWN_HASH_CHARS } from "#src/agent/model/prompt/Prompt.ts"
 import type { Offered } from "#src/agent/model/offered.ts"
-import { type IsMasked, rendering, withCalls } from "#src/agent/model/prompt/promptMessages.ts"
+import { type IsMasked, rendering, withCalls, withNames } from "#src/agent/model/prompt/promptMessages.ts"
 import { SUMMARY_CHARS_MAX, SUMMARY_FACTS_MAX, SUMMARY_REFERENCES_MAX } from "#src/shared/session/memory.ts"
 import { stubsOf } from "./stubs.ts"
 
@@ -45,7 +45,8 @@ export const foldingOf = (
 ): ReadonlyArray<Folding> => {
   const held = new Set(heldRevs(memory, log.find))
   const events = memory.window.flatMap((rev) => (held.has(rev) ? [] : (log.find(rev) ?? [])))
-  const render = rendering("job_id" in memory ? "core" : "edge", events, isMasked, offered)
+  const names = withNames(new Map(), events)
+  const render = rendering("job_id" in memory ? "core" : "edge", names, isMasked, offered)
   return events.map((event) => ({
     event,
     hash: event.rev < log.oldest() ? "" : log.hashAt(event.rev),

@@ -68,7 +68,7 @@ const updateText = ({ agent_id, error, image_version, outcome, warnings }: Updat
 
 const changeLines = (changes: ReadonlyArray<ConfigChange>): ReadonlyArray<string> =>
   changes.length === 0
-    ? ["Nothing is loaded that does not run."]
+    ? ["No changes are waiting to be applied."]
     : [
         ...changes
           .slice(0, CHANGES_SHOWN_MAX)

@@ -10,10 +10,11 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { jobSummaries } from "#src/choird/sessions/jobSummaries.ts"
-import { contextLine, contextShares } from "#src/shared/session/contextShares.ts"
+import { contextShares, contextSize } from "#src/shared/session/contextShares.ts"
 import { jobLines } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
@@ -64,14 +65,16 @@ export class GatewayCommands extends Context.Service<
 const notice = (...lines: ReadonlyArray<string>): Answer => ({ kind: "notice", text: lines.join("\n") })
 const refusal = (text: string): Answer => ({ kind: "refusal", text })
 
+const listed = (what: string, names: ReadonlyArray<string>) => `${what}: ${[...names].sort().join(", ") || "none"}.`
+
 const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 
 /** The activity of edge. A call that waits for a person gets its own line, unless another turn runs meanwhile. */
 const activityText = (state: SessionState, edge_waits: boolean): ReadonlyArray<string> => {
   if (edge_waits && state.edge.parked === undefined) return []
-  if (nextReport(state) !== undefined) return ["It reports on a job."]
-  if (state.edge.state === "EDGE_IDLE") return state.cores.size === 0 ? ["Nothing is open."] : []
-  return ["It is at work."]
+  if (nextReport(state) !== undefined) return ["It is reporting on a job."]
+  if (state.edge.state === "EDGE_IDLE") return state.cores.size === 0 ? ["It is idle."] : []
+  return ["It is working."]
 }
 
 const standing = ({ agent_id, since_ms, status }: AgentView, now_ms: number): string => {
@@ -108,12 +111,12 @@ const statusText = (
 }
 
 const coresText = (jobs: ReadonlyArray<CoreSummary>): Answer =>
-  jobs.length === 0 ? notice("No job runs.") : notice(...jobs.flatMap(jobLines))
+  jobs.length === 0 ? notice("No jobs are running.") : notice(...jobs.flatMap(jobLines))
 
 const contextAnswer = (context: PromptContext): Answer =>
   notice(
-    sentence(contextLine(context)),
-    ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens} tokens`)
+    `The last prompt to ${context.model} has ${contextSize(context)}:`,
+    ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens}`)
   )
 
 /** A list for a command whose argument is missing. */
@@ -158,31 +161,42 @@ const makeDisplay = Effect.map(ChatSettings, (settings) =>
   })
 )
 
-/** Commands about agents. Who would stop one that does not exist may have meant a job. */
+/** Commands about agents and workspaces, after a look whether those exist. A stop that names no agent may mean a job. */
 const makeOnAgents = Effect.gen(function* () {
   const agents = yield* AgentCommands
+  const audit = yield* Audit
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
   const look = yield* makeLook
 
-  const unknownAgent = Effect.fnUntraced(function* (name: AgentId, speaker: Speaker) {
-    const configured = Object.keys((yield* config.current).config.agents)
-    const known = new Set([...configured, ...(yield* lifecycle.list).map(({ agent_id }) => agent_id)])
-    if (known.has(name)) return undefined
+  const jobsLine = Effect.fnUntraced(function* (name: AgentId, speaker: Speaker) {
     const jobs = [...((yield* look(speaker.agent_id)).state?.cores.keys() ?? [])]
     const job = jobs.find((one) => String(one) === name) ?? jobs[0]
-    return refusal(
-      [
-        `There is no agent ${name}. Agents: ${[...known].sort().join(", ")}.`,
-        job === undefined ? "No job runs." : `Jobs: ${jobs.join(", ")}. To end one: /cancel ${job}`
-      ].join("\n")
-    )
+    return job === undefined ? [] : [`Jobs: ${jobs.join(", ")}. To end one: /cancel ${job}`]
+  })
+
+  const unknown = Effect.fnUntraced(function* (command: AgentCommand, speaker: Speaker) {
+    const { config: running } = yield* config.current
+    if (command.type === "reset workspace") {
+      const workspaces = Object.keys(running.workspaces)
+      return workspaces.includes(command.name)
+        ? []
+        : [`There is no workspace ${command.name}. ${listed("Workspaces", workspaces)}`]
+    }
+    const name = "agent_id" in command ? command.agent_id : undefined
+    const known = new Set([...Object.keys(running.agents), ...(yield* lifecycle.list).map(({ agent_id }) => agent_id)])
+    if (name === undefined || known.has(name)) return []
+    const jobs = command.type === "stop agent" ? yield* jobsLine(name, speaker) : []
+    return [`There is no agent ${name}. ${listed("Agents", [...known])}`, ...jobs]
   })
 
   return Effect.fnUntraced(function* (command: AgentCommand, speaker: Speaker) {
-    const named = command.type === "stop agent" ? command.agent_id : undefined
-    const unknown = named === undefined ? undefined : yield* unknownAgent(named, speaker)
-    return unknown ?? (yield* agents.run(command, speaker))
+    const problem = yield* unknown(command, speaker)
+    if (problem.length === 0) return yield* agents.run(command, speaker)
+    const [verb = "", noun = ""] = command.type.split(" ")
+    const who = `gateway:${speaker.gateway}/${speaker.writer}`
+    yield* audit.record({ who, action: `${noun}.${verb}`, detail: { refused: `UNKNOWN_${noun.toUpperCase()}` } })
+    return refusal(problem.join("\n"))
   })
 })
 
@@ -206,7 +220,7 @@ const make = Effect.fnUntraced(function* () {
   const setModel = Effect.fnUntraced(function* (llm: ResourceName, { agent_id, gateway }: Speaker) {
     const set = yield* Effect.result(models.set(agent_id, `gateway:${gateway}`, { llm }))
     if (set._tag === "Failure") return refusal(`${sentence(set.failure.reason)} ${sentence(set.failure.hint)}`)
-    return notice(`${llm} answers from the next step on, until the agent is started again.`)
+    return notice(`Switched to ${llm}, from the next step until the agent is started again.`)
   })
 
   const answer = Effect.fnUntraced(function* (command: Command, speaker: Speaker): Effect.fn.Return<Answer> {
@@ -258,7 +272,7 @@ const make = Effect.fnUntraced(function* () {
         return yield* memory.forget(command.text, speaker)
       case "model": {
         const { core_llm, llm } = yield* Effect.orDie(models.get(speaker.agent_id))
-        return notice(llm === core_llm ? `${llm} answers and works.` : `${llm} answers, ${core_llm} works in jobs.`)
+        return notice(llm === core_llm ? `The model is ${llm}.` : `${llm} talks with you; ${core_llm} runs the jobs.`)
       }
       case "set model":
         return yield* setModel(command.llm, speaker)

@@ -47,12 +47,15 @@ const missing = (file: SentFile, why: string): Attached => ({
   problem: `The ${file.kind} ${JSON.stringify(shownName(file.name))} did not reach the agent: ${why}.`
 })
 
-/** The words of a voice message, or why there are none; neither where nobody transcribes. */
+const NO_WORDS = "The voice message has reached the agent as a file, without its words"
+const NO_STT = `${NO_WORDS}: choird has no speech-to-text server. To add one, the operator adds an entry to "stt" in config.json.`
+
+/** The words of a voice message, or why there are none. */
 const wordsOf = Effect.fnUntraced(function* (file: SentFile, bytes: Uint8Array, transcribe: Transcribe | undefined) {
   if (file.kind !== "voice" || transcribe === undefined) return {}
   const heard = yield* Effect.result(transcribe({ bytes, seconds: file.seconds }))
-  if (Result.isSuccess(heard)) return { heard: heard.success }
-  return { problem: `The voice message has reached the agent as a file, without its words: ${heard.failure.problem}.` }
+  if (Result.isFailure(heard)) return { problem: `${NO_WORDS}: ${heard.failure.problem}.` }
+  return heard.success === undefined ? { problem: NO_STT } : { heard: heard.success }
 })
 
 /**

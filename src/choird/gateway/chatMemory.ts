@@ -17,9 +17,9 @@ const FOUND_MAX = 5
 const SHOWN_CHARS = 300
 /** Tokens of an excerpt, which are SHOWN_CHARS characters at most. */
 const FOUND_TOKENS = 75
-/** How long an order to forget waits for its yes, and how many wait. */
-const YES_MS_MAX = 600_000
-const ORDERS_MAX = 256
+/** How long a look at what would be forgotten waits for its yes, and how many wait. */
+const LOOK_MINUTES_MAX = 2
+const LOOKS_MAX = 256
 
 const notice = (...lines: ReadonlyArray<string>): Answer => ({ kind: "notice", text: lines.join("\n") })
 const refusal = (text: string): Answer => ({ kind: "refusal", text })
@@ -70,6 +70,16 @@ const receiptText = ({ events, facts, left, restarted }: ForgetReceipt) =>
 const isKey = Schema.is(FactKey)
 const decodeForget = Schema.decodeUnknownOption(Forget)
 
+/** What a person was shown, to tell whether a later plan would remove the same. */
+const reachOf = ({ facts, sessions }: ForgetPlan): string =>
+  JSON.stringify([facts.map(({ id }) => id), sessions.map(({ events, session_id }) => [session_id, events])])
+
+interface Look {
+  readonly forget: Forget
+  readonly reach: string
+  readonly asked_ms: number
+}
+
 /** A known key means its fact; everything else means the words. */
 const orderOf = (text: string, isFact: boolean) =>
   decodeForget(isFact ? { type: "fact", key: text } : { type: "words", words: text })
@@ -79,8 +89,9 @@ export const makeChatMemory = Effect.gen(function* () {
   const forgetting = yield* Forgetting
   const knowledge = yield* Knowledge
   const recall = yield* Recall
-  const orders = new BoundedMap<string, { readonly forget: Forget; readonly asked_ms: number }>(ORDERS_MAX)
-  const chatOf = ({ agent_id, dm, gateway }: Speaker) => `${agent_id} ${gateway} ${dm}`
+  const looks = new BoundedMap<string, Look>(LOOKS_MAX)
+  /** In a group, nobody confirms what somebody else looked at. */
+  const lookerOf = ({ agent_id, dm, gateway, writer }: Speaker) => `${agent_id} ${gateway} ${dm} ${writer}`
 
   const known = Effect.fnUntraced(function* ({ agent_id }: Speaker) {
     const facts = yield* databaseDefect(knowledge.list(agent_id, { limit: LISTED_MAX }))
@@ -101,33 +112,50 @@ export const makeChatMemory = Effect.gen(function* () {
     return hits.length === 0 ? notice("I remember nothing of that.") : notice(...hits.map(hitLine(query)))
   })
 
+  /** Shows what an order would remove, which a yes of the same person then confirms. */
+  const look = Effect.fnUntraced(function* (forget: Forget, planned: ForgetPlan, title: string, speaker: Speaker) {
+    const lines = planLines(planned)
+    if (lines.length === 0) return notice("I remember nothing of that.")
+    looks.set(lookerOf(speaker), { forget, reach: reachOf(planned), asked_ms: yield* Clock.currentTimeMillis })
+    return notice(title, ...lines, `Send /forget yes within ${LOOK_MINUTES_MAX} minutes to remove it.`)
+  })
+
   const plan = Effect.fnUntraced(function* (text: string, speaker: Speaker) {
     const { agent_id } = speaker
     const isFact = isKey(text) && (yield* databaseDefect(knowledge.history(agent_id, { key: text }))).length > 0
     const order = orderOf(text, isFact)
     if (order._tag === "None") return refusal("Give at least 3 characters, the words as they were written.")
     const planned = yield* databaseDefect(forgetting.plan(agent_id, order.value))
-    const lines = planLines(planned)
-    if (lines.length === 0) return notice("I remember nothing of that.")
-    orders.set(chatOf(speaker), { forget: order.value, asked_ms: yield* Clock.currentTimeMillis })
-    return notice("This would go, and cannot come back:", ...lines, "Send /forget yes to do it.")
+    return yield* look(order.value, planned, "This would be removed for good:", speaker)
   })
 
   const confirmed = Effect.fnUntraced(function* (speaker: Speaker) {
-    const waiting = orders.get(chatOf(speaker))
-    orders.delete(chatOf(speaker))
-    if (waiting === undefined || (yield* Clock.currentTimeMillis) - waiting.asked_ms > YES_MS_MAX)
-      return refusal("Nothing waits for a yes: send /forget with the words first.")
-    return yield* databaseDefect(
-      forgetting.forget(speaker.agent_id, waiting.forget, `gateway:${speaker.gateway}`)
-    ).pipe(Effect.match({ onFailure: ({ message }) => refusal(`${message}.`), onSuccess: receiptText }))
+    const { agent_id, gateway } = speaker
+    const looked = looks.get(lookerOf(speaker))
+    looks.delete(lookerOf(speaker))
+    if (looked === undefined) return refusal("There is nothing to confirm. Send /forget with the words first.")
+    const { asked_ms, forget, reach } = looked
+    if ((yield* Clock.currentTimeMillis) - asked_ms > LOOK_MINUTES_MAX * 60_000)
+      return refusal(`That was more than ${LOOK_MINUTES_MAX} minutes ago. Send /forget with the words again.`)
+    // More may match by now than the person has seen.
+    const planned = yield* databaseDefect(forgetting.plan(agent_id, forget))
+    if (reachOf(planned) !== reach)
+      return yield* look(
+        forget,
+        planned,
+        "What matches has changed since you looked. This would be removed for good:",
+        speaker
+      )
+    return yield* databaseDefect(forgetting.forget(agent_id, forget, `gateway:${gateway}`)).pipe(
+      Effect.match({ onFailure: ({ message }) => refusal(`${message}.`), onSuccess: receiptText })
+    )
   })
 
   return {
     /** The facts of the agent, or what it remembers of some words. */
     memory: (query: string | undefined, speaker: Speaker) =>
       query === undefined ? known(speaker) : found(query, speaker),
-    /** Shows an order to forget, and carries it out at a yes. */
+    /** Shows what would be forgotten, and forgets it at a yes to that. */
     forget: (text: string, speaker: Speaker) =>
       text.toLowerCase() === "yes" ? confirmed(speaker) : plan(text, speaker)
   }

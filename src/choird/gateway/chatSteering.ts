@@ -79,8 +79,8 @@ export const makeSteer = Effect.gen(function* () {
         if (wish.job_name !== undefined) return notice(`Passed on to ${wish.job_name}.`)
         return notice(
           state?.edge.state === "EDGE_IDLE" && nextReport(state) === undefined
-            ? "Noted. Nothing is open, so it is read with your next message."
-            : "Noted. It is read at the next step."
+            ? "Noted. The agent is idle and will read this with your next message."
+            : "Noted. The agent will read this at its next step."
         )
       case "CancelCore":
         return notice(`${wish.job_name} is being cancelled.`)

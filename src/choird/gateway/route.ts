@@ -119,7 +119,7 @@ const isAlone = (words: CommandWords, command: Command) =>
 const forbidden = (read: Read, { admin, agent_id, group }: { admin: boolean; agent_id: AgentId; group: boolean }) => {
   if (read.type === "say") return undefined
   const name = `/${read.words}`
-  if (group && CHAT_COMMANDS[read.words].who === "admin") return `Send ${name} in your private chat with me.`
+  if (admin && group && CHAT_COMMANDS[read.words].who === "admin") return `Send ${name} in your private chat with me.`
   if (read.type === "forbidden") return `Only an admin may use ${name}.`
   const other = namedAgent(read.command)
   const isOther = other !== undefined && other !== agent_id
@@ -164,8 +164,9 @@ export const route = (
   const agent_id = last !== undefined && isThere(last) ? last.agent_id : away(config, dm, last).agent_id
   const place = { dm, agent_id }
   // A stranger's words are never commands, even if forwarded by a person whom the agent knows.
-  const read =
-    forwarded || text === undefined || file !== undefined ? undefined : readCommand(text, sender?.[1].admin === true)
+  // In a group an admin has the commands of everybody, and everybody reads the answers.
+  const hasAll = sender?.[1].admin === true && group === undefined
+  const read = forwarded || text === undefined || file !== undefined ? undefined : readCommand(text, hasAll)
   if (read !== undefined) {
     if (sender === undefined) return { type: "stranger" }
     const admin = sender[1].admin

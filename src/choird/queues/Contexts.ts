@@ -19,11 +19,11 @@ export class NoContext extends Schema.TaggedError<NoContext>()("NoContext", {
   override get message() {
     switch (this.kind) {
       case "BUSY":
-        return "other questions for a prompt wait for their answers already"
+        return "too many requests for a prompt are waiting already"
       case "NOT_ANSWERED":
         return `the agent did not answer within ${CONTEXT_ASK_MS_MAX / 1000} s`
       case "NO_PROMPT":
-        return `no model was asked for ${this.lane} since the agent started`
+        return `${this.lane} has not called its model since the agent started`
     }
   }
 }

@@ -59,12 +59,13 @@ const chosenJob = ({ cores }: SessionState, named: JobName | undefined) => {
   if (named !== undefined)
     return running.includes(named)
       ? Effect.succeed(named)
-      : refused("NO_SUCH_JOB", `no job ${named} runs`, `running: ${names}`)
+      : refused("NO_SUCH_JOB", `there is no job ${named}`, `running jobs: ${names}`)
   const [only, ...others] = running
-  if (only === undefined) return refused("NO_SUCH_JOB", "no job runs in this session", `running: ${names}`)
+  if (only === undefined)
+    return refused("NO_SUCH_JOB", "no job is running in this session", "choirctl session jobs lists those that ended")
   return others.length === 0
     ? Effect.succeed(only)
-    : refused("JOB_AMBIGUOUS", "several jobs run", `name one of: ${names}`)
+    : refused("JOB_AMBIGUOUS", "several jobs are running", `name one of: ${names}`)
 }
 
 /** An answer with the job that it is for: jobs that ask at once are told apart by name. */
@@ -73,17 +74,20 @@ const chosenAnswer = (
   { content, job_name }: Extract<Order, { type: "Answer" }>
 ): Effect.Effect<{ readonly job_name: JobName; readonly content: string }, SteeringRefused> => {
   const asking = [...cores.values()].flatMap((core) => (core.question === undefined ? [] : [core.job_name]))
-  const hint = `jobs that ask: ${asking.join(", ") || "none"}`
+  const hint =
+    asking.length === 0
+      ? `running jobs: ${[...cores.keys()].join(", ") || "none"}`
+      : `jobs with a question: ${asking.join(", ")}`
   const [, word = "", rest = ""] = /^(\S+)\s*([^]*)$/u.exec(content.trim()) ?? []
   const named = job_name ?? asking.find((name) => name === word)
   const text = job_name === undefined && named !== undefined ? rest : content.trim()
   const [only, ...others] = asking
   const chosen = named ?? (others.length === 0 ? only : undefined)
-  if (chosen === undefined && others.length > 0) return refused("JOB_AMBIGUOUS", "several jobs ask something", hint)
+  if (chosen === undefined && others.length > 0) return refused("JOB_AMBIGUOUS", "several jobs have a question", hint)
   const unasked = job_name ?? [...cores.keys()].find((name) => name === word)
   if (unasked !== undefined && !asking.includes(unasked))
-    return refused("NO_QUESTION", `the job ${unasked} does not wait for an answer`, hint)
-  if (chosen === undefined) return refused("NO_QUESTION", "no job waits for an answer", hint)
+    return refused("NO_QUESTION", `the job ${unasked} is not waiting for an answer`, hint)
+  if (chosen === undefined) return refused("NO_QUESTION", "no job is waiting for an answer", hint)
   return text === ""
     ? refused("EMPTY", "the answer is empty", `say what ${chosen} is to know`)
     : Effect.succeed({ job_name: chosen, content: text })

@@ -11,9 +11,9 @@ const NAMES: Readonly<Record<ContextPart["kind"], string>> = {
   tools: "tools",
   instructions: "instructions",
   user: "the user's messages",
-  note: "notes of Choir",
-  assistant: "the model's words and calls",
-  result: "results of tools"
+  note: "notes from Choir",
+  assistant: "the model's messages and calls",
+  result: "tool results"
 }
 
 export const contextShares = ({ parts }: PromptContext): ReadonlyArray<ContextShare> =>
@@ -24,8 +24,12 @@ export const contextShares = ({ parts }: PromptContext): ReadonlyArray<ContextSh
       : [{ name, parts: own.length, tokens: own.reduce((sum, { tokens }) => sum + tokens, 0) }]
   })
 
+/** How full the model's context is. */
+export const contextSize = ({ context_window, tokens }: PromptContext): string =>
+  context_window === 0
+    ? `${tokens} tokens`
+    : `${tokens} of ${context_window} tokens (${Math.round((100 * tokens) / context_window)} %)`
+
 /** One line: the lane, its model, and how full the model's context is. */
-export const contextLine = ({ context_window, lane, model, rev, tokens }: PromptContext): string => {
-  const share = context_window === 0 ? "" : ` of ${context_window} (${Math.round((100 * tokens) / context_window)} %)`
-  return `${lane}, ${model}: ${tokens}${share} tokens at revision ${rev}`
-}
+export const contextLine = (context: PromptContext): string =>
+  `${context.lane}, ${context.model}: ${contextSize(context)} at revision ${context.rev}`

@@ -84,11 +84,13 @@ const ENDED: Readonly<Record<CoreOutcome, string>> = {
   stuck: "got stuck after"
 }
 
-const filesText = ({ files = [], files_changed }: WorkDone): string => {
-  if (files_changed === 0) return "no files changed"
-  const count = `${files_changed < CHANGED_FILES_MAX ? "" : "at least "}${plural(files_changed, "file")} changed`
+/** Of the files, only those that its file tools changed are known: its commands may have changed any. */
+const filesText = ({ commands, files = [], files_changed }: WorkDone): ReadonlyArray<string> => {
+  if (files_changed === 0) return commands === 0 ? ["no files changed"] : []
+  const isAll = files_changed < CHANGED_FILES_MAX && commands === 0
+  const count = `${isAll ? "" : "at least "}${plural(files_changed, "file")} changed`
   const names = [...files.map(fileName), ...(files_changed > files.length ? ["…"] : [])]
-  return files.length === 0 ? count : `${count} (${names.join(", ")})`
+  return [files.length === 0 ? count : `${count} (${names.join(", ")})`]
 }
 
 /** The work that a job left on its branch, and what does not fit together with it. */
@@ -110,7 +112,7 @@ export const endFacts = ({ created_at, payload }: EventOf<"CoreStopped">): strin
   if (work === undefined) return undefined
   const ms = (work.earlier_ms ?? 0) + Date.parse(created_at) - Date.parse(work.started_at)
   const parts = [
-    filesText(work),
+    ...filesText(work),
     ...(work.commands === 0 ? [] : [plural(work.commands, "command")]),
     plural(work.steps, "step"),
     plural(work.tool_calls, "tool call"),

@@ -50,12 +50,13 @@ describe("choirctl chat --message", () => {
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       const desk = makeDesk()
-      const command = (text: string) => (text === "/cores" ? { kind: "notice" as const, text: "No job runs." } : null)
+      const command = (text: string) =>
+        text === "/cores" ? { kind: "notice" as const, text: "No jobs are running." } : null
       const calls = yield* fakeChoird(home, { command }, desk)
       const ran = yield* choirctl(home, ["chat", "agent-1"], { stdin: "/cores\n/etc/hosts is what?\nhello /cores\n" })
       assert.deepStrictEqual(ran, {
         code: 0,
-        out: "notice: No job runs.\necho /etc/hosts is what?\necho hello /cores\n",
+        out: "notice: No jobs are running.\necho /etc/hosts is what?\necho hello /cores\n",
         err: ""
       })
       assert.lengthOf(
@@ -67,7 +68,11 @@ describe("choirctl chat --message", () => {
         ["/etc/hosts is what?", "hello /cores"]
       )
       const programs = yield* choirctl(home, ["chat", "agent-1", "--message", "/cores", "--json"])
-      assert.deepStrictEqual(documents(programs).at(-1), { type: "answer", kind: "notice", text: "No job runs." })
+      assert.deepStrictEqual(documents(programs).at(-1), {
+        type: "answer",
+        kind: "notice",
+        text: "No jobs are running."
+      })
     })
   )
 

@@ -11,7 +11,7 @@ describe("choirctl skill runs and session jobs", () => {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
       const { out } = yield* choirctl(home, ["session", "orphans", "agent-1"])
-      assert.match(out, /refactor-auth +coder .+ FAILED +error +- +orphan/u)
+      assert.match(out, /refactor-auth +coder .+ error +- +orphan/u)
       assert.match(
         (yield* choirctl(home, ["profile", "list", "agent-1"])).out,
         /scout +research +no +3 +8 +75% +1m 30s +Reads/u
@@ -38,7 +38,10 @@ describe("choirctl skill runs and session jobs", () => {
         document(yield* choirctl(home, ["skill", "runs", "agent-1", "tidy", "--last", "2", "--json"])),
         skillRunRows
       )
-      assert.match((yield* choirctl(home, ["session", "jobs", "agent-1"])).out, /refactor-auth .+ error/u)
+      const jobs = (yield* choirctl(home, ["session", "jobs", "agent-1"])).out
+      assert.match(jobs, /refactor-auth .+ error/u)
+      assert.match(jobs, /dig .+ cancelled .+\n.*sow .+ busy/u)
+      assert.notInclude(jobs, "FAILED")
       assert.deepStrictEqual(document(yield* choirctl(home, ["session", "jobs", "agent-1", "--json"])), jobRunRows)
       assert.strictEqual((yield* choirctl(home, ["skill", "runs", "agent-1", "--last", "0"])).code, 2)
       assert.deepStrictEqual(

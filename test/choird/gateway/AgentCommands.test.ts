@@ -123,15 +123,11 @@ describe("an admin's commands", () => {
       assert.strictEqual(yield* told.at(0), "bot:/start own llm=large/done: Own runs.")
       assert.strictEqual(yield* say("/start other"), "Starting other.")
       yield* told.at(1)
-      yield* say("/start gone")
-      assert.match(yield* told.at(2), /There is no agent gone\. Known: own\.$/u)
       assert.deepStrictEqual(done, [
         ["start", "own", { llm: "large" }],
-        ["start", "other", { dm: "phone" }],
-        ["start", "gone", { dm: "phone" }]
+        ["start", "other", { dm: "phone" }]
       ])
       assert.deepInclude(audited[0], { who: "gateway:bot/phone", action: "agent.start", agent_id: OWN })
-      assert.deepInclude(audited[2]?.detail, { refused: "UNKNOWN_AGENT" })
     }).pipe(Effect.scoped)
   )
 
@@ -158,12 +154,31 @@ describe("an admin's commands", () => {
   it.effect("say which agents and jobs there are when the named one is unknown", () =>
     Effect.gen(function* () {
       const { done, jobs, say } = yield* setUp
-      assert.strictEqual(yield* say("/stop nosuch"), "There is no agent nosuch. Agents: other, own.\nNo job runs.")
+      assert.strictEqual(yield* say("/stop nosuch"), "There is no agent nosuch. Agents: other, own.")
       jobs.push("dig", "fill")
       const agents = "Agents: other, own.\nJobs: dig, fill. To end one: /cancel"
       assert.strictEqual(yield* say("/stop nosuch"), `There is no agent nosuch. ${agents} dig`)
       assert.strictEqual(yield* say("/stop fill"), `There is no agent fill. ${agents} fill`)
       assert.deepStrictEqual(done, [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("are refused at once, and audited, where the named agent or workspace is unknown", () =>
+    Effect.gen(function* () {
+      const { audited, done, say } = yield* setUp
+      for (const text of ["/start gone", "/restart gone", "/update gone", "/agent build gone"])
+        assert.strictEqual(yield* say(text), "There is no agent gone. Agents: other, own.", text)
+      for (const text of ["/workspace reset gone", "/workspace reset gone yes"])
+        assert.strictEqual(yield* say(text), "There is no workspace gone. Workspaces: main.", text)
+      assert.deepStrictEqual(done, [])
+      assert.deepStrictEqual(
+        audited.map(({ action, detail }) => [action, detail]),
+        [
+          ...["start", "restart", "update", "build"].map((verb) => [`agent.${verb}`, { refused: "UNKNOWN_AGENT" }]),
+          ["workspace.reset", { refused: "UNKNOWN_WORKSPACE" }],
+          ["workspace.reset", { refused: "UNKNOWN_WORKSPACE" }]
+        ]
+      )
     }).pipe(Effect.scoped)
   )
 

@@ -124,7 +124,7 @@ describe("Telegram inbound", () => {
       assert.match(answers[1] ?? "", /only read text/u)
       assert.match(
         answers[2] ?? "",
-        /^◆ helper has been running for less than a minute\.\nNothing is open\.\nUsed: 0 of \d+ tokens, 0 of \d+ tool calls\.$/u
+        /^◆ helper has been running for less than a minute\.\nIt is idle\.\nUsed: 0 of \d+ tokens, 0 of \d+ tool calls\.$/u
       )
       assert.strictEqual((yield* stored.all).length, 1)
       // What is from nobody, or of no person's chat, is no action of anybody's (R77).
@@ -153,7 +153,7 @@ describe("Telegram inbound", () => {
         yield* TestClock.adjust("1 second")
       }
       assert.deepStrictEqual(yield* texts(bot), [
-        "◆ Noted. Nothing is open, so it is read with your next message.",
+        "◆ Noted. The agent is idle and will read this with your next message.",
         "◆ Usage: /inject <message>",
         "◆ The older part of the conversation is being summarised."
       ])

@@ -336,7 +336,7 @@ describeStores("decisions in a chat", (it) => {
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'confirm_tool' WHERE id = ${BigInt(s)}`
       yield* say(agent_id, "rejected", s)
       const lines = (yield* status(PHONE)).text.split("\n")
-      assert.deepStrictEqual(lines.slice(0, -1), [`${agent_id} has been running for 5 min.`, "It is at work."])
+      assert.deepStrictEqual(lines.slice(0, -1), [`${agent_id} has been running for 5 min.`, "It is working."])
       assert.match(lines.at(-1) ?? "", /^Used: \d+ of \d+ tokens, 1 of \d+ tool calls\.$/u)
     }).pipe(alive)
   )

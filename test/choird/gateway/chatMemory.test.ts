@@ -46,6 +46,8 @@ const HIT: MemoryHit = {
 const opened = (facts: ReadonlyArray<Fact> = [FACT]) =>
   Effect.gen(function* () {
     const forgotten: Array<readonly [Forget, string]> = []
+    /** What is said in the conversation after the look. */
+    const said: Array<string> = []
     const summary = { facts: facts.length, sessions: 2, chunks: facts.length, summaries: 0, detail: 0 }
     const commands = yield* makeChatMemory.pipe(
       Effect.provide(
@@ -61,13 +63,13 @@ const opened = (facts: ReadonlyArray<Fact> = [FACT]) =>
           }),
           Layer.mock(Forgetting, {
             plan: (_, forget) =>
-              Effect.succeed({
+              Effect.sync(() => ({
                 facts: forget.type === "fact" ? [FACT] : [],
                 sessions:
                   forget.type === "words" && forget.words === "never said"
                     ? []
-                    : [{ session_id: SESSION, events: 3, archived: false, running: true }]
-              }),
+                    : [{ session_id: SESSION, events: 3 + said.length, archived: false, running: true }]
+              })),
             forget: (agent_id, forget, who) => {
               if (forget.type === "words" && forget.words === "the") return new ForgetTooMuch({ events: 30_000 })
               forgotten.push([forget, who])
@@ -88,7 +90,7 @@ const opened = (facts: ReadonlyArray<Fact> = [FACT]) =>
         )
       )
     )
-    return { ...commands, forgotten }
+    return { ...commands, forgotten, said }
   })
 
 describe("/memory", () => {
@@ -132,16 +134,39 @@ describe("/forget", () => {
     })
   )
 
-  it.effect("takes other texts as words, and a yes within ten minutes", () =>
+  it.effect("takes other texts as words, and a yes within two minutes", () =>
     Effect.gen(function* () {
       const { forget, forgotten } = yield* opened()
       yield* forget("user.town", PHONE)
       yield* forget("yes", PHONE)
       assert.deepStrictEqual(forgotten[0]?.[0], { type: "words", words: "user.town" })
       yield* forget("the number 4711", PHONE)
-      yield* TestClock.adjust("11 minutes")
-      assert.strictEqual((yield* forget("yes", PHONE)).kind, "refusal")
+      yield* TestClock.adjust("121 seconds")
+      const late = yield* forget("yes", PHONE)
+      assert.deepStrictEqual([late.kind, /words again\.$/u.test(late.text)], ["refusal", true])
       assert.lengthOf(forgotten, 1)
+    })
+  )
+
+  it.effect("shows what matches once more where it is not what the person looked at, and takes a yes to that", () =>
+    Effect.gen(function* () {
+      const { forget, forgotten, said } = yield* opened()
+      assert.include((yield* forget("Lyon", PHONE)).text, "The text of 3 events")
+      said.push("Lyon is cold")
+      const again = yield* forget("yes", PHONE)
+      assert.match(again.text, /^What matches has changed since you looked\..*The text of 4 events.*\/forget yes/su)
+      assert.lengthOf(forgotten, 0)
+      yield* forget("yes", PHONE)
+      assert.lengthOf(forgotten, 1)
+    })
+  )
+
+  it.effect("takes the yes of nobody else in a group", () =>
+    Effect.gen(function* () {
+      const { forget, forgotten } = yield* opened()
+      yield* forget("user.city", { ...speaker("family"), writer: ResourceName.make("phone") })
+      const other = yield* forget("yes", { ...speaker("family"), writer: ResourceName.make("tablet") })
+      assert.deepStrictEqual([other.kind, forgotten], ["refusal", []])
     })
   )
 

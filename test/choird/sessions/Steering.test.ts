@@ -140,9 +140,12 @@ describeStores("Steering", (it) => {
       talk.commit(started("tidy"), started("other"))
       yield* store(talk, 0)
       const refused = (id: string, content: string) => Effect.flip(answer(id, content))
-      assert.deepInclude(yield* refused("r0", "main"), { kind: "NO_QUESTION", reason: "no job waits for an answer" })
+      assert.deepInclude(yield* refused("r0", "main"), {
+        kind: "NO_QUESTION",
+        reason: "no job is waiting for an answer"
+      })
       const early = yield* refused("r0", "tidy main")
-      assert.deepInclude(early, { kind: "NO_QUESTION", reason: "the job tidy does not wait for an answer" })
+      assert.deepInclude(early, { kind: "NO_QUESTION", reason: "the job tidy is not waiting for an answer" })
       talk.commit(...asks("tidy"))
       yield* store(talk, 2)
       assert.deepStrictEqual((yield* answer("r1", " the main one ")).wish, {
@@ -155,7 +158,10 @@ describeStores("Steering", (it) => {
       const from = 2 + asks("tidy").length
       talk.commit(...asks("other"))
       yield* store(talk, from)
-      assert.deepInclude(yield* refused("r3", "main"), { kind: "JOB_AMBIGUOUS", hint: "jobs that ask: tidy, other" })
+      assert.deepInclude(yield* refused("r3", "main"), {
+        kind: "JOB_AMBIGUOUS",
+        hint: "jobs with a question: tidy, other"
+      })
       const named = yield* answer("r4", "other the\nmain one")
       assert.deepStrictEqual(named.wish, {
         type: "Inject",

@@ -36,12 +36,12 @@ describe("chat", () => {
         text: "a: initializing, step 0, 1 s\n  task: x\n  at work, 0 steps, 0 tokens"
       })
       assert.deepStrictEqual(yield* command("/inject"), { kind: "notice", text: "Usage: /inject <message>" })
-      const noted = { kind: "notice" as const, text: "Noted. It is read at the next step." }
+      const noted = { kind: "notice" as const, text: "Noted. The agent will read this at its next step." }
       assert.deepStrictEqual(yield* command("/inject faster"), noted)
       assert.deepStrictEqual(yield* command("/inject faster"), noted)
       assert.deepStrictEqual(yield* command("/cancel b", "c2"), {
         kind: "refusal",
-        text: "No job b runs. Running: a."
+        text: "There is no job b. Running jobs: a."
       })
       assert.deepStrictEqual(yield* command("/cancel", "c3"), { kind: "notice", text: "a is being cancelled." })
       assert.deepStrictEqual(
@@ -62,8 +62,8 @@ describe("chat", () => {
       )
       assert.deepStrictEqual(yield* command("/stop", "c4"), { kind: "notice", text: "Stopping." })
       assert.deepInclude(world.wishes.get("screen:c4")?.wish, { type: "StopTurn", turn: { inbox_id: one } })
-      assert.match((yield* command("/model"))?.text ?? "", /^small answers and works\.$/u)
-      assert.match((yield* command("/model llm small"))?.text ?? "", /^small answers from the next step on/u)
+      assert.match((yield* command("/model"))?.text ?? "", /^The model is small\.$/u)
+      assert.match((yield* command("/model llm small"))?.text ?? "", /^Switched to small, from the next step/u)
       assert.deepStrictEqual(world.effects, ["gateway:screen sets small -"])
       assert.deepStrictEqual(world.inbox, [])
     })
@@ -179,8 +179,11 @@ describe("chat", () => {
       // No event tells that the model is asked for the report.
       assert.deepStrictEqual(yield* next(queue, 1), ["EDGE_IDLE reporting"])
       const noted = (yield* api.chat.command(message("/inject be short", "c1"))).answer?.text
-      assert.strictEqual(noted, "Noted. It is read at the next step.")
-      assert.match((yield* api.chat.command(message("/status", "c2"))).answer?.text ?? "", /\nIt reports on a job\.\n/u)
+      assert.strictEqual(noted, "Noted. The agent will read this at its next step.")
+      assert.match(
+        (yield* api.chat.command(message("/status", "c2"))).answer?.text ?? "",
+        /\nIt is reporting on a job\.\n/u
+      )
       yield* append(world, [answered("report", one, "done")])
       assert.deepStrictEqual(yield* next(queue, 3), ["report done", "EDGE_IDLE", "settled 1"])
     })
