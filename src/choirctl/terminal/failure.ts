@@ -67,7 +67,7 @@ const expectedText = (value: string, expected: string): string => {
   if (!CHOICES.test(expected)) return predicateOf(expected)
   const choices = expected.split(" | ").map((choice) => choice.slice(1, -1))
   const near = nearestWord(value, choices)
-  return near === undefined ? `use one of ${choices.join(", ")}` : `did you mean ${near}?`
+  return `${near === undefined ? "" : `did you mean ${near}? `}The choices are ${choices.join(", ")}`
 }
 
 /** A refused argument or flag with what is wrong about it, in the words of the command rather than of the parser. */

@@ -47,7 +47,7 @@ const NOT_A_NAME = "not a name: a-z, then up to 39 of a-z, 0-9 and -; control is
 const unknownKey = (root: Node, path: Keys): string => {
   const nodes = nodesAt(root, path.slice(0, -1))
   const keys = nodes.flatMap(({ properties = {} }) => Object.keys(properties))
-  if (keys.length === 0) return nodes.some(({ patternProperties }) => patternProperties) ? NOT_A_NAME : "an unknown key"
+  if (keys.length === 0) return path.length > 1 ? NOT_A_NAME : "not a valid name"
   if (keys.includes(path.at(-1) ?? "")) return "does not go with the other keys here"
   const near = nearestWord(path.at(-1) ?? "", keys)
   if (near !== undefined) return `an unknown key; did you mean ${near}?`

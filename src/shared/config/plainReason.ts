@@ -5,7 +5,8 @@ const KINDS: Readonly<Record<string, string>> = {
   boolean: "true or false",
   number: "a number",
   object: "an object",
-  string: "a string"
+  string: "a string",
+  "a string representing a finite number": "a number"
 }
 
 const LENGTH = /^Expected a value with a length of at (least|most) (\d+)$/u
