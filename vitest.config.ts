@@ -8,7 +8,11 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     exclude: [...configDefaults.exclude, ...FULL],
-    globalSetup: ["test/support/memory-disk-setup.ts", "test/support/database-setup.ts", "test/support/bundles-setup.ts"],
+    globalSetup: [
+      "test/support/memory-disk-setup.ts",
+      "test/support/database-setup.ts",
+      "test/support/bundles-setup.ts"
+    ],
     // Modules are loaded once a worker, which halves the time: no test leaves state in a module.
     isolate: false,
     // Many tests wait for an engine, a kill or a server: one worker, the default on two cores, leaves a core idle.
