@@ -106,7 +106,7 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
         )
         const { stdout } = yield* sh("", { command: "/usr/bin/env", args: [] })
         assert.deepStrictEqual(stdout.text.trim().split("\n").sort(), [
-          "CHOIR_CALL_ID=runner-1-1-0",
+          `CHOIR_CALL_ID=${CALL}`,
           "HOME=/tmp",
           "LANG=C.UTF-8",
           "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
