@@ -147,6 +147,12 @@ touch left.md
 echo "{\\"status\\":\\"success\\",\\"summary\\":\\"3 notes\\",\\"output\\":{\\"notes\\":$notes}}"
 `
 
+/** A program whose output nests too deep for whatever reads it by recursion. */
+const NESTING = `#!/bin/sh
+deep=$(printf '%.0s[' $(seq 30000)); ends=$(printf '%.0s]' $(seq 30000))
+echo "{\\"status\\":\\"success\\",\\"output\\":$deep$ends}"
+`
+
 const bubblewrap = ensureDebianPackages(["bubblewrap"], "the program of a proposed tool")
 
 describe("a proposed tool", () => {
@@ -239,6 +245,17 @@ describe("a proposed tool", () => {
         assert.match(
           yield* shown,
           /WORSE than today on 1\.\n- session \w+: worse: it fails on 1 of 1 call that worked then/u
+        )
+        // A program cannot keep what it does from being told by ending the container that it is tried in.
+        yield* propose("kills", "#!/bin/sh\nkill -9 -1\n")
+        assert.match(
+          yield* shown,
+          /WORSE than today on 1\.\n- session \w+: worse: it fails on 1 of 1 call that worked then: error: its container ended with SIGKILL/u
+        )
+        yield* propose("nests", NESTING)
+        assert.match(
+          yield* shown,
+          /worse: it fails on 1 of 1 call that worked then: error: notes-count printed something/u
         )
         assert.deepStrictEqual(readdirSync(workspace), ["private.md"])
       }).pipe(Effect.scoped)
