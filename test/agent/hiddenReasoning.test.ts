@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import type { Continuation } from "#schema/Continuation.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { foldingLine } from "#src/agent/memory/compaction.ts"
-import { rendering } from "#src/agent/model/prompt/promptMessages.ts"
+import { rendering, withNames } from "#src/agent/model/prompt/promptMessages.ts"
 import { reducedPayload } from "#src/choird/sessions/reducedPayload.ts"
 import { factsOf, newWatch } from "#src/choird/telemetry/facts.ts"
 import { eventLine } from "#src/choirctl/render/sessions.ts"
@@ -82,7 +82,11 @@ describe("the reasoning behind a call", () => {
         assert.isUndefined(logSearch({ mode: "keyword", query: "4711" }).hit(output, () => hash))
         const shown = [
           logSearch({ mode: "hash", query: "abababab" }).hit(output, () => hash)?.excerpt,
-          foldingLine({ event: output, hash, messages: rendering("edge", [output], () => false, EVERY_TOOL)(output) }),
+          foldingLine({
+            event: output,
+            hash,
+            messages: rendering("edge", withNames(new Map(), [output]), () => false, EVERY_TOOL)(output)
+          }),
           eventLine({ ...output, hash }, false),
           JSON.stringify(factsOf(newWatch(0), output)),
           JSON.stringify(reducedPayload(output))

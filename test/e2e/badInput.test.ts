@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { makeInstallation, ROOT } from "../support/installation.ts"
 import { hang, makeProvider } from "../support/testing/Provider.ts"
 import { INBOX_PENDING_MAX } from "#src/choird/queues/Inbox.ts"
+import { atFull } from "../support/size.ts"
 
 /** Runs choird on a home until it ends. */
 const choirdOn = (home: string) =>
@@ -89,7 +90,7 @@ describe("bad input", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an agent whose model secret has no value does not start, and says which", () =>
+  atFull(it.live)("an agent whose model secret has no value does not start, and says which", () =>
     Effect.gen(function* () {
       const choir = yield* makeInstallation({ endpoint: UNREACHABLE })
       yield* edit(choir.home, (config) => {

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { choirctl, document, spawnChoirctl } from "../support/choirctl.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+import { atFull } from "../support/size.ts"
 
 const WHOLE_MS_MAX = 180_000
 const OLD_KEY = "first-canary"
@@ -154,7 +155,7 @@ describe("choirctl config apply", () => {
     WHOLE_MS_MAX
   )
 
-  it.live(
+  atFull(it.live)(
     "refuses what changed between the question and the answer",
     () =>
       Effect.gen(function* () {
@@ -190,7 +191,7 @@ describe("choirctl config apply", () => {
 })
 
 describe("choirctl agent restart", () => {
-  it.live(
+  atFull(it.live)(
     "takes the defaults as they are, and says what it keeps of the start",
     () =>
       Effect.gen(function* () {

@@ -17,6 +17,7 @@ import { ROOT } from "../support/installation.ts"
 import { lanAddress } from "../support/reachable.ts"
 import { answer, callTools, type ProviderRequest } from "../support/testing/Provider.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
+import { atFull } from "../support/size.ts"
 
 const engine = testEngine("an agent in a container that evolves")
 /** The first build of a base image installs packages. */
@@ -98,7 +99,9 @@ const SKILL = {
   max_steps: 12
 }
 const proposeSkill = (spec: object) =>
-  callTools([{ name: "choir-propose-skill", input: { spec, reason: "the user asks every day" } }])
+  callTools([
+    { name: "choir-propose", input: { kind: "skill", proposal: { spec, reason: "the user asks every day" } } }
+  ])
 
 describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
   layer(Evolving.layer, { excludeTestServices: true, timeout: DOCKER_MS_MAX })((it) => {
@@ -115,7 +118,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
             keep({ request: "count the notes" }),
             keep({ manifest: TOOL.manifest }),
             keep({ problems: [] }),
-            callTools([{ name: "choir-propose-tool", input: TOOL }]),
+            callTools([{ name: "choir-propose", input: { kind: "tool", proposal: TOOL } }]),
             keep(),
             answer("I proposed notes.count")
           )
@@ -123,7 +126,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
           const told = steps((yield* provider.requests.all).slice(length))
           const reading = "choir-memory-query, choir-fs-read"
           const thinking = "choir-memory-query"
-          const proposing = "choir-propose-tool"
+          const proposing = "choir-propose (kind tool)"
           assert.deepStrictEqual(told.slice(1, 7), [reading, reading, thinking, thinking, proposing, proposing])
           const refused = (yield* results)[1]
           assert.deepStrictEqual([refused?.status, refused?.allowed?.transitions], ["rejected", ["complete", "cancel"]])
@@ -168,7 +171,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
           const building = steps((yield* provider.requests.all).slice(proposed))
           const reading = "choir-memory-query, choir-fs-read"
           const thinking = "choir-memory-query"
-          const proposing = "choir-propose-skill"
+          const proposing = "choir-propose (kind skill)"
           assert.deepStrictEqual(building.slice(1, 8), [
             reading,
             thinking,
@@ -234,7 +237,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
       DOCKER_MS_MAX
     )
 
-    it.effect(
+    atFull(it.effect)(
       "pushes branches: one that moved is not merged, a rejected one stays, an approved one is what runs then (R54)",
       () =>
         Effect.gen(function* () {

@@ -213,13 +213,15 @@ type Hour = readonly [
   next: (newcomer: Newcomer, variant: Variant) => Effect.Effect<void, unknown>
 ]
 
-/** With and without bubblewrap, Telegram and a provider at each size. */
+/** With and without bubblewrap, Telegram and a provider. */
 const VARIANTS = atSize<Hour>(
+  [[{ who: "an ordinary user", bubblewrap: true, telegram: true, provider: false }, "it stays up", stayUp]],
   [
-    [{ who: "an ordinary user", bubblewrap: true, telegram: true, provider: false }, "it stays up", stayUp],
-    [{ who: "an ordinary user", bubblewrap: false, telegram: false, provider: true }, "five minutes later", fiveMinutes]
-  ],
-  [
+    [
+      { who: "an ordinary user", bubblewrap: false, telegram: false, provider: true },
+      "five minutes later",
+      fiveMinutes
+    ],
     [{ who: "root", bubblewrap: true, telegram: false, provider: false }, "five minutes later", fiveMinutes],
     [{ who: "root", bubblewrap: false, telegram: true, provider: true }, "Ctrl-C leaves", stopTurn]
   ]

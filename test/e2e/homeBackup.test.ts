@@ -24,6 +24,7 @@ import { postgresDatabase, temporaryFolder } from "../support/engines.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
+import { atFull } from "../support/size.ts"
 
 const PASSPHRASE = "correct horse battery"
 const SECRET = "s3cr3t-value-of-the-key"
@@ -235,7 +236,7 @@ describe("a backup of a whole home", () => {
     240_000
   )
 
-  it.live(
+  atFull(it.live)(
     "has the file of an archived session that is deleted while it is made, and tells of one that was changed",
     () =>
       Effect.gen(function* () {
@@ -287,7 +288,7 @@ describe("a backup of a whole home", () => {
     240_000
   )
 
-  it.live(
+  atFull(it.live)(
     "of a server's database restores the home and names the command that restores the database",
     () =>
       Effect.gen(function* () {

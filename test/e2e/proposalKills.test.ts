@@ -10,6 +10,7 @@ import { makeEvolving, patiently, TOOL } from "../support/evolving.ts"
 import { startGitHttps } from "../support/gitServers.ts"
 import { ROOT } from "../support/installation.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
+import { atFull } from "../support/size.ts"
 
 const PROPOSE = `call choir.propose.tool ${JSON.stringify(TOOL)}`
 const git = (place: string, ...args: ReadonlyArray<string>) =>
@@ -98,7 +99,7 @@ describe("a kill of choird while a proposal is carried out", () => {
       }).pipe(Effect.scoped)
     )
 
-  it.live("a tool whose fetch the server held, and whose push it did and did not answer, is one commit", () =>
+  atFull(it.live)("a tool whose fetch the server held, and whose push it did and did not answer, is one commit", () =>
     Effect.gen(function* () {
       const { api, approveAndKill, bare, events, session_id, talk, waiting } = yield* cutOff
       const base = git(bare, "rev-parse", "main")

@@ -7,6 +7,7 @@ import { makeEvolving, patiently, TOOL } from "../support/evolving.ts"
 import { marks } from "../support/marks.ts"
 import { ensureDebianPackages } from "../support/packages.ts"
 import { answer, callTools, type ProviderRequest } from "../support/testing/Provider.ts"
+import { atFull } from "../support/size.ts"
 
 const skill = (allowed_tools: ReadonlyArray<string>) => ({
   name: "greet",
@@ -34,7 +35,7 @@ const ofTrial = (request: ProviderRequest) => {
 }
 
 describe("a proposed skill", () => {
-  it.live("with a contract is rehearsed on the input that its run had", () =>
+  atFull(it.live)("with a contract is rehearsed on the input that its run had", () =>
     Effect.gen(function* () {
       const { api, ctl, ended, params, show, talk, waiting, workspace } = yield* makeEvolving()
       const propose = (id: string, pattern: string) =>
@@ -146,10 +147,16 @@ touch left.md
 echo "{\\"status\\":\\"success\\",\\"summary\\":\\"3 notes\\",\\"output\\":{\\"notes\\":$notes}}"
 `
 
+/** A program whose output nests too deep for whatever reads it by recursion. */
+const NESTING = `#!/bin/sh
+deep=$(printf '%.0s[' $(seq 30000)); ends=$(printf '%.0s]' $(seq 30000))
+echo "{\\"status\\":\\"success\\",\\"output\\":$deep$ends}"
+`
+
 const bubblewrap = ensureDebianPackages(["bubblewrap"], "the program of a proposed tool")
 
 describe("a proposed tool", () => {
-  it.live("is rehearsed by its manifest alone where nothing isolates its program, which does not run", () =>
+  atFull(it.live)("is rehearsed by its manifest alone where nothing isolates its program, which does not run", () =>
     Effect.gen(function* () {
       const { api, ctl, ended, home, params, show, talk, waiting } = yield* makeEvolving()
       const ran = join(home, "program-ran")
@@ -238,6 +245,17 @@ describe("a proposed tool", () => {
         assert.match(
           yield* shown,
           /WORSE than today on 1\.\n- session \w+: worse: it fails on 1 of 1 call that worked then/u
+        )
+        // A program cannot keep what it does from being told by ending the container that it is tried in.
+        yield* propose("kills", "#!/bin/sh\nkill -9 -1\n")
+        assert.match(
+          yield* shown,
+          /WORSE than today on 1\.\n- session \w+: worse: it fails on 1 of 1 call that worked then: error: its container ended with SIGKILL/u
+        )
+        yield* propose("nests", NESTING)
+        assert.match(
+          yield* shown,
+          /worse: it fails on 1 of 1 call that worked then: error: notes-count printed something/u
         )
         assert.deepStrictEqual(readdirSync(workspace), ["private.md"])
       }).pipe(Effect.scoped)

@@ -8,6 +8,7 @@ import { makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
+import { atFull } from "../support/size.ts"
 
 const [PHONE, TABLET] = [4711, 4712]
 const TOKEN = "1000:secret"
@@ -126,7 +127,7 @@ describe("an agent with several DMs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("tells its first DM what nobody asked for, as when the breaker stops it", () =>
+  atFull(it.live)("tells its first DM what nobody asked for, as when the breaker stops it", () =>
     Effect.gen(function* () {
       const { api, choird, params, texts, told } = yield* start
       const patience = Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)])

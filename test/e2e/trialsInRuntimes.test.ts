@@ -9,6 +9,7 @@ import { BASE, docker, ensureBase } from "../support/dockerImage.ts"
 import { type InstallationOptions, makeInstallation } from "../support/installation.ts"
 import { ensureDebianPackages } from "../support/packages.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+import { atFull } from "../support/size.ts"
 
 /** A datagram needs nobody who listens, and a route to somewhere. */
 const PROBE = `#!/bin/bash
@@ -68,7 +69,7 @@ describe("a tool that is tried beside its agent", { timeout: 240_000 }, () => {
 
   it.live.skipIf(bubblewrap !== undefined)("runs in a sandbox of its own", () => tried({ runtime: "sandbox" }))
 
-  it.live.skipIf(engine.reason !== undefined)("runs in a container of its own, of which nothing is left", () =>
+  atFull(it.live.skipIf(engine.reason !== undefined))("runs in a container of its own, of which nothing is left", () =>
     Effect.gen(function* () {
       ensureBase(engine.socket)
       yield* tried({

@@ -10,7 +10,7 @@ import { SIZE } from "../support/size.ts"
 const MINUTES_MAX = 5 * 60_000
 const WINDOWS = { first_ms: 1000, quiet_ms: 1000, one_ms: 0, all_ms: SIZE.siege_ms, settle_ms: 500 }
 /** `npm run siege` has all of them, and measures times, which a busy machine would spoil here. */
-const SHORT = new Set(["heartbeats", "replays", "cards", "bodies", "tokens", "slow", "crashes", "rewrite"])
+const SHORT = new Set(["heartbeats", "replays", "tokens", "slow", "crashes"])
 const GROWN_MIB_MAX = 400
 
 describe("three honest agents beside hostile ones", () => {

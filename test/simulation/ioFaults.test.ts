@@ -3,7 +3,7 @@ import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { SIZE } from "../support/size.ts"
+import { atFull, SIZE } from "../support/size.ts"
 
 const RUN_MS_MAX = 600_000
 
@@ -32,7 +32,7 @@ describe("one fault at the n-th input or output (R4)", () => {
     RUN_MS_MAX
   )
 
-  it.live(
+  atFull(it.live)(
     "finds a planted bug, and says how to see it again",
     () =>
       Effect.gen(function* () {

@@ -8,6 +8,9 @@ import { Effect } from "effect"
 import { MUTANTS } from "./mutants.ts"
 import { SIZE } from "../support/size.ts"
 
+/** Size `ci` looks for some of them, `full` for all. */
+const TRIED = MUTANTS.filter((_, at) => at % SIZE.mutantStep === 0)
+
 const ROOT = join(import.meta.dirname, "../..")
 const HUNT_MS_MAX = 1_800_000
 /** Seeds that are tried for a bug that its known seed misses: a hunt for a rare one would take minutes. */
@@ -35,11 +38,11 @@ const hunt = (name: string, from: number) =>
 
 describe("planted bugs", () => {
   it.live(
-    `are found, all ${MUTANTS.length} of them`,
+    `are found, ${TRIED.length} of ${MUTANTS.length}`,
     () =>
       Effect.gen(function* () {
         const from = freshFrom()
-        const missed = yield* Effect.forEach(MUTANTS, ({ name }) => hunt(name, from), {
+        const missed = yield* Effect.forEach(TRIED, ({ name }) => hunt(name, from), {
           concurrency: availableParallelism()
         })
         assert.deepStrictEqual(

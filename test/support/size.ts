@@ -18,20 +18,22 @@ export const SIZE = {
   seeds: of(30, 300),
   /** Seeds that run twice to be compared. */
   seedsTwice: of(2, 6),
+  /** One of so many planted bugs is looked for, in the order of their list. */
+  mutantStep: of(4, 1),
   /** Further seeds of each planted bug beside the known one. */
   freshSeeds: of(0, 20),
-  /** One of so many inputs and outputs meets with a fault: 7, so that each kind of fault still has its turn at each kind of place. */
-  ioFaultEvery: of(7, 1),
+  /** One of so many inputs and outputs meets with a fault: a prime, so that each kind of fault still has its turn at each kind of place. */
+  ioFaultEvery: of(19, 1),
   /** Steps of one life of an agent that loops with a strict provider. */
   loopSteps: of(25, 100),
   /** Jobs of 200 steps whose provider breaks off. */
   longJobs: asSet("CHOIR_LONG_JOBS", of(3, 100)),
   /** Kills of one kind of process in the chaos tests. */
-  kills: of(5, 30),
+  kills: of(3, 30),
   /** Kills of choird while its configuration changes. */
-  configKills: of(5, 20),
+  configKills: of(3, 20),
   /** Kills of a process that sends a mail. */
-  mailKills: asSet("CHOIR_MAIL_KILLS", of(24, 1000)),
+  mailKills: asSet("CHOIR_MAIL_KILLS", of(12, 1000)),
   /** Mails of the folder that is searched. */
   mailsOfFolder: of(1000, 10_000),
   /** Seconds for which twenty people write fifty messages a second. */
@@ -49,20 +51,26 @@ export const SIZE = {
   /** Model answers that no skill lets through. */
   skillAnswers: of(1000, 10_000),
   /** Starts and stops of a container. */
-  containerCycles: asSet("CHOIR_CYCLES", of(5, 50)),
+  containerCycles: asSet("CHOIR_CYCLES", of(3, 50)),
   /** Starts and stops of a whole agent. */
-  agentCycles: asSet("CHOIR_CYCLES", of(5, 20)),
+  agentCycles: asSet("CHOIR_CYCLES", of(3, 20)),
   /** Elements of a page that is made to be large. */
-  domNodes: of(20_000, 1_000_000),
+  domNodes: of(5000, 1_000_000),
   /** Every so many of the pages that a browser is tried on. */
-  pageStep: of(4, 1),
+  pageStep: of(8, 1),
   /** Starts and stops of a browser. */
-  browserCycles: asSet("CHOIR_BROWSER_CYCLES", of(3, 200)),
+  browserCycles: asSet("CHOIR_BROWSER_CYCLES", of(2, 200)),
   /** Stored events that are changed, each of which `session verify` names. */
   changedEvents: of(500, 2000),
+  /** One of so many points at which an execution, a backup or a restore can die. */
+  deathEvery: of(3, 1),
   /** How long hostile agents go on beside honest ones. */
-  siege_ms: of(5000, 10_000)
+  siege_ms: of(3000, 10_000)
 } as const
+
+/** Registers a test at size `full` alone: `atFull(it.live)("is …", …)`. For a case beside those that every size has. */
+export const atFull = <Register extends (...test: never) => unknown>(register: Register): Register =>
+  isFull ? register : (((): void => undefined) as unknown as Register)
 
 /** The longest wait for what the tests of a suite share, such as a database: many times what it takes on a quiet machine. */
 export const LAYER_MS_MAX = 300_000

@@ -28,16 +28,28 @@ export class WorktreeRefused extends Schema.TaggedError<WorktreeRefused>()("Work
   }
 }
 
+type Setting = readonly [key: string, value: string]
+
 /** Settings that keep a repository's own configuration from running anything. */
-const SAFE = [
-  "safe.directory=*",
-  "core.hooksPath=/dev/null",
-  "core.fsmonitor=false",
-  "core.untrackedCache=false",
-  "gc.auto=0",
-  "maintenance.auto=false",
-  "submodule.recurse=false"
+const SAFE: ReadonlyArray<Setting> = [
+  ["safe.directory", "*"],
+  ["core.hooksPath", "/dev/null"],
+  ["core.fsmonitor", "false"],
+  ["core.untrackedCache", "false"],
+  ["gc.auto", "0"],
+  ["maintenance.auto", "false"],
+  ["submodule.recurse", "false"]
 ]
+
+/** Settings as git takes them from its environment: on its command line a key with `=` in it would be another key. */
+const environmentOf = (settings: ReadonlyArray<Setting>): Readonly<Record<string, string>> =>
+  Object.fromEntries([
+    ["GIT_CONFIG_COUNT", String(settings.length)],
+    ...settings.flatMap(([key, value], index) => [
+      [`GIT_CONFIG_KEY_${index}`, key],
+      [`GIT_CONFIG_VALUE_${index}`, value]
+    ])
+  ])
 
 export interface Answer {
   readonly code: number
@@ -48,7 +60,7 @@ export interface Answer {
 export const lines = (text: string): ReadonlyArray<string> => text.split("\n").filter((line) => line !== "")
 
 /** The settings that switch off the programs whose keys a repository configures, or why there are too many. */
-const switchedOff = (keys: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, WorktreeRefused> => {
+const switchedOff = (keys: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Setting>, WorktreeRefused> => {
   const named = (kind: string) => [
     ...new Set(keys.flatMap((key) => new RegExp(`^${kind}\\.(.+)\\.[^.]+$`, "u").exec(key)?.[1] ?? []))
   ]
@@ -59,16 +71,17 @@ const switchedOff = (keys: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<s
         reason: `the repository configures more than ${PROGRAMS_MAX} filters and merge drivers: remove some`
       })
     )
-  return Effect.succeed([
-    ...filters.flatMap((name) => [
-      `filter.${name}.smudge=`,
-      `filter.${name}.clean=`,
-      `filter.${name}.process=`,
-      `filter.${name}.required=false`
+  const off: ReadonlyArray<Setting> = [
+    ...filters.flatMap((name): ReadonlyArray<Setting> => [
+      [`filter.${name}.smudge`, ""],
+      [`filter.${name}.clean`, ""],
+      [`filter.${name}.process`, ""],
+      [`filter.${name}.required`, "false"]
     ]),
     // A driver that fails leaves a conflict, which a person looks at.
-    ...drivers.map((name) => `merge.${name}.driver=false`)
-  ])
+    ...drivers.map((name): Setting => [`merge.${name}.driver`, "false"])
+  ]
+  return Effect.succeed(off)
 }
 
 export const makeWorktreeGit = Effect.gen(function* () {
@@ -78,15 +91,21 @@ export const makeWorktreeGit = Effect.gen(function* () {
   // Of this agent alone: what carries the id of a call is ended with it.
   const call_id = CallId.make(`git-${yield* Effect.sync(() => randomUUID())}`)
 
-  const run = (cwd: string, args: ReadonlyArray<string>, settings: ReadonlyArray<string>) =>
+  const run = (cwd: string, args: ReadonlyArray<string>, settings: ReadonlyArray<Setting>) =>
     processes
       .run(call_id, {
         // Through a shell, since the program that takes the network away finds no command by its name.
         command: "/bin/sh",
-        args: ["-c", 'exec git "$@"', "git", ...settings.flatMap((setting) => ["-c", setting]), ...args],
+        args: ["-c", 'exec git "$@"', "git", ...args],
         cwd,
         timeout_ms: GIT_MS_MAX,
-        env: { GIT_TERMINAL_PROMPT: "0", GIT_CONFIG_GLOBAL: "/dev/null", GIT_OPTIONAL_LOCKS: "0", LC_ALL: "C" },
+        env: {
+          GIT_TERMINAL_PROMPT: "0",
+          GIT_CONFIG_GLOBAL: "/dev/null",
+          GIT_OPTIONAL_LOCKS: "0",
+          LC_ALL: "C",
+          ...environmentOf(settings)
+        },
         offline: processes.cutsNetwork
       })
       .pipe(
@@ -98,21 +117,24 @@ export const makeWorktreeGit = Effect.gen(function* () {
         Effect.catch(({ message }) => Effect.succeed({ code: 127, out: "", err: message } satisfies Answer))
       )
 
-  /** The settings that switch off the programs which the repository configures for its files. */
-  const programsOff = Effect.flatMap(
-    run(root, ["config", "--local", "--includes", "--name-only", "--get-regexp", "^(filter|merge)\\..*\\."], SAFE),
-    ({ out }) => switchedOff(lines(out))
-  )
+  /** The settings that switch off the programs which the repository configures for its files, and which one of its worktrees does. */
+  const programsOff = (cwd: string) =>
+    Effect.flatMap(
+      Effect.forEach(["--local", "--worktree"], (scope) =>
+        run(cwd, ["config", scope, "--includes", "--name-only", "--get-regexp", "^(filter|merge)\\..*\\."], SAFE)
+      ),
+      (found) => switchedOff(found.flatMap(({ out }) => lines(out)))
+    )
 
   return {
     root,
-    programsOff,
+    programsOff: programsOff(root),
     path: (job_name: JobName) => join(root, worktreeOf(job_name)),
     /** A command that reads names and commits alone. */
     ask: (...args: ReadonlyArray<string>) => run(root, args, SAFE),
     /** A command that reads or writes files, or merges them. */
     git: (cwd: string, ...args: ReadonlyArray<string>) =>
-      Effect.matchEffect(programsOff, {
+      Effect.matchEffect(programsOff(cwd), {
         onFailure: ({ reason }) => Effect.succeed({ code: 126, out: "", err: reason } satisfies Answer),
         onSuccess: (off) => run(cwd, args, [...SAFE, ...off])
       })

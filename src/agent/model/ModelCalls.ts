@@ -99,6 +99,10 @@ const reservation = (config: AgentConfig, name: string, prompt_tokens: number): 
   }
 }
 
+/** Characters of tools as they are sent, with the commas between them. */
+const offeredSize = (tools: ReadonlyArray<Tool>): number =>
+  tools.reduce((total, tool) => total + jsonOf(tool).length, Math.max(0, tools.length - 1))
+
 /** Whether a lane may still say something. */
 const isThere = (state: SessionState, lane: LaneId): boolean =>
   laneOf(state, lane) !== undefined && state.edge.state !== "EDGE_TERMINATED"
@@ -288,7 +292,6 @@ const make = Effect.fnUntraced(function* () {
     if (name !== wanted) yield* Effect.logWarning(`the model "${wanted}" is not bound any more; "${name}" takes over`)
     const first = prompt()
     if (first === undefined) return undefined
-    const offered = tools.map(jsonOf).join(",")
     if (purpose === "turn" || purpose === "report")
       prompts.remember(lane, {
         rev: arbiter.state().rev,
@@ -300,7 +303,7 @@ const make = Effect.fnUntraced(function* () {
     const most = reservation(
       config,
       name,
-      estimateTokens(size(first.messages)) + estimateTokens(offered.length) + pictureTokens(first.messages)
+      estimateTokens(size(first.messages)) + estimateTokens(offeredSize(tools)) + pictureTokens(first.messages)
     )
     const unanswered = commitUnanswered(arbiter, lane)
     // An answer that came and is not committed yet: it has to be paid for even if the call is interrupted now.

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { coreOf } from "#src/shared/session/lanes.ts"
-import type { CoreLane } from "#src/shared/session/State.ts"
+import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
@@ -22,6 +22,15 @@ export interface LaneCall {
   readonly model: string
   readonly tools: ReadonlyArray<Tool>
   readonly prompt: (correction?: string) => Prompt | undefined
+}
+
+/** A call's prompt is looked at before it is asked with: as long as nothing was committed, both are one. */
+const remembering = <A extends ReadonlyArray<unknown>>(make: (...from: A) => Prompt | undefined) => {
+  let before: { readonly from: A; readonly prompt: Prompt | undefined } | undefined
+  return (...from: A): Prompt | undefined => {
+    if (before?.from.every((part, index) => part === from[index]) !== true) before = { from, prompt: make(...from) }
+    return before.prompt
+  }
 }
 
 export const makeLanePrompts = Effect.gen(function* () {
@@ -49,11 +58,17 @@ export const makeLanePrompts = Effect.gen(function* () {
   const edge: Effect.Effect<LaneCall> = Effect.suspend(() => {
     const { llm } = settings.current().config
     const tools = registry.offered(EDGE)
-    return Effect.map(sourcesFor(EDGE, llm, tools), (sources) => ({
-      model: llm,
-      tools,
-      prompt: (correction) => edgePrompt(arbiter.state(), { ...sources, recollected: recollection.found() }, correction)
-    }))
+    return Effect.map(sourcesFor(EDGE, llm, tools), (sources) => {
+      const prompt = remembering(
+        (state: SessionState, recollected: ReturnType<typeof recollection.found>, correction: string | undefined) =>
+          edgePrompt(state, { ...sources, recollected }, correction)
+      )
+      return {
+        model: llm,
+        tools,
+        prompt: (correction) => prompt(arbiter.state(), recollection.found(), correction)
+      }
+    })
   })
 
   const core = ({ job_id, job_name, lane, model, started_rev }: CoreLane): Effect.Effect<LaneCall> =>
@@ -62,15 +77,13 @@ export const makeLanePrompts = Effect.gen(function* () {
       const allowed =
         started?.event_type === "CoreStarted" ? started.payload.start.tool_constraints.allowed_tools : undefined
       const tools = registry.offered(lane, allowed)
-      return Effect.map(sourcesFor(lane, model, tools), (sources) => ({
-        model,
-        tools,
-        prompt: (correction) => {
-          const state = arbiter.state()
+      return Effect.map(sourcesFor(lane, model, tools), (sources) => {
+        const prompt = remembering((state: SessionState, correction: string | undefined) => {
           const now = state.cores.get(job_name)
           return now?.job_id === job_id ? corePrompt(now, sources, state.rev, correction) : undefined
-        }
-      }))
+        })
+        return { model, tools, prompt: (correction) => prompt(arbiter.state(), correction) }
+      })
     })
 
   const prefix: LaneView["prefix"] = Effect.fnUntraced(function* (lane) {

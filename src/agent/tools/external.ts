@@ -11,6 +11,7 @@ import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { sourceOf } from "#src/shared/session/sources.ts"
 import { inputDecoder } from "#src/shared/image/jsonSchema.ts"
+import { EVENT_DEPTH_MAX, isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { type ProcessResult, ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { type CallSecrets, makeToolSecrets } from "#src/agent/settings/toolSecrets.ts"
@@ -56,7 +57,10 @@ const Reply = Schema.Struct({
   untrusted: Schema.optionalKey(Schema.Boolean),
   acted: Schema.optionalKey(Acted)
 })
-const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
+const decodeText = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
+/** A value that nests deeper fits no event, and whatever walks through it does so by recursion. */
+const decodeJson = (text: string): Option.Option<Schema.Json> =>
+  Option.filter(decodeText(text), (value) => !isDeeperThan(value, EVENT_DEPTH_MAX))
 const decodeReply = Schema.decodeUnknownOption(Reply)
 
 /** An object with `status` or `output` speaks for itself, its other keys being output; any other value is all output. */
@@ -84,7 +88,11 @@ const outcomeOf = (
   secrets: CallSecrets | undefined
 ): ToolOutcome => {
   const value = decodeJson(result.stdout.text)
-  const failure = failureOf(result) ?? (Option.isNone(value) ? "printed something that is not JSON" : undefined)
+  const failure =
+    failureOf(result) ??
+    (Option.isNone(value)
+      ? `printed something that is not JSON, or JSON that nests deeper than ${EVENT_DEPTH_MAX} levels`
+      : undefined)
   const reply = Option.isNone(value)
     ? {}
     : replyOf(secrets === undefined ? value.value : secrets.scrubJson(value.value))

@@ -3,9 +3,35 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { GrantId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { grantTable, revokedLine } from "#src/choirctl/render/grants.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { onlyAgent } from "./arguments.ts"
+import type { GrantSummary } from "#schema/Grant.ts"
+import { safeLine, table } from "#src/choirctl/terminal/text.ts"
+
+/** Characters of an instant to the minute. */
+const MINUTE_CHARS = 16
+
+const minute = (at: string): string => at.slice(0, MINUTE_CHARS).replace("T", " ")
+
+/** Standing grants for people. */
+const grantTable = (rows: ReadonlyArray<GrantSummary>, color: boolean): string =>
+  rows.length === 0
+    ? "no standing grants"
+    : table(
+        ["GRANT", "AGENT", "FOR", "USED", "UNTIL (UTC)", "COVERS"],
+        rows.map(({ agent_id, grant_id, job_name, revoked_at, until, uses, uses_max, words }) => [
+          grant_id,
+          agent_id,
+          job_name ?? "the agent",
+          `${uses} of ${uses_max}`,
+          revoked_at === null ? minute(until) : `revoked ${minute(revoked_at)}`,
+          safeLine(words)
+        ]),
+        color
+      )
+
+const revokedLine = ({ agent_id, grant_id, words }: GrantSummary): string =>
+  `revoked grant ${grant_id} of ${agent_id}: ${safeLine(words)}`
 
 const list = Command.make(
   "list",

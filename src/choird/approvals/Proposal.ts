@@ -9,6 +9,7 @@ import {
 } from "#schema/ProposedChange.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { SkillName } from "#schema/Skill.ts"
+import { decodeBounded } from "#src/shared/image/boundedJson.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 
@@ -19,12 +20,11 @@ export type Proposal =
   | { readonly kind: "config_change"; readonly edits: ReadonlyArray<ConfigEdit>; readonly reason: string }
   | { readonly kind: "repo_change"; readonly repo: ProposedRepoChange }
 
-const OPTIONS = { errors: "all", onExcessProperty: "error" } as const
-const decodeTool = Schema.decodeUnknownResult(ProposedTool, OPTIONS)
-const decodeSkill = Schema.decodeUnknownResult(ProposedSkill, OPTIONS)
+const decodeTool = decodeBounded(ProposedTool)
+const decodeSkill = decodeBounded(ProposedSkill)
 const decodeName = Schema.decodeUnknownResult(Schema.Struct({ name: SkillName }))
-const decodeConfigChange = Schema.decodeUnknownResult(ProposedConfigChange, OPTIONS)
-const decodeRepoChange = Schema.decodeUnknownResult(ProposedRepoChange, OPTIONS)
+const decodeConfigChange = decodeBounded(ProposedConfigChange)
+const decodeRepoChange = decodeBounded(ProposedRepoChange)
 
 const writtenManifest = (payload: Schema.Json): Schema.Json =>
   typeof payload === "object" && payload !== null && "manifest" in payload ? (payload["manifest"] ?? null) : null
@@ -39,17 +39,18 @@ const skillName = ({ spec }: ProposedSkill): Result.Result<SkillName, { readonly
   )
 
 const decoded = (kind: ProposalKind, payload: Schema.Json): Result.Result<Proposal, { readonly message: string }> => {
+  const bytes = JSON.stringify(payload).length
   switch (kind) {
     case "tool":
-      return Result.map(decodeTool(payload), (tool) => ({ kind, tool, written: writtenManifest(payload) }))
+      return Result.map(decodeTool(payload, bytes), (tool) => ({ kind, tool, written: writtenManifest(payload) }))
     case "skill":
-      return Result.flatMap(decodeSkill(payload), (skill) =>
+      return Result.flatMap(decodeSkill(payload, bytes), (skill) =>
         Result.map(skillName(skill), (name) => ({ kind, name, skill }))
       )
     case "config_change":
-      return Result.map(decodeConfigChange(payload), ({ change, reason }) => ({ kind, edits: change, reason }))
+      return Result.map(decodeConfigChange(payload, bytes), ({ change, reason }) => ({ kind, edits: change, reason }))
     case "repo_change":
-      return Result.map(decodeRepoChange(payload), (repo) => ({ kind, repo }))
+      return Result.map(decodeRepoChange(payload, bytes), (repo) => ({ kind, repo }))
   }
 }
 

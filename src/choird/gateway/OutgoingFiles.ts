@@ -10,11 +10,31 @@ import { SEND_FOLDER, SENT_COPIES, type SentFile } from "#schema/SentFile.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { Outgoing } from "#src/choird/queues/Outbox.ts"
-import { BoundedSet } from "#src/shared/boundedSet.ts"
 import { shownName } from "./attachFiles.ts"
 import { copyOut, removeSent } from "./copyOut.ts"
 import { fileKind } from "./fileKind.ts"
 import { type MediaKind, mediaKind } from "./mediaKind.ts"
+
+/** A set of at most `max` values. The value that was added longest ago leaves first. */
+class BoundedSet<V> {
+  readonly #values = new Set<V>()
+  readonly #max: number
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  has(value: V): boolean {
+    return this.#values.has(value)
+  }
+
+  add(value: V): void {
+    this.#values.delete(value)
+    this.#values.add(value)
+    const oldest = this.#values.values().next()
+    if (this.#values.size > this.#max && oldest.done !== true) this.#values.delete(oldest.value)
+  }
+}
 
 /** Bytes of all copies together; what has no room is copied when its turn comes. */
 const OUTGOING_BYTES_MAX = 2 * 1024 * 1024 * 1024

@@ -12,8 +12,8 @@ import {
   fstatSync,
   fsyncSync,
   lstatSync,
+  opendirSync,
   openSync,
-  readdirSync,
   renameSync,
   rmSync,
   writeFileSync
@@ -26,6 +26,8 @@ const FOLDER = [".choirtmp", "recv"]
 const RECEIVED_KEPT_MS = 7 * 24 * 60 * 60 * 1000
 export const RECEIVED_FILES_MAX = 1000
 const RECEIVED_FOLDER_BYTES_MAX = 256 * 1024 * 1024
+/** Names that are looked at for one file: the agent may have made a million of them, and all of choird would wait. */
+export const RECEIVED_LOOKED_MAX = 2 * RECEIVED_FILES_MAX
 
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
@@ -51,9 +53,23 @@ const openReceived = (root: number): number => {
   return openFolder(root, FOLDER, { create: false })
 }
 
+const namesIn = (folder: number): ReadonlyArray<string> => {
+  const names: Array<string> = []
+  const entries = opendirSync(descriptorPath(folder))
+  try {
+    for (let entry = entries.readSync(); entry !== null; entry = entries.readSync()) {
+      names.push(entry.name)
+      if (names.length === RECEIVED_LOOKED_MAX) break
+    }
+    return names
+  } finally {
+    entries.closeSync()
+  }
+}
+
 /** Removes what is old or too much, so that a chat with many files does not fill the disk. */
 const prune = (folder: number, now_ms: number): void => {
-  const files = readdirSync(descriptorPath(folder)).flatMap((name) => {
+  const files = namesIn(folder).flatMap((name) => {
     const found = lstatSync(`${descriptorPath(folder)}/${name}`, { throwIfNoEntry: false })
     return found === undefined || found.isDirectory() ? [] : [{ name, at_ms: found.mtimeMs, bytes: found.size }]
   })

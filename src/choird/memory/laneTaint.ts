@@ -7,7 +7,14 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import { Source, Sources } from "#schema/Source.ts"
 import { ToolEffect } from "#schema/Tool.ts"
-import { CORE_REPORT, isStaged, OUTPUT_CALLS_MAX, readSources, writesWorkspace } from "#src/shared/session/calls.ts"
+import {
+  CORE_REPORT,
+  isKeptInFile,
+  isStaged,
+  OUTPUT_CALLS_MAX,
+  readSources,
+  writesWorkspace
+} from "#src/shared/session/calls.ts"
 import { messageSources } from "#src/shared/session/fold.ts"
 import { sourceOf, withSources } from "#src/shared/session/sources.ts"
 
@@ -77,8 +84,13 @@ const withCall = (taint: Taint, lane: string, call_id: string, change: Partial<C
   return call === undefined ? taint : withLane(taint, lane, { calls: { ...calls, [call_id]: { ...call, ...change } } })
 }
 
-const afterWrite = (taint: Taint, call: Call, { sources, tainted }: Pick<Lane, "sources" | "tainted">): Taint => {
-  if (!tainted || !writesWorkspace({ name: call.name, effect: call.effect })) return taint
+const afterWrite = (
+  taint: Taint,
+  call: Call,
+  { sources, tainted }: Pick<Lane, "sources" | "tainted">,
+  isKept = false
+): Taint => {
+  if (!tainted || !(isKept || writesWorkspace({ name: call.name, effect: call.effect }))) return taint
   const workspace_sources = withSources(taint.workspace_sources, sources)
   return taint.workspace && workspace_sources === taint.workspace_sources
     ? taint
@@ -112,7 +124,7 @@ const ended = (taint: Taint, { lane, payload }: EventOf<"ToolResultCommitted">):
   const tainted = before.tainted || brought
   const sources = brought ? withSources(before.sources, [...(payload.sources ?? []), ...read]) : before.sources
   const next = withLane(taint, lane, { tainted, sources, calls })
-  const marked = ran ? afterWrite(next, call, { sources, tainted }) : next
+  const marked = ran ? afterWrite(next, call, { sources, tainted }, isKeptInFile(payload)) : next
   const told = call?.reports === true && payload.status === "success" && lane !== EDGE
   return told ? orTainted(marked, EDGE, tainted, ofJob(lane, sources)) : marked
 }

@@ -145,8 +145,10 @@ const toolsOf = (
 ): Part => {
   const { compiles = false } = options
   const all = within(files, "tools")
-  const checked = all
-    .filter(isManifest)
+  const manifestFiles = all.filter(isManifest)
+  // Those beyond are refused by their number, and take no time.
+  const checked = manifestFiles
+    .slice(0, IMAGE_TOOLS_MAX)
     .map((file) =>
       checkTool(
         scope,
@@ -180,7 +182,7 @@ const toolsOf = (
         executable: file.executable || executables.has(file.path)
       })),
     problems: [
-      ...tooMany(label, "tools", checked.length, IMAGE_TOOLS_MAX),
+      ...tooMany(label, "tools", manifestFiles.length, IMAGE_TOOLS_MAX),
       ...checked.flatMap(({ stem, reasons }) =>
         reasons.map((reason) => ({ repo: label, path: `tools/${shownPath(stem)}.json`, reason }))
       )
@@ -237,7 +239,10 @@ const skillsOf = ({ label, files }: LabelledFiles, overridden: ReadonlySet<strin
   const reserved = all.filter(({ path }) => path.startsWith("_"))
   const written = all.filter(isManifest)
   const names = new Set(written.map(unitOf))
-  const folders = all.filter(isSkillFile).map((file) => ({ path: file.path, made: readFolder(file, names) }))
+  const skillFiles = all.filter(isSkillFile)
+  const folders = skillFiles
+    .slice(0, IMAGE_SKILLS_MAX)
+    .map((file) => ({ path: file.path, made: readFolder(file, names) }))
   const problem = (path: string, reasons: ReadonlyArray<string>) =>
     reasons.map((reason) => ({ repo: label, path: `skills/${shownPath(path)}`, reason }))
   const made = folders.flatMap(({ made }) => (Result.isSuccess(made) ? [made.success] : []))
@@ -246,10 +251,10 @@ const skillsOf = ({ label, files }: LabelledFiles, overridden: ReadonlySet<strin
       .filter((file) => !overridden.has(unitOf(file)))
       .map((file) => ({ ...file, path: `skills/${file.path}`, executable: false })),
     problems: [
-      ...tooMany(label, "skills", written.length + folders.length, IMAGE_SKILLS_MAX),
+      ...tooMany(label, "skills", written.length + skillFiles.length, IMAGE_SKILLS_MAX),
       ...pinProblems(files).map((reason) => ({ repo: label, path: SKILL_LOCK_FILE, reason })),
       ...reserved.flatMap(({ path }) => problem(path, ["names that begin with _ are Choir's own: choose another"])),
-      ...written.flatMap((file) => problem(file.path, skillReasons(file, sources))),
+      ...written.slice(0, IMAGE_SKILLS_MAX).flatMap((file) => problem(file.path, skillReasons(file, sources))),
       ...folders.flatMap(({ made, path }) =>
         problem(path, Result.isFailure(made) ? made.failure : skillReasons(made.success, sources))
       )

@@ -6,8 +6,15 @@ import type { CoreSummary } from "#schema/SessionsApi.ts"
 import { reported } from "#src/shared/session/reported.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { jobNameIn, openSpawns } from "./runChanges.ts"
-import { lifecycleOf } from "#src/shared/session/lifecycle.ts"
 import { costSum, msBetween, tokenSum } from "#src/shared/session/sums.ts"
+
+/** The lifecycle of a running job as people are shown it. */
+type Lifecycle = "INITIALIZING" | "READY" | "BUSY"
+
+const lifecycleOf = ({ question, state }: Pick<CoreLane, "question" | "state">): Lifecycle => {
+  if (state === "CORE_CREATED" || state === "CORE_INITIALIZING") return "INITIALIZING"
+  return question === undefined ? "BUSY" : "READY"
+}
 
 /** Characters of the first line of a task. */
 const TASK_CHARS_MAX = 200

@@ -42,7 +42,7 @@ export interface TrialPlan {
   task(session_id: SessionId): ContainedTask
 }
 
-type Outcome = Exclude<FromTrial, { readonly type: "host_call" | "failed" }>
+export type Outcome = Exclude<FromTrial, { readonly type: "host_call" | "failed" }>
 
 export type TrialError = TrialUnfinished | ContainerError | ProgramMissing | SocketRefused
 

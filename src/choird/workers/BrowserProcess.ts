@@ -17,14 +17,18 @@ import { rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { extname, join } from "node:path"
 import { type ChildProcess, spawn } from "node:child_process"
-import { Effect, Schema, type Scope } from "effect"
+import { Context, Effect, Schema, type Scope } from "effect"
 import { codeOf } from "#src/shared/files/nofollow.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { CHROMIUM_FIX } from "#src/shared/web/chromium.ts"
+import { CHROMIUM_FIX, chromiumProgram } from "#src/shared/web/chromium.ts"
 import { CgroupName, Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
 import { SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/choird/runtime/Ownership.ts"
-import { ChromiumProgram } from "./ChromiumProgram.ts"
+
+/** Where Chromium is, or `undefined`: looked up at each start, since it may be installed meanwhile. */
+export const ChromiumProgram = Context.Reference<() => string | undefined>("choir/choird/ChromiumProgram", {
+  defaultValue: () => () => chromiumProgram()
+})
 
 /** The browser's user where choird is root, beside those of sandboxes and of their trial. */
 const BROWSER_UID = SANDBOX_UID_FIRST + SANDBOX_UID_COUNT + 1

@@ -3,12 +3,14 @@ import { Clock, Effect } from "effect"
 import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { FETCH_TOOL, FetchInput, type FetchedPart } from "#src/shared/web/hostQueries.ts"
-import { MARKDOWN_LINK } from "./markdownLink.ts"
 import { PageReader } from "./PageReader.ts"
 import { textPart } from "./textPart.ts"
 import { pageAddress } from "./webAddress.ts"
 import { WebDialer } from "./WebDialer.ts"
 import { type Fetched, FetchRefused, fetchPage } from "./webRequest.ts"
+
+/** The Markdown version that a page names itself: `<link rel="alternate" type="text/markdown" href="…">`. */
+const MARKDOWN_LINK = /<link\b(?=[^>]{0,500}\btype=["']?text\/markdown\b)[^>]{0,500}?\bhref=["']?([^"'\s>]{1,500})/iu
 
 /** A whole call: several requests and the page's thread. */
 const FETCH_MS_MAX = 30_000

@@ -94,9 +94,15 @@ export const mistakesOf = (
   const lineIn = text === undefined ? undefined : jsonLines(text)
   const lineOf = (path: Keys) => (lineIn === undefined ? {} : { line: lineIn(path) })
   const problems = placedProblems([message])
+  const known = new Map<string, string | undefined>()
+  const alternativesAt = (path: Keys) => {
+    const key = JSON.stringify(path)
+    if (!known.has(key)) known.set(key, alternativesOf(root, problems, path))
+    return known.get(key)
+  }
   const texts = problems.map(({ path, reason }) => {
     const parent = path.slice(0, -1)
-    const alternatives = reason === EXCESS || reason === MISSING ? alternativesOf(root, problems, parent) : undefined
+    const alternatives = reason === EXCESS || reason === MISSING ? alternativesAt(parent) : undefined
     const isOfAnother =
       reason === MISSING ||
       nodesAt(root, parent).some(({ properties = {} }) => Object.hasOwn(properties, path.at(-1) ?? ""))

@@ -7,6 +7,7 @@ import type { SkillSpec } from "#schema/Skill.ts"
 import { JsonSchemaObject, SchemaPin, type SchemaRef } from "#schema/SkillContract.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
+import { depthProblem } from "./boundedJson.ts"
 import { schemaProblem } from "./jsonSchema.ts"
 
 /** Bytes of one such file. */
@@ -30,7 +31,7 @@ export const readPinnedSchema = (
     return Result.fail([`larger than ${PINNED_SCHEMA_BYTES_MAX} bytes`])
   const decoded = decode(text)
   if (Result.isFailure(decoded)) return Result.fail(["it is not a JSON Schema: write an object"])
-  const problem = schemaProblem(decoded.success)
+  const problem = depthProblem(decoded.success) ?? schemaProblem(decoded.success)
   return problem === undefined ? Result.succeed(decoded.success) : Result.fail([`it cannot be checked: ${problem}`])
 }
 

@@ -36,6 +36,12 @@ const below = (root: Node, node: Node): ReadonlyArray<readonly [string, Node]> =
   ...[named(root, node["$ref"])].flatMap((target) => (target === undefined ? [] : [["$ref", target] as const]))
 ]
 
+/** The values that a part lists, such as its required keys: each takes its share of the check. */
+const listed = (node: Node): number => {
+  const values: ReadonlyArray<unknown> = Array.isArray(node) ? node : Array.isArray(node["enum"]) ? node["enum"] : []
+  return values.filter((value) => !isNode(value)).length
+}
+
 /** The unfolded size, at most one more than the limit. A part that contains itself counts once within itself. */
 const unfolded = (root: Node): number => {
   const known = new Map<Node, number>()
@@ -45,7 +51,7 @@ const unfolded = (root: Node): number => {
     if (before !== undefined || open.has(node)) return before ?? 1
     if (open.size >= SCHEMA_NESTED_MAX) return SCHEMA_PARTS_MAX + 1
     open.add(node)
-    let sum = 1
+    let sum = 1 + listed(node)
     for (const [, part] of below(root, node)) {
       sum = Math.min(sum + size(part), SCHEMA_PARTS_MAX + 1)
       if (sum > SCHEMA_PARTS_MAX) break

@@ -9,12 +9,13 @@ import { SkillRegistryEntry } from "#schema/SkillRegistryEntry.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { syntaxProblem } from "#src/shared/text/jsonSyntax.ts"
 import { BUILT_IN_SKILLS } from "./builtInSkills.ts"
+import { decodeBounded } from "./boundedJson.ts"
 import type { ToolCapabilities } from "./builtInTools.ts"
 import { contractProblems } from "./contractProblems.ts"
 import { type PinnedSchemas, pinProblems, withPinned } from "./pinnedSchemas.ts"
 import { isScript, scriptMachine } from "./scriptStates.ts"
 import { readSkillFolder, SKILL_FILE } from "./skillFolder.ts"
-import { skillProblems } from "./skillProblems.ts"
+import { skillProblems, statesProblem } from "./skillProblems.ts"
 import { scheduleProblems } from "./skillSchedule.ts"
 import { MANIFEST_BYTES_MAX } from "./toolManifest.ts"
 
@@ -38,9 +39,16 @@ export const allSkillProblems = (spec: SkillSpec, tools?: ToolCapabilities): Rea
 ]
 
 /** The value of a text, or where it stops being JSON. */
-const decodeText = (text: string): Result.Result<unknown, { readonly message: string }> =>
+const parse = (text: string): Result.Result<unknown, { readonly message: string }> =>
   Result.try({ try: (): unknown => JSON.parse(text), catch: (cause) => ({ message: syntaxProblem(text, cause) }) })
-const decode = Schema.decodeUnknownResult(SkillSpec, { errors: "all", onExcessProperty: "error" })
+
+/** The value of a skill's text, where it has no more states than a skill may have. */
+const decodeText = (text: string): Result.Result<unknown, { readonly message: string }> =>
+  Result.flatMap(parse(text), (value) => {
+    const message = isObject(value) && isObject(value["states"]) ? statesProblem(value["states"]) : undefined
+    return message === undefined ? Result.succeed(value) : Result.fail({ message })
+  })
+const decode = decodeBounded(SkillSpec)
 const decodeEntry = Schema.decodeUnknownResult(SkillRegistryEntry)
 
 const plain = ({ message }: { readonly message: string }) => message.replaceAll(/\s+/gu, " ").trim()
@@ -74,8 +82,9 @@ export const readSkill = (
   text: string,
   { schemas, tools }: SkillSources = {}
 ): Result.Result<SkillSpec, ReadonlyArray<string>> => {
-  if (Buffer.byteLength(text) > MANIFEST_BYTES_MAX) return Result.fail([`larger than ${MANIFEST_BYTES_MAX} bytes`])
-  const decoded = Result.flatMap(decodeText(text), (value) => decode(withMachine(value)))
+  const bytes = Buffer.byteLength(text)
+  if (bytes > MANIFEST_BYTES_MAX) return Result.fail([`larger than ${MANIFEST_BYTES_MAX} bytes`])
+  const decoded = Result.flatMap(decodeText(text), (value) => decode(withMachine(value), bytes))
   if (Result.isFailure(decoded)) return Result.fail([plain(decoded.failure)])
   const written = decoded.success
   const spec = schemas === undefined ? written : withPinned(written, schemas)

@@ -6,6 +6,10 @@ import { schemaProblem } from "./jsonSchema.ts"
 /** States of one skill. */
 export const SKILL_STATES_MAX = 32
 
+/** Too many states are refused before anything is said of one: that could name all the others. */
+export const statesProblem = (states: object): string | undefined =>
+  Object.keys(states).length > SKILL_STATES_MAX ? `at ["states"]: ${SKILL_STATES_MAX} states are the most` : undefined
+
 /** Tools that every state has anyway, or none may have: skills are started and moved on by the control plane's rules alone. */
 const SKILL_TOOLS = /^choir\.skill\./u
 
@@ -78,13 +82,14 @@ const wayProblems = (spec: SkillSpec): ReadonlyArray<string> => {
 
 /** `tools` are all tools that there are, where they are known. */
 export const skillProblems = (spec: SkillSpec, tools?: ToolCapabilities): ReadonlyArray<string> => {
+  const many = statesProblem(spec.states)
+  if (many !== undefined) return [many]
   const found = stepProblems(spec, tools)
   // Whether states can be reached is checked once each transition leads somewhere.
   return found.length === 0 ? wayProblems(spec) : found
 }
 
 const stepProblems = (spec: SkillSpec, tools: ToolCapabilities | undefined): ReadonlyArray<string> => [
-  ...(names(spec).length > SKILL_STATES_MAX ? [`at ["states"]: ${SKILL_STATES_MAX} states are the most`] : []),
   ...(["input_schema", "output_schema"] as const).flatMap((key) => {
     const schema = spec[key]
     const problem = schema === undefined || typeof schema === "string" ? undefined : schemaProblem(schema)

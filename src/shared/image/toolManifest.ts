@@ -4,11 +4,12 @@
  */
 import { Option, Result, Schema } from "effect"
 import { SecretName } from "#schema/Ids.ts"
-import { ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
+import { PROPOSE, ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
 import { decoderProblems, type Problem, problemText } from "#src/shared/config/configProblems.ts"
 import { plainReason } from "#src/shared/config/plainReason.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
+import { decodeBounded, depthProblem } from "./boundedJson.ts"
 import { BUILT_IN_TOOLS } from "./builtInTools.ts"
 import { lockKey, LOCKSET_LOCKS_MAX } from "./lockKey.ts"
 import { toolSchemaProblems } from "./toolSchema.ts"
@@ -49,7 +50,7 @@ const printable = (problem: Problem): string =>
     .slice(0, PROBLEM_CHARS_MAX)
     .toWellFormed()
 
-const decode = Schema.decodeUnknownResult(ToolManifest, { errors: "all", onExcessProperty: "error" })
+const decode = decodeBounded(ToolManifest)
 
 /** The keys that the object at a dotted path may have. */
 const keysAt = (path: string): ReadonlyArray<string> => {
@@ -110,7 +111,7 @@ const meaningProblems = (scope: ToolScope, value: unknown): ReadonlyArray<Proble
   const { input_schema, name } = objectAt(value, "llm")
   const { exec_path, locks } = objectAt(value, "runtime")
   return [
-    ...(typeof name === "string" && BUILT_IN_TOOLS.includes(name)
+    ...(typeof name === "string" && (name === PROPOSE || BUILT_IN_TOOLS.includes(name))
       ? [{ path: "llm.name", reason: `a built-in tool has the name ${name}: choose another` }]
       : []),
     ...(isObject(input_schema) ? toolSchemaProblems(input_schema) : []).map(({ path, reason }) => ({
@@ -156,10 +157,13 @@ export const readToolManifest = (
   scope: ToolScope,
   text: string
 ): Result.Result<CheckedManifest, ReadonlyArray<string>> => {
-  if (Buffer.byteLength(text) > MANIFEST_BYTES_MAX) return Result.fail([`larger than ${MANIFEST_BYTES_MAX} bytes`])
+  const bytes = Buffer.byteLength(text)
+  if (bytes > MANIFEST_BYTES_MAX) return Result.fail([`larger than ${MANIFEST_BYTES_MAX} bytes`])
   const value = parse(text)
   if (Result.isFailure(value)) return Result.fail([value.failure])
-  const decoded = decode(value.success)
+  const deep = depthProblem(value.success)
+  if (deep !== undefined) return Result.fail([deep])
+  const decoded = decode(value.success, bytes)
   const problems = [
     ...repeatedKeys(text).map((path) => ({ path: path.join("."), reason: "the key stands twice: remove one" })),
     ...(Result.isFailure(decoded) ? decoderProblems([decoded.failure.message]).map(plain) : []),

@@ -2,7 +2,7 @@
  * The input schema of a tool: the rules that providers and the agent's own check need, with each mistake by its path. One rule for
  * the agent, which refuses to start with another schema, and the build of an image.
  */
-import { Result, type Schema } from "effect"
+import { Iterable, Result, type Schema } from "effect"
 import type { Problem } from "#src/shared/config/configProblems.ts"
 import { inputDecoder } from "./jsonSchema.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
@@ -11,6 +11,8 @@ type JsonSchemaObject = Readonly<Record<string, unknown>>
 
 /** Deeper than any schema that a person writes; a check that never ends checks nothing. */
 const SCHEMA_DEPTH_MAX = 32
+/** Problems of one schema that are named. */
+const SCHEMA_PROBLEMS_MAX = 20
 
 type Kind =
   | "any"
@@ -146,23 +148,28 @@ const listProblem = (schema: JsonSchemaObject, path: string): Problem | undefine
     ? { path: under(path, "items"), reason: 'say what the list holds, such as {"type": "string"}' }
     : undefined
 
-const keywordProblems = (schema: unknown, path: string, depth: number): ReadonlyArray<Problem> => {
-  if (typeof schema === "boolean") return []
-  if (!isObject(schema)) return [{ path, reason: "it must be a schema: an object, true or false" }]
-  if (depth > SCHEMA_DEPTH_MAX) return [{ path, reason: `schemas may lie ${SCHEMA_DEPTH_MAX} deep` }]
-  const list = listProblem(schema, path)
-  const keywords = Object.entries(schema).flatMap(([key, value]) => {
+/** One by one: to find what was meant by each of many thousand wrong keywords takes a second. */
+function* keywordProblems(schema: unknown, path: string, depth: number): Generator<Problem> {
+  if (typeof schema === "boolean") return
+  if (!isObject(schema)) return yield { path, reason: "it must be a schema: an object, true or false" }
+  if (depth > SCHEMA_DEPTH_MAX) return yield { path, reason: `schemas may lie ${SCHEMA_DEPTH_MAX} deep` }
+  for (const [key, value] of Object.entries(schema)) {
     // Keywords of a program's own begin with x- by custom, and check nothing.
-    if (key.startsWith("x-")) return []
+    if (key.startsWith("x-")) continue
     const at = under(path, key)
     const kind = KEYWORDS.get(key)
-    if (kind === undefined) return [{ path: at, reason: unknownKeyword(key) }]
-    if (isUnchecked(schema, key)) return [{ path: at, reason: `the agent cannot check "${key}": leave it out` }]
-    const reason = valueProblem(kind, value)
-    if (reason !== undefined) return [{ path: at, reason }]
-    return schemasIn(kind, value, at).flatMap(([inner, each]) => keywordProblems(each, inner, depth + 1))
-  })
-  return list === undefined ? keywords : [...keywords, list]
+    const reason =
+      kind === undefined
+        ? unknownKeyword(key)
+        : isUnchecked(schema, key)
+          ? `the agent cannot check "${key}": leave it out`
+          : valueProblem(kind, value)
+    if (reason !== undefined) yield { path: at, reason }
+    else if (kind !== undefined)
+      for (const [inner, each] of schemasIn(kind, value, at)) yield* keywordProblems(each, inner, depth + 1)
+  }
+  const list = listProblem(schema, path)
+  if (list !== undefined) yield list
 }
 
 /** Why a provider would refuse these as the parameters of a tool; `undefined` when it would not. */
@@ -184,7 +191,9 @@ export const toolSchemaProblems = (schema: JsonSchemaObject): ReadonlyArray<Prob
   const parameters = parametersProblem(schema)
   const found = [
     ...(parameters === undefined ? [] : [parameters]),
-    ...keywordProblems(schema, "", 0).filter(({ path }) => path !== parameters?.path)
+    ...[...Iterable.take(keywordProblems(schema, "", 0), SCHEMA_PROBLEMS_MAX)].filter(
+      ({ path }) => path !== parameters?.path
+    )
   ]
   if (found.length > 0) return found
   const decoder = inputDecoder(schema as Readonly<Record<string, Schema.Json>>, "apply")

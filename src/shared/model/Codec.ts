@@ -53,21 +53,30 @@ export interface Codec {
   assembler(): Assembler
 }
 
+/** Texts behind each other. They are added one by one: V8 keeps such a sum as its parts and copies none of them before the sum is sent. */
+export const commaSeparated = (texts: ReadonlyArray<string>): string => {
+  let all = ""
+  for (const text of texts) all = all === "" ? text : `${all},${text}`
+  return all
+}
+
 /** The parts of a request as JSON; `conversation` are JSON texts. */
 export const written = (
   parameters: ReadonlyArray<readonly [key: string, value: Schema.Json]>,
   conversation: ReadonlyArray<readonly [key: string, json: string]>
 ): string =>
-  `{${[
+  `{${commaSeparated([
     ...parameters.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`),
     ...conversation.map(([key, json]) => `"${key}":${json}`)
-  ].join(",")}}`
+  ])}}`
 
 /** A part of a request as it is sent. Most are sent many times, so that each is written once. */
 export const jsonOnce = <A extends object>(write: (part: A) => unknown) => {
   const known = new WeakMap<A, string>()
   return (part: A): string => {
-    const json = known.get(part) ?? JSON.stringify(write(part))
+    const before = known.get(part)
+    if (before !== undefined) return before
+    const json = JSON.stringify(write(part))
     known.set(part, json)
     return json
   }

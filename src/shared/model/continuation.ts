@@ -9,7 +9,18 @@ import type { AssistantMessage, Message } from "./Conversation.ts"
 type Writer = Pick<Model, "api" | "endpoint" | "model">
 
 /** The model itself, whatever name config.json gives it: an alias of the same endpoint shares its reasoning. */
-const writerOf = ({ endpoint, model }: Writer): string => `${new URL(endpoint).host} ${model}`
+const nameOf = ({ endpoint, model }: Writer): string => `${new URL(endpoint).host} ${model}`
+
+const names = new WeakMap<Writer, string>()
+
+/** Asked for each message of each request. */
+const writerOf = (writer: Writer): string => {
+  const before = names.get(writer)
+  if (before !== undefined) return before
+  const name = nameOf(writer)
+  names.set(writer, name)
+  return name
+}
 
 /** The continuation of an answer, if it is short enough to be kept. */
 export const continuationOf = (writer: Writer, reasoning: string | undefined): Continuation | undefined =>

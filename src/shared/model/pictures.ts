@@ -39,8 +39,12 @@ export const takesPictures = (model: Pick<Model, "endpoint" | "model"> & Partial
 export const isPictured = (message: Message): message is Pictured =>
   (message.role === "user" || message.role === "tool") && (message.pictures ?? []).length > 0
 
+const NONE: ReadonlyArray<Picture> = []
+
 const picturesOf = (messages: ReadonlyArray<Message>): ReadonlyArray<Picture> =>
-  messages.flatMap((message) => (isPictured(message) ? (message.pictures ?? []) : []))
+  messages.some(isPictured)
+    ? messages.flatMap((message) => (isPictured(message) ? (message.pictures ?? []) : []))
+    : NONE
 
 const fit = (pictures: ReadonlyArray<Picture>): boolean =>
   pictures.length <= SHOWN_PICTURES_MAX &&
@@ -48,6 +52,7 @@ const fit = (pictures: ReadonlyArray<Picture>): boolean =>
 
 /** How many of the oldest are not shown. */
 const oldCount = (pictures: ReadonlyArray<Picture>): number => {
+  if (fit(pictures)) return 0
   const all = Array.from({ length: pictures.length + 1 }, (_, count) => count)
   const ends = (count: number) => fit(pictures.slice(count))
   return all.find((count) => count % STEP === 0 && count < pictures.length && ends(count)) ?? all.find(ends) ?? 0
@@ -77,7 +82,7 @@ export const pictureTokensOfEach = (messages: ReadonlyArray<Message>): ReadonlyA
 
 /** An estimate of the tokens of the pictures in messages. */
 export const pictureTokens = (messages: ReadonlyArray<Message>): number =>
-  pictureTokensOfEach(messages).reduce((sum, tokens) => sum + tokens, 0)
+  messages.some(isPictured) ? pictureTokensOfEach(messages).reduce((sum, tokens) => sum + tokens, 0) : 0
 
 /** A message's text and pictures as a request has them. */
 export interface Shown {

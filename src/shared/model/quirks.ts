@@ -121,7 +121,7 @@ const hostOf = (endpoint: string): string => (URL.canParse(endpoint) ? new URL(e
 const isAt = ({ endpoint, provider }: Named, { host, label }: Service): boolean =>
   host.test(hostOf(endpoint)) || provider?.toLowerCase() === label
 
-export const quirksOf = (named: Named): Quirks =>
+const lookedUp = (named: Named): Quirks =>
   Object.assign(
     {},
     USUAL,
@@ -132,6 +132,17 @@ export const quirksOf = (named: Named): Quirks =>
         (model === undefined || model.test(named.model))
     ).map(({ has }) => has)
   ) as Quirks
+
+const known = new WeakMap<Named, Quirks>()
+
+/** The row of a model's entry. Each request asks for it several times, so that an entry is looked up once. */
+export const quirksOf = (named: Named): Quirks => {
+  const before = known.get(named)
+  if (before !== undefined) return before
+  const quirks = lookedUp(named)
+  known.set(named, quirks)
+  return quirks
+}
 
 /** The least of `max_tokens` with which a model that thinks by a budget does think: half for the thoughts, half for the answer. */
 export const THINKING_MAX_TOKENS_MIN = 2048

@@ -88,13 +88,22 @@ export const readsWorkspace = (call: Pick<OpenCall, "name">): boolean =>
 export const writesWorkspace = (call: Pick<OpenCall, "effect" | "name">): boolean =>
   call.effect !== "none" && (isOfImage(nameOf(call)) || WRITERS.has(nameOf(call)))
 
+/** Whether a result is in a file of the workspace too, which the agent keeps also of a call without an effect: all of a long one, or a picture of a page. */
+export const isKeptInFile = ({
+  artifact_ref,
+  pictures = [],
+  untrusted
+}: EventOf<"ToolResultCommitted">["payload"]): boolean =>
+  artifact_ref !== undefined || (untrusted === true && pictures.length > 0)
+
 /** With the mark that a call of a tainted lane leaves on the workspace, from the moment at which it may begin to write. */
 const withWriteOf = (
   state: SessionState,
   call: OpenCall,
-  lane: Pick<LaneMemory, "sources" | "tainted">
+  lane: Pick<LaneMemory, "sources" | "tainted">,
+  isKept = false
 ): SessionState => {
-  if (!lane.tainted || !writesWorkspace(call)) return state
+  if (!lane.tainted || !(isKept || writesWorkspace(call))) return state
   const workspace_sources = withSources(state.workspace_sources, lane.sources)
   return state.workspace_tainted && workspace_sources === state.workspace_sources
     ? state
@@ -324,7 +333,7 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
     sources,
     repetitions: repeated(memory.repetitions, call.digest, result, payload.status === "rejected")
   })
-  const marked = ran ? withWriteOf(next, call, { sources, tainted }) : next
+  const marked = ran ? withWriteOf(next, call, { sources, tainted }, isKeptInFile(payload)) : next
   const asks = call.report?.isQuestion === true && payload.status === "success" && lane !== EDGE
   if (asks && state.reports.length >= REPORTS_OWED_MAX) return Result.fail(REPORTS_FULL)
   const told = withReport(marked, call, event)

@@ -27,8 +27,11 @@ const folded = (text: string): string => {
 
 const EMPTY = folded("")
 
-/** Whether a text holds the words of another one after each other. */
-const holds = (text: string, match: string): boolean => folded(match) !== EMPTY && folded(text).includes(folded(match))
+/** Whether words, folded, hold those of another text one after each other. */
+const holds = (words: string, match: string): boolean => {
+  const wanted = folded(match)
+  return wanted !== EMPTY && words.includes(wanted)
+}
 
 const dotted = (name: string): string => name.replaceAll("-", ".").toLowerCase()
 
@@ -50,22 +53,26 @@ const matching = (
 }
 
 /** The skills that a message to edge calls for. */
-export const messageTriggers = (skills: ReadonlyMap<string, SkillSpec>, text: string): ReadonlyArray<Triggered> =>
-  matching(
+export const messageTriggers = (skills: ReadonlyMap<string, SkillSpec>, text: string): ReadonlyArray<Triggered> => {
+  const words = folded(text)
+  return matching(
     skills,
-    ({ kind, match }) => (kind === "keyword" && holds(text, match)) || (kind === "tool" && names(text, match))
+    ({ kind, match }) => (kind === "keyword" && holds(words, match)) || (kind === "tool" && names(text, match))
   )
+}
 
 /** The skills that a job calls for by the words of its task, its tools, or its type and pool. */
 export const jobTriggers = (
   skills: ReadonlyMap<string, SkillSpec>,
   { agent_type, pool, task_spec, tool_constraints }: Omit<CoreJobStart, "job_id">
-): ReadonlyArray<Triggered> =>
-  matching(skills, ({ kind, match }) => {
-    if (kind === "keyword") return holds(task_spec, match)
+): ReadonlyArray<Triggered> => {
+  const words = folded(task_spec)
+  return matching(skills, ({ kind, match }) => {
+    if (kind === "keyword") return holds(words, match)
     if (kind === "tool") return tool_constraints.allowed_tools.some((tool) => tool === dotted(match))
     return kind === "task_type" && (match === agent_type || match === pool)
   })
+}
 
 /** A trigger as the event of a beginning names it. */
 export const triggerText = ({ trigger: { kind, match } }: Triggered): string => `${kind}: ${match}`

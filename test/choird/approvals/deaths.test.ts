@@ -5,6 +5,7 @@ import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { traces } from "../../support/confirmations.ts"
 import { describeStores } from "../../support/engines.ts"
+import { SIZE } from "../../support/size.ts"
 import {
   beginLife,
   IMAGE,
@@ -46,13 +47,13 @@ const twoLives = Effect.fnUntraced(function* (home: ProposalHome, at: number, ki
 
 describeStores("Executions, cut short,", (it) => {
   it.effect(
-    "come to the same commit, image and words, once, after a death before or after every single step (R53)",
+    "come to the same commit, image and words, once, after a death before or after its steps (R53)",
     () =>
       Effect.gen(function* () {
         let deaths = 0
         const heads = new Set<string>()
         const home = yield* makeProposalHome
-        for (let at = 1; at <= DEATHS_MAX; at += 1) {
+        for (let at = 1; at <= DEATHS_MAX; at += SIZE.deathEvery) {
           home.agent.git(["update-ref", "refs/heads/main", home.base])
           const { died, signals, told, world } = yield* twoLives(home, at, "tool", TOOL)
           assert.strictEqual(commitsOf(home), 2)
@@ -65,7 +66,7 @@ describeStores("Executions, cut short,", (it) => {
           if (!died) break
           deaths += 1
         }
-        assert.isAbove(deaths, 10)
+        assert.isAbove(deaths * SIZE.deathEvery, 10)
         assert.strictEqual(heads.size, 1)
       }),
     LIVE

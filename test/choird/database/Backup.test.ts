@@ -19,6 +19,7 @@ import type { Move } from "#src/shared/files/movedPaths.ts"
 import { describePostgres, embeddedTemplate, postgresDatabase, temporaryFolder } from "../../support/engines.ts"
 import { makeRandom } from "../../support/history.ts"
 import { appendNotices, fillEvents } from "../../support/manyEvents.ts"
+import { atFull } from "../../support/size.ts"
 
 type Services = Database | SqlClient.SqlClient
 type Opened = Layer.Layer<Services>
@@ -247,7 +248,7 @@ describe("A backup of the embedded database", () => {
 })
 
 describePostgres("A backup between Postgres and the embedded database", () => {
-  it.live(
+  atFull(it.live)(
     "brings back every row, counter and chain from one server database to another (R70)",
     () => cycle(postgres, postgres),
     LONG

@@ -14,7 +14,7 @@ import {
 import { join } from "node:path"
 import { attachFile } from "#src/choird/gateway/attachFiles.ts"
 import { fileKind } from "#src/choird/gateway/fileKind.ts"
-import { RECEIVED_FILES_MAX, storeReceived } from "#src/choird/gateway/receivedFiles.ts"
+import { RECEIVED_FILES_MAX, RECEIVED_LOOKED_MAX, storeReceived } from "#src/choird/gateway/receivedFiles.ts"
 import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
 import { fileOf, makeDownload, type SentFile, TELEGRAM_FILE_BYTES_MAX } from "#src/choird/gateway/telegramFiles.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -140,6 +140,19 @@ describe("files that people send", () => {
         writeFileSync(join(workspace, `.choirtmp/recv/n${index}`), "")
       storeReceived(workspace, "last.txt", Buffer.from("x"), now_ms)
       assert.lengthOf(readdirSync(join(workspace, ".choirtmp/recv")), RECEIVED_FILES_MAX + 1)
+    })
+  )
+
+  it.effect("cost no more looks than a few thousand in a folder that its agent filled", () =>
+    Effect.gen(function* () {
+      const workspace = yield* temporaryFolder
+      storeReceived(workspace, "first.txt", Buffer.from("x"), Date.now())
+      const folder = join(workspace, ".choirtmp/recv")
+      const made = RECEIVED_LOOKED_MAX + 500
+      for (let index = 1; index < made; index += 1) writeFileSync(join(folder, `n${index}`), "")
+      storeReceived(workspace, "last.txt", Buffer.from("x"), Date.now())
+      assert.lengthOf(readdirSync(folder), made - (RECEIVED_LOOKED_MAX - RECEIVED_FILES_MAX) + 1)
+      assert.isTrue(existsSync(join(folder, "last.txt")))
     })
   )
 

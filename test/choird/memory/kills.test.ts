@@ -29,7 +29,7 @@ const SECRET = "Rosebud-4711"
 const SESSIONS = 3
 const TURNS = 45
 /** New statements that each life passes before it dies at one. */
-const PASSES = isFull ? 0 : 5
+const PASSES = isFull ? 0 : 7
 
 const opened = (where: Where): Layer.Layer<Database | SqlClient.SqlClient> =>
   Layer.fresh(
@@ -155,7 +155,7 @@ const survives = (
       assert.isTrue(found.verified.every(({ ok }) => ok))
       assert.strictEqual(JSON.stringify(found).includes(SECRET), number < 2)
     }
-    assert.isAbove(killed, isFull ? 20 : 4)
+    assert.isAbove(killed, isFull ? 20 : 2)
     const died = readFileSync(file, "utf8")
     for (const [step, statement] of Object.entries(STEPS)) assert.match(died, statement, step)
   }).pipe(Effect.scoped)

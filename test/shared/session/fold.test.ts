@@ -229,6 +229,19 @@ describe("fold", () => {
     assert.deepStrictEqual(after([userMsg(), ...mail, compaction]).edge.sources, ["mail:eve@a.example"])
   })
 
+  it("labels the workspace with a result of strangers that is kept in a file there, though the call has no effect", () => {
+    const read = (id: string, more: object) => [
+      calling("core:a", id),
+      requested("core:a", id, "none"),
+      committed("core:a", id),
+      result("core:a", id, { untrusted: true, sources: ["web:b.example"], ...more })
+    ]
+    const picture = { type: "image/png", sha256: "0".repeat(64), bytes: 1, width: 1, height: 1 }
+    for (const kept of [{ artifact_ref: "0".repeat(64) }, { pictures: [picture] }])
+      assert.deepStrictEqual(after([userMsg(), started(), ...read("c", kept)]).workspace_sources, ["web:b.example"])
+    assert.isFalse(after([userMsg(), started(), ...read("c", {})]).workspace_tainted)
+  })
+
   it("keeps with a call that asks for a person where the lane's text came from then", () => {
     const asks = [
       ...called("edge", "c", { untrusted: true, sources: ["mail:eve@a.example"] }),

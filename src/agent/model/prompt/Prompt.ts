@@ -3,7 +3,7 @@
  * and never changes within a session; then what a lane was given at its start or remembers; then its transcript, which only grows. Notes that
  * are due stand at the end, and the output of the call keeps them in their place.
  */
-import type { EventOf, Prompted, Recalled } from "#schema/Event.ts"
+import type { ChoirEvent, EventOf, Prompted, Recalled } from "#schema/Event.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import type { Identity } from "#src/agent/image/ImageTexts.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
@@ -13,7 +13,7 @@ import type { CoreLane, EdgeLane, ReferenceSummary, SessionState } from "#src/sh
 import { isNote, note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { coreInstructions, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreNotes, edgeNotes } from "./notes.ts"
-import { MEMORY_QUERY, type Offered } from "#src/agent/model/offered.ts"
+import { isSameOffer, MEMORY_QUERY, type Offered } from "#src/agent/model/offered.ts"
 import type { IsMasked } from "./promptMessages.ts"
 import { skillData, skillList } from "./skillPrompt.ts"
 import { type Note, type Transcript, transcriptOf, withNotes } from "./transcript.ts"
@@ -44,33 +44,54 @@ const section = (title: string, text: string): string => (text.trim() === "" ? "
 
 const environmentOf = (text: string): string => `\n\n<environment>\n${text}\n</environment>`
 
+type SystemParts = readonly [identity: Identity, skills: SkillBook, environment: string, offered: Offered]
+
+const isSameSystem = ([, skills, environment, offered]: SystemParts, other: SystemParts): boolean =>
+  skills === other[1] && environment === other[2] && isSameOffer(offered, other[3])
+
+/** A system text that is the same for call after call is one message, so that it is measured and written as JSON once. */
+const systemOf = (text: (...parts: SystemParts) => string) => {
+  const known = new WeakMap<Identity, { readonly parts: SystemParts; readonly message: Message }>()
+  return (...parts: SystemParts): Message => {
+    const before = known.get(parts[0])
+    if (before !== undefined && isSameSystem(before.parts, parts)) return before.message
+    const message: Message = { role: "system", content: text(...parts) }
+    known.set(parts[0], { parts, message })
+    return message
+  }
+}
+
 /** The part of edge's prompt that is never compacted and never moves. */
-export const edgeSystem = (
-  { soul, user }: Identity,
-  skills: SkillBook,
-  environment: string,
-  offered: Offered
-): Message => ({
-  role: "system",
-  content: `${EDGE_INSTRUCTIONS}${section("Skills", skillList(skills, offered))}${section("The user", user)}${section("You", soul)}${environmentOf(environment)}`
-})
+export const edgeSystem = systemOf(
+  ({ soul, user }, skills, environment, offered) =>
+    `${EDGE_INSTRUCTIONS}${section("Skills", skillList(skills, offered))}${section("The user", user)}${section("You", soul)}${environmentOf(environment)}`
+)
 
 /** The same for a job; its task follows as the first `user` message. */
-export const coreSystem = (
-  { soulCore }: Identity,
-  skills: SkillBook,
-  environment: string,
-  offered: Offered
-): Message => ({
-  role: "system",
-  content: `${coreInstructions(offered)}${section("Skills", skillList(skills, offered))}${section("You", soulCore)}${environmentOf(environment)}`
-})
+export const coreSystem = systemOf(
+  ({ soulCore }, skills, environment, offered) =>
+    `${coreInstructions(offered)}${section("Skills", skillList(skills, offered))}${section("You", soulCore)}${environmentOf(environment)}`
+)
 
 const lines = (title: string, entries: ReadonlyArray<string>): string =>
   entries.length === 0 ? "" : `\n\n${title}:\n${entries.map((entry) => `- ${entry}`).join("\n")}`
 
-/** The lane's memory of what left its window, which changes with a compaction and not between. Nothing is shown before the first. */
+const rememberedBefore = new WeakMap<
+  ReferenceSummary,
+  { readonly offered: Offered; readonly messages: ReadonlyArray<Message> }
+>()
+
+/** The lane's memory of what left its window, which changes with a compaction and not between. */
 const remembered = (summary: ReferenceSummary, offered: Offered): ReadonlyArray<Message> => {
+  const before = rememberedBefore.get(summary)
+  if (before !== undefined && isSameOffer(before.offered, offered)) return before.messages
+  const messages = memory(summary, offered)
+  rememberedBefore.set(summary, { offered, messages })
+  return messages
+}
+
+/** Nothing is shown before the first compaction. */
+const memory = (summary: ReferenceSummary, offered: Offered): ReadonlyArray<Message> => {
   const { facts, files, referenced_events, referenced_sessions, summary: text, words } = summary
   if (isEmpty(summary)) return []
   const known = facts.map(({ key, pinned, source_event, value }) => {
@@ -145,9 +166,11 @@ const assembled = (
     ...correctionOf(correction)
   ]
   const fixed = [system(environment), ...given, ...remembered(lane.summary, offered)]
+  const prefix = [...fixed, ...transcript.messages]
+  const isAll = due.length === 0 && data === undefined
   return {
-    messages: [...fixed, ...withData(withNotes(transcript.messages, transcript.endsAsked, due), data)],
-    prefix: [...fixed, ...transcript.messages],
+    messages: isAll ? prefix : [...fixed, ...withData(withNotes(transcript.messages, transcript.endsAsked, due), data)],
+    prefix,
     prompted: {
       rev,
       ...(due.length === 0 ? {} : { notes: due }),
@@ -189,6 +212,18 @@ const placeOf = ({ branch, worktree }: EventOf<"CoreStarted">["payload"]["start"
     ? ""
     : `\n\nWorktree: you work on the git branch ${branch}, in the folder ${worktree}. Paths of files you write begin with ${worktree}/; commands run there. Commit your work before you end; nothing is merged by itself.`
 
+const tasks = new WeakMap<ChoirEvent, Message>()
+
+/** A job's task as its first message, written once. */
+const taskOf = (started: ChoirEvent | undefined): Message => {
+  if (started?.event_type !== "CoreStarted") return { role: "user", content: "" }
+  const before = tasks.get(started)
+  if (before !== undefined) return before
+  const task: Message = { role: "user", content: withoutNotes(briefing(started)) }
+  tasks.set(started, task)
+  return task
+}
+
 const briefing = ({ payload }: EventOf<"CoreStarted">): string => {
   const { context_bundle, output_schema, task_spec, verbosity } = payload.start
   const place = placeOf(payload.start)
@@ -207,15 +242,10 @@ export const corePrompt = (lane: CoreLane, sources: Sources, rev: number, correc
   const { find, identity, isMasked, offered, skills } = sources
   const transcript = transcriptOf("core", lane.window, find, isMasked, offered)
   const notes = coreNotes(lane, skills, find, transcript, offered)
-  const started = find(lane.started_rev)
-  const task: Message = {
-    role: "user",
-    content: started?.event_type === "CoreStarted" ? withoutNotes(briefing(started)) : ""
-  }
   const system = (environment: string) => coreSystem(identity, skills, environment, offered)
   const data = skillData(lane.skill, skills, find)
   return assembled(
-    { lane, system, given: [task], transcript, notes, data, rev, offered },
+    { lane, system, given: [taskOf(find(lane.started_rev))], transcript, notes, data, rev, offered },
     sources.environment,
     correction
   )

@@ -2,6 +2,7 @@
  * Notes on what a lane has to know beside its events: other work, questions, the step of its skill. Each is due when it differs from the last
  * one on the same matter.
  */
+import type { ChoirEvent } from "#schema/Event.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import { reported, reportLine } from "#src/shared/session/reported.ts"
 import { jobTriggers, messageTriggers, type Triggered } from "#src/shared/session/skillTriggers.ts"
@@ -110,13 +111,29 @@ const suggestion = (about: string, found: ReadonlyArray<Triggered>): ReadonlyArr
       ]
 }
 
+const suggestions = new WeakMap<ChoirEvent, { readonly skills: SkillBook; readonly notes: ReadonlyArray<Note> }>()
+
+/** The words of an event never change, so that they are searched once and not for each call. */
+const suggestedBy = (event: ChoirEvent, skills: SkillBook, search: () => ReadonlyArray<Note>): ReadonlyArray<Note> => {
+  const before = suggestions.get(event)
+  if (before?.skills === skills) return before.notes
+  const notes = search()
+  suggestions.set(event, { skills, notes })
+  return notes
+}
+
 /** A skill whose trigger begins it at once is only suggested where the words come from outside. */
 const suggestedToEdge = ({ edge }: SessionState, skills: SkillBook, find: Find): ReadonlyArray<Note> => {
   const event = edge.turn?.kind === "turn" && edge.skill === undefined ? find(edge.turn.rev) : undefined
   if (event?.event_type !== "UserMsg") return []
   const { forwarded, text } = event.payload
-  const found = messageTriggers(skills, text).filter(({ trigger }) => forwarded === true || trigger.mode === "suggest")
-  return suggestion(String(event.rev), found)
+  return suggestedBy(event, skills, () => {
+    const found = messageTriggers(skills, text)
+    return suggestion(
+      String(event.rev),
+      found.filter(({ trigger }) => forwarded === true || trigger.mode === "suggest")
+    )
+  })
 }
 
 const suggestedToJob = (core: CoreLane, skills: SkillBook, find: Find, offered: Offered): ReadonlyArray<Note> => {
@@ -126,9 +143,11 @@ const suggestedToJob = (core: CoreLane, skills: SkillBook, find: Find, offered: 
   if (event?.event_type !== "CoreStarted") return []
   const { start } = event.payload
   const refs = start.skill_refs
-  return suggestion(
-    core.job_id,
-    jobTriggers(skills, start).filter(({ skill }) => refs === undefined || refs.includes(skill))
+  return suggestedBy(event, skills, () =>
+    suggestion(
+      core.job_id,
+      jobTriggers(skills, start).filter(({ skill }) => refs === undefined || refs.includes(skill))
+    )
   )
 }
 

@@ -192,32 +192,29 @@ const remembered = (render: (event: ChoirEvent, of: ResultOf) => Rendered) => {
 const edgeMessage = remembered(edgeMessages)
 const coreMessage = remembered(coreMessages)
 
-/** The names of the calls that the events propose, by call id. */
-const proposedNames = (events: ReadonlyArray<ChoirEvent>): ReadonlyMap<string, string> =>
-  new Map(
-    events.flatMap((event) =>
-      event.event_type === "ModelOutput"
-        ? event.payload.tool_calls.map(({ call_id, name }) => [call_id as string, wire(name)] as const)
-        : []
-    )
-  )
+/** The names of proposed calls, by call id. */
+export type CallNames = ReadonlyMap<string, string>
+
+/** The names with those of the calls that further events propose. */
+export const withNames = (known: CallNames, events: ReadonlyArray<ChoirEvent>): CallNames => {
+  const names = new Map(known)
+  for (const event of events)
+    if (event.event_type === "ModelOutput")
+      for (const { call_id, name } of event.payload.tool_calls) names.set(call_id, wire(name))
+  return names
+}
 
 const NO_RESULT: ResultOf = { tool: undefined, isMasked: false, offered: new Set() }
 
-const resultsOf = (names: ReadonlyMap<string, string>, isMasked: IsMasked, offered: Offered) => (event: ChoirEvent) => {
+const resultsOf = (names: CallNames, isMasked: IsMasked, offered: Offered) => (event: ChoirEvent) => {
   if (event.event_type !== "ToolResultCommitted") return NO_RESULT
   const tool = names.get(event.payload.call_id)
   return { tool, isMasked: isMasked(tool ?? ""), offered }
 }
 
-/** How the events of a lane read, each by itself. */
-export const rendering = (
-  lane: "edge" | "core",
-  events: ReadonlyArray<ChoirEvent>,
-  isMasked: IsMasked,
-  offered: Offered
-) => {
+/** How the events of a lane read, each by itself; `names` are those of their calls. */
+export const rendering = (lane: "edge" | "core", names: CallNames, isMasked: IsMasked, offered: Offered) => {
   const message = lane === "edge" ? edgeMessage : coreMessage
-  const of = resultsOf(proposedNames(events), isMasked, offered)
+  const of = resultsOf(names, isMasked, offered)
   return (event: ChoirEvent): Rendered => message(event, of(event))
 }

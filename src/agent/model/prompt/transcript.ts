@@ -8,8 +8,8 @@ import type { Find } from "#src/agent/arbiter/Command.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { note } from "#src/agent/model/choirNote.ts"
 import { isSameOffer, type Offered } from "#src/agent/model/offered.ts"
-import { type IsMasked, rendering } from "./promptMessages.ts"
-import { eventsOf, settled } from "./promptWindow.ts"
+import { type CallNames, type IsMasked, rendering, withNames } from "./promptMessages.ts"
+import { NOTHING_ORDERED, orderedAfter, type Ordering } from "./promptWindow.ts"
 
 /** Something that a lane learns beside its events, under what it is about. */
 export type Note = NonNullable<Prompted["notes"]>[number]
@@ -61,6 +61,7 @@ export const withNotes = (
   endsAsked: boolean,
   notes: ReadonlyArray<Note>
 ): ReadonlyArray<Message> => {
+  if (notes.length === 0) return messages
   const { last, shared, turn } = placed(notes)
   const at = turn.length === 0 ? messages.length : lastCalls(messages)
   const end = endsAsked ? messages.length - 1 : messages.length
@@ -76,21 +77,63 @@ const repeats = (words: ReadonlyArray<string>, text: string): boolean =>
     return said !== "" && text.startsWith(said)
   })
 
-const tell = (
-  lane: "edge" | "core",
-  window: ReadonlyArray<number>,
-  find: Find,
-  isMasked: IsMasked,
-  offered: Offered
-): Transcript => {
-  const events: ReadonlyArray<ChoirEvent> = settled(eventsOf(window, find))
-  const render = rendering(lane, events, isMasked, offered)
-  const told = new Map<string, string>()
-  const words: Array<string> = []
-  let messages: Array<Message> = []
-  let asked_rev = 0
-  let endsAsked = false
-  for (const event of events) {
+/** The circumstances under which events read as they do. */
+interface Rendering {
+  readonly lane: "edge" | "core"
+  readonly find: Find
+  readonly isMasked: IsMasked
+  readonly offered: Offered
+}
+
+const isSameRendering = (a: Rendering, b: Rendering): boolean =>
+  a.lane === b.lane && a.find === b.find && a.isMasked === b.isMasked && isSameOffer(a.offered, b.offered)
+
+/** A transcript with what is needed to continue it. */
+interface Told extends Transcript, Rendering {
+  readonly window: ReadonlyArray<number>
+  readonly ordering: Ordering
+  /** Texts of the model since the last message to the user. */
+  readonly words: ReadonlyArray<string>
+  readonly names: CallNames
+}
+
+const nothingTold = (rendering: Rendering): Told => ({
+  ...rendering,
+  window: [],
+  ordering: NOTHING_ORDERED,
+  words: [],
+  names: new Map(),
+  messages: [],
+  told: new Map(),
+  asked_rev: 0,
+  endsAsked: false
+})
+
+/** Whether one list begins with another. */
+const beginsWith = <A>(list: ReadonlyArray<A>, beginning: ReadonlyArray<A>): boolean =>
+  beginning.every((item, index) => item === list[index])
+
+/** The events of a window in their order, which follow those of a shorter one where each of its calls has its result. */
+const order = ({ find, ordering, window: shorter }: Told, window: ReadonlyArray<number>): Ordering => {
+  const goesOn = !ordering.isOpen && beginsWith(window, shorter)
+  const fresh = goesOn ? window.slice(shorter.length) : window
+  return orderedAfter(
+    goesOn ? ordering : NOTHING_ORDERED,
+    fresh.flatMap((rev) => find(rev) ?? [])
+  )
+}
+
+/** Shows the events behind those that were shown before. */
+const continued = (before: Told, window: ReadonlyArray<number>, ordering: Ordering): Told => {
+  const { isMasked, lane, offered } = before
+  const fresh = ordering.events.slice(before.ordering.events.length)
+  const names = withNames(before.names, fresh)
+  const render = rendering(lane, names, isMasked, offered)
+  const told = new Map(before.told)
+  const words = [...before.words]
+  let messages: Array<Message> = [...before.messages]
+  let { asked_rev, endsAsked } = before
+  for (const event of fresh) {
     if (event.event_type === "ModelOutput") {
       const notes = event.payload.prompt?.notes ?? []
       if (notes.length > 0) {
@@ -106,13 +149,26 @@ const tell = (
     if (event.event_type === "UserMsg") asked_rev = event.rev
     if (added.length > 0 || event.event_type === "ModelOutput") endsAsked = event.event_type === "UserMsg"
   }
-  return { messages, told, asked_rev, endsAsked }
+  return { ...before, window, ordering, words, names, messages, told, asked_rev, endsAsked }
 }
 
-const transcripts = new WeakMap<
-  ReadonlyArray<number>,
-  Transcript & { readonly find: Find; readonly isMasked: IsMasked; readonly offered: Offered }
->()
+/** The newest transcripts by their first event, which the windows of a lane have in common between two compactions. */
+const newest = { edge: new WeakMap<ChoirEvent, Told>(), core: new WeakMap<ChoirEvent, Told>() }
+
+const tell = (window: ReadonlyArray<number>, rendering: Rendering): Told => {
+  const [rev] = window
+  const first = rev === undefined ? undefined : rendering.find(rev)
+  const known = first === undefined ? undefined : newest[rendering.lane].get(first)
+  const nothing = nothingTold(rendering)
+  const before = known !== undefined && isSameRendering(known, rendering) ? known : nothing
+  const ordering = order(before, window)
+  // What came while a model was asked stands behind its answer, so that the end of an order may change.
+  const told = continued(beginsWith(ordering.events, before.ordering.events) ? before : nothing, window, ordering)
+  if (first !== undefined) newest[rendering.lane].set(first, told)
+  return told
+}
+
+const transcripts = new WeakMap<ReadonlyArray<number>, Told>()
 
 /** A lane's transcript, which is the same as long as its window is. */
 export const transcriptOf = (
@@ -122,10 +178,10 @@ export const transcriptOf = (
   isMasked: IsMasked,
   offered: Offered
 ): Transcript => {
+  const rendering = { lane, find, isMasked, offered }
   const before = transcripts.get(window)
-  const isSame = before?.find === find && before.isMasked === isMasked && isSameOffer(before.offered, offered)
-  if (isSame) return before
-  const transcript = { ...tell(lane, window, find, isMasked, offered), find, isMasked, offered }
+  if (before !== undefined && isSameRendering(before, rendering)) return before
+  const transcript = tell(window, rendering)
   transcripts.set(window, transcript)
   return transcript
 }

@@ -5,6 +5,7 @@ import { testEngine } from "../../../support/docker.ts"
 import { makeDockerHome, STARTER } from "../../../support/dockerImages.ts"
 import { BUILD_PROCESSES_MAX } from "#src/choird/runtime/docker/runBuild.ts"
 import { IMAGES_KEPT } from "#src/choird/runtime/docker/imageNames.ts"
+import { atFull } from "../../../support/size.ts"
 
 const { reason, socket } = testEngine("DockerImages")
 
@@ -100,7 +101,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 300_000 }, () =
     })
   )
 
-  it.live("builds again what the engine lost, and an agent whose base has changed", () =>
+  atFull(it.live)("builds again what the engine lost, and an agent whose base has changed", () =>
     Effect.gen(function* () {
       const { build, engine, global, images, tags } = yield* home("again")
       const first = yield* build()
@@ -141,7 +142,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 300_000 }, () =
     })
   )
 
-  it.live("tells the step that failed and what it printed, and leaves the names as they were", () =>
+  atFull(it.live)("tells the step that failed and what it printed, and leaves the names as they were", () =>
     Effect.gen(function* () {
       const { agent, build, made, tags } = yield* home("failing")
       const id = AgentId.make(`img-failing-${process.pid}`)
@@ -234,7 +235,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 300_000 }, () =
     })
   )
 
-  it.live("takes no image of another installation on the same engine for its own, whose tag is the same", () =>
+  atFull(it.live)("takes no image of another installation on the same engine for its own, whose tag is the same", () =>
     Effect.gen(function* () {
       const mine = yield* home("shared")
       const other = yield* home("shared")
@@ -249,7 +250,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 300_000 }, () =
     })
   )
 
-  it.live("leaves no image without a name behind when one is built anew", () =>
+  atFull(it.live)("leaves no image without a name behind when one is built anew", () =>
     Effect.gen(function* () {
       const { agent, build, nameless } = yield* home("anew")
       agent.commit({ Dockerfile: "FROM choir-base\nRUN date +%N > /made\n" })
@@ -259,7 +260,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 300_000 }, () =
     })
   )
 
-  it.live("keeps the newest images and those in use, and no other", () =>
+  atFull(it.live)("keeps the newest images and those in use, and no other", () =>
     Effect.gen(function* () {
       const { agent, build, tags } = yield* home("kept")
       const versions: Array<string> = []
