@@ -31,12 +31,12 @@ export class NoNameServer extends Schema.TaggedError<NoNameServer>()("NoNameServ
 /** The errors of a resolver by which a name server says that there is no such address. */
 const NO_ADDRESS = new Set(["ENODATA", "ENOTFOUND"])
 
-/** The addresses in the answers to both questions about a name; `undefined` where there is none and an answer is missing. */
+/** The addresses in the answers to both questions about a name, or their error codes; `undefined` where there is none and an answer is missing. */
 export const addressesIn = (
-  answers: ReadonlyArray<Result.Result<ReadonlyArray<string>, unknown>>
+  answers: ReadonlyArray<Result.Result<ReadonlyArray<string>, string>>
 ): ReadonlyArray<string> | undefined => {
   const found = answers.flatMap((answer) => (Result.isSuccess(answer) ? answer.success : []))
-  const isKnown = answers.every((answer) => Result.isSuccess(answer) || NO_ADDRESS.has(codeOf(answer.failure) ?? ""))
+  const isKnown = answers.every((answer) => Result.isSuccess(answer) || NO_ADDRESS.has(answer.failure))
   return found.length > 0 || isKnown ? found : undefined
 }
 
@@ -54,7 +54,7 @@ const make = (): InternetService => {
   // Not getaddrinfo, which holds one of Node's few threads for as long as a name server pleases, and knows the host's own names.
   const resolver = new Resolver({ timeout: NAME_MS_MAX, tries: NAME_TRIES_MAX })
   const asked = (ask: () => Promise<ReadonlyArray<string>>) =>
-    Effect.result(Effect.tryPromise({ try: ask, catch: (cause) => cause }))
+    Effect.result(Effect.tryPromise({ try: ask, catch: (cause) => codeOf(cause) ?? "" }))
   return {
     resolve: (name) =>
       Effect.flatMap(

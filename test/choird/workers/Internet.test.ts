@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { addressesIn } from "#src/choird/workers/Internet.ts"
 
-const failed = (code: string) => Result.fail(Object.assign(new Error(code), { code }))
+const failed = (code: string) => Result.fail(code)
 const found = (...addresses: ReadonlyArray<string>) => Result.succeed(addresses)
 
 describe("a name's addresses", () => {
