@@ -18,8 +18,19 @@ export type ToolName = typeof ToolName.Type
 /** The name as providers accept it: `choir.fs.read` is `choir-fs-read`. */
 export const toWireName = (name: ToolName): string => name.replaceAll(".", "-")
 
-/** A name in a text for a model, which knows the wire names alone. */
-export const shownName = (name: string): string => name.replaceAll(".", "-")
+/** The one name by which models call all tools `choir.propose.<kind>`, so that no prompt describes each of them. */
+export const PROPOSE = ToolName.make("choir.propose")
+
+const PROPOSES = /^choir[.-]propose[.-]([a-z_]+)$/u
+
+/** The name by which a model is offered a tool. */
+export const offeredName = (name: string): string => (PROPOSES.test(name) ? PROPOSE : name).replaceAll(".", "-")
+
+/** A name in a text for a model, which knows the offered names alone. */
+export const shownName = (name: string): string => {
+  const kind = PROPOSES.exec(name)?.[1]
+  return kind === undefined ? offeredName(name) : `${offeredName(name)} (kind ${kind})`
+}
 
 /** The canonical name behind a wire name, or `undefined` when a model made one up that cannot be a tool. */
 export const fromWireName = (wire: string): ToolName | undefined => {

@@ -3,7 +3,7 @@
  * conversation, so that a crash or a second copy of the program changes nothing.
  */
 import { isDeepStrictEqual } from "node:util"
-import { ToolName, toWireName } from "#schema/Tool.ts"
+import { offeredName, ToolName, toWireName } from "#schema/Tool.ts"
 import { type ChatCompletion, type ChatRequest, OFFLINE_MODEL, textOf } from "./ChatCompletion.ts"
 import { asksToRemember, type Exchange, turnOf } from "./Conversation.ts"
 import { type Instruction, parseInstructions } from "./Instruction.ts"
@@ -37,6 +37,13 @@ const wire = (name: string): string => toWireName(ToolName.make(name))
 const SPAWN = wire("choir.core.spawn")
 const READ = wire("choir.fs.read")
 
+/** The call of a tool by the name by which models are offered it. */
+const named = (tool: string, input: Call["input"]): Call => {
+  const offered = offeredName(tool)
+  const kind = tool.replaceAll(".", "-").slice(offered.length + 1)
+  return { tool: offered, input: kind === "" ? input : { kind, proposal: input } }
+}
+
 /** The tool call of a step, or `undefined` for a step that only speaks. */
 const callOf = (step: Instruction): Call | undefined => {
   switch (step.kind) {
@@ -53,7 +60,7 @@ const callOf = (step: Instruction): Call | undefined => {
     case "run":
       return { tool: wire("choir.exec"), input: { command: step.command } }
     case "call":
-      return { tool: step.tool.replaceAll(".", "-"), input: step.input }
+      return named(step.tool, step.input)
     case "job":
       return { tool: SPAWN, input: { job_name: step.job, task_spec: step.task } }
     case "tell":

@@ -14,6 +14,8 @@ const MANIFEST = {
 }
 const PROPOSAL = { manifest: MANIFEST, reason: "to count words" }
 
+const PROPOSE = ["choir.propose", { kind: "tool", proposal: PROPOSAL }] as const
+
 const step = (messages: ReadonlyArray<Message>) => {
   const told = messages.findLast(({ content }) => /You are in the step|No skill is at work:/u.test(content ?? ""))
   return /You are in the step (\S+) of the skill tool-builder/u.exec(told?.content ?? "")?.[1]
@@ -32,10 +34,10 @@ const makeScript = (): Script => {
           : calls(["choir.skill.start", { skill: "tool-builder" }])
       if (at === "design" && isHasty) {
         isHasty = false
-        return calls(["choir.propose.tool", PROPOSAL])
+        return calls(PROPOSE)
       }
       return at === "propose" && !hasProposed
-        ? calls(["choir.propose.tool", PROPOSAL])
+        ? calls(PROPOSE)
         : calls(["choir.skill.transition", { on: "complete", writes: { request: at, manifest: {}, problems: [] } }])
     })
 }

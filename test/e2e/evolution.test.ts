@@ -99,7 +99,9 @@ const SKILL = {
   max_steps: 12
 }
 const proposeSkill = (spec: object) =>
-  callTools([{ name: "choir-propose-skill", input: { spec, reason: "the user asks every day" } }])
+  callTools([
+    { name: "choir-propose", input: { kind: "skill", proposal: { spec, reason: "the user asks every day" } } }
+  ])
 
 describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
   layer(Evolving.layer, { excludeTestServices: true, timeout: DOCKER_MS_MAX })((it) => {
@@ -116,7 +118,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
             keep({ request: "count the notes" }),
             keep({ manifest: TOOL.manifest }),
             keep({ problems: [] }),
-            callTools([{ name: "choir-propose-tool", input: TOOL }]),
+            callTools([{ name: "choir-propose", input: { kind: "tool", proposal: TOOL } }]),
             keep(),
             answer("I proposed notes.count")
           )
@@ -124,7 +126,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
           const told = steps((yield* provider.requests.all).slice(length))
           const reading = "choir-memory-query, choir-fs-read"
           const thinking = "choir-memory-query"
-          const proposing = "choir-propose-tool"
+          const proposing = "choir-propose (kind tool)"
           assert.deepStrictEqual(told.slice(1, 7), [reading, reading, thinking, thinking, proposing, proposing])
           const refused = (yield* results)[1]
           assert.deepStrictEqual([refused?.status, refused?.allowed?.transitions], ["rejected", ["complete", "cancel"]])
@@ -169,7 +171,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
           const building = steps((yield* provider.requests.all).slice(proposed))
           const reading = "choir-memory-query, choir-fs-read"
           const thinking = "choir-memory-query"
-          const proposing = "choir-propose-skill"
+          const proposing = "choir-propose (kind skill)"
           assert.deepStrictEqual(building.slice(1, 8), [
             reading,
             thinking,

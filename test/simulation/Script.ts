@@ -274,7 +274,10 @@ export class Script {
   /** A change of the agent itself. */
   #propose(): Call {
     const change = [{ op: "set", path: "/budgets/turn_max_steps", value: this.#draw.between(1, 9) }]
-    return { name: "choir-propose-config_change", args: { change, reason: `reason ${++this.#count}` } }
+    return {
+      name: "choir-propose",
+      args: { kind: "config_change", proposal: { change, reason: `reason ${++this.#count}` } }
+    }
   }
 
   /** In a step of a skill: its tools and others, its transitions and others, two of them, words. */

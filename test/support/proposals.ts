@@ -334,7 +334,7 @@ export const makeProposer = Effect.fnUntraced(function* (
           call_id: CallId.make(`out-${messages}`),
           purpose: "turn",
           model: "small",
-          tool_calls: [{ call_id, name: tool.replaceAll(".", "-"), input }],
+          tool_calls: [{ call_id, name: "choir-propose", input: { kind, proposal: input } }],
           finish_reason: "tool_calls",
           usage: { input_tokens: 1, output_tokens: 1 },
           latency_ms: 1

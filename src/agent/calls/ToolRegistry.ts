@@ -5,7 +5,7 @@
 import { Context, Effect, Layer, type Schema } from "effect"
 import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { jobOf, type LaneId } from "#schema/Ids.ts"
-import { ToolName, toWireName } from "#schema/Tool.ts"
+import { offeredName, ToolName, toWireName } from "#schema/Tool.ts"
 import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
@@ -167,7 +167,7 @@ export const argumentsProblem = (
     : `the arguments of ${name} are not a JSON object: ${parseProblem(input)}. Nothing was run. ${shown}`
 }
 
-const isOfScripts = (tool: AnyTool): boolean => !isControl(tool) && tool.ofScripts === true
+const isUnlisted = (tool: AnyTool): boolean => !isControl(tool) && (tool.ofScripts === true || tool.unlisted === true)
 
 const isVisible = (lane: LaneId, { lanes }: AnyTool): boolean =>
   lanes === "both" || (lanes === "edge") === (jobOf(lane) === undefined)
@@ -177,7 +177,7 @@ export const isConstrainable = (name: string): boolean =>
   name !== "choir.core.report" && name !== CORE_WRITEBACK && name !== "choir.memory.delta" && name !== SKILL_TRANSITION
 
 const fits = (name: string, allowed: ReadonlyArray<string>): boolean =>
-  allowed.length === 0 || allowed.includes(name) || !isConstrainable(name)
+  allowed.length === 0 || allowed.some((one) => offeredName(one) === offeredName(name)) || !isConstrainable(name)
 
 /** The tools that jobs have, with their effects; a control tool only commits. */
 export const jobTools = (all: ReadonlyArray<AnyTool>): ReadonlyArray<JobTool> =>
@@ -198,7 +198,7 @@ export const toolTable = (all: ReadonlyArray<AnyTool>) => {
   const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
   const tools = [...byName.values()]
   const shown = new Map(tools.map((tool) => [tool, offeredTool(tool)]))
-  const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool) && !isOfScripts(tool))
+  const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool) && !isUnlisted(tool))
   return {
     named: (name: string) => byName.get(name.replaceAll(".", "-")),
     find: (lane: LaneId, wireName: string) => {

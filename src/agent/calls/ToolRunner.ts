@@ -6,6 +6,7 @@ import { Context, Effect, Layer } from "effect"
 import type { ModelToolCall, PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
+import { meantCall } from "#src/shared/session/meantCall.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "#src/agent/arbiter/Arbiter.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
@@ -250,7 +251,8 @@ const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: O
   const output = log.get(call.output_rev)
   const said = output.event_type === "ModelOutput" ? output.payload : undefined
   const proposed = said?.tool_calls.find(({ call_id }) => call_id === call.call_id)
-  const tool = registry.find(lane, call.name)
+  const { input, name } = meantCall(proposed ?? { name: call.name, input: null })
+  const tool = registry.find(lane, name)
   const isHidden = tool !== undefined && !isControl(tool) && tool.ofScripts === true && !isOfScript(said)
   if (proposed === undefined || tool === undefined || isHidden) {
     const summary = `there is no tool ${call.name.slice(0, 64)} for this lane`
@@ -261,7 +263,6 @@ const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: O
   const memory = laneOf(arbiter.state(), lane)
   const forbidden = memory === undefined ? undefined : skillRefusal(memory, yield* SkillRegistry, tool.llm.name)
   if (call.stage === "proposed" && forbidden !== undefined) return yield* refuse(lane, call, forbidden)
-  const { input } = proposed
   const unfit = Effect.fnUntraced(function* (reason: string) {
     const allowed = tool.llm.name === SKILL_TRANSITION ? yield* skillAllows(lane) : undefined
     return yield* refuse(lane, call, { reason, ...(allowed === undefined ? {} : { allowed }) })

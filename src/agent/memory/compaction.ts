@@ -106,23 +106,31 @@ const FactInput = Schema.Struct({
   key: Schema.NonEmptyString.annotate({ description: "A short key" }),
   value: Schema.String.annotate({ description: "The fact" }),
   pinned: Schema.optionalKey(Schema.Boolean.annotate({ description: "Never lose it" })),
-  source_event: Schema.optionalKey(Reference.annotate({ description: "The hash of its event" }))
+  source_event: Schema.optionalKey(Reference)
 })
 /** Changes of the reference summary as a model writes them: hashes may be the short ones that it was shown. */
 const DeltaInput = Schema.Struct({
-  mode: Schema.Literals(["append", "overwrite"]).annotate({
-    description: "overwrite replaces the text"
-  }),
-  summary_update: Schema.optionalKey(Schema.String.annotate({ description: "Text under the fixed headings" })),
+  mode: Schema.optionalKey(Schema.Literals(["append", "overwrite"])),
+  summary_update: Schema.optionalKey(
+    Schema.String.annotate({ description: "All of its text, under the fixed headings" })
+  ),
   add_facts: Schema.optionalKey(Schema.Array(FactInput).annotate({ description: "A known key is replaced" })),
   remove_facts: Schema.optionalKey(
     Schema.Array(Schema.NonEmptyString).annotate({ description: "Keys of facts that no longer hold" })
   ),
   add_references: Schema.optionalKey(Schema.Array(Reference).annotate({ description: "Hashes worth reading again" })),
-  remove_references: Schema.optionalKey(Schema.Array(Reference).annotate({ description: "Hashes to drop" }))
+  remove_references: Schema.optionalKey(Schema.Array(Reference))
 })
-/** The input as models see it: a summary drops its oldest references by itself, and to remove one is accepted all the same. */
-const { remove_references: _, ...OFFERED } = DeltaInput.fields
+/**
+ * The input as models see it: they write the whole text, a summary drops its oldest references by itself, and a fact hardly needs its event. The
+ * other keys are accepted all the same.
+ */
+const { source_event: _source, ...FACT } = FactInput.fields
+const { mode: _mode, remove_references: _references, ...DELTA_FIELDS } = DeltaInput.fields
+const OFFERED = {
+  ...DELTA_FIELDS,
+  add_facts: Schema.optionalKey(Schema.Array(Schema.Struct(FACT)).annotate({ description: "A known key is replaced" }))
+}
 const DELTA = answerTool(
   "choir.memory.delta",
   "Change your reference summary; only in a compaction.",
@@ -188,8 +196,9 @@ export const deltasOf = (
   folding: ReadonlyArray<Folding>
 ): ReadonlyArray<MemoryDelta> => {
   const resolve = resolver(summary, folding)
-  const deltas = DELTA.answers(payload.tool_calls).flatMap((input): ReadonlyArray<MemoryDelta> => {
-    const { add_facts = [], add_references, mode, remove_facts = [], remove_references, summary_update } = input
+  const deltas = DELTA.answers(payload.tool_calls).flatMap((input, index): ReadonlyArray<MemoryDelta> => {
+    const { add_facts = [], add_references, remove_facts = [], remove_references, summary_update } = input
+    const { mode = summary_update === undefined || index > 0 ? "append" : "overwrite" } = input
     const facts = add_facts.map(({ key, pinned, source_event, value }): MemoryDelta => {
       const [source] = source_event === undefined ? [] : resolve(source_event)
       const more = { ...(source === undefined ? {} : { source_event: source }), ...(pinned === true ? { pinned } : {}) }

@@ -6,8 +6,10 @@ import type { Tool } from "#src/shared/model/Conversation.ts"
 
 const NO_INPUT = { type: "object", properties: {}, additionalProperties: false }
 
-/** Bounds that the tool itself checks, with words for the model; in every prompt they would only take tokens. */
-const BOUNDS: ReadonlySet<string> = new Set([
+/** Rules that the tool itself checks, with words for the model, on other keys too; in every prompt they would only take tokens. */
+const CHECKED: ReadonlySet<string> = new Set([
+  "additionalProperties",
+  "format",
   "minLength",
   "maxLength",
   "minItems",
@@ -22,16 +24,16 @@ type Fragment = Readonly<Record<string, Schema.Json>>
 const isFragment = (value: unknown): value is Fragment =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** A schema without its bounds, and below the top without the ban of other keys, which the top has for all. */
-const slim = (schema: Schema.Json, isTop: boolean): Schema.Json => {
+/** A schema without what the tool checks. */
+const slim = (schema: Schema.Json): Schema.Json => {
   if (!isFragment(schema)) return schema
-  const kept = Object.entries(schema).filter(([key]) => !BOUNDS.has(key) && (isTop || key !== "additionalProperties"))
+  const kept = Object.entries(schema).filter(([key]) => !CHECKED.has(key))
   return Object.fromEntries(
     kept.map(([key, value]) => {
       if (key === "properties" && isFragment(value))
-        return [key, Object.fromEntries(Object.entries(value).map(([name, part]) => [name, slim(part, false)]))]
-      if (key === "items") return [key, slim(value, false)]
-      return [key, key === "anyOf" && Array.isArray(value) ? value.map((part) => slim(part, false)) : value]
+        return [key, Object.fromEntries(Object.entries(value).map(([name, part]) => [name, slim(part)]))]
+      if (key === "items") return [key, slim(value)]
+      return [key, key === "anyOf" && Array.isArray(value) ? value.map((part) => slim(part)) : value]
     })
   )
 }
@@ -43,7 +45,7 @@ const inputSchema = (input: Schema.Top): ToolLlmView["input_schema"] => {
   )
   if (Object.hasOwn(schema, "not")) return NO_INPUT
   if (schema["type"] !== "object") throw new Error("the parameters of a tool are not an object")
-  const slimmed = slim(schema as Fragment, true) as Fragment
+  const slimmed = slim(schema as Fragment) as Fragment
   return Object.keys(definitions).length === 0 ? slimmed : { ...slimmed, definitions }
 }
 

@@ -108,6 +108,8 @@ export interface Tool {
   readonly capabilities?: ReadonlyArray<Capability>
   /** Whether only scripts call it: no model is offered it, and the call of one is refused. */
   readonly ofScripts?: boolean
+  /** Whether models are offered it by another name alone (`offeredName`); a call by its own is taken all the same. */
+  readonly unlisted?: boolean
   /**
    * Strict on types, lenient on unknown keys; fails with a sentence for the model. Without the lane that calls, the effect is the
    * greatest that the input may have.

@@ -4,7 +4,8 @@ import { ContextBundle, CoreReport, CoreSkill, JobBranch, ToolConstraints } from
 import { JobName } from "#schema/Ids.ts"
 import { AgentType, JobPool } from "#schema/JobProfile.ts"
 import { SkillName } from "#schema/Skill.ts"
-import { shownName, ToolName } from "#schema/Tool.ts"
+import { ProposalKind } from "#schema/ProposedChange.ts"
+import { PROPOSE, shownName, ToolName } from "#schema/Tool.ts"
 import { Writeback } from "#schema/Writeback.ts"
 import { worktreeOf } from "#src/agent/git/worktreeGit.ts"
 import type { ProfileBook } from "#src/agent/image/ProfileRegistry.ts"
@@ -20,12 +21,14 @@ export const CORE_TASK_CHARS_MAX = 100_000
 
 /** A tool by the name that models see, or by the canonical one. */
 const OfferedName = Schema.String.check(
-  Schema.makeFilter((name) => toolNamed(name) !== undefined || "it is not the name of a tool, such as choir-fs-read")
+  Schema.makeFilter((name) => toolsNamed(name).length > 0 || "it is not the name of a tool, such as choir-fs-read")
 )
 
-const toolNamed = (name: string): ToolName | undefined => {
+/** The tools that a name means: one, or all that models call by it. */
+const toolsNamed = (name: string): ReadonlyArray<ToolName> => {
   const canonical = name.replaceAll("-", ".")
-  return Schema.is(ToolName)(canonical) ? canonical : undefined
+  if (canonical === PROPOSE) return ProposalKind.literals.map((kind) => ToolName.make(`${PROPOSE}.${kind}`))
+  return Schema.is(ToolName)(canonical) ? [canonical] : []
 }
 
 const Constraints = Schema.Struct({
@@ -135,7 +138,7 @@ export const coreSpawn = (
           ...task,
           context_bundle: context_bundle ?? { facts: [], excerpts: [], constraints: [] },
           tool_constraints: {
-            allowed_tools: (tool_constraints?.allowed_tools ?? []).flatMap((name) => toolNamed(name) ?? []),
+            allowed_tools: (tool_constraints?.allowed_tools ?? []).flatMap(toolsNamed),
             time_budget_ms: tool_constraints?.time_budget_ms ?? 0
           },
           verbosity: verbosity ?? "normal",

@@ -85,7 +85,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
     return {
       llm: llmView(
         "choir.exec",
-        "Run a shell command in the workspace. Each call is a new shell; all its processes end with it. After a crash a command may run twice. Of long output you see both ends; a file holds all of it.",
+        "Run a shell command in the workspace. Each call is a new shell; all its processes end with it. After a crash a command may run twice.",
         Input
       ),
       effect: "workspace",

@@ -60,7 +60,7 @@ export const fsEdit: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
   return {
     llm: llmView(
       "choir.fs.edit",
-      'Replace a text of a file that you have read in its newest version; your own writes count. Example: {"path":"src/a.ts","old_text":"let n = 1","new_text":"let n = 2"}',
+      "Replace a text of a file that you have read in its newest version; your own writes count.",
       Input
     ),
     effect: "workspace",

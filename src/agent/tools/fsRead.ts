@@ -22,7 +22,7 @@ const boundsOf = (lines: string | undefined): ReadonlyArray<number> => lines?.sp
 const Offered = {
   path: Schema.String.annotate({ description: "Relative to the workspace" }),
   offset: Schema.optionalKey(
-    Schema.Int.annotate({ description: "First line, from 1; -20 is 20 lines before the end. Default 1" }).check(
+    Schema.Int.annotate({ description: "First line; -20: 20 before the end" }).check(
       Schema.isBetween({ minimum: -LINES_MAX, maximum: LINES_MAX }),
       Schema.makeFilter((offset) => offset !== 0 || "lines count from 1, or from the end as -1")
     )
@@ -126,7 +126,7 @@ export const fsRead: Effect.Effect<Tool, never, Pictures | Workspace> = Effect.g
   return {
     llm: llmView(
       "choir.fs.read",
-      'Read a text file with line numbers, or list a folder. A long file comes in parts. Example: {"path":"src/a.ts","offset":120,"limit":60}',
+      "Read a text file with line numbers, or list a folder. The end says how to read on.",
       Schema.Struct(Offered)
     ),
     effect: "none",

@@ -143,11 +143,7 @@ export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner |
     })
 
     return {
-      llm: llmView(
-        "choir.fs.search",
-        'Search the text of files, without those that git ignores. Example: {"pattern":"class \\\\w+Error","glob":"*.ts"}',
-        Input
-      ),
+      llm: llmView("choir.fs.search", "Search the text of files, without those that git ignores.", Input),
       effect: "none",
       lanes: "both",
       readOnly: true,

@@ -16,7 +16,7 @@ const LineNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_00
 
 const Input = Schema.Struct({
   path: Schema.String.annotate({ description: "Relative to the workspace" }),
-  content: Schema.String.annotate({ description: "The text to put there" }),
+  content: Schema.String.annotate({ description: "Its text" }),
   mode: Schema.Literals(["overwrite", "append", "insert", "replace"]),
   /** The line before which to insert, or the first to replace. */
   line: Schema.optionalKey(LineNumber),

@@ -43,6 +43,8 @@ export interface HostToolSpec {
   readonly description: string
   /** choird is sent what this decodes to. */
   readonly input: Schema.Decoder<Schema.Json>
+  /** The input as models see it, where that is less. */
+  readonly offered?: Schema.Top
   readonly effect: ToolEffect
   readonly lanes: Tool["lanes"]
   readonly readOnly: boolean
@@ -74,8 +76,8 @@ const outcomeOf = ({ effect, name, sources }: HostToolSpec, { output, status }: 
 
 /** A tool whose run is one request to choird. */
 export const hostTool = (spec: HostToolSpec, ask: AskHost): Tool => {
-  const { description, effect, input, lanes, locks, name, readOnly, timeout_ms } = spec
-  const llm = llmView(name, description, input)
+  const { description, effect, input, lanes, locks, name, offered = input, readOnly, timeout_ms } = spec
+  const llm = llmView(name, description, offered)
   const decode = decodeInput(input)
   const doubt = effect === "none" ? "" : "; whether it took effect is not known"
   return {

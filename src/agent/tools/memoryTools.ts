@@ -60,20 +60,15 @@ interface Found {
 
 const LONG_TERM = ["hybrid", "semantic", "text", "session_detail"] as const
 
-/** The stores have one tool, so that no prompt describes three. The descriptions are for models. */
+/** The stores have one tool, so that no prompt describes three. */
 const MemoryQuery = Schema.Struct({
   query: LogQuery.fields.query.annotate({ description: "Words or a question; for hash 8 or more hex digits" }),
   store: Schema.optionalKey(
     Schema.Literals(["working", "session", "knowledge"]).annotate({
-      description: "working (default): this session. session: earlier ones. knowledge: facts"
+      description: "This session (default), earlier ones, or facts"
     })
   ),
-  mode: Schema.optionalKey(
-    Schema.Literals(["keyword", "hash", ...LONG_TERM]).annotate({
-      description:
-        "working: keyword (every word; default), hash (more of an event). Others: hybrid (default), semantic, text; session_detail: a whole session"
-    })
-  ),
+  mode: Schema.optionalKey(Schema.Literals(["keyword", "hash", ...LONG_TERM])),
   session_id: Schema.optionalKey(Schema.String.annotate({ description: "Only this session" })),
   agent: Schema.optionalKey(Schema.String.annotate({ description: "Another agent's memory" })),
   limit: Schema.optionalKey(
@@ -88,7 +83,18 @@ type MemoryQuery = typeof MemoryQuery.Type
 const isLongTerm = (mode: MemoryQuery["mode"]): mode is (typeof LONG_TERM)[number] =>
   LONG_TERM.some((each) => each === mode)
 
-const MEMORY_QUERY = llmView("choir.memory.query", "Search this session and your memory.", MemoryQuery)
+/** The input as models see it: hybrid finds what semantic and text find, which are accepted all the same. */
+const OFFERED = Schema.Struct({
+  ...MemoryQuery.fields,
+  mode: Schema.optionalKey(
+    Schema.Literals(["keyword", "hash", "hybrid", "session_detail"]).annotate({
+      description:
+        "Of working: keyword (default), hash (one event). Of the others: hybrid (default), session_detail (all of one)"
+    })
+  )
+})
+
+const MEMORY_QUERY = llmView("choir.memory.query", "Search this session and your memory.", OFFERED)
 
 /** A query beyond this session's log, or what is wrong with it. */
 const longTermOf = ({ agent, limit, mode, query, session_id, store }: MemoryQuery) => {
@@ -249,11 +255,7 @@ export const memoryQuery = (
 
 /** choir.memory.compact: requests an update of the calling lane's reference summary. */
 export const memoryCompact = (request: (lane: LaneId) => Effect.Effect<void>): Tool => ({
-  llm: llmView(
-    "choir.memory.compact",
-    "Fold the oldest part of your context into your summary, in the background.",
-    Schema.Struct({})
-  ),
+  llm: llmView("choir.memory.compact", "Fold the oldest part of your context into your summary.", Schema.Struct({})),
   effect: "none",
   lanes: "both",
   readOnly: true,

@@ -13,11 +13,14 @@ import {
   ProposedSkill,
   ProposedTool
 } from "#schema/ProposedChange.ts"
+import { PROPOSE } from "#schema/Tool.ts"
+import { ProposeInput } from "#src/shared/session/meantCall.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import type { Denied } from "#src/agent/control/verbAnswer.ts"
 import { decodeInput, type InvalidInput, invalidInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
+import { inputProblem } from "./inputProblem.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
 
@@ -61,65 +64,50 @@ const outcomeOf = ({ approval_id, status }: AskedApproval): ToolOutcome => ({
 interface Kind {
   readonly kind: ProposalKind
   readonly description: string
-  /** The input as models see it, in few words, because every prompt has it and few turns use it. */
-  readonly view: Schema.Top
   /** The form of the input, told with every input that does not fit; an empty one asks for it. */
   readonly form: string
   readonly input: Schema.Decoder<unknown>
 }
 
-const reason = Schema.String.annotate({ description: "Why" })
-const someObjects = Schema.Array(Schema.Record(Schema.String, Schema.Json))
-const anObject = Schema.Record(Schema.String, Schema.Json)
-const inForm = { description: "As the form says" }
-
 const KINDS: ReadonlyArray<Kind> = [
   {
     kind: "tool",
-    description: "Propose a new or changed tool; a person decides. {} returns the form.",
-    view: Schema.Struct({
-      manifest: anObject.annotate(inForm),
-      files: Schema.optionalKey(someObjects.annotate(inForm)),
-      reason
-    }),
+    description: "Propose a new or changed tool; a person decides.",
     form: 'manifest is {"llm":{"name","description","input_schema"},"runtime":{"exec_path","effect":"none", "workspace" or "external"}}; files is [{"path":"tools/<exec_path>","content"}], a program that reads and prints JSON; without files a person writes the program; reason is text for the person who decides',
     input: ProposedTool
   },
   {
     kind: "skill",
-    description: "Propose a new or changed skill; a person decides. {} returns the form.",
-    view: Schema.Struct({ spec: anObject.annotate(inForm), reason }),
+    description: "Propose a new or changed skill; a person decides.",
     form: 'spec is {"name","description","initial_state","max_steps","states":{"a":{"objective","allowed_tools","transitions":[{"on","to"}]},"z":{"terminal":true}}}. "contract" binds it: {"execution_class":"probabilistic","does","does_not","state":{"<field>":{"schema":{}}},"state_read","state_write":["<field>"],"assertions":[{"statement","path":"<field>","op":"exists"}],"capabilities":["fs:read"]}. A skill that needs no model has execution_class deterministic, leaves initial_state, max_steps and states out, and has "registry":{"version":"1.0.0","tier":"task","workflow":[{"step","tool","params":{"path":"${<field>}"},"writes":{"<field>":"<key of the output>"}}]}. reason is text for the person who decides',
     input: ProposedSkill
   },
   {
     kind: "config_change",
-    description: "Propose a change of the configuration; a person decides. {} returns the form.",
-    view: Schema.Struct({ change: someObjects.annotate(inForm), reason }),
+    description: "Propose a change of the configuration; a person decides.",
     form: 'change is [{"op":"set" or "remove","path":"/budgets/turn_max_steps","value":30}], or llm, core_llm, voice_profile of /agents/<your id>/defaults; reason is text for the person who decides',
     input: ProposedConfigChange
   },
   {
     kind: "repo_change",
-    description: "Propose to merge a pushed branch of your repository; a person decides. {} returns the form.",
-    view: Schema.Struct({
-      branch: Schema.String.annotate(inForm),
-      commit: Schema.String.annotate({ description: "Full id" }),
-      reason
-    }),
+    description: "Propose to merge a pushed branch of your repository; a person decides.",
     form: "branch is proposal/<session id>/<description>, up to date with the configured ref; commit is the full id of its newest commit; reason is text for the person who decides",
     input: ProposedRepoChange
   }
 ]
 
-const proposeTool = ({ description, form, input, kind, view }: Kind, submit: Submit): Tool => {
+/** No model is offered these by themselves, so the form alone describes their inputs. */
+const AnyInput = Schema.Struct({ reason: Schema.String.annotate({ description: "Why" }) })
+
+const proposeTool = ({ description, form, input, kind }: Kind, submit: Submit): Tool => {
   const decode = decodeInput(input)
   const withForm = ({ problem }: InvalidInput) => invalidInput(`${problem}. The form: ${form}`)
   return {
-    llm: llmView(`choir.propose.${kind}`, description, view),
+    llm: llmView(`${PROPOSE}.${kind}`, description, AnyInput),
     effect: "none",
     lanes: "both",
     readOnly: true,
+    unlisted: true,
     prepare: Effect.fn("propose.prepare")(function* (raw) {
       yield* Effect.mapError(decode(raw), withForm)
       const payload = raw as Schema.Json
@@ -142,7 +130,7 @@ const whereTo = ({ repo, session_id }: ProposalPlace): string => {
   const { ref, url } = repo
   // A folder of the host is in no sandbox.
   return url.startsWith("/")
-    ? ` Your repository is a folder of choird's host, ${url}, which you cannot push to: use the other choir-propose tools.`
+    ? ` Your repository is a folder of choird's host, ${url}, which you cannot push to: propose with the other kinds.`
     : ` Your repository is ${url}, its configured ref ${ref}. Clone it with git, commit on a branch proposal/${session_id}/<description>, and push that branch.`
 }
 
@@ -152,8 +140,29 @@ export interface ProposalPlace {
   readonly repo?: Repo | undefined
 }
 
-/** One tool for each kind of proposal. */
-export const proposeTools = (submit: Submit, place: ProposalPlace): ReadonlyArray<Tool> =>
-  KINDS.map((kind) =>
+const decodeName = Schema.decodeUnknownEffect(ProposeInput, { errors: "all", onExcessProperty: "error" })
+
+/** choir.propose: the name by which models propose. A call that names a kind is one of that kind's tool, so that only others come here. */
+const propose: Tool = {
+  llm: llmView(
+    PROPOSE,
+    "Propose a change of yourself; a person decides. Without a proposal it returns the form.",
+    ProposeInput
+  ),
+  effect: "none",
+  lanes: "both",
+  readOnly: true,
+  prepare: (raw) =>
+    Effect.matchEffect(decodeName(raw), {
+      onSuccess: ({ kind }) => Effect.die(new Error(`a proposal of kind ${kind} did not reach its tool`)),
+      onFailure: ({ message }) => Effect.fail(invalidInput(inputProblem(ProposeInput, raw, message)))
+    })
+}
+
+/** One tool for each kind of proposal, and the one by which models call them. */
+export const proposeTools = (submit: Submit, place: ProposalPlace): ReadonlyArray<Tool> => [
+  propose,
+  ...KINDS.map((kind) =>
     proposeTool(kind.kind === "repo_change" ? { ...kind, form: `${kind.form}.${whereTo(place)}` } : kind, submit)
   )
+]

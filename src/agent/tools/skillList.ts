@@ -19,9 +19,12 @@ const Input = Schema.Struct({
   query: Schema.optionalKey(
     Schema.String.check(Schema.isMaxLength(QUERY_CHARS_MAX)).annotate({ description: "Words of the task, or a name" })
   ),
-  tier: Schema.optionalKey(SkillTier.annotate({ description: "Only this kind of work" }))
+  tier: Schema.optionalKey(SkillTier)
 })
 const decode = decodeInput(Input)
+
+/** The input as models see it: words find what a tier would, which is accepted all the same. */
+const Offered = Schema.Struct({ query: Input.fields.query })
 
 const wordsOf = (text: string): ReadonlyArray<string> => text.toLowerCase().match(/[\p{L}\p{N}]{2,}/gu) ?? []
 
@@ -61,7 +64,7 @@ const shown =
   })
 
 export const skillList = (skills: SkillBook): Tool => ({
-  llm: llmView(SKILL_LIST, "Find skills, what they do not do, and the input that they take.", Input),
+  llm: llmView(SKILL_LIST, "Find skills, what they do not do, and their input.", Offered),
   effect: "none",
   lanes: "both",
   readOnly: true,

@@ -48,7 +48,7 @@ const inputOf = (skills: SkillBook) =>
       Schema.Record(Schema.String, Schema.Json).annotate({
         description:
           skills.size > SKILLS_DESCRIBED_MAX
-            ? "By the skill's JSON Schema, which the list of skills tells"
+            ? "As the list of skills says"
             : `By the skill's JSON Schema. ${inputs(skills)}`
       })
     )
@@ -66,7 +66,10 @@ export const skillStart = (skills: SkillBook): ControlTool => {
   }
 }
 
-const OutputInput = Schema.Struct({
+/** Parts of a result that a judge is to look at. */
+const JUDGE_BLOCKS_MAX = 64
+
+const TransitionInput = Schema.Struct({
   on: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)).annotate({
     description: "One of the transitions of the present step"
   }),
@@ -74,49 +77,41 @@ const OutputInput = Schema.Struct({
     Schema.Record(Schema.String, Schema.Json).annotate({
       description: "What the step came to: all that later steps see of it; in the last one, the skill's output"
     })
-  )
-})
-/** Parts of a result that a judge is to look at. */
-const JUDGE_BLOCKS_MAX = 64
-
-/** The same for agents that have skills with a STATE. */
-const WritesInput = Schema.Struct({
-  ...OutputInput.fields,
+  ),
   writes: Schema.optionalKey(
-    Schema.Record(Schema.String, Schema.Json).annotate({
-      description: "Values of STATE fields, instead of output"
-    })
-  )
-})
-
-/** The same for agents whose skills have results that are judged. */
-const TransitionInput = Schema.Struct({
-  ...WritesInput.fields,
+    Schema.Record(Schema.String, Schema.Json).annotate({ description: "Values of STATE fields" })
+  ),
   confidence: Schema.optionalKey(
     Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })).annotate({
       description: "How sure you are, 0 to 1"
     })
   ),
   judge_blocks: Schema.optionalKey(
-    Schema.Array(
-      Schema.Struct({
-        id: Schema.String.annotate({ description: "Its name" }),
-        text: Schema.String.annotate({ description: "The part" })
-      })
-    )
-      .check(Schema.isMaxLength(JUDGE_BLOCKS_MAX))
-      .annotate({ description: "Parts to be checked" })
+    Schema.Array(Schema.Struct({ id: Schema.String, text: Schema.String })).check(Schema.isMaxLength(JUDGE_BLOCKS_MAX))
   )
 })
 
+/**
+ * The input as models see it: with what a skill of theirs takes. A result goes into `writes` or `output`, by whether the skill has a STATE;
+ * the steps that take `judge_blocks` tell of them.
+ */
+const offered = (skills: SkillBook): Schema.Top => {
+  const { confidence, on, output, writes } = TransitionInput.fields
+  const contracts = [...skills.values()].map(({ contract }) => contract)
+  const isJudged = contracts.some((contract) => contract?.confidence_threshold !== undefined)
+  return Schema.Struct({
+    on,
+    ...(contracts.includes(undefined) ? { output } : {}),
+    ...(contracts.some((contract) => contract !== undefined) ? { writes } : {}),
+    ...(isJudged ? { confidence } : {})
+  })
+}
+
 /** choir.skill.transition: leaves the present step of the lane's skill. */
 export const skillTransition = (skills: SkillBook): ControlTool => {
-  const contracts = [...skills.values()].flatMap(({ contract }) => contract ?? [])
-  const isJudged = contracts.some(({ confidence_threshold }) => confidence_threshold !== undefined)
-  const shown = isJudged ? TransitionInput : contracts.length > 0 ? WritesInput : OutputInput
   const decode = decodeInput(TransitionInput)
   return {
-    llm: llmView(SKILL_TRANSITION, "Leave the present step of the skill, once its other calls have ended.", shown),
+    llm: llmView(SKILL_TRANSITION, "Leave the present step of the skill.", offered(skills)),
     lanes: "both",
     command: (raw, call_id, lane) =>
       Effect.map(decode(raw), (input) => ({ type: "MoveSkill", lane, call_id, ...input }))

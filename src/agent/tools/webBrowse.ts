@@ -12,7 +12,10 @@ import { makeEffectOfAddress, siteOf } from "./webTools.ts"
 const BROWSE_MS_MAX = 62_000
 
 const DESCRIPTION =
-  "Use a web browser of your own. open shows a page as a tree with refs such as e12; click, type, select and press act on a ref and show the page as it is then. read gives the text as Markdown, screenshot a picture. A long tree comes in parts: narrow it with ref or depth, or continue with offset. To follow a link, open its /url; refs are of the newest tree alone. To read a page without acting, fetching it is cheaper."
+  "Your own web browser. open shows a page as a tree with refs; click, type, select and press act on a ref of the newest tree and show the page again. read gives Markdown, screenshot a picture. To follow a link, open its /url. To read without acting, fetch the page instead."
+
+/** The input as models see it: a long tree is narrowed by a ref, and to limit its levels is accepted all the same. */
+const { depth: _, ...OFFERED } = BrowseInput.fields
 
 const decodeShort = Schema.decodeUnknownOption(
   Schema.Struct({ action: Schema.String, url: Schema.optionalKey(Schema.String) })
@@ -44,6 +47,7 @@ export const webBrowse = Effect.fnUntraced(function* (ask: AskHost) {
       name: BROWSE_TOOL,
       description: DESCRIPTION,
       input: BrowseInput,
+      offered: Schema.Struct(OFFERED),
       effect: "external",
       lanes: "both",
       readOnly: false,

@@ -47,7 +47,7 @@ export const makeEffectOfAddress = Effect.gen(function* () {
 })
 
 const DESCRIPTION =
-  "Read a public web page as Markdown, or a text file. A long page comes in parts: offset reads on. Search results and links that you were shown need no approval; an address of your own may."
+  "Read a public web page as Markdown, or a text file. An address that you were not shown may need approval."
 
 export const webFetch = Effect.fnUntraced(function* (ask: AskHost) {
   const effectOf = yield* makeEffectOfAddress

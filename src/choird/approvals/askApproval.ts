@@ -20,6 +20,7 @@ import type { ConfirmTool } from "#schema/Approval.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { toWireName } from "#schema/Tool.ts"
 import { callDigest } from "#src/shared/session/calls.ts"
+import { isProposal } from "#src/shared/session/meantCall.ts"
 import type { Source } from "#schema/Source.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { take, type TokenBucket } from "#src/choird/listeners/TokenBucket.ts"
@@ -74,11 +75,7 @@ export const proposedOn = (
   for (const { calls, lane } of lanes) {
     const call = calls.find((open) => open.call_id === call_id)
     if (call === undefined) continue
-    const isIt =
-      call.stage === "committed" &&
-      call.name.replaceAll(".", "-") === `choir-propose-${kind}` &&
-      call.digest === callDigest(call.name, payload)
-    return isIt ? lane : undefined
+    return call.stage === "committed" && isProposal(call, kind, payload) ? lane : undefined
   }
   return undefined
 }

@@ -31,7 +31,7 @@ const TOOL_BUILDER: typeof SkillSpec.Encoded = {
       ]
     },
     propose: {
-      objective: "Submit the tool proposal via choir-propose-tool for human approval.",
+      objective: "Submit the tool proposal via choir-propose, kind tool, for human approval.",
       allowed_tools: ["choir.propose.tool"],
       transitions: [{ on: "complete", to: "done" }]
     },
@@ -91,7 +91,7 @@ const SKILL_BUILDER: typeof SkillSpec.Encoded = {
       ]
     },
     propose: {
-      objective: "Submit the skill proposal via choir-propose-skill for human approval.",
+      objective: "Submit the skill proposal via choir-propose, kind skill, for human approval.",
       allowed_tools: ["choir.propose.skill"],
       transitions: [{ on: "complete", to: "done" }]
     },

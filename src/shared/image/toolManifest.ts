@@ -4,7 +4,7 @@
  */
 import { Option, Result, Schema } from "effect"
 import { SecretName } from "#schema/Ids.ts"
-import { ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
+import { PROPOSE, ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
 import { type Problem, problemsOf, problemText } from "#src/shared/config/configProblems.ts"
 import { plainReason } from "#src/shared/config/plainReason.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
@@ -111,7 +111,7 @@ const meaningProblems = (scope: ToolScope, value: unknown): ReadonlyArray<Proble
   const { input_schema, name } = objectAt(value, "llm")
   const { exec_path, locks } = objectAt(value, "runtime")
   return [
-    ...(typeof name === "string" && BUILT_IN_TOOLS.includes(name)
+    ...(typeof name === "string" && (name === PROPOSE || BUILT_IN_TOOLS.includes(name))
       ? [{ path: "llm.name", reason: `a built-in tool has the name ${name}: choose another` }]
       : []),
     ...(isObject(input_schema) ? toolSchemaProblems(input_schema) : []).map(({ path, reason }) => ({

@@ -13,9 +13,7 @@ const Address = Schema.String.check(Schema.isNonEmpty(), Schema.isMaxLength(8192
 /** choir.web.fetch: a page, from a character of its text on. */
 export const FetchInput = Schema.Struct({
   url: Address.annotate({ description: "http:// or https://" }),
-  offset: Schema.optionalKey(
-    Schema.Natural.annotate({ description: "The next_offset of an answer: reads on from there" })
-  )
+  offset: Schema.optionalKey(Schema.Natural.annotate({ description: "The next_offset of an answer" }))
 })
 
 /** A part of a page as text; `url` is where it was found. */
@@ -50,34 +48,32 @@ const Ref = Schema.String.check(Schema.isPattern(/^(?:f\d{1,6})?e\d{1,8}$/u))
 
 /** choir.web.browse: one action in the agent's browser. */
 export const BrowseInput = Schema.Struct({
-  action: Schema.Literals(BROWSE_ACTIONS),
-  url: Schema.optionalKey(Address.annotate({ description: "open: the address" })),
+  action: Schema.Literals(BROWSE_ACTIONS).annotate({ description: "What to do" }),
+  url: Schema.optionalKey(Address.annotate({ description: "For open" })),
   ref: Schema.optionalKey(
     Ref.annotate({
-      description: "An element of the newest snapshot, such as e12. snapshot, screenshot: only this part"
+      description: "Such as e12; limits snapshot and screenshot to it"
     })
   ),
   text: Schema.optionalKey(
-    Schema.String.check(Schema.isMaxLength(20_000)).annotate({ description: "type: replaces what the field holds" })
+    Schema.String.check(Schema.isMaxLength(20_000)).annotate({ description: "type: the new text" })
   ),
-  submit: Schema.optionalKey(Schema.Boolean.annotate({ description: "type: press Enter afterwards" })),
+  submit: Schema.optionalKey(Schema.Boolean.annotate({ description: "type: then press Enter" })),
   values: Schema.optionalKey(
     Schema.Array(Schema.String.check(Schema.isMaxLength(500)))
       .check(Schema.isMaxLength(50))
-      .annotate({ description: "select: the options" })
+      .annotate({ description: "For select" })
   ),
   key: Schema.optionalKey(
     Schema.String.check(Schema.isPattern(/^[\w+ -]{1,40}$/u)).annotate({
-      description: "press: such as Enter, PageDown"
+      description: "press: such as PageDown"
     })
   ),
-  depth: Schema.optionalKey(
-    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })).annotate({ description: "snapshot: levels" })
-  ),
-  offset: Schema.optionalKey(Schema.Natural.annotate({ description: "snapshot, read: the next_offset of an answer" })),
+  depth: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))),
+  offset: Schema.optionalKey(Schema.Natural.annotate({ description: "snapshot, read: next_offset" })),
   tab: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 20 })).annotate({
-      description: "tabs: make it the current one"
+      description: "tabs: go to it"
     })
   ),
   close: Schema.optionalKey(Schema.Boolean.annotate({ description: "tabs: close it" }))

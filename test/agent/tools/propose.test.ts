@@ -45,6 +45,36 @@ describe("choir.propose", () => {
     })
   )
 
+  it.effect("is called by one name and a kind, and the log has the tool of the kind", () =>
+    Effect.gen(function* () {
+      const { plane } = yield* start(
+        inOrder(calls(["choir.propose", { kind: "tool", proposal: TOOL }]), says("I proposed it"))
+      )
+      yield* ended(plane)
+      const [request] = ofType(plane.events, "ToolCallRequested")
+      assert.deepStrictEqual([request?.payload.tool, request?.payload.input], ["choir.propose.tool", TOOL] as never)
+      assert.deepStrictEqual(plane.approvals[0]?.wish.payload, TOOL)
+      assert.strictEqual(results(plane)[0]?.status, "success")
+    })
+  )
+
+  it.effect.each([
+    { input: { kind: "tools", proposal: TOOL }, problem: /kind/u },
+    {
+      input: { kind: "tool", proposal: TOOL, reason: "so" },
+      problem: /there is no reason; the keys are kind, proposal/u
+    },
+    { input: { manifest: {} }, problem: /kind/u }
+  ])("says what is wrong with $input", ({ input, problem }) =>
+    Effect.gen(function* () {
+      const { plane } = yield* start(inOrder(calls(["choir.propose", input]), says("sorry")))
+      yield* ended(plane)
+      assert.lengthOf(plane.approvals, 0)
+      assert.strictEqual(results(plane)[0]?.status, "rejected")
+      assert.match(results(plane)[0]?.summary ?? "", problem)
+    })
+  )
+
   it.effect("tells the model what is wrong with a proposal before anybody is asked", () =>
     Effect.gen(function* () {
       const broken = { ...TOOL, manifest: { llm: TOOL.manifest.llm } }
@@ -55,15 +85,17 @@ describe("choir.propose", () => {
     })
   )
 
-  it.effect.each(["tool", "skill", "config_change", "repo_change"])("tells the form of a %s to an empty call", (kind) =>
-    Effect.gen(function* () {
-      const { plane } = yield* start(inOrder(calls([`choir.propose.${kind}`, {}]), says("now I know")))
-      yield* ended(plane)
-      assert.lengthOf(plane.approvals, 0)
-      const [result] = results(plane)
-      assert.strictEqual(result?.status, "rejected")
-      assert.match(result?.summary ?? "", /The form: \w+ is .*for the person who decides/u)
-    })
+  it.effect.each(["tool", "skill", "config_change", "repo_change"])(
+    "tells the form of a %s to a call without a proposal",
+    (kind) =>
+      Effect.gen(function* () {
+        const { plane } = yield* start(inOrder(calls(["choir.propose", { kind }]), says("now I know")))
+        yield* ended(plane)
+        assert.lengthOf(plane.approvals, 0)
+        const [result] = results(plane)
+        assert.strictEqual(result?.status, "rejected")
+        assert.match(result?.summary ?? "", /The form: \w+ is .*for the person who decides/u)
+      })
   )
 
   it.effect("names contracts and scripts in the form of a skill", () =>

@@ -283,6 +283,7 @@ export const RESULT_TEXTS: ReadonlyMap<string, Render> = new Map<string, Render>
   ["choir-core-spawn", summaryAlone],
   ["choir-core-inject", summaryAlone],
   ["choir-core-cancel", summaryAlone],
+  ["choir-propose", summaryAlone],
   ["choir-propose-tool", summaryAlone],
   ["choir-propose-skill", summaryAlone],
   ["choir-propose-config_change", summaryAlone],

@@ -2,7 +2,7 @@
 import type { Schema } from "effect"
 import { ERROR_EVENT, skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
 import { schemaOf, type SkillContract } from "#schema/SkillContract.ts"
-import { shownName, toWireName } from "#schema/Tool.ts"
+import { offeredName, shownName, toWireName } from "#schema/Tool.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
 import { SKILL_TRANSITION, skillEvents } from "#src/agent/arbiter/decideSkills.ts"
 import { verdictOf } from "#src/agent/arbiter/skillJudge.ts"
@@ -23,9 +23,9 @@ const names = (skills: SkillBook, offered: Offered): string => {
   const all = [...skills.keys()].join(", ")
   const shown = all.length <= NAMES_CHARS_MAX ? all : `${all.slice(0, all.lastIndexOf(",", NAMES_CHARS_MAX))}, …`
   const ways = offered.has(SKILL_LIST)
-    ? "choir-skill-list finds the one that fits and its input, choir-skill-start begins it"
+    ? "choir-skill-list tells what one does and its input; begin the one that fits with choir-skill-start"
     : "choir-skill-start begins one"
-  return `A skill leads you through a kind of work step by step. ${ways}. There are: ${shown}`
+  return `A skill leads you through a kind of work step by step; ${ways}: ${shown}`
 }
 
 /**
@@ -110,7 +110,9 @@ const contractRules = (
     `You read ${list(read)} of its STATE, which stands at the end. Put results into writes of the transition; you may write ${list(write)}${forms.length === 0 ? "" : `, with these JSON Schemas: ${forms.join("; ")}`}.`,
     ...(checks.length === 0 ? [] : [`Your result is checked: ${checks.join("; ")}.`]),
     ...(ends && confidence_threshold !== undefined
-      ? ["Give your confidence in the result, 0 to 1, with the transition that ends the skill."]
+      ? [
+          "Give your confidence in the result, 0 to 1, with the transition that ends the skill. judge_blocks, [{id, text}], are parts of it that a judge checks."
+        ]
       : [])
   ]
 }
@@ -137,7 +139,7 @@ export const skillStep = (
   const spec = skill === undefined ? undefined : skills.get(skill.name)
   const state = spec === undefined || skill === undefined ? undefined : skillState(spec, skill.state)
   if (skill === undefined || spec === undefined || state === undefined) return undefined
-  const allowed = state.allowed_tools.map(toWireName).filter((name) => offered.has(name))
+  const allowed = state.allowed_tools.filter((name) => offered.has(offeredName(name))).map(shownName)
   const tools = allowed.join(", ") || "none"
   return [
     `You are in the step ${skill.state} of the skill ${skill.name}, which has ${spec.max_steps} model calls in all.`,

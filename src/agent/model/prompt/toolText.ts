@@ -5,6 +5,7 @@
 import type { Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { Acted, Source } from "#schema/Source.ts"
+import { offeredName, shownName } from "#schema/Tool.ts"
 import { EXEC, FS_READ, MEMORY_QUERY, type Offered } from "#src/agent/model/offered.ts"
 import { RESULT_TEXTS, type ResultText, type ResultView, uncut } from "./resultTexts.ts"
 import { withoutNotes } from "#src/agent/model/choirNote.ts"
@@ -121,7 +122,7 @@ export const toolText = (
       : [
           ...list(
             "tools that you may call",
-            allowed.tools.filter((name) => offered.has(name))
+            allowed.tools.filter((name) => offered.has(offeredName(name))).map(shownName)
           ),
           ...list("transitions", allowed.transitions)
         ])
