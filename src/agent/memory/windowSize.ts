@@ -14,15 +14,21 @@ import type { LanePrefix } from "./Compactor.ts"
 
 const measured = new WeakMap<ChoirEvent, number>()
 
+const sizeOf = (event: ChoirEvent): number => {
+  const before = measured.get(event)
+  if (before !== undefined) return before
+  const size = JSON.stringify(event).length
+  measured.set(event, size)
+  return size
+}
+
 /** How full a window is of the events and the bytes that an agent keeps of it, the fuller of both; 1 is all. */
 export const windowFill = (log: EventLog["Service"], window: ReadonlyArray<number>): number => {
   let bytes = 0
   for (const rev of window) {
     const event = log.find(rev)
     if (event === undefined) continue
-    const known = measured.get(event) ?? JSON.stringify(event).length
-    measured.set(event, known)
-    bytes += known
+    bytes += sizeOf(event)
   }
   return Math.max(window.length / WINDOW_REVS_MAX, bytes / RESIDENT_WINDOW_BYTES_MAX)
 }

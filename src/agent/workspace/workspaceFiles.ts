@@ -64,33 +64,39 @@ export const openFolder = async (
   create: boolean,
   signal: AbortSignal
 ): Promise<number> => {
-  let folder = await open(childPath(root, "."), FOLDER)
+  if (names.length === 0) return await open(childPath(root, "."), FOLDER)
+  let folder = root
   for (const name of names) {
     try {
       signal.throwIfAborted()
       if (create) await makeFolder(folder, name)
       const next = await openChild(folder, name)
-      closeLater(folder)
+      if (folder !== root) closeLater(folder)
       folder = next
     } catch (error) {
-      closeLater(folder)
+      if (folder !== root) closeLater(folder)
       throw error
     }
   }
   return folder
 }
 
-const readWhole = async (file: number, bytes_max: number): Promise<Buffer> => {
+/** The bytes of a file that had `size` of them a moment ago: by two reads, the second of which finds its end, unless it grew. */
+const readWhole = async (file: number, size: number, bytes_max: number): Promise<Buffer> => {
   const chunks: Array<Buffer> = []
+  let chunk = Buffer.allocUnsafe(size + 1)
+  let filled = 0
   let bytes = 0
   for (;;) {
-    const { size } = await fstat(file)
-    const chunk = Buffer.allocUnsafe(Math.max(CHUNK_BYTES, Math.min(size, bytes_max) - bytes + 1))
-    const { bytesRead } = await read(file, chunk, 0, chunk.length, null)
-    if (bytesRead === 0) return Buffer.concat(chunks, bytes)
+    const { bytesRead } = await read(file, chunk, filled, chunk.length - filled, null)
+    if (bytesRead === 0) return Buffer.concat([...chunks, chunk.subarray(0, filled)], bytes)
     bytes += bytesRead
+    filled += bytesRead
     if (bytes > bytes_max) throw refusal("EFBIG")
-    chunks.push(chunk.subarray(0, bytesRead))
+    if (filled < chunk.length) continue
+    chunks.push(chunk)
+    chunk = Buffer.allocUnsafe(CHUNK_BYTES)
+    filled = 0
   }
 }
 
@@ -107,7 +113,7 @@ export const readFile = async (
     if (!stat.isFile()) throw refusal("ENODEV")
     if (stat.nlink > 1) throw refusal("EMLINK")
     if (stat.size > bytes_max) throw refusal("EFBIG")
-    return { bytes: await readWhole(file, bytes_max), mode: stat.mode & 0o777 }
+    return { bytes: await readWhole(file, stat.size, bytes_max), mode: stat.mode & 0o777 }
   } finally {
     closeLater(file)
   }

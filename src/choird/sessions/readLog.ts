@@ -31,6 +31,8 @@ export interface Head {
   readonly hash: Buffer
   /** The greatest revision that is stored; equal to `last_rev` unless the tables were changed by hand. */
   readonly newest_rev: number
+  /** Whether its events are in a file and no longer in the table. */
+  readonly is_archived: boolean
 }
 
 export const headHash = (session_id: SessionId, head_hash: Uint8Array | null): Buffer =>
@@ -40,6 +42,7 @@ interface HeadRow {
   readonly last_rev: number
   readonly head_hash: Uint8Array | null
   readonly newest_rev: number | null
+  readonly is_archived: boolean
 }
 
 export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("SessionUnknown", { session_id: SessionId }) {
@@ -53,16 +56,20 @@ export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("Sessio
 
 export const readHead = Effect.fnUntraced(function* (session_id: SessionId) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<HeadRow>`SELECT last_rev, head_hash,
+  const [row] = yield* sql<HeadRow>`SELECT last_rev, head_hash, archive IS NOT NULL AS is_archived,
       (SELECT max(rev) FROM choir_control.session_events WHERE session_id = ${session_id}) AS newest_rev
     FROM choir_control.sessions WHERE session_id = ${session_id}`
   if (row === undefined) return yield* new SessionUnknown({ session_id })
-  const { head_hash, last_rev, newest_rev } = row
-  return { last_rev, hash: headHash(session_id, head_hash), newest_rev: newest_rev ?? 0 } satisfies Head
+  const { head_hash, is_archived, last_rev, newest_rev } = row
+  return { last_rev, hash: headHash(session_id, head_hash), newest_rev: newest_rev ?? 0, is_archived } satisfies Head
 })
 
 /** The log of an archived session, whose events are in a file; undefined for one whose events are in the table. */
-export const fileLog = Effect.fnUntraced(function* (session_id: SessionId, last_rev: number) {
+const fileLog = Effect.fnUntraced(function* (
+  session_id: SessionId,
+  { is_archived, last_rev }: Pick<Head, "is_archived" | "last_rev">
+) {
+  if (!is_archived) return undefined
   const { home } = yield* ConfigStore
   const archive = yield* archiveOf(session_id)
   return archive === undefined ? undefined : archivedLog(archivePath(home, archive), last_rev)
@@ -70,10 +77,10 @@ export const fileLog = Effect.fnUntraced(function* (session_id: SessionId, last_
 
 /** The state at the head of a session, proved from its log as far as that holds. */
 export const proveState = Effect.fnUntraced(function* (session_id: SessionId) {
-  const { hash, last_rev } = yield* readHead(session_id)
-  const log = yield* fileLog(session_id, last_rev)
+  const head = yield* readHead(session_id)
+  const log = yield* fileLog(session_id, head)
   if (log !== undefined) return yield* Effect.orDie(replayLog(log, replayStart(session_id)))
-  return yield* (yield* SessionStates).at(session_id, last_rev, hash)
+  return yield* (yield* SessionStates).at(session_id, head.last_rev, head.hash)
 })
 
 /** The state at the head of a session. A log that only a later Choir knows is refused, and a broken one is a defect. */
@@ -177,9 +184,9 @@ export const readEvents = Effect.fnUntraced(function* (
   options: { readonly from?: number; readonly last?: number },
   wakes: Stream.Stream<void>
 ) {
-  const { last_rev } = yield* readHead(session_id)
-  const log = yield* fileLog(session_id, last_rev)
-  const from = firstRev(options, last_rev)
+  const head = yield* readHead(session_id)
+  const log = yield* fileLog(session_id, head)
+  const from = firstRev(options, head.last_rev)
   return log === undefined ? yield* printedEvents(session_id, from, wakes) : Stream.orDie(printedLog(log, from))
 })
 
@@ -215,7 +222,7 @@ export const verifyLog = Effect.fnUntraced(function* <E, R>(
 /** Verifies a session, wherever its events are. */
 export const verifySession = Effect.fnUntraced(function* (session_id: SessionId) {
   const head = yield* readHead(session_id)
-  const log = yield* fileLog(session_id, head.last_rev)
+  const log = yield* fileLog(session_id, head)
   if (log !== undefined) return yield* verifyLog(session_id, head, log)
   return yield* verifyLog(session_id, head, storedLog(session_id, head.newest_rev))
 })

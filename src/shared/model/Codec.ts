@@ -74,7 +74,9 @@ export const written = (
 export const jsonOnce = <A extends object>(write: (part: A) => unknown) => {
   const known = new WeakMap<A, string>()
   return (part: A): string => {
-    const json = known.get(part) ?? JSON.stringify(write(part))
+    const before = known.get(part)
+    if (before !== undefined) return before
+    const json = JSON.stringify(write(part))
     known.set(part, json)
     return json
   }

@@ -15,7 +15,9 @@ const names = new WeakMap<Writer, string>()
 
 /** Asked for each message of each request. */
 const writerOf = (writer: Writer): string => {
-  const name = names.get(writer) ?? nameOf(writer)
+  const before = names.get(writer)
+  if (before !== undefined) return before
+  const name = nameOf(writer)
   names.set(writer, name)
   return name
 }

@@ -166,7 +166,9 @@ const known = new WeakMap<Named, Quirks>()
 
 /** The row of a model's entry. Each request asks for it several times, so that an entry is looked up once. */
 export const quirksOf = (named: Named): Quirks => {
-  const quirks = known.get(named) ?? lookedUp(named)
+  const before = known.get(named)
+  if (before !== undefined) return before
+  const quirks = lookedUp(named)
   known.set(named, quirks)
   return quirks
 }

@@ -37,10 +37,22 @@ export class Environment extends Context.Service<
     })
 }
 
+const MINUTE_MS = 60_000
+
 const dayIn = (time_zone: string): ((ms: number) => string) => {
   const day = new Intl.DateTimeFormat("en-CA", { timeZone: time_zone, dateStyle: "short" })
   const name = new Intl.DateTimeFormat("en-US", { timeZone: time_zone, weekday: "long" })
-  return (ms) => `${name.format(ms)}, ${day.format(ms)}`
+  let minute = Number.NaN
+  let text = ""
+  // No zone changes its day within a minute, and every call asks.
+  return (ms) => {
+    const now = Math.floor(ms / MINUTE_MS)
+    if (now !== minute) {
+      minute = now
+      text = `${name.format(ms)}, ${day.format(ms)}`
+    }
+    return text
+  }
 }
 
 const textOf = (place: Place, model: string, today: (ms: number) => string) => {
@@ -88,17 +100,26 @@ const beginningOf = async (path: string): Promise<string> => {
   }
 }
 
-const look = Effect.fnUntraced(function* (workspace: string) {
-  const beginning = (path: string) =>
-    Effect.orElseSucceed(
-      Effect.tryPromise(() => beginningOf(path)),
-      () => ""
-    )
-  const isThere = (path: string) => Effect.isSuccess(Effect.tryPromise(() => access(path)))
+const beginningOrNothing = (path: string): Promise<string> => beginningOf(path).catch(() => "")
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false
+  )
+
+const gitOf = async (workspace: string): Promise<string> => {
   const git = `${workspace}/.git`
-  if (!(yield* isThere(git)))
-    return { git: "not a repository", hasAgentsFile: yield* isThere(`${workspace}/AGENTS.md`) }
-  const folder = /^gitdir: (\S+)/u.exec(yield* beginning(git))?.[1] ?? git
-  const head = yield* beginning(`${folder}/HEAD`)
-  return { git: branchOf(head), hasAgentsFile: yield* isThere(`${workspace}/AGENTS.md`) }
-})
+  if (!(await isThere(git))) return "not a repository"
+  // Most often it is a folder.
+  const head = await beginningOf(`${git}/HEAD`).catch(() => undefined)
+  if (head !== undefined) return branchOf(head)
+  const folder = /^gitdir: (\S+)/u.exec(await beginningOrNothing(git))?.[1] ?? git
+  return branchOf(await beginningOrNothing(`${folder}/HEAD`))
+}
+
+const look = (workspace: string) =>
+  Effect.promise(async () => {
+    const [git, hasAgentsFile] = await Promise.all([gitOf(workspace), isThere(`${workspace}/AGENTS.md`)])
+    return { git, hasAgentsFile }
+  })

@@ -217,7 +217,9 @@ const tasks = new WeakMap<ChoirEvent, Message>()
 /** A job's task as its first message, written once. */
 const taskOf = (started: ChoirEvent | undefined): Message => {
   if (started?.event_type !== "CoreStarted") return { role: "user", content: "" }
-  const task = tasks.get(started) ?? { role: "user", content: withoutNotes(briefing(started)) }
+  const before = tasks.get(started)
+  if (before !== undefined) return before
+  const task: Message = { role: "user", content: withoutNotes(briefing(started)) }
   tasks.set(started, task)
   return task
 }

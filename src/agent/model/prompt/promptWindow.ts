@@ -1,16 +1,16 @@
 /** The events of a lane in the order in which its prompts show them. What one prompt shows keeps its place in every later one. */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import type { Find } from "#src/agent/arbiter/Command.ts"
 
-/** The events of a window, without results whose call left it. */
-export const eventsOf = (window: ReadonlyArray<number>, find: Find): ReadonlyArray<ChoirEvent> => {
-  const events = window.flatMap((rev) => find(rev) ?? [])
-  const proposed = new Set<string>()
-  return events.filter((event) => {
-    if (event.event_type === "ModelOutput") for (const { call_id } of event.payload.tool_calls) proposed.add(call_id)
-    return event.event_type !== "ToolResultCommitted" || proposed.has(event.payload.call_id)
-  })
+/** Events in the order of prompts, with what is needed to put further ones behind them. */
+export interface Ordering {
+  readonly events: ReadonlyArray<ChoirEvent>
+  /** The ids of the calls that they propose. */
+  readonly proposed: ReadonlySet<string>
+  /** Whether events wait for the results of calls, so that their place is not known yet. */
+  readonly isOpen: boolean
 }
+
+export const NOTHING_ORDERED: Ordering = { events: [], proposed: new Set(), isOpen: false }
 
 /** A model output with its results, in the order in which providers want them. */
 interface Block {
@@ -27,14 +27,17 @@ const unseen = (ordered: Array<ChoirEvent>, { payload: { prompt } }: EventOf<"Mo
 
 /**
  * Results stand right behind their calls: what came among open calls stands after the last result. Where a turn was set aside for a message,
- * its calls stand after that message's turn, with their results. Calls that have no result yet are left out, with what came among them.
+ * its calls stand after that message's turn, with their results. Calls that have no result yet are left out, with what came among them, and so
+ * are results whose call left the window. `before` is not open.
  */
-export const settled = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<ChoirEvent> => {
-  const ordered: Array<ChoirEvent> = []
+export const orderedAfter = (before: Ordering, events: ReadonlyArray<ChoirEvent>): Ordering => {
+  const ordered: Array<ChoirEvent> = [...before.events]
+  const proposed = new Set(before.proposed)
   const held: Array<ChoirEvent> = []
   let block: Block | undefined
   let aside: Block | undefined
   for (const event of events) {
+    if (event.event_type === "ToolResultCommitted" && !proposed.has(event.payload.call_id)) continue
     const isOfOther = event.event_type === "UserMsg" || event.event_type === "ModelOutput"
     if (isOfOther && block !== undefined) {
       aside = block
@@ -47,6 +50,7 @@ export const settled = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<ChoirE
       aside = undefined
     }
     if (event.event_type === "ModelOutput") {
+      for (const { call_id } of event.payload.tool_calls) proposed.add(call_id)
       const late = unseen(ordered, event)
       if (event.payload.tool_calls.length === 0) ordered.push(event, ...late)
       else {
@@ -64,5 +68,5 @@ export const settled = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<ChoirE
       block = undefined
     }
   }
-  return ordered
+  return { events: ordered, proposed, isOpen: block !== undefined || aside !== undefined }
 }

@@ -9,7 +9,7 @@ import type { Message } from "#src/shared/model/Conversation.ts"
 import { note } from "#src/agent/model/choirNote.ts"
 import { isSameOffer, type Offered } from "#src/agent/model/offered.ts"
 import { type CallNames, type IsMasked, rendering, withNames } from "./promptMessages.ts"
-import { eventsOf, settled } from "./promptWindow.ts"
+import { NOTHING_ORDERED, orderedAfter, type Ordering } from "./promptWindow.ts"
 
 /** Something that a lane learns beside its events, under what it is about. */
 export type Note = NonNullable<Prompted["notes"]>[number]
@@ -90,15 +90,17 @@ const isSameRendering = (a: Rendering, b: Rendering): boolean =>
 
 /** A transcript with what is needed to continue it. */
 interface Told extends Transcript, Rendering {
-  readonly events: ReadonlyArray<ChoirEvent>
-  /** What the model said since the last message to the user. */
+  readonly window: ReadonlyArray<number>
+  readonly ordering: Ordering
+  /** Texts of the model since the last message to the user. */
   readonly words: ReadonlyArray<string>
   readonly names: CallNames
 }
 
 const nothingTold = (rendering: Rendering): Told => ({
   ...rendering,
-  events: [],
+  window: [],
+  ordering: NOTHING_ORDERED,
   words: [],
   names: new Map(),
   messages: [],
@@ -107,10 +109,24 @@ const nothingTold = (rendering: Rendering): Told => ({
   endsAsked: false
 })
 
-/** Tells the events behind those that were told before. */
-const continued = (before: Told, events: ReadonlyArray<ChoirEvent>): Told => {
+/** Whether one list begins with another. */
+const beginsWith = <A>(list: ReadonlyArray<A>, beginning: ReadonlyArray<A>): boolean =>
+  beginning.every((item, index) => item === list[index])
+
+/** The events of a window in their order, which follow those of a shorter one where each of its calls has its result. */
+const order = ({ find, ordering, window: shorter }: Told, window: ReadonlyArray<number>): Ordering => {
+  const goesOn = !ordering.isOpen && beginsWith(window, shorter)
+  const fresh = goesOn ? window.slice(shorter.length) : window
+  return orderedAfter(
+    goesOn ? ordering : NOTHING_ORDERED,
+    fresh.flatMap((rev) => find(rev) ?? [])
+  )
+}
+
+/** Shows the events behind those that were shown before. */
+const continued = (before: Told, window: ReadonlyArray<number>, ordering: Ordering): Told => {
   const { isMasked, lane, offered } = before
-  const fresh = events.slice(before.events.length)
+  const fresh = ordering.events.slice(before.ordering.events.length)
   const names = withNames(before.names, fresh)
   const render = rendering(lane, names, isMasked, offered)
   const told = new Map(before.told)
@@ -133,21 +149,21 @@ const continued = (before: Told, events: ReadonlyArray<ChoirEvent>): Told => {
     if (event.event_type === "UserMsg") asked_rev = event.rev
     if (added.length > 0 || event.event_type === "ModelOutput") endsAsked = event.event_type === "UserMsg"
   }
-  return { ...before, events, words, names, messages, told, asked_rev, endsAsked }
+  return { ...before, window, ordering, words, names, messages, told, asked_rev, endsAsked }
 }
 
-/** The newest transcripts by the first event that they tell, which the windows of a lane have in common between two compactions. */
+/** The newest transcripts by their first event, which the windows of a lane have in common between two compactions. */
 const newest = { edge: new WeakMap<ChoirEvent, Told>(), core: new WeakMap<ChoirEvent, Told>() }
 
 const tell = (window: ReadonlyArray<number>, rendering: Rendering): Told => {
-  const events = settled(eventsOf(window, rendering.find))
-  const [first] = events
+  const [rev] = window
+  const first = rev === undefined ? undefined : rendering.find(rev)
   const known = first === undefined ? undefined : newest[rendering.lane].get(first)
-  const goesOn =
-    known !== undefined &&
-    isSameRendering(known, rendering) &&
-    known.events.every((event, index) => event === events[index])
-  const told = continued(goesOn ? known : nothingTold(rendering), events)
+  const nothing = nothingTold(rendering)
+  const before = known !== undefined && isSameRendering(known, rendering) ? known : nothing
+  const ordering = order(before, window)
+  // What came while a model was asked stands behind its answer, so that the end of an order may change.
+  const told = continued(beginsWith(ordering.events, before.ordering.events) ? before : nothing, window, ordering)
   if (first !== undefined) newest[rendering.lane].set(first, told)
   return told
 }

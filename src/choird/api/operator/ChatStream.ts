@@ -74,6 +74,15 @@ const makeUnread = Effect.map(Effect.all([Lifecycle, Outbox]), ([lifecycle, outb
   })
 })
 
+/** The state of a session, which an append brings along, unless a later one was read before. */
+const makeStates = Effect.map(
+  EventStore,
+  (events) => (session_id: SessionId, after: number, tick: Tick) =>
+    tick.type === "appended" && tick.appended.session_id === session_id && tick.appended.state.rev >= after
+      ? Effect.succeed(tick.appended.state)
+      : Effect.map(Effect.option(databaseDefect(events.state(session_id))), Option.getOrUndefined)
+)
+
 /** The events of a session after a revision that open or answer a message. */
 const makeNews = Effect.map(EventStore, (events) =>
   Effect.fnUntraced(function* (session_id: SessionId, after: number, { rev: head }: SessionState, tick: Tick) {
@@ -155,10 +164,10 @@ const makeTicks = Effect.gen(function* () {
 
 /** One client's view. Ticks are handled one by one, so that the client's cells have one owner. */
 const makeFollow = Effect.gen(function* () {
-  const events = yield* EventStore
   const lifecycle = yield* Lifecycle
   const activityFor = yield* makeActivity
   const newsOf = yield* makeNews
+  const stateOf = yield* makeStates
   const ticksOf = yield* makeTicks
   const unreadOf = yield* makeUnread
 
@@ -179,11 +188,8 @@ const makeFollow = Effect.gen(function* () {
       }
       const view = tick.type === "agent" ? tick.view : yield* lifecycle.view(agent_id)
       const current = view.session_id
-      const state =
-        current === null
-          ? undefined
-          : Option.getOrUndefined(yield* Effect.option(databaseDefect(events.state(current))))
       const arrived = session_id !== current
+      const state = current === null ? undefined : yield* stateOf(current, arrived ? 0 : rev, tick)
       session_id = current
       if (arrived) rev = state?.rev ?? 0
       const news = state === undefined || current === null || arrived ? [] : yield* newsOf(current, rev, state, tick)
