@@ -4,11 +4,27 @@ import { configDefaults, defineConfig } from "vitest/config"
 /** Files of which all is for size `full`. */
 const FULL = process.env["CHOIR_TEST_SIZE"] === "full" ? [] : ["test/**/*.full.test.ts"]
 
-export default defineConfig({
+/**
+ * The groups of the tests, each with workers of its own. A worker that opened dozens of databases is half a gigabyte large, and to start a
+ * program from it, and to write to its memory afterwards, takes many times as long as from a small one. So tests that start many programs are apart.
+ */
+const GROUPS: ReadonlyArray<readonly [name: string, ...folders: ReadonlyArray<string>]> = [
+  ["approvals", "choird/approvals", "choird/agents", "choird/reconfiguration", "choird/rehearsals"],
+  ["programs", "choird/images", "choird/repos", "choird/runtime", "choird/startup", "agent/git", "agent/process"],
+  ["systems", "adversary", "chaos", "docs", "e2e", "invariants", "library", "siege", "simulation", "tools"],
+  ["choirctl", "choirctl", "demo", "mutate", "support"],
+  ["choird", "choird"],
+  ["units", "agent", "schema", "shared"]
+]
+
+const filesIn = (folders: ReadonlyArray<string>) => folders.map((folder) => `test/${folder}/**/*.test.ts`)
+
+/** Files of a group that are in none before it. */
+const projects = GROUPS.map(([name, ...folders], at) => ({
   test: {
-    include: ["test/**/*.test.ts"],
-    exclude: [...configDefaults.exclude, ...FULL],
-    globalSetup: ["test/support/database-setup.ts", "test/support/bundles-setup.ts"],
+    name,
+    include: filesIn(folders),
+    exclude: [...configDefaults.exclude, ...FULL, ...GROUPS.slice(0, at).flatMap(([, ...before]) => filesIn(before))],
     // Modules are loaded once a worker, which halves the time: no test leaves state in a module.
     isolate: false,
     // Many tests wait for an engine, a kill or a server: one worker, the default on two cores, leaves a core idle.
@@ -16,5 +32,16 @@ export default defineConfig({
     testTimeout: 300_000,
     // Programs that tests start find what Node compiled for those before them.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/compiled") }
+  }
+}))
+
+export default defineConfig({
+  test: {
+    globalSetup: [
+      "test/support/memory-disk-setup.ts",
+      "test/support/database-setup.ts",
+      "test/support/bundles-setup.ts"
+    ],
+    projects
   }
 })

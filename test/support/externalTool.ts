@@ -2,13 +2,13 @@
 import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer, Redacted, Schema } from "effect"
-import { CallId, SecretName } from "#schema/Ids.ts"
+import { SecretName } from "#schema/Ids.ts"
 import { ToolManifest } from "#schema/Tool.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { external } from "#src/agent/tools/external.ts"
 import { settingsOf } from "./testing/TestAgent.ts"
-import { laneThatSaw, temporaryWorkspace, toolServices } from "./workspace.ts"
+import { callIdOf, laneThatSaw, temporaryWorkspace, toolServices } from "./workspace.ts"
 
 const decodeManifest = Schema.decodeUnknownSync(ToolManifest)
 
@@ -45,7 +45,7 @@ export const externalTool = Effect.fnUntraced(function* (script: string, options
   // Each run is a call of its own, or the end of one would take the processes of another along.
   let calls = 0
   const run = Effect.fnUntraced(function* (input: unknown = {}) {
-    const call_id = CallId.make(`s-1-1-${calls++}`)
+    const call_id = callIdOf(`s-1-1-${calls++}`)
     return yield* (yield* tool.prepare(input)).run({ ...laneThatSaw(), call_id })
   })
   return { root, tool, run, store }

@@ -42,10 +42,13 @@ export const toolServices = (root: string, config: AgentConfig = agentConfig()) 
     )
   )
 
+/** Ends of calls look through all processes for their id, as which each process of the tests therefore has its own; in choird an id holds its session's. */
+export const callIdOf = (name: string): CallId => CallId.make(`${name}-${process.pid}`)
+
 /** A lane that has seen these versions. */
 export const laneThatSaw = (versions: Readonly<Record<string, string>> = {}): ToolContext => ({
   lane: EDGE,
-  call_id: CallId.make("s-1-1-0"),
+  call_id: callIdOf("s-1-1-0"),
   seen: (path) => versions[path],
   network: true
 })

@@ -70,7 +70,7 @@ const receiptText = ({ events, facts, left, restarted }: ForgetReceipt) =>
 const isKey = Schema.is(FactKey)
 const decodeForget = Schema.decodeUnknownOption(Forget)
 
-/** What a person was shown, to tell whether a later plan would remove the same. */
+/** The parts of a plan that a person saw, to compare a later plan with. */
 const reachOf = ({ facts, sessions }: ForgetPlan): string =>
   JSON.stringify([facts.map(({ id }) => id), sessions.map(({ events, session_id }) => [session_id, events])])
 

@@ -29,7 +29,7 @@ export class ProgramTrials extends Context.Service<
   {
     /**
      * An outcome for each input. The program has an empty workspace, no secret and no network, and a call that acts outside is not made. A written
-     * program that ends its container fails on each input, so that it cannot keep its rehearsal from being told.
+     * program that ends its container fails on each input, so that it cannot suppress the result of its rehearsal.
      */
     run(trial: ProgramTrial): Effect.Effect<ReadonlyArray<TriedTool>, TrialRefused>
   }

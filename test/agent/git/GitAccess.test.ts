@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
-import { CallId, SecretName } from "#schema/Ids.ts"
+import { SecretName } from "#schema/Ids.ts"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
@@ -15,7 +15,7 @@ import { ToolManifest } from "#schema/Tool.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { makeRemoteRepo, newestCommit, startGitHttps, startSshd } from "../../support/gitServers.ts"
 import { ensureDebianPackages } from "../../support/packages.ts"
-import { laneThatSaw } from "../../support/workspace.ts"
+import { callIdOf, laneThatSaw } from "../../support/workspace.ts"
 import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
 
 const leftOut = ensureDebianPackages(["git", "openssh-client", "openssh-server"], "git remotes")
@@ -40,7 +40,7 @@ const withIdentity = Effect.fnUntraced(function* (identity: Partial<GitIdentity>
   const cwd = yield* temporaryFolder
   let calls = 0
   const run = Effect.fnUntraced(function* (script: string) {
-    const call_id = CallId.make(`s-1-${++calls}-0`)
+    const call_id = callIdOf(`git-${++calls}`)
     const { env, scrub } = yield* parts.git.forCall(call_id)
     const command = { command: "/bin/sh", args: ["-c", script], cwd, timeout_ms: 60_000, env }
     const { exit_code, stderr, stdout, survivors } = yield* parts.processes.run(call_id, command)
@@ -102,7 +102,7 @@ cd "$(mktemp -d ${cwd}/XXXXXX)" && git clone -q ${remote} app && cd app && echo 
         ).pipe(Effect.provide(Layer.merge(Layer.succeedContext(context), Workspace.layer({ root: cwd }))))
       const answerOf = Effect.fnUntraced(function* (secret_resources: ReadonlyArray<string>, call: string) {
         const tool = yield* toolOf(secret_resources)
-        return yield* (yield* tool.prepare({})).run({ ...laneThatSaw(), call_id: CallId.make(call) })
+        return yield* (yield* tool.prepare({})).run({ ...laneThatSaw(), call_id: callIdOf(call) })
       })
       const before = newestCommit(bare)
       const without = yield* answerOf([], "s-2-1-0")

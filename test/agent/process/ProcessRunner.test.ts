@@ -4,13 +4,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
-import { CallId } from "#schema/Ids.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import type { Command } from "#src/agent/process/startCommand.ts"
 import { processesNaming } from "../../support/processes.ts"
+import { callIdOf } from "../../support/workspace.ts"
 import { EXEC_OUTPUT_BYTES_MAX } from "#src/agent/process/startCommand.ts"
 
-const CALL = CallId.make("runner-1-1-0")
+const CALL = callIdOf("runner-1-1-0")
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-run-"))),
@@ -106,7 +106,7 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
         )
         const { stdout } = yield* sh("", { command: "/usr/bin/env", args: [] })
         assert.deepStrictEqual(stdout.text.trim().split("\n").sort(), [
-          "CHOIR_CALL_ID=runner-1-1-0",
+          `CHOIR_CALL_ID=${CALL}`,
           "HOME=/tmp",
           "LANG=C.UTF-8",
           "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -235,7 +235,7 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
       const cwd = yield* folder
       execFileSync("mkfifo", [join(cwd, "fifo")])
       const script = "(cat fifo > copy; touch done) & touch ready; wait; cat copy"
-      const long = yield* sh(script, { cwd }, CallId.make("runner-1-1-1")).pipe(Effect.forkChild)
+      const long = yield* sh(script, { cwd }, callIdOf("runner-1-1-1")).pipe(Effect.forkChild)
       yield* appears(cwd, "ready")
       yield* Effect.forEach([1, 2, 3], () => sh("true"), { concurrency: "unbounded" })
       writeFileSync(join(cwd, "fifo"), "still here")

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { externalTool } from "../../support/externalTool.ts"
 import { processesNaming } from "../../support/processes.ts"
+import { callIdOf } from "../../support/workspace.ts"
 
 describe("external", () => {
   it.live("gives the input to the executable and its JSON to the model", () =>
@@ -91,7 +92,7 @@ describe("external", () => {
   it.live("runs in the workspace with the call's id and nothing of the agent's environment", () =>
     Effect.gen(function* () {
       const { root, run } = yield* externalTool(`echo "[\\"$PWD\\",\\"$CHOIR_CALL_ID\\",\\"$(env | wc -l)\\"]"`)
-      assert.deepStrictEqual((yield* run()).output, [root, "s-1-1-0", "6"])
+      assert.deepStrictEqual((yield* run()).output, [root, callIdOf("s-1-1-0"), "6"])
     })
   )
 

@@ -290,7 +290,7 @@ describe("sessions", () => {
       yield* append(world, [started("b")])
       const ambiguous = yield* Effect.flip(cancel())
       assert.nestedInclude(ambiguous, { "error.type": "JOB_AMBIGUOUS", "error.hint": "name one of: a, b" })
-      assert.nestedInclude(yield* Effect.flip(cancel("c")), { "error.hint": "running: a, b" })
+      assert.nestedInclude(yield* Effect.flip(cancel("c")), { "error.hint": "running jobs: a, b" })
       yield* cancel("b")
       assert.deepStrictEqual(wished(world), ["CancelCore a", "CancelCore b"])
       assert.deepStrictEqual(

@@ -92,7 +92,7 @@ const isSameRendering = (a: Rendering, b: Rendering): boolean =>
 interface Told extends Transcript, Rendering {
   readonly window: ReadonlyArray<number>
   readonly ordering: Ordering
-  /** What the model said since the last message to the user. */
+  /** Texts of the model since the last message to the user. */
   readonly words: ReadonlyArray<string>
   readonly names: CallNames
 }
@@ -123,7 +123,7 @@ const order = ({ find, ordering, window: shorter }: Told, window: ReadonlyArray<
   )
 }
 
-/** Tells the events behind those that were told before. */
+/** Shows the events behind those that were shown before. */
 const continued = (before: Told, window: ReadonlyArray<number>, ordering: Ordering): Told => {
   const { isMasked, lane, offered } = before
   const fresh = ordering.events.slice(before.ordering.events.length)
