@@ -26,6 +26,10 @@ export const SIZE = {
   ioFaultEvery: of(19, 1),
   /** Steps of one life of an agent that loops with a strict provider. */
   loopSteps: of(25, 100),
+  /** Steps of a job and turns of a chat whose prompts providers find in their caches, and the least share that they find of all of them. */
+  cachedSteps: of(15, 200),
+  cachedTurns: of(9, 100),
+  cachedShare: of(0.7, 0.97),
   /** Jobs of 200 steps whose provider breaks off. */
   longJobs: asSet("CHOIR_LONG_JOBS", of(3, 100)),
   /** Kills of one kind of process in the chaos tests. */
