@@ -10,6 +10,7 @@ import { DIALECTS, type DialectName } from "#demo/dialects/Dialect.ts"
 import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { modelClient } from "../../support/modelClient.ts"
 import { MODEL_NAMES } from "../../support/modelNames.ts"
+import { bookOf, carefulChange } from "../../support/skills.ts"
 import { SIZE } from "../../support/size.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
 import { makeProviderOf, type ProviderRequest, type Reply, say } from "../../support/testing/Provider.ts"
@@ -94,7 +95,15 @@ const outputs = Effect.fnUntraced(function* (dialect: DialectName, steps: number
   const plane = yield* makeMemoryControlPlane
   const config = configOf(provider.endpoint, dialect)
   yield* Effect.forkScoped(
-    runAgent({ plane, script: inOrder(), llm: yield* modelClient, tools: [look, memoryDelta], config })
+    runAgent({
+      plane,
+      script: inOrder(),
+      llm: yield* modelClient,
+      tools: [look, memoryDelta],
+      // With a skill every request has its tools.
+      skills: bookOf(carefulChange),
+      config
+    })
   )
   for (let said = 1; said <= messages; said++) {
     yield* plane.say(`message ${said}: ${textOf(40, said)}`)

@@ -257,7 +257,7 @@ describe("choirctl agent init", () => {
     })
   )
 
-  it.effect("takes the model that is no fallback of another one", () =>
+  it.effect("takes the one model that stands in for no other", () =>
     Effect.gen(function* () {
       const home = join(yield* temporaryFolder, "home")
       const model = ["--model-provider", "local", "--model-endpoint", "http://127.0.0.1:9/v1", "--model-name", "m"]
