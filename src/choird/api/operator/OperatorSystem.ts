@@ -197,7 +197,7 @@ const makeWorkspaceRows = Effect.gen(function* () {
   return Effect.gen(function* () {
     const { config: running } = yield* config.current
     const held = (yield* databaseDefect(leases.all)).filter(({ kind }) => kind === "workspace")
-    const used = yield* usage.all
+    const used = yield* usage.now
     const { workspace_mb } = running.retention
     const quota_bytes = workspace_mb === null ? null : workspace_mb * 1024 ** 2
     const known = yield* databaseDefect(labels.all)
