@@ -251,7 +251,9 @@ export const ToolSummary = Schema.Struct({
   source: Schema.Literals(["built-in", "global", "agent"]),
   effect: Schema.NullOr(Schema.String),
   exposure: Schema.NullOr(Schema.String),
-  description: Schema.NullOr(Schema.String)
+  description: Schema.NullOr(Schema.String),
+  /** Why the agent does not have this tool at the moment; absent for one that it has. */
+  not_offered: Schema.optionalKey(Schema.String)
 })
 export type ToolSummary = typeof ToolSummary.Type
 

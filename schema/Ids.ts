@@ -41,9 +41,11 @@ export const JobName = Schema.String.check(
 export type JobName = typeof JobName.Type
 
 /** `edge`, or `core:<job-name>`. It owns locks and signs events. */
-export const LaneId = Schema.String.check(Schema.isPattern(/^(edge|core:[a-z0-9][a-z0-9-]{0,39})$/u)).pipe(
-  Schema.brand("LaneId")
-)
+export const LaneId = Schema.String.check(
+  Schema.isPattern(/^(edge|core:[a-z0-9][a-z0-9-]{0,39})$/u, {
+    message: "a lane is edge, or core: with the name of a job"
+  })
+).pipe(Schema.brand("LaneId"))
 export type LaneId = typeof LaneId.Type
 
 export const EDGE = LaneId.make("edge")

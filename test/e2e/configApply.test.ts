@@ -222,7 +222,7 @@ describe("choirctl agent restart", () => {
         ])
         const unknown = yield* ctl("agent", "restart", "demo", "--llm", "none")
         assert.strictEqual(unknown.code, 1)
-        assert.include(unknown.err, 'there is no llm "none"')
+        assert.include(unknown.err, 'there is no model "none"')
         assert.deepInclude((yield* bindings) as object, { llm: "other", dms: ["me", "hall"] })
 
         yield* ok("agent", "stop", "demo")

@@ -42,7 +42,15 @@ export const skillRows: ReadonlyArray<SkillSummary> = [
 ]
 export const toolRows: ReadonlyArray<ToolSummary> = [
   { name: "choir.exec", source: "built-in", effect: null, exposure: null, description: null },
-  { name: "words.count", source: "agent", effect: "none", exposure: "both", description: "Count\nwords." }
+  { name: "words.count", source: "agent", effect: "none", exposure: "both", description: "Count\nwords." },
+  {
+    name: "choir.web.search",
+    source: "built-in",
+    effect: "none",
+    exposure: "both",
+    description: "Search the web.",
+    not_offered: "config.json has no search engine"
+  }
 ]
 
 export const skillOffer: SkillOffer = {

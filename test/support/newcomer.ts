@@ -119,6 +119,11 @@ const answerProvider = Effect.fnUntraced(function* (terminal: Terminal, endpoint
   yield* terminal.see("Enter two numbers")
   yield* terminal.type(KEYS.eraseLine)
   yield* terminal.line("3/15")
+  yield* terminal.see("Model to use when this one fails")
+  yield* terminal.line("offline model")
+  yield* terminal.see("A model name has no spaces")
+  yield* terminal.type(KEYS.eraseLine)
+  yield* terminal.line("offline-model")
 })
 
 /** Telegram's questions, with a mistake in each. */

@@ -59,7 +59,7 @@ export const platform = Layer.mergeAll(
       Effect.as(step("audit"), { dry_run, kinds: [{ kind: "audit", removed: 3 }], disk_free_bytes: 1 })
   }),
   Layer.mock(SessionArchives, { deleted: () => Effect.succeedNone }),
-  Layer.mock(WorkspaceUsage, { all: Effect.succeed(new Map()) }),
+  Layer.mock(WorkspaceUsage, { all: Effect.succeed(new Map()), now: Effect.succeed(new Map()) }),
   Layer.mock(SkillImports, {}),
   Layer.mock(BrowserWorker, { status: Effect.succeed("Chromium runs in its own sandbox") }),
   Layer.mock(SkillTrials, {}),

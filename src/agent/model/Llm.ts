@@ -11,6 +11,7 @@ import type { Continuation } from "#schema/Continuation.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { problem } from "#src/shared/model/Answer.ts"
+import { charsOf } from "#src/shared/model/Codec.ts"
 import { CODECS } from "#src/shared/model/codecs.ts"
 import { continuationOf } from "#src/shared/model/continuation.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
@@ -141,7 +142,8 @@ const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Promp
   const { model, name } = candidate
   const started = yield* monotonicMs
   const shown = shownSize({ ...prompt, model })
-  const asked = CODECS[model.api].body({ ...prompt, model }).length - shown.chars + CHARS_A_TOKEN * shown.tokens
+  const sent_chars = charsOf(CODECS[model.api].parts({ ...prompt, model }))
+  const asked = sent_chars - shown.chars + CHARS_A_TOKEN * shown.tokens
   const listen = yield* listening(name, heard)
   let sent = started
   const sending = Effect.map(monotonicMs, (now) => void (sent = now))

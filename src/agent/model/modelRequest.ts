@@ -111,7 +111,7 @@ const NOT_UNDERSTOOD: ReadonlySet<number> = new Set([400, 422])
 export const request = Effect.fnUntraced(function* (
   http: HttpClient.HttpClient,
   endpoint: Endpoint,
-  body: string,
+  body: Uint8Array,
   broken: Effect.Effect<void>,
   heard: Heard
 ): Effect.fn.Return<Answer | { readonly refused: string; readonly error: ModelError }, RequestFailed> {
@@ -122,7 +122,7 @@ export const request = Effect.fnUntraced(function* (
   if (key !== undefined && isInTheClear(model.endpoint, own))
     return yield* Effect.fail<RequestFailed>({ error: problem("unreachable", inTheClearText(model.endpoint)) })
   const asked = HttpClientRequest.post(`${model.endpoint.replace(/\/+$/u, "")}${codec.path}`).pipe(
-    HttpClientRequest.bodyText(body, "application/json"),
+    HttpClientRequest.bodyUint8Array(body, "application/json"),
     HttpClientRequest.setHeaders({
       accept: "application/json, text/event-stream",
       ...codec.headers(model, key === undefined ? undefined : Redacted.value(key))

@@ -7,7 +7,7 @@ import { HttpClient } from "effect/http"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import type { Answer } from "#src/shared/model/Answer.ts"
-import type { Asked } from "#src/shared/model/Codec.ts"
+import { type Asked, bytesOf } from "#src/shared/model/Codec.ts"
 import { CODECS } from "#src/shared/model/codecs.ts"
 import { REFUSED_PICTURE, shownDigests } from "#src/shared/model/pictures.ts"
 import { type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
@@ -104,7 +104,7 @@ export const negotiated = Effect.fnUntraced(function* (
     const { changes } = known
     const messages = withoutReasoning(prompt.messages, model, known.reasoning)
     const asked = { ...withoutPictures({ ...prompt, messages }, known), model, changes }
-    const body = codec.body(asked)
+    const body = bytesOf(codec.parts(asked))
     const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
       Effect.andThen(lost),
       Effect.andThen(sending)

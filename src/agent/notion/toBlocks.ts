@@ -48,7 +48,8 @@ interface Style {
   readonly code?: boolean
 }
 
-const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|~~([^~\n]+)~~|\*([^*\n]+)\*|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)/u
+// A longer label is left as it is written, or the end of each of many brackets would be searched again.
+const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|~~([^~\n]+)~~|\*([^*\n]+)\*|\[([^\]\n]{1,500})\]\((https?:\/\/[^\s)]+)\)/u
 
 const pieces = (text: string, style: Style, url: string | undefined): ReadonlyArray<NotionObject> => {
   const found: Array<NotionObject> = []
@@ -92,15 +93,15 @@ interface Line {
 }
 
 const listLine = (line: string): Line | undefined => {
-  const [, spaces = "", mark = "", rest = ""] = /^( *|\t*)([-*+]|\d{1,9}[.)]) +(.*)$/u.exec(line) ?? []
+  const [, spaces = "", mark = "", rest = ""] = /^( *|\t*)([-*+]|\d{1,9}[.)]) +(.*)$/su.exec(line) ?? []
   if (mark === "") return undefined
   const level = Math.min(LIST_LEVELS_MAX - 1, Math.floor(spaces.replaceAll("\t", "  ").length / 2))
-  const task = /^\[([ xX])\] +(.*)$/u.exec(rest)
+  const task = /^\[([ xX])\] +(.*)$/su.exec(rest)
   if (task !== null) return { level, block: words("to_do", task[2] ?? "", { checked: task[1] !== " " }) }
   return { level, block: words(/^\d/u.test(mark) ? "numbered_list_item" : "bulleted_list_item", rest) }
 }
 
-const HEADING = /^(#{1,6}) +(.*)$/u
+const HEADING = /^(#{1,6}) +(.*)$/su
 const ROW = /^\s*\|(.*)\|\s*$/u
 const isStart = (line: string): boolean =>
   line.trim() === "" || HEADING.test(line) || listLine(line) !== undefined || /^(?:```|>|\||-{3,}\s*$)/u.test(line)

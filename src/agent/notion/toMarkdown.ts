@@ -18,7 +18,8 @@ const textOf = (value: Schema.Json | undefined): string => (typeof value === "st
 
 const styled = (text: string, annotations: NotionObject): string => {
   if (text.trim() === "") return text
-  const [, before = "", words = "", after = ""] = /^(\s*)(.*?)(\s*)$/su.exec(text) ?? []
+  const [words, before] = [text.trim(), text.slice(0, text.length - text.trimStart().length)]
+  const after = text.slice(text.trimEnd().length)
   if (annotations["code"] === true) return `${before}\`${words}\`${after}`
   const bold = annotations["bold"] === true ? `**${words}**` : words
   const italic = annotations["italic"] === true ? `*${bold}*` : bold

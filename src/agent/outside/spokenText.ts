@@ -7,7 +7,7 @@ export interface Spoken {
   readonly isWhole: boolean
 }
 
-const FENCE = /^ {0,3}(?<mark>`{3,}|~{3,})[^\n]*\n[^]*?(?:^ {0,3}\k<mark>[`~]*[ \t]*$|(?![^]))/gmu
+const FENCE = /^ {0,3}(?<mark>`{3,}(?!`)|~{3,}(?!~))[^\n]*\n[^]*?(?:^ {0,3}\k<mark>[`~]*[ \t]*$|(?![^]))/gmu
 const TABLE_LINE = /^[ \t]*\|.*\|[ \t]*$/gmu
 // Longer texts between two marks are left as they are, or a hostile answer would be searched again and again for their ends.
 const LINK = /!?\[([^\]\n]{0,300})\]\([^)\n]{0,2000}\)/gu

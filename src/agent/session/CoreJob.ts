@@ -65,6 +65,12 @@ interface Ages {
 
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
 
+/** A text without the fence that models put around their JSON. */
+const unfenced = (text: string): string => {
+  const inner = text.trim().replace(/^```(?:json)?/u, "")
+  return inner.endsWith("```") ? inner.slice(0, -"```".length) : inner
+}
+
 /** A result is cut like a tool's; all of it stands in the output that it came from. */
 const stop = (outcome: Stop["outcome"], summary: string, result?: Stop["result"]): CoreStep => ({
   type: "stop",
@@ -96,7 +102,7 @@ const spentLimit = (core: CoreLane, ages: Ages): string | undefined =>
 const finish = (text: string, isCorrection: boolean, { started }: CoreRecord): CoreStep => {
   const { output_schema } = started.payload.start
   if (output_schema === undefined) return stop("completed", text, text)
-  const parsed = decodeJson(text.trim().replace(/^```(?:json)?\s*|\s*```$/gu, ""))
+  const parsed = decodeJson(unfenced(text))
   const problem = Result.isFailure(parsed) ? "the result is not JSON" : valueProblem(output_schema, parsed.success)
   if (problem === undefined && Result.isSuccess(parsed)) return stop("completed", text, parsed.success)
   if (isCorrection) return stop("error", `the job ended without the result that was asked for: ${problem}`)

@@ -1,6 +1,6 @@
 /** The problems of a tool's input in words for the model that wrote it, with the key that it meant. Pure. */
 import { type Schema, SchemaAST } from "effect"
-import { problemsOf } from "#src/shared/config/configProblems.ts"
+import { decoderProblems } from "#src/shared/config/configProblems.ts"
 import { plainReason } from "#src/shared/config/plainReason.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 
@@ -38,7 +38,7 @@ const meantKey = (unknown: string, keys: ReadonlyArray<string>): string | undefi
 export const inputProblem = (schema: Schema.Top, input: unknown, message: string): string => {
   if (!isObject(input)) return "the input must be a JSON object"
   const { isOpen, keys } = keysOf(schema)
-  const problems = problemsOf([message])
+  const problems = decoderProblems([message])
   const missing = problems.filter(({ reason }) => reason === "Missing key").map(({ path }) => path)
   const unset = isOpen ? [] : keys.filter((key) => !Object.hasOwn(input, key))
   const unknown = Object.keys(input).filter((key) => !keys.includes(key))

@@ -6,6 +6,7 @@ import type { Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { fromWireName } from "#schema/Tool.ts"
 import { outputRevOf } from "#src/shared/session/search.ts"
+import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 
 /** Events that are looked through, the newest first. */
@@ -13,7 +14,7 @@ const EVENTS_SEARCHED_MAX = 2000
 /** An address in a text: up to a blank, a bracket of Markdown or a quote. */
 const ADDRESS = /https?:\/\/[^\s<>"'`\])}]+/gu
 /** Signs that belong to the sentence. */
-const AFTER = /[.,;:!?*_]+$/u
+const AFTER = ".,;:!?*_"
 
 /** The tools whose results bring addresses. What others print, the model may have chosen. */
 const BRINGS = /^choir\.(?:web|email|notion)\./u
@@ -37,7 +38,7 @@ const isWanted = (shown: string, { address, any_fragment }: WantedAddress): bool
 
 const isIn = (text: string, wanted: WantedAddress): boolean => {
   for (const [address] of text.matchAll(ADDRESS))
-    if (isWanted(address, wanted) || isWanted(address.replace(AFTER, ""), wanted)) return true
+    if (isWanted(address, wanted) || isWanted(withoutEnd(address, AFTER), wanted)) return true
   return false
 }
 

@@ -14,6 +14,7 @@ import {
 import { basename, dirname, join } from "node:path"
 import { Effect } from "effect"
 import { failed } from "#src/choirctl/terminal/failure.ts"
+import { codeOf } from "#src/shared/files/nofollow.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 
 /** Fails where a folder's disk has less than `needed` bytes free. A disk that does not tell is taken to have them. */
@@ -68,11 +69,25 @@ export const ownFoldersIn = (parent: string, prefix: string): ReadonlyArray<stri
 const OWNER_FILE = 0o600
 const RANDOM_BYTES = 6
 
+/** The words on the errors that a place on a disk has. */
+const WRITE_PROBLEMS: Readonly<Record<string, string>> = {
+  ENOENT: "its folder does not exist",
+  ENOTDIR: "its folder is a file",
+  EACCES: "you may not write there",
+  EPERM: "you may not write there",
+  EROFS: "the disk is read-only",
+  ENOSPC: "the disk is full",
+  EDQUOT: "your quota on the disk is used up",
+  EISDIR: "it is a folder"
+}
+
+const writeProblem = (cause: unknown): string => WRITE_PROBLEMS[codeOf(cause) ?? ""] ?? String(cause)
+
 /** Runs a file operation for the file at `path`; an error becomes a failed command. */
 export const onFile = <A>(path: string, act: () => A) =>
   Effect.try({
     try: act,
-    catch: (cause) => failed("FILE", `${path} cannot be written: ${String(cause)}`, "choose another place for it")
+    catch: (cause) => failed("FILE", `${path} cannot be written: ${writeProblem(cause)}`, "choose another place for it")
   })
 
 /** The open file, which is gone with the scope unless {@link putInPlace} has given it its name. */

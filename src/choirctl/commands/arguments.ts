@@ -1,6 +1,7 @@
 /** Arguments that several commands take. */
-import { existsSync, statSync } from "node:fs"
-import { Effect, Schema } from "effect"
+import { accessSync, constants, existsSync, statSync } from "node:fs"
+import { dirname } from "node:path"
+import { Effect, Result, Schema } from "effect"
 import { Argument, Flag } from "effect/cli"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
@@ -12,6 +13,18 @@ export const requireFile = (file: string, madeBy: string) =>
     if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return Effect.void
     const problem = existsSync(file) ? "is not a file" : "does not exist"
     return usageError(`${file} ${problem}`, `name a file that ${madeBy} made`)
+  })
+
+/** Refuses a file to write where it could not be, before anything is asked for it. */
+export const requirePlace = (file: string) =>
+  Effect.suspend(() => {
+    const folder = dirname(file)
+    if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true)
+      return usageError(`${file} is a folder`, "name a file in it")
+    if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true)
+      return usageError(`there is no folder ${folder}`, `make it, or choose another place`)
+    const isWritable = Result.isSuccess(Result.try(() => accessSync(folder, constants.W_OK)))
+    return isWritable ? Effect.void : usageError(`you cannot write in ${folder}`, "choose another place")
   })
 
 export const agentId = Argument.String("agent-id").pipe(

@@ -14,7 +14,7 @@ import { onHome } from "#src/shared/files/homeFolder.ts"
 import { VERSION } from "#src/shared/program/version.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { requireFile } from "./arguments.ts"
+import { requireFile, requirePlace } from "./arguments.ts"
 
 type Contents = Omit<Manifest, "members">
 
@@ -200,6 +200,9 @@ export const backup = Command.make(
       ...(without_secrets ? ["--without-secrets"] : []),
       ...(passphrase_stdin ? ["--passphrase-stdin"] : [])
     ]
+    const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/home/homeFiles.ts"))
+    yield* requireHome(home)
+    yield* requirePlace(file)
     yield* confirmReplaced(file, yes, ["choirctl backup", ...given].join(" "))
     const passphrase = yield* passphraseFor(home, passphrase_stdin, without_secrets)
     const { backupHome } = yield* Effect.promise(() => import("#src/choirctl/backup/backupHome.ts"))

@@ -11,7 +11,7 @@ import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { plural } from "#src/shared/text/counts.ts"
-import { requireFile } from "./arguments.ts"
+import { requireFile, requirePlace } from "./arguments.ts"
 
 interface MigrationReport {
   readonly running: boolean
@@ -96,6 +96,7 @@ const backup = Command.make(
     const { home } = yield* root
     const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/home/homeFiles.ts"))
     yield* requireHome(home)
+    yield* requirePlace(file)
     yield* confirmReplaced(file, yes, "choirctl db backup")
     const { makeBackup } = yield* Effect.promise(() => import("#src/choirctl/backup/backupFile.ts"))
     const { broken, bytes, events, header, rows, sessions } = yield* makeBackup(file)

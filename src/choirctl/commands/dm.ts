@@ -5,7 +5,10 @@ import type { DmSummary, PairingCode } from "#schema/DmsApi.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
+import { removeEntry } from "./removeEntry.ts"
 
 const pairText = ({ agent_id, bot, code, name }: PairingCode): string =>
   [
@@ -74,7 +77,25 @@ const list = Command.make(
   Command.withExamples([{ command: "choirctl dm list" }])
 )
 
+const remove = Command.make(
+  "remove",
+  {
+    name: Argument.String("name").pipe(
+      Argument.withDescription("DM from config.json"),
+      Argument.withSchema(ResourceName)
+    ),
+    yes: yesFlag
+  },
+  Effect.fnUntraced(function* ({ name, yes }) {
+    const { dmRemoval } = yield* Effect.promise(() => import("#src/choirctl/home/removedEntries.ts"))
+    yield* removeEntry({ noun: "dm", name, yes }, (home) => dmRemoval(home, name))
+  }, onHost)
+).pipe(
+  Command.withDescription("Stop letting a person or a group talk to agents"),
+  Command.withExamples([{ command: "choirctl dm remove phone" }])
+)
+
 export const dm = Command.make("dm").pipe(
-  Command.withDescription("Let people in who may talk to agents, and list them"),
-  Command.withSubcommands([list, pair])
+  Command.withDescription("Let people in who may talk to agents, list them, and remove them again"),
+  Command.withSubcommands([list, pair, remove])
 )

@@ -8,12 +8,13 @@ import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { readInput } from "#src/choirctl/terminal/input.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
-import { askPerson } from "#src/choirctl/terminal/questions.ts"
+import { askPerson, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root, startCommand } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { safeLine, table, working } from "#src/choirctl/terminal/text.ts"
+import { gatewayState, safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { takeOver } from "./applyConfig.ts"
+import { removeEntry } from "./removeEntry.ts"
 
 /** Bytes of a bot's token on standard input. */
 const TOKEN_BYTES_MAX = 1024
@@ -83,7 +84,7 @@ const gatewayTable = (rows: ReadonlyArray<GatewaySummary>, color: boolean): stri
           name,
           type,
           bot === null ? "-" : `@${safeLine(bot)}`,
-          `${working(ok, color)}, ${safeLine(detail)}`,
+          gatewayState({ ok, detail }, color),
           dms.length === 0 ? "-" : dms.join(", ")
         ]),
         color
@@ -100,7 +101,25 @@ const list = Command.make(
   Command.withExamples([{ command: "choirctl gateway list" }])
 )
 
+const remove = Command.make(
+  "remove",
+  {
+    name: Argument.String("name").pipe(
+      Argument.withDescription("Bot from config.json"),
+      Argument.withSchema(ResourceName)
+    ),
+    yes: yesFlag
+  },
+  Effect.fnUntraced(function* ({ name, yes }) {
+    const { gatewayRemoval } = yield* Effect.promise(() => import("#src/choirctl/home/removedEntries.ts"))
+    yield* removeEntry({ noun: "gateway", name, yes }, (home) => gatewayRemoval(home, name))
+  }, onHost)
+).pipe(
+  Command.withDescription("Remove a bot that nobody in config.json talks to any longer"),
+  Command.withExamples([{ command: "choirctl gateway remove telegram" }])
+)
+
 export const gateway = Command.make("gateway").pipe(
-  Command.withDescription("Add and list the bots that people talk to"),
-  Command.withSubcommands([add, list])
+  Command.withDescription("Add, list and remove the bots that people talk to"),
+  Command.withSubcommands([add, list, remove])
 )

@@ -204,8 +204,7 @@ const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: 
   const { askSetup } = yield* Effect.promise(() => import("#src/choirctl/setup/wizard.ts"))
   yield* prepareHome(home)
   const allow_unmapped_root = yield* unmappedRootOf(wanted, true)
-  const setup = yield* askSetup(home, { ...given, allow_unmapped_root })
-  return { ...setup, model: { ...setup.model, fallback: given.fallback } }
+  return yield* askSetup(home, { ...given, allow_unmapped_root })
 })
 
 /** The trial of the home's first model, in words. The home is set up, whatever becomes of it. */

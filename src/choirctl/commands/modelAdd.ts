@@ -40,6 +40,12 @@ const flags = {
     Flag.withSchema(AgentId),
     Flag.optional
   ),
+  fallback_for: Flag.String("fallback-for").pipe(
+    Flag.withDescription("Use it when this model of config.json is overloaded or fails"),
+    Flag.withMetavar("<name>"),
+    Flag.withSchema(ResourceName),
+    Flag.optional
+  ),
   untested: Flag.Boolean("untested").pipe(
     Flag.withDescription("Add it without asking it for a tool call first"),
     Flag.withDefault(false)
@@ -144,17 +150,26 @@ export const modelAdd = Command.make(
       )
     const agent = Option.getOrUndefined(wanted.agent)
     const value = modelEntry({ provider, name: model, endpoint, api, price, secret: secret?.name })
-    const added = yield* addEntry(home, { section: "models", name, value, secret, agent })
+    const fallback_for = Option.getOrUndefined(wanted.fallback_for)
+    const added = yield* addEntry(home, { section: "models", name, value, secret, agent, fallback_for })
     const { applied, note } = yield* takeOver(name, added)
     if (note !== undefined) yield* screen.note(note)
-    const use = agent === undefined ? `choirctl model set <agent-id> --llm ${name}` : `choirctl agent restart ${agent}`
+    // A fallback is asked from the next model call on.
+    const use =
+      agent !== undefined
+        ? [`choirctl agent restart ${agent}`]
+        : fallback_for === undefined
+          ? [`choirctl model set <agent-id> --llm ${name}`]
+          : []
     const next = (
       applied === null
         ? [startCommand(home)]
-        : [...(applied ? [] : ["choirctl config apply"]), use].map((command) => onHome(home, command))
+        : [...(applied ? [] : ["choirctl config apply"]), ...use].map((command) => onHome(home, command))
     ) as ReadonlyArray<string>
-    yield* print({ ok: true, name, model, provider, secret: secret?.name ?? null, applied, next }, () =>
-      [`added ${model} as ${name}`, "", "Next:", ...next.map((command) => `  ${command}`)].join("\n")
+    const told = `added ${model} as ${name}${fallback_for === undefined ? "" : `, for when ${fallback_for} fails`}`
+    const answer = { ok: true, name, model, provider, secret: secret?.name ?? null, applied, next }
+    yield* print({ ...answer, ...(fallback_for === undefined ? {} : { fallback_for }) }, () =>
+      [told, ...(next.length === 0 ? [] : ["", "Next:", ...next.map((command) => `  ${command}`)])].join("\n")
     )
   }, onHost)
 ).pipe(
@@ -162,6 +177,9 @@ export const modelAdd = Command.make(
     "Add a model; its key is asked for without echo or read from standard input, and it is tried with one tool call"
   ),
   Command.withExamples([
-    { command: "choirctl model add sonnet --provider openrouter --model anthropic/claude-sonnet-4.6 --agent choir" }
+    { command: "choirctl model add sonnet --provider openrouter --model anthropic/claude-sonnet-4.6 --agent choir" },
+    {
+      command: "choirctl model add second --provider openrouter --model anthropic/claude-sonnet-4.6 --fallback-for main"
+    }
   ])
 )

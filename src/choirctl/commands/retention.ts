@@ -114,7 +114,15 @@ export const remove = Command.make(
   Effect.fnUntraced(function* ({ name, yes }) {
     const id = yield* sessionOf(name)
     if (!yes) {
-      const { agent_id, last_rev, started_at } = yield* ask("session", (choird) => choird.show({ params: { id } }))
+      const { agent_id, last_rev, started_at, status } = yield* ask("session", (choird) =>
+        choird.show({ params: { id } })
+      )
+      if (status === "active")
+        return yield* failed(
+          "SESSION_ACTIVE",
+          `the session ${id} of ${agent_id} is running`,
+          `choirctl agent stop ${agent_id}`
+        )
       yield* confirm({
         yes,
         about: [

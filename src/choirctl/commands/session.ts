@@ -14,7 +14,7 @@ import {
 import { printedEvent, wholeEvent } from "#src/choirctl/render/printedEvent.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
-import { endWithReader } from "#src/choirctl/terminal/Screen.ts"
+import { endWithReader, Screen } from "#src/choirctl/terminal/Screen.ts"
 import { onlyAgent, reasoning, sessionName, sessionOf } from "./arguments.ts"
 import { jobRuns, orphans } from "./runs.ts"
 import { archive, exportEvents, remove } from "./retention.ts"
@@ -80,10 +80,15 @@ const events = Command.make(
       ...(Option.isSome(last) ? { last: last.value } : {}),
       ...(follow ? { follow: "true" as const } : {})
     }
-    yield* askStream("sessions", (choird) => choird.events({ params: { id }, query })).pipe(
+    const printed = yield* askStream("sessions", (choird) => choird.events({ params: { id }, query })).pipe(
       Stream.map(isWhole ? wholeEvent : printedEvent),
-      Stream.runForEach((event) => print(event, eventLine))
+      Stream.tap((event) => print(event, eventLine)),
+      Stream.runCount
     )
+    if (printed > 0 || Option.isNone(from)) return
+    const { last_rev } = yield* ask("session", (choird) => choird.show({ params: { id } }))
+    const screen = yield* Screen
+    yield* screen.note(`no events from revision ${from.value} on: the log of ${id} ends at ${last_rev}`)
   })
 ).pipe(
   Command.withDescription("Print a session's events, from the first one"),

@@ -56,12 +56,12 @@ const skillTable = (rows: ReadonlyArray<SkillSummary>, color: boolean): string =
 export const toolTable = (rows: ReadonlyArray<ToolSummary>, color: boolean): string =>
   table(
     ["TOOL", "FROM", "EFFECT", "LANES", "DESCRIPTION"],
-    rows.map(({ description, effect, exposure, name, source }) => [
+    rows.map(({ description, effect, exposure, name, not_offered, source }) => [
       name,
       source,
       effect ?? "",
       exposure ?? "",
-      safeLine(description ?? "")
+      safeLine(not_offered === undefined ? (description ?? "") : `(not available: ${not_offered}) ${description ?? ""}`)
     ]),
     color
   )

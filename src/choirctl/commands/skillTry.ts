@@ -11,6 +11,7 @@ import { triedSkillText } from "#src/choirctl/render/trials.ts"
 import { EXIT, failed, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { readSkillFile } from "#src/shared/image/skillFile.ts"
 import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
@@ -95,6 +96,16 @@ export const skillTry = Command.make(
       withProgress(`trying ${name}`)
     )
     yield* print(tried, triedSkillText)
+    // Nothing but the input can be wrong before a model was asked.
+    if (
+      tried.outcome !== "completed" &&
+      tried.model_calls === 0 &&
+      Option.isNone(input) &&
+      typeof named.skill === "string"
+    )
+      yield* (yield* Screen).note(
+        `hint: choirctl skill show ${id} ${name} lists its input; give it with --input '{"…":"…"}'`
+      )
     if (tried.outcome !== "completed") return yield* new Unsuccessful({ exit_code: EXIT.failed })
   }, onHost)
 ).pipe(

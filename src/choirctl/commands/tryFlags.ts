@@ -4,7 +4,7 @@ import { Flag } from "effect/cli"
 import { AgentId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { usageError } from "#src/choirctl/terminal/failure.ts"
-import { initHint } from "#src/shared/files/homeFolder.ts"
+import { onHome } from "#src/shared/files/homeFolder.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 
 export const agentFlag = Flag.String("agent").pipe(
@@ -26,7 +26,8 @@ export const agentOf = Effect.fnUntraced(function* (given: Option.Option<AgentId
   const agents = yield* ask("agents", (choird) => choird.list())
   const [first, second] = agents
   if (first !== undefined && second === undefined) return first.agent_id
-  if (first === undefined) return yield* usageError("there is no agent", initHint((yield* root).home))
+  if (first === undefined)
+    return yield* usageError("there is no agent", onHome((yield* root).home, "choirctl agent init <agent-id>"))
   const names = agents.map(({ agent_id }) => agent_id).join(", ")
   return yield* usageError("there are several agents", `name one of them with --agent: ${names}`)
 })

@@ -6,6 +6,7 @@ import type { WorkspaceSummary } from "#schema/SystemApi.ts"
 import type { WorkspaceReset, WorkspaceTrusted } from "#schema/SystemApi.ts"
 import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
 import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
@@ -62,12 +63,19 @@ const list = Command.make(
   Command.withExamples([{ command: "choirctl workspace list" }])
 )
 
-/** The warning before a workspace is emptied; nothing for an unknown name, which choird refuses. */
-const losses = Effect.fnUntraced(function* (name: ResourceName) {
-  const { folderContents } = yield* Effect.promise(() => import("#src/choirctl/home/folderContents.ts"))
+/** A workspace that is there, so that nobody is asked about another one. */
+const known = Effect.fnUntraced(function* (name: ResourceName) {
   const rows = yield* ask("system", (choird) => choird.workspaces())
   const row = rows.find((each) => each.name === name)
-  if (row === undefined) return undefined
+  if (row !== undefined) return row
+  const names = rows.map((each) => each.name).join(", ")
+  return yield* failed("UNKNOWN_WORKSPACE", `there is no workspace ${name}`, `known: ${names || "none"}`)
+})
+
+/** The warning before a workspace is emptied. */
+const losses = Effect.fnUntraced(function* (name: ResourceName) {
+  const { folderContents } = yield* Effect.promise(() => import("#src/choirctl/home/folderContents.ts"))
+  const row = yield* known(name)
   const contents = yield* folderContents(row.path)
   return [
     `${name} is ${safeLine(row.path)} and holds ${contents}. All of it will be deleted.`,
@@ -87,11 +95,10 @@ const reset = Command.make(
     yes: yesFlag
   },
   Effect.fnUntraced(function* ({ name, yes }) {
-    const about = yes ? undefined : yield* losses(name)
-    if (about !== undefined)
+    if (!yes)
       yield* confirm({
         yes,
-        about,
+        about: yield* losses(name),
         ask: `Delete everything in ${name}?`,
         command: `choirctl workspace reset ${name} --yes`
       })
@@ -112,6 +119,11 @@ const trust = Command.make(
     yes: yesFlag
   },
   Effect.fnUntraced(function* ({ name, yes }) {
+    if (!yes) {
+      const { leased_by } = yield* known(name)
+      if (leased_by !== null)
+        return yield* failed("WORKSPACE_HELD", `${leased_by} works in ${name}`, `choirctl agent stop ${leased_by}`)
+    }
     yield* confirm({
       yes,
       about: [`Files in ${name} that came from outside, or were written after reading such text, will count as yours.`],

@@ -26,8 +26,10 @@ export interface Tried {
   readonly refused_parameters: ReadonlyArray<string>
   /** Whether the answer came as a stream, so that it can be shown while it is written. */
   readonly streams: boolean
-  /** Whether the model thought, and its thoughts go back to it with the call. */
+  /** Whether the model was seen to think before this call. */
   readonly thinks: boolean
+  /** Whether reasoning came with the call, or a signature of it, which agents send back with the call. */
+  readonly has_reasoning: boolean
   readonly usage: Usage
   /** The most that a turn of {@link TURN_TOKENS} costs; absent without a price. */
   readonly turn_usd?: number
@@ -39,13 +41,21 @@ const TURN_TOKENS = { prompt: 10_000, answer: 500 }
 
 const dollars = (usd: number): string => `$${usd.toPrecision(2).replace(/\.?0+$/u, "")}`
 
+/** The thoughts of a model that were seen; a small call may need none. */
+const thoughtWords = ({ has_reasoning, thinks, usage }: Tried): ReadonlyArray<string> => {
+  const tokens = usage.reasoning === undefined ? "" : ` for ${usage.reasoning} tokens`
+  if (thinks && has_reasoning) return [`it thought${tokens} before this call, and agents send that back with the call`]
+  if (thinks) return [`it thought${tokens} before this call`]
+  return has_reasoning ? ["no thoughts were seen; a signature came with this call, and agents send it back"] : []
+}
+
 /** How a model that works answered. */
 export const triedWords = (model: string, tried: Tried): string => {
-  const { refused_parameters, streams, thinks, took_ms, turn_usd, warnings } = tried
+  const { refused_parameters, streams, took_ms, turn_usd, warnings } = tried
   return [
     `${safeLine(model)} called a tool after ${(took_ms / 1000).toFixed(1)} s`,
     ...(streams ? ["it streams its answers"] : []),
-    ...(thinks ? ["it thinks, and gets its thoughts back with its calls"] : []),
+    ...thoughtWords(tried),
     ...(turn_usd === undefined
       ? []
       : [
@@ -56,6 +66,19 @@ export const triedWords = (model: string, tried: Tried): string => {
       : [`the provider refuses ${refused_parameters.join(", ")}, and agents stop sending it after the first refusal`]),
     ...warnings
   ].join("; ")
+}
+
+/** The keys under which the APIs show thoughts in words. */
+const SHOWN_THOUGHTS = new Set(["reasoning", "reasoning_content", "summary", "text", "thinking"])
+
+/** Whether a continuation shows a thought, and not only a signature or what is encrypted. */
+const showsThoughts = (reasoning: string | undefined): boolean => {
+  let isShown = false
+  JSON.parse(reasoning ?? "null", (key, value: unknown) => {
+    if (SHOWN_THOUGHTS.has(key) && typeof value === "string" && value.trim() !== "") isShown = true
+    return value
+  })
+  return isShown
 }
 
 const TOOL = "choir_check"
@@ -226,12 +249,14 @@ export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key:
   const { answer, refused_parameters, sent_chars } = yield* negotiated(entry, secret)
   const said = yield* understood(entry, answer, secret)
   const turn_usd = costMax(entry, TURN_TOKENS.prompt, TURN_TOKENS.answer)
+  const usage = usageOf(entry, sent_chars, JSON.stringify(said.tool_calls).length, said.usage)
   return {
     took_ms: (yield* Clock.currentTimeMillis) - started_ms,
     refused_parameters,
     streams: STREAM.test(answer.text),
-    thinks: said.reasoning !== undefined,
-    usage: usageOf(entry, sent_chars, JSON.stringify(said.tool_calls).length, said.usage),
+    thinks: (usage.reasoning ?? 0) > 0 || showsThoughts(said.reasoning),
+    has_reasoning: said.reasoning !== undefined,
+    usage,
     ...(turn_usd === 0 ? {} : { turn_usd }),
     warnings: quirkWarnings(entry).map(({ key, message }) => `its ${key} ${message}`)
   } satisfies Tried

@@ -26,7 +26,21 @@ export interface NewEntry {
   readonly secret: { readonly name: SecretName; readonly value: Redacted.Redacted | undefined } | undefined
   /** An agent whose edge and core jobs use the new model by default. */
   readonly agent?: AgentId | undefined
+  /** A model that the new one answers for when that one cannot. */
+  readonly fallback_for?: ResourceName | undefined
 }
+
+/** The models of config.json with a new fallback of one of them, which is asked after those that it has. */
+const withFallback = Effect.fnUntraced(function* (models: Section, of: ResourceName, name: ResourceName) {
+  if (!Object.hasOwn(models, of))
+    return yield* usageError(
+      `there is no model ${of} in config.json`,
+      `known: ${Object.keys(models).join(", ") || "none"}`
+    )
+  const model = sectionOf(models, of)
+  const { fallback } = model
+  return { ...models, [of]: { ...model, fallback: [...(Array.isArray(fallback) ? fallback : []), name] } }
+})
 
 /** @param agents the agents of config.json as they stand there. */
 const usedBy = Effect.fnUntraced(function* (agents: Section, id: AgentId, model: ResourceName) {
@@ -40,7 +54,7 @@ const usedBy = Effect.fnUntraced(function* (agents: Section, id: AgentId, model:
 })
 
 /** The text of config.json with a new entry; nothing is written. */
-const withEntry = Effect.fnUntraced(function* (home: string, { agent, name, section, value }: NewEntry) {
+const withEntry = Effect.fnUntraced(function* (home: string, { agent, fallback_for, name, section, value }: NewEntry) {
   const path = configPath(home)
   const written = yield* readConfigText(home)
   const entries = sectionOf(written, section)
@@ -52,7 +66,8 @@ const withEntry = Effect.fnUntraced(function* (home: string, { agent, name, sect
       "choose another name"
     )
   const agents = agent === undefined ? {} : { agents: yield* usedBy(sectionOf(written, "agents"), agent, name) }
-  const text = fileText({ ...written, [section]: { ...entries, [name]: value }, ...agents })
+  const kept = fallback_for === undefined ? entries : yield* withFallback(entries, fallback_for, name)
+  const text = fileText({ ...written, [section]: { ...kept, [name]: value }, ...agents })
   const [exposed] = clearTextProblems(yield* decodeFile(Config)(path, text))
   if (exposed !== undefined)
     return yield* new InvalidFile({ path, problems: `${exposed.path.join(".")} ${exposed.reason}` })
@@ -64,7 +79,7 @@ const withEntry = Effect.fnUntraced(function* (home: string, { agent, name, sect
  * value; before that the entry is tried, so that a refused one leaves no secret behind.
  */
 export const addEntry = Effect.fn("addEntry")(function* (home: string, entry: NewEntry) {
-  const { agent, name, secret, section } = entry
+  const { agent, fallback_for, name, secret, section } = entry
   yield* withEntry(home, entry)
   if (secret?.value !== undefined) yield* setSecret(home, secret.name, secret.value)
   const write = Effect.flatMap(withEntry(home, entry), (text) => writePrivate(configPath(home), text))
@@ -72,6 +87,7 @@ export const addEntry = Effect.fn("addEntry")(function* (home: string, entry: Ne
   return [
     `${section}.${name}`,
     ...(secret === undefined ? [] : [`secrets.${secret.name}`]),
-    ...(agent === undefined ? [] : [`agents.${agent}.defaults.llm`])
+    ...(agent === undefined ? [] : [`agents.${agent}.defaults.llm`]),
+    ...(fallback_for === undefined ? [] : [`models.${fallback_for}.fallback`])
   ]
 })

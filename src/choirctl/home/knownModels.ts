@@ -1,5 +1,6 @@
 /** Common models as their providers published them, so that costs and `max_cost_usd` count from the first message and windows fit. */
 import type { Model } from "#schema/Config.ts"
+import { LONG_ANSWER_TOKENS } from "#src/shared/model/quirks.ts"
 import type { Provider } from "./providers.ts"
 
 export type Price = NonNullable<Model["price"]>
@@ -14,15 +15,13 @@ export interface KnownModel {
   readonly max_tokens: number
 }
 
-/** Room for an answer of models that write and think at length. */
-const LONG_ANSWER = 16_000
 /** The part of a larger context that costs the usual price, and that steps may read again and again without costing much. */
 const USUAL_CONTEXT = 200_000
 
 const model = (
   [input, output, cache_read, cache_write]: readonly [number, number, number?, number?],
   context_window = USUAL_CONTEXT,
-  max_tokens = LONG_ANSWER
+  max_tokens = LONG_ANSWER_TOKENS
 ): KnownModel => ({
   price: {
     input,
@@ -35,7 +34,7 @@ const model = (
 })
 
 /** Anthropic reads its cache for a tenth and writes it for a quarter more. */
-const claude = (input: number, output: number, max_tokens = LONG_ANSWER): KnownModel =>
+const claude = (input: number, output: number, max_tokens = LONG_ANSWER_TOKENS): KnownModel =>
   model([input, output, input / 10, input * 1.25], USUAL_CONTEXT, max_tokens)
 
 type Table = Readonly<Record<string, KnownModel>>

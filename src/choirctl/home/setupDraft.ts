@@ -25,6 +25,8 @@ export const Answers = Schema.Struct({
       })
     )
   ),
+  /** The model that answers when the first one cannot; empty for none. */
+  fallback: Schema.optionalKey(Schema.String),
   without_telegram: Schema.optionalKey(Schema.Boolean),
   /** Empty where the person pairs with a code. */
   telegram_user_id: Schema.optionalKey(Schema.String),

@@ -21,6 +21,7 @@ import { isInTheClear } from "#src/shared/config/clearText.ts"
 import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
 import {
   askEndpoint,
+  askFallback,
   askKey,
   askName,
   askNext,
@@ -37,12 +38,12 @@ import {
 /** The answers that each way on asks for again. */
 export const FORGOTTEN: Readonly<Record<Next, ReadonlyArray<keyof Answers>>> = {
   key: ["key_asked"],
-  name: ["name", "price"],
-  endpoint: ["endpoint", "price"],
+  name: ["name", "price", "fallback"],
+  endpoint: ["endpoint", "price", "fallback"],
   again: [],
-  all: ["provider", "endpoint", "name", "key_asked", "price"],
+  all: ["provider", "endpoint", "name", "key_asked", "price", "fallback"],
   keep: [],
-  offline: ["endpoint", "name", "key_asked", "price"]
+  offline: ["endpoint", "name", "key_asked", "price", "fallback"]
 }
 
 /** The kept answer, or else the answer to the question, which is then kept. */
@@ -125,6 +126,12 @@ const priceQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: Giv
   return price
 })
 
+/** The provider's name of the model that answers when the first one cannot; the offline model never fails. */
+const fallbackQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: Given, provider: Provider) {
+  if (given.fallback !== undefined || provider === "offline") return given.fallback
+  return (yield* answered(draft, "fallback", askFallback(provider))) || undefined
+})
+
 /** Whether there is a bot, tried as far as the person wants. */
 const botQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
   const screen = yield* Screen
@@ -183,6 +190,7 @@ const KEPT: ReadonlyArray<readonly [keyof Answers, string]> = [
   ["provider", "model provider"],
   ["endpoint", "address of the API"],
   ["name", "model name"],
+  ["fallback", "model to use when it fails"],
   ["telegram_user_id", "Telegram user id"],
   ["runtime", "runtime"]
 ]
@@ -213,7 +221,7 @@ export const takeFlags = Effect.fnUntraced(function* (draft: SetupDraft, given: 
     ...(name === undefined ? {} : { name })
   }
   const differs = (Object.keys(model) as Array<keyof typeof model>).some((key) => model[key] !== before[key])
-  if (differs) yield* draft.forget("endpoint", "name", "key_asked", "model_accepted", "price")
+  if (differs) yield* draft.forget("endpoint", "name", "key_asked", "model_accepted", "price", "fallback")
   yield* draft.keep({ ...model, ...(telegram_user_id === undefined ? {} : { telegram_user_id }) })
 })
 
@@ -225,10 +233,11 @@ export const askSetup = Effect.fn("wizard.ask")(
     yield* takeFlags(draft, given)
     const model = yield* modelQuestions(home, draft, given)
     const price = yield* priceQuestion(draft, given, model.provider, model.name)
+    const fallback = yield* fallbackQuestion(draft, given, model.provider)
     const telegram = yield* telegramQuestions(home, draft, given)
     const runtime = yield* runtimeQuestion(draft, given, model.endpoint)
     const { allow_unmapped_root } = given
-    return { model: { ...model, price }, telegram, runtime, allow_unmapped_root } satisfies Setup
+    return { model: { ...model, price, fallback }, telegram, runtime, allow_unmapped_root } satisfies Setup
   },
   Effect.catchTag(
     "QuitError",

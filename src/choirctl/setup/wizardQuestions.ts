@@ -64,6 +64,15 @@ export const askPrice = (price: Price | undefined) => {
   ).pipe(Effect.map((text) => (text === "" ? price : parsePrice(text))))
 }
 
+/** Empty for none. The same model once more is a second try. */
+export const askFallback = (provider: Provider) =>
+  askPerson(
+    Prompt.String({
+      message: "Model to use when this one fails; the same name again is a second try (Enter: none)",
+      validate: without((text) => (text === "" ? undefined : nameProblem(provider, text)))
+    })
+  )
+
 export const askUserId = askPerson(
   Prompt.String({
     message: "Your Telegram user id, if you know it (Enter: pair with a code later)",

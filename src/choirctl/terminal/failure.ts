@@ -3,8 +3,9 @@ import { Cause, Schema } from "effect"
 import { CliError } from "effect/cli"
 import type { ErrorDetail } from "#schema/ApiError.ts"
 import type { ConfigRefused } from "#src/shared/config/configFiles.ts"
-import { problemsOf, problemText } from "#src/shared/config/configProblems.ts"
+import { predicateOf, problemsOf, problemText } from "#src/shared/config/configProblems.ts"
 import type { InvalidFile } from "#src/shared/config/decode.ts"
+import { nearestWord } from "#src/shared/text/nearestWord.ts"
 
 /** The exit codes of choirctl. */
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 69, again: 75, config: 78, interrupted: 130 } as const
@@ -59,12 +60,21 @@ export const refusedByChoird = ({ hint, message, retry_after_ms, type }: ErrorDe
 /** Characters of a refused value that its message repeats. */
 const REPEATED_MAX = 60
 const SCHEMA = /^Schema validation failed: /u
+const CHOICES = /^"[^"]+"(?: \| "[^"]+")+$/u
+
+/** The choices of a flag, with the one that was probably meant; other expectations in plain words. */
+const expectedText = (value: string, expected: string): string => {
+  if (!CHOICES.test(expected)) return predicateOf(expected)
+  const choices = expected.split(" | ").map((choice) => choice.slice(1, -1))
+  const near = nearestWord(value, choices)
+  return `${near === undefined ? "" : `did you mean ${near}? `}The choices are ${choices.join(", ")}`
+}
 
 /** A refused argument or flag with what is wrong about it, in the words of the command rather than of the parser. */
 const refusedValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   const name = kind === "argument" ? option : `--${option}`
   const shown = value.length <= REPEATED_MAX ? value : `${value.slice(0, REPEATED_MAX).toWellFormed()}…`
-  return `${name} cannot be "${shown}": ${expected.replace(SCHEMA, "")}`
+  return `${name} cannot be "${shown}": ${expectedText(value, expected.replace(SCHEMA, ""))}`
 }
 
 const usageProblem = (error: CliError.CliError): string =>

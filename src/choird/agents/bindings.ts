@@ -40,6 +40,8 @@ const TABLES = {
   email: "email_accounts"
 } as const satisfies Record<Exclude<keyof ResourceBindings, "dms">, keyof Config>
 
+const LABELS: Readonly<Record<string, string>> = { llm: "model", core_llm: "model", dm: "DM", email: "e-mail account" }
+
 /** The first binding whose name is not in config.json; bindings may come from an older configuration. */
 export const unknownBinding = (config: Config, bindings: ResourceBindings): BindingProblem | undefined => {
   for (const [key, table] of Object.entries(TABLES)) {
@@ -48,7 +50,7 @@ export const unknownBinding = (config: Config, bindings: ResourceBindings): Bind
     if (name === undefined) continue
     const known = Object.keys(config[table])
     return {
-      reason: `there is no ${key.replaceAll("_", " ")} "${name}"`,
+      reason: `there is no ${LABELS[key] ?? key.replaceAll("_", " ")} "${name}"`,
       hint: known.length === 0 ? `add one to ${table} in config.json` : `choose one of ${known.join(", ")}`
     }
   }

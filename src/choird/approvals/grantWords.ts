@@ -40,7 +40,7 @@ interface Facts {
   readonly exact: boolean
 }
 
-const LOOKS_LIKE_ADDRESS = /^[^\s@]+@[^\s@]+$|<[^\s@]+@[^\s@]+>\s*$/u
+const LOOKS_LIKE_ADDRESS = /^[^\s@]+@[^\s@]+$|<[^\s@<]+@[^\s@<>]+>\s*$/u
 const LOOKS_LIKE_URL = /^[a-z][a-z0-9+.-]*:\/\//iu
 
 /** Compared as written, but for case and space around it. */

@@ -2,6 +2,7 @@
  * The Markdown of a model as a text with entities, as Telegram takes it: offsets in UTF-16 units, so that nothing can fail to parse and a
  * split is arithmetic. What is not understood stays as it was written. Pure.
  */
+import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 
 type Kind = "bold" | "italic" | "strikethrough" | "spoiler" | "code" | "pre" | "text_link" | "blockquote"
 
@@ -199,16 +200,29 @@ const TOP: Inside = { kinds: new Set<Kind>(), depth: 0 }
 
 const inline = (writer: Writer, line: string, inside: Inside = TOP) => writeInline(writer, line, 0, line.length, inside)
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`]*?)\s*$/u
+// An agent wrote the line: a pattern in which two repetitions can share its blanks takes for ever on a long one.
+const FENCE = /^ {0,3}(`{3,}|~{3,}(?!~))([^`]*)$/u
 const LANGUAGE = /^[\w+#.-]{1,32}$/u
-const HEADING = /^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$/u
+const HEADING = /^ {0,3}#{1,6}\s(.*)$/u
 const BULLET = /^(\s*)[-*+]\s+(.*)$/su
-const TABLE_RULE = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$/u
+const RULE_CELL = /^:?-+:?$/u
 const isQuote = (line: string | undefined) => line !== undefined && /^ {0,3}>/u.test(line)
+
+/** Whether a line is the rule below the head of a table, which has two columns at least. */
+const isRule = (line: string): boolean => {
+  const cells = line.trim().replace(/^\|/u, "").replace(/\|$/u, "").split("|")
+  return cells.length > 1 && cells.every((cell) => RULE_CELL.test(cell.trim()))
+}
 
 /** Whether a table begins at this line. */
 const isTable = (lines: ReadonlyArray<string>, at: number) =>
-  lines[at]?.includes("|") === true && TABLE_RULE.test(lines[at + 1] ?? "")
+  lines[at]?.includes("|") === true && isRule(lines[at + 1] ?? "")
+
+/** The words of a heading, without the marks that may close it. */
+const headingOf = (line: string): string | undefined => {
+  const words = HEADING.exec(line)?.[1]?.trim()
+  return words === undefined ? undefined : withoutEnd(words, "#").trimEnd()
+}
 
 /** Whether a text has a table, which only a rich message shows as one. */
 export const hasTable = (markdown: string): boolean => {
@@ -226,8 +240,9 @@ const lastOf = (lines: ReadonlyArray<string>, at: number, holds: (line: string) 
 /** Writes a block that begins at a line and returns the line after it. */
 const writeBlock = (writer: Writer, lines: ReadonlyArray<string>, at: number): number => {
   const line = lines[at] ?? ""
-  const [, fence, info = ""] = FENCE.exec(line) ?? []
+  const [, fence, behind = ""] = FENCE.exec(line) ?? []
   if (fence !== undefined) {
+    const info = behind.trim()
     const close = lastOf(lines, at + 1, (one) => !(one.trim().startsWith(fence) && /^\s*[`~]+\s*$/u.test(one)))
     const named = LANGUAGE.test(info)
     // What is more than the name of a language is kept as a line of the code.
@@ -246,7 +261,7 @@ const writeBlock = (writer: Writer, lines: ReadonlyArray<string>, at: number): n
     writer.mark({ type: "blockquote" }, () => inline(writer, content.join("\n")))
     return end
   }
-  const [, heading] = HEADING.exec(line) ?? []
+  const heading = headingOf(line)
   const [, indent = "", item] = BULLET.exec(line) ?? []
   if (heading !== undefined && heading !== "")
     writer.mark({ type: "bold" }, () => inline(writer, heading, { kinds: new Set(["bold"]), depth: 1 }))

@@ -22,6 +22,9 @@ const WORKSPACE_ENTRIES_MAX = 2_000_000
 /** Folders of one workspace that wait to be looked into. */
 const WORKSPACE_FOLDERS_MAX = 200_000
 
+/** Entries of a workspace that is counted again while somebody waits for its size. */
+const WORKSPACE_SOON_ENTRIES_MAX = 5000
+
 /** The size of a workspace at the newest count. */
 export interface Usage {
   readonly bytes: number
@@ -69,12 +72,16 @@ const countStep = async (walk: Walk, { folders_max }: Limits) => {
 }
 
 /** The room that everything below a folder takes on the disk. Each step is bounded but for the entries of one folder. */
-export const countFolder = Effect.fnUntraced(function* (path: string, limits: Limits = LIMITS) {
+export const countFolder = Effect.fnUntraced(function* (
+  path: string,
+  limits: Limits = LIMITS,
+  pause: Effect.Effect<void> = Effect.sleep(WORKSPACE_STEP_MS)
+) {
   const walk: Walk = { folders: [path], bytes: 0, entries: 0, partial: false }
   while (walk.folders.length > 0) {
     if (walk.entries >= limits.entries_max) return { bytes: walk.bytes, entries: walk.entries, partial: true }
     yield* Effect.promise(() => countStep(walk, limits).catch(() => undefined))
-    yield* Effect.sleep(WORKSPACE_STEP_MS)
+    yield* pause
   }
   return { bytes: walk.bytes, entries: walk.entries, partial: walk.partial }
 })
@@ -84,6 +91,8 @@ export class WorkspaceUsage extends Context.Service<
   {
     /** The newest counts, by workspace. One that was never counted is not in it. */
     readonly all: Effect.Effect<ReadonlyMap<ResourceName, Usage>>
+    /** The same, with those of few files as they are now. */
+    readonly now: Effect.Effect<ReadonlyMap<ResourceName, Usage>>
     /** Counts all workspaces and tells the people whose agents are above the quota. */
     readonly look: Effect.Effect<void, DatabaseAway>
   }
@@ -139,5 +148,19 @@ const make = Effect.gen(function* () {
     Effect.forkScoped
   )
 
-  return WorkspaceUsage.of({ all: Effect.sync(() => new Map(counted)), look })
+  const all = Effect.sync(() => new Map(counted))
+  const soon = { ...LIMITS, entries_max: WORKSPACE_SOON_ENTRIES_MAX }
+  const now = Effect.gen(function* () {
+    const { config: running } = yield* config.current
+    const { workspace_mb } = running.retention
+    for (const [key, { path }] of Object.entries(running.workspaces)) {
+      const name = ResourceName.make(key)
+      if ((counted.get(name)?.entries ?? 0) >= WORKSPACE_SOON_ENTRIES_MAX) continue
+      const found = yield* countFolder(path, soon, Effect.yieldNow)
+      const over = workspace_mb !== null && found.bytes > workspace_mb * MIB
+      if (!found.partial) counted.set(name, { ...found, over })
+    }
+    return yield* all
+  })
+  return WorkspaceUsage.of({ all, look, now })
 })

@@ -15,11 +15,11 @@ const applied = (change: string) => `${change}, then: choirctl config apply`
 type Agent = Config["agents"][AgentId]
 
 /** Why an agent is not offered a built-in tool, with the fix. */
-const unbound = (
+export const unbound = (
   name: string,
   agent_id: AgentId,
   agent: Agent | undefined,
-  { email, notion, search, web }: AgentConfig
+  { email, notion, search, voice, web }: AgentConfig
 ): readonly [reason: string, hint: string] | undefined => {
   const of = `agents.${agent_id}`
   if (name === "choir.web.search" && search === undefined)
@@ -28,6 +28,8 @@ const unbound = (
     return [`${agent_id} is bound to no Notion integration`, applied(`name one in ${of}.defaults.notion`)]
   if (name.startsWith("choir.email.") && email === undefined)
     return [`${agent_id} is bound to no e-mail account`, applied(`name one in ${of}.defaults.email`)]
+  if (name === "choir.tts.speak" && voice === undefined)
+    return [`${agent_id} is bound to no voice profile`, applied(`name one in ${of}.defaults.voice_profile`)]
   if (name === "choir.web.fetch" && (web ?? "off") === "off")
     return [`${of}.web is off`, applied(`set ${of}.web to "fetch" or "browse"`)]
   if (name !== "choir.web.browse" || web === "browse") return undefined

@@ -2,7 +2,8 @@
 import { Resolver } from "node:dns/promises"
 import { BlockList, connect, isIP, type Socket } from "node:net"
 import { networkInterfaces } from "node:os"
-import { Context, Effect } from "effect"
+import { Context, Effect, Result, Schema } from "effect"
+import { codeOf } from "#src/shared/files/nofollow.ts"
 
 /** One question to a name server, and how often it is asked. */
 const NAME_MS_MAX = 3000
@@ -20,10 +21,29 @@ export const isOwnAddress = (address: string, interfaces = networkInterfaces()):
   return isIP(address) !== 0 && own.check(address, isIP(address) === 4 ? "ipv4" : "ipv6")
 }
 
+/** No name server said whether a name has addresses. */
+export class NoNameServer extends Schema.TaggedError<NoNameServer>()("NoNameServer", { name: Schema.String }) {
+  override get message() {
+    return `no name server answered for ${this.name}`
+  }
+}
+
+/** The errors of a resolver by which a name server says that there is no such address. */
+const NO_ADDRESS = new Set(["ENODATA", "ENOTFOUND"])
+
+/** The addresses in the answers to both questions about a name, or their error codes; `undefined` where there is none and an answer is missing. */
+export const addressesIn = (
+  answers: ReadonlyArray<Result.Result<ReadonlyArray<string>, string>>
+): ReadonlyArray<string> | undefined => {
+  const found = answers.flatMap((answer) => (Result.isSuccess(answer) ? answer.success : []))
+  const isKnown = answers.every((answer) => Result.isSuccess(answer) || NO_ADDRESS.has(answer.failure))
+  return found.length > 0 || isKnown ? found : undefined
+}
+
 /** The network: it resolves names and opens connections. */
 export interface InternetService {
   /** The addresses of a name, IPv4 first; none where there are none. */
-  resolve(name: string): Effect.Effect<ReadonlyArray<string>>
+  resolve(name: string): Effect.Effect<ReadonlyArray<string>, NoNameServer>
   /** Whether an address is this machine's: what listens there may trust who comes from inside. */
   isOwn(address: string): boolean
   /** A connection that is being opened, to an address and nothing else. */
@@ -33,14 +53,16 @@ export interface InternetService {
 const make = (): InternetService => {
   // Not getaddrinfo, which holds one of Node's few threads for as long as a name server pleases, and knows the host's own names.
   const resolver = new Resolver({ timeout: NAME_MS_MAX, tries: NAME_TRIES_MAX })
-  const none: ReadonlyArray<string> = []
   const asked = (ask: () => Promise<ReadonlyArray<string>>) =>
-    Effect.orElseSucceed(Effect.tryPromise({ try: ask, catch: () => undefined }), () => none)
+    Effect.result(Effect.tryPromise({ try: ask, catch: (cause) => codeOf(cause) ?? "" }))
   return {
     resolve: (name) =>
-      Effect.map(
+      Effect.flatMap(
         Effect.all([asked(() => resolver.resolve4(name)), asked(() => resolver.resolve6(name))], { concurrency: 2 }),
-        (found) => found.flat()
+        (answers) => {
+          const found = addressesIn(answers)
+          return found === undefined ? new NoNameServer({ name }) : Effect.succeed(found)
+        }
       ),
     isOwn: (address) => isOwnAddress(address),
     connect: (address, port) => connect({ host: address, port, autoSelectFamily: false })

@@ -20,7 +20,15 @@ const USER_PORT_FIRST = 1024
 
 /** A place that is not connected to. The words are for a model. */
 export class DialRefused extends Schema.TaggedError<DialRefused>()("DialRefused", {
-  reason: Schema.Literals(["bad_host", "bad_port", "not_listed", "no_address", "not_public", "unreachable"]),
+  reason: Schema.Literals([
+    "bad_host",
+    "bad_port",
+    "not_listed",
+    "no_address",
+    "no_name_server",
+    "not_public",
+    "unreachable"
+  ]),
   host: Schema.String
 }) {
   override get message() {
@@ -32,7 +40,9 @@ export class DialRefused extends Schema.TaggedError<DialRefused>()("DialRefused"
       case "not_listed":
         return `${this.host} is not in runtime.allow of config.json, and runtime.network is allowlist`
       case "no_address":
-        return `${this.host} has no address: check its spelling`
+        return `${this.host} has no address: check its spelling, and that this host is online`
+      case "no_name_server":
+        return `no name server answered for ${this.host}: this host may be offline, or its DNS may be down`
       case "not_public":
         return `${this.host} is not on the public network; other networks cannot be reached from here`
       case "unreachable":
@@ -91,7 +101,7 @@ const dial = Effect.fnUntraced(function* (
   if (host === undefined) return yield* refused("bad_host")
   if (!(HTTP_PORTS.has(port) || (port >= USER_PORT_FIRST && port <= 65_535))) return yield* refused("bad_port")
   if (runtime.network === "allowlist" && !isListed(runtime, host, port)) return yield* refused("not_listed", host)
-  const found = isIP(host) === 0 ? yield* resolve(host) : [host]
+  const found = isIP(host) === 0 ? yield* Effect.mapError(resolve(host), () => refused("no_name_server", host)) : [host]
   if (found.length === 0) return yield* refused("no_address", host)
   const global = found.filter((address) => isGlobalAddress(address) && !isOwn(address)).slice(0, ADDRESSES_TRIED_MAX)
   if (global.length === 0) return yield* refused("not_public", host)

@@ -3,12 +3,7 @@ import { networkInterfaces } from "node:os"
 import type { Config } from "#schema/Config.ts"
 import { isLoopback } from "#schema/Transport.ts"
 import { hostOf } from "#src/shared/wire/hostPort.ts"
-
-/** `path` is from the root of config.json. */
-export interface PlacedProblem {
-  readonly path: ReadonlyArray<string>
-  readonly reason: string
-}
+import type { PlacedProblem } from "./configProblems.ts"
 
 interface Endpoint {
   readonly path: ReadonlyArray<string>

@@ -15,7 +15,10 @@ import { CODECS } from "#src/shared/model/codecs.ts"
 import { quirkWarnings } from "#src/shared/model/quirks.ts"
 import { syntaxProblem } from "#src/shared/text/jsonSyntax.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
-import { clearTextProblems, type PlacedProblem } from "./clearText.ts"
+import { clearTextProblems } from "./clearText.ts"
+import { jsonLines } from "./jsonLines.ts"
+import { mistakesOf } from "./configMistakes.ts"
+import { decoderText, problemsOf, problemText } from "./configProblems.ts"
 import { loopbackModels } from "./offlineEndpoint.ts"
 import { unpricedBudget } from "./unpricedModels.ts"
 import { repeatedKeys } from "./repeatedKeys.ts"
@@ -31,7 +34,7 @@ export class ConfigRefused extends Schema.TaggedError<ConfigRefused>()("ConfigRe
 }) {
   override readonly [Runtime.errorExitCode] = 78
   override get message() {
-    return `${this.file} cannot be used:\n${this.problems.join("\n")}\nTo fix it: ${this.hint}`
+    return `${this.file} cannot be used:\n${problemsOf(this.problems).map(problemText).join("\n")}\nTo fix it: ${this.hint}`
   }
 }
 
@@ -106,14 +109,14 @@ const readText = (file: string, secret: boolean) =>
     catch: unreadable(file, dirname(file))
   })
 
-/** As a decoder words it, so that `problemsOf` finds the place. */
-const decoderText = ({ path, reason }: PlacedProblem) =>
-  `${reason}\n  at ${path.map((key) => `[${JSON.stringify(key)}]`).join("")}`
+const repeatedProblem = (text: string) => (path: ReadonlyArray<string>) =>
+  decoderText({
+    path,
+    line: jsonLines(text)(path),
+    reason: "a key that stands here twice: only the last of them would count"
+  })
 
-const repeatedProblem = (path: ReadonlyArray<string>) =>
-  decoderText({ path, reason: "a key that stands here twice: only the last of them would count" })
-
-const decode = <S extends Schema.Constraint>(schema: S) => {
+const decode = <S extends Schema.Constraint & Schema.Top>(schema: S) => {
   const decodeValue = Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty: "error" })
   return (file: string, text: string) =>
     Effect.gen(function* () {
@@ -121,9 +124,12 @@ const decode = <S extends Schema.Constraint>(schema: S) => {
         try: (): unknown => JSON.parse(text),
         catch: (cause) => refused(file, syntaxProblem(text, cause), VALIDATE)
       })
-      const repeated = repeatedKeys(text).map(repeatedProblem)
+      const repeated = repeatedKeys(text).map(repeatedProblem(text))
       if (repeated.length > 0) return yield* new ConfigRefused({ file, problems: repeated, hint: VALIDATE })
-      return yield* Effect.mapError(decodeValue(value), (error) => refused(file, error.message, VALIDATE))
+      return yield* Effect.mapError(
+        decodeValue(value),
+        ({ message }) => new ConfigRefused({ file, problems: mistakesOf(schema, value, message, text), hint: VALIDATE })
+      )
     })
 }
 const decodeConfig = decode(Config)

@@ -1,5 +1,6 @@
 /** Values against JSON Schemas that a repository or a model wrote. */
 import { JsonSchema, Result, Schema, SchemaRepresentation } from "effect"
+import { problemsOf, problemText } from "#src/shared/config/configProblems.ts"
 import { sizeProblem } from "./schemaSize.ts"
 
 type JsonSchemaObject = Readonly<Record<string, Schema.Json>>
@@ -36,5 +37,5 @@ export const valueProblem = (schema: JsonSchemaObject, value: Schema.Json): stri
   const checked = inputDecoder(schema, "ignore")
   if (Result.isFailure(checked)) return "the schema is not a JSON Schema that can be checked"
   const decoded = Schema.decodeResult(checked.success, { errors: "all" })(value)
-  return Result.isFailure(decoded) ? decoded.failure.message : undefined
+  return Result.isFailure(decoded) ? problemsOf([decoded.failure.message]).map(problemText).join("; ") : undefined
 }

@@ -5,7 +5,7 @@
 import { Option, Result, Schema } from "effect"
 import { SecretName } from "#schema/Ids.ts"
 import { PROPOSE, ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
-import { type Problem, problemsOf, problemText } from "#src/shared/config/configProblems.ts"
+import { decoderProblems, type Problem, problemText } from "#src/shared/config/configProblems.ts"
 import { plainReason } from "#src/shared/config/plainReason.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
@@ -166,7 +166,7 @@ export const readToolManifest = (
   const decoded = decode(value.success, bytes)
   const problems = [
     ...repeatedKeys(text).map((path) => ({ path: path.join("."), reason: "the key stands twice: remove one" })),
-    ...(Result.isFailure(decoded) ? problemsOf([decoded.failure.message]).map(plain) : []),
+    ...(Result.isFailure(decoded) ? decoderProblems([decoded.failure.message]).map(plain) : []),
     ...meaningProblems(scope, value.success)
   ]
   if (Result.isFailure(decoded) || problems.length > 0)

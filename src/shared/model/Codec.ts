@@ -47,28 +47,44 @@ export interface Codec {
   ): Readonly<Record<string, string>>
   /** The keys of a request beside its conversation and tools. */
   parameters(asked: Asked): ReadonlyArray<readonly [key: string, value: Schema.Json]>
-  /** The request as JSON. */
+  /** The request as JSON, in parts behind each other: most were written for earlier requests, and none is copied before it is sent. */
+  parts(asked: Asked): ReadonlyArray<string>
+  /** The same as one text. */
   body(asked: Asked): string
   read(reply: unknown): Result.Result<Answer, ModelError>
   assembler(): Assembler
 }
 
-/** Texts behind each other. They are added one by one: V8 keeps such a sum as its parts and copies none of them before the sum is sent. */
-export const commaSeparated = (texts: ReadonlyArray<string>): string => {
-  let all = ""
-  for (const text of texts) all = all === "" ? text : `${all},${text}`
-  return all
-}
+/** JSON texts as the parts of a list. */
+export const listed = (texts: ReadonlyArray<string>): ReadonlyArray<string> => [
+  "[",
+  ...texts.flatMap((text, index) => (index === 0 ? [text] : [",", text])),
+  "]"
+]
 
-/** The parts of a request as JSON; `conversation` are JSON texts. */
+/** The parts of a request: its parameters, and the conversation, whose parts are JSON already. */
 export const written = (
   parameters: ReadonlyArray<readonly [key: string, value: Schema.Json]>,
-  conversation: ReadonlyArray<readonly [key: string, json: string]>
-): string =>
-  `{${commaSeparated([
-    ...parameters.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`),
-    ...conversation.map(([key, json]) => `"${key}":${json}`)
-  ])}}`
+  conversation: ReadonlyArray<readonly [key: string, parts: ReadonlyArray<string>]>
+): ReadonlyArray<string> => {
+  const first = parameters.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(",")
+  const rest = conversation.flatMap(([key, parts], index) => [
+    `${first === "" && index === 0 ? "" : ","}"${key}":`,
+    ...parts
+  ])
+  return [`{${first}`, ...rest, "}"]
+}
+
+/** The characters of a request. */
+export const charsOf = (parts: ReadonlyArray<string>): number => parts.reduce((sum, part) => sum + part.length, 0)
+
+/** A request as it is sent. */
+export const bytesOf = (parts: ReadonlyArray<string>): Uint8Array => {
+  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0))
+  let at = 0
+  for (const part of parts) at += bytes.write(part, at)
+  return bytes
+}
 
 /** A part of a request as it is sent. Most are sent many times, so that each is written once. */
 export const jsonOnce = <A extends object>(write: (part: A) => unknown) => {

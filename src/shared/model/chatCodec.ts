@@ -5,7 +5,7 @@
 import { hash } from "node:crypto"
 import { Result, Schema } from "effect"
 import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
-import { type Asked, type Codec, commaSeparated, jsonOnce, written } from "./Codec.ts"
+import { type Asked, type Codec, jsonOnce, listed, written } from "./Codec.ts"
 import { chatAssembler } from "./chatStream.ts"
 import { isThoughtThrough, reasoningOf } from "./continuation.ts"
 import type { AssistantMessage, Call, Message, Tool, ToolMessage } from "./Conversation.ts"
@@ -323,12 +323,12 @@ const inParts = <A extends { readonly content: unknown }>(
   ]
 })
 
-const messageList = (asked: Asked, quirks: Quirks): string => {
+const messageList = (asked: Asked, quirks: Quirks): ReadonlyArray<string> => {
   const { messages: sent, pictures: shown } = pictured(asked)
   const messages = inTurns(sent, quirks)
   const ids = idsOf(asked, quirks)
   const cached = quirks.cache === "breakpoints" && asked.model.cache === "auto" ? breakpointsOf(messages) : undefined
-  const parts = messages.map((message) => {
+  return messages.map((message) => {
     const reasoning = message.role === "assistant" ? reasoningFor(message, asked, quirks) : NOTHING
     const pictures = shown.get(message) ?? NO_PICTURES
     const isBreakpoint = cached?.has(message) === true
@@ -338,7 +338,6 @@ const messageList = (asked: Asked, quirks: Quirks): string => {
     const isPlain = reasoning === NOTHING && (message.role !== "assistant" || ids.size === 0)
     return isPlain ? plainMessage(message) : JSON.stringify(chatMessage(message, ids, reasoning))
   })
-  return `[${commaSeparated(parts)}]`
 }
 
 const effortOf = (asked: Asked, { effort, unbroken }: Quirks): Readonly<Record<string, Schema.Json>> => {
@@ -364,11 +363,12 @@ export const chatCodec: Codec = {
     }
     return requestParameters(model, own, changes)
   },
-  body: (asked) =>
+  parts: (asked) =>
     written(chatCodec.parameters(asked), [
-      ["messages", messageList(asked, quirksOf(asked.model))],
-      ...(asked.tools.length === 0 ? [] : [["tools", `[${commaSeparated(asked.tools.map(toolJson))}]`] as const])
+      ["messages", listed(messageList(asked, quirksOf(asked.model)))],
+      ...(asked.tools.length === 0 ? [] : [["tools", listed(asked.tools.map(toolJson))] as const])
     ]),
+  body: (asked) => chatCodec.parts(asked).join(""),
   read,
   assembler: chatAssembler
 }

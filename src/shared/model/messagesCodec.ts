@@ -5,7 +5,7 @@
 import { Predicate, Result, Schema } from "effect"
 import type { ModelError } from "#schema/Event.ts"
 import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
-import { type Asked, type Codec, jsonOnce, written } from "./Codec.ts"
+import { type Asked, type Codec, jsonOnce, listed, written } from "./Codec.ts"
 import { isThoughtThrough, reasoningOf } from "./continuation.ts"
 import type { AssistantMessage, Call, Message, Tool } from "./Conversation.ts"
 import { messagesAssembler } from "./messagesStream.ts"
@@ -218,7 +218,7 @@ const toolsFor = ({ messages, tools }: Asked): ReadonlyArray<Tool> => {
   }))
 }
 
-const conversation = (asked: Asked, { cache }: Quirks): ReadonlyArray<readonly [string, string]> => {
+const conversation = (asked: Asked, { cache }: Quirks): ReadonlyArray<readonly [string, ReadonlyArray<string>]> => {
   const { messages, model } = asked
   const tools = toolsFor(asked)
   const isCached = cache === "breakpoints" && model.cache === "auto"
@@ -228,9 +228,9 @@ const conversation = (asked: Asked, { cache }: Quirks): ReadonlyArray<readonly [
   )
   const marked = isCached ? withBreakpoint({ role: "user", content: system }).content : system
   return [
-    ...(tools.length === 0 ? [] : [["tools", `[${tools.map(toolJson).join(",")}]`] as const]),
-    ...(system.length === 0 ? [] : [["system", JSON.stringify(marked)] as const]),
-    ["messages", JSON.stringify(isCached ? withBreakpoints(turns) : turns)]
+    ...(tools.length === 0 ? [] : [["tools", listed(tools.map(toolJson))] as const]),
+    ...(system.length === 0 ? [] : [["system", [JSON.stringify(marked)]] as const]),
+    ["messages", listed((isCached ? withBreakpoints(turns) : turns).map((turn) => JSON.stringify(turn)))]
   ]
 }
 
@@ -291,7 +291,8 @@ export const messagesCodec: Codec = {
     }
     return requestParameters(model, own, changes)
   },
-  body: (asked) => written(messagesCodec.parameters(asked), conversation(asked, quirksOf(asked.model))),
+  parts: (asked) => written(messagesCodec.parameters(asked), conversation(asked, quirksOf(asked.model))),
+  body: (asked) => messagesCodec.parts(asked).join(""),
   read,
   assembler: messagesAssembler
 }

@@ -27,6 +27,8 @@ export interface Quirks {
   readonly unbroken: boolean
   /** Whether the model takes images; where nothing is known, it is not shown any. */
   readonly images: "taken" | "refused" | "unknown"
+  /** `max_tokens` of a new entry in config.json: no more than each model of the family writes. `undefined` leaves Choir's default. */
+  readonly answer_tokens: number | undefined
 }
 
 /** The parts of a model's entry that the table looks at. */
@@ -65,6 +67,11 @@ const SEES =
 const BLIND =
   /(?:^|\/)(?:gpt-3|gpt-4(?:-0|-1106|-32k|$)|gpt-oss|o1-mini|o1-preview|o3-mini|claude-(?:2|instant)|deepseek-|kimi-k2(?!\.)|codestral|devstral|qwen[\d.]*-coder|offline-model$)/iu
 
+/** Room for an answer of models that write and think at length. */
+export const LONG_ANSWER_TOKENS = 16_000
+/** For those that write at most 8,192. */
+const SHORT_ANSWER_TOKENS = 8000
+
 /** Later rows win. */
 const TABLE: ReadonlyArray<Row> = [
   { api: "responses", has: { limit: "max_output_tokens", effort: "reasoning" } },
@@ -97,6 +104,27 @@ const TABLE: ReadonlyArray<Row> = [
   { api: "chat", model: /^google\/gemini-(?:[3-9]|\d\d)/iu, has: { reasoning: "reasoning_details" } },
   { model: SEES, has: { images: "taken" } },
   { model: BLIND, has: { images: "refused" } },
+  // 32,000 and more from 4 on, 8,192 before: https://docs.claude.com/en/docs/about-claude/models/overview
+  { model: /(?:^|\/)claude-(?:[a-z]+-[4-9]|mythos)/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
+  // 100,000 and more: https://platform.openai.com/docs/models
+  { model: THINKS_ALWAYS, has: { answer_tokens: LONG_ANSWER_TOKENS } },
+  // 65,536: https://ai.google.dev/gemini-api/docs/models
+  { model: /(?:^|\/)gemini-(?:2\.5|[3-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
+  // What the context leaves; 32,768 unless the request says more: https://platform.moonshot.ai/docs/api/chat
+  { model: KIMI_THINKS, has: { answer_tokens: LONG_ANSWER_TOKENS } },
+  // 8,192 without thinking, 65,536 with it, and more from V4 on: https://api-docs.deepseek.com/quick_start/pricing
+  { model: /(?:^|\/)deepseek-/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
+  { model: /(?:^|\/)deepseek-(?:reasoner|v[4-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
+  // What the context leaves beside the prompt: https://docs.mistral.ai/api
+  { model: MISTRAL, has: { answer_tokens: LONG_ANSWER_TOKENS } },
+  // Its card recommends 32,768, which would be half of a context as local servers have it: https://huggingface.co/Qwen/Qwen3-32B
+  { model: /(?:^|\/)(?:qwen-?3|qwq)/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
+  // 131,072 with the prompt: https://huggingface.co/openai/gpt-oss-120b
+  { model: /(?:^|\/)gpt-oss/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
+  // 65,536 and more: https://docs.z.ai/guides/llm/glm-4.6
+  { model: /(?:^|\/)glm-(?:4\.[5-9]|[5-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
+  // 8,192: https://huggingface.co/google/gemma-3-27b-it; 131,072 with the prompt: https://huggingface.co/meta-llama/Llama-3.1-8B-Instruct
+  { model: /(?:^|\/)(?:gemma-?[34]|llama-?(?:3\.[1-9]|[4-9]))/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
   { api: "chat", model: MISTRAL, has: { call_ids: "short", turns: "answered", stream_options: false } }
 ]
 
@@ -112,7 +140,8 @@ const USUAL: Quirks = {
   key: "bearer",
   encrypted: true,
   unbroken: false,
-  images: "unknown"
+  images: "unknown",
+  answer_tokens: undefined
 }
 
 /** An address that is being typed may be none. */

@@ -3,9 +3,10 @@
  * order of its own output.
  */
 import { Predicate, Result, Schema } from "effect"
+import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
-import { type Asked, type Assembler, type Codec, type Delta, jsonOnce, written } from "./Codec.ts"
+import { type Asked, type Assembler, type Codec, type Delta, jsonOnce, listed, written } from "./Codec.ts"
 import { reasoningOf } from "./continuation.ts"
 import type { AssistantMessage, Call, Message, Tool } from "./Conversation.ts"
 import { isPictured, type Shown, type ShownPicture, shownIn } from "./pictures.ts"
@@ -188,15 +189,26 @@ const itemsOf = (message: Message, { model }: Asked, shown: ReturnType<typeof sh
 // Functions are strict unless they say otherwise, and optional parameters are then refused.
 const toolJson = jsonOnce((tool: Tool) => ({ type: "function", ...tool, strict: false }))
 
-const conversation = (asked: Asked): ReadonlyArray<readonly [string, string]> => {
+const items = new WeakMap<Message, { readonly model: Model; readonly json: ReadonlyArray<string> }>()
+
+/** The items of a message as JSON; those without pictures are the same in every request to a model, so that they are written once. */
+const itemsJson = (message: Message, asked: Asked, shown: ReturnType<typeof shownIn>): ReadonlyArray<string> => {
+  const before = items.get(message)
+  if (before?.model === asked.model) return before.json
+  const json = itemsOf(message, asked, shown).map((item) => JSON.stringify(item))
+  if (!isPictured(message)) items.set(message, { model: asked.model, json })
+  return json
+}
+
+const conversation = (asked: Asked): ReadonlyArray<readonly [string, ReadonlyArray<string>]> => {
   const { messages, tools } = asked
   const instructions = messages.flatMap((message) => (message.role === "system" ? [message.content] : []))
   const shown = shownIn(asked)
-  const items = messages.filter(({ role }) => role !== "system").flatMap((message) => itemsOf(message, asked, shown))
+  const input = messages.filter(({ role }) => role !== "system").flatMap((message) => itemsJson(message, asked, shown))
   return [
-    ...(instructions.length === 0 ? [] : [["instructions", JSON.stringify(instructions.join("\n\n"))] as const]),
-    ["input", JSON.stringify(items)],
-    ...(tools.length === 0 ? [] : [["tools", `[${tools.map(toolJson).join(",")}]`] as const])
+    ...(instructions.length === 0 ? [] : [["instructions", [JSON.stringify(instructions.join("\n\n"))]] as const]),
+    ["input", listed(input)],
+    ...(tools.length === 0 ? [] : [["tools", listed(tools.map(toolJson))] as const])
   ]
 }
 
@@ -264,7 +276,8 @@ export const responsesCodec: Codec = {
     }
     return requestParameters(model, own, changes)
   },
-  body: (asked) => written(responsesCodec.parameters(asked), conversation(asked)),
+  parts: (asked) => written(responsesCodec.parameters(asked), conversation(asked)),
+  body: (asked) => responsesCodec.parts(asked).join(""),
   read,
   assembler
 }

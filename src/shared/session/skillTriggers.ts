@@ -1,6 +1,7 @@
 /** Skills whose triggers match a message or a job. Pure; it decides nothing. */
 import type { CoreJobStart } from "#schema/Core.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
+import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 
 /** Triggers of an agent's skills that are looked at. */
 const TRIGGERS_MAX = 200
@@ -40,7 +41,7 @@ const names = (text: string, tool: string): boolean =>
   text
     .slice(0, TEXT_CHARS_MAX)
     .split(/[^\w.-]+/u)
-    .some((word) => dotted(word.replace(/[.-]+$/u, "")) === dotted(tool))
+    .some((word) => dotted(withoutEnd(word, ".-")) === dotted(tool))
 
 const matching = (
   skills: ReadonlyMap<string, SkillSpec>,

@@ -159,7 +159,7 @@ const FIRM_WRITE = { tools: ["mem-read", "ws-write", "choir-skill-transition"], 
 /** What is refused, after what, why, and what the model is told to be allowed where that counts against the skill. */
 const REFUSED: ReadonlyArray<readonly [string, ReadonlyArray<Step>, Step, RegExp, object?]> = [
   ["an unknown skill", starting, start(EDGE, "no"), /there is no skill no; there are tidy, firm/u],
-  ["an input that does not fit", starting, start(EDGE, "firm"), /input does not fit the skill firm: .*"n"/su],
+  ["an input that does not fit", starting, start(EDGE, "firm"), /input does not fit the skill firm: n: is missing/u],
   [
     "a tool that the state does not allow",
     [...inTidy, output(EDGE, "ws.write")],

@@ -76,7 +76,7 @@ describe("a request with a secret", () => {
         request(
           http,
           { model: far, key, own: new Set<string>(), redact: (text) => text },
-          "{}",
+          Buffer.from("{}"),
           Effect.void,
           () => Effect.void
         )

@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { choirctl, document } from "../../support/choirctl.ts"
@@ -31,6 +33,59 @@ describe("choirctl dm and gateway", () => {
       assert.deepInclude((dms as ReadonlyArray<object>)[1], { name: "family", admin: false, agent_id: null })
       const bots = document(yield* choirctl(folder, ["gateway", "list", "--json"]))
       assert.deepInclude((bots as ReadonlyArray<object>)[0], { name: "telegram", bot: "double_bot", ok: false })
+    })
+  )
+})
+
+/** A home with a bot, two people at it, and an agent at one of them. */
+const written = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  yield* choirctl(folder, ["init"])
+  yield* choirctl(folder, ["agent", "init", "ada"])
+  const file = join(folder, "config.json")
+  const read = () => JSON.parse(readFileSync(file, "utf8"))
+  const config = read()
+  config.gateways.telegram = { type: "telegram", secret: "telegram-token" }
+  config.dms.phone = { gateway: "telegram", user_id: "7", admin: true }
+  config.dms.family = { gateway: "telegram", user_id: "-100" }
+  config.agents.ada.defaults.dm = ["terminal", "phone"]
+  writeFileSync(file, JSON.stringify(config))
+  return { folder, read }
+})
+
+describe("choirctl dm remove and gateway remove", () => {
+  it.effect("take a bot out once nobody is left at it, and name the secret that nothing needs any longer", () =>
+    Effect.gen(function* () {
+      const { folder, read } = yield* written
+      const used = yield* choirctl(folder, ["gateway", "remove", "telegram", "--yes"])
+      assert.strictEqual(used.code, 1)
+      assert.include(used.err, "the gateway telegram is still used by the DMs phone, family")
+      assert.include(used.err, "dm remove phone && ")
+      const asked = yield* choirctl(folder, ["dm", "remove", "phone"])
+      assert.strictEqual(asked.code, 2)
+      assert.include(asked.err, "ada has phone as one of its DMs and will lose it.")
+      assert.property(read().dms, "phone")
+      for (const dm of ["phone", "family"])
+        assert.strictEqual((yield* choirctl(folder, ["dm", "remove", dm, "--yes"])).code, 0)
+      assert.strictEqual(read().agents.ada.defaults.dm, "terminal")
+      const gone = yield* choirctl(folder, ["gateway", "remove", "telegram", "--yes"])
+      assert.match(gone.out, /^removed telegram\n\nNext:\n {2}choirctl .*secret delete telegram-token\n$/u)
+      assert.notProperty(read().gateways, "telegram")
+      assert.strictEqual((yield* choirctl(folder, ["config", "validate"])).code, 0)
+    })
+  )
+
+  it.effect("refuse what is not there, and the only DM of an agent", () =>
+    Effect.gen(function* () {
+      const { folder, read } = yield* written
+      const before = read()
+      const unknown = yield* choirctl(folder, ["gateway", "remove", "nosuch"])
+      assert.include(unknown.err, "config.json has no gateway nosuch\nhint: known: terminal, telegram")
+      yield* choirctl(folder, ["dm", "remove", "phone", "--yes"])
+      const only = yield* choirctl(folder, ["dm", "remove", "terminal", "--yes"])
+      assert.strictEqual(only.code, 1)
+      assert.include(only.err, "terminal is the only DM of ada")
+      assert.deepStrictEqual(read().dms.terminal, before.dms.terminal)
     })
   )
 })

@@ -74,7 +74,7 @@ describe("a configuration that cannot be read", LIVE, () => {
       writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), agnts: {} }), { mode: 0o600 })
       const init = yield* choirctl(home, ["agent", "init", "ada"])
       assert.strictEqual(init.code, 78)
-      assert.include(init.err, `${file} is not valid:\nagnts: an unknown key\n`)
+      assert.include(init.err, `${file} is not valid:\nagnts: an unknown key; did you mean agents?\n`)
     })
   )
 })

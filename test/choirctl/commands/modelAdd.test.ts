@@ -56,6 +56,37 @@ describe("choirctl model add", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("makes it the fallback of another model, after those that it has", () =>
+    Effect.gen(function* () {
+      const home = yield* newHome
+      const provider = yield* ready
+      const ran = yield* adds(home, provider, "--fallback-for", "main")
+      assert.strictEqual(ran.code, 0, ran.err)
+      assert.match(ran.out, /^added claude as sonnet, for when main fails\n\nNext:\n {2}choirctl .*daemon start\n$/u)
+      yield* provider.script(callTools([{ name: "choir_check", input: { word: "ready" } }]))
+      const second = [
+        "model",
+        "add",
+        "opus",
+        "--provider",
+        "other",
+        "--endpoint",
+        provider.endpoint,
+        "--model",
+        "claude"
+      ]
+      const { fallback_for } = document(yield* choirctl(home, [...second, "--fallback-for", "main", "--json"])) as {
+        fallback_for: string
+      }
+      assert.strictEqual(fallback_for, "main")
+      assert.deepStrictEqual(configOf(home).models.main.fallback, ["sonnet", "opus"])
+      const unknown = yield* choirctl(home, [...second.with(2, "third"), "--fallback-for", "mian", "--untested"])
+      assert.strictEqual(unknown.code, 2)
+      assert.include(unknown.err, "there is no model mian in config.json")
+      assert.notProperty(configOf(home).models, "third")
+    }).pipe(Effect.scoped)
+  )
+
   it.live("leaves both files as they were when the model refuses, and says what helps", () =>
     Effect.gen(function* () {
       const home = yield* newHome

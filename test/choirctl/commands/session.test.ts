@@ -55,6 +55,17 @@ describe("choirctl session", () => {
     })
   )
 
+  it.effect("says where the log ends when nothing is left to print", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home, { events: Effect.succeed([]) })
+      const ran = yield* choirctl(home, ["session", "events", SESSION, "--from", "9999"])
+      assert.deepStrictEqual([ran.code, ran.out], [0, ""])
+      assert.strictEqual(ran.err, `no events from revision 9999 on: the log of ${SESSION} ends at 12\n`)
+      assert.strictEqual((yield* choirctl(home, ["session", "events", SESSION])).err, "")
+    })
+  )
+
   it.effect("asks for what --from, --last and --follow say", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
@@ -209,6 +220,16 @@ describe("choirctl session", () => {
         readdirSync(home).filter((name) => name.includes("out.jsonl")),
         []
       )
+    })
+  )
+
+  it.effect("asks nothing about the deletion of a session that runs", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home, { session: Effect.succeed({ ...sessionDetail, status: "active" }) })
+      const ran = yield* choirctl(home, ["session", "delete", SESSION])
+      assert.strictEqual(ran.code, 1)
+      assert.match(ran.err, /^error: the session \w+ of agent-1 is running\nhint: choirctl .*agent stop agent-1\n$/u)
     })
   )
 

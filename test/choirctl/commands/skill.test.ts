@@ -162,10 +162,9 @@ describe("choirctl tool", () => {
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       yield* fakeChoird(home)
-      assert.match(
-        (yield* choirctl(home, ["tool", "list", "agent-1"])).out,
-        /words\.count +agent +none +both +Count words\./u
-      )
+      const { out } = yield* choirctl(home, ["tool", "list", "agent-1"])
+      assert.match(out, /words\.count +agent +none +both +Count words\./u)
+      assert.include(out, "(not available: config.json has no search engine) Search the web.")
       assert.deepStrictEqual(document(yield* choirctl(home, ["tool", "list", "agent-1", "--json"])), toolRows)
     })
   )

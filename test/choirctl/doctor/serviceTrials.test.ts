@@ -7,7 +7,7 @@ import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { layerPrometheus } from "#src/choird/telemetry/Prometheus.ts"
 import { metricsChecks, tryBot } from "#src/choirctl/doctor/serviceTrials.ts"
-import { tryModel } from "#src/choirctl/doctor/modelTrial.ts"
+import { triedWords, tryModel } from "#src/choirctl/doctor/modelTrial.ts"
 import { serveOfflineModel } from "#demo/offline-model/OfflineModel.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -55,7 +55,37 @@ const CAUSES = [
   [200, text("ready"), "tools", /cannot call tools/u]
 ] as const
 
+const call = { id: "c1", type: "function", function: { name: "choir_check", arguments: '{"word":"ready"}' } }
+const called = (message: object, usage: object = {}) =>
+  JSON.stringify({
+    choices: [
+      { finish_reason: "tool_calls", message: { role: "assistant", content: null, tool_calls: [call], ...message } }
+    ],
+    usage: { prompt_tokens: 90, completion_tokens: 40, ...usage }
+  })
+const signed = { ...call, extra_content: { google: { thought_signature: "c2lnbmVk" } } }
+const thought = { completion_tokens_details: { reasoning_tokens: 20 } }
+
+const THOUGHTS = [
+  [called({}), /called a tool after [\d.]+ s$/u],
+  [called({ reasoning_content: "The word is ready." }), /; it thought before this call, and agents send that back/u],
+  [called({ reasoning_content: "So." }, thought), /; it thought for 20 tokens before this call, and agents send/u],
+  [called({}, thought), /; it thought for 20 tokens before this call$/u],
+  [
+    called({ tool_calls: [signed] }),
+    /; no thoughts were seen; a signature came with this call, and agents send it back$/u
+  ]
+] as const
+
 describe("the trial of a model", () => {
+  it.live.each(THOUGHTS)("says what was seen of its thoughts: %s", ([body, words]) =>
+    Effect.gen(function* () {
+      const endpoint = yield* endpointThat(200, body)
+      const tried = yield* tryModel({ endpoint, model: "m-1" }, undefined)
+      assert.match(triedWords("m-1", tried), words)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("names the address to use where config.json has the path of a request", () =>
     Effect.gen(function* () {
       const endpoint = yield* endpointThat(404, "{}")

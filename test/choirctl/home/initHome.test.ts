@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
-import { modelsOf } from "#src/choirctl/home/initHome.ts"
+import { modelEntry, modelsOf } from "#src/choirctl/home/initHome.ts"
 import { knownModel, knownPrice } from "#src/choirctl/home/knownModels.ts"
 import { apiAt, hasOwnAddress, presetOf, PROVIDERS } from "#src/choirctl/home/providers.ts"
 import { quirkWarnings } from "#src/shared/model/quirks.ts"
@@ -70,6 +70,15 @@ describe("a provider of the wizard's list", () => {
       const known = knownModel(provider, presetOf(provider).model)
       assert.isAbove(known?.price.output ?? 0, known?.price.input ?? 1)
       assert.isBelow(known?.price.cache_read ?? 9, known?.price.input ?? 0)
+    }
+  )
+
+  it.each(["deepseek", "mistral", "local"] as const)(
+    "%s lets its first model write more than Choir's default",
+    (provider) => {
+      const { api, endpoint = "http://127.0.0.1:11434/v1", model: name } = presetOf(provider)
+      const entry = modelEntry({ provider, endpoint, api, name, secret: undefined, price: undefined })
+      assert.isAtLeast(entry.max_tokens ?? 0, 8000)
     }
   )
 

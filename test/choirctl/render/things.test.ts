@@ -249,8 +249,8 @@ describe("problemsOf", () => {
     assert.deepStrictEqual(
       problemsOf(['Missing key\n  at ["agents"]["a"]["repo"]\nExpected number\n  at ["x"][0]', "it is a link"]),
       [
-        { path: "agents.a.repo", reason: "Missing key" },
-        { path: "x.0", reason: "Expected number" },
+        { path: "agents.a.repo", reason: "is missing" },
+        { path: "x.0", reason: "must be a number" },
         { path: "", reason: "it is a link" }
       ]
     )

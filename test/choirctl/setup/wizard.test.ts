@@ -61,9 +61,9 @@ describe("the wizard", () => {
     assert.match(nameProblem("openai", "") ?? "", /Enter the provider's name/u)
   })
 
-  it("forgets the price with the model that it was the price of", () => {
-    for (const next of ["name", "endpoint", "all", "offline"] as const) assert.include(FORGOTTEN[next], "price")
-    for (const next of ["key", "again", "keep"] as const) assert.notInclude(FORGOTTEN[next], "price")
+  it.each(["price", "fallback"] as const)("forgets the %s with the model that it belongs to", (answer) => {
+    for (const next of ["name", "endpoint", "all", "offline"] as const) assert.include(FORGOTTEN[next], answer)
+    for (const next of ["key", "again", "keep"] as const) assert.notInclude(FORGOTTEN[next], answer)
   })
 
   it.live("forgets what a draft says of another model than the flags name", () =>

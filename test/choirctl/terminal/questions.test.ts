@@ -53,6 +53,28 @@ describe("a command that destroys", LIVE, () => {
     })
   )
 
+  it.effect("asks nothing about what is not there", () =>
+    Effect.gen(function* () {
+      const { calls, home } = yield* made
+      for (const verb of ["reset", "trust"]) {
+        const ran = yield* choirctl(home, ["workspace", verb, "nosuch"])
+        assert.strictEqual(ran.code, 1)
+        assert.strictEqual(ran.err, "error: there is no workspace nosuch\nhint: known: main\n")
+      }
+      for (const command of [["backup"], ["db", "backup"]])
+        for (const [file, problem] of [
+          [join(home, "none/b.gz"), `there is no folder ${join(home, "none")}`],
+          [home, `${home} is a folder`]
+        ] as const) {
+          const ran = yield* choirctl(home, [...command, file])
+          assert.strictEqual(ran.code, 2)
+          assert.include(ran.err, problem)
+          assert.notInclude(ran.err, "passphrase")
+        }
+      assert.isFalse(calls.some(({ name }) => name === "reset" || name === "trust" || name === "backup"))
+    })
+  )
+
   it.effect("needs --yes for a restore by force, once no choird is in its way", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

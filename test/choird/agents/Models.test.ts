@@ -91,7 +91,7 @@ describe("Models", LIVE, () => {
         const { version } = yield* within(Effect.flatMap(ConfigStore, (config) => config.current))
         assert.match(
           yield* refusal("huge"),
-          /^NOT_READY \| there is no llm "huge" \| choose one of small, large, poor$/u
+          /^NOT_READY \| there is no model "huge" \| choose one of small, large, poor$/u
         )
         assert.match(yield* refusal("constructor"), /^NOT_READY /u)
         assert.match(

@@ -68,6 +68,10 @@ describe("the quota of a workspace", () => {
         assert.match([...told.values()].join(), /^the workspace main holds 3\.\d MiB, more than its 1\.0 MiB/u)
         assert.strictEqual(told.size, 1)
         assert.isTrue((yield* usage.all).get(MAIN)?.over)
+        assert.strictEqual((yield* usage.now).get(MAIN)?.entries, 1)
+        writeFileSync(join(folder, "small"), "1")
+        assert.strictEqual((yield* usage.all).get(MAIN)?.entries, 1)
+        assert.strictEqual((yield* usage.now).get(MAIN)?.entries, 2)
         rmSync(join(folder, "large"))
         yield* usage.look
         assert.isFalse((yield* usage.all).get(MAIN)?.over)

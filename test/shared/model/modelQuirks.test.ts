@@ -44,6 +44,20 @@ describe("quirksOf", () => {
     assert.isFalse(quirksOf({ endpoint: ENDPOINT, model }).temperature)
   )
   it.each([
+    ["deepseek-chat", 8000],
+    ["deepseek-reasoner", 16_000],
+    ["deepseek/deepseek-v4-pro", 16_000],
+    ["mistral-medium-latest", 16_000],
+    ["qwen3.5:27b", 16_000],
+    ["claude-sonnet-5", 16_000],
+    ["claude-3-5-haiku-latest", undefined],
+    ["llama3.1", 8000],
+    ["my-own-model", undefined]
+  ] as const)("gives a new entry of %s %s tokens for an answer", (model, tokens) =>
+    assert.strictEqual(quirksOf({ endpoint: ENDPOINT, model }).answer_tokens, tokens)
+  )
+
+  it.each([
     ["https://api.openai.com/v1", "gpt-4o", "max_completion_tokens"],
     ["https://API.OpenAI.com:443/v1", "gpt-4o", "max_completion_tokens"],
     ["https://mine.openai.azure.com/openai/v1", "mine", "max_completion_tokens"],

@@ -1,6 +1,7 @@
 /** Requests are written from parts that were written for earlier requests: that shows in no byte. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Message } from "#src/shared/model/Conversation.ts"
+import { bytesOf, charsOf } from "#src/shared/model/Codec.ts"
 import { CODECS } from "#src/shared/model/codecs.ts"
 import { modelOf, TOOL } from "../../support/askedCodec.ts"
 import { makeRandom, pick } from "../../support/history.ts"
@@ -45,8 +46,10 @@ describe("a request that repeats the ones before it", () => {
       const messages = conversation(seed)
       for (let length = 1; length <= messages.length; length++) {
         const asked = { model, messages: messages.slice(0, length), tools: [TOOL], cache_key: "session/edge" }
-        const { body } = CODECS[model.api]
-        assert.strictEqual(body(asked), body(structuredClone(asked)))
+        const { body, parts } = CODECS[model.api]
+        const written = parts(asked)
+        assert.strictEqual(Buffer.from(bytesOf(written)).toString(), body(structuredClone(asked)))
+        assert.strictEqual(charsOf(written), body(asked).length)
       }
     }
   })

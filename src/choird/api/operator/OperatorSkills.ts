@@ -1,15 +1,18 @@
 /** The operator's endpoints about the skills and tools of an agent's newest image. */
-import { Cause, Effect, Exit, Ref, type Schema } from "effect"
+import { Cause, Effect, Exit, Option, Ref, type Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AgentId } from "#schema/Ids.ts"
 import type { TriedTool } from "#schema/ContainedTrial.ts"
 import type { SkillFile } from "#schema/SkillOffer.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
+import { defaultBindings } from "#src/choird/images/imageSecrets.ts"
 import { imageReports, imageSkillFiles, imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { skillModel } from "#src/choird/agents/skillModel.ts"
 import { type DatabaseAway, databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { agentConfig } from "#src/choird/config/agentShare.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { gateReport } from "#src/shared/image/skillGate.ts"
@@ -19,6 +22,7 @@ import { badRequest, fromSkillRefused, fromTrialRefused, notFound } from "#src/c
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
+import { unbound } from "#src/choird/trials/toolOffer.ts"
 import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
 import { TrialRefused } from "#src/choird/trials/TrialRefused.ts"
 import type { TrialFile } from "#src/choird/trials/TrialContainers.ts"
@@ -34,12 +38,32 @@ const trialFiles = (files: ReadonlyArray<SkillFile>): Effect.Effect<ReadonlyArra
     : Effect.fail(`${JSON.stringify(outside.path)} is not a path within a workspace`)
 }
 
-const builtInTool = ([name, { description, effect, lanes }]: readonly [string, ToolRow]) => ({
-  name,
-  source: "built-in" as const,
-  effect,
-  exposure: lanes,
-  description
+const builtInTool =
+  (reasonOf: (name: string) => string | undefined) =>
+  ([name, { description, effect, lanes }]: readonly [string, ToolRow]) => {
+    const not_offered = reasonOf(name)
+    return {
+      name,
+      source: "built-in" as const,
+      effect,
+      exposure: lanes,
+      description,
+      ...(not_offered === undefined ? {} : { not_offered })
+    }
+  }
+
+/** Why an agent lacks a built-in tool, as it runs or as its next start without flags would be. */
+const makeNotOffered = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
+  return Effect.fnUntraced(function* (id: AgentId) {
+    const { config: running } = yield* config.current
+    const view = yield* Effect.option(lifecycle.view(id))
+    const bindings = (Option.isSome(view) ? view.value.bindings : null) ?? defaultBindings(running, id)
+    if (bindings === undefined) return () => undefined
+    const share = agentConfig(running, bindings, id)
+    return (name: string) => unbound(name, id, running.agents[id], share)?.[0]
+  })
 })
 
 /** How a call that had begun ended, for its audit row. One that only asked has called nothing. */
@@ -61,6 +85,7 @@ export const layerOperatorSkills = HttpApiBuilder.group(
     const audit = yield* Audit
     const imports = yield* SkillImports
     const fromImage = yield* newestImage
+    const notOffered = yield* makeNotOffered
     const skillTrials = yield* SkillTrials
     const toolTrials = yield* ToolTrials
     /** Each skill with the gate's report of its build, and with what a run could cost by the models of now. */
@@ -137,7 +162,9 @@ export const layerOperatorSkills = HttpApiBuilder.group(
         return tried
       }),
       tools: Effect.fn("OperatorApi.listTools")(function* ({ params: { id } }) {
-        return [...Array.from(BUILT_IN_TOOL_ROWS, builtInTool), ...(yield* fromImage(id, imageTools))]
+        const own = yield* fromImage(id, imageTools)
+        const reasonOf = yield* notOffered(id)
+        return [...Array.from(BUILT_IN_TOOL_ROWS, builtInTool(reasonOf)), ...own]
       })
     })
   })

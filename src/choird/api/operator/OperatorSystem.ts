@@ -1,5 +1,6 @@
 /** The operator's endpoints about choird itself: status, workspaces, models, audit, backup, shutdown. */
 import { Clock, Effect, Stream } from "effect"
+import { GATEWAY_CONNECTING } from "#schema/DmsApi.ts"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
@@ -170,7 +171,9 @@ const configWarnings = (config: Config, runtime: RuntimeStatus["type"]): Readonl
   runtime === "docker" ? [...unlistedModels(config), ...loopbackModels(config)] : []
 
 const gatewayWarnings = (gateways: SystemStatus["gateways"]): ReadonlyArray<string> =>
-  gateways.flatMap(({ detail, name, ok }) => (ok ? [] : [`the gateway ${name} does not work: ${detail}`]))
+  gateways.flatMap(({ detail, name, ok }) =>
+    ok || detail === GATEWAY_CONNECTING ? [] : [`the gateway ${name} does not work: ${detail}`]
+  )
 
 const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
@@ -197,7 +200,7 @@ const makeWorkspaceRows = Effect.gen(function* () {
   return Effect.gen(function* () {
     const { config: running } = yield* config.current
     const held = (yield* databaseDefect(leases.all)).filter(({ kind }) => kind === "workspace")
-    const used = yield* usage.all
+    const used = yield* usage.now
     const { workspace_mb } = running.retention
     const quota_bytes = workspace_mb === null ? null : workspace_mb * 1024 ** 2
     const known = yield* databaseDefect(labels.all)

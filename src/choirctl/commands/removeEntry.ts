@@ -1,0 +1,63 @@
+/** The common part of `gateway remove` and `dm remove`: check, ask, write, and let a running choird take it over. */
+import { Effect } from "effect"
+import type { ResourceName } from "#schema/Ids.ts"
+import { choirdAnswers } from "#src/choirctl/client/ask.ts"
+import type { Removal } from "#src/choirctl/home/removedEntries.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
+import { confirm } from "#src/choirctl/terminal/questions.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { onHome } from "#src/shared/files/homeFolder.ts"
+import { takeOver } from "./applyConfig.ts"
+
+interface Asked {
+  readonly noun: "gateway" | "dm"
+  readonly name: ResourceName
+  readonly yes: boolean
+}
+
+const about = ({ name, noun }: Asked, { agents }: Removal): ReadonlyArray<string> => [
+  noun === "dm"
+    ? `${name} will no longer be able to talk to agents.`
+    : `The bot ${name} will be removed from config.json.`,
+  ...agents.map((id) => `${id} has ${name} as one of its DMs and will lose it.`)
+]
+
+/** Running agents keep a DM until they start again; everything else is applied at once. */
+const takenOver = Effect.fnUntraced(function* (name: ResourceName, { agents, paths }: Removal) {
+  const { home } = yield* root
+  const apply = (flags = "") => [`choirctl config apply${flags}`]
+  if (agents.length > 0)
+    return (yield* choirdAnswers(home)) ? { applied: false, next: apply(" --restart") } : { applied: null, next: [] }
+  const { applied, note } = yield* takeOver(name, paths)
+  if (note !== undefined) yield* (yield* Screen).note(note)
+  return { applied, next: applied === false ? apply() : [] }
+})
+
+/** @param removalOf what is removed, as config.json is when this is run. */
+export const removeEntry = Effect.fn("choirctl.removeEntry")(function* <E, R>(
+  asked: Asked,
+  removalOf: (home: string) => Effect.Effect<Removal, E, R>
+) {
+  const { home } = yield* root
+  const { name, noun, yes } = asked
+  const { writeRemoval } = yield* Effect.promise(() => import("#src/choirctl/home/removedEntries.ts"))
+  const planned = yield* removalOf(home)
+  yield* confirm({
+    yes,
+    about: about(asked, planned),
+    ask: `Remove ${name}?`,
+    command: `choirctl ${noun} remove ${name} --yes`
+  })
+  const removed = yield* writeRemoval(home, removalOf(home))
+  const taken = yield* takenOver(name, removed)
+  const { secret } = removed
+  const next = [...taken.next, ...(secret === undefined ? [] : [`choirctl secret delete ${secret}`])].map((command) =>
+    onHome(home, command)
+  )
+  yield* print({ ok: true, name, applied: taken.applied, next }, () =>
+    [`removed ${name}`, ...(next.length === 0 ? [] : ["", "Next:", ...next.map((command) => `  ${command}`)])].join(
+      "\n"
+    )
+  )
+})
