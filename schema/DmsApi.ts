@@ -36,6 +36,9 @@ export const DmSummary = Schema.Struct({
 })
 export type DmSummary = typeof DmSummary.Type
 
+/** The detail of a gateway that has just begun, which is neither well nor ill. */
+export const GATEWAY_CONNECTING = "connecting"
+
 /** A bot, or the console. */
 export const GatewaySummary = Schema.Struct({
   name: ResourceName,

@@ -55,8 +55,9 @@ const TEXTS: ReadonlyArray<readonly [what: string, work: (run: (character: strin
     "a text of Notion with blanks in it",
     (run) => richText([{ plain_text: `a${run(" ")}b`, annotations: { bold: true } }])
   ],
+  ["brackets for Notion", (run) => toBlocks(run("["))],
   ["a list for Notion", (run) => toBlocks(`- a${run(" ")}\u2028b`)],
-  ["a call with half an address", (run) => grantOf({ tool: ToolName.make("x.y"), input: { a: run("<") } } as never)],
+  ["a call with half an address", (run) => grantOf({ tool: ToolName.make("x.y"), input: { a: run("<") } })],
   ["an address with many dots", (run) => known(`https://${run(".")}a`)],
   ["a message with many dots", (run) => triggered(`${run(".")}a`)]
 ]

@@ -15,7 +15,7 @@ const asSet = (name: string, otherwise: number): number => Number(process.env[na
 
 export const SIZE = {
   /** Seeds of the simulation. */
-  seeds: of(30, 300),
+  seeds: of(20, 300),
   /** Seeds that run twice to be compared. */
   seedsTwice: of(2, 6),
   /** One of so many planted bugs is looked for, in the order of their list. */
@@ -26,6 +26,10 @@ export const SIZE = {
   ioFaultEvery: of(19, 1),
   /** Steps of one life of an agent that loops with a strict provider. */
   loopSteps: of(25, 100),
+  /** Steps of a job and turns of a chat whose prompts providers find in their caches, and the least share that they find of all of them. */
+  cachedSteps: of(15, 200),
+  cachedTurns: of(9, 100),
+  cachedShare: of(0.7, 0.97),
   /** Jobs of 200 steps whose provider breaks off. */
   longJobs: asSet("CHOIR_LONG_JOBS", of(3, 100)),
   /** Kills of one kind of process in the chaos tests. */
@@ -64,6 +68,8 @@ export const SIZE = {
   changedEvents: of(500, 2000),
   /** One of so many points at which an execution, a backup or a restore can die. */
   deathEvery: of(3, 1),
+  /** One of so many steps of an update at which choird is killed. */
+  updateStep: of(2, 1),
   /** How long hostile agents go on beside honest ones. */
   siege_ms: of(3000, 10_000)
 } as const

@@ -48,7 +48,8 @@ interface Style {
   readonly code?: boolean
 }
 
-const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|~~([^~\n]+)~~|\*([^*\n]+)\*|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)/u
+// A longer label is left as it is written, or the end of each of many brackets would be searched again.
+const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|~~([^~\n]+)~~|\*([^*\n]+)\*|\[([^\]\n]{1,500})\]\((https?:\/\/[^\s)]+)\)/u
 
 const pieces = (text: string, style: Style, url: string | undefined): ReadonlyArray<NotionObject> => {
   const found: Array<NotionObject> = []

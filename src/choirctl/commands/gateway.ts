@@ -11,7 +11,7 @@ import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { askPerson, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root, startCommand } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { safeLine, table, working } from "#src/choirctl/terminal/text.ts"
+import { gatewayState, safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { takeOver } from "./applyConfig.ts"
 import { removeEntry } from "./removeEntry.ts"
@@ -84,7 +84,7 @@ const gatewayTable = (rows: ReadonlyArray<GatewaySummary>, color: boolean): stri
           name,
           type,
           bot === null ? "-" : `@${safeLine(bot)}`,
-          `${working(ok, color)}, ${safeLine(detail)}`,
+          gatewayState({ ok, detail }, color),
           dms.length === 0 ? "-" : dms.join(", ")
         ]),
         color

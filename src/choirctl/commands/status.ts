@@ -14,7 +14,7 @@ import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
-import { fields, paint, type Paint, safeLine, span, working } from "#src/choirctl/terminal/text.ts"
+import { fields, gatewayState, paint, type Paint, safeLine, span, working } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 
 const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
@@ -86,8 +86,7 @@ export const statusText = (
     ...(memory === undefined ? [] : [["memory", memoryText(memory, color)] as const]),
     ["approvals", approvals.pending === null ? "unknown" : approvalsWaiting(approvals.pending)],
     ...gateways.map(
-      ({ detail, name, ok, type }) =>
-        [`gateway ${name}`, `${working(ok, color)}, ${type}, ${safeLine(detail)}`] as const
+      ({ detail, name, ok, type }) => [`gateway ${name}`, gatewayState({ ok, detail }, color, type)] as const
     )
   ])
   const notes = [...runtime.warnings, ...warnings].map(

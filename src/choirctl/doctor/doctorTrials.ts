@@ -1,14 +1,14 @@
 /** The checks of `choirctl doctor`, each independent and each by really trying. */
 import { accessSync, constants, lstatSync } from "node:fs"
 import { statfs } from "node:fs/promises"
-import { Effect, Option, Redacted, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { Reactivity } from "effect/reactivity"
 import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { DISK_FIX, diskLimit } from "#src/shared/config/diskLimit.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
+import { tryPostgres } from "./postgresTrial.ts"
 
 /** One trial of `choirctl doctor`. */
 export const DOCTOR_TRIAL_MS_MAX = 10_000
@@ -169,43 +169,11 @@ export const diskCheck = (home: string, retention: Config["retention"]): Effect.
     })
   )
 
-/** Where the configured server is, with the secret's `user:password`; `undefined` when its secret has no value. */
-const location = (postgres: Config["postgres"], secrets: SecretsFile) => {
-  if ("embedded" in postgres) return undefined
-  const secret = secrets["url_secret" in postgres ? postgres.url_secret : postgres.secret]
-  if (secret === undefined) return undefined
-  if ("url_secret" in postgres) return { url: secret }
-  const [username = "", ...password] = Redacted.value(secret).split(":")
-  const { database, host, port } = postgres
-  return { host, port, database, username, password: Redacted.make(password.join(":")) }
-}
-
-const FACTS = `SELECT current_setting('server_version') AS version,
-  (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS vector`
-
 /** A server of config.json is asked for its version and for pgvector. */
-const serverCheck = Effect.fnUntraced(function* (postgres: Config["postgres"], secrets: SecretsFile) {
-  const place = location(postgres, secrets)
-  if (place === undefined)
-    return check("postgres", "fail", "the secret with its credentials has no value", "choirctl secret set <name>")
-  const { PgClient } = yield* Effect.promise(() => import("@effect/sql-pg"))
-  const ask = Effect.gen(function* () {
-    const sql = yield* PgClient.makeClient({ ...place, connectTimeout: DOCTOR_TRIAL_MS_MAX / 2 })
-    return yield* sql.unsafe<{ readonly version: string; readonly vector: string | null }>(FACTS)
-  }).pipe(Effect.scoped, Effect.provide(Reactivity.layer), Effect.timeout(DOCTOR_TRIAL_MS_MAX), Effect.result)
-  const asked = yield* ask
-  if (asked._tag === "Failure")
-    return check(
-      "postgres",
-      "fail",
-      "the server does not answer, or refuses the user",
-      "start it, or correct config.json and its secret"
-    )
-  const [facts] = asked.success
-  return facts === undefined || facts.vector === null
-    ? check("postgres", "fail", "the server lacks pgvector", "in Debian: apt-get install postgresql-VERSION-pgvector")
-    : check("postgres", "ok", `version ${facts.version}, pgvector ${facts.vector} available`)
-})
+const serverCheck = (server: Exclude<Config["postgres"], { readonly embedded: true }>, secrets: SecretsFile) =>
+  Effect.map(tryPostgres(server, secrets, DOCTOR_TRIAL_MS_MAX), ({ facts, fix, problem }) =>
+    problem === undefined ? check("postgres", "ok", facts) : check("postgres", "fail", problem, fix)
+  )
 
 /** The embedded database is opened by choird alone; here only its parts are looked for. */
 const embeddedCheck = Effect.try(() => import.meta.resolve("@electric-sql/pglite")).pipe(

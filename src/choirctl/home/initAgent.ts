@@ -77,7 +77,9 @@ const planWorkspace = (config: Config, home: string, id: AgentId, choice: Choice
 
 const planModel = (config: Config, choice: Choice) => {
   if (choice.llm !== undefined) return named("llm", config.models, choice.llm) ?? { llm: choice.llm }
-  const llm = only(names(config.models))
+  // One that only stands in for another is nobody's first choice.
+  const fallbacks = new Set(Object.values(config.models).flatMap(({ fallback }) => fallback))
+  const llm = only(names(config.models)) ?? only(names(config.models).filter((name) => !fallbacks.has(name)))
   if (llm !== undefined) return { llm }
   return Object.keys(config.models).length === 0
     ? configError("config.json defines no model", "add one under models, then run this again")

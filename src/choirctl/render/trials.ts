@@ -44,7 +44,8 @@ export const triedToolText =
 
 const phaseLines = (line: Extract<ReportLine, { readonly type: "phase" }>): ReadonlyArray<string> => {
   const { checks = [], confidence, ended, on, reason, state, verdict } = line
-  const where = ended === undefined ? `phase ${state}` : `end (${ended})${state === "" ? "" : ` in ${state}`}`
+  const where =
+    ended === undefined ? `phase ${safeLine(state)}` : `end (${ended})${state === "" ? "" : ` in ${safeLine(state)}`}`
   return [
     `${where}${on === "" ? "" : ` by ${safeLine(on)}`}${reason === undefined ? "" : `: ${safeLine(reason)}`}`,
     ...(confidence === undefined ? [] : [`  confidence ${confidence}`]),
@@ -52,7 +53,7 @@ const phaseLines = (line: Extract<ReportLine, { readonly type: "phase" }>): Read
       ({ detail, ok, statement }) =>
         `  ${ok ? "holds" : "FAILS"}: ${safeLine(statement)}${ok ? "" : ` (${safeLine(detail)})`}`
     ),
-    ...(verdict === undefined ? [] : [`  judge ${verdict.model}: ${verdict.score}`])
+    ...(verdict === undefined ? [] : [`  judge ${safeLine(verdict.model)}: ${verdict.score}`])
   ]
 }
 

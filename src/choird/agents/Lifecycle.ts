@@ -134,7 +134,7 @@ const alreadyThere = (view: AgentView) => {
         kind: "ALREADY_RUNNING",
         agent_id,
         reason: `${agent_id} is ${status} already`,
-        hint: `choirctl agent restart ${agent_id}`
+        hint: status === "starting" ? `choirctl agent status ${agent_id}` : `choirctl agent restart ${agent_id}`
       })
 }
 

@@ -4,6 +4,16 @@ import { visibleLine } from "./approvalText.ts"
 
 /** Characters of one reason: a model may have written parts of it. */
 const REASON_CHARS_MAX = 300
+/** Reasons of one session: an output with a thousand shorter lists would be as many. */
+const REASONS_MAX = 5
+
+const reasonsText = (reasons: ReadonlyArray<string>): string => {
+  const shown = reasons
+    .slice(0, REASONS_MAX)
+    .map((reason) => visibleLine(reason).slice(0, REASON_CHARS_MAX).toWellFormed())
+  const left = reasons.length - shown.length
+  return [...shown, ...(left > 0 ? [`and ${left} more`] : [])].join("; ")
+}
 
 const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
@@ -35,7 +45,7 @@ const programText = ({ program }: Rehearsal): string => {
 export const rehearsalText = (rehearsal: Rehearsal): string => {
   const { cost_usd, kind, problem, runs } = rehearsal
   const lines = runs.map(({ reasons, session_id, verdict }) => {
-    const said = reasons.map((reason) => visibleLine(reason).slice(0, REASON_CHARS_MAX).toWellFormed()).join("; ")
+    const said = reasonsText(reasons)
     if (verdict === "not_rehearsed") return `- session ${session_id}: not rehearsed: ${said}`
     return `- session ${session_id}: ${verdict}${said === "" ? "" : `: it ${said}`}`
   })

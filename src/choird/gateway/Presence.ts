@@ -1,7 +1,7 @@
 /** The messages that still wait for their answer, and the reports on jobs that come, so that a channel can show the person that the agent is at work. */
 import { Context, Effect, Layer, Option, PubSub, Stream } from "effect"
 import type { Draft } from "#schema/AgentApi.ts"
-import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
+import type { AgentId, InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { answeredBy } from "#src/choird/sessions/consequences.ts"
@@ -40,6 +40,12 @@ const forgetOldest = (keys: Map<InboxId, Open> | Set<InboxId>) => {
   }
 }
 
+/** A job that asks the person something. */
+interface AskingJob {
+  readonly session_id: SessionId
+  readonly job_name: JobName
+}
+
 export class Presence extends Context.Service<
   Presence,
   {
@@ -50,6 +56,8 @@ export class Presence extends Context.Service<
     isAnswered(inbox_id: InboxId): boolean
     /** Whether the answer or the report that a draft becomes is still to come. */
     isDue(draft: Draft & { readonly agent_id: AgentId }): Effect.Effect<boolean>
+    /** The job whose question a draft is about. */
+    questionOf(draft: Draft & { readonly agent_id: AgentId }): Effect.Effect<AskingJob | undefined>
     /** Emits at once, and whenever a message of the DM came or a report to it is about to be made. */
     wakes(dm: ResourceName): Stream.Stream<void>
     /** The messages of a DM that are taken from now on; one of several pieces with each of them. */
@@ -100,11 +108,14 @@ export class Presence extends Context.Service<
       )
 
       // A sign of life is not worth a wait for the database: where it is away, none is shown.
-      const stateOf = Effect.fnUntraced(function* (agent_id: AgentId) {
+      const sessionOf = Effect.fnUntraced(function* (agent_id: AgentId) {
         const view = yield* Effect.option(lifecycle.view(agent_id))
         if (Option.isNone(view) || view.value.status !== "running" || view.value.session_id === null) return undefined
-        return Option.getOrUndefined(yield* Effect.option(events.state(view.value.session_id)))
+        const { session_id } = view.value
+        const state = Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
+        return state === undefined ? undefined : { session_id, state }
       })
+      const stateOf = (agent_id: AgentId) => Effect.map(sessionOf(agent_id), (session) => session?.state)
       const works = Effect.fnUntraced(function* ({ agent_id, since_ms }: Open) {
         if ((yield* monotonicMs) - since_ms > PRESENCE_MS_MAX) return false
         const state = yield* stateOf(agent_id)
@@ -131,6 +142,14 @@ export class Presence extends Context.Service<
           const state = yield* stateOf(agent_id)
           // The event that the report is about may come after its first words.
           return state !== undefined && (state.rev < report_rev || state.reports.some(({ rev }) => rev === report_rev))
+        }),
+        questionOf: Effect.fnUntraced(function* ({ agent_id, report_rev }) {
+          if (report_rev === undefined) return undefined
+          const session = yield* sessionOf(agent_id)
+          const report = session?.state.reports.find(({ kind, rev }) => kind === "question" && rev === report_rev)
+          return session === undefined || report === undefined
+            ? undefined
+            : { session_id: session.session_id, job_name: report.job_name }
         }),
         wakes,
         seen: (dm) =>

@@ -67,7 +67,7 @@ export class TelegramApi extends Context.Service<
     /** Shows that the bot is typing, for five seconds or until its next message. */
     typing(chat_id: string): Effect.Effect<void, TelegramFailed>
     /** Shows a text that is still being written, for half a minute or until the next message. Drafts with the same id are one that grows. */
-    draft(chat_id: string, draft_id: number, text: string): Effect.Effect<void, TelegramFailed>
+    draft(chat_id: string, draft_id: number, text: string, thread_id?: number): Effect.Effect<void, TelegramFailed>
     /** Reacts to a message with one emoji of Telegram's list, or takes the reaction away. */
     react(chat_id: string, message_id: number, emoji: Reaction | undefined): Effect.Effect<void, TelegramFailed>
     /** Sets the menu of all chats, or of one, if Telegram shows a different one there (E6). `undefined` takes a chat's own menu away. */
@@ -274,10 +274,16 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
           api.sendChatAction(chat_id, "typing", {}, foreign(signal))
         )
       ),
-    draft: (chat_id, draft_id, text) =>
+    draft: (chat_id, draft_id, text, thread_id) =>
       Effect.asVoid(
         call("sendMessageDraft", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendMessageDraft(Number(chat_id), draft_id, text, { can_stop: true }, foreign(signal))
+          api.sendMessageDraft(
+            Number(chat_id),
+            draft_id,
+            text,
+            { can_stop: true, ...(thread_id === undefined ? {} : { message_thread_id: thread_id }) },
+            foreign(signal)
+          )
         )
       ),
     react: (chat_id, message_id, emoji) =>

@@ -88,6 +88,15 @@ const makeCreate = Effect.gen(function* () {
 const rest = ({ pace }: Chat, failure: TelegramFailed, failures: number) =>
   failure.retry_after_ms === null ? Effect.sleep(pauseAfter(failure, failures)) : pace.hold(failure.retry_after_ms)
 
+/** Makes what finds the open topic of a job in a chat; it makes none, and finds none while the database is away. */
+export const makeOpenTopic = Effect.map(ChatSettings, (settings) =>
+  Effect.fnUntraced(function* ({ dm }: Pick<Chat, "dm">, job: Job) {
+    const topics = yield* Effect.orElseSucceed(settings.topics(dm), () => [])
+    const topic = topics.findLast(isOf(job))
+    return topic?.state === "open" ? topic.thread_id : undefined
+  })
+)
+
 /** Makes what puts rows into the topics of their jobs, and closes those of jobs that ended. */
 export const makeJobTopics = Effect.gen(function* () {
   const create = yield* makeCreate

@@ -3,6 +3,7 @@
  * change is reconnected; the others do not notice.
  */
 import { Effect, Equal, FiberMap, Layer, type Redacted, Result, Stream } from "effect"
+import { GATEWAY_CONNECTING } from "#schema/DmsApi.ts"
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -92,7 +93,7 @@ const make = Effect.gen(function* () {
     running.delete(name)
     if (bot === undefined) return
     if (before !== undefined) yield* Effect.logInfo("the gateway reconnects", { gateway: name })
-    yield* health.report(name, { ok: false, detail: "connecting" })
+    yield* health.report(name, { ok: false, detail: GATEWAY_CONNECTING })
     yield* FiberMap.run(fibers, name, start(name, bot), { onlyIfMissing: true })
     running.set(name, bot)
   })

@@ -6,6 +6,7 @@ import { Effect, Result, Stream } from "effect"
 import type { Chat } from "./attempt.ts"
 import { chatText } from "#src/choird/queues/Outbox.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
+import { makeOpenTopic } from "./jobTopics.ts"
 import { Presence } from "./Presence.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 
@@ -47,17 +48,20 @@ export const showTyping = Effect.fnUntraced(function* (chat: Chat) {
   yield* Stream.runForEach(presence.wakes(dm), () => untilAnswered)
 })
 
-/** Shows the drafts of a DM, of several that come at once the newest. A bot whose server knows no drafts shows none. */
+/** Shows the drafts of a DM, of several that come at once the newest; that of a job's question in its topic, if it has one. A bot whose server knows no drafts shows none. */
 export const showDrafts = Effect.fnUntraced(function* (chat: Chat) {
   const { dm, pace } = chat
   const api = yield* TelegramApi
   const drafts = yield* Drafts
   const presence = yield* Presence
+  const openTopic = yield* makeOpenTopic
   const show = Effect.fnUntraced(function* (draft: ShownDraft) {
     // The answer may have come meanwhile; a draft behind it would look like a second one.
     if (!(yield* presence.isDue(draft))) return true
+    const job = yield* presence.questionOf(draft)
+    const thread_id = job === undefined ? undefined : yield* openTopic(chat, job)
     yield* pace.sign
-    const shown = yield* Effect.result(api.draft(chat.chat_id, draftId(draft), shownText(draft)))
+    const shown = yield* Effect.result(api.draft(chat.chat_id, draftId(draft), shownText(draft), thread_id))
     if (Result.isSuccess(shown)) {
       yield* Effect.sleep(DRAFT_INTERVAL_MS)
       return true

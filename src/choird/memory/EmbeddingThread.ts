@@ -1,5 +1,6 @@
 /** The local embedding model in a thread of its own: loaded at the first text, unloaded after a while without any. */
 import { extname } from "node:path"
+import { setFlagsFromString } from "node:v8"
 import { Worker } from "node:worker_threads"
 import type { EmbeddingOrder, EmbeddingReport } from "./embeddingProtocol.ts"
 
@@ -147,6 +148,9 @@ export class EmbeddingThread {
     clearTimeout(this.#timer)
     const worker = this.#worker
     this.#worker = undefined
-    await worker?.terminate()
+    if (worker === undefined) return
+    await worker.terminate()
+    // A thread that ends while it loads its model leaves the whole process with its compiler, which is far too slow for the embedded database.
+    setFlagsFromString("--liftoff")
   }
 }

@@ -257,6 +257,18 @@ describe("choirctl agent init", () => {
     })
   )
 
+  it.effect("takes the one model that stands in for no other", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const model = ["--model-provider", "local", "--model-endpoint", "http://127.0.0.1:9/v1", "--model-name", "m"]
+      yield* choirctl(home, ["init", ...model, "--model-fallback", "m"])
+      assert.deepStrictEqual(Object.keys(configOf(home).models), ["main", "fallback"])
+      const made = yield* choirctl(home, ["agent", "init", "agent-1"])
+      assert.strictEqual(made.code, 0, made.err)
+      assert.strictEqual(configOf(home).agents["agent-1"].defaults.llm, "main")
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("takes every free DM, the phone first, and leaves the next agent one of its own", () =>
     Effect.gen(function* () {
       const home = join(yield* temporaryFolder, "home")

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, PubSub, Queue, Redacted, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { InboxId, ResourceName } from "#schema/Ids.ts"
+import { InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
+import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
 import { showDrafts, showTyping } from "#src/choird/gateway/signsOfLife.ts"
 import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
@@ -18,21 +19,29 @@ const draft = (text: string, dm = PHONE): ShownDraft => ({ agent_id: AGENT, dm, 
 const refused = (code: number, retry_after_ms: number | null) =>
   new TelegramFailed({ method: "sendMessageDraft", code, description: "refused", retry_after_ms })
 
+const DIG = { session_id: SessionId.make("0123456789abcdef"), job_name: JobName.make("dig") }
+const topic = { ...DIG, thread_id: 7, state: "open" } as const
+const closed = { ...DIG, job_name: JobName.make("fill"), thread_id: 8, state: "closed" } as const
+
 /** A bot with one person, whose agent is at work or is not. `refusals` are taken by the next drafts. */
 const setUp = Effect.gen(function* () {
   const calls = yield* Queue.unbounded<string>()
   const drafts = yield* PubSub.unbounded<ShownDraft>()
   const { wake, wakes } = yield* makeNotifier
   const refusals: Array<TelegramFailed> = []
-  const world = { atWork: false, answered: false }
+  const world = { atWork: false, answered: false, asking: undefined as typeof DIG | undefined }
   const services = Layer.mergeAll(
     Layer.mock(TelegramApi, {
       typing: (chat_id) => Effect.asVoid(Queue.offer(calls, `typing ${chat_id}`)),
-      draft: (chat_id, draft_id, text) =>
-        Effect.andThen(Queue.offer(calls, `draft ${chat_id} ${draft_id} ${text}`), refusals.shift() ?? Effect.void)
+      draft: (chat_id, draft_id, text, thread_id) => {
+        const place = thread_id === undefined ? chat_id : `${chat_id}/${thread_id}`
+        return Effect.andThen(Queue.offer(calls, `draft ${place} ${draft_id} ${text}`), refusals.shift() ?? Effect.void)
+      }
     }),
     Layer.mock(Drafts, { changes: Stream.fromPubSub(drafts) }),
+    Layer.mock(ChatSettings, { topics: () => Effect.succeed([topic, closed]) }),
     Layer.mock(Presence, {
+      questionOf: () => Effect.succeed(world.asking),
       isAnswered: () => world.answered,
       isDue: () => Effect.sync(() => !world.answered),
       isAtWork: () => Effect.sync(() => world.atWork),
@@ -101,6 +110,20 @@ describe("a person on Telegram", () => {
       const [call = ""] = yield* calls
       assert.lengthOf(call.slice(`draft ${USER_ID} 2 `.length), 4096)
       assert.isTrue(call.endsWith("word end"))
+    })
+  )
+
+  it.effect("sees a job's question grow in the topic of the job, and in the chat where it has none", () =>
+    Effect.gen(function* () {
+      const { calls, world, write } = yield* setUp
+      const asking = { ...draft("How deep?"), report_rev: 1 }
+      for (const job of [DIG, { ...DIG, job_name: closed.job_name }, undefined]) {
+        world.asking = job
+        yield* write(asking)
+        yield* TestClock.adjust("1 second")
+      }
+      const places = (yield* calls).map((call) => call.split(" ")[1])
+      assert.deepStrictEqual(places, [`${USER_ID}/7`, USER_ID, USER_ID])
     })
   )
 

@@ -180,24 +180,25 @@ describe("kills of choird while it works on memory (embedded)", () => {
   )
 })
 
-describePostgres("kills of choird while it works on memory (postgres)", () => {
-  it.live(
-    "lose and double nothing of chunks, vectors, promotions, re-embeddings and orders to forget",
-    () =>
-      survives(postgresDatabase, (where) =>
-        Effect.gen(function* () {
-          const copy = yield* postgresDatabase
-          if ("folder" in where) return copy
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const sql = yield* PgClient.makeClient({ ...where, username: where.user, database: "postgres" })
-              yield* sql.unsafe(`DROP DATABASE ${copy.database}`)
-              yield* sql.unsafe(`CREATE DATABASE ${copy.database} TEMPLATE ${where.database}`)
-            })
-          ).pipe(Effect.provide(Reactivity.layer), Effect.orDie)
-          return copy
-        })
-      ),
-    LIMIT_MS
-  )
-})
+if (isFull)
+  describePostgres("kills of choird while it works on memory (postgres)", () => {
+    it.live(
+      "lose and double nothing of chunks, vectors, promotions, re-embeddings and orders to forget",
+      () =>
+        survives(postgresDatabase, (where) =>
+          Effect.gen(function* () {
+            const copy = yield* postgresDatabase
+            if ("folder" in where) return copy
+            yield* Effect.scoped(
+              Effect.gen(function* () {
+                const sql = yield* PgClient.makeClient({ ...where, username: where.user, database: "postgres" })
+                yield* sql.unsafe(`DROP DATABASE ${copy.database}`)
+                yield* sql.unsafe(`CREATE DATABASE ${copy.database} TEMPLATE ${where.database}`)
+              })
+            ).pipe(Effect.provide(Reactivity.layer), Effect.orDie)
+            return copy
+          })
+        ),
+      LIMIT_MS
+    )
+  })

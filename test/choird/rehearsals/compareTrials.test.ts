@@ -109,6 +109,12 @@ describe("a rehearsal in words", () => {
     assert.include(rehearsalText({ runs: [not], cost_usd: 0 }), `completes none of 1 recorded run.\n${line}`)
   })
 
+  it("names a few reasons of a run, however many there are", () => {
+    const reasons = Array.from({ length: 1000 }, (_, index) => `lists 1 of k${index}, today 2`)
+    const text = rehearsalText({ runs: [{ session_id, verdict: "worse", reasons }], cost_usd: 0 })
+    assert.include(text, "; lists 1 of k4, today 2; and 995 more\n")
+  })
+
   it("says why there is none", () => {
     const text = rehearsalText({ runs: [], cost_usd: 0, problem: "this agent has no recorded run of it" })
     assert.strictEqual(text, "Not rehearsed: this agent has no recorded run of it.")

@@ -36,6 +36,10 @@ const DIRTY = "[read while a job was changing the workspace]"
 
 const SAYS_DOUBT: ReadonlySet<string> = new Set(["unknown_after_crash", "cancelled"])
 
+/** Whether the rest of a result says as much: of a command that ended its exit code does, and most commands act nowhere else. */
+const saysItself = (tool: string | undefined, status: string, acted: Acted): boolean =>
+  SAYS_DOUBT.has(status) || (tool === EXEC && acted === "accepted")
+
 type Members = Readonly<Record<string, Schema.Json>>
 
 const isObject = (output: Schema.Json | undefined): output is Members =>
@@ -111,7 +115,7 @@ export const toolText = (
     : (RESULT_TEXTS.get(tool ?? "")?.(view) ?? generic(view))
   const lines = [
     ...(status === "success" ? [] : [`${status}: ${summary}`]),
-    ...(acted === undefined || SAYS_DOUBT.has(status) ? [] : [ACTED[acted]]),
+    ...(acted === undefined || saysItself(tool, status, acted) ? [] : [ACTED[acted]]),
     ...(untrusted === true || (sources ?? []).length > 0 ? [untrustedNote(sources)] : []),
     ...(dirty === true ? [DIRTY] : []),
     ...notes.map((note) => `[${note}]`),

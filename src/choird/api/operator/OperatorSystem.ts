@@ -1,5 +1,6 @@
 /** The operator's endpoints about choird itself: status, workspaces, models, audit, backup, shutdown. */
 import { Clock, Effect, Stream } from "effect"
+import { GATEWAY_CONNECTING } from "#schema/DmsApi.ts"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
@@ -170,7 +171,9 @@ const configWarnings = (config: Config, runtime: RuntimeStatus["type"]): Readonl
   runtime === "docker" ? [...unlistedModels(config), ...loopbackModels(config)] : []
 
 const gatewayWarnings = (gateways: SystemStatus["gateways"]): ReadonlyArray<string> =>
-  gateways.flatMap(({ detail, name, ok }) => (ok ? [] : [`the gateway ${name} does not work: ${detail}`]))
+  gateways.flatMap(({ detail, name, ok }) =>
+    ok || detail === GATEWAY_CONNECTING ? [] : [`the gateway ${name} does not work: ${detail}`]
+  )
 
 const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`

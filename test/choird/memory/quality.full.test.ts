@@ -1,3 +1,7 @@
+/**
+ * How well memory finds what was told, with the local model. It is for size `full`: the model's thread stands behind everything else on the
+ * machine, and a question whose vector is late is answered by words alone, so that a busy machine would change the figures.
+ */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
