@@ -84,14 +84,14 @@ describe("bindingsOf", () => {
     assert.deepStrictEqual<unknown>(dmsOf("both", {}), ["phone", ["phone", "desk"]])
     assert.deepStrictEqual<unknown>(dmsOf("both", { dm: desk }), ["desk", ["desk"]])
     assert.deepStrictEqual<unknown>(dmsOf("deep", { dm: [desk, phone] }), ["desk", ["desk", "phone"]])
-    assert.include(problemOf(bind("both", { dm: [phone, ResourceName.make("gone")] })).reason, 'no dm "gone"')
+    assert.include(problemOf(bind("both", { dm: [phone, ResourceName.make("gone")] })).reason, 'no DM "gone"')
   })
 
   it("reads the DM of a session that was stored with one alone", () => {
     const { dms: _, ...old } = Result.getOrThrow(bind("deep", {}))
     assert.deepStrictEqual<unknown>(boundDms(old), ["desk"])
     assert.isUndefined(unknownBinding(config, old))
-    assert.include(unknownBinding(config, { ...old, dm: ResourceName.make("gone") })?.reason, 'no dm "gone"')
+    assert.include(unknownBinding(config, { ...old, dm: ResourceName.make("gone") })?.reason, 'no DM "gone"')
   })
 
   it("refuses names that config.json does not hold, also inherited ones and those of an older configuration", () => {
