@@ -281,7 +281,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 1,
+    knownSeed: 3,
     breaks: ["J1"]
   },
   {
@@ -321,7 +321,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "  yield* FiberMap.clear(jobs)\n",
     replace: "",
-    knownSeed: 67,
+    knownSeed: 78,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -384,7 +384,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         replace: "if (final_hash === reason)"
       }
     ],
-    knownSeed: 3,
+    knownSeed: 6,
     breaks: ["L1", "I10", "I3"]
   },
   ...APPROVAL_MUTANTS,

@@ -15,7 +15,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "(isSkillCall(other) ? index < own : true)",
     replace: "isSkillCall(other) && index < own",
-    knownSeed: 91,
+    knownSeed: 21,
     breaks: ["K1"]
   },
   {
@@ -31,7 +31,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "if (skill.step >= spec.max_steps)",
     replace: "if (skill.step < 0)",
-    knownSeed: 91,
+    knownSeed: 21,
     breaks: ["K3"]
   },
   {
@@ -71,7 +71,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/skillJudge.ts",
     find: `if (verdict.type === "unreadable") return "the judge's answer cannot be read"`,
     replace: `if (verdict.type === "unreadable") return undefined`,
-    knownSeed: 27,
+    knownSeed: 317,
     breaks: ["K6"]
   },
   {
@@ -79,7 +79,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/skillState.ts",
     find: "return beyond.length > 0",
     replace: "return beyond.length > 99",
-    knownSeed: 27,
+    knownSeed: 317,
     breaks: ["K5"]
   },
   {
@@ -87,7 +87,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/shared/session/skills.ts",
     find: "attempt: skill.attempt + 1",
     replace: "attempt: 0",
-    knownSeed: 27,
+    knownSeed: 375,
     breaks: ["K7"]
   },
   {
