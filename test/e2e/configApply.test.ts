@@ -191,7 +191,7 @@ describe("choirctl config apply", () => {
 })
 
 describe("choirctl agent restart", () => {
-  atFull(it.live)(
+  it.live(
     "takes the defaults as they are, and says what it keeps of the start",
     () =>
       Effect.gen(function* () {
