@@ -35,7 +35,7 @@ export const SIZE = {
   /** Kills of one kind of process in the chaos tests. */
   kills: of(3, 30),
   /** Kills of choird while its configuration changes. */
-  configKills: of(3, 20),
+  configKills: of(5, 20),
   /** Kills of a process that sends a mail. */
   mailKills: asSet("CHOIR_MAIL_KILLS", of(12, 1000)),
   /** Mails of the folder that is searched. */

@@ -11,7 +11,7 @@ import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { ttsSpeak } from "#src/agent/tools/ttsSpeak.ts"
 import { AUDIO_KEY, elevenLabsServer, openAiAudioServer, soundOf } from "../../support/audioServers.ts"
 import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
-import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
+import { callIdOf, laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 type Voice = NonNullable<AgentConfig["voice"]>
 
@@ -58,7 +58,7 @@ describe("choir.tts.speak", () => {
       const { cost_usd, notes, output, sends, status, summary } = yield* run("Hello there")
       assert.deepStrictEqual([status, summary], ["success", "said to the user: 11 characters"])
       assert.deepStrictEqual([cost_usd, output, notes], [0.0022, undefined, undefined])
-      assert.strictEqual(sends?.files[0]?.path, ".choirtmp/send/voice-s-1-1-0.ogg")
+      assert.strictEqual(sends?.files[0]?.path, `.choirtmp/send/voice-${callIdOf("s-1-1-0")}.ogg`)
       assert.isTrue(readFileSync(join(root, sends?.files[0]?.path ?? "")).equals(soundOf("opus", "Hello there")))
       assert.strictEqual(asked[0]?.url.searchParams.get("output_format"), "opus_48000_64")
       assert.deepStrictEqual(JSON.parse(asked[0]?.body ?? ""), {
