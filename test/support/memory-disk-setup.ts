@@ -26,11 +26,12 @@ const unmount = (folder: string): void => {
   }
 }
 
-/** The disks of runs that were killed. */
+/** The disks of runs that were killed, also of one whose number this run has now. */
 const clearLeft = (parent: string): void => {
   for (const name of readdirSync(parent)) {
     const [, pid] = NAME.exec(name) ?? []
-    if (pid !== undefined && !existsSync(`/proc/${pid}`)) unmount(join(parent, name))
+    const isLeft = pid !== undefined && (Number(pid) === process.pid || !existsSync(`/proc/${pid}`))
+    if (isLeft) unmount(join(parent, name))
   }
 }
 
