@@ -50,21 +50,20 @@ const MANIFESTS: ReadonlyArray<readonly [what: string, text: string]> = [
 ]
 
 describe("a file of an agent's repository", () => {
-  for (const [what, text] of SKILLS)
-    it(`that is a skill with ${what} is refused in few words`, () => {
-      assert.isAtMost(Buffer.byteLength(text), MANIFEST_BYTES_MAX)
-      const read = readSkill("x", text)
-      if (Result.isSuccess(read)) assert.fail("it is taken")
-      assert.isAtMost(read.failure.join().length, TOLD_CHARS_MAX)
-    })
-
-  for (const [what, text] of MANIFESTS)
-    it(`that is a manifest with ${what} is refused in few words`, () => {
-      assert.isAtMost(Buffer.byteLength(text), MANIFEST_BYTES_MAX)
-      const read = readToolManifest("agent", text)
-      if (Result.isSuccess(read)) assert.fail("it is taken")
-      assert.isAtMost(read.failure.join().length, TOLD_CHARS_MAX)
-    })
+  const KINDS: ReadonlyArray<
+    readonly [string, typeof SKILLS, (text: string) => Result.Result<unknown, ReadonlyArray<string>>]
+  > = [
+    ["skill", SKILLS, (text: string) => readSkill("x", text)],
+    ["manifest", MANIFESTS, (text: string) => readToolManifest("agent", text)]
+  ]
+  for (const [kind, files, read] of KINDS)
+    for (const [what, text] of files)
+      it(`that is a ${kind} with ${what} is refused in few words`, () => {
+        assert.isAtMost(Buffer.byteLength(text), MANIFEST_BYTES_MAX)
+        const taken = read(text)
+        if (Result.isSuccess(taken)) assert.fail("it is taken")
+        assert.isAtMost(taken.failure.join().length, TOLD_CHARS_MAX)
+      })
 
   it("that is a schema is refused where it nests without end, or lists more values than can be checked", () => {
     assert.isTrue(Result.isFailure(readPinnedSchema("x@1.0", nested('{"type":"object","default":"@"}'))))

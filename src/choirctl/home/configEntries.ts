@@ -1,5 +1,5 @@
 /** New entries of config.json, such as a bot or a model, each with its secret in secrets.json. */
-import { Effect, type Redacted, Schema } from "effect"
+import { Effect, type Redacted } from "effect"
 import { Config } from "#schema/Config.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
@@ -7,21 +7,13 @@ import { configPath } from "#src/choirctl/terminal/root.ts"
 import { clearTextProblems } from "#src/shared/config/clearText.ts"
 import { decodeFile, InvalidFile } from "#src/shared/config/decode.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
-import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
+import { fileText, type JsonObject, readConfigText, sectionOf, writePrivate } from "./homeFiles.ts"
 import { setSecret } from "./secretsFile.ts"
-
-const Section = Schema.Record(Schema.String, Schema.MutableJson)
-type Section = typeof Section.Type
-
-const sectionOf = (value: Section, key: string): Section => {
-  const section = Object.hasOwn(value, key) ? value[key] : undefined
-  return Schema.is(Section)(section) ? section : {}
-}
 
 export interface NewEntry {
   readonly section: "gateways" | "models"
   readonly name: ResourceName
-  readonly value: Section
+  readonly value: JsonObject
   /** The value is undefined where secrets.json has one already. */
   readonly secret: { readonly name: SecretName; readonly value: Redacted.Redacted | undefined } | undefined
   /** An agent whose edge and core jobs use the new model by default. */
@@ -30,25 +22,22 @@ export interface NewEntry {
   readonly fallback_for?: ResourceName | undefined
 }
 
+const requireKnown = (section: JsonObject, name: string, noun: "agent" | "model") =>
+  Object.hasOwn(section, name)
+    ? Effect.void
+    : usageError(`there is no ${noun} ${name} in config.json`, `known: ${Object.keys(section).join(", ") || "none"}`)
+
 /** The models of config.json with a new fallback of one of them, which is asked after those that it has. */
-const withFallback = Effect.fnUntraced(function* (models: Section, of: ResourceName, name: ResourceName) {
-  if (!Object.hasOwn(models, of))
-    return yield* usageError(
-      `there is no model ${of} in config.json`,
-      `known: ${Object.keys(models).join(", ") || "none"}`
-    )
+const withFallback = Effect.fnUntraced(function* (models: JsonObject, of: ResourceName, name: ResourceName) {
+  yield* requireKnown(models, of, "model")
   const model = sectionOf(models, of)
   const { fallback } = model
   return { ...models, [of]: { ...model, fallback: [...(Array.isArray(fallback) ? fallback : []), name] } }
 })
 
 /** @param agents the agents of config.json as they stand there. */
-const usedBy = Effect.fnUntraced(function* (agents: Section, id: AgentId, model: ResourceName) {
-  if (!Object.hasOwn(agents, id))
-    return yield* usageError(
-      `there is no agent ${id} in config.json`,
-      `known: ${Object.keys(agents).join(", ") || "none"}`
-    )
+const usedBy = Effect.fnUntraced(function* (agents: JsonObject, id: AgentId, model: ResourceName) {
+  yield* requireKnown(agents, id, "agent")
   const agent = sectionOf(agents, id)
   return { ...agents, [id]: { ...agent, defaults: { ...sectionOf(agent, "defaults"), llm: model } } }
 })

@@ -75,6 +75,12 @@ export const fileText = (value: unknown): string => `${JSON.stringify(value, nul
 const JsonObject = Schema.Record(Schema.String, Schema.MutableJson)
 export type JsonObject = typeof JsonObject.Type
 
+/** A section of config.json as it stands there; an empty one where there is none. */
+export const sectionOf = (value: JsonObject, key: string): JsonObject => {
+  const section = Object.hasOwn(value, key) ? value[key] : undefined
+  return Schema.is(JsonObject)(section) ? section : {}
+}
+
 const decodeObject = Schema.decodeUnknownEffect(Schema.fromJsonString(JsonObject))
 
 /** config.json as its owner wrote it, defaults not filled in, to be changed and written again. */

@@ -1,5 +1,5 @@
 /** Bots and people taken out of config.json, unless something there still needs them. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { Config } from "#schema/Config.ts"
 import type { ResourceName } from "#schema/Ids.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
@@ -7,14 +7,7 @@ import { configPath } from "#src/choirctl/terminal/root.ts"
 import { secretReferences } from "#src/shared/config/configFiles.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
-import { fileText, type JsonObject, readConfigText, writePrivate } from "./homeFiles.ts"
-
-const isObject = Schema.is(Schema.Record(Schema.String, Schema.MutableJson))
-
-const member = (value: JsonObject, key: string): JsonObject => {
-  const found = Object.hasOwn(value, key) ? value[key] : undefined
-  return isObject(found) ? found : {}
-}
+import { fileText, type JsonObject, readConfigText, sectionOf, writePrivate } from "./homeFiles.ts"
 
 /** The configuration without an entry, as it is to be written. */
 export interface Removal {
@@ -28,7 +21,7 @@ export interface Removal {
 }
 
 const requireEntry = (written: JsonObject, section: "dms" | "gateways", name: ResourceName) => {
-  const names = Object.keys(member(written, section))
+  const names = Object.keys(sectionOf(written, section))
   const kind = section === "dms" ? "DM" : "gateway"
   return names.includes(name)
     ? Effect.void
@@ -47,8 +40,8 @@ export const gatewayRemoval = Effect.fnUntraced(function* (home: string, name: R
   const path = configPath(home)
   const written = yield* readConfigText(home)
   yield* requireEntry(written, "gateways", name)
-  const users = Object.keys(member(written, "dms")).filter(
-    (dm) => member(member(written, "dms"), dm)["gateway"] === name
+  const users = Object.keys(sectionOf(written, "dms")).filter(
+    (dm) => sectionOf(sectionOf(written, "dms"), dm)["gateway"] === name
   )
   if (users.length > 0)
     return yield* failed(
@@ -56,8 +49,8 @@ export const gatewayRemoval = Effect.fnUntraced(function* (home: string, name: R
       `the gateway ${name} is still used by ${users.length === 1 ? "the DM" : "the DMs"} ${users.join(", ")}`,
       users.map((dm) => `choirctl dm remove ${dm}`).join(" && ")
     )
-  const text = fileText({ ...written, gateways: without(member(written, "gateways"), name) })
-  const { secret } = member(member(written, "gateways"), name)
+  const text = fileText({ ...written, gateways: without(sectionOf(written, "gateways"), name) })
+  const { secret } = sectionOf(sectionOf(written, "gateways"), name)
   const left = secretReferences(yield* decodeFile(Config)(path, text))
   const isUnused = typeof secret === "string" && left.every((reference) => reference.secret !== secret)
   return { paths: [`gateways.${name}`], agents: [], secret: isUnused ? secret : undefined, text } satisfies Removal
@@ -67,10 +60,10 @@ export const gatewayRemoval = Effect.fnUntraced(function* (home: string, name: R
 export const dmRemoval = Effect.fnUntraced(function* (home: string, name: ResourceName) {
   const written = yield* readConfigText(home)
   yield* requireEntry(written, "dms", name)
-  const agents = member(written, "agents")
+  const agents = sectionOf(written, "agents")
   const changed = Object.keys(agents).flatMap((id) => {
-    const agent = member(agents, id)
-    const defaults = member(agent, "defaults")
+    const agent = sectionOf(agents, id)
+    const defaults = sectionOf(agent, "defaults")
     const dms = [defaults["dm"] ?? []].flat()
     if (!dms.includes(name)) return []
     const left = dms.filter((dm) => dm !== name)
@@ -86,7 +79,7 @@ export const dmRemoval = Effect.fnUntraced(function* (home: string, name: Resour
     )
   const text = fileText({
     ...written,
-    dms: without(member(written, "dms"), name),
+    dms: without(sectionOf(written, "dms"), name),
     agents: { ...agents, ...Object.fromEntries(changed.map(({ agent, id }) => [id, agent])) }
   })
   yield* decodeFile(Config)(configPath(home), text)

@@ -31,7 +31,7 @@ export class NoNameServer extends Schema.TaggedError<NoNameServer>()("NoNameServ
 /** The errors of a resolver by which a name server says that there is no such address. */
 const NO_ADDRESS = new Set(["ENODATA", "ENOTFOUND"])
 
-/** The addresses in the answers to both questions about a name, or their error codes; `undefined` where there is none and an answer is missing. */
+/** The addresses in the answers to both questions about a name, or their error codes; `undefined` where no address came and an answer is missing. */
 export const addressesIn = (
   answers: ReadonlyArray<Result.Result<ReadonlyArray<string>, string>>
 ): ReadonlyArray<string> | undefined => {

@@ -32,6 +32,14 @@ const adds = (home: string, { endpoint }: Pick<Provider, "endpoint">, ...more: R
     { stdin: `${KEY}\n` }
   )
 
+/** A second model of the same provider, whose key is there already. */
+const addsSecond = (
+  home: string,
+  { endpoint }: Pick<Provider, "endpoint">,
+  name: string,
+  ...more: ReadonlyArray<string>
+) => choirctl(home, ["model", "add", name, "--provider", "other", "--endpoint", endpoint, "--model", "claude", ...more])
+
 describe("choirctl model add", () => {
   it.live("tries a model, and then writes it, its key and the agent's default", () =>
     Effect.gen(function* () {
@@ -64,23 +72,11 @@ describe("choirctl model add", () => {
       assert.strictEqual(ran.code, 0, ran.err)
       assert.match(ran.out, /^added claude as sonnet, for when main fails\n\nNext:\n {2}choirctl .*daemon start\n$/u)
       yield* provider.script(callTools([{ name: "choir_check", input: { word: "ready" } }]))
-      const second = [
-        "model",
-        "add",
-        "opus",
-        "--provider",
-        "other",
-        "--endpoint",
-        provider.endpoint,
-        "--model",
-        "claude"
-      ]
-      const { fallback_for } = document(yield* choirctl(home, [...second, "--fallback-for", "main", "--json"])) as {
-        fallback_for: string
-      }
+      const second = yield* addsSecond(home, provider, "opus", "--fallback-for", "main", "--json")
+      const { fallback_for } = document(second) as { fallback_for: string }
       assert.strictEqual(fallback_for, "main")
       assert.deepStrictEqual(configOf(home).models.main.fallback, ["sonnet", "opus"])
-      const unknown = yield* choirctl(home, [...second.with(2, "third"), "--fallback-for", "mian", "--untested"])
+      const unknown = yield* addsSecond(home, provider, "third", "--fallback-for", "mian", "--untested")
       assert.strictEqual(unknown.code, 2)
       assert.include(unknown.err, "there is no model mian in config.json")
       assert.notProperty(configOf(home).models, "third")
@@ -109,18 +105,7 @@ describe("choirctl model add", () => {
       const provider = yield* ready
       yield* adds(home, provider)
       yield* provider.script(callTools([{ name: "choir_check", input: { word: "ready" } }]))
-      const second = [
-        "model",
-        "add",
-        "opus",
-        "--provider",
-        "other",
-        "--endpoint",
-        provider.endpoint,
-        "--model",
-        "claude-2"
-      ]
-      const ran = yield* choirctl(home, second)
+      const ran = yield* addsSecond(home, provider, "opus")
       assert.strictEqual(ran.code, 0, ran.err)
       assert.match(ran.err, /The key is the secret other-key; choirctl .*secret set other-key replaces it/u)
       assert.strictEqual(configOf(home).models.opus.secret, "other-key")

@@ -250,7 +250,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 300_000 }, () =
     })
   )
 
-  atFull(it.live)("leaves no image without a name behind when one is built anew", () =>
+  atFull(it.live)("leaves no image without a name behind when one is built again", () =>
     Effect.gen(function* () {
       const { agent, build, nameless } = yield* home("anew")
       agent.commit({ Dockerfile: "FROM choir-base\nRUN date +%N > /made\n" })
