@@ -143,7 +143,7 @@ const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Promp
   const started = yield* monotonicMs
   const listen = yield* listening(name, heard)
   let sent = started
-  /** What the provider reads of the newest request, in characters. */
+  /** Characters that the provider reads of the newest request; pictures count as their tokens do. */
   let asked = 0
   const sending = (request: Asked, chars: number) =>
     Effect.map(monotonicMs, (now) => {
