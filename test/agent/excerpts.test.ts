@@ -18,7 +18,7 @@ const part = (path: string, sha256: string, first_line: number, content: string)
   status: "success",
   summary: `lines of ${path}`,
   output: { path, content, first_line, last_line: first_line, lines_total: 9, sha256, truncated: false },
-  reads: [{ path, sha256: sha256 as never }]
+  reads: [{ path, sha256 }]
 })
 
 /** Edge calls these tools in turn, then starts a job with such a context; the job ends at once. `prompts` are those of the job. */
