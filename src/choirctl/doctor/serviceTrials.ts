@@ -102,7 +102,7 @@ const valueOf = (secrets: SecretsFile, secret: SecretName | undefined) => {
     : Effect.fail(withoutValue(secret))
 }
 
-/** What a turn costs nobody can say without a price, except for a model of one's own machine, or where the provider says it itself. */
+/** The warning of a model whose cost nobody knows: without a price, on no machine of one's own, and from a provider that does not say it itself. */
 export const priceWarning = (
   { endpoint, price }: Pick<Model, "endpoint" | "price">,
   { cost_usd }: Pick<Tried["usage"], "cost_usd">
