@@ -28,7 +28,7 @@ const projects = GROUPS.map(([name, ...folders], at) => ({
     // Modules are loaded once a worker, which halves the time: no test leaves state in a module.
     isolate: false,
     // Many tests wait for an engine, a kill or a server: one worker, the default on two cores, leaves a core idle.
-    maxWorkers: 2,
+    maxWorkers: 3,
     testTimeout: 300_000,
     // Programs that tests start find what Node compiled for those before them.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/compiled") }
