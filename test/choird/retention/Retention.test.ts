@@ -170,8 +170,8 @@ describeEngines("Retention of rows", (it) => {
   )
 })
 
-describeEmbedded("Retention in the embedded database", (it) => {
-  it.effect("lets the database use the room of removed rows again, and keeps its log short", () =>
+describeEmbedded("Retention of rows", (it) => {
+  it.effect("lets the embedded database use the room of removed rows again, and keeps its log short", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const measure = Effect.gen(function* () {
