@@ -1,4 +1,5 @@
 /** The size of a lane's window in tokens, and how much there may be: a share of what the model's context leaves beside the parts that never go. */
+import { keptFor } from "#src/shared/keptFor.ts"
 import { Effect } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
@@ -12,15 +13,7 @@ import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, Tokens } from "#src/agent/model/Tokens.ts"
 import type { LanePrefix } from "./Compactor.ts"
 
-const measured = new WeakMap<ChoirEvent, number>()
-
-const sizeOf = (event: ChoirEvent): number => {
-  const before = measured.get(event)
-  if (before !== undefined) return before
-  const size = JSON.stringify(event).length
-  measured.set(event, size)
-  return size
-}
+const sizeOf = keptFor((event: ChoirEvent): number => JSON.stringify(event).length)
 
 /** How full a window is of the events and the bytes that an agent keeps of it, the fuller of both; 1 is all. */
 export const windowFill = (log: EventLog["Service"], window: ReadonlyArray<number>): number => {
