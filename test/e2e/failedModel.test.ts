@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { ChatEvent } from "#schema/ChatApi.ts"
 import { choirctl, documents } from "../support/choirctl.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import {
   answer,
   failing,
@@ -25,7 +25,7 @@ const start = Effect.gen(function* () {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const telegram = yield* makeTelegram
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     endpoint: provider.endpoint,
     secrets: { "bot-token": TOKEN },
     config: ({ home }) => ({

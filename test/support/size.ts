@@ -73,7 +73,7 @@ export const SIZE = {
   /** One of so many points at which an execution, a backup or a restore can die. */
   deathEvery: of(3, 1),
   /** One of so many steps of an update at which choird is killed. */
-  updateStep: of(2, 1),
+  updateStep: of(3, 1),
   /** How long hostile agents go on beside honest ones. */
   siege_ms: of(3000, 10_000)
 } as const
