@@ -18,8 +18,8 @@ describe("services for an effect", () => {
 
   it.effect("leave the context of a caller that has the same ones as it is", () =>
     Effect.gen(function* () {
-      const callers = yield* Effect.context<never>()
-      expect(yield* withServices(services)(Effect.context<never>())).toBe(callers)
+      const callers = yield* Effect.context()
+      expect(yield* withServices(services)(Effect.context())).toBe(callers)
     }).pipe(Effect.provide(services))
   )
 })

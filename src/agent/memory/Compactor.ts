@@ -28,7 +28,7 @@ import {
 } from "./compaction.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
-import type { IsMasked } from "#src/agent/model/prompt/promptMessages.ts"
+import type { Reading } from "#src/agent/model/prompt/promptMessages.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { withStubs } from "./stubs.ts"
 import { offeredOf } from "#src/agent/model/offered.ts"
@@ -60,7 +60,7 @@ export interface LanePrefix {
 
 /** The prefixes of lanes, and what of results stays out of prompts. */
 export interface LaneView {
-  readonly isMasked: IsMasked
+  readonly isMasked: Reading["isMasked"]
   /** `undefined` for a job that does not run. */
   readonly prefix: (lane: LaneId) => Effect.Effect<LanePrefix | undefined>
 }
@@ -115,7 +115,7 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: 
   const state = arbiter.state()
   const memory = laneOf(state, lane)
   if (memory === undefined || prefix === undefined) return undefined
-  const folding = foldingOf(log, memory, view.isMasked, offeredOf(prefix.tools))
+  const folding = foldingOf(log, memory, { isMasked: view.isMasked, offered: offeredOf(prefix.tools) })
   const limit = yield* windowLimit(prefix)
   const factor = tokens.factor(prefix.model)
   const sizes = yield* Effect.forEach(folding, ({ messages }) =>

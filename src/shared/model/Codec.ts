@@ -2,6 +2,7 @@
  * A codec writes a conversation as one API's request, and reads an answer, which is hostile, whole or streamed. A stream is put
  * together to the whole answer that the same API would have given, so that both are read by the same rules.
  */
+import { keptFor } from "#src/shared/keptFor.ts"
 import type { Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
@@ -93,13 +94,5 @@ export const bytesOf = (parts: ReadonlyArray<string>): Uint8Array => {
 }
 
 /** A part of a request as it is sent. Most are sent many times, so that each is written once. */
-export const jsonOnce = <A extends object>(write: (part: A) => unknown) => {
-  const known = new WeakMap<A, string>()
-  return (part: A): string => {
-    const before = known.get(part)
-    if (before !== undefined) return before
-    const json = JSON.stringify(write(part))
-    known.set(part, json)
-    return json
-  }
-}
+export const jsonOnce = <A extends object>(write: (part: A) => unknown) =>
+  keptFor((part: A): string => JSON.stringify(write(part)))
