@@ -9,7 +9,7 @@ import { spokenText } from "#src/agent/outside/spokenText.ts"
 import { isKnownAddress } from "#src/agent/tools/knownAddresses.ts"
 import { grantOf } from "#src/choird/approvals/grantWords.ts"
 import { markedText } from "#src/choird/gateway/markedText.ts"
-import { messageTriggers } from "#src/shared/session/skillTriggers.ts"
+import { messageTriggers } from "#src/agent/arbiter/skillTriggers.ts"
 import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 
 /** The shorter text shows what is of the third power, which would not end on the longer one. */

@@ -5,7 +5,7 @@ import type { ConfirmTool } from "#schema/Approval.ts"
 import { type GrantScope, type GrantSummary, GrantWords } from "#schema/Grant.ts"
 import { type AgentId, ApprovalId, GrantId, type JobName, type SessionId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { rowId } from "#src/shared/rowId.ts"
+import { rowId } from "#src/choird/database/rowId.ts"
 import { covers, wordsText } from "./grantWords.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 

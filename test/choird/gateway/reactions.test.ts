@@ -11,7 +11,7 @@ import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
 import { TelegramFailed } from "#src/choird/gateway/TelegramFailed.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Reactions } from "#src/choird/queues/Reactions.ts"
-import { makeNotifier } from "#src/shared/Notifier.ts"
+import { makeNotifier } from "#src/choird/queues/Notifier.ts"
 import { PHONE } from "../../support/stores.ts"
 import { USER } from "../../support/telegramBot.ts"
 
