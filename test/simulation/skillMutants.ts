@@ -68,7 +68,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "unreadable-verdict-passes",
-    file: "src/agent/arbiter/skillJudge.ts",
+    file: "src/agent/arbiter/skillVerdict.ts",
     find: `if (verdict.type === "unreadable") return "the judge's answer cannot be read"`,
     replace: `if (verdict.type === "unreadable") return undefined`,
     knownSeed: 317,
