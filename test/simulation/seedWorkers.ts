@@ -19,19 +19,18 @@ interface Asked {
 
 /** What makes results of two runs comparable. */
 const headOf = ({ mode = "both", without }: Asked): string =>
-  `#run commit ${commit() ?? "unknown"}; mode ${mode}; without ${without === "" ? "nothing" : without}`
+  `#run mode ${mode}; without ${without === "" ? "nothing" : without}`
 
 const seedOf = (line: string): number => Number(line.split(" ")[1])
 
 /** The whole lines of results in a file, of seeds that are asked for. A run that was killed may have written half of its last one. */
 const resultsIn = (asked: Asked, log: string): ReadonlyArray<string> => {
   const head = headOf(asked)
-  if (!existsSync(log)) {
-    appendFileSync(log, `${head}\n`)
-    return []
-  }
+  if (!existsSync(log)) appendFileSync(log, `${head}\n`)
   const [first, ...lines] = readFileSync(log, "utf8").split("\n").slice(0, -1)
   if (first !== head) throw new Error(`${log} is of another run ("${first ?? ""}", now "${head}"); name a new file`)
+  // Which commit each part of the file is of stands in it; whoever changes the program between two parts reads so.
+  appendFileSync(log, `\n#commit ${commit() ?? "unknown"}\n`)
   const wanted = (seed: number) => seed >= asked.from && seed < asked.from + asked.total
   const results = lines.filter(
     (line) => line.startsWith(RESULT) && /(?:passed|failed)$/u.test(line) && wanted(seedOf(line))
