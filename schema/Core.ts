@@ -1,6 +1,6 @@
 /** The task that edge hands to a core job, and the reports of a core job. */
 import { Effect, Schema } from "effect"
-import { CallId, JobName } from "./Ids.ts"
+import { CallId, JobName, Sha256 } from "./Ids.ts"
 import { AgentType, JobPool } from "./JobProfile.ts"
 import { SkillName } from "./Skill.ts"
 import { ToolName } from "./Tool.ts"
@@ -10,17 +10,33 @@ export const CORE_JOBS_MAX = 64
 
 const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
 
-/** The facts that edge found relevant; a core job never sees the user's messages. */
-export const ContextBundle = Schema.Struct({
+/** A result of one of edge's own calls, as its prompt showed it, and the versions of files that it read. */
+export const Excerpt = Schema.Struct({
+  call_id: CallId,
+  tool: Schema.String,
+  text: Schema.String,
+  reads: Schema.optionalKey(Schema.Array(Schema.Struct({ path: Schema.String, sha256: Sha256 })))
+})
+export type Excerpt = typeof Excerpt.Type
+
+/** The parts of a job's context that edge writes down itself. */
+export const BUNDLE_TEXTS = {
   facts: Schema.Array(Schema.String)
-    .annotate({ description: "What it should know" })
+    .annotate({ description: "Facts" })
     .pipe(Schema.withDecodingDefaultKey(none<string>())),
   excerpts: Schema.Array(Schema.String)
-    .annotate({ description: "Of files or messages" })
+    .annotate({ description: "Quotations" })
     .pipe(Schema.withDecodingDefaultKey(none<string>())),
   constraints: Schema.Array(Schema.String)
     .annotate({ description: "Rules to keep" })
     .pipe(Schema.withDecodingDefaultKey(none<string>()))
+}
+
+/** The facts that edge found relevant; a core job never sees the user's messages. */
+export const ContextBundle = Schema.Struct({
+  ...BUNDLE_TEXTS,
+  /** Results that edge handed over, so that the job need not ask for them again. */
+  handed: Schema.optionalKey(Schema.Array(Excerpt))
 })
 export type ContextBundle = typeof ContextBundle.Type
 

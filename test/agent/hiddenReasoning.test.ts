@@ -85,7 +85,9 @@ describe("the reasoning behind a call", () => {
           foldingLine({
             event: output,
             hash,
-            messages: rendering("edge", withNames(new Map(), [output]), () => false, EVERY_TOOL)(output)
+            messages: rendering("edge", withNames(new Map(), [output]), { isMasked: () => false, offered: EVERY_TOOL })(
+              output
+            )
           }),
           eventLine({ ...output, hash }, false),
           JSON.stringify(factsOf(newWatch(0), output)),

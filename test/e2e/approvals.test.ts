@@ -7,7 +7,7 @@ import type { ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { choirctl, document } from "../support/choirctl.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
 
@@ -19,7 +19,7 @@ const patiently = <A, E>(look: Effect.Effect<A, E>) =>
 const start = Effect.fnUntraced(function* (approvals: Schema.JsonObject) {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     endpoint: provider.endpoint,
     config: { approvals, heartbeat_interval_ms: 200, crash_detection_threshold_ms: 4000 }
   })

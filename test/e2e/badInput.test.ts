@@ -4,7 +4,8 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { makeInstallation, ROOT } from "../support/installation.ts"
+import { ROOT } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { hang, makeProvider } from "../support/testing/Provider.ts"
 import { INBOX_PENDING_MAX } from "#src/choird/queues/Inbox.ts"
 import { atFull } from "../support/size.ts"
@@ -35,7 +36,7 @@ const UNREACHABLE = "http://127.0.0.1:9/v1"
 describe("bad input", () => {
   it.live("a typo in config.json ends choird with 78 and the path of the key (R57, R59)", () =>
     Effect.gen(function* () {
-      const { home } = yield* makeInstallation({ endpoint: UNREACHABLE })
+      const { home } = yield* makeTestInstallation({ endpoint: UNREACHABLE })
       yield* edit(home, (config) => (config["workspces"] = {}))
       const { code, output } = yield* choirdOn(home)
       assert.strictEqual(code, 78)
@@ -45,7 +46,7 @@ describe("bad input", () => {
 
   it.live("a reference to nothing is told with its path and what there is", () =>
     Effect.gen(function* () {
-      const { home } = yield* makeInstallation({ endpoint: UNREACHABLE })
+      const { home } = yield* makeTestInstallation({ endpoint: UNREACHABLE })
       yield* edit(home, (config) => {
         config["agents"] = { demo: { repo: { url: "/x" }, defaults: { workspace: "nowhere", llm: "test" } } }
       })
@@ -58,7 +59,7 @@ describe("bad input", () => {
 
   it.live("a model that cannot be reached is told as the reply, with what to check", () =>
     Effect.gen(function* () {
-      const choir = yield* makeInstallation({ endpoint: UNREACHABLE })
+      const choir = yield* makeTestInstallation({ endpoint: UNREACHABLE })
       yield* choir.start
       yield* choir.build
       yield* choir.api.agents.start({ params: choir.params, payload: {} })
@@ -73,7 +74,7 @@ describe("bad input", () => {
     Effect.gen(function* () {
       const provider = yield* makeProvider
       yield* provider.otherwise(() => hang)
-      const choir = yield* makeInstallation({ endpoint: provider.endpoint })
+      const choir = yield* makeTestInstallation({ endpoint: provider.endpoint })
       yield* choir.start
       yield* choir.build
       yield* choir.api.agents.start({ params: choir.params, payload: {} })
@@ -92,7 +93,7 @@ describe("bad input", () => {
 
   atFull(it.live)("an agent whose model secret has no value does not start, and says which", () =>
     Effect.gen(function* () {
-      const choir = yield* makeInstallation({ endpoint: UNREACHABLE })
+      const choir = yield* makeTestInstallation({ endpoint: UNREACHABLE })
       yield* edit(choir.home, (config) => {
         config["models"] = { test: { provider: "x", model: "x", endpoint: UNREACHABLE, secret: "missing-key" } }
       })

@@ -7,7 +7,7 @@ import { ApprovalId, type InboxId, type SessionId } from "#schema/Ids.ts"
 import type { PrintedEvent } from "#schema/SessionsApi.ts"
 import { browsing, isOfJob, lastAsked, resultsOf } from "../support/browsingModel.ts"
 import { startWithin } from "../support/choirdWithin.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { ensureDebianPackages } from "../support/packages.ts"
 import { LAYER_MS_MAX } from "../support/size.ts"
 import { answer, callTools, makeProvider, type ProviderRequest, type Reply } from "../support/testing/Provider.ts"
@@ -95,7 +95,7 @@ const rig = Effect.gen(function* () {
       page("")
     } else page(request.headers.host === "trap.test" ? TRAP : SHOP)
   })
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     endpoint: provider.endpoint,
     config: { heartbeat_interval_ms: 200, approvals: { confirm_external: "tainted" } }
   })

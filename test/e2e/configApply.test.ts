@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { choirctl, document, spawnChoirctl } from "../support/choirctl.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { atFull } from "../support/size.ts"
 
@@ -22,7 +22,7 @@ const start = Effect.gen(function* () {
     me: { gateway: "terminal", user_id: "local", admin: true },
     hall: { gateway: "terminal", user_id: "hall" }
   }
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     endpoint,
     secrets: { key: OLD_KEY },
     config: { models: { test: model, other: model, third: model }, dms }

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { choirctl } from "../support/choirctl.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { answer, callTools, makeProviderOf } from "../support/testing/Provider.ts"
 
 const WHOLE_MS_MAX = 180_000
@@ -27,7 +27,7 @@ describe("max_cost_usd", () => {
           calls += 1
           return callTools([{ name: "choir-fs-find", input: { glob: `*${calls}*` } }], "I go on looking. ".repeat(100))
         })
-        const choir = yield* makeInstallation({
+        const choir = yield* makeTestInstallation({
           endpoint: provider.endpoint,
           config: ({ endpoint, home }) => ({
             heartbeat_interval_ms: 200,

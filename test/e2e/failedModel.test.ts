@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { ChatEvent } from "#schema/ChatApi.ts"
 import { choirctl, documents } from "../support/choirctl.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import {
   answer,
   failing,
@@ -25,7 +25,7 @@ const start = Effect.gen(function* () {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const telegram = yield* makeTelegram
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     endpoint: provider.endpoint,
     secrets: { "bot-token": TOKEN },
     config: ({ home }) => ({
@@ -64,7 +64,12 @@ interface Failure {
 
 const HTML = raw("<html><body>Sign in</body></html>", 200, "text/html")
 const FAILURES: ReadonlyArray<Failure> = [
-  { name: "401", replies: [failing(401, "Incorrect API key")], code: 1, says: /401.*secret set.*Incorrect API key/u },
+  {
+    name: "401",
+    replies: [failing(401, "Incorrect API key.")],
+    code: 1,
+    says: /401.*secret set.*Incorrect API key\. Nothing/u
+  },
   { name: "402", replies: [failing(402, "Insufficient credits")], code: 1, says: /402.*Insufficient credits/u },
   { name: "404", replies: [failing(404, "No such model")], code: 1, says: /404.*endpoint and name.*No such model/u },
   { name: "429 twice", replies: [rateLimited(), rateLimited()], code: 75, says: /rate limit is reached/u },

@@ -4,7 +4,8 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { choirctl } from "../support/choirctl.ts"
-import { AGENT, makeInstallation, ROOT } from "../support/installation.ts"
+import { AGENT, ROOT } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -26,7 +27,7 @@ describe("what an agent is told", () => {
         const provider = yield* makeProvider
         yield* provider.otherwise((request) => offlineModel(request, 0))
         const env: Record<string, string> = {}
-        const choir = yield* makeInstallation({ endpoint: provider.endpoint, env })
+        const choir = yield* makeTestInstallation({ endpoint: provider.endpoint, env })
         const typed = typedAt(choir.home)
         const say = (text: string) => typed("chat", AGENT, "--message", text)
         const first = yield* choir.start

@@ -8,7 +8,8 @@ import { Effect } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { choirctl } from "../support/choirctl.ts"
 import { temporaryFolder } from "../support/gitRepo.ts"
-import { makeInstallation, ROOT } from "../support/installation.ts"
+import { ROOT } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
 const SCRIBE = AgentId.make("scribe")
@@ -40,7 +41,7 @@ const blocks = (language: string) =>
 const scribe = Effect.gen(function* () {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
-  const choir = yield* makeInstallation({ endpoint: provider.endpoint, config: { agents: {} } })
+  const choir = yield* makeTestInstallation({ endpoint: provider.endpoint, config: { agents: {} } })
   const { home } = choir
   const empty = yield* temporaryFolder
   const bin = join(empty, "bin")

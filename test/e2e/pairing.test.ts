@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { choirctl } from "../support/choirctl.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
 
@@ -17,7 +17,7 @@ describe("a new bot and a new person", () => {
       yield* provider.otherwise((request) => offlineModel(request, 0))
       const telegram = yield* makeTelegram
       const bot = telegram.bot(TOKEN)
-      const choir = yield* makeInstallation({ endpoint: provider.endpoint, config: { heartbeat_interval_ms: 200 } })
+      const choir = yield* makeTestInstallation({ endpoint: provider.endpoint, config: { heartbeat_interval_ms: 200 } })
       yield* choir.start
       yield* choir.build
       yield* choir.api.agents.start({ params: choir.params, payload: {} })

@@ -9,7 +9,8 @@ import type { SystemStatus } from "#schema/SystemApi.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { documentedProgram, pageText } from "../support/documentedCommands.ts"
 import { temporaryFolder } from "../support/engines.ts"
-import { AGENT, makeInstallation } from "../support/installation.ts"
+import { AGENT } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
 const LIMIT_MS = 240_000
@@ -19,7 +20,7 @@ const EVERYTHING_MB = 1_073_741_824
 const setUp = Effect.gen(function* () {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
-  const choir = yield* makeInstallation({ endpoint: provider.endpoint, config: { heartbeat_interval_ms: 200 } })
+  const choir = yield* makeTestInstallation({ endpoint: provider.endpoint, config: { heartbeat_interval_ms: 200 } })
   yield* choir.start
   yield* choir.build
   const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })

@@ -4,7 +4,7 @@ import { Effect, Schedule } from "effect"
 import type { ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { choirctl, document } from "../support/choirctl.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { answer, makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
 
@@ -12,7 +12,7 @@ describe("stopping a turn", () => {
   it.live("ends a model call that hangs by /stop of the console chat, and the next message is answered", () =>
     Effect.gen(function* () {
       const provider = yield* makeProvider
-      const choir = yield* makeInstallation({
+      const choir = yield* makeTestInstallation({
         endpoint: provider.endpoint,
         config: { heartbeat_interval_ms: 200 }
       })
@@ -44,7 +44,7 @@ describe("stopping a turn", () => {
     Effect.gen(function* () {
       const provider = yield* makeProvider
       yield* provider.otherwise((request) => offlineModel(request, 0))
-      const choir = yield* makeInstallation({
+      const choir = yield* makeTestInstallation({
         endpoint: provider.endpoint,
         config: { approvals: { confirm_external: "always" }, heartbeat_interval_ms: 200 }
       })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { botConfig } from "../support/botConfig.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
@@ -20,7 +20,7 @@ const setUp = Effect.gen(function* () {
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const telegram = yield* makeTelegram
   const bot = telegram.bot(TOKEN)
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     endpoint: provider.endpoint,
     secrets: { "bot-token": TOKEN },
     config: {

@@ -6,7 +6,7 @@ import { Context, Effect, Layer } from "effect"
 import { BRAVE_KEY, braveServer } from "../support/braveServer.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { temporaryFolder } from "../support/engines.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { callTools, makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { LAYER_MS_MAX } from "../support/size.ts"
 import { skillSpec } from "../support/skills.ts"
@@ -29,7 +29,7 @@ const make = Effect.gen(function* () {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const brave = yield* braveServer([{ title: "Gardens", url: "https://garden.example/", description: "Roses." }])
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     endpoint: provider.endpoint,
     runtime: "sandbox",
     tools: [SECRET_TOOL],

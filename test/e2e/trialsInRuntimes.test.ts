@@ -6,7 +6,8 @@ import { Effect } from "effect"
 import { choirctl, document } from "../support/choirctl.ts"
 import { testEngine } from "../support/docker.ts"
 import { BASE, docker, ensureBase } from "../support/dockerImage.ts"
-import { type InstallationOptions, makeInstallation } from "../support/installation.ts"
+import { type InstallationOptions } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { ensureDebianPackages } from "../support/packages.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { atFull } from "../support/size.ts"
@@ -28,7 +29,7 @@ const probe = (name: string, network: boolean) =>
 const tried = Effect.fnUntraced(function* (place: Pick<InstallationOptions, "runtime" | "base">) {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     endpoint: provider.endpoint,
     tools: [probe("net.none", false), probe("net.some", true)],
     config: { approvals: { confirm_external: "never" } },

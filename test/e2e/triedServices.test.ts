@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { choirctl, document } from "../support/choirctl.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { MAIL_DOMAIN, MAIL_PASSWORD, mailIs, mailServer } from "../support/mailServer.ts"
 import { NOTION_TOKEN, notionServer } from "../support/notionServer.ts"
 import { LAYER_MS_MAX } from "../support/size.ts"
@@ -21,7 +21,7 @@ describe.skipIf(!mailIs.there)("choirctl tool try", () => {
         const notion = yield* notionServer([{ id: HOME, title: "Home", children: [] }])
         const mail = yield* mailServer
         mail.deliver("ada", [`From: eve@evil.example\r\nTo: ada@${MAIL_DOMAIN}\r\nSubject: news\r\n\r\nhello\r\n`])
-        const choir = yield* makeInstallation({
+        const choir = yield* makeTestInstallation({
           endpoint: provider.endpoint,
           runtime: "sandbox",
           secrets: { mail: `ada@${MAIL_DOMAIN}:${MAIL_PASSWORD}`, notion: NOTION_TOKEN },

@@ -7,7 +7,8 @@ import { Effect, Option, Schedule, Stream } from "effect"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { AgentStatus, UpdateOutcome } from "#schema/AgentsApi.ts"
 import { choirctl, document } from "../support/choirctl.ts"
-import { AGENT, type Choird, makeInstallation } from "../support/installation.ts"
+import { AGENT, type Choird } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { SIZE } from "../support/size.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
@@ -29,7 +30,7 @@ const often = Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(1500)]
 const twoAgents = Effect.gen(function* () {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     endpoint: provider.endpoint,
     config: ({ home }) => {
       const repo = { url: join(home, "sources/agent") }

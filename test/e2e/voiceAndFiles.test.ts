@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { SILENCE } from "../support/answeringServer.ts"
 import { AUDIO_KEY, openAiAudioServer, soundOf, wordsOf } from "../support/audioServers.ts"
 import { botConfig } from "../support/botConfig.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { arrivedFiles } from "../support/outgoingWorld.ts"
 import { answer, callTools, makeProvider } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
@@ -23,7 +23,7 @@ const setUpWith = Effect.fnUntraced(function* (...first: Parameters<typeof openA
   const telegram = yield* makeTelegram
   const bot = telegram.bot(TOKEN)
   const service = { provider: "openai", endpoint: `${audio.origin}/v1`, secret: "audio" }
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     endpoint: provider.endpoint,
     secrets: { "bot-token": TOKEN, audio: AUDIO_KEY },
     config: {

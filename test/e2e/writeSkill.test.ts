@@ -6,7 +6,8 @@ import { Effect } from "effect"
 import { agreedSkill } from "../support/addSkill.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { temporaryFolder } from "../support/engines.ts"
-import { AGENT, makeInstallation, ROOT } from "../support/installation.ts"
+import { AGENT, ROOT } from "../support/installation.ts"
+import { makeTestInstallation } from "../support/testInstallation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
 const section = (): string => {
@@ -34,7 +35,7 @@ describe("a skill from the page", { timeout: 300_000 }, () => {
     Effect.gen(function* () {
       const provider = yield* makeProvider
       yield* provider.otherwise((request) => offlineModel(request, 0))
-      const choir = yield* makeInstallation({ endpoint: provider.endpoint })
+      const choir = yield* makeTestInstallation({ endpoint: provider.endpoint })
       yield* choir.start
       yield* choir.build
       yield* choir.api.agents.start({ params: choir.params, payload: {} })

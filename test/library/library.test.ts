@@ -39,7 +39,7 @@ const PACKAGE_SOURCES = [
   "docker",
   "test/support/providers",
   "test/support/testing",
-  "dist/postgres-template.tar.gz"
+  "dist"
 ]
 
 interface Manifest {

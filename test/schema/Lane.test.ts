@@ -161,7 +161,11 @@ const eventOf = (lane: "edge" | "core:a", move: LaneMove, state: SessionState): 
       lane,
       payload: { target: lane, source: "edge", content: "" }
     },
-    CoreStarted: { event_type: "CoreStarted", lane, payload: { job_id: "j", job_name: "a", start: {}, budgets: {} } },
+    CoreStarted: {
+      event_type: "CoreStarted",
+      lane,
+      payload: { job_id: "j", job_name: "a", start: { context_bundle: {} }, budgets: {} }
+    },
     "CoreStopped.completed": stop("completed"),
     "CoreStopped.other": stop("error"),
     Cancelled: { event_type: "Cancelled", lane, payload: { target: lane, by: "user", reason: "r" } },

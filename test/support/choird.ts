@@ -12,7 +12,6 @@ import { imageVersion, writeImage } from "#src/choird/images/ImageFolder.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { layerControlPlane } from "#src/choird/ControlPlane.ts"
-import { Database } from "#src/choird/database/Database.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
@@ -20,18 +19,14 @@ import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import * as ProcessRuntime from "#src/choird/runtime/process/ProcessRuntime.ts"
-import { migratedTemplate, temporaryFolder } from "./engines.ts"
+import { oneEngine, temporaryFolder } from "./engines.ts"
 import { makeJournal } from "./testing/Journal.ts"
 import { newAgent } from "./stores.ts"
 
 const DM = ResourceName.make("desk")
 
-/** A new, migrated embedded database for all tests of a suite, which say nothing on the terminal. */
-export const database = Layer.unwrap(
-  Effect.map(temporaryFolder, (folder) =>
-    Database.layerEmbedded({ folder: join(folder, "data"), template: migratedTemplate() })
-  )
-).pipe(Layer.orDie, Layer.merge(Logger.layer([])))
+/** A new, migrated database for all tests of a suite, which say nothing on the terminal. */
+export const database = Layer.suspend(() => oneEngine().layer).pipe(Layer.merge(Logger.layer([])))
 
 /** Starting real processes may take a while on a busy machine. */
 export const LIVE = { timeout: 120_000 }

@@ -71,6 +71,13 @@ export const postgresEngine: Engine = {
   layer: Layer.unwrap(Effect.map(newDatabase(true), (location) => Database.layerPostgres(location))).pipe(Layer.orDie)
 }
 
+/**
+ * The engine of suites that are not about databases: at size `ci` the shared server, which takes half the time, where there is one; else the
+ * embedded database, which is what most people have.
+ */
+export const oneEngine = (): Engine =>
+  isFull || typeof inject("postgres") === "string" ? embeddedEngine : postgresEngine
+
 /** A suite that needs the real server; left out, with the reason in its name, where there is none. */
 export const describePostgres = (name: string, suite: () => void) => {
   const server = inject("postgres")
@@ -85,7 +92,7 @@ type Suite = (it: Vitest.MethodsNonLive<Services>, engine: Engine) => void
 const onEngine = (engine: Engine, suite: Suite) => () =>
   layer(engine.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => suite(it, engine))
 
-/** A suite that needs a database and says nothing about databases. */
+/** A suite about what only the embedded database does. */
 export const describeEmbedded = (name: string, suite: Suite) => describe(name, onEngine(embeddedEngine, suite))
 
 /**
@@ -97,8 +104,9 @@ export const describeEngines = (name: string, suite: Suite) => {
   describePostgres(`${name} (postgres)`, onEngine(postgresEngine, suite))
 }
 
-/** A suite that uses the database for something else than SQL: on the embedded one at size `ci`, on both at size `full`. */
+/** A suite that uses the database for something else than SQL: on {@link oneEngine} at size `ci`, on both at size `full`. */
 export const describeStores = (name: string, suite: Suite) => {
-  if (isFull) describeEngines(name, suite)
-  else describe(`${name} (embedded)`, onEngine(embeddedEngine, suite))
+  if (isFull) return describeEngines(name, suite)
+  const engine = oneEngine()
+  describe(`${name} (${engine.kind})`, onEngine(engine, suite))
 }

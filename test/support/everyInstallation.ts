@@ -5,9 +5,9 @@ import { Effect, type Scope } from "effect"
 import { inject } from "vitest"
 import { allCanaries, type Canary } from "./canary/secrets.ts"
 import { makeCertificate, makeCertificateFor } from "./certificate.ts"
-import { postgresDatabase } from "./engines.ts"
 import { testEngine } from "./docker.ts"
 import type { InstallationOptions } from "./installation.ts"
+import { onServer } from "./testInstallation.ts"
 import { ensureDebianPackages } from "./packages.ts"
 import { lanAddress } from "./reachable.ts"
 import { isFull } from "./size.ts"
@@ -28,15 +28,11 @@ const overHttps: Effect.Effect<Place, never, Scope.Scope> = Effect.map(makeCerti
   flags: ["--transport=http", "--listen=127.0.0.1:0", `--tls-cert=${cert}`, `--tls-key=${key}`]
 }))
 
-/** A database of its own on the shared server, by a url in a secret. */
-const onServer: Effect.Effect<Place, never, Scope.Scope> = Effect.map(
-  postgresDatabase,
-  ({ database, host, port, user }) => ({
-    runtime: "process",
-    postgres: { url_secret: "postgres-url" },
-    secrets: { "postgres-url": `postgres://${user}@${encodeURIComponent(host)}:${port}/${database}` }
-  })
-)
+/** Agents as processes of this host, and a database of its own on the shared server. */
+const onServerAsProcess: Effect.Effect<Place, never, Scope.Scope> = Effect.map(onServer, (database) => ({
+  runtime: "process",
+  ...database
+}))
 
 /** 40 secrets, of which the model's key is used all the time. */
 const withCanaries = (): Pick<Place, "canaries" | "config" | "secrets"> => {
@@ -81,7 +77,7 @@ const describeEmbedded = (name: string, suite: Suite) => {
 const describeServer = (name: string, suite: Suite) => {
   const server = inject("postgres")
   const reason = typeof server === "string" ? server : undefined
-  unless(reason)(`${name}, Postgres server, process${leftOut(reason)}`, () => suite(onServer))
+  unless(reason)(`${name}, Postgres server, process${leftOut(reason)}`, () => suite(onServerAsProcess))
 }
 
 /** A suite with its agents in containers, from the operator's own Dockerfiles on. */

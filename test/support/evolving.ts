@@ -3,7 +3,8 @@ import { Effect, Schedule, type Schema } from "effect"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { choirctl, document } from "./choirctl.ts"
-import { AGENT, type InstallationOptions, makeInstallation } from "./installation.ts"
+import { AGENT, type InstallationOptions } from "./installation.ts"
+import { makeTestInstallation } from "./testInstallation.ts"
 import { makeProvider, offlineModel, type ProviderRequest } from "./testing/Provider.ts"
 
 /** A tool with its program. */
@@ -48,7 +49,7 @@ export const makeEvolving = Effect.fnUntraced(function* ({ identity, url, ...opt
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const robot = { name: "Robot Demo", email: "robot@example.org", secret: "git-token", ...identity }
   const defaults = { workspace: "main", llm: "test", dm: "me", git_identity: "robot" }
-  const choir = yield* makeInstallation({
+  const choir = yield* makeTestInstallation({
     runtime: "process",
     ...options,
     endpoint: provider.endpoint,

@@ -2,7 +2,7 @@
 import { GRANTS_DEFAULT } from "#schema/Capability.ts"
 import { Result } from "effect"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft, type MemoryDelta } from "#schema/Event.ts"
-import { EDGE, InboxId, JobName, type LaneId, ResourceName } from "#schema/Ids.ts"
+import { CallId, EDGE, InboxId, JobName, type LaneId, ResourceName, Sha256 } from "#schema/Ids.ts"
 import { decide } from "#src/agent/arbiter/decide.ts"
 import type { Command, Situation } from "#src/agent/arbiter/Command.ts"
 import { compactionLimit } from "#src/shared/session/compacted.ts"
@@ -125,7 +125,7 @@ const advance = (random: Random, lane: LaneId, call: OpenCall): Command => {
       start: {
         job_name,
         task_spec: "do it",
-        context_bundle: { facts: [], excerpts: [], constraints: [] },
+        context_bundle: { facts: [], excerpts: [], constraints: [], handed: HANDED },
         tool_constraints: { allowed_tools: [], time_budget_ms: 0 },
         verbosity: "normal"
       }
@@ -134,6 +134,15 @@ const advance = (random: Random, lane: LaneId, call: OpenCall): Command => {
   if (name === CANCEL) return { type: "CancelCore", call_id, job_name, reason: "enough" }
   return { type: "Grant", lane, call_id, locks: [], dirty: random() < 0.1, readOnly: effect === "none" }
 }
+
+const HANDED = [
+  {
+    call_id: CallId.make("read"),
+    tool: "read a.ts",
+    text: "1\ta",
+    reads: [{ path: "a.ts", sha256: Sha256.make("a".repeat(64)) }]
+  }
+]
 
 const delta = (random: Random): MemoryDelta => ({
   mode: pick(random, ["append", "overwrite"]),

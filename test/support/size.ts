@@ -30,6 +30,10 @@ export const SIZE = {
   cachedSteps: of(15, 200),
   cachedTurns: of(9, 100),
   cachedShare: of(0.7, 0.97),
+  /** Turns of a chat that is asked for its facts over sockets, the tokens of its window, and how often that is compacted at least. */
+  recallTurns: of(30, 300),
+  recallWindow: of(900, 4500),
+  recallCompactions: of(2, 5),
   /** Jobs of 200 steps whose provider breaks off. */
   longJobs: asSet("CHOIR_LONG_JOBS", of(3, 100)),
   /** Kills of one kind of process in the chaos tests. */
@@ -69,7 +73,7 @@ export const SIZE = {
   /** One of so many points at which an execution, a backup or a restore can die. */
   deathEvery: of(3, 1),
   /** One of so many steps of an update at which choird is killed. */
-  updateStep: of(2, 1),
+  updateStep: of(3, 1),
   /** How long hostile agents go on beside honest ones. */
   siege_ms: of(3000, 10_000)
 } as const

@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Layer, type Schema } from "effect"
 import type { AgentConfig } from "#schema/AgentConfig.ts"
-import { jobOf, type LaneId } from "#schema/Ids.ts"
+import { coreLane, jobOf, type LaneId } from "#schema/Ids.ts"
 import { offeredName, ToolName, toWireName } from "#schema/Tool.ts"
 import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
@@ -22,6 +22,8 @@ import { emailCheck } from "#src/agent/tools/emailCheck.ts"
 import { emailReceive } from "#src/agent/tools/emailReceive.ts"
 import { emailSend } from "#src/agent/tools/emailSend.ts"
 import { exec } from "#src/agent/tools/exec.ts"
+import { findExcerpts } from "#src/agent/tools/excerpts.ts"
+import { offeredOf } from "#src/agent/model/offered.ts"
 import { external } from "#src/agent/tools/external.ts"
 import { fsEdit } from "#src/agent/tools/fsEdit.ts"
 import { fsFind } from "#src/agent/tools/fsFind.ts"
@@ -93,6 +95,7 @@ const webTools = Effect.fnUntraced(function* (web: AgentConfig["web"], ask: AskH
 const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
+  const log = yield* EventLog
   const settings = yield* AgentSettings
   const profiles = yield* ProfileRegistry
   const skills = yield* SkillRegistry
@@ -106,11 +109,21 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     yield* fsFind(options.rg),
     yield* fsSend,
     yield* exec,
-    coreSpawn(settings, profiles, () => jobTools([...tools.values()]), (yield* Worktrees).offered),
+    coreSpawn(
+      settings,
+      profiles,
+      () => jobTools([...tools.values()]),
+      (yield* Worktrees).offered,
+      findExcerpts(
+        log,
+        (name) => isMasked(name),
+        (job_name, allowed) => offeredOf(offered(coreLane(job_name), allowed))
+      )
+    ),
     coreInject,
     coreCancel,
     coreList(arbiter.state),
-    memoryQuery(yield* EventLog, arbiter.state, ask, (name) => isMasked(name)),
+    memoryQuery(log, arbiter.state, ask, (name) => isMasked(name)),
     memoryUpsert(memory),
     memoryDelete(memory),
     coreReport,

@@ -11,8 +11,7 @@ import { jsonBytes } from "#src/agent/model/prompt/inlineResult.ts"
 import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
 import { SHOWN_HASH_CHARS } from "#src/agent/model/prompt/Prompt.ts"
-import type { Offered } from "#src/agent/model/offered.ts"
-import { type IsMasked, rendering, withCalls, withNames } from "#src/agent/model/prompt/promptMessages.ts"
+import { type Reading, rendering, withCalls, withNames } from "#src/agent/model/prompt/promptMessages.ts"
 import { SUMMARY_CHARS_MAX, SUMMARY_FACTS_MAX, SUMMARY_REFERENCES_MAX } from "#src/shared/session/memory.ts"
 import { stubsOf } from "./stubs.ts"
 
@@ -40,13 +39,12 @@ const cuts = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<number> => {
 export const foldingOf = (
   log: EventLog["Service"],
   memory: EdgeLane | CoreLane,
-  isMasked: IsMasked,
-  offered: Offered
+  shown: Omit<Reading, "find">
 ): ReadonlyArray<Folding> => {
   const held = new Set(heldRevs(memory, log.find))
   const events = memory.window.flatMap((rev) => (held.has(rev) ? [] : (log.find(rev) ?? [])))
   const names = withNames(new Map(), events)
-  const render = rendering("job_id" in memory ? "core" : "edge", names, isMasked, offered)
+  const render = rendering("job_id" in memory ? "core" : "edge", names, shown)
   return events.map((event) => ({
     event,
     hash: event.rev < log.oldest() ? "" : log.hashAt(event.rev),

@@ -28,6 +28,9 @@ const argumentsOf = (input: Schema.Json): string => {
   }).join("")
 }
 
+/** A call in one short line. */
+export const callLine = (name: string, input: Schema.Json): string => short(`${name}${argumentsOf(input)}`)
+
 const sizeOf = ({ messages }: Folding): string => {
   const bytes = messages.reduce((total, { content }) => total + Buffer.byteLength(content ?? ""), 0)
   const text = bytes < 1024 ? `${bytes} B` : `${Math.round(bytes / 1024)} KB`
@@ -58,9 +61,9 @@ const lineOf = (event: ChoirEvent, folding: Folding, calls: Calls): string | und
       return (event.payload.text ?? "") === "" ? undefined : `you: ${short(event.payload.text ?? "")}`
     case "ToolResultCommitted": {
       const call = calls.get(event.payload.call_id)
-      const what = call === undefined ? "a call" : `${call.name}${argumentsOf(call.input)}`
+      const what = call === undefined ? "a call" : callLine(call.name, call.input)
       const status = event.payload.status === "success" ? "" : `, ${event.payload.status}`
-      return `${short(what)}${status}, ${sizeOf(folding)}`
+      return `${what}${status}, ${sizeOf(folding)}`
     }
     case "CoreStarted":
       return `job ${event.payload.job_name} began`

@@ -1,19 +1,9 @@
 /** The sizes of a conversation's parts. Most parts are measured for many prompts, so that each is measured once. */
+import { keptFor } from "#src/shared/keptFor.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 
-const once = <A>(measure: (part: Message | Tool) => A) => {
-  const known = new WeakMap<Message | Tool, A>()
-  return (part: Message | Tool): A => {
-    const before = known.get(part)
-    if (before !== undefined) return before
-    const measured = measure(part)
-    known.set(part, measured)
-    return measured
-  }
-}
-
 /** A message or a tool as JSON, for its size. */
-export const jsonOf = once((part) => JSON.stringify(part))
+export const jsonOf = keptFor((part: Message | Tool) => JSON.stringify(part))
 
 /** The texts of a message or a tool that take tokens. */
 export const textsOf = (part: Message | Tool): ReadonlyArray<string> => {
@@ -23,7 +13,9 @@ export const textsOf = (part: Message | Tool): ReadonlyArray<string> => {
 }
 
 /** The bytes of those texts. */
-export const bytesOf = once((part) => textsOf(part).reduce((sum, text) => sum + Buffer.byteLength(text), 0))
+export const bytesOf = keptFor((part: Message | Tool) =>
+  textsOf(part).reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+)
 
 /** Whether one prompt begins with another, message by message. */
 export const beginsWith = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Message>): boolean =>

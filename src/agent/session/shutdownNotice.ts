@@ -65,7 +65,7 @@ export const summarize = Effect.fn("ShutdownNotice.summarize")(function* ({ dead
   const tool_tokens = Math.ceil(jsonOf(summaryTool).length / 2)
   return yield* summaryPrompt(
     edge.summary,
-    foldingOf(log, edge, registry.masked, offeredOf([summaryTool])),
+    foldingOf(log, edge, { isMasked: registry.masked, offered: offeredOf([summaryTool]) }),
     room - tool_tokens
   ).pipe(
     Effect.flatMap((messages) => calls.ask(EDGE, "summary", llm, [summaryTool], () => ({ messages }))),

@@ -1,6 +1,6 @@
 /** The tools of core jobs: edge starts, instructs, cancels and lists them; a job reports. */
-import { Clock, Effect, Schema } from "effect"
-import { ContextBundle, CoreReport, CoreSkill, JobBranch, ToolConstraints } from "#schema/Core.ts"
+import { Clock, Effect, Result, Schema } from "effect"
+import { BUNDLE_TEXTS, CoreReport, CoreSkill, JobBranch, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"
 import { AgentType, JobPool } from "#schema/JobProfile.ts"
 import { SkillName } from "#schema/Skill.ts"
@@ -14,6 +14,7 @@ import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
+import { EXCERPTS_FROM_MAX, type FindExcerpts, noExcerpts } from "./excerpts.ts"
 import { type ControlTool, decodeInput, invalidInput, type Tool } from "./Tool.ts"
 
 /** Characters of a core job's task or of an instruction to it. */
@@ -36,6 +37,15 @@ const Constraints = Schema.Struct({
   time_budget_ms: ToolConstraints.fields.time_budget_ms
 })
 
+const Bundle = Schema.Struct({
+  ...BUNDLE_TEXTS,
+  excerpts_from: Schema.optionalKey(
+    Schema.Array(Schema.NonEmptyString)
+      .check(Schema.isMaxLength(EXCERPTS_FROM_MAX))
+      .annotate({ description: "Paths or hashes you read: it sees the results" })
+  )
+})
+
 /** Only where the image has profiles. */
 const KINDS = {
   agent_type: Schema.optionalKey(AgentType.annotate({ description: "Its type: limits its tools, time and number" })),
@@ -50,7 +60,7 @@ const SpawnInput = Schema.Struct({
   task_spec: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
     description: "Goal, paths, constraints, how to verify, form and language of the result"
   }),
-  context_bundle: Schema.optionalKey(ContextBundle.annotate({ description: "What it needs to know" })),
+  context_bundle: Schema.optionalKey(Bundle.annotate({ description: "What it needs to know" })),
   tool_constraints: Schema.optionalKey(Constraints.annotate({ description: "Its limits" })),
   output_schema: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Json).annotate({ description: "JSON Schema of its result" })
@@ -107,7 +117,8 @@ export const coreSpawn = (
   settings: AgentSettings["Service"],
   profiles: ProfileBook,
   tools: () => ReadonlyArray<JobTool>,
-  hasBranches = false
+  hasBranches = false,
+  excerpts: FindExcerpts = noExcerpts
 ): ControlTool => {
   const decode = decodeInput(SpawnInput)
   return {
@@ -129,6 +140,10 @@ export const coreSpawn = (
         return { type: "ResumeCore", call_id, job_name: input.job_name, instruction: input.task_spec, model }
       }
       const { context_bundle, output_schema, skill, tool_constraints, verbosity, ...task } = input
+      const { excerpts_from = [], ...bundle } = context_bundle ?? { facts: [], excerpts: [], constraints: [] }
+      const allowed_tools = (tool_constraints?.allowed_tools ?? []).flatMap(toolsNamed)
+      const handed = excerpts(excerpts_from, task.job_name, allowed_tools)
+      if (Result.isFailure(handed)) return yield* Effect.fail(invalidInput(handed.failure))
       return {
         type: "Spawn",
         call_id,
@@ -136,9 +151,9 @@ export const coreSpawn = (
         tools: tools(),
         start: {
           ...task,
-          context_bundle: context_bundle ?? { facts: [], excerpts: [], constraints: [] },
+          context_bundle: { ...bundle, ...(handed.success.length === 0 ? {} : { handed: handed.success }) },
           tool_constraints: {
-            allowed_tools: (tool_constraints?.allowed_tools ?? []).flatMap(toolsNamed),
+            allowed_tools,
             time_budget_ms: tool_constraints?.time_budget_ms ?? 0
           },
           verbosity: verbosity ?? "normal",

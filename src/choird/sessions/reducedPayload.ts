@@ -3,6 +3,7 @@
  * needs stay. A reduced event folds like the original, but for what a compaction kept in words, so that its session can continue.
  */
 import type { Schema } from "effect"
+import type { ContextBundle } from "#schema/Core.ts"
 import type { ChoirEvent, PayloadOf, Prompted, WorkDone } from "#schema/Event.ts"
 import { commitsToGit } from "#src/shared/session/calls.ts"
 import { reportKind } from "#src/shared/session/jobWork.ts"
@@ -41,13 +42,17 @@ const toolCallRequested = (payload: PayloadOf<"ToolCallRequested">): PayloadOf<"
   return { ...payload, input: commitsToGit(payload) ? { ...input, command: "git commit" } : input }
 }
 
+/** Which versions of files a job knows from edge is a part of the fold. */
+const handedOver = ({ handed }: ContextBundle): Pick<ContextBundle, "handed"> =>
+  handed === undefined ? {} : { handed: handed.map((each) => ({ ...each, tool: FORGOTTEN, text: FORGOTTEN })) }
+
 const coreStarted = ({ resumes, start, ...kept }: PayloadOf<"CoreStarted">): PayloadOf<"CoreStarted"> => ({
   ...kept,
   ...(resumes === undefined ? {} : { resumes: { ...resumes, instruction: FORGOTTEN } }),
   start: {
     ...start,
     task_spec: FORGOTTEN,
-    context_bundle: { facts: [], excerpts: [], constraints: [] },
+    context_bundle: { facts: [], excerpts: [], constraints: [], ...handedOver(start.context_bundle) },
     ...(start.skill === undefined ? {} : { skill: { name: start.skill.name } })
   }
 })

@@ -2,6 +2,7 @@
  * A codec writes a conversation as one API's request, and reads an answer, which is hostile, whole or streamed. A stream is put
  * together to the whole answer that the same API would have given, so that both are read by the same rules.
  */
+import { keptFor } from "#src/shared/keptFor.ts"
 import type { Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
@@ -55,12 +56,16 @@ export interface Codec {
   assembler(): Assembler
 }
 
-/** JSON texts as the parts of a list. */
-export const listed = (texts: ReadonlyArray<string>): ReadonlyArray<string> => [
-  "[",
-  ...texts.flatMap((text, index) => (index === 0 ? [text] : [",", text])),
-  "]"
-]
+/** JSON texts as the parts of a list. A conversation has hundreds, so that nothing is made for each. */
+export const listed = (texts: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const parts = ["["]
+  for (let index = 0; index < texts.length; index++) {
+    if (index > 0) parts.push(",")
+    parts.push(texts[index] ?? "")
+  }
+  parts.push("]")
+  return parts
+}
 
 /** The parts of a request: its parameters, and the conversation, whose parts are JSON already. */
 export const written = (
@@ -68,11 +73,13 @@ export const written = (
   conversation: ReadonlyArray<readonly [key: string, parts: ReadonlyArray<string>]>
 ): ReadonlyArray<string> => {
   const first = parameters.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(",")
-  const rest = conversation.flatMap(([key, parts], index) => [
-    `${first === "" && index === 0 ? "" : ","}"${key}":`,
-    ...parts
-  ])
-  return [`{${first}`, ...rest, "}"]
+  const all = [`{${first}`]
+  for (const [index, [key, parts]] of conversation.entries()) {
+    all.push(`${first === "" && index === 0 ? "" : ","}"${key}":`)
+    for (let at = 0; at < parts.length; at++) all.push(parts[at] ?? "")
+  }
+  all.push("}")
+  return all
 }
 
 /** The characters of a request. */
@@ -87,13 +94,5 @@ export const bytesOf = (parts: ReadonlyArray<string>): Uint8Array => {
 }
 
 /** A part of a request as it is sent. Most are sent many times, so that each is written once. */
-export const jsonOnce = <A extends object>(write: (part: A) => unknown) => {
-  const known = new WeakMap<A, string>()
-  return (part: A): string => {
-    const before = known.get(part)
-    if (before !== undefined) return before
-    const json = JSON.stringify(write(part))
-    known.set(part, json)
-    return json
-  }
-}
+export const jsonOnce = <A extends object>(write: (part: A) => unknown) =>
+  keptFor((part: A): string => JSON.stringify(write(part)))

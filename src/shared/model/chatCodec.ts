@@ -2,6 +2,7 @@
  * Chat completions, as OpenAI defined them and as routers and other providers extended them: reasoning in its several spellings goes back in the
  * spelling it came in, and breakpoints of a cache stand in the parts of a content.
  */
+import { keptFor } from "#src/shared/keptFor.ts"
 import { hash } from "node:crypto"
 import { Result, Schema } from "effect"
 import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
@@ -131,16 +132,13 @@ const NO_REASONING = " "
 const NOTHING: Reasoning = {}
 
 /** Decoded once for all the requests that have the message. */
-const decoded = new WeakMap<AssistantMessage, Reasoning>()
+const decoded = keptFor((_: AssistantMessage, own: string): Reasoning =>
+  Result.getOrElse(decodeReasoning(own), () => NOTHING)
+)
 
 const knownReasoning = (message: AssistantMessage, { model }: Asked): Reasoning => {
   const own = reasoningOf(message, model)
-  if (own === undefined) return NOTHING
-  const before = decoded.get(message)
-  if (before !== undefined) return before
-  const known = Result.getOrElse(decodeReasoning(own), () => NOTHING)
-  decoded.set(message, known)
-  return known
+  return own === undefined ? NOTHING : decoded(message, own)
 }
 
 /** The reasoning that goes back with a message, with what its provider asks for where there is none. */
@@ -217,16 +215,13 @@ const chatMessage = (message: Message, ids: ReadonlyMap<string, string>, reasoni
 /** The same for every provider and in every request. */
 const plainMessage = jsonOnce((message: Message) => chatMessage(message, NO_IDS, NOTHING))
 /** Results are most of a prompt, so that each is written once for the id that its call is sent with. */
-const results = new WeakMap<Message, { readonly id: string | undefined; readonly json: string }>()
+const resultJson = keptFor((message: ToolMessage, id: string): string =>
+  JSON.stringify(chatMessage(message, new Map([[message.call_id, id]]), NOTHING))
+)
 
 const resultMessage = (message: ToolMessage, ids: ReadonlyMap<string, string>): string => {
   const id = ids.get(message.call_id)
-  if (id === undefined) return plainMessage(message)
-  const before = results.get(message)
-  if (before?.id === id) return before.json
-  const json = JSON.stringify(chatMessage(message, ids, NOTHING))
-  results.set(message, { id, json })
-  return json
+  return id === undefined ? plainMessage(message) : resultJson(message, id)
 }
 
 const toolJson = jsonOnce((tool: Tool) => ({ type: "function", function: tool }))

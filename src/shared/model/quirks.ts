@@ -2,6 +2,7 @@
  * The differences between providers and families of models within one API, as one table: agents write requests by it, `choirctl model test` tries
  * them, and a load of config.json warns by it. What the table does not know is learned from a 400 (`requestParameters.ts`).
  */
+import { keptFor } from "#src/shared/keptFor.ts"
 import type { ModelApi } from "#schema/Continuation.ts"
 import { CONTEXT_WINDOW_DEFAULT, type Model, TEMPERATURE_DEFAULT } from "#schema/Config.ts"
 
@@ -104,26 +105,26 @@ const TABLE: ReadonlyArray<Row> = [
   { api: "chat", model: /^google\/gemini-(?:[3-9]|\d\d)/iu, has: { reasoning: "reasoning_details" } },
   { model: SEES, has: { images: "taken" } },
   { model: BLIND, has: { images: "refused" } },
-  // 32,000 and more from 4 on, 8,192 before: https://docs.claude.com/en/docs/about-claude/models/overview
+  // 32,000 (Opus 4, 4.1), 64,000 (Sonnet 4, all of 4.5) and 128,000 (from 4.6 on): https://docs.claude.com/en/docs/about-claude/models/overview
   { model: /(?:^|\/)claude-(?:[a-z]+-[4-9]|mythos)/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 100,000 and more: https://platform.openai.com/docs/models
+  // 128,000 (GPT-5), 100,000 (o1, o3, o4-mini) and 32,768 for the oldest previews; the chat models, with 16,384, are not in the family: https://platform.openai.com/docs/models
   { model: THINKS_ALWAYS, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 65,536: https://ai.google.dev/gemini-api/docs/models
+  // 65,535: https://ai.google.dev/gemini-api/docs/models
   { model: /(?:^|\/)gemini-(?:2\.5|[3-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // What the context leaves; 32,768 unless the request says more: https://platform.moonshot.ai/docs/api/chat
+  // 32,768 of a context of 131,072 and more, by what other clients send: Moonshot itself names no limit but the context
   { model: KIMI_THINKS, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 8,192 without thinking, 65,536 with it, and more from V4 on: https://api-docs.deepseek.com/quick_start/pricing
+  // 8,192 without thinking, 65,536 with it (8,192 and 32,768 of thoughts in the first version), and more from V4 on: https://api-docs.deepseek.com/quick_start/pricing
   { model: /(?:^|\/)deepseek-/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
   { model: /(?:^|\/)deepseek-(?:reasoner|v[4-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // What the context leaves beside the prompt: https://docs.mistral.ai/api
+  // Prompt and answer share the context, of which 32,768 is the smallest that the API still has: https://docs.mistral.ai/api
   { model: MISTRAL, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // Its card recommends 32,768, which would be half of a context as local servers have it: https://huggingface.co/Qwen/Qwen3-32B
+  // Its card recommends 32,768, which would be all of a context as local servers have it; some hosts allow 8,192: https://huggingface.co/Qwen/Qwen3-32B
   { model: /(?:^|\/)(?:qwen-?3|qwq)/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
   // 131,072 with the prompt: https://huggingface.co/openai/gpt-oss-120b
   { model: /(?:^|\/)gpt-oss/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 65,536 and more: https://docs.z.ai/guides/llm/glm-4.6
+  // 98,304 (4.5), 131,072 (from 4.6 on) and 16,384 (4.5V): https://docs.z.ai/guides/llm/glm-4.6
   { model: /(?:^|\/)glm-(?:4\.[5-9]|[5-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 8,192: https://huggingface.co/google/gemma-3-27b-it; 131,072 with the prompt: https://huggingface.co/meta-llama/Llama-3.1-8B-Instruct
+  // 8,192: https://huggingface.co/google/gemma-3-27b-it; 131,072 with the prompt, of which some hosts allow 4,096: https://huggingface.co/meta-llama/Llama-3.1-8B-Instruct
   { model: /(?:^|\/)(?:gemma-?[34]|llama-?(?:3\.[1-9]|[4-9]))/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
   { api: "chat", model: MISTRAL, has: { call_ids: "short", turns: "answered", stream_options: false } }
 ]
@@ -162,16 +163,8 @@ const lookedUp = (named: Named): Quirks =>
     ).map(({ has }) => has)
   ) as Quirks
 
-const known = new WeakMap<Named, Quirks>()
-
 /** The row of a model's entry. Each request asks for it several times, so that an entry is looked up once. */
-export const quirksOf = (named: Named): Quirks => {
-  const before = known.get(named)
-  if (before !== undefined) return before
-  const quirks = lookedUp(named)
-  known.set(named, quirks)
-  return quirks
-}
+export const quirksOf = keptFor(lookedUp)
 
 /** The least of `max_tokens` with which a model that thinks by a budget does think: half for the thoughts, half for the answer. */
 export const THINKING_MAX_TOKENS_MIN = 2048

@@ -48,7 +48,10 @@ const WRITTEN_PATH_CHARS_MAX = 256
 type FileSeen = readonly [path: string, version: string]
 
 /** With these seen last. Beyond the limits those that were not seen for the longest go first. */
-const withSeen = (seen: ReadonlyMap<string, string>, files: ReadonlyArray<FileSeen>): ReadonlyMap<string, string> => {
+export const withSeen = (
+  seen: ReadonlyMap<string, string>,
+  files: ReadonlyArray<FileSeen>
+): ReadonlyMap<string, string> => {
   if (files.length === 0) return seen
   const next = new Map(seen)
   for (const [path, version] of files.slice(-SEEN_FILES_MAX)) {

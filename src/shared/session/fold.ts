@@ -17,6 +17,7 @@ import {
   toolResultCommitted
 } from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
+import { withSeen } from "./calls.ts"
 import { compacted } from "./compacted.ts"
 import { noWork } from "./jobWork.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
@@ -121,9 +122,14 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
   const kept = laneToResume(state, event)
   if (Result.isFailure(kept)) return Result.fail(kept.failure)
   const inbox_id = messageOf(state.edge.turn)
+  const handed = (payload.start.context_bundle.handed ?? []).flatMap(({ reads = [] }) => reads)
   const core: CoreLane = {
     ...freshLane,
     window: [rev],
+    seen: withSeen(
+      freshLane.seen,
+      handed.map(({ path, sha256 }) => [path, sha256])
+    ),
     state: "CORE_CREATED",
     job_id: payload.job_id,
     job_name: payload.job_name,

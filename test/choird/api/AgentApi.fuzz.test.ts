@@ -1,13 +1,11 @@
-import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Logger } from "effect"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Database } from "#src/choird/database/Database.ts"
 import { fuzz } from "../../fuzz/fuzz.ts"
 import { mutate, pick, randomOf } from "../../fuzz/requests.ts"
 import { BODIES, openSession, VERBS } from "../../support/agentSocket.ts"
 import { SESSION } from "../../support/control.ts"
-import { migratedTemplate, temporaryFolder } from "../../support/engines.ts"
+import { database } from "../../support/choird.ts"
 import { ask } from "../../support/unixHttp.ts"
 import { SIZE } from "../../support/size.ts"
 
@@ -15,12 +13,6 @@ const REQUESTS = SIZE.fuzzRequests
 const KNOWN_REQUESTS = 1000
 const SEED = 7
 const BATCH = 100
-
-const database = Layer.unwrap(
-  Effect.map(temporaryFolder, (folder) =>
-    Database.layerEmbedded({ folder: join(folder, "data"), template: migratedTemplate() })
-  )
-).pipe(Layer.orDie, Layer.merge(Logger.layer([])))
 
 describe("the agents' API under mutated requests (R27)", () => {
   it.live(

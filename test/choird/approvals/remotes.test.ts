@@ -4,7 +4,7 @@ import { dirname, join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { withVariable } from "../../support/environment.ts"
-import { describeEmbedded, temporaryFolder } from "../../support/engines.ts"
+import { describeStores, temporaryFolder } from "../../support/engines.ts"
 import { startGitHttps, startSshd } from "../../support/gitServers.ts"
 import { ensureDebianPackages } from "../../support/packages.ts"
 import { openProposals, pushBranch, type Remote, TOOL } from "../../support/proposals.ts"
@@ -53,7 +53,7 @@ const overHttps = (remotes: (host: string) => ReadonlyArray<string>, secret = "b
     return { url: `https://${server.host}/agent/.git`, identity, secret }
   })
 
-describeEmbedded("Executions over https", (it) => {
+describeStores("Executions over https", (it) => {
   it.effect(
     "commit and push with the token of the agent's identity",
     () => commits(overHttps((host) => [`https://${host}/agent`])),
@@ -109,7 +109,7 @@ const overSsh = (
   })
 
 describe.skipIf(leftOut !== undefined)("ssh", () => {
-  describeEmbedded("Executions over ssh", (it) => {
+  describeStores("Executions over ssh", (it) => {
     it.effect(
       "merge and push with the key of the agent's identity, and believe its known_hosts alone",
       () => merges(overSsh((address) => [address])),

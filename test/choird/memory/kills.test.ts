@@ -15,7 +15,13 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { begin, end, said, SUMMARY } from "../../support/endedSessions.ts"
 import { embeddingServer } from "../../support/embeddingServer.ts"
-import { describePostgres, embeddedTemplate, postgresDatabase, temporaryFolder } from "../../support/engines.ts"
+import {
+  describePostgres,
+  embeddedTemplate,
+  oneEngine,
+  postgresDatabase,
+  temporaryFolder
+} from "../../support/engines.ts"
 import type { MemoryWork } from "../../support/killedMemory.ts"
 import { makeMemory, writeFact } from "../../support/memoryRows.ts"
 import type { Where } from "../../support/migrator.ts"
@@ -165,40 +171,36 @@ const embeddedFolder = Effect.map(temporaryFolder, (folder): Where => ({
   template: embeddedTemplate()
 }))
 
-describe("kills of choird while it works on memory (embedded)", () => {
-  it.live(
-    "lose and double nothing of chunks, vectors, promotions, re-embeddings and orders to forget",
-    () =>
-      survives(embeddedFolder, (where) =>
-        Effect.tap(embeddedFolder, (copy) =>
-          Effect.sync(() => {
-            if ("folder" in where && "folder" in copy) cpSync(where.folder, copy.folder, { recursive: true })
-          })
-        )
-      ),
-    LIMIT_MS
+const copyFolder = (where: Where) =>
+  Effect.tap(embeddedFolder, (copy) =>
+    Effect.sync(() => {
+      if ("folder" in where && "folder" in copy) cpSync(where.folder, copy.folder, { recursive: true })
+    })
   )
-})
 
-if (isFull)
+const copyDatabase = (where: Where) =>
+  Effect.gen(function* () {
+    const copy = yield* postgresDatabase
+    if ("folder" in where) return copy
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const sql = yield* PgClient.makeClient({ ...where, username: where.user, database: "postgres" })
+        yield* sql.unsafe(`DROP DATABASE ${copy.database}`)
+        yield* sql.unsafe(`CREATE DATABASE ${copy.database} TEMPLATE ${where.database}`)
+      })
+    ).pipe(Effect.provide(Reactivity.layer), Effect.orDie)
+    return copy
+  })
+
+const lose = "lose and double nothing of chunks, vectors, promotions, re-embeddings and orders to forget"
+const { kind } = oneEngine()
+
+if (isFull || kind === "embedded")
+  describe("kills of choird while it works on memory (embedded)", () => {
+    it.live(lose, () => survives(embeddedFolder, copyFolder), LIMIT_MS)
+  })
+
+if (isFull || kind === "postgres")
   describePostgres("kills of choird while it works on memory (postgres)", () => {
-    it.live(
-      "lose and double nothing of chunks, vectors, promotions, re-embeddings and orders to forget",
-      () =>
-        survives(postgresDatabase, (where) =>
-          Effect.gen(function* () {
-            const copy = yield* postgresDatabase
-            if ("folder" in where) return copy
-            yield* Effect.scoped(
-              Effect.gen(function* () {
-                const sql = yield* PgClient.makeClient({ ...where, username: where.user, database: "postgres" })
-                yield* sql.unsafe(`DROP DATABASE ${copy.database}`)
-                yield* sql.unsafe(`CREATE DATABASE ${copy.database} TEMPLATE ${where.database}`)
-              })
-            ).pipe(Effect.provide(Reactivity.layer), Effect.orDie)
-            return copy
-          })
-        ),
-      LIMIT_MS
-    )
+    it.live(lose, () => survives(postgresDatabase, copyDatabase), LIMIT_MS)
   })

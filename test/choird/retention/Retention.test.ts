@@ -12,7 +12,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
-import { describeEmbedded, describeEngines } from "../../support/engines.ts"
+import { describeEmbedded, describeEngines, describeStores } from "../../support/engines.ts"
 import { endedBefore, pruned, retentionWith, statusOf } from "../../support/retention.ts"
 import { BINDINGS, DESK, message, newAgent, newTalk, PHONE } from "../../support/stores.ts"
 
@@ -170,7 +170,7 @@ describeEngines("Retention of rows", (it) => {
   )
 })
 
-describeEmbedded("Retention of sessions", (it) => {
+describeEmbedded("Retention of rows", (it) => {
   it.effect("lets the embedded database use the room of removed rows again, and keeps its log short", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -194,7 +194,9 @@ describeEmbedded("Retention of sessions", (it) => {
       assert.isAtMost(last?.log ?? 0, 80 * 1024 ** 2, told)
     }).pipe(Effect.provide(retentionWith({})))
   )
+})
 
+describeStores("Retention of sessions", (it) => {
   it.effect("archives ended sessions but the one that an agent goes on in, and deletes old archives to a record", () =>
     Effect.gen(function* () {
       const sessions = yield* SessionStore

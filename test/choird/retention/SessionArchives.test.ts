@@ -15,7 +15,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Backup } from "#src/choird/database/Backup.ts"
 import { readBackup } from "#src/shared/events/BackupReader.ts"
-import { describeEmbedded, temporaryFolder } from "../../support/engines.ts"
+import { describeStores, temporaryFolder } from "../../support/engines.ts"
 import { pruned, retentionWith } from "../../support/retention.ts"
 import { BINDINGS, message, newTalk, type Talk } from "../../support/stores.ts"
 
@@ -40,7 +40,7 @@ const printed = (talk: Talk, options: { readonly from?: number; readonly last?: 
 const kept = (work: Effect.Effect<unknown, SessionKept | DatabaseAway>) =>
   Effect.map(Effect.flip(databaseDefect(work)), ({ kind }) => kind)
 
-describeEmbedded("SessionArchives", (it) => {
+describeStores("SessionArchives", (it) => {
   it.effect("moves the events of a long session into a file that reads and verifies as the table did", () =>
     Effect.gen(function* () {
       const archives = yield* SessionArchives

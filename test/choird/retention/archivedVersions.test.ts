@@ -11,7 +11,7 @@ import { archivePath } from "#src/choird/sessions/archivedLog.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { verifiedByDocs } from "../../support/documentedVerifier.ts"
-import { describeEmbedded } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { retentionWith } from "../../support/retention.ts"
 import { addNewer, forgets, LATER, PLAN, reduce, storeVersion1 } from "../../support/storedVersions.ts"
 import { newTalk, type Talk } from "../../support/stores.ts"
@@ -48,7 +48,7 @@ const seen = Effect.fnUntraced(function* (session_id: SessionId) {
   }
 })
 
-describeEmbedded("an archive", (it) => {
+describeStores("an archive", (it) => {
   it.effect("has events of version 1, reduced ones and those of a later Choir as the table had them", () =>
     Effect.gen(function* () {
       const talk = yield* everyForm

@@ -33,7 +33,7 @@ import { isFull } from "../../support/size.ts"
 
 const SIZE = isFull
   ? { steps: 40, days: 1, sessions: 100, turns: 3, proposals: 2 }
-  : { steps: 6, days: 8, sessions: 2, turns: 2, proposals: 5 }
+  : { steps: 4, days: 12, sessions: 2, turns: 2, proposals: 3 }
 const LIMIT_MS = isFull ? 7_200_000 : 600_000
 const THIRD = Math.floor(SIZE.steps / 3)
 const MIB = 1024 ** 2

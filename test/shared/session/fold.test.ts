@@ -36,7 +36,7 @@ const started = (job_name = "a", job_id = "j", lane = `core:${job_name}`) =>
   draft("CoreStarted", lane, {
     job_id,
     job_name,
-    start: {},
+    start: { context_bundle: {} },
     model: "small",
     budgets: { max_steps: 9, max_tool_calls: 9, wall_time_ms: 9, max_injections: 9 }
   })

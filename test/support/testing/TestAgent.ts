@@ -8,12 +8,13 @@ import { type AgentConfig } from "#schema/AgentConfig.ts"
 import { Config } from "#schema/Config.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { InitHello } from "#schema/AgentApi.ts"
-import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { AgentId, coreLane, ResourceName } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { AgentSettings, type Settings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { offeredOf } from "#src/agent/model/offered.ts"
 import { Environment, ofPlace, type Place } from "#src/agent/model/prompt/Environment.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import type { Llm } from "#src/agent/model/Llm.ts"
@@ -29,7 +30,8 @@ import { type ProfileBook, ProfileRegistry } from "#src/agent/image/ProfileRegis
 import { type SkillBook, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
-import type { AnyTool, PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
+import { findExcerpts } from "#src/agent/tools/excerpts.ts"
+import { type AnyTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
@@ -100,8 +102,20 @@ const layerTools = (tools: TestTools) =>
       const settings = yield* AgentSettings
       const skills = yield* SkillRegistry
       const profiles = yield* ProfileRegistry
+      const isMasked = (name: string): boolean => {
+        const tool = named(name)
+        return tool !== undefined && !isControl(tool) && tool.masked === true
+      }
       const all: ReadonlyArray<AnyTool> = [
-        coreSpawn(settings, profiles, () => jobTools(all)),
+        coreSpawn(
+          settings,
+          profiles,
+          () => jobTools(all),
+          false,
+          findExcerpts(yield* EventLog, isMasked, (job_name, allowed) =>
+            offeredOf(offered(coreLane(job_name), allowed))
+          )
+        ),
         coreInject,
         coreCancel,
         coreList(arbiter.state),
@@ -111,9 +125,9 @@ const layerTools = (tools: TestTools) =>
         ...skillTools(skills),
         ...(Effect.isEffect(tools) ? yield* tools : tools)
       ]
-      const { find, names, offered } = toolTable(all)
+      const { find, named, names, offered } = toolTable(all)
       // Without skills nothing depends on what is offered, and prompts are as long as their messages.
-      return ToolRegistry.of({ find, names, offered: skills.size === 0 ? () => [] : offered, masked: () => false })
+      return ToolRegistry.of({ find, names, offered: skills.size === 0 ? () => [] : offered, masked: isMasked })
     })
   )
 

@@ -8,8 +8,9 @@ import { reported, reportLine } from "#src/shared/session/reported.ts"
 import { jobTriggers, messageTriggers, type Triggered } from "#src/shared/session/skillTriggers.ts"
 import type { ActiveSkill, CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
-import { stopped } from "./promptMessages.ts"
-import { type Offered, SKILL_START } from "#src/agent/model/offered.ts"
+import { type Reading, stopped } from "./promptMessages.ts"
+import { SKILL_START } from "#src/agent/model/offered.ts"
+import { keptFor } from "#src/shared/keptFor.ts"
 import { skillStep } from "./skillPrompt.ts"
 import type { Note, Transcript } from "./transcript.ts"
 
@@ -61,9 +62,8 @@ const owedNote = ({ job_name, kind, rev }: PendingReport): Note => ({
 const skillNotes = (
   skill: ActiveSkill | undefined,
   skills: SkillBook,
-  find: Find,
-  { told }: Transcript,
-  offered: Offered
+  { find, offered }: Reading,
+  { told }: Transcript
 ): ReadonlyArray<Note> => {
   const text = skillStep(skill, skills, find, offered)
   if (text !== undefined) return [{ about: "skill", text }]
@@ -111,16 +111,11 @@ const suggestion = (about: string, found: ReadonlyArray<Triggered>): ReadonlyArr
       ]
 }
 
-const suggestions = new WeakMap<ChoirEvent, { readonly skills: SkillBook; readonly notes: ReadonlyArray<Note> }>()
-
 /** The words of an event never change, so that they are searched once and not for each call. */
-const suggestedBy = (event: ChoirEvent, skills: SkillBook, search: () => ReadonlyArray<Note>): ReadonlyArray<Note> => {
-  const before = suggestions.get(event)
-  if (before?.skills === skills) return before.notes
-  const notes = search()
-  suggestions.set(event, { skills, notes })
-  return notes
-}
+const suggestedBy = keptFor(
+  (_: ChoirEvent, __: SkillBook, search: () => ReadonlyArray<Note>) => search(),
+  ([before], [skills]) => before === skills
+)
 
 /** A skill whose trigger begins it at once is only suggested where the words come from outside. */
 const suggestedToEdge = ({ edge }: SessionState, skills: SkillBook, find: Find): ReadonlyArray<Note> => {
@@ -136,7 +131,7 @@ const suggestedToEdge = ({ edge }: SessionState, skills: SkillBook, find: Find):
   })
 }
 
-const suggestedToJob = (core: CoreLane, skills: SkillBook, find: Find, offered: Offered): ReadonlyArray<Note> => {
+const suggestedToJob = (core: CoreLane, skills: SkillBook, { find, offered }: Reading): ReadonlyArray<Note> => {
   if (!offered.has(SKILL_START)) return []
   if (core.skill !== undefined || core.skill_end_rev > 0 || core.in_skill !== undefined) return []
   const event = find(core.started_rev)
@@ -155,10 +150,10 @@ const suggestedToJob = (core: CoreLane, skills: SkillBook, find: Find, offered: 
 export const edgeNotes = (
   state: SessionState,
   skills: SkillBook,
-  find: Find,
-  transcript: Transcript,
-  offered: Offered
+  reading: Reading,
+  transcript: Transcript
 ): ReadonlyArray<Note> => {
+  const { find } = reading
   const { parked, skill, turn } = state.edge
   const asked = turn?.kind === "report" ? turn.report : turn === undefined ? state.reports[0] : undefined
   const isWaiting = state.queued_inbox_id > state.last_inbox_id
@@ -177,7 +172,7 @@ export const edgeNotes = (
       .slice(0, TOLD_OWED_MAX)
       .map(owedNote),
     ...(isWaiting ? [{ about: `queue ${state.queued_inbox_id}`, text: "A further message of the user waits." }] : []),
-    ...skillNotes(skill, skills, find, transcript, offered),
+    ...skillNotes(skill, skills, reading, transcript),
     ...suggestedToEdge(state, skills, find),
     ...turnNotes(state, find, transcript)
   ]
@@ -187,13 +182,12 @@ export const edgeNotes = (
 export const coreNotes = (
   core: CoreLane,
   skills: SkillBook,
-  find: Find,
-  transcript: Transcript,
-  offered: Offered
+  reading: Reading,
+  transcript: Transcript
 ): ReadonlyArray<Note> => {
   const { question, skill } = core
   return [
-    ...suggestedToJob(core, skills, find, offered),
+    ...suggestedToJob(core, skills, reading),
     ...(question === undefined
       ? []
       : [
@@ -202,6 +196,6 @@ export const coreNotes = (
             text: "Nobody has answered your question yet. Continue with what you can, or end and say what is missing."
           }
         ]),
-    ...skillNotes(skill, skills, find, transcript, offered)
+    ...skillNotes(skill, skills, reading, transcript)
   ]
 }

@@ -2,7 +2,9 @@
 import type { Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { Message, UserMessage } from "#src/shared/model/Conversation.ts"
-import type { Offered } from "#src/agent/model/offered.ts"
+import type { Find } from "#src/agent/arbiter/Command.ts"
+import { keptFor } from "#src/shared/keptFor.ts"
+import { isSameOffer, type Offered } from "#src/agent/model/offered.ts"
 import { inlineResult } from "./inlineResult.ts"
 import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { withoutWrites } from "#src/shared/session/stateWrites.ts"
@@ -22,8 +24,17 @@ interface ResultOf {
 /** The longest name of a function that providers take. */
 const TOOL_NAME_CHARS_MAX = 64
 
-/** Whether a tool's output stays out of prompts, by its wire name (prompt_mask). */
-export type IsMasked = (name: string) => boolean
+/** How a lane's prompts read its events. */
+export interface Reading {
+  readonly find: Find
+  /** Whether a tool's output stays out of prompts, by its wire name (prompt_mask). */
+  readonly isMasked: (name: string) => boolean
+  /** The tools that the lane has, for the texts that name some. */
+  readonly offered: Offered
+}
+
+export const isSameReading = (a: Reading, b: Reading): boolean =>
+  a.find === b.find && a.isMasked === b.isMasked && isSameOffer(a.offered, b.offered)
 
 /** A name as the model used it, in the form that providers take back even where the model made it up. */
 const wire = (name: string): string =>
@@ -177,20 +188,11 @@ const coreMessages = (event: ChoirEvent, of: ResultOf): Rendered => {
   }
 }
 
-/** An event never changes, so that it is rendered once however many prompts show it. */
-const remembered = (render: (event: ChoirEvent, of: ResultOf) => Rendered) => {
-  const known = new WeakMap<ChoirEvent, { readonly tool: string | undefined; readonly rendered: Rendered }>()
-  return (event: ChoirEvent, of: ResultOf): Rendered => {
-    const before = known.get(event)
-    if (before?.tool === of.tool && before !== undefined) return before.rendered
-    const rendered = render(event, of)
-    known.set(event, { tool: of.tool, rendered })
-    return rendered
-  }
-}
+const isSameTool = ([a]: readonly [ResultOf], [b]: readonly [ResultOf]): boolean => a.tool === b.tool
 
-const edgeMessage = remembered(edgeMessages)
-const coreMessage = remembered(coreMessages)
+/** An event never changes, so that it is rendered once however many prompts show it. */
+const edgeMessage = keptFor(edgeMessages, isSameTool)
+const coreMessage = keptFor(coreMessages, isSameTool)
 
 /** The names of proposed calls, by call id. */
 export type CallNames = ReadonlyMap<string, string>
@@ -206,15 +208,19 @@ export const withNames = (known: CallNames, events: ReadonlyArray<ChoirEvent>): 
 
 const NO_RESULT: ResultOf = { tool: undefined, isMasked: false, offered: new Set() }
 
-const resultsOf = (names: CallNames, isMasked: IsMasked, offered: Offered) => (event: ChoirEvent) => {
-  if (event.event_type !== "ToolResultCommitted") return NO_RESULT
-  const tool = names.get(event.payload.call_id)
-  return { tool, isMasked: isMasked(tool ?? ""), offered }
-}
+type Shown = Omit<Reading, "find">
+
+const resultsOf =
+  (names: CallNames, { isMasked, offered }: Shown) =>
+  (event: ChoirEvent) => {
+    if (event.event_type !== "ToolResultCommitted") return NO_RESULT
+    const tool = names.get(event.payload.call_id)
+    return { tool, isMasked: isMasked(tool ?? ""), offered }
+  }
 
 /** How the events of a lane read, each by itself; `names` are those of their calls. */
-export const rendering = (lane: "edge" | "core", names: CallNames, isMasked: IsMasked, offered: Offered) => {
+export const rendering = (lane: "edge" | "core", names: CallNames, shown: Shown) => {
   const message = lane === "edge" ? edgeMessage : coreMessage
-  const of = resultsOf(names, isMasked, offered)
+  const of = resultsOf(names, shown)
   return (event: ChoirEvent): Rendered => message(event, of(event))
 }

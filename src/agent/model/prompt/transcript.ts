@@ -4,11 +4,10 @@
  * showed a note holds it.
  */
 import type { ChoirEvent, Prompted } from "#schema/Event.ts"
-import type { Find } from "#src/agent/arbiter/Command.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { note } from "#src/agent/model/choirNote.ts"
-import { isSameOffer, type Offered } from "#src/agent/model/offered.ts"
-import { type CallNames, type IsMasked, rendering, withNames } from "./promptMessages.ts"
+import { keptFor } from "#src/shared/keptFor.ts"
+import { type CallNames, isSameReading, type Reading, rendering, withNames } from "./promptMessages.ts"
 import { NOTHING_ORDERED, orderedAfter, type Ordering } from "./promptWindow.ts"
 
 /** Something that a lane learns beside its events, under what it is about. */
@@ -32,22 +31,12 @@ const isOfTurn = ({ about }: Note): boolean => about.startsWith("turn ")
 const noted = (notes: ReadonlyArray<Note>): ReadonlyArray<Message> =>
   notes.length === 0 ? [] : [note(notes.map(({ text }) => text).join("\n"))]
 
-const places = new WeakMap<ReadonlyArray<Note>, ReturnType<typeof place>>()
-
-const place = (notes: ReadonlyArray<Note>) => ({
+/** A call's notes by their places. Every later prompt shows the notes of an output, so that they are rendered once. */
+const placed = keptFor((notes: ReadonlyArray<Note>) => ({
   shared: noted(notes.filter((each) => !standsLast(each) && !isOfTurn(each))),
   turn: noted(notes.filter(isOfTurn)),
   last: notes.filter(standsLast).flatMap((each) => noted([each]))
-})
-
-/** A call's notes by their places. Every later prompt shows the notes of an output, so that they are rendered once. */
-const placed = (notes: ReadonlyArray<Note>) => {
-  const before = places.get(notes)
-  if (before !== undefined) return before
-  const rendered = place(notes)
-  places.set(notes, rendered)
-  return rendered
-}
+}))
 
 /** Where the calls begin that the last messages are the results of. */
 const lastCalls = (messages: ReadonlyArray<Message>): number => {
@@ -80,13 +69,11 @@ const repeats = (words: ReadonlyArray<string>, text: string): boolean =>
 /** The circumstances under which events read as they do. */
 interface Rendering {
   readonly lane: "edge" | "core"
-  readonly find: Find
-  readonly isMasked: IsMasked
-  readonly offered: Offered
+  readonly reading: Reading
 }
 
 const isSameRendering = (a: Rendering, b: Rendering): boolean =>
-  a.lane === b.lane && a.find === b.find && a.isMasked === b.isMasked && isSameOffer(a.offered, b.offered)
+  a.lane === b.lane && isSameReading(a.reading, b.reading)
 
 /** A transcript with what is needed to continue it. */
 interface Told extends Transcript, Rendering {
@@ -114,7 +101,7 @@ const beginsWith = <A>(list: ReadonlyArray<A>, beginning: ReadonlyArray<A>): boo
   beginning.every((item, index) => item === list[index])
 
 /** The events of a window in their order, which follow those of a shorter one where each of its calls has its result. */
-const order = ({ find, ordering, window: shorter }: Told, window: ReadonlyArray<number>): Ordering => {
+const order = ({ ordering, reading: { find }, window: shorter }: Told, window: ReadonlyArray<number>): Ordering => {
   const goesOn = !ordering.isOpen && beginsWith(window, shorter)
   const fresh = goesOn ? window.slice(shorter.length) : window
   return orderedAfter(
@@ -125,10 +112,10 @@ const order = ({ find, ordering, window: shorter }: Told, window: ReadonlyArray<
 
 /** Shows the events behind those that were shown before. */
 const continued = (before: Told, window: ReadonlyArray<number>, ordering: Ordering): Told => {
-  const { isMasked, lane, offered } = before
+  const { lane, reading } = before
   const fresh = ordering.events.slice(before.ordering.events.length)
   const names = withNames(before.names, fresh)
-  const render = rendering(lane, names, isMasked, offered)
+  const render = rendering(lane, names, reading)
   const told = new Map(before.told)
   const words = [...before.words]
   let messages: Array<Message> = [...before.messages]
@@ -157,7 +144,7 @@ const newest = { edge: new WeakMap<ChoirEvent, Told>(), core: new WeakMap<ChoirE
 
 const tell = (window: ReadonlyArray<number>, rendering: Rendering): Told => {
   const [rev] = window
-  const first = rev === undefined ? undefined : rendering.find(rev)
+  const first = rev === undefined ? undefined : rendering.reading.find(rev)
   const known = first === undefined ? undefined : newest[rendering.lane].get(first)
   const nothing = nothingTold(rendering)
   const before = known !== undefined && isSameRendering(known, rendering) ? known : nothing
@@ -168,20 +155,11 @@ const tell = (window: ReadonlyArray<number>, rendering: Rendering): Told => {
   return told
 }
 
-const transcripts = new WeakMap<ReadonlyArray<number>, Told>()
+const transcripts = keptFor(tell, ([a], [b]) => isSameRendering(a, b))
 
 /** A lane's transcript, which is the same as long as its window is. */
 export const transcriptOf = (
   lane: "edge" | "core",
   window: ReadonlyArray<number>,
-  find: Find,
-  isMasked: IsMasked,
-  offered: Offered
-): Transcript => {
-  const rendering = { lane, find, isMasked, offered }
-  const before = transcripts.get(window)
-  if (before !== undefined && isSameRendering(before, rendering)) return before
-  const transcript = tell(window, rendering)
-  transcripts.set(window, transcript)
-  return transcript
-}
+  { find, isMasked, offered }: Reading
+): Transcript => transcripts(window, { lane, reading: { find, isMasked, offered } })

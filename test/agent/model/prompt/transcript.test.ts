@@ -46,9 +46,17 @@ describe("transcriptOf", () => {
       if (Result.isFailure(folded)) throw new Error(folded.failure.reason)
       state = folded.success
       for (const { lane, window } of windowsOf(state)) {
-        const { asked_rev, endsAsked, messages, told } = transcriptOf(lane, window, find, isMasked, EVERY_TOOL)
+        const { asked_rev, endsAsked, messages, told } = transcriptOf(lane, window, {
+          find,
+          isMasked,
+          offered: EVERY_TOOL
+        })
         // With another way to find events nothing is known from before.
-        const whole = transcriptOf(lane, [...window], (rev) => find(rev), isMasked, EVERY_TOOL)
+        const whole = transcriptOf(lane, [...window], {
+          find: (rev) => find(rev),
+          isMasked,
+          offered: EVERY_TOOL
+        })
         assert.deepStrictEqual(
           { asked_rev, endsAsked, messages, told: [...told] },
           {

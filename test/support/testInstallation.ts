@@ -1,0 +1,26 @@
+/** An installation of a test that is not about databases. */
+import { Effect } from "effect"
+import { inject } from "vitest"
+import { postgresDatabase } from "./engines.ts"
+import { type InstallationOptions, makeInstallation } from "./installation.ts"
+import { isFull } from "./size.ts"
+
+/** A database of its own on the shared server, by a url in a secret. */
+export const onServer = Effect.map(postgresDatabase, ({ database, host, port, user }) => ({
+  postgres: { url_secret: "postgres-url" },
+  secrets: { "postgres-url": `postgres://${user}@${encodeURIComponent(host)}:${port}/${database}` }
+}))
+
+/**
+ * {@link makeInstallation}, at size `ci` on the shared server where there is one, which takes two thirds of the time of an embedded
+ * database. Suites about crashes and installations have the embedded one, as people do, and at size `full` all have it.
+ */
+export const makeTestInstallation = Effect.fnUntraced(function* (options: InstallationOptions) {
+  if (isFull || typeof inject("postgres") === "string") return yield* makeInstallation(options)
+  const { postgres, secrets } = yield* onServer
+  return yield* makeInstallation({
+    ...options,
+    postgres,
+    secrets: { ...options.secrets, ...secrets }
+  })
+})
