@@ -83,7 +83,7 @@ const collisions = (files: ReadonlyArray<BundleFile>): ReadonlyArray<BundleProbl
       spelled.set(folded, known)
       return known !== prefix || (counts.get(folded) ?? 0) > (index === parts.length - 1 ? 1 : 0)
     })
-    return clash ? [{ path: shown(path), reason: "two file names differ only in case: keep one" }] : []
+    return clash ? [{ path: shown(path), reason: "two names are the same or differ only in case: keep one" }] : []
   })
 }
 
