@@ -32,6 +32,8 @@ export const SIZE = {
   cachedShare: of(0.7, 0.97),
   /** Jobs of 200 steps whose provider breaks off. */
   longJobs: asSet("CHOIR_LONG_JOBS", of(3, 100)),
+  /** Seeds of which each lets an agent crash one to four times in a row. */
+  crashesInARow: of(60, 150),
   /** Kills of one kind of process in the chaos tests. */
   kills: of(3, 30),
   /** Kills of choird while its configuration changes. */
