@@ -64,7 +64,12 @@ interface Failure {
 
 const HTML = raw("<html><body>Sign in</body></html>", 200, "text/html")
 const FAILURES: ReadonlyArray<Failure> = [
-  { name: "401", replies: [failing(401, "Incorrect API key")], code: 1, says: /401.*secret set.*Incorrect API key/u },
+  {
+    name: "401",
+    replies: [failing(401, "Incorrect API key.")],
+    code: 1,
+    says: /401.*secret set.*Incorrect API key\. Nothing/u
+  },
   { name: "402", replies: [failing(402, "Insufficient credits")], code: 1, says: /402.*Insufficient credits/u },
   { name: "404", replies: [failing(404, "No such model")], code: 1, says: /404.*endpoint and name.*No such model/u },
   { name: "429 twice", replies: [rateLimited(), rateLimited()], code: 75, says: /rate limit is reached/u },

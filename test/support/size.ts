@@ -30,6 +30,10 @@ export const SIZE = {
   cachedSteps: of(15, 200),
   cachedTurns: of(9, 100),
   cachedShare: of(0.7, 0.97),
+  /** Turns of a chat that is asked for its facts over sockets, the tokens of its window, and how often that is compacted at least. */
+  recallTurns: of(30, 300),
+  recallWindow: of(900, 4500),
+  recallCompactions: of(2, 5),
   /** Jobs of 200 steps whose provider breaks off. */
   longJobs: asSet("CHOIR_LONG_JOBS", of(3, 100)),
   /** Seeds of which each lets an agent crash one to four times in a row. */

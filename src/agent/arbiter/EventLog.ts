@@ -67,6 +67,8 @@ export class EventLog extends Context.Service<
     find(rev: number): ChoirEvent | undefined
     /** The digest of the chain at a revision that is here, or just before the oldest one. */
     hashAt(rev: number): string
+    /** Canonical bytes of an event that is here or named by the state; 0 of one that left. */
+    bytesOf(rev: number): number
     /** Canonical bytes from a revision, exclusive, to the head. */
     bytesAfter(rev: number): number
     /** Whole batches after a revision: at least one, then as many as fit the bytes; `undefined` at the head. */
@@ -84,7 +86,7 @@ const make = (session_id: SessionId) => {
   const links: Array<LoggedLink> = []
   // What stands just before the oldest link: the genesis, and later the newest event that left.
   let before = { rev: 0, hash: genesis(session_id) as Uint8Array, bytes_total: 0 }
-  let kept: ReadonlyMap<number, ChoirEvent> = new Map()
+  let kept: ReadonlyMap<number, Pick<LoggedLink, "bytes" | "event">> = new Map()
 
   const head = () => before.rev + links.length
   const at = (rev: number): LoggedLink => {
@@ -138,13 +140,14 @@ const make = (session_id: SessionId) => {
       events: links.slice(rev - before.rev, end - before.rev).map(({ event }) => event)
     }
   }
-  const find = (rev: number) => (rev > before.rev ? links[rev - before.rev - 1]?.event : kept.get(rev))
+  const here = (rev: number) => (rev > before.rev ? links[rev - before.rev - 1] : kept.get(rev))
+  const find = (rev: number) => here(rev)?.event
   const trim = (acked: number, named: ReadonlySet<number>) => {
     const enough = place(head()).bytes_total - RESIDENT_LOG_BYTES_MAX / 2
     const stays = links.findIndex(({ bytes_total }, index) => before.rev + index + 1 > acked || bytes_total > enough)
     const gone = links.splice(0, stays < 0 ? links.length : stays)
     const last = gone.at(-1)
-    const left = [...kept, ...gone.map(({ event }) => [event.rev, event] as const)]
+    const left = [...kept, ...gone.map(({ bytes, event }) => [event.rev, { bytes, event }] as const)]
     kept = new Map(left.filter(([rev]) => named.has(rev)))
     if (last !== undefined) before = { rev: last.event.rev, hash: last.hash, bytes_total: last.bytes_total }
   }
@@ -162,6 +165,7 @@ const make = (session_id: SessionId) => {
     },
     find,
     hashAt: (rev) => hex(place(rev).hash),
+    bytesOf: (rev) => here(rev)?.bytes ?? 0,
     bytesAfter: (rev) => place(head()).bytes_total - place(rev).bytes_total,
     after,
     isFull: () => held() > RESIDENT_LOG_BYTES_MAX,
@@ -184,6 +188,5 @@ const newest = (window: ReadonlyArray<number>, bytesOf: (rev: number) => number)
 
 /** The events that stay in memory however old they are: those that the state names, and of each window what a prompt could hold. */
 export const residentRevs = (state: SessionState, log: EventLog["Service"]): ReadonlySet<number> => {
-  const bytesOf = (rev: number) => JSON.stringify(log.find(rev) ?? null).length
-  return new Set([...namedRevs(state), ...windowsOf(state).flatMap((window) => newest(window, bytesOf))])
+  return new Set([...namedRevs(state), ...windowsOf(state).flatMap((window) => newest(window, log.bytesOf))])
 }

@@ -16,6 +16,7 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { SCRIPT_MODEL } from "#src/agent/arbiter/skillScript.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import { withServices } from "#src/shared/withServices.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import type { Exhausted } from "#src/agent/model/Budget.ts"
@@ -69,20 +70,20 @@ export class ToolRunner extends Context.Service<
         ToolRegistry,
         ToolSlots
       )(yield* Effect.context<Effect.Services<ReturnType<typeof runCall>>>())
+      const provide = withServices(context)
       const arbiter = Context.get(context, Arbiter)
       return ToolRunner.of({
-        runOpen: Effect.fn("ToolRunner.runOpen")(
-          (lane) =>
+        runOpen: (lane) =>
+          Effect.suspend(() =>
             Effect.forEach(openCalls(arbiter.state(), lane), (call) => runCall(lane, call), {
               concurrency: "unbounded",
               discard: true
-            }),
-          Effect.provide(context)
-        ),
-        closeOpen: (lane, why) => Effect.provide(closeOpen(lane, why), context),
-        closeWaiting: (lane, why) => Effect.provide(closeWaiting(lane, why), context),
-        closeInDoubt: Effect.provide(closeInDoubt, context),
-        settleInDoubt: Effect.provide(settleInDoubt, context)
+            })
+          ).pipe(provide),
+        closeOpen: (lane, why) => provide(closeOpen(lane, why)),
+        closeWaiting: (lane, why) => provide(closeWaiting(lane, why)),
+        closeInDoubt: provide(closeInDoubt),
+        settleInDoubt: provide(settleInDoubt)
       })
     })
   ).pipe(Layer.provide(ToolSlots.layer))
@@ -244,7 +245,7 @@ const skillAllows = (lane: LaneId) =>
 const isOfScript = (said: PayloadOf<"ModelOutput"> | undefined): boolean =>
   said?.model.startsWith(SCRIPT_MODEL) === true
 
-const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: OpenCall) {
+const runCall = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall) {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
   const registry = yield* ToolRegistry

@@ -23,7 +23,7 @@ export const HEARTBEAT_PATCH_BYTES_MAX = 768 * 1024
 /** How long events that nobody waits for at that moment gather before they are sent (D7). */
 const REPLICATION_GATHER_MS = 20
 /** How long an event that somebody waits for gathers company before it is sent (D7). */
-const REPLICATION_DEBOUNCE_MS = 2
+const REPLICATION_DEBOUNCE_MS = 1
 /** Unacknowledged events beyond which no new model call starts (R14). */
 export const REPLICATION_EVENTS_MAX = 50_000
 /** Unacknowledged canonical bytes beyond which no new model call starts (R14). */

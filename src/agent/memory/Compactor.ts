@@ -12,6 +12,7 @@ import { laneOf } from "#src/shared/session/lanes.ts"
 import { lossOf } from "#src/shared/session/memory.ts"
 import type { CoreLane, EdgeLane } from "#src/shared/session/State.ts"
 import { pictureTokens } from "#src/shared/model/pictures.ts"
+import { withServices } from "#src/shared/withServices.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd } from "#src/agent/arbiter/Arbiter.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
@@ -274,13 +275,15 @@ const makeTurns = Effect.fnUntraced(function* () {
 const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
   // Only these: the loggers and spans of who runs it stay as they are.
-  const context = Context.pick(
-    AgentSettings,
-    Arbiter,
-    EventLog,
-    ModelCalls,
-    Tokens
-  )(yield* Effect.context<AgentSettings | Arbiter | EventLog | ModelCalls | Tokens>())
+  const provide = withServices(
+    Context.pick(
+      AgentSettings,
+      Arbiter,
+      EventLog,
+      ModelCalls,
+      Tokens
+    )(yield* Effect.context<AgentSettings | Arbiter | EventLog | ModelCalls | Tokens>())
+  )
   const log = yield* EventLog
   const turns = yield* makeTurns()
   // Lanes whose prompt their provider refused as too long, until their next compaction.
@@ -295,7 +298,7 @@ const make = Effect.fnUntraced(function* () {
     else backedOff.set(lane, tokens)
   }
 
-  const before = Effect.fn("Compactor.before")(function* (lane: LaneId, prefix: LanePrefix) {
+  const before = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
     const boundary = boundaryOf(lane)
     const fill = windowFill(log, laneOf(arbiter.state(), lane)?.window ?? [])
     if (fill <= FILL_BEGINS_AT && (yield* isClearlySmall(prefix, BEGINS_AT))) return
@@ -325,7 +328,7 @@ const make = Effect.fnUntraced(function* () {
 
   return Compactor.of({
     request: turns.order,
-    before: (lane, prefix) => Effect.provide(before(lane, prefix), context),
+    before: (lane, prefix) => provide(before(lane, prefix)),
     shortening: (lane) => {
       const refuse = Effect.sync(() => {
         for (const known of refused) if (laneOf(arbiter.state(), known) === undefined) refused.delete(known)
@@ -336,10 +339,6 @@ const make = Effect.fnUntraced(function* () {
         later: Effect.asVoid(Effect.andThen(refuse, turns.begin(lane)))
       }
     },
-    run: (view) =>
-      Effect.provide(
-        turns.run((lane, ordered) => settle(lane, view, ordered)),
-        context
-      )
+    run: (view) => provide(turns.run((lane, ordered) => settle(lane, view, ordered)))
   })
 })

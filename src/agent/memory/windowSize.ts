@@ -1,7 +1,5 @@
 /** The size of a lane's window in tokens, and how much there may be: a share of what the model's context leaves beside the parts that never go. */
-import { keptFor } from "#src/shared/keptFor.ts"
 import { Effect } from "effect"
-import type { ChoirEvent } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import { WINDOW_REVS_MAX } from "#src/shared/session/lanes.ts"
 import { type EventLog, RESIDENT_WINDOW_BYTES_MAX } from "#src/agent/arbiter/EventLog.ts"
@@ -13,16 +11,10 @@ import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, Tokens } from "#src/agent/model/Tokens.ts"
 import type { LanePrefix } from "./Compactor.ts"
 
-const sizeOf = keptFor((event: ChoirEvent): number => JSON.stringify(event).length)
-
 /** How full a window is of the events and the bytes that an agent keeps of it, the fuller of both; 1 is all. */
 export const windowFill = (log: EventLog["Service"], window: ReadonlyArray<number>): number => {
   let bytes = 0
-  for (const rev of window) {
-    const event = log.find(rev)
-    if (event === undefined) continue
-    bytes += sizeOf(event)
-  }
+  for (const rev of window) bytes += log.bytesOf(rev)
   return Math.max(window.length / WINDOW_REVS_MAX, bytes / RESIDENT_WINDOW_BYTES_MAX)
 }
 

@@ -11,13 +11,13 @@ import type { Continuation } from "#schema/Continuation.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { problem } from "#src/shared/model/Answer.ts"
-import { charsOf } from "#src/shared/model/Codec.ts"
-import { CODECS } from "#src/shared/model/codecs.ts"
+import type { Asked } from "#src/shared/model/Codec.ts"
 import { continuationOf } from "#src/shared/model/continuation.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { type PictureData, shownSize } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { CHARS_A_TOKEN, NO_USAGE, sumOfUsage, usageOf } from "#src/shared/model/usage.ts"
+import { withServices } from "#src/shared/withServices.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { type Heard, OVERLOADED, type RequestFailed } from "./modelRequest.ts"
 import { type Candidate, negotiated, type Prompt, Refusals } from "./negotiated.ts"
@@ -103,8 +103,8 @@ export class Llm extends Context.Service<
         HttpClient.HttpClient,
         SecretStore
       )(yield* Effect.context<HttpClient.HttpClient | SecretStore>())
-      const known = Context.add(services, Refusals, new Map())
-      return Llm.of({ complete: (...asked) => Effect.provide(complete(...asked), known) })
+      const known = withServices(Context.add(services, Refusals, new Map()))
+      return Llm.of({ complete: (...asked) => known(complete(...asked)) })
     })
   )
 }
@@ -141,12 +141,16 @@ const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Promp
   const secrets = yield* SecretStore
   const { model, name } = candidate
   const started = yield* monotonicMs
-  const shown = shownSize({ ...prompt, model })
-  const sent_chars = charsOf(CODECS[model.api].parts({ ...prompt, model }))
-  const asked = sent_chars - shown.chars + CHARS_A_TOKEN * shown.tokens
   const listen = yield* listening(name, heard)
   let sent = started
-  const sending = Effect.map(monotonicMs, (now) => void (sent = now))
+  /** Characters that the provider reads of the newest request; pictures count as their tokens do. */
+  let asked = 0
+  const sending = (request: Asked, chars: number) =>
+    Effect.map(monotonicMs, (now) => {
+      const shown = shownSize(request)
+      asked = chars - shown.chars + CHARS_A_TOKEN * shown.tokens
+      sent = now
+    })
   /** Bills a request without a whole answer: the provider may have written all the while, and what it writes for itself never comes. */
   const billUnfinished = (came: number) =>
     Effect.map(monotonicMs, (now) => bill(model, asked, Math.max(came, writtenIn(model, now - sent))))
@@ -242,7 +246,7 @@ const attemptAll = Effect.fnUntraced(function* (
   return completion
 })
 
-const complete = Effect.fn("Llm.complete")(function* (
+const complete = Effect.fnUntraced(function* (
   name: string,
   messages: ReadonlyArray<Message>,
   tools: ReadonlyArray<Tool>,

@@ -278,7 +278,7 @@ const make = Effect.fnUntraced(function* () {
     return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", text }))
   }
 
-  const ask = Effect.fn("ModelCalls.ask")(function* (
+  const ask = Effect.fnUntraced(function* (
     lane: LaneId,
     purpose: Purpose,
     wanted: string,

@@ -149,7 +149,7 @@ const make = Effect.fnUntraced(function* () {
     return total
   })
 
-  const count = Effect.fn("Tokens.count")(function* (parts: ReadonlyArray<Part>) {
+  const count = Effect.fnUntraced(function* (parts: ReadonlyArray<Part>) {
     let total = 0
     for (const part of parts) {
       const known = typeof part === "string" ? undefined : counted.get(part)

@@ -42,10 +42,16 @@ const noSecret = (secret: string): RequestFailed => ({
   error: problem("http", `its secret "${secret}" has no value any more; the operator can set it: choirctl secret set`)
 })
 
-const unreachable = ({ model, redact }: Endpoint, { message }: HttpClientError.HttpClientError): RequestFailed => ({
+/** The system's own words where it has some: the client's say nothing but the address, which stands in front of them already. */
+const causeOf = ({ message, reason }: HttpClientError.HttpClientError): string => {
+  const cause = reason._tag === "TransportError" ? reason.cause : undefined
+  return cause instanceof Error && cause.message !== "" ? cause.message : message
+}
+
+const unreachable = ({ model, redact }: Endpoint, error: HttpClientError.HttpClientError): RequestFailed => ({
   error: problem(
     "unreachable",
-    `it cannot be reached at ${model.endpoint} (is it running, and is the endpoint in config.json right?): ${excerpt(redact(message))}`
+    `it cannot be reached at ${model.endpoint} (is it running, and is the endpoint in config.json right?): ${excerpt(redact(causeOf(error)))}`
   )
 })
 

@@ -7,7 +7,7 @@ import { HttpClient } from "effect/http"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import type { Answer } from "#src/shared/model/Answer.ts"
-import { type Asked, bytesOf } from "#src/shared/model/Codec.ts"
+import { type Asked, bytesOf, charsOf } from "#src/shared/model/Codec.ts"
 import { CODECS } from "#src/shared/model/codecs.ts"
 import { REFUSED_PICTURE, shownDigests } from "#src/shared/model/pictures.ts"
 import { type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
@@ -79,12 +79,13 @@ const withoutPictures = (prompt: Prompt, { refused }: Known): Prompt =>
 
 /**
  * Asks a model, and again without each parameter that the provider refuses by name and without the pictures and the reasoning that it refuses;
- * none of them is sent any more. `sending` runs before each request, `lost` after each whose connection broke before its answer.
+ * none of them is sent any more. `sending` hears of each request and its characters before it is sent; `lost` runs after each whose connection broke
+ * before its answer.
  */
 export const negotiated = Effect.fnUntraced(function* (
   candidate: Candidate,
   prompt: Prompt,
-  sending: Effect.Effect<void>,
+  sending: (asked: Asked, chars: number) => Effect.Effect<void>,
   lost: Effect.Effect<void>,
   heard: Heard
 ) {
@@ -104,12 +105,14 @@ export const negotiated = Effect.fnUntraced(function* (
     const { changes } = known
     const messages = withoutReasoning(prompt.messages, model, known.reasoning)
     const asked = { ...withoutPictures({ ...prompt, messages }, known), model, changes }
-    const body = bytesOf(codec.parts(asked))
+    const parts = codec.parts(asked)
+    const send = sending(asked, charsOf(parts))
+    const body = bytesOf(parts)
     const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
       Effect.andThen(lost),
-      Effect.andThen(sending)
+      Effect.andThen(send)
     )
-    yield* sending
+    yield* send
     const shown = shownDigests(asked)
     const outcome = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken, heard).pipe(
       Effect.flatMap((answer): Effect.Effect<Answer, Failed> =>

@@ -131,11 +131,14 @@ const makeReplies = Effect.gen(function* () {
   /** The end of a turn at a limit; a report still tells what it is about. */
   const sayLimit = (text: string) => say(arbiter.state().edge.turn?.kind === "turn" ? text : toldWith(text), "final")
   const sayFailure = (problem: string, kind: "again" | "final" = "final") => {
-    const text = `I could not answer: ${problem}. Nothing is lost; send a message to try again.`
+    const text = `I could not answer: ${withoutStop(problem)}. Nothing is lost; send a message to try again.`
     return say(isReporting() ? (reportText() ?? text) : text, kind)
   }
   return { reportText, say, sayFailure, sayLimit }
 })
+
+/** A provider's words, which may end a sentence, within one. */
+const withoutStop = (words: string): string => words.replace(/\.$/u, "")
 
 /** The messages that edge takes: between two turns, and while the open turn waits for a person. */
 const makeIntake = Effect.fnUntraced(function* (stopping: Deferred.Deferred<void>) {

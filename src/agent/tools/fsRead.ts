@@ -132,7 +132,7 @@ export const fsRead: Effect.Effect<Tool, never, Pictures | Workspace> = Effect.g
     effect: "none",
     lanes: "both",
     readOnly: true,
-    prepare: Effect.fn("fsRead.prepare")(function* (raw) {
+    prepare: Effect.fnUntraced(function* (raw) {
       const input = yield* decode(raw)
       return {
         locks: yield* lockToRead(input.path),

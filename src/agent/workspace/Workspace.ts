@@ -220,7 +220,7 @@ const make = Effect.fnUntraced(function* (root: string) {
     return { file: { path, bytes, sha256: sha256Of(bytes) }, mode }
   })
 
-  const read = Effect.fn("Workspace.read")(function* (path: string, bytes_max?: number) {
+  const read = Effect.fnUntraced(function* (path: string, bytes_max?: number) {
     const at = yield* locate(path)
     return (yield* readIn(at.path, yield* open(at.path, at.parents), at.name, bytes_max)).file
   }, Effect.scoped)

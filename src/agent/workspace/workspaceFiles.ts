@@ -81,18 +81,22 @@ export const openFolder = async (
   return folder
 }
 
-/** The bytes of a file that had `size` of them a moment ago: by two reads, the second of which finds its end, unless it grew. */
+/** The bytes of a file that had `size` of them a moment ago: by one read, unless it grew or its file system gives less at a time. */
 const readWhole = async (file: number, size: number, bytes_max: number): Promise<Buffer> => {
   const chunks: Array<Buffer> = []
+  // One more than it has, so that a file that grew is noticed.
   let chunk = Buffer.allocUnsafe(size + 1)
   let filled = 0
   let bytes = 0
   for (;;) {
     const { bytesRead } = await read(file, chunk, filled, chunk.length - filled, null)
-    if (bytesRead === 0) return Buffer.concat([...chunks, chunk.subarray(0, filled)], bytes)
     bytes += bytesRead
     filled += bytesRead
     if (bytes > bytes_max) throw refusal("EFBIG")
+    if (bytesRead === 0 || (bytes === size && bytesRead === size))
+      return chunks.length === 0
+        ? chunk.subarray(0, filled)
+        : Buffer.concat([...chunks, chunk.subarray(0, filled)], bytes)
     if (filled < chunk.length) continue
     chunks.push(chunk)
     chunk = Buffer.allocUnsafe(CHUNK_BYTES)

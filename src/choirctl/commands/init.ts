@@ -220,11 +220,7 @@ const tryFirst = Effect.fnUntraced(function* (home: string) {
   const tried = yield* tryConfigured(model, secrets).pipe(
     withProgress(`asking ${model.model}`),
     Effect.mapError(({ fix, obstacle, problem }) =>
-      failed(
-        `MODEL_${obstacle.toUpperCase()}`,
-        `the home is set up, and its model does not work: ${problem}`,
-        obstacle === "key" && model.secret !== undefined ? `${fix}, then: choirctl secret set ${model.secret}` : fix
-      )
+      failed(`MODEL_${obstacle.toUpperCase()}`, `the home is set up, and its model does not work: ${problem}`, fix)
     )
   )
   yield* screen.note(`It works: ${triedWords(model.model, tried)}`)

@@ -5,10 +5,10 @@ import type { Config, Model } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { hasValue } from "#src/shared/config/configFiles.ts"
-import { OFFLINE_PROVIDER } from "#src/shared/config/offlineEndpoint.ts"
+import { isLoopback, OFFLINE_PROVIDER } from "#src/shared/config/offlineEndpoint.ts"
 import { metricsPage, type MetricsPage, tokenText } from "#src/shared/wire/metricsPage.ts"
 import { check, type Check } from "./doctorTrials.ts"
-import { triedWords, tryModel } from "./modelTrial.ts"
+import { type Tried, triedWords, tryModel } from "./modelTrial.ts"
 import { ask, TrialFailed } from "./trialHttp.ts"
 
 /** Telegram's own servers, where config.json names no others. */
@@ -102,9 +102,28 @@ const valueOf = (secrets: SecretsFile, secret: SecretName | undefined) => {
     : Effect.fail(withoutValue(secret))
 }
 
+/** The warning of a model whose cost nobody knows: without a price, on no machine of one's own, and from a provider that does not say it itself. */
+export const priceWarning = (
+  { endpoint, price }: Pick<Model, "endpoint" | "price">,
+  { cost_usd }: Pick<Tried["usage"], "cost_usd">
+): ReadonlyArray<string> =>
+  price !== undefined || cost_usd !== undefined || isLoopback(endpoint)
+    ? []
+    : ["what it costs is not known, and max_cost_usd does not count it: set its price in config.json"]
+
 /** Tries a model as config.json has it. */
 export const tryConfigured = (model: Model, secrets: SecretsFile) =>
-  Effect.flatMap(valueOf(secrets, model.secret), (key) => tryModel(model, key))
+  Effect.flatMap(valueOf(secrets, model.secret), (key) =>
+    tryModel(model, key).pipe(
+      Effect.map((tried): Tried => ({ ...tried, warnings: [...tried.warnings, ...priceWarning(model, tried.usage)] })),
+      Effect.mapError((error) => {
+        const { fix, obstacle, problem } = error
+        return obstacle === "key" && model.secret !== undefined
+          ? new TrialFailed({ obstacle, problem, fix: `${fix}, then: choirctl secret set ${model.secret}` })
+          : error
+      })
+    )
+  )
 
 /** The models that agents use, fallbacks included; all of them while there is no agent. */
 const usedModels = ({ agents, models }: Config): ReadonlyArray<readonly [string, Model]> => {

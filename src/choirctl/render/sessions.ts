@@ -80,7 +80,7 @@ export const sessionText = (detail: SessionDetail, now_ms: number, color: boolea
 /** The running jobs, each with its task, its plan and its work. */
 export const coreList = (rows: ReadonlyArray<CoreSummary>): string =>
   rows.length === 0
-    ? "no core jobs are running"
+    ? "no core jobs are running; choirctl session jobs lists those that ended"
     : rows.map((row) => jobLines(row).map(safeText).join("\n")).join("\n\n")
 
 /** A prompt part by part, and the shares of its kinds of parts at the end, where a person looks first. */

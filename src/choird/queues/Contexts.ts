@@ -1,7 +1,7 @@
 /** Questions for the newest prompt of a lane, which only the agent itself can answer. Nothing of them is stored. */
 import { randomUUID } from "node:crypto"
 import { Context, Deferred, Effect, Layer, PubSub, Schema, Stream } from "effect"
-import type { LaneId, SessionId } from "#schema/Ids.ts"
+import { EDGE, type LaneId, type SessionId } from "#schema/Ids.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
 import type { SignalOf } from "#schema/Signal.ts"
 
@@ -23,7 +23,9 @@ export class NoContext extends Schema.TaggedError<NoContext>()("NoContext", {
       case "NOT_ANSWERED":
         return `the agent did not answer within ${CONTEXT_ASK_MS_MAX / 1000} s`
       case "NO_PROMPT":
-        return `${this.lane} has not called its model since the agent started`
+        return this.lane === EDGE
+          ? "edge has not called its model since the agent started"
+          : `${this.lane} has no prompt: it has ended, or it has not called its model since the agent started`
     }
   }
 }

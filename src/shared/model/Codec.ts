@@ -56,12 +56,16 @@ export interface Codec {
   assembler(): Assembler
 }
 
-/** JSON texts as the parts of a list. */
-export const listed = (texts: ReadonlyArray<string>): ReadonlyArray<string> => [
-  "[",
-  ...texts.flatMap((text, index) => (index === 0 ? [text] : [",", text])),
-  "]"
-]
+/** JSON texts as the parts of a list. A conversation has hundreds, so that nothing is made for each. */
+export const listed = (texts: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const parts = ["["]
+  for (let index = 0; index < texts.length; index++) {
+    if (index > 0) parts.push(",")
+    parts.push(texts[index] ?? "")
+  }
+  parts.push("]")
+  return parts
+}
 
 /** The parts of a request: its parameters, and the conversation, whose parts are JSON already. */
 export const written = (
@@ -69,11 +73,13 @@ export const written = (
   conversation: ReadonlyArray<readonly [key: string, parts: ReadonlyArray<string>]>
 ): ReadonlyArray<string> => {
   const first = parameters.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(",")
-  const rest = conversation.flatMap(([key, parts], index) => [
-    `${first === "" && index === 0 ? "" : ","}"${key}":`,
-    ...parts
-  ])
-  return [`{${first}`, ...rest, "}"]
+  const all = [`{${first}`]
+  for (const [index, [key, parts]] of conversation.entries()) {
+    all.push(`${first === "" && index === 0 ? "" : ","}"${key}":`)
+    for (let at = 0; at < parts.length; at++) all.push(parts[at] ?? "")
+  }
+  all.push("}")
+  return all
 }
 
 /** The characters of a request. */

@@ -5,6 +5,7 @@ import type { Message } from "#src/shared/model/Conversation.ts"
 import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { type Counted, layerCachingModel } from "../../support/testing/CachingModel.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { costSum, idealCost, TRIGGER } from "../../support/idealCost.ts"
 import { bookOf, carefulChange } from "../../support/skills.ts"
 import { calls, isCompaction, isCore, type Said, says, type Script } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
@@ -136,41 +137,15 @@ const figuresOf = (counted: ReadonlyArray<Counted>) => {
     extra: (counted.length - turns.length) / turns.length,
     lowest: Math.min(1, ...found),
     largest: Math.max(...turns.map(({ input }) => input)),
-    /** Of fresh input tokens; a cached one costs a tenth, one that is written five. */
-    cost: sum(counted, ({ cached, input, output }) => input - cached + cached / 10 + output * 5)
+    cost: costSum(counted)
   }
 }
 
 /** Below this the steps in which a cache counts are too coarse. */
 const FOUND_TOKENS_MIN = 3000
-const TRIGGER = 0.8 * (128_000 - 4096)
 const told = (what: string, figures: ReturnType<typeof figuresOf>) => {
   if (process.env["CHOIR_FIGURES"] !== undefined) process.stderr.write(`${what}: ${JSON.stringify(figures)}\n`)
   return figures
-}
-
-/** The least that the same steps can cost: append only, a compaction on the same prefix at the same trigger, a third stays. */
-const idealCost = (counted: ReadonlyArray<Counted>): number => {
-  const turns = counted.filter((one) => !one.isCompaction)
-  const grown = turns.map(({ input }, index) => Math.max(0, input - (turns[index - 1]?.input ?? 0)))
-  const fixed = turns[0]?.input ?? 0
-  const typical = sum(turns, ({ output }) => output) / turns.length
-  let prompt = 0
-  let cost = 0
-  for (const [index, turn] of turns.entries()) {
-    const isAfter = index > 0 && turn.input < (turns[index - 1]?.input ?? 0)
-    const added = isAfter ? typical * 4 : (grown[index] ?? 0)
-    let cached = prompt
-    if (prompt + added > TRIGGER) {
-      cost += prompt / 10 + added + 700 * 5
-      prompt = fixed + 800 + TRIGGER / 3
-      cached = fixed
-    }
-    const input = Math.max(prompt, cached) + added
-    cost += input - cached + cached / 10 + turn.output * 5
-    prompt = input
-  }
-  return cost
 }
 
 describe("the prompts of long work", () => {

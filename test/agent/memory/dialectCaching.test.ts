@@ -1,6 +1,6 @@
 /**
  * What the caches of providers are worth over long work, over sockets and by each API: the provider counts the tokens that it was sent before, and
- * the agent reads them from the usage of each answer.
+ * the agent reads them from the usage of each answer. The cost is by those tokens, whatever their price.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -10,6 +10,7 @@ import { DIALECTS, type DialectName } from "#demo/dialects/Dialect.ts"
 import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { modelClient } from "../../support/modelClient.ts"
 import { MODEL_NAMES } from "../../support/modelNames.ts"
+import { costSum, idealCost } from "../../support/idealCost.ts"
 import { bookOf, carefulChange } from "../../support/skills.ts"
 import { SIZE } from "../../support/size.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
@@ -117,6 +118,12 @@ const outputs = Effect.fnUntraced(function* (dialect: DialectName, steps: number
 
 const figuresOf = (said: ReadonlyArray<EventOf<"ModelOutput">>) => {
   const tokens = said.map(({ payload }) => payload.usage)
+  const calls = said.map(({ payload: { purpose, usage } }) => ({
+    isCompaction: purpose === "compaction",
+    input: usage.input_tokens,
+    cached: usage.cache_read ?? 0,
+    output: usage.output_tokens
+  }))
   const sum = (of: (usage: (typeof tokens)[number]) => number) => tokens.reduce((total, usage) => total + of(usage), 0)
   const extra = said.filter(({ payload }) => payload.purpose === "compaction").length
   // Of what the request before sent, as far as there is one of some size; a prompt that became shorter follows a compaction.
@@ -129,7 +136,8 @@ const figuresOf = (said: ReadonlyArray<EventOf<"ModelOutput">>) => {
     share: sum(({ cache_read = 0 }) => cache_read) / sum(({ input_tokens }) => input_tokens),
     extra: extra / (said.length - extra),
     lowest: Math.min(...found),
-    largest: Math.max(...tokens.map(({ input_tokens }) => input_tokens))
+    largest: Math.max(...tokens.map(({ input_tokens }) => input_tokens)),
+    ratio: costSum(calls) / idealCost(calls)
   }
 }
 
@@ -150,10 +158,11 @@ describe("the prompts of long work", () => {
       it.live(`of a ${what} are found in the cache of a provider that speaks ${dialect}`, () =>
         Effect.gen(function* () {
           const figures = figuresOf(yield* outputs(dialect, steps, messages))
-          const { extra, lowest, share } = told(`${dialect} ${what}`, figures)
+          const { extra, lowest, ratio, share } = told(`${dialect} ${what}`, figures)
           assert.isAtLeast(lowest, 0.9)
           assert.isAtMost(extra, 0.02)
           assert.isAtLeast(share, SIZE.cachedShare)
+          assert.isAtMost(ratio, 1.1, "the cost beside the ideal")
         }).pipe(Effect.scoped)
       )
 })

@@ -1,15 +1,27 @@
 /** What an agent still knows after hundreds of turns: from its prompt, or from one query of its memory (R81). */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
+import type { DialectName } from "#demo/dialects/Dialect.ts"
+import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { logSearch, LogQuery } from "#src/shared/session/search.ts"
+import { configWith, modelClient } from "../../support/modelClient.ts"
+import { modelEntry } from "../../support/modelNames.ts"
+import { SIZE } from "../../support/size.ts"
+import { bookOf, carefulChange } from "../../support/skills.ts"
+import { makeProviderOf, say } from "../../support/testing/Provider.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
-import { calls, isCompaction, says, type Script } from "../../support/testing/ScriptedModel.ts"
+import { calls, inOrder, isCompaction, says, type Script } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
 const TURNS = 300
 const FACTS = 100
-const CORRECTIONS = new Map([60, 120, 180, 240, 290].map((turn, index) => [turn, index * 7]))
+/** The facts that are corrected, by the turn; fewer turns have them at the same places. */
+const correctionsOf = (turns: number) =>
+  new Map(
+    [60, 120, 180, 240, 290].map((turn, index) => [(turn * turns) / TURNS, Math.floor((index * 7 * turns) / TURNS)])
+  )
 const GOAL = "Goal: plan the wedding of Ines and Jo in May"
 const CONSTRAINT = "Constraint: never spend more than 9000 euros"
 const TOLD = /\b(Fact \d+): (\S+ number \d+)/gu
@@ -20,23 +32,35 @@ const config = {
 }
 
 /** What the user says in a turn: a fact in every third, a correction now and then, and much that does not matter. */
-const saidIn = (turn: number): string => {
+const saidIn = (turn: number, turns = TURNS): string => {
   if (turn === 0) return `${GOAL}. ${CONSTRAINT}.`
-  const corrected = CORRECTIONS.get(turn)
+  const corrected = correctionsOf(turns).get(turn)
   if (corrected !== undefined) return `Correction. Fact ${corrected}: corrected number ${turn}.`
   const talk = `Then we talked about the weather of day ${turn}, ${"as one does, and about nothing else of any weight, ".repeat(4)}and that was it.`
   return turn % 3 === 1 ? `Fact ${(turn - 1) / 3}: value number ${turn}. ${talk}` : talk
 }
 
 /** The newest value of each fact. */
-const TRUTH = new Map(
-  Array.from({ length: TURNS }, (_, turn) => [...saidIn(turn).matchAll(TOLD)]).flatMap((told) =>
-    told.map(([, key = "", value = ""]) => [key, value] as const)
+const truthOf = (turns: number) =>
+  new Map(
+    Array.from({ length: turns }, (_, turn) => [...saidIn(turn, turns).matchAll(TOLD)]).flatMap((told) =>
+      told.map(([, key = "", value = ""]) => [key, value] as const)
+    )
   )
-)
 
 const textOf = (messages: ReadonlyArray<Message>): string => messages.map(({ content }) => content ?? "").join("\n")
 const knownIn = (text: string) => new Map([...text.matchAll(TOLD)].map(([, key = "", value = ""]) => [key, value]))
+
+/** A compaction's answer by all facts of a prompt that are kept; the first ones pin the goal and the constraint. */
+const deltaOf = (text: string, isFirst: boolean, keeps: (index: number) => boolean) => {
+  const facts = [...knownIn(text)].filter((_, index) => keeps(index))
+  const pinned = [GOAL, CONSTRAINT].map((text) => ({ key: text.split(":")[0] ?? "", value: text, pinned: true }))
+  return {
+    mode: "overwrite",
+    summary_update: "Open: the wedding.",
+    add_facts: [...(isFirst ? pinned : []), ...facts.map(([key, value]) => ({ key, value }))]
+  }
+}
 
 /** A model that writes down the facts of its prompt that it keeps, and pins the goal and the constraint. */
 const keeper =
@@ -49,17 +73,7 @@ const keeper =
         const isWrite = asked?.role === "user" && /day \d*00,/u.test(asked.content)
         return isWrite ? calls(["ws.write", { text: asked.content }]) : says("noted")
       }
-      const facts = [...knownIn(textOf(messages))].filter((_, index) => keeps(index))
-      const pinned = [GOAL, CONSTRAINT].map((text) => ({ key: text.split(":")[0] ?? "", value: text, pinned: true }))
-      const first = prompts.length < TURNS / 4 ? pinned : []
-      return calls([
-        "choir.memory.delta",
-        {
-          mode: "overwrite",
-          summary_update: "Open: the wedding.",
-          add_facts: [...first, ...facts.map(([key, value]) => ({ key, value }))]
-        }
-      ])
+      return calls(["choir.memory.delta", deltaOf(textOf(messages), prompts.length < TURNS / 4, keeps)])
     })
 
 const talked = Effect.fnUntraced(function* (keeps: (index: number) => boolean) {
@@ -83,20 +97,62 @@ const talked = Effect.fnUntraced(function* (keeps: (index: number) => boolean) {
   return { plane, text: textOf(prompts.at(-1) ?? []), compactions: boundaries.size }
 })
 
+/** The value of a fact in a prompt, or else by one query of the session's log. */
+const recalled = (key: string, text: string, events: ReadonlyArray<ChoirEvent>): string | undefined => {
+  const search = logSearch(decodeQuery({ store: "working", query: `${key}:`, mode: "keyword" }))
+  const found = () => events.findLast((event) => search.hit(event, () => "0".repeat(64)) !== undefined)?.payload
+  return knownIn(text).get(key) ?? knownIn(JSON.stringify(found())).get(key)
+}
+
+const decodeQuery = Schema.decodeUnknownSync(LogQuery)
+
+/** The same over a socket, with a model that knows only what it was sent: its last prompt, and how often the window was compacted. */
+const talkedTo = Effect.fnUntraced(function* (dialect: DialectName, turns: number) {
+  const provider = yield* makeProviderOf({ dialect, counts: true })
+  let last = ""
+  let compacted = 0
+  yield* provider.otherwise(({ body }) => {
+    const { model: _, ...sent } = body as Record<string, unknown>
+    const text = JSON.stringify(sent)
+    const reasoning = "What is there to keep?"
+    if (text.includes("Compaction: your context is nearly full")) {
+      compacted += 1
+      const input = deltaOf(text, compacted === 1, () => true)
+      return say({ calls: [{ name: "choir-memory-delta", input }], reasoning })
+    }
+    last = text
+    return say({ text: "noted", reasoning })
+  })
+  const plane = yield* makeMemoryControlPlane
+  const models = configWith({ ...modelEntry(dialect), endpoint: provider.endpoint, reasoning_effort: "low" }).models
+  yield* Effect.forkScoped(
+    runAgent({
+      plane,
+      script: inOrder(),
+      llm: yield* modelClient,
+      tools: [memoryDelta],
+      // With a skill every request has its tools.
+      skills: bookOf(carefulChange),
+      config: { ...config, models, memory: { ...config.memory, window_tokens_max: SIZE.recallWindow } }
+    })
+  )
+  for (let turn = 0; turn < turns; turn++) {
+    yield* plane.say(saidIn(turn, turns))
+    yield* plane.until((events, state) => spoken(events).length === turn + 1 && quiet(state))
+  }
+  assert.strictEqual((yield* provider.summary).refusals, 0)
+  const boundaries = new Set(ofType(plane.events, "CompactionCommitted").map(({ payload }) => payload.boundary_rev))
+  return { plane, text: last, compactions: boundaries.size }
+})
+
 describe(`after ${TURNS} turns and five compactions`, () => {
   it.effect(`${FACTS} facts, the newest of each, and the goal are in the prompt or one query away`, () =>
     Effect.gen(function* () {
       const { compactions, plane, text } = yield* talked(() => true)
       assert.isAtLeast(compactions, 5)
-      assert.strictEqual(TRUTH.size, FACTS)
-      const known = knownIn(text)
-      const decode = Schema.decodeUnknownSync(LogQuery)
-      for (const [key, value] of TRUTH) {
-        const search = logSearch(decode({ store: "working", query: `${key}:`, mode: "keyword" }))
-        const found = () =>
-          plane.events.findLast((event) => search.hit(event, () => "0".repeat(64)) !== undefined)?.payload
-        assert.strictEqual(known.get(key) ?? knownIn(JSON.stringify(found())).get(key), value, key)
-      }
+      const truth = truthOf(TURNS)
+      assert.strictEqual(truth.size, FACTS)
+      for (const [key, value] of truth) assert.strictEqual(recalled(key, text, plane.events), value, key)
       assert.include(text, GOAL)
       assert.include(text, CONSTRAINT)
     })
@@ -112,5 +168,21 @@ describe(`after ${TURNS} turns and five compactions`, () => {
         assert.include(text, CONSTRAINT)
         for (const file of ["plan-1.md", "plan-2.md"]) assert.include(text, file)
       })
+  )
+})
+
+describe(`after ${SIZE.recallTurns} turns with a provider`, () => {
+  it.live.each(["responses", "anthropic", "deepseek"] as const)(
+    "that speaks %s, all facts, the newest of each, and the goal are in the prompt or one query away",
+    (dialect) =>
+      Effect.gen(function* () {
+        const { compactions, plane, text } = yield* talkedTo(dialect, SIZE.recallTurns)
+        assert.isAtLeast(compactions, SIZE.recallCompactions)
+        const truth = truthOf(SIZE.recallTurns)
+        assert.strictEqual(truth.size, SIZE.recallTurns / 3)
+        for (const [key, value] of truth) assert.strictEqual(recalled(key, text, plane.events), value, key)
+        assert.include(text, GOAL)
+        assert.include(text, CONSTRAINT)
+      }).pipe(Effect.scoped)
   )
 })

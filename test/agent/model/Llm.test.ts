@@ -363,6 +363,7 @@ describe("Llm", () => {
       const { completion } = yield* asking(provider, { endpoint })
       assert.strictEqual(completion.error?.kind, "unreachable")
       assert.include(completion.error?.message, `"small": it cannot be reached at ${endpoint} (is it running`)
+      assert.match(completion.error?.message ?? "", /right\?\): connect ECONNREFUSED 127\.0\.0\.1:1$/u)
     })
   )
 

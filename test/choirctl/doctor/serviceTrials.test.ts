@@ -7,6 +7,7 @@ import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { layerPrometheus } from "#src/choird/telemetry/Prometheus.ts"
 import { metricsChecks, tryBot } from "#src/choirctl/doctor/serviceTrials.ts"
+import { priceWarning } from "#src/choirctl/doctor/serviceTrials.ts"
 import { triedWords, tryModel } from "#src/choirctl/doctor/modelTrial.ts"
 import { serveOfflineModel } from "#demo/offline-model/OfflineModel.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
@@ -84,6 +85,20 @@ describe("the trial of a model", () => {
       const tried = yield* tryModel({ endpoint, model: "m-1" }, undefined)
       assert.match(triedWords("m-1", tried), words)
     }).pipe(Effect.scoped)
+  )
+
+  it.each([
+    ["https://api.example.com/v1", {}, {}, 1],
+    ["https://api.example.com/v1", { price: { input: 3, output: 15 } }, {}, 0],
+    ["https://openrouter.ai/api/v1", {}, { cost_usd: 0.01 }, 0],
+    ["http://127.0.0.1:11434/v1", {}, {}, 0]
+  ] as const)(
+    "says that nobody knows what a turn costs without a price: %s %j %j",
+    (endpoint, price, usage, warnings) => {
+      const said = priceWarning({ endpoint, ...price }, usage)
+      assert.strictEqual(said.length, warnings)
+      for (const line of said) assert.include(line, "set its price in config.json")
+    }
   )
 
   it.live("names the address to use where config.json has the path of a request", () =>
@@ -183,13 +198,13 @@ describe("choirctl model test and doctor", () => {
       const refused = yield* choirctl(home, ["model", "test", "main", "--json"])
       assert.strictEqual(refused.code, 1)
       assert.deepInclude(document(refused), { ok: false })
-      assert.match(refused.out, /MODEL_KEY.*refuses the key/u)
+      assert.match(refused.out, /MODEL_KEY.*refuses the key.*then: choirctl secret set other-key/u)
       const unknown = yield* choirctl(home, ["model", "test", "other"])
       assert.strictEqual(unknown.code, 2)
       assert.include(unknown.err, "known: main")
       const doctor = yield* choirctl(home, ["doctor"])
       assert.strictEqual(doctor.code, 1)
-      assert.match(doctor.out, /fail +model main +.*refuses the key/u)
+      assert.match(doctor.out, /fail +model main +.*refuses the key[^]*then: choirctl .*secret set other-key/u)
       assert.match(doctor.out, /skip +telegram/u)
     }).pipe(Effect.scoped)
   )

@@ -139,7 +139,7 @@ describe("lists that are empty", () => {
   it("say so, and what to do where something helps", () => {
     assert.include(agentTable([], false), "choirctl agent init")
     assert.strictEqual(sessionTable([], 0, false), "no sessions")
-    assert.strictEqual(coreList([]), "no core jobs are running")
+    assert.strictEqual(coreList([]), "no core jobs are running; choirctl session jobs lists those that ended")
     assert.strictEqual(workspaceTable([], false), "no workspace is configured")
   })
 })

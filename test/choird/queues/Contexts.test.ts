@@ -50,8 +50,13 @@ describe("a question for a lane's prompt", () => {
       const { answer } = yield* Contexts
       const questions = yield* listening(SESSION)
       const kinds: Array<string> = []
+      const words: Array<string> = []
       const ended = (fiber: Effect.Success<ReturnType<typeof asking>>) =>
-        Effect.map(Fiber.join(fiber), (result) => kinds.push(result._tag === "Failure" ? result.failure.kind : ""))
+        Effect.map(Fiber.join(fiber), (result) => {
+          if (result._tag === "Success") return
+          kinds.push(result.failure.kind)
+          words.push(result.failure.message)
+        })
       const unanswered = yield* asking()
       const { request_id } = yield* Queue.take(questions)
       yield* TestClock.adjust(CONTEXT_ASK_MS_MAX)
@@ -64,6 +69,10 @@ describe("a question for a lane's prompt", () => {
       yield* answer(SESSION, (yield* Queue.take(questions)).request_id, context)
       yield* ended(wrong)
       assert.deepStrictEqual(kinds, ["NOT_ANSWERED", "NO_PROMPT", "NO_PROMPT"])
+      assert.deepStrictEqual(words.slice(1), [
+        "edge has not called its model since the agent started",
+        "core:research has no prompt: it has ended, or it has not called its model since the agent started"
+      ])
     }).pipe(Effect.provide(Contexts.layer))
   )
 
