@@ -18,8 +18,6 @@ export const SIZE = {
   seeds: of(20, 300),
   /** Seeds that run twice to be compared. */
   seedsTwice: of(2, 6),
-  /** One of so many planted bugs is looked for, in the order of their list. */
-  mutantStep: of(4, 1),
   /** Further seeds of each planted bug beside the known one. */
   freshSeeds: of(0, 20),
   /** One of so many inputs and outputs meets with a fault: a prime, so that each kind of fault still has its turn at each kind of place. */
