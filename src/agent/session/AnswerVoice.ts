@@ -56,9 +56,7 @@ const make = Effect.gen(function* () {
           duration: ANSWER_VOICE_MS_MAX,
           orElse: () => Effect.fail({ message: `no sound came within ${ANSWER_VOICE_MS_MAX / 1000} s` })
         }),
-        Effect.catch(({ message }) =>
-          Effect.as(Effect.logWarning("an answer goes as a text alone", { reason: message }), undefined)
-        )
+        Effect.catch(({ message }) => Effect.as(Effect.logWarning("sending text only", { reason: message }), undefined))
       )
   })
 })

@@ -99,7 +99,7 @@ export const checkResources = Effect.fnUntraced(function* (
     return yield* Effect.fail(
       notReady(
         `the workspace "${bindings.workspace}" lies in the workspace "${outer}", whose agent could put anything in its place`,
-        "give it a folder of its own in config.json, then: choirctl config apply"
+        "give the workspace its own folder in config.json, then: choirctl config apply"
       )
     )
   if (!isFolder(path))
