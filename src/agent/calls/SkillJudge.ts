@@ -4,7 +4,7 @@ import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import type { Command } from "#src/agent/arbiter/Command.ts"
+import type { Command, Find } from "#src/agent/arbiter/Command.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { VERDICT_TOOL, VerdictInput } from "#src/agent/arbiter/skillVerdict.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
@@ -12,7 +12,13 @@ import { coreOf, laneOf } from "#src/shared/session/lanes.ts"
 import type { Exhausted } from "#src/agent/model/Budget.ts"
 import { answerTool } from "#src/agent/model/llmView.ts"
 import { ModelCalls, presentModel } from "#src/agent/model/ModelCalls.ts"
-import { judgePrompt } from "#src/agent/model/prompt/judgePrompt.ts"
+import type { SkillContract } from "#schema/SkillContract.ts"
+import { stateValues } from "#src/agent/arbiter/skillState.ts"
+import { withoutNotes } from "#src/agent/model/choirNote.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
+import type { ActiveSkill } from "#src/shared/session/State.ts"
+import { JUDGE_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
+import { shownValues } from "#src/agent/model/prompt/shownValues.ts"
 
 const VERDICT = answerTool(VERDICT_TOOL, "Give your verdict on the result.", VerdictInput)
 
@@ -71,4 +77,29 @@ export class SkillJudge extends Context.Service<
       return SkillJudge.of({ ask })
     })
   )
+}
+
+/** The result of a step that is to be judged. */
+type Judged = Pick<Extract<Command, { type: "MoveSkill" }>, "judge_blocks" | "writes">
+
+/** The question to a judge: what the skill is for, worked examples, the sources and the result, all of it as data. */
+const judgePrompt = (
+  { does, does_not, golden_anchors, judge }: SkillContract,
+  skill: ActiveSkill,
+  { judge_blocks = [], writes = {} }: Judged,
+  find: Find
+): ReadonlyArray<Message> => {
+  const sources = stateValues(skill, find, judge?.sources ?? [])
+  const data = {
+    does,
+    does_not,
+    ...(golden_anchors.length === 0 ? {} : { examples: golden_anchors }),
+    sources: shownValues(sources),
+    result: shownValues(writes),
+    ...(judge_blocks.length === 0 ? {} : { blocks: shownValues({ blocks: [...judge_blocks] })["blocks"] ?? [] })
+  }
+  return [
+    { role: "system", content: JUDGE_INSTRUCTIONS },
+    { role: "user", content: withoutNotes(`Judge this result:\n${JSON.stringify(data)}`) }
+  ]
 }

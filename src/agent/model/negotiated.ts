@@ -14,7 +14,39 @@ import { type ParameterChanges, withoutRefused } from "#src/shared/model/request
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { isOverflow } from "./contextOverflow.ts"
 import { type Heard, request, type RequestFailed } from "./modelRequest.ts"
-import { isOfReasoning, sentReasoning, withoutReasoning } from "./refusedReasoning.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
+import { reasoningOf } from "#src/shared/model/continuation.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
+
+/** The words of providers about reasoning that came back. */
+const OF_REASONING =
+  /\bsignature\b|encrypted[_ ]content|(?:redacted[_ ])?thinking.{0,40}\bblocks?\b|reasoning[_ ](?:item|content|details)/iu
+
+/** Whether a provider refused a request for the reasoning in it: that of another key, organization or server, whose proof it cannot check. */
+const isOfReasoning = ({ message, status }: ModelError): boolean =>
+  (status === 400 || status === 422) && OF_REASONING.test(message)
+
+/** The digests of the reasoning that goes back to this model. */
+const sentReasoning = (messages: ReadonlyArray<Message>, model: Model): ReadonlyArray<string> =>
+  messages.flatMap((message) => {
+    const reasoning = message.role === "assistant" ? reasoningOf(message, model) : undefined
+    return reasoning === undefined ? [] : [sha256(reasoning)]
+  })
+
+/** The messages without the reasoning that was refused. */
+const withoutReasoning = (
+  messages: ReadonlyArray<Message>,
+  model: Model,
+  refused: ReadonlySet<string>
+): ReadonlyArray<Message> =>
+  refused.size === 0
+    ? messages
+    : messages.map((message) => {
+        const reasoning = message.role === "assistant" ? reasoningOf(message, model) : undefined
+        if (reasoning === undefined || message.role !== "assistant" || !refused.has(sha256(reasoning))) return message
+        const { continuation: _, ...kept } = message
+        return kept
+      })
 
 /** The model and key of an attempt, taken once for a whole call: a switch meanwhile counts for the next one (R35, R58). */
 export interface Candidate {
