@@ -1,5 +1,5 @@
 /** Folders of skills that somebody made to do harm: those that are refused by their files alone, and those that only their words give away. */
-import type { BundleFile } from "#src/shared/image/skillBundle.ts"
+import type { BundleFile } from "#src/choird/repos/skillBundle.ts"
 import { bundleFiles, type Folder, skill, tools } from "./skillCorpus.ts"
 
 const deep = Array.from({ length: 12 }, (_, at) => `d${at}`).join("/")

@@ -9,7 +9,7 @@ import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
-import { exportLosses, skillMarkdown } from "#src/shared/image/skillExport.ts"
+import { exportLosses, skillMarkdown } from "#src/choirctl/render/skillMarkdown.ts"
 import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { agentId } from "./arguments.ts"
 

@@ -14,7 +14,7 @@ import { Gateways } from "./Gateways.ts"
 import { asConfigured, findMoved, followMoves } from "./movedChats.ts"
 import { makePollWatch, type PollWatch } from "./PollWatch.ts"
 import { menuOf } from "./readCommand.ts"
-import { showReactions } from "./reactions.ts"
+import { showReactions } from "./showReactions.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 import {

@@ -9,7 +9,7 @@ import { RepoCacheFailed } from "#src/choird/repos/Repos.ts"
 import { AGENT, append, SESSION, type World } from "../../support/control.ts"
 import { answered, image, images, openOperator, output, said, started } from "../../support/operatorSocket.ts"
 import { ask, refusalOf } from "../../support/unixHttp.ts"
-import { CHAT_TEXT_CHARS_MAX } from "#src/shared/text/chatText.ts"
+import { CHAT_TEXT_CHARS_MAX } from "#src/choird/queues/chatTextLimit.ts"
 
 /** What was asked of the session, in order. */
 const wished = ({ wishes }: World) =>

@@ -7,9 +7,9 @@ import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { SKILL_BUNDLE_BYTES_MAX, SKILL_BUNDLE_FILES_MAX } from "#schema/SkillOffer.ts"
-import { hiddenProblem, hiddenValues } from "./hiddenCharacters.ts"
-import { readSkillFolder, SKILL_FILE } from "./skillFolder.ts"
-import { readSkill, type SkillSources } from "./skillFile.ts"
+import { hiddenProblem, hiddenValues } from "#src/shared/image/hiddenCharacters.ts"
+import { readSkillFolder, SKILL_FILE } from "#src/shared/image/skillFolder.ts"
+import { readSkill, type SkillSources } from "#src/shared/image/skillFile.ts"
 
 /** Folders within folders of one skill. */
 const SKILL_BUNDLE_DEPTH_MAX = 8

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { readBundle } from "#src/shared/image/skillBundle.ts"
+import { readBundle } from "#src/choird/repos/skillBundle.ts"
 import { HOSTILE_FOLDERS, ORDERS } from "../../support/hostileSkills.ts"
 import { bundleFiles, PUBLIC_SKILLS } from "../../support/skillCorpus.ts"
 
