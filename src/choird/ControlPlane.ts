@@ -20,7 +20,8 @@ import { Knowledge } from "#src/choird/memory/Knowledge.ts"
 import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { memoryTools } from "#src/choird/memory/memoryTools.ts"
-import { webTools } from "#src/choird/workers/webTools.ts"
+import { webBrowse } from "#src/choird/workers/webBrowse.ts"
+import { webFetch } from "#src/choird/workers/webFetch.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
@@ -121,7 +122,7 @@ const Web = Layer.merge(
   Layer.provideMerge(Layer.provide(BrowserWorker.layer, Cgroups.layer), WebDialer.layer)
 )
 
-const hostTools = Effect.map(Effect.all([memoryTools, webTools]), (tools) => tools.flat())
+const hostTools = Effect.map(Effect.all([memoryTools, webFetch, webBrowse]), (tools) => tools.flat())
 
 const layerTools = Layer.provideMerge(layerHostTools(hostTools), Web)
 

@@ -5,11 +5,11 @@ import { SkillName, type SkillSpec } from "#schema/Skill.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { toBlocks } from "#src/agent/notion/toBlocks.ts"
 import { richText } from "#src/agent/notion/toMarkdown.ts"
-import { spokenText } from "#src/agent/outside/spokenText.ts"
+import { spokenText } from "#src/agent/session/AnswerVoice.ts"
 import { isKnownAddress } from "#src/agent/tools/knownAddresses.ts"
 import { grantOf } from "#src/choird/approvals/grantWords.ts"
 import { markedText } from "#src/choird/gateway/markedText.ts"
-import { messageTriggers } from "#src/shared/session/skillTriggers.ts"
+import { messageTriggers } from "#src/agent/arbiter/skillTriggers.ts"
 import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 
 /** The shorter text shows what is of the third power, which would not end on the longer one. */

@@ -9,10 +9,10 @@ import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/test
 import { calls, says, type Script, isCore } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
 import { makeRandom } from "../support/history.ts"
+import { SIZE } from "../support/size.ts"
 
 /** Far more than a hundred lives take; a busy machine is slow and not wrong. */
 const MANY_LIVES_MS_MAX = 60_000
-const CRASHES_IN_A_ROW_SEEDS = 150
 
 /** Both jobs write, read and send; edge starts them at one message and reads and sends at the next. */
 const script: Script = (messages) =>
@@ -176,7 +176,7 @@ describe("recovery", () => {
     () =>
       Effect.gen(function* () {
         yield* ticking
-        for (let seed = 1; seed <= CRASHES_IN_A_ROW_SEEDS; seed++) {
+        for (let seed = 1; seed <= SIZE.crashesInARow; seed++) {
           const random = makeRandom(seed)
           const crashes = Array.from({ length: 1 + Math.floor(random() * 4) }, () => {
             const at = 1 + Math.floor(random() * 30)

@@ -5,7 +5,7 @@ import { CallId, EDGE, InboxId, JobName, ResourceName, SignalId } from "#schema/
 import { SkillName, SkillSpec } from "#schema/Skill.ts"
 import { decide } from "#src/agent/arbiter/decide.ts"
 import { fold, foldAll, initialState } from "#src/shared/session/fold.ts"
-import { jobTriggers, messageTriggers } from "#src/shared/session/skillTriggers.ts"
+import { jobTriggers, messageTriggers } from "#src/agent/arbiter/skillTriggers.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { situation, userMessage } from "../support/history.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"

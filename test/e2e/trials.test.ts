@@ -167,7 +167,7 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("choirc
         ],
         [["choir.tts.speak"], "bound to no voice profile", "agents.demo.defaults.voice_profile"],
         [["choir.notion.query"], "bound to no Notion integration", "agents.demo.defaults.notion"],
-        [["choir.core.spawn"], "works on a session, and a trial has none", "chat demo"],
+        [["choir.core.spawn"], "needs a session; trials have none", "chat demo"],
         [["choir.web.search", "--agent", "nobody"], "there is no agent nobody", "known: demo"]
       ] as const) {
         const ran = yield* ctl("tool", "try", ...args)

@@ -32,7 +32,6 @@ import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback 
 import { memoryCompact, memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
-import { PLACE } from "../support/testing/TestAgent.ts"
 import { AGENT } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
 import type { Server, Wire } from "./Network.ts"
@@ -61,6 +60,16 @@ export interface Probe {
 }
 
 const HASH = "0".repeat(64)
+
+/** Where it works, by its own account; one for all starts, since a formatter of dates takes longer than a start. */
+const ENVIRONMENT = ofPlace({
+  workspace: "/workspace",
+  git: "branch main",
+  os: "linux x64",
+  shell: "bash",
+  time_zone: "UTC",
+  hasAgentsFile: false
+})
 
 const introduction = (session_id: SessionId) => ({
   agent_id: AGENT,
@@ -134,7 +143,7 @@ const session = Effect.fnUntraced(function* (
     Pictures.layerNone,
     AnswerVoice.layerNone,
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
-    Layer.succeed(Environment, ofPlace(PLACE))
+    Layer.succeed(Environment, ENVIRONMENT)
   ).pipe(Layer.provideMerge(recovered))
   const tools = registry(world, agent).pipe(Layer.provideMerge(layerModels(guards)))
   const probe = Layer.effectDiscard(

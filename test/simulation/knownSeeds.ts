@@ -1,9 +1,9 @@
 /** `npm run sim -- --known-seeds`: each planted bug by its known seed; one that its seed misses gets the first seed that finds it, in its file and in the docs. */
-import { execFile } from "node:child_process"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { availableParallelism } from "node:os"
 import { join } from "node:path"
+import { hunts } from "./hunts.ts"
 import type { Mutant } from "./Mutant.ts"
+import { print } from "./print.ts"
 
 const DOCS = join(import.meta.dirname, "../../docs/simulation.md")
 /** Seeds within which each planted bug has to be found. */
@@ -28,31 +28,18 @@ const setSeed = (name: string, seed: number): void => {
   rewrite([DOCS], new RegExp(`(\\| \`${name}\` +\\|[^|]*\\| )[^|]*( \\|)`, "u"), `$1${cell}$2`)
 }
 
-/** The first seed that finds a bug, its known one before all others. */
-const firstSeed = (name: string): Promise<number | undefined> =>
-  new Promise((resolve) => {
-    const args = ["--mutant", name, "--fresh", "0", "--seeds", String(HUNTED_SEEDS_MAX)]
-    execFile(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], (_, stdout) => {
-      const seed = /: found by seed (?<seed>\d+)/u.exec(stdout)?.groups?.["seed"]
-      resolve(seed === undefined ? undefined : Number(seed))
-    })
-  })
-
 /** Answers the exit code: 1 where no seed finds a bug. */
 export const knownSeeds = async (mutants: ReadonlyArray<Mutant>): Promise<number> => {
-  const waiting = [...mutants]
-  let missed = 0
-  const work = async (): Promise<void> => {
-    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
-      const { knownSeed, name } = mutant
-      const seed = await firstSeed(name)
-      if (seed === undefined) missed++
-      else if (seed !== knownSeed) setSeed(name, seed)
-      if (seed === undefined) process.stdout.write(`${name}: survived ${HUNTED_SEEDS_MAX} seeds\n`)
-      else if (seed !== knownSeed) process.stdout.write(`${name}: seed ${seed} in the place of ${knownSeed}\n`)
+  const known = new Map(mutants.map(({ knownSeed, name }) => [name, knownSeed]))
+  const hunted = await hunts([...known.keys()], ["--fresh", "0", "--seeds", String(HUNTED_SEEDS_MAX)])
+  for (const { name, said, seed } of hunted) {
+    if (seed === undefined) print(said)
+    else if (seed !== known.get(name)) {
+      setSeed(name, seed)
+      print(`${name}: seed ${seed} in the place of ${known.get(name)}`)
     }
   }
-  await Promise.all(Array.from({ length: availableParallelism() }, work))
-  process.stdout.write(`${mutants.length - missed} passed, ${missed} failed\n`)
+  const missed = hunted.filter(({ seed }) => seed === undefined).length
+  print(`${mutants.length - missed} passed, ${missed} failed`)
   return missed === 0 ? 0 : 1
 }

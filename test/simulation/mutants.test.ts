@@ -1,15 +1,12 @@
 /** Whether the simulation finds bugs at all: each planted one by the seed that is known to find it, and a fresh seed runs. */
-import { execFile, execFileSync } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { hunts } from "./hunts.ts"
 import { MUTANTS } from "./mutants.ts"
 import { SIZE } from "../support/size.ts"
-
-/** Size `ci` looks for some of them, `full` for all. */
-const TRIED = MUTANTS.filter((_, at) => at % SIZE.mutantStep === 0)
 
 const ROOT = join(import.meta.dirname, "../..")
 const HUNT_MS_MAX = 1_800_000
@@ -25,28 +22,18 @@ const freshFrom = (): number => {
   }
 }
 
-/** What a mutant's process says when its known seed does not find it. */
-const hunt = (name: string, from: number) =>
-  Effect.callback<string | undefined>((resume) => {
-    const fresh = ["--fresh", String(SIZE.freshSeeds), "--from", String(from)]
-    const args = ["--mutant", name, ...fresh, "--seeds", String(HUNTED_SEEDS_MAX)]
-    const child = execFile(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], (error, stdout, stderr) =>
-      resume(Effect.succeed(error === null ? undefined : `${name}: ${stdout}${stderr}${error.signal ?? error.code}`))
-    )
-    return Effect.sync(() => child.kill())
-  })
-
 describe("planted bugs", () => {
   it.live(
-    `are found, ${TRIED.length} of ${MUTANTS.length}`,
+    `are found, all ${MUTANTS.length}`,
     () =>
       Effect.gen(function* () {
-        const from = freshFrom()
-        const missed = yield* Effect.forEach(TRIED, ({ name }) => hunt(name, from), {
-          concurrency: availableParallelism()
-        })
+        const fresh = ["--fresh", String(SIZE.freshSeeds), "--from", String(freshFrom())]
+        const names = MUTANTS.map(({ name }) => name)
+        const hunted = yield* Effect.promise((signal) =>
+          hunts(names, [...fresh, "--seeds", String(HUNTED_SEEDS_MAX)], signal)
+        )
         assert.deepStrictEqual(
-          missed.filter((text) => text !== undefined),
+          hunted.filter(({ seed }) => seed === undefined).map(({ name, said }) => `${name}: ${said}`),
           [],
           "find new known seeds with: npm run sim -- --known-seeds"
         )

@@ -6,7 +6,8 @@ import { availableParallelism } from "node:os"
 import { setImmediate } from "node:timers/promises"
 import { FAULT_KINDS } from "./Faults.ts"
 import { IO_FAULT_KINDS, IO_FAULTS, type IoFaultKind, type IoFaultOptions, type IoPlace } from "./IoFault.ts"
-import { newTally, print, RESULT, type Tally, worker } from "./runSeeds.ts"
+import { print } from "./print.ts"
+import { RESULT, Tally } from "./Tally.ts"
 import { type Options, simulate } from "./simulate.ts"
 
 /** The scenario's seed: messages, jobs, external calls, instructions, cancels and compactions. */
@@ -70,7 +71,7 @@ const report = ({ at, kind }: IoFaultOptions, history: ReadonlyArray<string>, me
 }
 
 const here = async (calm_s: number, all: ReadonlyArray<IoFaultOptions>, trace: boolean): Promise<Tally> => {
-  const tally = newTally()
+  const tally = new Tally(all.length)
   for (const io of all) {
     const { history, violation } = simulate(SCENARIO, options(calm_s, io, trace))
     if (violation !== undefined) report(io, history, violation.message)
@@ -102,7 +103,7 @@ export const runIoFaults = async (values: Values): Promise<number> => {
     return failed === 0 ? 0 : 1
   }
   print(`${scenario.io.length} inputs and outputs, ${scenario.events} events, ${all.length} faults`)
-  const tally = newTally()
+  const tally = new Tally(all.length)
   const named = Object.entries({ "--kind": kind, "--mutant": mutant })
   const flags = [
     ...named.flatMap(([flag, value]) => (value === undefined ? [] : [flag, value])),
@@ -116,7 +117,7 @@ export const runIoFaults = async (values: Values): Promise<number> => {
     ...(values.only === undefined ? [] : ["--only", values.only])
   ]
   const args = (index: number) => ["--io-faults", "--workers", "1", "--step", `${index}/${wanted}`, ...range, ...flags]
-  await Promise.all(Array.from({ length: wanted }, (_, index) => worker(args(index), tally, all.length)))
+  await Promise.all(Array.from({ length: wanted }, (_, index) => tally.worker(args(index))))
   // A worker that died has not told of its faults.
   const failed = tally.failed + Math.max(0, all.length - tally.passed - tally.failed)
   print(`${tally.passed} passed, ${failed} failed`)

@@ -15,7 +15,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "(isSkillCall(other) ? index < own : true)",
     replace: "isSkillCall(other) && index < own",
-    knownSeed: 21,
+    knownSeed: 7,
     breaks: ["K1"]
   },
   {
@@ -31,7 +31,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "if (skill.step >= spec.max_steps)",
     replace: "if (skill.step < 0)",
-    knownSeed: 21,
+    knownSeed: 91,
     breaks: ["K3"]
   },
   {
@@ -68,7 +68,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "unreadable-verdict-passes",
-    file: "src/agent/arbiter/skillJudge.ts",
+    file: "src/agent/arbiter/skillVerdict.ts",
     find: `if (verdict.type === "unreadable") return "the judge's answer cannot be read"`,
     replace: `if (verdict.type === "unreadable") return undefined`,
     knownSeed: 317,
@@ -95,7 +95,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideTriggers.ts",
     find: "if (!isTrusted) return undefined",
     replace: "if (!isTrusted && found.length > 99) return undefined",
-    knownSeed: 30,
+    knownSeed: 61,
     breaks: ["K9"]
   },
   {

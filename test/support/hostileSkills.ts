@@ -1,5 +1,5 @@
 /** Folders of skills that somebody made to do harm: those that are refused by their files alone, and those that only their words give away. */
-import type { BundleFile } from "#src/shared/image/skillBundle.ts"
+import type { BundleFile } from "#src/choird/repos/skillBundle.ts"
 import { bundleFiles, type Folder, skill, tools } from "./skillCorpus.ts"
 
 const deep = Array.from({ length: 12 }, (_, at) => `d${at}`).join("/")
@@ -44,31 +44,31 @@ export const HOSTILE_FOLDERS: ReadonlyArray<
     "the same name in another case",
     { "SKILL.md": skill("x", tools("Read")), "Notes.md": "a", "notes.md": "b" },
     "notes.md",
-    /there twice/u
+    /the same or differ only in case/u
   ],
   [
     "a folder in another case",
     { "SKILL.md": skill("x", tools("Read")), "Docs/a.md": "a", "docs/b.md": "b" },
     "docs/b.md",
-    /there twice/u
+    /the same or differ only in case/u
   ],
   [
     "a second SKILL.md in another case",
     { "SKILL.md": skill("x", tools("Read")), "skill.MD": "b" },
     "skill.MD",
-    /there twice/u
+    /the same or differ only in case/u
   ],
   [
     "the same path twice",
     [...bundleFiles({ "SKILL.md": skill("x", tools("Read")), "a.md": "a" }), ...bundleFiles({ "a.md": "b" })],
     "a.md",
-    /there twice/u
+    /the same or differ only in case/u
   ],
   [
     "a file below a file",
     { "SKILL.md": skill("x", tools("Read")), "a.md": "a", "a.md/b": "b" },
     "a.md/b",
-    /there twice/u
+    /the same or differ only in case/u
   ],
   [
     "a name that runs backwards",

@@ -18,8 +18,6 @@ export const SIZE = {
   seeds: of(20, 300),
   /** Seeds that run twice to be compared. */
   seedsTwice: of(2, 6),
-  /** One of so many planted bugs is looked for, in the order of their list. */
-  mutantStep: of(4, 1),
   /** Further seeds of each planted bug beside the known one. */
   freshSeeds: of(0, 20),
   /** One of so many inputs and outputs meets with a fault: a prime, so that each kind of fault still has its turn at each kind of place. */
@@ -36,6 +34,8 @@ export const SIZE = {
   recallCompactions: of(2, 5),
   /** Jobs of 200 steps whose provider breaks off. */
   longJobs: asSet("CHOIR_LONG_JOBS", of(3, 100)),
+  /** Seeds of which each lets an agent crash one to four times in a row. */
+  crashesInARow: of(60, 150),
   /** Kills of one kind of process in the chaos tests. */
   kills: of(3, 30),
   /** Kills of choird while its configuration changes. */

@@ -1,5 +1,5 @@
 /** Folders as public collections of skills have them, in our own words, and what becomes of each: its tools, or a path and a reason. */
-import type { BundleFile } from "#src/shared/image/skillBundle.ts"
+import type { BundleFile } from "#src/choird/repos/skillBundle.ts"
 
 /** Contents by path. */
 export type Folder = Readonly<Record<string, string | Uint8Array>>

@@ -21,7 +21,7 @@ import {
   tellJob
 } from "./decideCores.ts"
 import { triggered } from "./decideTriggers.ts"
-import { messageTriggers } from "#src/shared/session/skillTriggers.ts"
+import { messageTriggers } from "./skillTriggers.ts"
 import { endedWithLane, failSkill } from "./decideSkills.ts"
 import { keptRevs } from "./keptRevs.ts"
 import { moveSkill } from "./moveSkill.ts"

@@ -1,7 +1,7 @@
 /** The beginning of a skill by one of its triggers, in the batch of the event that it matches. Text from outside begins nothing. */
 import { Result, type Schema } from "effect"
 import type { LaneId } from "#schema/Ids.ts"
-import { type Triggered, triggerText } from "#src/shared/session/skillTriggers.ts"
+import { type Triggered, triggerText } from "./skillTriggers.ts"
 import type { SkillDraft } from "./decideSkills.ts"
 import { beginning, type BeginSituation } from "./startSkill.ts"
 

@@ -24,7 +24,7 @@ import {
 } from "./Command.ts"
 import { endOf, skillRules, toldRules, transition } from "./decideSkills.ts"
 import { assertionsOf } from "./skillAssertions.ts"
-import { needsJudge, verdictOf, verdictProblem } from "./skillJudge.ts"
+import { needsJudge, verdictOf, verdictProblem } from "./skillVerdict.ts"
 import { scopesOf, stateValues, writesProblem } from "./skillState.ts"
 
 type Move = Extract<Command, { type: "MoveSkill" }>

@@ -58,7 +58,7 @@ const settled = Effect.fnUntraced(function* (doubtful: DoubtfulCall, settle: Non
   const secrets = yield* SecretStore
   const found = yield* settle(call.call_id).pipe(Effect.timeout(SETTLE_MS_MAX), Effect.result)
   if (found._tag === "Failure") {
-    yield* Effect.logWarning(`what became of ${call.name.slice(0, 64)} was not found out: ${found.failure.message}`)
+    yield* Effect.logWarning(`could not determine the outcome of ${call.name.slice(0, 64)}: ${found.failure.message}`)
     return yield* closeAsUnknown(doubtful)
   }
   return yield* finishCall(lane, call, resultOf(withoutSecrets(found.success, secrets), 0, 0, false))

@@ -223,7 +223,8 @@ const make = Effect.fnUntraced(function* () {
 
   const obey = Effect.fnUntraced(function* (reply: HeartbeatReply, batch: Batch | undefined) {
     if (reply.action === "FENCED") return yield* new Severed({ reason: "a newer start of this agent runs" })
-    if (reply.action === "CONFLICT") return yield* new Severed({ reason: "choird holds another history and froze it" })
+    if (reply.action === "CONFLICT")
+      return yield* new Severed({ reason: "choird's stored log differs; the session is frozen" })
     const before = sent
     yield* acknowledge(reply.ack_rev)
     const wanted = reply.action === "RESEND_FROM" ? reply.resend_from : undefined

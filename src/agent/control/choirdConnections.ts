@@ -33,7 +33,7 @@ export const makeConnections = Effect.gen(function* () {
       })
       return Effect.suspend(() => {
         if (waiting >= HOST_CALLS_MAX)
-          return Effect.fail(new Unreachable({ verb, reason: `${waiting} host tools are waited for already` }))
+          return Effect.fail(new Unreachable({ verb, reason: `already waiting for ${waiting} host tool calls` }))
         waiting += 1
         return Effect.ensuring(
           timely,

@@ -52,7 +52,7 @@ export const fetchSecrets = Effect.fnUntraced(function* (config: AgentConfig, na
     if (Option.isSome(secret)) wanted.add(secret.value)
   }
   const { secrets, unbound, unset } = yield* Effect.catchTag(plane.secrets([...wanted]), "Denied", ({ message }) =>
-    Effect.as(Effect.logWarning(`choird gives no secrets: ${message}`), NONE)
+    Effect.as(Effect.logWarning(`choird refused the secrets: ${message}`), NONE)
   )
   for (const name of unbound) yield* Effect.logWarning(`the secret "${name}" belongs to no bound resource`)
   for (const name of unset) yield* Effect.logWarning(`the secret "${name}" has no value`)

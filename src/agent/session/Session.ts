@@ -164,7 +164,7 @@ const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: stri
     Effect.catch(({ limit }) => exhausted(limit)),
     Effect.catchDefect(
       Effect.fnUntraced(function* (defect) {
-        yield* Effect.logError("a job broke", defect)
+        yield* Effect.logError("job crashed", defect)
         yield* runner.closeOpen(lane, "the job broke")
         const summary = "the job broke; this is a fault of Choir, see the agent's log"
         yield* commitEnd(arbiter, { type: "StopCore", job_name, outcome: "error", summary }, isRunning(core))

@@ -1,5 +1,5 @@
 /**
- * Results of edge's calls that it hands to a job, by the path of a file that it read or by the hash of a result's event. The job's start
+ * Excerpts of edge's reading that it hands to a job: by the path of a file that it read or by the hash of a result's event. The job's start
  * holds the text as edge was shown it, with the marks on where it came from; a job that starts is tainted where edge is.
  */
 import { Result } from "effect"

@@ -2,11 +2,57 @@
 import { Effect, Result, Schema } from "effect"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { isText, newlines, withLineEndsOf } from "./fileText.ts"
+import { countLines, isText, newlines, withLineEndsOf } from "./fileText.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
 import { FILE_TOOL_TIMEOUT_MS, guardedWrite, type Propose, refuse } from "./guardedWrite.ts"
-import { nearestLines } from "./nearestLines.ts"
 import { decodeInput, lockOn, type Tool } from "./Tool.ts"
+import type { NumberedLine } from "#src/agent/model/prompt/textParts.ts"
+import { linesOf } from "./fileChange.ts"
+
+/** Lines that are shown, and lines of them in front of the nearest one. */
+const NEAREST_LINES = 8
+const NEAREST_BEFORE = 2
+/** Lines and characters of a line that are compared, so that a huge file costs no more than a moment. */
+const COMPARED_LINES_MAX = 100_000
+const COMPARED_CHARS_MAX = 200
+/** The share of words in common from which a line counts as near. */
+const SHARE_MIN = 0.5
+
+const wordsOf = (line: string): ReadonlySet<string> =>
+  new Set(line.slice(0, COMPARED_CHARS_MAX).match(/[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? [])
+
+const shareOf = (one: ReadonlySet<string>, other: ReadonlySet<string>): number => {
+  let common = 0
+  for (const word of one) if (other.has(word)) common++
+  return (2 * common) / Math.max(1, one.size + other.size)
+}
+
+/** The first line of a text that holds something, and how many lines are before it. */
+const leading = (text: string) => {
+  const lines = text.split("\n")
+  const at = Math.max(
+    0,
+    lines.findIndex((line) => line.trim() !== "")
+  )
+  return { at, line: (lines[at] ?? "").trim() }
+}
+
+/** For a model that misremembers a text: the lines around the one that is most like its first line; none where no line is near. */
+const nearestLines = (bytes: Uint8Array, text: string): ReadonlyArray<NumberedLine> => {
+  const { at, line: wanted } = leading(text)
+  if (wanted === "") return []
+  const words = wordsOf(wanted)
+  let best = { line: 0, share: SHARE_MIN }
+  const lines = Buffer.from(bytes).toString("utf8").split("\n", COMPARED_LINES_MAX)
+  for (const [index, line] of lines.entries()) {
+    const share = line.trim() === wanted ? 2 : shareOf(words, wordsOf(line))
+    if (share > best.share) best = { line: index + 1, share }
+    if (share === 2) break
+  }
+  if (best.line === 0) return []
+  const first = Math.max(1, best.line - at - NEAREST_BEFORE)
+  return linesOf(bytes, { first, last: Math.min(countLines(bytes), first + NEAREST_LINES - 1) })
+}
 
 /** Places of a text that a refused edit lists. */
 const PLACES_MAX = 10

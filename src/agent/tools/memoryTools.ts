@@ -277,6 +277,6 @@ export const memoryDelta: Tool = {
   prepare: () =>
     Effect.fail({
       _tag: "InvalidInput",
-      problem: "it answers a compaction, and none is asked for; continue with your work"
+      problem: "no compaction is pending; continue with your work"
     } as const)
 }

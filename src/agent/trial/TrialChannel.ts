@@ -84,7 +84,7 @@ const make = Effect.fnUntraced(function* (path: string) {
 
   const execute = Effect.fn("TrialChannel.execute")(function* ({ call_id, input, timeout_ms, tool_name }: HostCall) {
     if (waiting.size >= HOST_CALLS_MAX)
-      return yield* new Unreachable({ verb: VERB, reason: `${waiting.size} host tools are waited for already` })
+      return yield* new Unreachable({ verb: VERB, reason: `already waiting for ${waiting.size} host tool calls` })
     const answered = yield* Deferred.make<HostAnswer>()
     waiting.set(call_id, answered)
     const unreachable = (reason: string) => new Unreachable({ verb: VERB, reason })

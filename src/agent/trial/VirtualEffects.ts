@@ -15,7 +15,7 @@ const HELD_BACK: ToolOutcome = { status: "success", summary: "done", output: {} 
 
 const notOf = (name: string): ToolOutcome => ({
   status: "error",
-  summary: `${name} needs a session, and a trial has none; continue without it`
+  summary: `${name} needs a session; trials have none; continue without it`
 })
 
 /** Tools whose effect is on sessions, memory or proposals, which a trial has none of. */

@@ -54,6 +54,7 @@ export const audit = Command.make(
     ),
     agent: Flag.String("agent").pipe(
       Flag.withDescription("Only entries about this agent"),
+      Flag.withMetavar("<agent-id>"),
       Flag.withSchema(AgentId),
       Flag.optional
     )

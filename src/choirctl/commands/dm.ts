@@ -96,6 +96,6 @@ const remove = Command.make(
 )
 
 export const dm = Command.make("dm").pipe(
-  Command.withDescription("Let people in who may talk to agents, list them, and remove them again"),
+  Command.withDescription("Add, list and remove the people who may talk to agents"),
   Command.withSubcommands([list, pair, remove])
 )

@@ -35,7 +35,7 @@ const flags = {
   ),
   ...modelFlags("model-"),
   name: Flag.String("model-name").pipe(
-    Flag.withDescription("Model name at the provider; at a provider of the list a good one is chosen without it"),
+    Flag.withDescription("Model name at the provider; chosen automatically for the listed providers"),
     Flag.withMetavar("<model>"),
     Flag.optional
   ),

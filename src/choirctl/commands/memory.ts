@@ -53,7 +53,8 @@ const list = Command.make(
   {
     id: agentId,
     prefix: Flag.String("prefix").pipe(
-      Flag.withDescription("Only facts whose keys begin like this, such as user."),
+      Flag.withDescription("Only facts with this key prefix, such as user."),
+      Flag.withMetavar("<prefix>"),
       Flag.optional
     )
   },
@@ -94,7 +95,11 @@ const query = Command.make(
       Flag.withDescription("What was said in sessions, or facts"),
       Flag.withDefault("session" as const)
     ),
-    session: Flag.String("session").pipe(Flag.withDescription("Only this session, with its detail"), Flag.optional),
+    session: Flag.String("session").pipe(
+      Flag.withDescription("Only this session, with its detail"),
+      Flag.withMetavar("<session-id>"),
+      Flag.optional
+    ),
     limit: Flag.Int("limit").pipe(
       Flag.filter(
         (value) => value >= 1 && value <= MEMORY_HITS_MAX,
@@ -196,17 +201,17 @@ const orderOf = Effect.fnUntraced(function* (id: AgentId, { events, name, sessio
   )
 })
 
-const optional = (name: string, description: string) =>
-  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+const optional = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional)
 
 const forget = Command.make(
   "forget",
   {
     id: agentId,
     name: nameArgument.pipe(Argument.optional),
-    words: optional("words", "Every event, fact and part of a session that holds these words"),
-    session: optional("session", "A session, with --events"),
-    events: optional("events", "Revisions of that session, such as 12-15"),
+    words: optional("words", "<text>", "Every event, fact and part of a session that holds these words"),
+    session: optional("session", "<session-id>", "A session, with --events"),
+    events: optional("events", "<revisions>", "Revisions of that session, such as 12-15"),
     yes: yesFlag
   },
   Effect.fnUntraced(function* ({ id, yes, ...asked }) {

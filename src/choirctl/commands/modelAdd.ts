@@ -29,7 +29,7 @@ const flags = {
     Flag.optional
   ),
   model: Flag.String("model").pipe(
-    Flag.withDescription("Its name at the provider; at a provider of the list a good one is chosen without it"),
+    Flag.withDescription("Its name at the provider; chosen automatically for the listed providers"),
     Flag.withMetavar("<model>"),
     Flag.optional
   ),

@@ -7,12 +7,12 @@ import { usageError } from "#src/choirctl/terminal/failure.ts"
 export const modelFlags = (prefix: "" | "model-") =>
   ({
     endpoint: Flag.String(`${prefix}endpoint`).pipe(
-      Flag.withDescription("Address of an API of your own, ending in /v1"),
+      Flag.withDescription("Base URL of a custom API, ending in /v1"),
       Flag.withMetavar("<url>"),
       Flag.optional
     ),
     api: Flag.Literals(`${prefix}api`, ["chat", "responses", "messages"]).pipe(
-      Flag.withDescription("API of the endpoint; of a provider of the list the right one is chosen without it"),
+      Flag.withDescription("API of the endpoint; chosen automatically for the listed providers"),
       Flag.optional
     ),
     price_in: Flag.Finite(`${prefix}price-in`).pipe(

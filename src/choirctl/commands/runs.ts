@@ -50,9 +50,7 @@ export const orphans = Command.make(
     yield* print(rows, (rows, color) => (rows.length === 0 ? "no orphans" : jobRunTable(rows, now_ms, color)))
   })
 ).pipe(
-  Command.withDescription(
-    "List the jobs of an agent that ended without the account of their work that their profile wants"
-  ),
+  Command.withDescription("List the jobs of an agent that ended without the work summary that their profile requires"),
   Command.withExamples([{ command: "choirctl session orphans agent-1" }])
 )
 

@@ -114,7 +114,8 @@ const context = Command.make(
     name: sessionName,
     lane: Flag.String("lane").pipe(
       Flag.withSchema(LaneId),
-      Flag.withDescription("edge (default), or core:NAME for a job"),
+      Flag.withDescription("edge (default) or core:<job-name>"),
+      Flag.withMetavar("<lane>"),
       Flag.optional
     )
   },
@@ -139,7 +140,7 @@ const verify = Command.make(
     if (!result.ok) return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })
 ).pipe(
-  Command.withDescription("Verify a session's hash chain, and that its events fold"),
+  Command.withDescription("Verify a session's hash chain, and that its events replay to a valid state"),
   Command.withExamples([{ command: "choirctl session verify 0k8v3w9m2p1n4q7r" }])
 )
 
@@ -154,7 +155,7 @@ const resume = Command.make(
     yield* print(resumed, ({ agent_id, epoch, session_id }) => `${agent_id} resumed ${session_id}, epoch ${epoch}`)
   })
 ).pipe(
-  Command.withDescription("Restart a session's agent in that session, if it is the agent's newest one"),
+  Command.withDescription("Resume a session; only an agent's newest session can be resumed"),
   Command.withExamples([{ command: "choirctl session resume 0k8v3w9m2p1n4q7r" }])
 )
 

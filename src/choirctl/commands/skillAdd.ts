@@ -100,6 +100,7 @@ export const add = Command.make(
     ),
     agent: Flag.String("agent").pipe(
       Flag.withDescription("Add it to this agent's repository, instead of the global one"),
+      Flag.withMetavar("<agent-id>"),
       Flag.withSchema(AgentId),
       Flag.optional
     ),

@@ -124,7 +124,9 @@ export const check = Command.make(
     if (rows.some(({ ok }) => !ok)) return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })
 ).pipe(
-  Command.withDescription("Grade skills by nine points, without choird; a build also checks that their tools exist"),
+  Command.withDescription(
+    "Check skills against the nine quality criteria, without choird; a build also checks that their tools exist"
+  ),
   Command.withExamples([
     { command: "choirctl skill check skills/careful_change.json" },
     { command: "choirctl skill check skills/meeting-notes" }

@@ -1,4 +1,4 @@
-/** choirctl skill export: a skill as a folder that other harnesses read. */
+/** choirctl skill export: a skill as a folder that other agent programs can load. */
 import { existsSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { Effect, FileSystem } from "effect"
@@ -9,7 +9,7 @@ import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
-import { exportLosses, skillMarkdown } from "#src/shared/image/skillExport.ts"
+import { exportLosses, skillMarkdown } from "#src/choirctl/render/skillMarkdown.ts"
 import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { agentId } from "./arguments.ts"
 
@@ -23,7 +23,7 @@ export const exported = Command.make(
     ),
     folder: Argument.String("dir").pipe(Argument.withDescription("Folder in which the skill's folder is made")),
     as_text: Flag.Boolean("as-text").pipe(
-      Flag.withDescription("Write the steps as text alone, without what a SKILL.md cannot hold"),
+      Flag.withDescription("Write the steps as plain text only, without what a SKILL.md cannot hold"),
       Flag.withDefault(false)
     )
   },
@@ -62,7 +62,7 @@ export const exported = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Write a skill as a folder with a SKILL.md, which other harnesses read"),
+  Command.withDescription("Write a skill as a folder with a SKILL.md that other agent programs can load"),
   Command.withExamples([
     { command: "choirctl skill export agent-1 todo-flagger ./exported" },
     { command: "choirctl skill export agent-1 meeting-notes ./exported --as-text" }

@@ -40,7 +40,7 @@ export const toolTry = Command.make(
     if (tried.type === "asks" || tried.status !== "success") return yield* new Unsuccessful({ exit_code: EXIT.failed })
   }, onHost)
 ).pipe(
-  Command.withDescription("Call a tool once outside of every session, to check a key, an account or a tool of yours"),
+  Command.withDescription("Call a tool once outside of every session, to check a key, an account or your own tool"),
   Command.withExamples([
     { command: `choirctl tool try choir.web.search --input '{"query":"effect typescript"}'` },
     { command: "choirctl tool try choir.email.check --agent agent-1" }

@@ -9,6 +9,7 @@ import { root } from "#src/choirctl/terminal/root.ts"
 
 export const agentFlag = Flag.String("agent").pipe(
   Flag.withDescription("The agent whose image, models and accounts are used; not needed where there is one"),
+  Flag.withMetavar("<agent-id>"),
   Flag.withSchema(AgentId),
   Flag.optional
 )

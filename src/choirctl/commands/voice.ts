@@ -69,6 +69,6 @@ const set = Command.make(
 )
 
 export const voice = Command.make("voice").pipe(
-  Command.withDescription("The voices of agents"),
+  Command.withDescription("List, show and switch agents' voices"),
   Command.withSubcommands([list, get, set])
 )

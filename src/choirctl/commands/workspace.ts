@@ -108,7 +108,7 @@ const reset = Command.make(
     yield* printAdvice(done, resetLine)
   })
 ).pipe(
-  Command.withDescription("Delete the contents of a workspace, after stopping the agent that works in it"),
+  Command.withDescription("Stop the agent that uses a workspace, and delete the workspace's contents"),
   Command.withExamples([{ command: "choirctl workspace reset scratch" }])
 )
 

@@ -8,7 +8,6 @@ import { ask } from "#src/choirctl/client/ask.ts"
 import { startCommand } from "#src/choirctl/terminal/root.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
-import { browserCheck } from "./browserTrial.ts"
 import { askEngine, egressCheck, engineChecks, whyNoDocker } from "./dockerTrials.ts"
 import {
   check,
@@ -23,7 +22,7 @@ import {
   sandboxCheck,
   trySandbox
 } from "./doctorTrials.ts"
-import { metricsChecks, serviceChecks } from "./serviceTrials.ts"
+import { browserCheck, metricsChecks, serviceChecks } from "./serviceTrials.ts"
 
 /** The line of the status, where searches lack what they should have. */
 const memoryChecks = (memory: SystemStatus["memory"]): ReadonlyArray<Check> =>

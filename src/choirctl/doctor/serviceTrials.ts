@@ -1,15 +1,18 @@
-/** The models, bots and metrics page of config.json, each tried once for `choirctl doctor` and `choirctl model test`. */
-import { readFileSync } from "node:fs"
-import { Effect, Redacted, Result, Schema } from "effect"
+/** The models, bots and metrics page of config.json, and the browser, each tried once for `choirctl doctor` and `choirctl model test`. */
+import { chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { Effect, Option, Redacted, Result, Schema } from "effect"
 import type { Config, Model } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { hasValue } from "#src/shared/config/configFiles.ts"
 import { isLoopback, OFFLINE_PROVIDER } from "#src/shared/config/offlineEndpoint.ts"
 import { metricsPage, type MetricsPage, tokenText } from "#src/shared/wire/metricsPage.ts"
-import { check, type Check } from "./doctorTrials.ts"
+import { AS_NOBODY, type Check, check, tryProgram } from "./doctorTrials.ts"
 import { type Tried, triedWords, tryModel } from "./modelTrial.ts"
 import { ask, TrialFailed } from "./trialHttp.ts"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { CHROMIUM_FIX, chromiumProgram } from "#src/shared/web/chromium.ts"
 
 /** Telegram's own servers, where config.json names no others. */
 export const TELEGRAM_API_ROOT = "https://api.telegram.org"
@@ -177,3 +180,55 @@ export const serviceChecks = Effect.fn("serviceChecks")(function* (
     ...(bots.length === 0 ? [check("telegram", "skip", "config.json has no bot")] : [])
   ] satisfies ReadonlyArray<Check>
 })
+
+const NOBODY = 65_534
+const FLAGS =
+  "--headless --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => {
+    const path = mkdtempSync(join(tmpdir(), "choir-doctor-"))
+    if (process.getuid?.() === 0) chownSync(path, NOBODY, NOBODY)
+    return path
+  }),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true, maxRetries: 10 }))
+)
+
+const SANDBOX_FIX =
+  "allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0"
+
+/** @param code how Chromium ended, if it did. */
+export const browserResult = (program: string | undefined, code: number | undefined, isRoot: boolean): Check => {
+  if (program === undefined)
+    return check("browser", "warn", "Chromium is not installed, so agents read pages without a browser", CHROMIUM_FIX)
+  if (code === 0) return check("browser", "ok", `${program}, in its own sandbox`)
+  return isRoot
+    ? check(
+        "browser",
+        "warn",
+        "Chromium does not start in its own sandbox; choird runs it without, as a user of its own",
+        SANDBOX_FIX
+      )
+    : check("browser", "warn", "Chromium does not start in its own sandbox, so browsing will fail", SANDBOX_FIX)
+}
+
+/** Whether agents have a browser here: starts Chromium once as choird does, in its own sandbox, and under an unprivileged uid if this is root. */
+export const browserCheck = Effect.gen(function* () {
+  const program = chromiumProgram()
+  const isRoot = process.getuid?.() === 0
+  if (program === undefined) return browserResult(program, undefined, isRoot)
+  const home = yield* folder
+  const command = [
+    ...(isRoot ? AS_NOBODY : []),
+    "env",
+    `HOME=${home}`,
+    program,
+    ...FLAGS.split(" "),
+    `--user-data-dir=${home}/profile`,
+    "--dump-dom",
+    "about:blank"
+  ]
+  const [first = "", ...args] = command
+  const ran = yield* tryProgram(first, args)
+  return browserResult(program, Option.getOrUndefined(ran)?.code, isRoot)
+}).pipe(Effect.scoped)

@@ -10,13 +10,12 @@ import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { adopt } from "./adopt.ts"
 import { afterEpoch, type EpochFacts, type Next } from "./afterEpoch.ts"
-import { afterOutage } from "./afterOutage.ts"
 import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX } from "./Breaker.ts"
 import { fallBack, type Refusal, requireInRuntime } from "./startImage.ts"
 import { oneEpoch } from "./oneEpoch.ts"
 import { databaseDefect, retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { prepare } from "./prepare.ts"
-import { type RunContext, type RunHandle, type RunRequest, type RunServices, tell } from "./RunContext.ts"
+import { afterOutage, type RunContext, type RunHandle, type RunRequest, type RunServices, tell } from "./RunContext.ts"
 
 /** The end of a run. */
 type Ending = Extract<Next, { readonly type: "end" }>

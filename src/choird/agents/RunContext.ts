@@ -1,4 +1,4 @@
-/** The context of a run, from its request to its end. */
+/** The context of a run, from its request to its end, and what a run tells the person at its DM. */
 import { Clock, type Deferred, Effect } from "effect"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -21,6 +21,7 @@ import { makeAgentViews } from "./AgentViews.ts"
 import type { Liveness } from "./Liveness.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { Leases } from "./Leases.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Collects the services of every run, once, when the lifecycle is built. */
 export const runServices = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
@@ -91,3 +92,22 @@ export const tell = (
     const message = { source_id, gateway, dm: bindings.dm, agent_id, text, in_reply_to: null }
     yield* retryDatabase(services.outbox.tell({ ...message, kind: "notice" }))
   })
+
+/** The shortest outage to report; a restart of the server is shorter. */
+const TOLD_MS = 60_000
+const MINUTE_MS = 60_000
+
+/** Reads the facts for the next step of a run, however long the database is away. After a long outage the person at the DM gets a message. */
+export const afterOutage = Effect.fnUntraced(function* <A>(
+  context: Pick<RunContext, "agent_id" | "bindings" | "services">,
+  read: Effect.Effect<A>
+) {
+  const since_ms = yield* monotonicMs
+  const answer = yield* read
+  const waited_ms = (yield* monotonicMs) - since_ms
+  if (waited_ms >= TOLD_MS) {
+    const minutes = Math.round(waited_ms / MINUTE_MS)
+    yield* tell(context, `My database did not answer for ${minutes} min, so I could not work. It is back.`)
+  }
+  return answer
+})

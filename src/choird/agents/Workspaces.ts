@@ -10,7 +10,7 @@ import { type ContainerError, ContainerRuntime } from "#src/choird/runtime/Conta
 import { isInside } from "#src/choird/runtime/Ownership.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { WorkspaceLabels, workspacePath } from "#src/choird/sessions/WorkspaceLabels.ts"
-import { realOf } from "#src/shared/files/realFolder.ts"
+import { realOf } from "#src/choird/config/realFolder.ts"
 import { Leases, type ResourceHeld } from "./Leases.ts"
 import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 import { reapContainer } from "./prepare.ts"

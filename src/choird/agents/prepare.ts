@@ -11,7 +11,7 @@ import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { isInside } from "#src/choird/runtime/Ownership.ts"
 import { logFull } from "#src/choird/sessions/logLimit.ts"
 import { sessionId, type SessionRow, type SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { realOf } from "#src/shared/files/realFolder.ts"
+import { realOf } from "#src/choird/config/realFolder.ts"
 import { unknownBinding } from "./bindings.ts"
 import { missingToolSecret, secretProblem } from "#src/choird/images/imageSecrets.ts"
 import { exclusive, type Leases } from "./Leases.ts"
@@ -99,7 +99,7 @@ export const checkResources = Effect.fnUntraced(function* (
     return yield* Effect.fail(
       notReady(
         `the workspace "${bindings.workspace}" lies in the workspace "${outer}", whose agent could put anything in its place`,
-        "give it a folder of its own in config.json, then: choirctl config apply"
+        "give the workspace its own folder in config.json, then: choirctl config apply"
       )
     )
   if (!isFolder(path))

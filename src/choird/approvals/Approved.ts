@@ -1,7 +1,7 @@
 /** The proof that a person approved, without which nothing is executed (R55). */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
-import { rowId } from "#src/shared/rowId.ts"
+import { rowId } from "#src/choird/database/rowId.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
 import { mayFollow } from "./approvalStatus.ts"
 

@@ -1,6 +1,6 @@
 /** All types of proposals behind one interface: each is previewed and executed by the service of its type. */
 import { Context, Effect, Layer } from "effect"
-import { makeKeyedLock } from "#src/shared/keyedLock.ts"
+import { makeKeyedLock } from "#src/choird/config/keyedLock.ts"
 import { AgentChange } from "./AgentChange.ts"
 import { ConfigChange } from "./ConfigChange.ts"
 import { MUCH_TO_READ, PROPOSAL_SHOWN_CHARS_MAX } from "./Difference.ts"

@@ -14,7 +14,7 @@ import {
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import type { Rehearsal } from "#schema/Trial.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
-import { rowId } from "#src/shared/rowId.ts"
+import { rowId } from "#src/choird/database/rowId.ts"
 
 /** Rows that `approval list` shows. */
 export const APPROVALS_LISTED_MAX = 500

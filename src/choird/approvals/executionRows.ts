@@ -7,7 +7,7 @@ import { isConfirmation, lockSession, openExecutions, signalResolution } from ".
 import { editCard, tellMore } from "./askPerson.ts"
 import { endedNote, endedText, type Ending, outcomeText } from "./proposalNotes.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { rowId } from "#src/shared/rowId.ts"
+import { rowId } from "#src/choird/database/rowId.ts"
 import type { Standing } from "./Execution.ts"
 
 /** The proofs of what is approved, or was begun and interrupted; the oldest of each agent. */

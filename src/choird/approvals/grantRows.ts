@@ -1,12 +1,13 @@
-/** Rows of standing grants. A use is counted under the lock of its row, so that a revocation binds the next call. */
-import { Effect, Option, Schema } from "effect"
-import type { SqlClient } from "effect/sql"
+/** Standing grants, and how people revoke them. A use is counted under the lock of its row, so that a revocation binds the next call. */
+import { Clock, Effect, Option, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { type GrantScope, type GrantSummary, GrantWords } from "#schema/Grant.ts"
 import { type AgentId, ApprovalId, GrantId, type JobName, type SessionId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { rowId } from "#src/shared/rowId.ts"
+import { rowId } from "#src/choird/database/rowId.ts"
 import { covers, wordsText } from "./grantWords.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 
 /** Calls that one grant covers. */
 export const GRANT_USES_MAX = 20
@@ -140,4 +141,40 @@ export const revokeGrant = Effect.fnUntraced(function* (
       AND ${agent_id === undefined ? sql.literal("true") : sql`agent_id = ${agent_id}`}
     RETURNING ${sql.literal(COLUMNS)}`
   return rows[0] === undefined ? undefined : summaryOf(rows[0])
+})
+
+export interface Revocation {
+  readonly grant_id: string
+  /** Only a grant of this agent; without it of any. */
+  readonly agent_id?: AgentId
+  /** For the row and the audit: `operator`, `gateway:<name>/<dm>`. */
+  readonly who: string
+}
+
+/** The part of `Approvals` about grants: their list, and a revocation with its row in the audit. */
+export const makeStandingGrants = Effect.gen(function* () {
+  const audit = yield* Audit
+  const sql = yield* SqlClient.SqlClient
+  return {
+    grants: Effect.fn("Approvals.grants")(function* ({
+      agent_id,
+      all
+    }: {
+      readonly agent_id?: AgentId
+      readonly all: boolean
+    }) {
+      return yield* listGrants(sql, { agent_id, all, now_ms: yield* Clock.currentTimeMillis })
+    }, Effect.orDie),
+    revokeGrant: Effect.fn("Approvals.revokeGrant")(function* ({ agent_id, grant_id, who }: Revocation) {
+      const now_ms = yield* Clock.currentTimeMillis
+      const grant = yield* revokeGrant(sql, { agent_id, grant_id, who, now_ms })
+      yield* audit.record({
+        who,
+        action: "grant.revoke",
+        ...(grant === undefined ? {} : { agent_id: grant.agent_id }),
+        detail: { grant_id: grant_id.slice(0, 20), ...(grant === undefined ? { refused: "UNKNOWN_GRANT" } : {}) }
+      })
+      return grant
+    }, Effect.orDie)
+  }
 })

@@ -8,7 +8,7 @@ import { type SkillPin, type SkillSource } from "#schema/SkillOffer.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
 import { isHeld, shownPath } from "#src/choird/repos/Tree.ts"
-import { type BundleFile, SKILL_FOLDERS_NAMED_MAX } from "#src/shared/image/skillBundle.ts"
+import { type BundleFile, SKILL_FOLDERS_NAMED_MAX } from "#src/choird/repos/skillBundle.ts"
 import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { badSkill, unreachable } from "./SkillRefused.ts"
 

@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { CommandWords } from "#schema/ChatCommand.ts"
-import { BoundedMap } from "#src/shared/boundedMap.ts"
+import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
 
 /** How long a list waits for its number, how many wait, and how long one is. */

@@ -10,7 +10,7 @@ import { Choices, isNumber } from "./Choices.ts"
 import { makeHeldMessages } from "./heldMessages.ts"
 import { makeAskedInTopic } from "./jobTopics.ts"
 import { joinOf } from "./joinOf.ts"
-import { makeLabelReceived } from "./labelReceived.ts"
+import { makeLabelReceived } from "./receivedFiles.ts"
 import { attachFile, type Attached, type Download, workspaceOf } from "./attachFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
@@ -110,7 +110,7 @@ const makeStranger = Effect.gen(function* () {
 /** The notices about edits that reach no agent. */
 const EDIT_PROBLEMS: Readonly<Partial<Record<Edited, string>>> = {
   unknown: "I do not have the message that you edited. Send it again, as a new one.",
-  full: "Too many messages wait for me already, so I did not take this edit. Please send it again later, as a new message."
+  full: "My queue is full, so I did not take this edit. Please resend it later as a new message."
 }
 
 const NO_FILE: Attached = { attachments: [] }
@@ -170,7 +170,7 @@ const makeStore = Effect.gen(function* () {
         yield* presence.asked(message.dm, message.agent_id, stored.inbox_id)
       if (stored?.type !== "full") continue
       yield* refused(gateway, "QUEUE_FULL", message.agent_id, { dm: message.dm })
-      const text = `${stored.pending} messages wait for me already, so I did not take this one. Please send it again later.`
+      const text = `My queue is full (${stored.pending} messages). Please resend later.`
       yield* tell(gateway, message.arrival, { ...message, kind: "refusal", text })
     }
   })

@@ -14,7 +14,7 @@ import { Gateways } from "./Gateways.ts"
 import { asConfigured, findMoved, followMoves } from "./movedChats.ts"
 import { makePollWatch, type PollWatch } from "./PollWatch.ts"
 import { menuOf } from "./readCommand.ts"
-import { showReactions } from "./reactions.ts"
+import { showReactions } from "./showReactions.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 import {
@@ -168,7 +168,7 @@ const announce = Effect.fnUntraced(function* (dms: ReadonlyArray<TelegramDm>) {
     Effect.retry(api.menu(...menu), {
       schedule: RETRY,
       while: (failure) => !isUnreachable(failure) && !isHopeless(failure)
-    }).pipe(Effect.catch((failure) => Effect.logInfo("a chat got no menu", { reason: failure.message })))
+    }).pipe(Effect.catch((failure) => Effect.logInfo("setting the chat menu failed", { reason: failure.message })))
   yield* set(menuOf(false))
   for (const { admin, user_id } of dms) yield* set(admin ? menuOf(true) : undefined, user_id)
 })

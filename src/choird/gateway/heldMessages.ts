@@ -26,7 +26,7 @@ export const makeHeldMessages = Effect.gen(function* () {
   })
   yield* look.pipe(
     Effect.catchDefect((defect) =>
-      Effect.andThen(Effect.logError("held messages wait", defect), Effect.sleep(HELD_LOOK_MS_MAX))
+      Effect.andThen(Effect.logError("releasing held messages failed", defect), Effect.sleep(HELD_LOOK_MS_MAX))
     ),
     Effect.forever,
     Effect.forkScoped

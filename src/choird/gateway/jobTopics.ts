@@ -70,7 +70,7 @@ const makeCreate = Effect.gen(function* () {
       if (Result.isSuccess(made) && made.success !== undefined) return made.success
       if (Result.isSuccess(made)) break
       const { failure } = made
-      if (failures === 0) yield* Effect.logInfo("a job has no topic", { reason: failure.message })
+      if (failures === 0) yield* Effect.logInfo("creating the job's topic failed", { reason: failure.message })
       if (failure.migrated_to !== undefined) {
         yield* moveChat(chat, failure.migrated_to)
         continue

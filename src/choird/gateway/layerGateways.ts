@@ -80,7 +80,7 @@ const make = Effect.gen(function* () {
   const start = (name: ResourceName, { api_root, dms, token }: Bot) =>
     runTelegram(name, dms).pipe(
       Effect.provide(TelegramApi.layer(token, api_root)),
-      Effect.tapCause((cause) => Effect.logError("a gateway broke", { gateway: name }, cause)),
+      Effect.tapCause((cause) => Effect.logError("gateway crashed", { gateway: name }, cause)),
       Effect.provideContext(context)
     )
 

@@ -2,7 +2,7 @@
  * Files that people sent, in the workspace of their agent (`.choirtmp/recv`). The agent can change everything there, so each folder is
  * opened without following links, names are choird's own, and a file is new and whole before it has its name (D20).
  *
- * These functions are synchronous, as the ones that they use, and throw errors of the file system.
+ * What changes folders is synchronous, as the functions that it uses, and throws errors of the file system.
  */
 import {
   closeSync,
@@ -18,7 +18,13 @@ import {
   rmSync,
   writeFileSync
 } from "node:fs"
-import { descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
+import { codeOf, descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
+import { join } from "node:path"
+import { Effect } from "effect"
+import type { SessionId } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { RECEIVED_MARK } from "#src/shared/files/receivedMark.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 
 /** Where a received file is, below the workspace. */
 const FOLDER = [".choirtmp", "recv"]
@@ -110,3 +116,24 @@ export const storeReceived = (workspace: string, name: string, bytes: Uint8Array
     closeSync(root)
   }
 }
+
+/** Where there is no folder, nobody works in the workspace; a mark that is there stays. The folder may be the agent's: no link there is followed. */
+const mark = (path: string) =>
+  Effect.sync(() => {
+    try {
+      writeFileSync(path, "", { mode: 0o644, flag: "wx" })
+    } catch (cause) {
+      if (!["EEXIST", "ENOENT"].includes(codeOf(cause) ?? "")) throw cause
+    }
+  })
+
+/** Labels a workspace that is about to get a file from a person: stored, and told to the agent that works there, before the file is there. */
+export const makeLabelReceived = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const labels = yield* WorkspaceLabels
+  return (workspace: string, session_id: SessionId | null) =>
+    Effect.andThen(
+      labels.receive(workspace),
+      session_id === null ? Effect.void : mark(join(config.home, "socks", "agents", session_id, RECEIVED_MARK))
+    )
+})

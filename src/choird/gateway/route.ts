@@ -6,7 +6,7 @@ import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { askedJob } from "#src/shared/session/jobText.ts"
-import { isTooLong } from "#src/shared/text/chatText.ts"
+import { isTooLong } from "#src/choird/queues/chatTextLimit.ts"
 import type { SentFile } from "./telegramFiles.ts"
 import { type Command, type Read, readCommand } from "./readCommand.ts"
 

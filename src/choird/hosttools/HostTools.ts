@@ -199,7 +199,7 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
   return HostTools.of({
     runOnce: Effect.fn("HostTools.runOnce")(function* (caller, request, scope) {
       if (!OF_TRIALS.test(request.tool_name))
-        return yield* refused("NOT_AVAILABLE", `${request.tool_name} works on a session, and a trial has none`)
+        return yield* refused("NOT_AVAILABLE", `${request.tool_name} needs a session; trials have none`)
       const { work } = yield* prepare({ ...caller, epoch: 1, standing: "current" }, request, scope)
       return yield* Fiber.join(yield* begin(caller.session_id, request.call_id, work, scope))
     }),

@@ -8,7 +8,7 @@ import { capabilities, ContainerRuntime, type ImageBuildFailed } from "#src/choi
 import { type RepoError, repoLabel, Repos } from "#src/choird/repos/Repos.ts"
 import type { RepoSource } from "#src/choird/repos/RepoSource.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
-import { makeKeyedLock } from "#src/shared/keyedLock.ts"
+import { makeKeyedLock } from "#src/choird/config/keyedLock.ts"
 import { type ImageCommits, type ImageDrift, imageVersion, readImage, writeImage } from "./ImageFolder.ts"
 import { makeImageList } from "./ImageList.ts"
 import { type Origin, OtherCommit, readOrigin, stateOf, writeOrigin } from "./ImageOrigin.ts"

@@ -58,10 +58,7 @@ const METRICS: Readonly<Record<MetricName, Metric.Metric<number, unknown>>> = {
   approvals: counter("choir_approvals_total", "Approvals, by what became of them"),
   refusals: counter("choir_refusals_total", "Refused actions, by kind (R77)"),
   pruned: counter("choir_pruned_total", "Rows, sessions, files and folders that retention removed or emptied, by kind"),
-  orphans: counter(
-    "choir_jobs_orphaned_total",
-    "Jobs that ended without the account of their work that their profile wants"
-  ),
+  orphans: counter("choir_jobs_orphaned_total", "Jobs that ended without the work summary that their profile requires"),
   snapshots: counter("choir_snapshots_total", "Snapshots of sessions, by their outcome: stored, too_large or failed")
 }
 

@@ -1,14 +1,67 @@
 /** An embedding model behind an API that is compatible with OpenAI's. */
-import { Clock, Duration, Effect, Redacted, Result, Stream } from "effect"
+import { Clock, Duration, Effect, Option, Redacted, Result, Schema, Stream } from "effect"
 import { Headers, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { knownEmbedding, routedEmbedding } from "#schema/knownEmbeddings.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { openAiUsage, estimateTokens } from "#src/shared/model/usage.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
-import { Embedder, EMBEDDING_BATCH_MAX, EmbeddingFailed, EmbeddingMeter, type EmbeddingUse } from "./Embedder.ts"
-import { readAnswer } from "./embeddingAnswer.ts"
+import {
+  Embedder,
+  EMBEDDING_BATCH_MAX,
+  EmbeddingFailed,
+  EmbeddingMeter,
+  type EmbeddingUse,
+  unitVector
+} from "./Embedder.ts"
 import { modelName, type RemoteModel } from "./embeddingSettings.ts"
+
+// Vectors are checked by hand: there may be a hundred thousand numbers.
+const Answer = Schema.Struct({
+  data: Schema.Array(Schema.Struct({ index: Schema.optionalKey(Schema.Natural), embedding: Schema.Unknown })),
+  usage: Schema.optionalKey(Schema.Unknown)
+})
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
+
+interface EmbeddingAnswer {
+  readonly vectors: ReadonlyArray<Float32Array>
+  readonly usage: unknown
+}
+
+const numbersOf = (value: unknown): ReadonlyArray<number> | undefined =>
+  Array.isArray(value) && value.every((one) => typeof one === "number") ? value : undefined
+
+/**
+ * The vectors of an answer, which may be wrong in every way, in the order of their texts, or the problem in words. `dimensions` is of another
+ * length than was asked for.
+ */
+const readAnswer = (
+  body: string,
+  count: number,
+  dimensions: number
+): EmbeddingAnswer | { readonly problem: string; readonly dimensions?: number } => {
+  const answer = Option.getOrUndefined(decode(body))
+  if (answer === undefined) return { problem: "it answers something else than embeddings" }
+  const { data } = answer
+  if (data.length !== count) return { problem: `it answers ${data.length} vectors to ${count} texts` }
+  const places = data.map(({ index }, place) => index ?? place)
+  if (new Set(places).size !== count || Math.max(-1, ...places) >= count)
+    return { problem: "it answers vectors that belong to no text" }
+  const vectors: Array<Float32Array> = []
+  for (const [place, { embedding }] of data.entries()) {
+    const numbers = numbersOf(embedding)
+    if (numbers === undefined) return { problem: "it answers vectors that are not numbers" }
+    if (numbers.length !== dimensions)
+      return {
+        problem: `its vectors have ${numbers.length} dimensions, and ${dimensions} are configured`,
+        dimensions: numbers.length
+      }
+    const unit = unitVector(numbers)
+    if (unit === undefined) return { problem: "it answers vectors without a direction" }
+    vectors[places[place] ?? 0] = unit
+  }
+  return { vectors, usage: answer.usage }
+}
 
 /** Bytes of one text that are embedded. A token has at least one byte, and the models take 8,191 tokens. */
 export const EMBEDDING_TEXT_BYTES_MAX = 8000

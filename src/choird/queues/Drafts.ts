@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { Draft } from "#schema/AgentApi.ts"
 import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
-import { rowId } from "#src/shared/rowId.ts"
+import { rowId } from "#src/choird/database/rowId.ts"
 
 /** Drafts that wait for a slow reader; it loses the oldest, and each is longer than the one before. */
 const DRAFTS_BUFFERED_MAX = 64

@@ -6,8 +6,8 @@ import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Signal, type SignalOf } from "#schema/Signal.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
-import { rowId } from "#src/shared/rowId.ts"
-import { makeNotifier } from "#src/shared/Notifier.ts"
+import { rowId } from "#src/choird/database/rowId.ts"
+import { makeNotifier } from "./Notifier.ts"
 
 /** Requests to one session that no event carries yet; the next is refused politely. */
 export const SIGNALS_PENDING_MAX = 100

@@ -3,7 +3,7 @@
  * them apart, so the first is held in the inbox until the last has come. Pure.
  */
 import type { Attachment } from "#schema/Event.ts"
-import { isTooLong } from "#src/shared/text/chatText.ts"
+import { isTooLong } from "./chatTextLimit.ts"
 
 /** The longest hold of a message for further pieces, from its first one on. */
 export const JOIN_MS_MAX = 30_000

@@ -72,7 +72,11 @@ export const makeNextConfig = Effect.gen(function* () {
       const missing = [...boundSecrets(config, bindings)].find((name) => !hasValue(secrets, name))
       if (missing === undefined) continue
       const { hint, message } = new SecretMissing({ secret: missing })
-      return yield* refuse("NOT_READY", `${agent_id} runs and could not take it over: ${message}`, hint)
+      return yield* refuse(
+        "NOT_READY",
+        `${agent_id} is running and could not adopt this configuration: ${message}`,
+        hint
+      )
     }
   })
 

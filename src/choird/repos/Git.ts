@@ -173,7 +173,7 @@ const ENTRY_HEADER_BYTES_MAX = 128
 const LISTING_BYTES_MAX = (REPO_FILES_MAX + 1) * (REPO_PATH_BYTES_MAX + ENTRY_HEADER_BYTES_MAX)
 
 const unreadable = (command: string) =>
-  new GitFailed({ command, kind: "output", exit_code: 0, reason: "the answer has an unknown form" })
+  new GitFailed({ command, kind: "output", exit_code: 0, reason: "unexpected output from git" })
 
 const objectId = (output: Uint8Array): CommitId | undefined =>
   Option.getOrUndefined(Schema.decodeOption(CommitId)(Buffer.from(output).toString("latin1").trim()))

@@ -97,7 +97,7 @@ const make = Effect.fnUntraced(function* () {
   const oid = Effect.fnUntraced(function* (command: string, output: Uint8Array) {
     const id = Schema.decodeOption(CommitId)(Buffer.from(output).toString("latin1").trim())
     if (Option.isSome(id)) return id.value
-    return yield* new GitFailed({ command, kind: "output", exit_code: 0, reason: "the answer has an unknown form" })
+    return yield* new GitFailed({ command, kind: "output", exit_code: 0, reason: "unexpected output from git" })
   })
 
   const head = Effect.fn("GitWork.head")(function* (repo: string, source: CheckedSource) {

@@ -80,7 +80,7 @@ const unitOf = (file: RepoFile) =>
 /** The problem of a folder with more manifests than an agent accepts. */
 const tooMany = (repo: string, folder: "tools" | "skills", count: number, max: number): ReadonlyArray<RepoProblem> =>
   count > max
-    ? [{ repo, path: `${folder}/`, reason: `${count} manifests are too many: at most ${max} may lie here` }]
+    ? [{ repo, path: `${folder}/`, reason: `${count} manifests are too many: at most ${max} are allowed` }]
     : []
 
 /** One sentence for all tools of a repository, since many manifests are made by the same hand. */

@@ -4,7 +4,7 @@ import { Context, Effect, FileSystem, Layer, type PlatformError, Result, Schema 
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { CommitId } from "#schema/Image.ts"
 import type { GitFailed, GitMissing } from "#src/shared/git/git.ts"
-import { makeKeyedLock } from "#src/shared/keyedLock.ts"
+import { makeKeyedLock } from "#src/choird/config/keyedLock.ts"
 import type { Wanted } from "./Blobs.ts"
 import { Git, uncommittedText } from "./Git.ts"
 import { type FetchFailed, RefNotFound } from "./gitCalls.ts"

@@ -46,7 +46,7 @@ const readAll = <A>(
       Result.isSuccess(value) ? [{ file, stem, value: value.success }] : []
     ),
     problems: [
-      ...(found.length > most ? [problem("", `${found.length} files are too many: at most ${most} may lie here`)] : []),
+      ...(found.length > most ? [problem("", `${found.length} files are too many: at most ${most} are allowed`)] : []),
       ...parsed.flatMap(({ file, value }) =>
         Result.isFailure(value) ? value.failure.map((reason) => problem(shownPath(file.path), reason)) : []
       )

@@ -4,7 +4,7 @@
  */
 import { Option, Result, Schema } from "effect"
 import { SkillLock, type SkillPin } from "#schema/SkillOffer.ts"
-import { bundleDigest } from "#src/shared/image/skillBundle.ts"
+import { bundleDigest } from "./skillBundle.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import { digestOf, isHeld, type RepoFile, shownPath } from "./Tree.ts"
 

@@ -92,7 +92,7 @@ const make = Effect.gen(function* () {
       if (bindings === null || gateway === undefined) return
       const source_id = `disk:${what}:${agent_id}:${yield* Clock.currentTimeMillis}`
       yield* outbox.tell({ source_id, gateway, dm: bindings.dm, agent_id, text, in_reply_to: null, kind: "notice" })
-    }).pipe(Effect.catchCause((cause) => Effect.logWarning("the person was not told", cause)))
+    }).pipe(Effect.catchCause((cause) => Effect.logWarning("notification failed", cause)))
 
   const pause = Effect.fnUntraced(function* (view: AgentView, reason: string) {
     const { agent_id } = view

@@ -4,11 +4,29 @@ import { Effect, Redacted, Schema } from "effect"
 import { TRIAL_FLAG } from "#schema/ContainedTrial.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { CgroupName } from "./Cgroups.ts"
-import { hostTimeZone } from "./hostTimeZone.ts"
 import { type AgentEndpoint, CA_FILE, ContainerError, type ContainerSpec } from "./ContainerRuntime.ts"
 import { accessSync, constants, existsSync, realpathSync } from "node:fs"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { CACHE, CODE, OFFLINE } from "#src/shared/program/compiledProgram.ts"
+
+/** A name of the IANA database as a program may be handed it: no path, no rule of POSIX, no offset. */
+const NAME = /^[A-Za-z][A-Za-z0-9_+-]{0,30}(?:\/[A-Za-z0-9][A-Za-z0-9_+-]{0,30}){0,2}$/u
+
+const isKnown = (name: string): boolean => {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone !== ""
+  } catch {
+    return false
+  }
+}
+
+/** The name, if it is one that every program understands; an agent without a name lives in the time zone of its sandbox. */
+export const checkedTimeZone = (name: string): string | undefined =>
+  NAME.test(name) && isKnown(name) ? name : undefined
+
+/** The time zone that agents live in: choird's, which is its host's unless TZ says otherwise. Asked at each start, since a host may move. */
+export const hostTimeZone = (): string | undefined =>
+  checkedTimeZone(new Intl.DateTimeFormat().resolvedOptions().timeZone)
 
 /**
  * `cache` is the code as V8 compiled it, `vocabulary` what counts tokens, and `offline` runs commands without a network; an agent

@@ -104,7 +104,7 @@ export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (uid
   if (!isOurs(stat.uid) && stat.uid !== uid) {
     return yield* new ContainerError({
       reason: "refused",
-      problem: `the workspace ${workspace} belongs to uid ${stat.uid}, and choird runs agents under uids of their own`,
+      problem: `the workspace ${workspace} belongs to uid ${stat.uid}, and choird runs each agent under a separate uid`,
       fix: `Run choird as that user, or give the folder to root: chown -R root ${workspace}`
     })
   }

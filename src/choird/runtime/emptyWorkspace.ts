@@ -33,7 +33,7 @@ const emptyable = Effect.fnUntraced(function* (path: string, kept: ReadonlyArray
   const folder = yield* realPath(path)
   const problem = workspaceProblem(folder, kept)
   if (problem !== undefined)
-    return yield* refused(`the workspace ${folder} ${problem}`, "Give it a folder of its own in config.json")
+    return yield* refused(`the workspace ${folder} ${problem}`, "Give the agent its own folder in config.json")
   const mounted = mountedBelow(readFileSync("/proc/self/mountinfo", "utf8"), folder)
   if (mounted !== undefined)
     return yield* refused(`${JSON.stringify(mounted)} is mounted in the workspace`, `Unmount it: umount ${mounted}`)

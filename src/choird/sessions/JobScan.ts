@@ -1,5 +1,5 @@
 /**
- * Looks for jobs that failed or ended without the account of their work that their profile wants, and audits each once. It reads rows and not
+ * Looks for jobs that failed or ended without the work summary that their profile requires, and audits each once. It reads rows and not
  * the events as they pass, so that none is missed over a crash; the mark comes after the audit row, so that a crash between repeats the row.
  */
 import { Effect, Layer, Schedule, Stream } from "effect"
@@ -40,7 +40,7 @@ export const scanJobs = Effect.gen(function* () {
     if (orphan) {
       yield* audit.record({ ...entry, action: "job.orphan" })
       yield* count("orphans", { agent: agent_id })
-      yield* Effect.logWarning(`the job ${job.job_name} ended without an account of its work`).pipe(
+      yield* Effect.logWarning(`the job ${job.job_name} ended without the work summary that its profile requires`).pipe(
         Effect.annotateLogs({ agent_id, session_id })
       )
     }

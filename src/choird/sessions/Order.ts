@@ -6,7 +6,7 @@ import type { Wish } from "#src/choird/queues/Signals.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { turnToStop } from "#src/shared/session/turns.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
-import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/text/chatText.ts"
+import { CHAT_TEXT_LIMIT, isTooLong } from "#src/choird/queues/chatTextLimit.ts"
 
 /** A refused order with its reason and a way out. `kind` is also the API's error type. */
 export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("SteeringRefused", {

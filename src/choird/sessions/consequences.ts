@@ -6,7 +6,7 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { AgentId, InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
 import { noteAnswered } from "#src/choird/queues/Reactions.ts"
-import { rowId } from "#src/shared/rowId.ts"
+import { rowId } from "#src/choird/database/rowId.ts"
 
 /** The rows that an event acknowledges by carrying their ids (docs/protocol.md, Push stream). */
 const inboxIdOf = (event: ChoirEvent) => (event.event_type === "UserMsg" ? event.payload.inbox_id : undefined)

@@ -131,7 +131,7 @@ const make = Effect.gen(function* () {
 
   /** A failure is logged and skipped: the next event may be exported again. */
   const spared = <E>(work: Effect.Effect<void, E>) =>
-    Effect.catchCause(work, (cause) => Effect.logWarning("telemetry skipped something", cause))
+    Effect.catchCause(work, (cause) => Effect.logWarning("telemetry dropped events", cause))
   const listen = <A, E>(stream: Stream.Stream<A>, tell: (value: A) => Effect.Effect<void, E>) =>
     Stream.runForEach(stream, (value) => spared(tell(value))).pipe(Effect.forkScoped({ startImmediately: true }))
 

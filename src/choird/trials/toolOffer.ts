@@ -50,7 +50,7 @@ export const toolRefusal = (
   if (OF_SESSIONS.test(name) && BUILT_IN_TOOLS.includes(name))
     return new TrialRefused({
       kind: "NOT_OFFERED",
-      reason: `${name} works on a session, and a trial has none`,
+      reason: `${name} needs a session; trials have none`,
       hint: `use it in a chat: choirctl chat ${agent_id}`
     })
   if (imaged.includes(name)) return undefined

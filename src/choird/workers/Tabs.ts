@@ -45,7 +45,7 @@ const problemOf = (cause: unknown): ActionFailed => {
     .replace(/^\w+\.\w+: /u, "")
     .slice(0, NOTE_CHARS_MAX)
   if (/Timeout \d+ms exceeded/iu.test(words))
-    return new ActionFailed({ problem: "the page did not take it in time", is_unknown: true })
+    return new ActionFailed({ problem: "the page did not respond in time", is_unknown: true })
   return new ActionFailed({ problem: words.toWellFormed(), is_unknown: false, is_refused: REFUSED.test(words) })
 }
 
@@ -118,7 +118,7 @@ export class Tabs {
   brief<A>(run: () => Promise<A>): Effect.Effect<A, ActionFailed> {
     return Effect.timeoutOrElse(this.step(run), {
       duration: this.lookMs,
-      orElse: () => Effect.fail(new ActionFailed({ problem: "the page did not take it in time", is_unknown: true }))
+      orElse: () => Effect.fail(new ActionFailed({ problem: "the page did not respond in time", is_unknown: true }))
     })
   }
 

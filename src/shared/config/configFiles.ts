@@ -113,7 +113,7 @@ const repeatedProblem = (text: string) => (path: ReadonlyArray<string>) =>
   decoderText({
     path,
     line: jsonLines(text)(path),
-    reason: "a key that stands here twice: only the last of them would count"
+    reason: "duplicate key; only the last one would take effect"
   })
 
 const decode = <S extends Schema.Constraint & Schema.Top>(schema: S) => {

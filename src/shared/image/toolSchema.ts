@@ -152,7 +152,7 @@ const listProblem = (schema: JsonSchemaObject, path: string): Problem | undefine
 function* keywordProblems(schema: unknown, path: string, depth: number): Generator<Problem> {
   if (typeof schema === "boolean") return
   if (!isObject(schema)) return yield { path, reason: "it must be a schema: an object, true or false" }
-  if (depth > SCHEMA_DEPTH_MAX) return yield { path, reason: `schemas may lie ${SCHEMA_DEPTH_MAX} deep` }
+  if (depth > SCHEMA_DEPTH_MAX) return yield { path, reason: `schemas may be nested ${SCHEMA_DEPTH_MAX} levels deep` }
   for (const [key, value] of Object.entries(schema)) {
     // Keywords of a program's own begin with x- by custom, and check nothing.
     if (key.startsWith("x-")) continue

@@ -14,10 +14,10 @@ import {
   REPORTS_FULL,
   toolCallCommitted,
   toolCallRequested,
-  toolResultCommitted
+  toolResultCommitted,
+  withSeen
 } from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
-import { withSeen } from "./calls.ts"
 import { compacted } from "./compacted.ts"
 import { noWork } from "./jobWork.ts"
 import { messageOf, withStep } from "./messageSteps.ts"

@@ -144,7 +144,7 @@ describe("EXECUTE_HOST_TOOL from an agent", () => {
         fork(plane.execute(call("slow.read", String(index))))
       )
       const refused = yield* Effect.flip(plane.execute(call("quick.read", "more")))
-      assert.include(refused.message, `${HOST_CALLS_MAX} host tools are waited for already`)
+      assert.include(refused.message, `already waiting for ${HOST_CALLS_MAX} host tool calls`)
       yield* letGo
       for (const each of all) yield* Fiber.join(each)
       assert.strictEqual((yield* plane.execute(call("quick.read", "more"))).status, "success")

@@ -243,7 +243,7 @@ describe("Replication", () => {
 
   for (const [name, answer, reason] of [
     ["a newer epoch runs", Effect.succeed(reply(0, { action: "FENCED" })), /newer start/u],
-    ["choird holds another history", Effect.succeed(reply(0, { action: "CONFLICT" })), /another history/u],
+    ["choird holds another history", Effect.succeed(reply(0, { action: "CONFLICT" })), /stored log differs/u],
     ["choird denies it", Effect.fail(new Denied({ verb: "HEARTBEAT", type: "AUTH", reason: "over" })), /over/u]
   ] as const)
     it.effect(`ends where ${name} (R8, R11)`, () => {

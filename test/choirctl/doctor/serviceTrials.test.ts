@@ -6,9 +6,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { layerPrometheus } from "#src/choird/telemetry/Prometheus.ts"
-import { metricsChecks, tryBot } from "#src/choirctl/doctor/serviceTrials.ts"
-import { priceWarning } from "#src/choirctl/doctor/serviceTrials.ts"
+import { browserResult, metricsChecks, priceWarning, tryBot } from "#src/choirctl/doctor/serviceTrials.ts"
 import { triedWords, tryModel } from "#src/choirctl/doctor/modelTrial.ts"
+import { chromiumProgram } from "#src/shared/web/chromium.ts"
 import { serveOfflineModel } from "#demo/offline-model/OfflineModel.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -272,4 +272,21 @@ describe("the trial of the page of metrics", () => {
       assert.deepStrictEqual(yield* metricsChecks(home, Schema.decodeUnknownSync(Config)(CONFIG), {}, true), [])
     }).pipe(Effect.scoped)
   )
+})
+
+describe("the trial of the browser", () => {
+  it("says how to install Chromium where there is none, and that agents have no browser then", () => {
+    assert.deepStrictEqual(browserResult(chromiumProgram(["/nowhere/chromium"]), undefined, true), {
+      name: "browser",
+      status: "warn",
+      detail: "Chromium is not installed, so agents read pages without a browser",
+      fix: "install Chromium, in Debian: apt-get install chromium"
+    })
+  })
+
+  it("says where Chromium's own sandbox does not work, and what choird does then", () => {
+    assert.deepInclude(browserResult("/usr/bin/chromium", 0, false), { status: "ok" })
+    assert.match(browserResult("/usr/bin/chromium", 1, true).detail, /choird runs it without, as a user of its own/u)
+    assert.match(browserResult("/usr/bin/chromium", undefined, false).detail, /browsing will fail/u)
+  })
 })

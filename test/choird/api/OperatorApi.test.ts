@@ -9,7 +9,7 @@ import { RepoCacheFailed } from "#src/choird/repos/Repos.ts"
 import { AGENT, append, SESSION, type World } from "../../support/control.ts"
 import { answered, image, images, openOperator, output, said, started } from "../../support/operatorSocket.ts"
 import { ask, refusalOf } from "../../support/unixHttp.ts"
-import { CHAT_TEXT_CHARS_MAX } from "#src/shared/text/chatText.ts"
+import { CHAT_TEXT_CHARS_MAX } from "#src/choird/queues/chatTextLimit.ts"
 
 /** What was asked of the session, in order. */
 const wished = ({ wishes }: World) =>
@@ -75,7 +75,7 @@ describe("the operator's socket", () => {
       const answer = yield* ask(path, { method: "GET", path: "/sessions" })
       const { message, type } = refusalOf(answer)
       assert.deepStrictEqual([answer.status, type, answer.headers["retry-after"]], [500, "DATABASE_AWAY", "5"])
-      assert.match(message, /cannot do it now: ECONNREFUSED/u)
+      assert.match(message, /the database is unavailable: ECONNREFUSED/u)
       assert.match(answer.text, /"hint":"check that it runs and has free disk space/u)
       world.away = false
       assert.isTrue((yield* api.system.status()).postgres.ok)

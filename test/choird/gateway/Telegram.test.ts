@@ -167,7 +167,7 @@ describe("Telegram inbound", () => {
       world.full = true
       yield* bot.text(USER, "one more")
       yield* start(run)
-      assert.match((yield* bot.sent.at(0)).text ?? "", /^◆ 500 messages wait for me already/u)
+      assert.match((yield* bot.sent.at(0)).text ?? "", /^◆ My queue is full \(500 messages\)/u)
       assert.deepStrictEqual(refusalsIn(refusals), ["QUEUE_FULL"])
     })
   )

@@ -105,7 +105,7 @@ describe("a bot of twenty people", () => {
         )
         const told = yield* refusals
         assert.lengthOf(told, PER_SECOND)
-        assert.match(told[0]?.text ?? "", /^500 messages wait for me already/u)
+        assert.match(told[0]?.text ?? "", /^My queue is full \(500 messages\)/u)
       })
     )
   })

@@ -4,7 +4,7 @@ import { BODIES, openSession, type Verb, VERBS } from "../../support/agentSocket
 import { OTHER_SESSION, SESSION, type World } from "../../support/control.ts"
 import { openOperator } from "../../support/operatorSocket.ts"
 import { ask, refusalOf } from "../../support/unixHttp.ts"
-import { CHAT_TEXT_CHARS_MAX } from "#src/shared/text/chatText.ts"
+import { CHAT_TEXT_CHARS_MAX } from "#src/choird/queues/chatTextLimit.ts"
 import { AGENT_REQUESTS_BURST } from "#src/choird/listeners/OpenSession.ts"
 import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 

@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
 import { Redacted } from "effect"
-import { agentCommand, agentEnvironment, cgroupOf } from "#src/choird/runtime/AgentCommand.ts"
+import { agentCommand, agentEnvironment, cgroupOf, checkedTimeZone } from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentEndpoint, ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
-import { checkedTimeZone } from "#src/choird/runtime/hostTimeZone.ts"
 import { INSIDE, insideCommand } from "#src/choird/runtime/sandbox/SandboxPlan.ts"
 
 const wayOf = (command: ReadonlyArray<string>) =>
@@ -42,7 +41,7 @@ describe("the environment of an agent", () => {
 
   it("has the time zone that TZ gives choird", () => {
     for (const TZ of ["Pacific/Kiritimati", "America/New_York"]) {
-      const program = `import { hostTimeZone } from "#src/choird/runtime/hostTimeZone.ts"; console.log(hostTimeZone())`
+      const program = `import { hostTimeZone } from "#src/choird/runtime/AgentCommand.ts"; console.log(hostTimeZone())`
       const args = ["--input-type=module", "--eval", program]
       assert.strictEqual(execFileSync(process.execPath, args, { env: { TZ }, encoding: "utf8" }).trim(), TZ)
     }

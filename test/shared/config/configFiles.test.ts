@@ -107,7 +107,7 @@ describe("configFiles", () => {
       const twice = yield* written("config.json", `${text.slice(0, -1)}, "models": {}}`)
       assert.strictEqual(twice.file, "config.json")
       assert.deepStrictEqual(problemsOf(twice.problems), [
-        { path: "models", line: 1, reason: "a key that stands here twice: only the last of them would count" }
+        { path: "models", line: 1, reason: "duplicate key; only the last one would take effect" }
       ])
       const secret = yield* written("secrets.json", `{"key": "${SECRET}", "key": "${SECRET}"}`)
       assert.deepStrictEqual([secret.file, problemsOf(secret.problems)[0]?.path], ["secrets.json", "key"])

@@ -48,7 +48,7 @@ describe("toolSchemaProblems", () => {
   it("names a reference that leads nowhere, and does not follow a schema without end", () => {
     assert.match(textsOf(object({ a: { $ref: "#/$defs/no" } })).join(), /\$defs\/no|reference/iu)
     const deep = Array.from({ length: 100 }).reduce<object>((inner) => ({ items: inner }), {})
-    assert.match(textsOf(object({ a: deep })).join(), /schemas may lie 32 deep/u)
+    assert.match(textsOf(object({ a: deep })).join(), /schemas may be nested 32 levels deep/u)
   })
 
   it("knows what a provider refuses as the parameters of a tool", () => {

@@ -204,7 +204,7 @@ const briefing = ({ payload }: EventOf<"CoreStarted">): string => {
   )}${verbosity === "normal" ? "" : `\n\nVerbosity: ${verbosity}`}${place}${schema}\n\nTask:\n${task_spec}`
 }
 
-/** The results that edge handed over, in a note of their own, which no text in it can end. */
+/** The note with edge's hand-over, which no text in it can close. */
 const handedOver = ({ context_bundle: { handed = [] } }: CoreJobStart): ReadonlyArray<Message> =>
   handed.length === 0
     ? []

@@ -5,7 +5,7 @@
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import { reported, reportLine } from "#src/shared/session/reported.ts"
-import { jobTriggers, messageTriggers, type Triggered } from "#src/shared/session/skillTriggers.ts"
+import { jobTriggers, messageTriggers, type Triggered } from "#src/agent/arbiter/skillTriggers.ts"
 import type { ActiveSkill, CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { type Reading, stopped } from "./promptMessages.ts"

@@ -18,6 +18,7 @@ import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { conflict, unauthorized } from "#src/choird/api/refusals.ts"
+import { isKnownEvent, type SentEvent } from "#schema/Event.ts"
 
 /** Characters of an agent's own words that an audit row or a reason repeats. */
 const AGENT_WORDS_CHARS_MAX = 200
@@ -84,3 +85,29 @@ export const runOf = Effect.fnUntraced(function* (services: Services, caller: Ca
   if (view.bindings === null) return yield* conflict("NOT_READY", "the agent has no resources bound")
   return { view, bindings: view.bindings }
 })
+
+/** Rows that one heartbeat writes; equal refusals are counted in one row anyway. */
+const DENIED_ROWS_MAX = 16
+
+/**
+ * A row of the audit for each skill, begun by a model, a person or its time, and each call of a skill that the agent refused because it can
+ * do more than it declares or than it is granted. `patches` are the events of a heartbeat, of which those up to `ack_rev` are stored.
+ */
+export const auditDenied = (
+  services: Services,
+  caller: Caller,
+  patches: ReadonlyArray<SentEvent>,
+  ack_rev: number
+): Effect.Effect<void> => {
+  const refused = patches.flatMap((event) => {
+    if (!isKnownEvent(event) || event.rev > ack_rev) return []
+    const isRefusal = event.event_type === "ToolResultCommitted" || event.event_type === "InjectedInstruction"
+    return isRefusal ? (event.payload.denied ?? []) : []
+  })
+  return Effect.forEach(
+    refused.slice(0, DENIED_ROWS_MAX),
+    ({ capabilities, skill }) =>
+      audited(services, caller, "HEARTBEAT", { refused: "CAPABILITY", skill: words(skill), capabilities }),
+    { discard: true }
+  )
+}

@@ -44,7 +44,7 @@ const tellingOfDatabase = (app: HttpApp): HttpApp =>
       refusalResponse({
         status: 500,
         type: "DATABASE_AWAY",
-        message: `the database cannot do it now: ${problem}`,
+        message: `the database is unavailable: ${problem}`,
         hint: "check that it runs and has free disk space, then ask again; choirctl status says whether it answers",
         retry_after_ms: DATABASE_RETRY_MS_MAX
       })

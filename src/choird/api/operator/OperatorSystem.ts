@@ -179,7 +179,7 @@ const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
 
 const orphansText = ([agent_id, count]: readonly [AgentId, number]): string =>
-  `${count} ${count === 1 ? "job" : "jobs"} of ${agent_id} ended without an account of the work (choirctl session orphans ${agent_id})`
+  `${count} ${count === 1 ? "job" : "jobs"} of ${agent_id} ended without the work summary that ${count === 1 ? "its" : "their"} profile requires (choirctl session orphans ${agent_id})`
 
 /** Warnings about agents: an older configuration, a crash, and any other reason that a view gives. */
 const agentWarnings = (views: ReadonlyArray<AgentView>, version: number): ReadonlyArray<string> => [

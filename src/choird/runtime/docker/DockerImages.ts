@@ -11,7 +11,7 @@ import type { ImageVersion } from "#schema/Image.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
 import type { ContainerError, ImageBuildFailed, ImageSource } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { DockerfileRole } from "#src/choird/repos/dockerfile.ts"
-import { makeKeyedLock } from "#src/shared/keyedLock.ts"
+import { makeKeyedLock } from "#src/choird/config/keyedLock.ts"
 import { baseOf, checkPrograms, ImageFacts, imageProblem } from "./imageChecks.ts"
 import { agentRequest, bakedEntries, baseRequest, sourceRefusal } from "./imageRequests.ts"
 import { BuildBroke, type BuildRequest, type ContextEntry, runBuild } from "./runBuild.ts"
@@ -78,7 +78,7 @@ const ownLabels = (home_id: string, agent_id: AgentId, image_version: ImageVersi
 /** Refuses an image with settings or programs that an agent must not have. */
 const requireSound = Effect.fnUntraced(function* (role: DockerfileRole, image_id: string) {
   const facts = yield* find(image_id)
-  if (Option.isNone(facts)) return yield* new BuildBroke({ problem: "the image is gone already", output: [] })
+  if (Option.isNone(facts)) return yield* new BuildBroke({ problem: "the image no longer exists", output: [] })
   const problem = imageProblem(facts.value)
   if (problem !== undefined) return yield* new BuildBroke({ problem, output: [] })
   return yield* checkPrograms(role, image_id)

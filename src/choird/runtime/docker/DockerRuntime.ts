@@ -54,7 +54,7 @@ const resolveFolders = Effect.fnUntraced(function* (spec: ContainerSpec, home: s
   return yield* new ContainerError({
     reason: "refused",
     problem: `the workspace ${workspace} ${problem}`,
-    fix: "Give the agent a folder of its own in config.json"
+    fix: "Give the agent its own folder in config.json"
   })
 })
 

@@ -206,7 +206,7 @@ const resolveSources = Effect.fnUntraced(function* (
   return yield* new ContainerError({
     reason: "refused",
     problem: `the workspace ${workspace} ${problem}`,
-    fix: "Give the agent a folder of its own in config.json"
+    fix: "Give the agent its own folder in config.json"
   })
 })
 

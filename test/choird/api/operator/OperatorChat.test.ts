@@ -6,7 +6,7 @@ import type { ChatEvent } from "#schema/ChatApi.ts"
 import { AGENT, append, DM, SESSION, type World } from "../../../support/control.ts"
 import { answered, openOperator, output, reporting, said, started, stopped } from "../../../support/operatorSocket.ts"
 import { CONFIG } from "../../../support/stores.ts"
-import { CHAT_TEXT_CHARS_MAX } from "#src/shared/text/chatText.ts"
+import { CHAT_TEXT_CHARS_MAX } from "#src/choird/queues/chatTextLimit.ts"
 
 const one = InboxId.make("1")
 

@@ -7,9 +7,9 @@ import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { SKILL_BUNDLE_BYTES_MAX, SKILL_BUNDLE_FILES_MAX } from "#schema/SkillOffer.ts"
-import { hiddenProblem, hiddenValues } from "./hiddenCharacters.ts"
-import { readSkillFolder, SKILL_FILE } from "./skillFolder.ts"
-import { readSkill, type SkillSources } from "./skillFile.ts"
+import { hiddenProblem, hiddenValues } from "#src/shared/image/hiddenCharacters.ts"
+import { readSkillFolder, SKILL_FILE } from "#src/shared/image/skillFolder.ts"
+import { readSkill, type SkillSources } from "#src/shared/image/skillFile.ts"
 
 /** Folders within folders of one skill. */
 const SKILL_BUNDLE_DEPTH_MAX = 8
@@ -83,7 +83,7 @@ const collisions = (files: ReadonlyArray<BundleFile>): ReadonlyArray<BundleProbl
       spelled.set(folded, known)
       return known !== prefix || (counts.get(folded) ?? 0) > (index === parts.length - 1 ? 1 : 0)
     })
-    return clash ? [{ path: shown(path), reason: "the name is there twice, apart from case: keep one" }] : []
+    return clash ? [{ path: shown(path), reason: "two names are the same or differ only in case: keep one" }] : []
   })
 }
 
@@ -103,7 +103,7 @@ const allowing = (file: BundleFile, tools: ReadonlyArray<string>): Result.Result
     return Result.fail({ path: file.path, reason: "tools can be given to a SKILL.md with front matter alone" })
   const front = text.split(/^---[ \t]*\r?$/mu)[1] ?? ""
   if (NAMES_TOOLS.test(front))
-    return Result.fail({ path: file.path, reason: "it names its own allowed-tools: add it without others" })
+    return Result.fail({ path: file.path, reason: "it declares allowed-tools; omit --tools" })
   const added = text.replace(FRONT, (line) => `${line}allowed-tools: ${JSON.stringify(tools)}\n`)
   return Result.succeed({ ...file, bytes: Buffer.from(added) })
 }

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Queue, Stream } from "effect"
-import { makeNotifier } from "#src/shared/Notifier.ts"
+import { makeNotifier } from "#src/choird/queues/Notifier.ts"
 
 const start = Effect.forkChild({ startImmediately: true })
 

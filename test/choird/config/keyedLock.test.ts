@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { makeKeyedLock } from "#src/shared/keyedLock.ts"
+import { makeKeyedLock } from "#src/choird/config/keyedLock.ts"
 
 describe("makeKeyedLock", () => {
   it.effect("runs one at a time for a key, lets other keys pass, and is free again after an interrupt", () =>

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { SPEECH_CHARS_MAX } from "#src/agent/outside/Speech.ts"
-import { spokenText } from "#src/agent/outside/spokenText.ts"
+import { spokenText } from "#src/agent/session/AnswerVoice.ts"
 
 const WHOLE: ReadonlyArray<readonly [markdown: string, words: string]> = [
   ["It is **done**, _really_.", "It is done, really."],

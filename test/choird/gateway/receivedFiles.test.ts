@@ -4,7 +4,7 @@ import { existsSync, lstatSync, mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { makeLabelReceived } from "#src/choird/gateway/labelReceived.ts"
+import { makeLabelReceived } from "#src/choird/gateway/receivedFiles.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { readBundle } from "#src/shared/image/skillBundle.ts"
+import { readBundle } from "#src/choird/repos/skillBundle.ts"
 import { HOSTILE_FOLDERS, ORDERS } from "../../support/hostileSkills.ts"
 import { bundleFiles, PUBLIC_SKILLS } from "../../support/skillCorpus.ts"
 
@@ -62,7 +62,7 @@ describe("a skill from elsewhere", () => {
     assert.deepStrictEqual<unknown>(given.spec.states["do"]?.allowed_tools, ["choir.fs.read", "choir.fs.write"])
     assert.include(Buffer.from(given.files[0]?.bytes ?? []).toString(), 'allowed-tools: ["Read","Write"]')
     const own = readBundle(files("allowed-tools: Read\n"), { allow: ["Bash"] })
-    assert.match(JSON.stringify(Result.isFailure(own) ? own.failure : ""), /names its own allowed-tools/u)
+    assert.match(JSON.stringify(Result.isFailure(own) ? own.failure : ""), /declares allowed-tools/u)
     assert.isTrue(Result.isFailure(readBundle(files(""), { allow: ["Read\n---\nevil"] })))
   })
 

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { rowId } from "#src/shared/rowId.ts"
+import { rowId } from "#src/choird/database/rowId.ts"
 
 it("reads the ids that a bigint column can hold, and nothing else", () => {
   assert.strictEqual(rowId("7"), 7n)

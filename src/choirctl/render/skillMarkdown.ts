@@ -2,9 +2,9 @@
 import { Result } from "effect"
 import { stringify } from "yaml"
 import type { SkillSpec } from "#schema/Skill.ts"
-import { toolsOf } from "./contractProblems.ts"
-import { readSkill } from "./skillFile.ts"
-import { readSkillFolder } from "./skillFolder.ts"
+import { toolsOf } from "#src/shared/image/contractProblems.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
+import { readSkillFolder } from "#src/shared/image/skillFolder.ts"
 
 const steps = ({ initial_state, states }: SkillSpec): ReadonlyArray<string> => {
   const names = [initial_state, ...Object.keys(states).filter((name) => name !== initial_state)]
