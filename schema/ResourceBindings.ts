@@ -1,6 +1,7 @@
 /** The names of the configuration that a session holds. They have a file of their own, so that code that only reads states need not load all of Config. */
 import { Schema } from "effect"
 import { ResourceName } from "./Ids.ts"
+import { NAMED_BINDINGS } from "./Resources.ts"
 
 /** As many chats as one agent talks in at once. */
 const DMS_PER_AGENT_MAX = 16
@@ -39,19 +40,6 @@ export type ResourceBindings = typeof ResourceBindings.Type
 
 /** Every DM of a session, the first one first. */
 export const boundDms = ({ dm, dms }: Pick<ResourceBindings, "dm" | "dms">): ReadonlyArray<ResourceName> => dms ?? [dm]
-
-/** The bindings that a start may name. */
-export const NAMED_BINDINGS = [
-  "workspace",
-  "llm",
-  "core_llm",
-  "dm",
-  "voice_profile",
-  "git_identity",
-  "notion",
-  "email"
-] as const
-export type NamedBinding = (typeof NAMED_BINDINGS)[number]
 
 /** The bindings of a run, with those that its start named and that a restart therefore keeps. Absent in rows of earlier versions. */
 export const RunBindings = Schema.Struct({

@@ -117,13 +117,13 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
       )
   ).pipe(Effect.forkScoped({ startImmediately: true }))
   yield* logs.archiving
-  const exporters = yield* Layer.build(layerExporters(options.version)).pipe(Effect.provideContext(files))
+  const host = Context.merge(files, yield* Layer.build(NodeServices.layer))
+  const exporters = yield* Layer.build(layerExporters(options.version)).pipe(Effect.provideContext(host))
   const base = Context.mergeAll(
     exporters,
-    files,
+    host,
     Context.make(LogFiles, logs),
-    Context.make(CommandLine, options.transport),
-    yield* Layer.build(NodeServices.layer)
+    Context.make(CommandLine, options.transport)
   )
 
   const [database, runtime] = yield* Effect.all(
@@ -156,7 +156,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* Context.get(services, SessionMemory).run
   yield* Effect.forkScoped(Context.get(services, Forgetting).finish)
   yield* Layer.build(layerGateways).pipe(Effect.provideContext(services), step(8, "the gateways are started"))
-  yield* keepLastGood(home, config)
+  yield* Effect.provideContext(keepLastGood(home, config), host)
   yield* Layer.build(Layer.provide(layerOperatorServer(options.version), Backup.layer)).pipe(
     Effect.provideContext(services),
     step(9, "the operator's socket is open")

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { connect, createServer } from "node:net"
 import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
@@ -50,7 +51,7 @@ const exporters = (
     current: Effect.succeed({ version: 1, config }),
     secret: () => secret
   })
-  return Layer.build(layerExporters("0.0.0").pipe(Layer.provide(store)))
+  return Layer.build(layerExporters("0.0.0").pipe(Layer.provide([store, NodeFileSystem.layer])))
 }
 
 const noSecret = Effect.die("no secret is named")

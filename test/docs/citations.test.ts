@@ -6,7 +6,7 @@ import { ROOT } from "../support/installation.ts"
 
 const ROOMS = ["bench", "demo", "schema", "src", "test", "tools"]
 const SOURCES = globSync(`{${ROOMS.join(",")}}/**/*.{js,ts}`, { cwd: ROOT }).sort()
-const PAGES = globSync("{*,docs/*}.md", { cwd: ROOT }).sort()
+const PAGES = globSync("{*,docs/**/*}.md", { cwd: ROOT }).sort()
 
 /** Files of a skill or an image, which are not pages of the repository. */
 const IMAGE_FILES: ReadonlySet<string> = new Set(["SKILL.md", "SOUL-CORE.md", "SOUL.md", "USER.md"])

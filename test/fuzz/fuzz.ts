@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Clock, Context, Effect, Layer, Redacted, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -63,7 +64,7 @@ const open = Effect.gen(function* () {
   const services = yield* Layer.build(
     Layer.provide(layerAgentRoutes, layerHostTools(Effect.succeed([]))).pipe(
       Layer.provideMerge(layerAgentListeners),
-      Layer.provideMerge([lifecycle, Layer.succeedContext(base)]),
+      Layer.provideMerge([lifecycle, NodeFileSystem.layer, Layer.succeedContext(base)]),
       Layer.provide(Layer.succeed(CommandLine, flags))
     )
   )

@@ -95,7 +95,7 @@ export class Invariants {
     if (
       cause.reasons.some(Cause.isDieReason) ||
       text.includes("choird lost events") ||
-      text.includes("another history")
+      text.includes("stored log differs")
     )
       throw new Violation("W2", `agent ${number} broke: ${text}`)
   }

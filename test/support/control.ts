@@ -1,4 +1,5 @@
 /** In-memory doubles of choird's stores and lifecycle, for tests of its APIs: one world, one agent, one session. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer, Option, PubSub, Redacted, Result, Stream } from "effect"
 import type { Caller, Snapshot } from "#schema/AgentApi.ts"
 import type { PrintedEvent } from "#schema/SessionsApi.ts"
@@ -414,6 +415,7 @@ export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<
   Steering.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
+        NodeFileSystem.layer,
         configStore(world, home),
         HostTools.layer(hostTools).pipe(Layer.provide(memoryCallResults)),
         tokens(world),

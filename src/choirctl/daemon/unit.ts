@@ -5,7 +5,7 @@ import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { failed } from "#src/choirctl/terminal/failure.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
-import { writeWhole } from "#src/shared/files/writeWhole.ts"
+import { systemWords, writeWhole } from "#src/shared/files/writeWhole.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { CHOIRD } from "./choirdProgram.ts"
 
@@ -15,8 +15,10 @@ const SYSTEMCTL = ["/usr/bin/systemctl", "/bin/systemctl"]
 /** Commands to run after the unit was written. */
 const NEXT = ["systemctl --user daemon-reload", "systemctl --user enable --now choird", "loginctl enable-linger"]
 
+const fileProblem = (path: string, problem: string) => failed("FILE", `${path}: ${problem}`, `check ${dirname(path)}`)
+
 const attempt = <A>(path: string, run: () => A) =>
-  Effect.try({ try: run, catch: (cause) => failed("FILE", `${path}: ${String(cause)}`, `check ${dirname(path)}`) })
+  Effect.try({ try: run, catch: (cause) => fileProblem(path, String(cause)) })
 
 const foreign = (path: string) =>
   failed("UNIT_FOREIGN", `${path} was not written by choirctl`, "move it away, then try again")
@@ -37,10 +39,8 @@ export const installUnit = Effect.fn("choirctl.installUnit")(function* (home: st
   const path = unitPath()
   const before = yield* present(path)
   const text = unitText({ node: process.execPath, program: CHOIRD, home: files.home, workspaces })
-  yield* attempt(path, () => {
-    mkdirSync(dirname(path), { recursive: true })
-    writeWhole(path, text, READABLE_BY_ALL)
-  })
+  yield* attempt(path, () => mkdirSync(dirname(path), { recursive: true }))
+  yield* Effect.mapError(writeWhole(path, text, READABLE_BY_ALL), (error) => fileProblem(path, systemWords(error)))
   return { path, changed: before !== text, next: NEXT }
 })
 

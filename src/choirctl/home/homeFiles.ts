@@ -1,13 +1,13 @@
 /** The folder of a home, and the files in it that its operator owns: written whole, for their owner alone, or not at all. */
-import { randomBytes } from "node:crypto"
 import { existsSync, lstatSync, readdirSync } from "node:fs"
-import { basename, dirname, join } from "node:path"
+import { dirname, join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
 import { configError, failed } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
 import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
 import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
+import { systemWords, writeWhole } from "#src/shared/files/writeWhole.ts"
 
 /** `unusable` is something that cannot become a home. */
 type HomePlace =
@@ -40,31 +40,18 @@ export const requireHome = (home: string) =>
     )
   )
 
-const OWNER_FILE = 0o600
-
-const notWritten = (path: string) => (error: PlatformError.PlatformError) => {
-  const { cause } = error.reason
-  return failed(
+const notWritten = (path: string) => (error: PlatformError.PlatformError) =>
+  failed(
     "FILE",
-    `${path} cannot be written and is unchanged: ${cause instanceof Error ? cause.message : error.message}`,
+    `${path} cannot be written and is unchanged: ${systemWords(error)}`,
     `check the free space on its disk and the owner of ${dirname(path)}, then run this again`
   )
-}
 
-/** Replaces or creates a file, 0600. Readers see the old text or the new one, also after a crash. */
+/** Replaces or creates a file, 0600, through a link at its place. Readers see the old text or the new one, also after a crash. */
 export const writePrivate = Effect.fn("writePrivate")(
   function* (path: string, text: string) {
     const fs = yield* FileSystem.FileSystem
-    const place = (yield* fs.exists(path)) ? yield* fs.realPath(path) : path
-    const fresh = join(dirname(place), `.${basename(place)}.${randomBytes(6).toString("hex")}`)
-    const write = Effect.gen(function* () {
-      const file = yield* fs.open(fresh, { flag: "wx", mode: OWNER_FILE })
-      yield* file.writeAll(new TextEncoder().encode(text))
-      yield* file.sync
-    }).pipe(Effect.scoped)
-    yield* Effect.andThen(write, fs.rename(fresh, place)).pipe(
-      Effect.onError(() => Effect.ignore(fs.remove(fresh, { force: true })))
-    )
+    yield* writeWhole((yield* fs.exists(path)) ? yield* fs.realPath(path) : path, text)
   },
   (effect, path) => Effect.mapError(effect, notWritten(path))
 )

@@ -1,14 +1,14 @@
 /** The resources that a run is bound to: an agent's defaults, and what its start overrides. */
 import { Effect, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
+import { boundDms, dmList, type ResourceBindings, type RunBindings } from "#schema/ResourceBindings.ts"
 import {
-  boundDms,
-  dmList,
+  BINDINGS,
   NAMED_BINDINGS,
   type NamedBinding,
-  type ResourceBindings,
-  type RunBindings
-} from "#schema/ResourceBindings.ts"
+  OPTIONAL_BINDINGS,
+  type OptionalBinding
+} from "#schema/Resources.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { RestartAgent, RestartedAgent, StartAgent } from "#schema/AgentsApi.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
@@ -29,36 +29,21 @@ export interface BindingProblem {
   readonly hint: string
 }
 
-const TABLES = {
-  workspace: "workspaces",
-  llm: "models",
-  core_llm: "models",
-  dm: "dms",
-  voice_profile: "voice_profiles",
-  git_identity: "git_identities",
-  notion: "notion_integrations",
-  email: "email_accounts"
-} as const satisfies Record<Exclude<keyof ResourceBindings, "dms">, keyof Config>
-
-const LABELS: Readonly<Record<string, string>> = { llm: "model", core_llm: "model", dm: "DM", email: "e-mail account" }
-
 /** The first binding whose name is not in config.json; bindings may come from an older configuration. */
 export const unknownBinding = (config: Config, bindings: ResourceBindings): BindingProblem | undefined => {
-  for (const [key, table] of Object.entries(TABLES)) {
-    const names = key === "dm" ? boundDms(bindings) : [bindings[key as keyof typeof TABLES]]
-    const name = names.find((one) => one !== undefined && !Object.hasOwn(config[table], one))
+  for (const key of NAMED_BINDINGS) {
+    const { label, section } = BINDINGS[key]
+    const names = key === "dm" ? boundDms(bindings) : [bindings[key]]
+    const name = names.find((one) => one !== undefined && !Object.hasOwn(config[section], one))
     if (name === undefined) continue
-    const known = Object.keys(config[table])
+    const known = Object.keys(config[section])
     return {
-      reason: `there is no ${LABELS[key] ?? key.replaceAll("_", " ")} "${name}"`,
-      hint: known.length === 0 ? `add one to ${table} in config.json` : `choose one of ${known.join(", ")}`
+      reason: `there is no ${label} "${name}"`,
+      hint: known.length === 0 ? `add one to ${section} in config.json` : `choose one of ${known.join(", ")}`
     }
   }
   return undefined
 }
-
-type Optional = "voice_profile" | "git_identity" | "notion" | "email"
-const OPTIONAL: ReadonlyArray<Optional> = ["voice_profile", "git_identity", "notion", "email"]
 
 /** The options of a start. `explicit` lists the names that an operator chose rather than carried over; absent: all. */
 export interface StartOptions extends StartAgent {
@@ -84,8 +69,8 @@ export const bindingsOf = (
     })
   }
   const llm = options.llm ?? defaults.llm
-  const rest: Partial<Record<Optional, ResourceName>> = {}
-  for (const key of OPTIONAL) {
+  const rest: Partial<Record<OptionalBinding, ResourceName>> = {}
+  for (const key of OPTIONAL_BINDINGS) {
     const name = options[key] ?? defaults[key]
     if (name !== undefined) rest[key] = name
   }

@@ -1,5 +1,5 @@
 /** Edits of config.json by choird itself: written whole in place, loaded and applied, or taken back. */
-import { basename, dirname, join } from "node:path"
+import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
@@ -7,9 +7,9 @@ import { differences } from "#src/choird/reconfiguration/resourcesInUse.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/config/configFiles.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { writeWhole } from "#src/shared/files/writeWhole.ts"
 import { editJson } from "./jsonText.ts"
 
-const OWNER_FILE = 0o600
 /** How often an apply that another one keeps busy is tried again, and how many times. */
 const BUSY_RETRY_MS = 500
 const BUSY_TRIES_MAX = 20
@@ -32,15 +32,7 @@ export const makeReplaceConfig = Effect.gen(function* () {
   const { home } = yield* ConfigStore
   return Effect.fnUntraced(function* (text: string) {
     const place = yield* fs.realPath(join(home, CONFIG_FILE))
-    const fresh = join(dirname(place), `.${basename(place)}.approved`)
-    yield* fs.remove(fresh, { force: true })
-    const written = Effect.gen(function* () {
-      const open = yield* fs.open(fresh, { flag: "wx", mode: OWNER_FILE })
-      yield* open.writeAll(new TextEncoder().encode(text))
-      yield* open.sync
-    })
-    yield* Effect.scoped(written)
-    yield* fs.rename(fresh, place)
+    yield* Effect.provideService(writeWhole(place, text), FileSystem.FileSystem, fs)
   })
 })
 

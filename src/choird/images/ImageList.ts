@@ -4,6 +4,7 @@ import { Effect, FileSystem, Option, Schema } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { IMAGES_KEPT } from "#src/choird/runtime/docker/imageNames.ts"
+import { writeWhole } from "#src/shared/files/writeWhole.ts"
 
 const LIST = "builds.json"
 /** Marks the folder of an image from which an agent came up once. */
@@ -34,8 +35,7 @@ export const makeImageList = Effect.fnUntraced(function* (home: string) {
   const putFirst = Effect.fnUntraced(function* (agent_id: AgentId, version: ImageVersion) {
     const folder = folderOf(agent_id)
     const kept = yield* listed(agent_id, version)
-    yield* fs.writeFileString(join(folder, `.${LIST}`), JSON.stringify(kept), { mode: 0o600 })
-    yield* fs.rename(join(folder, `.${LIST}`), join(folder, LIST))
+    yield* Effect.provideService(writeWhole(join(folder, LIST), JSON.stringify(kept)), FileSystem.FileSystem, fs)
     return kept
   })
 

@@ -4,7 +4,7 @@
  */
 import type { Socket } from "node:net"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
+import { Clock, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Caller } from "#schema/AgentApi.ts"
 import { CommandLine, type TcpPlan, transportPlan, TransportRefused } from "#src/choird/config/AgentTransport.ts"
@@ -20,9 +20,9 @@ import { CurrentOpenSession } from "./OpenSession.ts"
 import { makeUnauthenticatedConnections } from "./UnauthenticatedConnections.ts"
 import { readTlsIdentity } from "./TlsIdentity.ts"
 import { isLoopback } from "#schema/Transport.ts"
-import { mkdirSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { writeWhole } from "#src/shared/files/writeWhole.ts"
+import { systemWords, writeWhole } from "#src/shared/files/writeWhole.ts"
 
 /** Open connections to the agents' TCP listener, of all sessions and unauthenticated clients together. */
 const AGENT_TCP_CONNECTIONS_MAX = 512
@@ -210,14 +210,15 @@ const kept = (home: string) =>
   )
 
 /** Writes the port, for its owner alone, and whole or not at all. A full disk stops nobody. */
-const keep = (home: string, port: number) =>
-  Effect.try(() => {
+const keep = Effect.fnUntraced(
+  function* (home: string, port: number) {
+    const fs = yield* FileSystem.FileSystem
     const place = placeOf(home)
-    mkdirSync(dirname(place), { recursive: true, mode: 0o700 })
-    writeWhole(place, `${port}\n`)
-  }).pipe(
-    Effect.catch(({ cause }) => Effect.logWarning("the port of the agents' API could not be kept", String(cause)))
-  )
+    yield* fs.makeDirectory(dirname(place), { recursive: true, mode: 0o700 })
+    yield* writeWhole(place, `${port}\n`)
+  },
+  Effect.catch((error) => Effect.logWarning("the port of the agents' API could not be kept", systemWords(error)))
+)
 
 /**
  * Listens on the previous port, or on one that the kernel chooses when there was none or it is taken.

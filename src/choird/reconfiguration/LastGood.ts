@@ -4,13 +4,13 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { CONFIG_FILE, ConfigRefused, LAST_GOOD_FILE } from "#src/shared/config/configFiles.ts"
-import { writeWhole } from "#src/shared/files/writeWhole.ts"
+import { systemWords, writeWhole } from "#src/shared/files/writeWhole.ts"
 
 /** Writes it atomically, readable only for its owner. A full disk stops nobody from working. */
 export const keepLastGood = Effect.fn("LastGood.keep")(function* (home: string, config: Config) {
-  yield* Effect.try(() => writeWhole(join(home, LAST_GOOD_FILE), `${JSON.stringify(config, undefined, 2)}\n`)).pipe(
-    Effect.catch(({ cause }) =>
-      Effect.logWarning("the configuration could not be kept as the last good one", String(cause))
+  yield* writeWhole(join(home, LAST_GOOD_FILE), `${JSON.stringify(config, undefined, 2)}\n`).pipe(
+    Effect.catch((error) =>
+      Effect.logWarning("the configuration could not be kept as the last good one", systemWords(error))
     )
   )
 })

@@ -2,7 +2,7 @@
  * Changes of the running configuration, in two phases: load reads, checks and stages everything; apply puts into effect what needs no restart.
  * The staged configuration stays in memory until all of it is done.
  */
-import { Context, Effect, Layer, Option, Ref, Result, Schema, Semaphore } from "effect"
+import { Context, Effect, FileSystem, Layer, Option, Ref, Result, Schema, Semaphore } from "effect"
 import { Config } from "#schema/Config.ts"
 import type {
   ApplyReport,
@@ -108,6 +108,7 @@ const makeContent = Effect.map(ConfigVersions, (versions) =>
 
 /** The configuration that is loaded and does not run yet: in memory, until all of it is done. */
 const makeStaging = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
   const store = yield* ConfigStore
   const versions = yield* ConfigVersions
   const changesOf = yield* makeStagedChanges
@@ -131,7 +132,7 @@ const makeStaging = Effect.gen(function* () {
     const { version: previous } = yield* store.current
     yield* versions.commit(entry, (running) => nextConfig(target.config, always, running, secrets))
     const { config, version } = yield* store.current
-    if (version !== previous) yield* keepLastGood(store.home, config)
+    if (version !== previous) yield* Effect.provideService(keepLastGood(store.home, config), FileSystem.FileSystem, fs)
     const after = yield* rest(target)
     const waiting = new Set(after.map(({ path }) => path))
     const gone = before.filter(({ path }) => !waiting.has(path))

@@ -5,25 +5,34 @@
 import type { Config } from "#schema/Config.ts"
 import type { ChangeClass, ConfigChange } from "#schema/ConfigApi.ts"
 import { AgentId } from "#schema/Ids.ts"
+import { BINDINGS, NAMED_BINDINGS, type NamedBinding } from "#schema/Resources.ts"
 import { type AgentUse, type Difference, differences, resourcesOf, SECTIONS } from "./resourcesInUse.ts"
 
 /**
- * How a key takes effect. `apply`: at once. `choird`: read at choird's start alone. `image`: by a build. `agents`, `workspaces`,
- * `email_accounts`: at once if no running agent is affected, else at that agent's next start.
+ * How a key takes effect. `apply`: at once. `choird`: read at choird's start alone. `image`: by a build. `agents`: at once if no
+ * running agent is affected, else at that agent's next start. `kept`: the same for the one field of an entry that agents keep from
+ * their start ({@link BINDINGS}), and at once for the others.
  */
-type Reach = "apply" | "choird" | "image" | "agents" | "workspaces" | "email_accounts"
+type Reach = "apply" | "choird" | "image" | "agents" | "kept"
+
+/** The sections that {@link BINDINGS} has such a field for. */
+type KeptSections = {
+  readonly [
+    K in NamedBinding as (typeof BINDINGS)[K]["kept"] extends null ? never : (typeof BINDINGS)[K]["section"]
+  ]: "kept"
+}
 
 export const REACH = {
   $schema: "apply",
   global_repo: "image",
-  workspaces: "workspaces",
+  workspaces: "kept",
   models: "apply",
   tts: "apply",
   voice_profiles: "apply",
   stt: "apply",
   git_identities: "apply",
   notion_integrations: "apply",
-  email_accounts: "email_accounts",
+  email_accounts: "kept",
   search: "apply",
   embedding: "choird",
   gateways: "apply",
@@ -43,7 +52,13 @@ export const REACH = {
   log_archive_threshold_lines: "apply",
   retention: "apply",
   telemetry: "choird"
-} as const satisfies Record<keyof Config, Reach>
+} as const satisfies Record<keyof Config, Reach> & KeptSections
+
+/** The fields of the entries that a binding names which an agent keeps from its start. */
+const KEPT = NAMED_BINDINGS.flatMap((binding) => {
+  const { kept: field, section } = BINDINGS[binding]
+  return field === null ? [] : [{ binding, field, section }]
+})
 
 /** The keys that choird reads only at its start. */
 export const STARTED_WITH = Object.keys(REACH)
@@ -143,10 +158,10 @@ const classify = (running: Config, target: Config, uses: ReadonlyArray<AgentUse>
       )
     case "agents":
       return ofAgent(target, uses, difference)
-    case "workspaces":
-      return restarting(startedWithAnother(target, uses, path), restart)
-    case "email_accounts":
-      return key === "sharing" ? restarting(startedWithAnother(target, uses, path), restart) : HOT
+    case "kept":
+      return key === undefined || KEPT.some((one) => one.section === section && one.field === key)
+        ? restarting(startedWithAnother(target, uses, path), restart)
+        : HOT
     default:
       return HOT
   }
@@ -160,8 +175,9 @@ export const sinceStart = (
   const paths: ReadonlyArray<ReadonlyArray<string>> = [
     ["agents", agent_id, "defaults"],
     ["agents", agent_id, "web"],
-    ["workspaces", bindings.workspace, "path"],
-    ...(bindings.email === undefined ? [] : [["email_accounts", bindings.email, "sharing"]])
+    ...KEPT.flatMap(({ binding, field, section }) =>
+      [bindings[binding] ?? []].flat().map((name) => [section, name, field])
+    )
   ]
   return paths.flatMap((path) => {
     const after = at(target, path)

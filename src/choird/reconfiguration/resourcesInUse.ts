@@ -1,6 +1,7 @@
 /** The resources of config.json that running agents use, as `section.name`. */
 import type { Config } from "#schema/Config.ts"
 import { dmList, type DmNames, type ResourceBindings } from "#schema/ResourceBindings.ts"
+import { BINDINGS, BOUND_SECTIONS, NAMED_BINDINGS } from "#schema/Resources.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
@@ -49,18 +50,8 @@ export const usesOf = (running: Config, views: ReadonlyArray<AgentView>): Readon
       : []
   )
 
-/** The tables whose entries a binding can name, directly or by way of another entry. */
-export const SECTIONS = [
-  "workspaces",
-  "models",
-  "tts",
-  "voice_profiles",
-  "git_identities",
-  "notion_integrations",
-  "email_accounts",
-  "gateways",
-  "dms"
-] as const satisfies ReadonlyArray<keyof Config>
+/** The sections whose entries a binding can name, directly or by way of another entry. */
+export const SECTIONS = [...BOUND_SECTIONS, "tts", "gateways"] as const satisfies ReadonlyArray<keyof Config>
 type Section = (typeof SECTIONS)[number]
 
 const entryOf = <S extends Section>(config: Config, section: S, name: string) => {
@@ -91,18 +82,11 @@ type Names = Partial<Omit<ResourceBindings, "dm">> & { readonly dm?: DmNames }
 
 /** Everything that these names lead to in a configuration, itself included. */
 export const resourcesOf = (config: Config, names: Names): ReadonlySet<string> => {
-  const bound: ReadonlyArray<readonly [Section, string | undefined]> = [
-    ["workspaces", names.workspace],
-    ["models", names.llm],
-    ["models", names.core_llm],
-    ...(names.dms ?? dmList(names.dm)).map((name) => ["dms", name] as const),
-    ["voice_profiles", names.voice_profile],
-    ["git_identities", names.git_identity],
-    ["notion_integrations", names.notion],
-    ["email_accounts", names.email]
-  ]
+  const waiting: Array<readonly [Section, string]> = NAMED_BINDINGS.flatMap((key) => {
+    const bound = key === "dm" ? (names.dms ?? dmList(names.dm)) : [names[key] ?? []].flat()
+    return bound.map((name) => [BINDINGS[key].section, name] as const)
+  })
   const found = new Set<string>()
-  const waiting = bound.flatMap(([section, name]) => (name === undefined ? [] : [[section, name] as const]))
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const [section, name] = next
     const key = `${section}.${name}`

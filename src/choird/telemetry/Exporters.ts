@@ -1,13 +1,12 @@
 /** The exporters of telemetry beyond the log files, by config.json; none by default. */
-import { Effect, Layer, Redacted, Result, Schema } from "effect"
+import { Effect, FileSystem, Layer, Redacted, Result, Schema } from "effect"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { metricsPage, type MetricsPage } from "#src/shared/wire/metricsPage.ts"
 import { layerCollector } from "./Collector.ts"
 import { layerPrometheus } from "./Prometheus.ts"
 import { randomBytes } from "node:crypto"
-import { readFileSync } from "node:fs"
 import { SecretName } from "#schema/Ids.ts"
-import { writeWhole } from "#src/shared/files/writeWhole.ts"
+import { systemWords, writeWhole } from "#src/shared/files/writeWhole.ts"
 
 class TokenMissing extends Schema.TaggedError<TokenMissing>()("TokenMissing", { problem: Schema.String }) {
   override get message() {
@@ -19,18 +18,16 @@ const TOKEN = /^[0-9a-f]{64}\n?$/u
 
 /** The token in the file, which stays valid for scrapers across restarts; a missing or damaged one is replaced. */
 const ownToken = (file: string) =>
-  Effect.try({
-    try: () => {
-      const kept = Result.getOrElse(
-        Result.try(() => readFileSync(file, "utf8")),
-        () => ""
-      )
-      if (TOKEN.test(kept)) return Redacted.make(kept.trim())
-      const token = randomBytes(32).toString("hex")
-      writeWhole(file, `${token}\n`)
-      return Redacted.make(token)
-    },
-    catch: (error) => new TokenMissing({ problem: `${file} cannot be written: ${String(error)}` })
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const kept = yield* Effect.orElseSucceed(fs.readFileString(file), () => "")
+    if (TOKEN.test(kept)) return Redacted.make(kept.trim())
+    const token = randomBytes(32).toString("hex")
+    yield* Effect.mapError(
+      writeWhole(file, `${token}\n`),
+      (error) => new TokenMissing({ problem: `${file} cannot be written: ${systemWords(error)}` })
+    )
+    return Redacted.make(token)
   })
 
 const metricsToken = Effect.fnUntraced(function* ({ token }: MetricsPage) {

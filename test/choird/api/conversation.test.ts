@@ -1,4 +1,5 @@
 import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Queue, Redacted, Ref, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
@@ -63,6 +64,7 @@ const run = Effect.gen(function* () {
       Layer.provideMerge([layerAgentListeners, Models.layer]),
       Layer.provideMerge([
         platform,
+        NodeFileSystem.layer,
         database({ away: false }),
         images(),
         lifecycle(view, told),

@@ -1,5 +1,6 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -11,7 +12,7 @@ const listen = (port: number) =>
   listenTcp(Effect.succeed(HttpServerResponse.text("here")), { host: "127.0.0.1", port, connectionsMax: 1 })
 
 /** Listens as a life of choird does, and ends. */
-const life = (home: string) => Effect.scoped(listenOnChosen(home, listen))
+const life = (home: string) => Effect.scoped(Effect.provide(listenOnChosen(home, listen), NodeFileSystem.layer))
 
 describe("a port that choird chose itself", () => {
   it.effect("is the same at its next start, so that agents that outlived it can be heard (D15)", () =>

@@ -9,13 +9,15 @@ import { temporaryFolder } from "../../support/engines.ts"
 
 const PROGRAM = new URL("../../../src/choird/reconfiguration/LastGood.ts", import.meta.url).pathname
 const EFFECT = import.meta.resolve("effect")
+const FILES = import.meta.resolve("@effect/platform-node/NodeFileSystem")
 
 /** Keeps a configuration of about so many bytes, in a process whose files have at most `kib` KiB: then a write takes a part. */
 const keep = (home: string, bytes: number, kib: number | "unlimited") => {
   const config = JSON.stringify({ filler: "x".repeat(bytes) })
   const script = `const { Effect } = await import(${JSON.stringify(EFFECT)})
     const { keepLastGood } = await import(${JSON.stringify(PROGRAM)})
-    await Effect.runPromise(keepLastGood(${JSON.stringify(home)}, ${config}))`
+    const { layer } = await import(${JSON.stringify(FILES)})
+    await Effect.runPromise(Effect.provide(keepLastGood(${JSON.stringify(home)}, ${config}), layer))`
   const limited = `trap "" XFSZ; ulimit -f ${kib}; exec "$0" --input-type=module -e "$1"`
   return execFileSync("bash", ["-c", limited, process.execPath, script], { encoding: "utf8" })
 }
