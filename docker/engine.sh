@@ -116,7 +116,7 @@ start_engine() {
   ours_alive || $SUDO rm -f "$PIDFILE"
   # setsid: the engine must outlive the shell or CI step that called this script.
   # shellcheck disable=SC2086
-  $SUDO setsid dockerd "${args[@]}" $DOCKERD_ARGS </dev/null >"$STATE/dockerd.log" 2>&1 9>&- &
+  $SUDO env -u TMPDIR setsid dockerd "${args[@]}" $DOCKERD_ARGS </dev/null >"$STATE/dockerd.log" 2>&1 9>&- &
   local t0=${EPOCHREALTIME/./}
   for _ in $(seq 300); do
     answers "unix://$SOCK" && { log "dockerd is up after $(( (${EPOCHREALTIME/./} - t0) / 1000 ))ms"; return 0; }

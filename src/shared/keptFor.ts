@@ -1,7 +1,7 @@
 /** Results that are kept for the object that they were made of, as long as that object lives. */
 
 const isSameList = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>): boolean =>
-  a.every((item, index) => item === b[index])
+  a.length === b.length && a.every((item, index) => item === b[index])
 
 /**
  * A function that makes its result once for each first argument, which never changes, and again where the others are not the same as for the kept one.

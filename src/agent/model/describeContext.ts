@@ -47,7 +47,7 @@ const textOf = (message: Message): string =>
     : message.content
 
 const partsOf = ({ messages, tools }: SentPrompt): ReadonlyArray<Shown> => {
-  const offered = tools.map(jsonOf)
+  const offered = tools.map((tool) => jsonOf(tool))
   const pictures = pictureTokensOfEach(messages)
   const told = messages.map((message, at) => ({
     kind: kindOf(message),

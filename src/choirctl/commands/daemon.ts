@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import type { DaemonState } from "#src/choirctl/daemon/daemon.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { fields, span } from "#src/choirctl/terminal/text.ts"
@@ -90,7 +91,7 @@ const install = Command.make(
   Effect.fnUntraced(function* () {
     const { home } = yield* root
     const { installUnit } = yield* Effect.promise(() => import("#src/choirctl/daemon/unit.ts"))
-    const installed = yield* installUnit(home)
+    const installed = yield* onHost(installUnit(home))
     yield* printAdvice({ ok: true, ...installed }, installedText)
   })
 ).pipe(

@@ -210,6 +210,12 @@ const callsOf = (event: ChoirEvent): ReadonlyArray<string> => {
   return "call_id" in event.payload ? [event.payload.call_id] : []
 }
 
+/** The calls whose results a job was handed. */
+const handedTo = (event: ChoirEvent): ReadonlyArray<string> =>
+  event.event_type === "CoreStarted"
+    ? (event.payload.start.context_bundle.handed ?? []).map(({ call_id }) => call_id)
+    : []
+
 /** A listing of forgotten events holds no text, and must stay. */
 const isListing = (event: ChoirEvent) =>
   event.event_type === "MemoryWriteCommitted" && event.payload.action === "forget"
@@ -228,6 +234,7 @@ export const reachIn = Effect.fnUntraced(function* (
     quotesOf(event, session_id).some((quote) => rows.has(quote.id ?? "") || isOf(spans, quote))
   const found = new Map<number, ChoirEvent>()
   const compactions: Array<ChoirEvent> = []
+  const starts: Array<ChoirEvent> = []
   if (phrases.length > 0 || spans.length > 0 || rows.size > 0)
     yield* Stream.runForEachArray(Stream.rechunk(storedLog(session_id, last_rev).rows(1), SLICE_EVENTS), (stored) =>
       Effect.andThen(
@@ -237,11 +244,15 @@ export const reachIn = Effect.fnUntraced(function* (
             if (event === undefined || isListing(event)) continue
             if (isReached(event)) found.set(event.rev, event)
             else if (event.event_type === "CompactionCommitted") compactions.push(event)
+            else if (handedTo(event).length > 0) starts.push(event)
           }
         }),
         Effect.yieldNow
       )
     )
+  // What a job was handed is written as its prompt showed it, in which the words of the result need not be found.
+  const read = new Set([...found.values()].flatMap(callsOf))
+  for (const event of starts) if (handedTo(event).some((call_id) => read.has(call_id))) found.set(event.rev, event)
   const first = Math.min(...found.keys())
   for (const event of compactions)
     if (event.event_type === "CompactionCommitted" && event.payload.boundary_rev >= first) found.set(event.rev, event)

@@ -361,7 +361,7 @@ export const chatCodec: Codec = {
   parts: (asked) =>
     written(chatCodec.parameters(asked), [
       ["messages", listed(messageList(asked, quirksOf(asked.model)))],
-      ...(asked.tools.length === 0 ? [] : [["tools", listed(asked.tools.map(toolJson))] as const])
+      ...(asked.tools.length === 0 ? [] : [["tools", listed(asked.tools.map((tool) => toolJson(tool)))] as const])
     ]),
   body: (asked) => chatCodec.parts(asked).join(""),
   read,

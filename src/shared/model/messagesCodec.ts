@@ -228,7 +228,7 @@ const conversation = (asked: Asked, { cache }: Quirks): ReadonlyArray<readonly [
   )
   const marked = isCached ? withBreakpoint({ role: "user", content: system }).content : system
   return [
-    ...(tools.length === 0 ? [] : [["tools", listed(tools.map(toolJson))] as const]),
+    ...(tools.length === 0 ? [] : [["tools", listed(tools.map((tool) => toolJson(tool)))] as const]),
     ...(system.length === 0 ? [] : [["system", [JSON.stringify(marked)]] as const]),
     ["messages", listed((isCached ? withBreakpoints(turns) : turns).map((turn) => JSON.stringify(turn)))]
   ]

@@ -208,7 +208,7 @@ const conversation = (asked: Asked): ReadonlyArray<readonly [string, ReadonlyArr
   return [
     ...(instructions.length === 0 ? [] : [["instructions", [JSON.stringify(instructions.join("\n\n"))]] as const]),
     ["input", listed(input)],
-    ...(tools.length === 0 ? [] : [["tools", listed(tools.map(toolJson))] as const])
+    ...(tools.length === 0 ? [] : [["tools", listed(tools.map((tool) => toolJson(tool)))] as const])
   ]
 }
 
