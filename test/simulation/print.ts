@@ -1,2 +1,2 @@
-/** A line for whoever started this program. */
+/** A line for the program that started this one. */
 export const print = (text: string) => process.stdout.write(`${text}\n`)

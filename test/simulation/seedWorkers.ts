@@ -29,7 +29,7 @@ const resultsIn = (asked: Asked, log: string): ReadonlyArray<string> => {
   if (!existsSync(log)) appendFileSync(log, `${head}\n`)
   const [first, ...lines] = readFileSync(log, "utf8").split("\n").slice(0, -1)
   if (first !== head) throw new Error(`${log} is of another run ("${first ?? ""}", now "${head}"); name a new file`)
-  // Which commit each part of the file is of stands in it; whoever changes the program between two parts reads so.
+  // Which commit each part of the file is of is in it, so that a program that changed between two parts is seen.
   appendFileSync(log, `\n#commit ${commit() ?? "unknown"}\n`)
   const wanted = (seed: number) => seed >= asked.from && seed < asked.from + asked.total
   const results = lines.filter(

@@ -24,7 +24,10 @@ export const onHost = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.flatMap(
 
 const unused = Effect.die("the command line itself needs nothing of the host")
 
-/** Services that the command line's parser requires and no flag of choirctl uses. */
+/**
+ * Services that the command line's parser requires and no flag of choirctl uses. These files hold nothing and take nothing: a command that
+ * works on files does so within {@link onHost}.
+ */
 export const parserServices = Layer.mergeAll(
   FileSystem.layerNoop({}),
   Path.layer,
