@@ -106,7 +106,7 @@ const outputs = Effect.fnUntraced(function* (dialect: DialectName, steps: number
     yield* plane.until((events) => spoken(events).filter(({ payload }) => payload.kind === "reply").length === said)
   }
   yield* plane.until((_, state) => quiet(state))
-  assert.strictEqual((yield* provider.summary).refusals, 0)
+  assert.deepStrictEqual(yield* provider.takeRefusals, [])
   const lane = steps === 0 ? EDGE : "core:long"
   return ofType(plane.events, "ModelOutput").filter((event) => event.lane === lane)
 })
