@@ -93,7 +93,7 @@ export const cutsNetwork = (): boolean => existsSync(partOf(BUNDLE, "offline"))
 /** The old generation of an agent's heap, in MiB: several times what the largest session keeps alive (R66). */
 const AGENT_HEAP_MIB_MAX = 512
 /** Half of the young generation of an agent's heap, in MiB. */
-const AGENT_SEMI_SPACE_MIB_MAX = 8
+const AGENT_SEMI_SPACE_MIB_MAX = 16
 /** Freed memory at the end of an agent's C heap that is not given back to the system at once, in bytes. */
 const AGENT_FREED_BYTES_MAX = 128 * 1024
 
