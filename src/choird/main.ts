@@ -120,7 +120,7 @@ const choird = ({ home, last_good, task, transport }: Chosen) =>
       Layer.mergeAll(
         Layer.unwrap(Effect.map(LogFiles, ({ logger }) => Logger.layer([logger]))),
         Layer.succeed(References.MinimumLogLevel, "Info"),
-        // Only a collector is told of spans, each request and statement of which would be one.
+        // Only a collector asks for spans. Each request and each statement would be one.
         Layer.succeed(References.TracerEnabled, false)
       ).pipe(Layer.provideMerge(LogFiles.layer(home, task === undefined ? printed : undefined)))
     )

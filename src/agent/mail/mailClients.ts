@@ -1,4 +1,4 @@
-/** What speaks to mail servers and takes mail apart. Most agents never load it: in the build it is a file of its own, beside the agent's program. */
+/** The clients of mail servers and the parser of mail. Most agents never load them: in the build they are a file beside the agent's program. */
 export { ImapFlow } from "imapflow"
 export { createTransport } from "nodemailer"
 export { default as MailComposer } from "nodemailer/lib/mail-composer"

@@ -100,7 +100,7 @@ const beginningOf = async (path: string): Promise<string> => {
 
 const beginningOrNothing = (path: string): Promise<string> => beginningOf(path).catch(() => "")
 
-/** What the system knows of a path; nothing where it leads nowhere. Most workspaces lack one of these files, and an error for each call would cost more. */
+/** The facts of a path; nothing where it leads nowhere, since most workspaces lack one of these files, and an error costs more than the look. */
 const statOf = (path: string): Promise<Stats | undefined> =>
   new Promise((resolve) => stat(path, (error, found) => resolve(error === null ? found : undefined)))
 
