@@ -245,7 +245,6 @@ export const init = Command.make(
     if (!brief || json) yield* print({ ok: true, ...done, ...(tried === undefined ? {} : { tried }) }, initText)
   }, onHost)
 ).pipe(
-  Command.withDescription("Set up a home: folders, config.json, secrets.json and the global repository"),
   Command.withExamples([
     { command: "choirctl init --model-provider openrouter --model-name openai/gpt-4o --model-secret-stdin < key.txt" }
   ])

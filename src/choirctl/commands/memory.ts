@@ -301,6 +301,5 @@ const exportAll = Command.make(
 )
 
 export const memory = Command.make("memory").pipe(
-  Command.withDescription("Read, correct and forget what agents remember"),
   Command.withSubcommands([list, show, query, set, remove, forget, exportAll])
 )

@@ -130,7 +130,4 @@ const test = Command.make(
   Command.withExamples([{ command: "choirctl model test sonnet" }])
 )
 
-export const models = Command.make("model").pipe(
-  Command.withDescription("Add, show, switch and test the models of agents"),
-  Command.withSubcommands([list, get, set, test, modelAdd])
-)
+export const models = Command.make("model").pipe(Command.withSubcommands([list, get, set, test, modelAdd]))
