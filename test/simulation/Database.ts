@@ -7,7 +7,7 @@ import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentA
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { AgentId, InboxId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
-import { signalIdOf } from "#src/choird/sessions/consequences.ts"
+import { signalIdOf } from "#src/choird/sessions/projections.ts"
 import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
@@ -271,7 +271,7 @@ export class Database {
         session.events.push(...rows)
         Object.assign(session, { state, hash })
         if (state.rev - (session.snapshot?.rev ?? 0) >= SNAPSHOT_EVENTS) session.snapshot = snapshotOf(session)
-        for (const { event } of rows) this.#consequences(session, event)
+        for (const { event } of rows) this.#project(session, event)
         this.onStored(session, rows)
         return { action: "OK", ack_rev: new_rev }
       }
@@ -285,7 +285,7 @@ export class Database {
   }
 
   /** Acknowledged messages and signals, and what people are to be told. */
-  #consequences({ session_id }: SessionTable, event: ChoirEvent): void {
+  #project({ session_id }: SessionTable, event: ChoirEvent): void {
     this.approvals.follow(event)
     const signal_id = signalIdOf(event)
     const inbox_id = event.event_type === "UserMsg" ? event.payload.inbox_id : undefined
