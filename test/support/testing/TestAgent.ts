@@ -28,7 +28,7 @@ import { layerModels, takeOver } from "#src/agent/session/sessionLayers.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { type ProfileBook, ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { type SkillBook, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { findExcerpts } from "#src/agent/tools/excerpts.ts"
 import { type AnyTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
@@ -147,7 +147,7 @@ export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "pictu
     Mailbox.layer,
     Replication.layer,
     Budget.layer,
-    Tokens.layer,
+    TokenCount.layer,
     options.llm ?? layerScriptedModel(options.script),
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
     options.pictures ?? Pictures.layerNone,
