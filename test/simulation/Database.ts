@@ -188,8 +188,8 @@ export class Database {
   }
 
   /** What a person asks of a running session beside messages. */
-  wish(
-    wish:
+  order(
+    order:
       | { readonly inject: string }
       | { readonly cancel: JobName }
       | { readonly compact: true }
@@ -197,13 +197,13 @@ export class Database {
   ): void {
     const session = this.active()
     if (session === undefined) return
-    if ("stop" in wish) return this.#stop(session)
+    if ("stop" in order) return this.#stop(session)
     const signal_id = SignalId.make(String(this.#signals + 1))
     const says: Signal =
-      "inject" in wish
-        ? { type: "Inject", signal_id, content: wish.inject }
-        : "cancel" in wish
-          ? { type: "CancelCore", signal_id, job_name: wish.cancel }
+      "inject" in order
+        ? { type: "Inject", signal_id, content: order.inject }
+        : "cancel" in order
+          ? { type: "CancelCore", signal_id, job_name: order.cancel }
           : { type: "Compact", signal_id }
     this.#signal(session.session_id, says)
   }

@@ -49,7 +49,7 @@ export const makeLockset = (requests: ReadonlyArray<LockRequest>): Result.Result
   return Result.succeed(locks)
 }
 
-/** One tool call's wish for its locks. Claims are told apart by identity, a lane may have several. */
+/** One tool call's request for its locks. Claims are told apart by identity, a lane may have several. */
 export interface Claim {
   readonly lane: LaneId
   readonly locks: Lockset

@@ -72,7 +72,7 @@ const BYTES_A_NUMBER = 32
 const ANSWER_REST_BYTES_MAX = 64 * 1024
 /** Characters of a provider's own words about a failure. */
 const PROBLEM_CHARS_MAX = 200
-/** The longest wait that a provider's wish is granted. */
+/** The longest wait that a provider may ask for. */
 const RETRY_AFTER_MS_MAX = 900_000
 
 const encoder = new TextEncoder()
