@@ -24,7 +24,7 @@ import { jobTools, ToolRegistry, toolTable } from "#src/agent/calls/ToolRegistry
 import { Replication } from "#src/agent/control/Replication.ts"
 import { AnswerVoice } from "#src/agent/session/AnswerVoice.ts"
 import { runSession } from "#src/agent/session/Session.ts"
-import { layerModels, takeOver } from "#src/agent/session/sessionLayers.ts"
+import { layerModels, resumeSession } from "#src/agent/session/sessionLayers.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { type ProfileBook, ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { type SkillBook, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
@@ -191,7 +191,7 @@ export const runAgent = (options: AgentOptions) => {
   const { config = agentConfig(), epoch = 1, onCommit = () => undefined, plane } = options
   const restored = Layer.effectDiscard(
     Effect.andThen(
-      takeOver(INTRODUCTION, plane.recovery(epoch)),
+      resumeSession(INTRODUCTION, plane.recovery(epoch)),
       Effect.flatMap(Arbiter, (arbiter) => arbiter.onCommit(onCommit))
     )
   )
