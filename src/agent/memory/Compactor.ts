@@ -6,7 +6,7 @@
 import { Context, Deferred, Effect, FiberSet, Layer, Queue } from "effect"
 import type { MemoryDelta } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
-import { compactionLimit } from "#src/shared/session/compacted.ts"
+import { compactionLimit } from "#src/shared/session/compactWindow.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { lossOf } from "#src/shared/session/memory.ts"
@@ -31,7 +31,7 @@ import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
 import type { Reading } from "#src/agent/model/prompt/promptMessages.ts"
 import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { withStubs } from "./stubs.ts"
-import { offeredOf } from "#src/agent/model/offered.ts"
+import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { isClearlySmall, promptTokens, windowFill, windowLimit } from "./windowSize.ts"
 
 /** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */

@@ -20,7 +20,7 @@ import { CHARS_A_TOKEN, NO_USAGE, sumOfUsage, usageOf } from "#src/shared/model/
 import { withServices } from "#src/shared/withServices.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { type Heard, OVERLOADED, type RequestFailed } from "./modelRequest.ts"
-import { type Candidate, negotiated, type Prompt, Refusals } from "./negotiated.ts"
+import { type Candidate, negotiated, type Prompt, Refusals } from "./negotiate.ts"
 import { makeSpoken } from "./spoken.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 

@@ -1,5 +1,5 @@
 /** The sizes of a conversation's parts. Most parts are measured for many prompts, so that each is measured once. */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { keptFor } from "#src/shared/weakMemoize.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 
 /** A message or a tool as JSON, for its size. */

@@ -15,7 +15,7 @@ import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { summaryOf, summaryPrompt, summaryTool } from "#src/agent/memory/summary.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
-import { offeredOf } from "#src/agent/model/offered.ts"
+import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
 
 /** Of the time that a graceful stop has, what is kept back for the last flush. */

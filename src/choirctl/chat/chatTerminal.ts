@@ -12,7 +12,7 @@ import {
 } from "#src/choirctl/render/chat.ts"
 import { paint, safeText } from "#src/choirctl/terminal/text.ts"
 import { type ChatConnection, type ChatNews, makeNewest } from "./ChatConnection.ts"
-import { finish, fitted, grow, growing, type Writing } from "./writing.ts"
+import { finish, fitted, grow, growing, type Writing } from "./growingAnswer.ts"
 
 type Draft = Extract<ChatNews, { readonly type: "draft" }>
 type Message = Extract<ChatNews, { readonly type: "message" }>

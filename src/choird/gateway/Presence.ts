@@ -8,7 +8,7 @@ import { answeredBy } from "#src/choird/sessions/projections.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeNotifier } from "#src/choird/queues/Notifier.ts"
-import { waitsForPerson } from "#src/shared/session/parked.ts"
+import { waitsForPerson } from "#src/shared/session/parkTurn.ts"
 import type { PendingReport } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 

@@ -6,7 +6,7 @@ import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { correctionOf, editStep, isEditOpen, overtaken, replaceText, settleEdit } from "./editRows.ts"
 import { append, heldOf, letGo, nextDue, rowsDue } from "./heldRows.ts"
-import { heldUntil, type Join, opened } from "./joining.ts"
+import { heldUntil, type Join, opened } from "./messageJoin.ts"
 import { Signals } from "./Signals.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 

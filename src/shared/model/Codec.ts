@@ -2,7 +2,7 @@
  * A codec writes a conversation as one API's request, and reads an answer, which is hostile, whole or streamed. A stream is put
  * together to the whole answer that the same API would have given, so that both are read by the same rules.
  */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { keptFor } from "#src/shared/weakMemoize.ts"
 import type { Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"

@@ -2,7 +2,7 @@
  * Chat completions, as OpenAI defined them and as routers and other providers extended them: reasoning in its several spellings goes back in the
  * spelling it came in, and breakpoints of a cache stand in the parts of a content.
  */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { keptFor } from "#src/shared/weakMemoize.ts"
 import { hash } from "node:crypto"
 import { Result, Schema } from "effect"
 import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"

@@ -2,7 +2,7 @@
  * The reasoning of a model between its calls. It is kept with the calls that it led to and with nothing else: providers want it only there,
  * and an answer's text is known from the message that was sent. It goes back byte for byte, to the model that wrote it.
  */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { keptFor } from "#src/shared/weakMemoize.ts"
 import { CONTINUATION_BYTES_MAX, type Continuation } from "#schema/Continuation.ts"
 import type { Model } from "#schema/Config.ts"
 import type { AssistantMessage, Message } from "./Conversation.ts"

@@ -2,7 +2,7 @@
  * The differences between providers and families of models within one API, as one table: agents write requests by it, `choirctl model test` tries
  * them, and a load of config.json warns by it. What the table does not know is learned from a 400 (`requestParameters.ts`).
  */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { keptFor } from "#src/shared/weakMemoize.ts"
 import type { ModelApi } from "#schema/Continuation.ts"
 import { CONTEXT_WINDOW_DEFAULT, type Model, TEMPERATURE_DEFAULT } from "#schema/Config.ts"
 

@@ -18,10 +18,10 @@ import {
   withSeen
 } from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
-import { compacted } from "./compacted.ts"
+import { compacted } from "./compactWindow.ts"
 import { noWork } from "./jobWork.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
-import { parked, resumed } from "./parked.ts"
+import { parked, resumed } from "./parkTurn.ts"
 import { keptForResume, laneToResume, nameTaken, withoutExpired } from "./resumable.ts"
 import { skillTransition } from "./skills.ts"
 import { sourceOf, withSources } from "./sources.ts"

@@ -14,7 +14,7 @@ import { AgentSettings, type Settings } from "#src/agent/settings/AgentSettings.
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
-import { offeredOf } from "#src/agent/model/offered.ts"
+import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { Environment, ofPlace, type Place } from "#src/agent/model/prompt/Environment.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import type { Llm } from "#src/agent/model/Llm.ts"

@@ -4,13 +4,13 @@
  */
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
-import { reported, reportLine } from "#src/shared/session/reported.ts"
+import { reported, reportLine } from "#src/shared/session/jobReport.ts"
 import { jobTriggers, messageTriggers, type Triggered } from "#src/agent/arbiter/skillTriggers.ts"
 import type { ActiveSkill, CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { type Reading, stopped } from "./promptMessages.ts"
-import { SKILL_START } from "#src/agent/model/offered.ts"
-import { keptFor } from "#src/shared/keptFor.ts"
+import { SKILL_START } from "#src/agent/model/offeredTools.ts"
+import { keptFor } from "#src/shared/weakMemoize.ts"
 import { skillStep } from "./skillPrompt.ts"
 import type { Note, Transcript } from "./transcript.ts"
 

@@ -6,7 +6,7 @@
 import type { ChoirEvent, Prompted } from "#schema/Event.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { note } from "#src/agent/model/choirNote.ts"
-import { keptFor } from "#src/shared/keptFor.ts"
+import { keptFor } from "#src/shared/weakMemoize.ts"
 import { type CallNames, isSameReading, type Reading, rendering, withNames } from "./promptMessages.ts"
 import { NOTHING_ORDERED, orderedAfter, type Ordering } from "./promptWindow.ts"
 

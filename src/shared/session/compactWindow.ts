@@ -2,7 +2,7 @@
 import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
-import { waitsForPerson } from "./parked.ts"
+import { waitsForPerson } from "./parkTurn.ts"
 import { type Folded, laneOf, withLane } from "./lanes.ts"
 import { applyDelta, boundedWords } from "./memory.ts"
 import type { CoreLane, EdgeLane, SessionState } from "./State.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { InboxId } from "#schema/Ids.ts"
-import { finish, fitted, grow, growing, type Writing } from "#src/choirctl/chat/writing.ts"
+import { finish, fitted, grow, growing, type Writing } from "#src/choirctl/chat/growingAnswer.ts"
 
 const one = InboxId.make("1")
 const draft = (text: string, reporting = false) => ({ type: "draft", in_reply_to: one, text, reporting }) as const

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { keptFor } from "#src/shared/keptFor.ts"
+import { keptFor } from "#src/shared/weakMemoize.ts"
 
 describe("keptFor", () => {
   it("makes a result once for an object, and again for other arguments or more of them", () => {
