@@ -50,7 +50,7 @@ const keptRefused = (memory: EdgeLane | CoreLane, boundary_rev: number, kept: Re
     : "an output whose calls are open would leave the window"
 }
 
-export const compacted = (state: SessionState, { lane, payload, rev }: EventOf<"CompactionCommitted">): Folded => {
+export const compactWindow = (state: SessionState, { lane, payload, rev }: EventOf<"CompactionCommitted">): Folded => {
   const { boundary_rev, delta, kept = [], signal_id, words } = payload
   const memory = laneOf(state, lane)
   if (memory === undefined)
