@@ -58,13 +58,17 @@ export const sendMail: (
   account: MailAccount,
   call_id: CallId,
   draft: Draft
-) => Effect.Effect<Sent, MailProblem | SubmissionFailed> = Effect.fn("mail.sendMail")(function* (account, call_id, draft) {
+) => Effect.Effect<Sent, MailProblem | SubmissionFailed> = Effect.fn("mail.sendMail")(function* (
+  account,
+  call_id,
+  draft
+) {
   const message_id = messageIdOf(call_id, account.address)
   const client = yield* openImap(account)
   const folder = yield* sentFolder(client, account)
   const before = yield* fateIn(client, account, folder, message_id)
   if (before !== "not_sent")
-    return yield* new SubmissionFailed({ problem: `a mail of this call is in ${folder} already`, in_doubt: true })
+    return yield* new SubmissionFailed({ problem: `a mail of this call is already in ${folder}`, in_doubt: true })
   const raw = yield* draftBytes(draft, account, call_id)
   yield* keepCopy(client, account, folder, message_id, raw)
   const handed = yield* Effect.tapErrorTag(
@@ -72,7 +76,7 @@ export const sendMail: (
     "SubmissionFailed",
     (error) => (error.in_doubt ? Effect.void : Effect.ignore(withdraw(client, account, folder, message_id)))
   )
-  // The mail has gone, whatever becomes of the mark.
+  // The mail has been sent, whether or not the mark succeeds.
   const copied = yield* Effect.isSuccess(confirm(client, account, folder, message_id))
   return { ...handed, message_id, copied }
 }, Effect.scoped)

@@ -207,7 +207,7 @@ const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: 
   return yield* askSetup(home, { ...given, allow_unmapped_root })
 })
 
-/** The trial of the home's first model, in words. The home is set up, whatever becomes of it. */
+/** The trial of the home's first model, in words. The home is set up whether or not it succeeds. */
 const tryFirst = Effect.fnUntraced(function* (home: string) {
   const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
   const { triedWords } = yield* Effect.promise(() => import("#src/choirctl/doctor/modelTrial.ts"))

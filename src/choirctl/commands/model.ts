@@ -87,7 +87,7 @@ const set = Command.make(
       ...(Option.isSome(core_llm) ? { core_llm: core_llm.value } : {})
     }
     const models = yield* ask("agents", (choird) => choird.setModels({ params: { id }, payload }))
-    // The switch has been made, whatever becomes of this question.
+    // The switch has been made, whether or not this question is answered.
     const detail = Option.getOrUndefined(
       yield* Effect.option(ask("agents", (choird) => choird.status({ params: { id } })))
     )

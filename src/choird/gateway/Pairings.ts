@@ -27,7 +27,7 @@ const PAIRINGS_WAITING_MAX = 16
 const LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 const HALF_CHARS = 4
 
-/** `ABCD-EFGH`, also in small letters, without the dash, or behind /start as a link sends it. */
+/** `ABCD-EFGH`, also in lowercase, without the dash, or behind /start as a link sends it. */
 const CODE = /^\s*(?:\/start(?:@\w{1,64})?\s+)?([2-9A-Za-z]{4})-?([2-9A-Za-z]{4})\s*$/u
 
 /** The refusal to make a code, with what to do about it. `kind` is also the API's error type. */
@@ -140,7 +140,7 @@ const makeBind = Effect.gen(function* () {
         in_reply_to: null
       })
     if (agent_id === undefined) return yield* tell("done", `You are in, as ${name}. No agent is here yet.`)
-    if (!isUp) return yield* tell("done", `You are in, as ${name}. ${agent_id} does not run at the moment.`)
+    if (!isUp) return yield* tell("done", `You are in, as ${name}. ${agent_id} is not running at the moment.`)
     const restarted = yield* Effect.result(lifecycle.restart(agent_id))
     return yield* tell(
       "done",
@@ -178,7 +178,7 @@ const make = Effect.fnUntraced(function* () {
       const now_ms = yield* Clock.currentTimeMillis
       const others = waiting.filter((row) => row.until_ms > now_ms && row.name !== dm.name)
       if (others.length >= PAIRINGS_WAITING_MAX)
-        return yield* refuse("TOO_MANY", `${others.length} codes wait already`, "use one, or wait ten minutes")
+        return yield* refuse("TOO_MANY", `${others.length} codes are already waiting`, "use one, or wait ten minutes")
       const code = newCode()
       const agents = Object.keys(running.agents)
       const only = agents.length === 1 && agents[0] !== undefined ? AgentId.make(agents[0]) : undefined

@@ -39,7 +39,7 @@ export interface Incoming {
 export type Edited = "replaced" | "corrected" | "unchanged" | "unknown" | "full"
 
 export type Received =
-  /** `position` 0 is next; a repeated client_id answers its first row, which is `taken` where the agent has it already. */
+  /** `position` 0 is next; a repeated client_id answers its first row, which is `taken` where the agent already has it. */
   | { readonly type: "queued"; readonly inbox_id: InboxId; readonly position: number; readonly taken?: boolean }
   /** INBOX_PENDING_MAX messages wait already (R45). */
   | { readonly type: "full"; readonly pending: number }

@@ -105,7 +105,7 @@ const sized = (content: string) =>
 const chosenTurn = (state: SessionState, next: InboxId | undefined) => {
   const turn = turnToStop(state, next)
   return turn === undefined
-    ? refused("NOTHING_RUNS", "no turn runs in this session", "choirctl session cores shows its jobs")
+    ? refused("NOTHING_RUNS", "no turn is running in this session", "choirctl session cores shows its jobs")
     : Effect.succeed<SignalBody>({ type: "StopTurn", turn })
 }
 
@@ -160,14 +160,16 @@ export const signalBodyOf = Effect.fnUntraced(function* (state: SessionState, or
       if (state.edge.skill?.name === order.skill) return yield* chosenTurn(state, next)
       return yield* refused(
         "NOTHING_RUNS",
-        `the skill ${order.skill} does not run`,
+        `the skill ${order.skill} is not running`,
         "choirctl skill runs lists what ran"
       )
     }
     case "Compact": {
       const job_name = order.lane === undefined ? undefined : jobOf(order.lane)
       if (job_name !== undefined) yield* chosenJob(state, job_name)
-      return (order.lane === undefined ? { type: "Compact" } : { type: "Compact", lane: order.lane }) satisfies SignalBody
+      return (
+        order.lane === undefined ? { type: "Compact" } : { type: "Compact", lane: order.lane }
+      ) satisfies SignalBody
     }
   }
 })

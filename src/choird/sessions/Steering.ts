@@ -72,7 +72,7 @@ const queued = ({ agent_id }: SessionRow, sent: Sent, order: Order) => {
     case "inactive":
       return refused("NOT_RUNNING", `the session is ${sent.status}`, `choirctl agent start ${agent_id}`)
     case "full":
-      return refused("SIGNALS_FULL", `${sent.pending} requests wait for this session already`, "ask again later")
+      return refused("SIGNALS_FULL", `${sent.pending} requests are already waiting for this session`, "ask again later")
     case "queued":
       return isSame(order, sent.body)
         ? Effect.succeed(sent)

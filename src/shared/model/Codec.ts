@@ -67,7 +67,7 @@ export const listed = (texts: ReadonlyArray<string>): ReadonlyArray<string> => {
   return parts
 }
 
-/** The parts of a request: its parameters, and the conversation, whose parts are JSON already. */
+/** The parts of a request: its parameters, and the conversation, whose parts are already JSON. */
 export const written = (
   parameters: ReadonlyArray<readonly [key: string, value: Schema.Json]>,
   conversation: ReadonlyArray<readonly [key: string, parts: ReadonlyArray<string>]>

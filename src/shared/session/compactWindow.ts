@@ -18,7 +18,7 @@ export const passedOutputs = (memory: EdgeLane | CoreLane, boundary_rev: number)
   openOutputs(memory).filter((rev) => rev <= boundary_rev)
 
 /**
- * The outputs that a compaction passes: those that one has passed already, and the one of a turn that waits for a person. That may take as
+ * The outputs that a compaction passes: those that one has already passed, and the one of a turn that waits for a person. That may take as
  * long as the person likes, and others are answered meanwhile, so that it must not hold up what came after it.
  */
 export const heldOutputs = (memory: EdgeLane | CoreLane): ReadonlyArray<number> => {

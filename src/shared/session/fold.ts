@@ -118,7 +118,7 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
   if (jobOf(lane) !== payload.job_name) return Result.fail(`the lane ${lane} is not the job's`)
   if (state.edge.state === "EDGE_TERMINATED") return Result.fail("a job cannot outlive edge")
   if (state.cores.has(payload.job_name)) return Result.fail(`a job ${payload.job_name} already runs`)
-  if (state.cores.size >= CORE_JOBS_MAX) return Result.fail(`${CORE_JOBS_MAX} jobs run already`)
+  if (state.cores.size >= CORE_JOBS_MAX) return Result.fail(`${CORE_JOBS_MAX} jobs are already running`)
   const kept = laneToResume(state, event)
   if (Result.isFailure(kept)) return Result.fail(kept.failure)
   const inbox_id = messageOf(state.edge.turn)

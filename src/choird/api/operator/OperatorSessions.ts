@@ -190,7 +190,8 @@ export const layerOperatorSessions = HttpApiBuilder.group(
         const runs = (yield* lifecycle.list).some(
           ({ session_id, status }) => session_id === params.id && status === "running"
         )
-        if (!runs) return yield* conflict("NOT_RUNNING", "the session does not run; resume it: choirctl session resume")
+        if (!runs)
+          return yield* conflict("NOT_RUNNING", "the session is not running; resume it: choirctl session resume")
         return yield* Effect.mapError(contexts.ask(params.id, lane), ({ kind, message }) => conflict(kind, message))
       }),
       cancel: Effect.fn("OperatorApi.cancel")(function* ({ params, payload: { job_name, ...asking } }) {
