@@ -19,11 +19,11 @@ export type DocumentId = typeof DocumentId.Type
 export const MemoryTier = Schema.Literals(["mid_term", "long_term_summary", "long_term_detail"])
 export type MemoryTier = typeof MemoryTier.Type
 
-/** `user.preference.theme`: words in small letters, joined by dots. */
+/** `user.preference.theme`: words in lowercase, joined by dots. */
 export const FactKey = Schema.String.check(
   Schema.isMaxLength(FACT_KEY_CHARS_MAX),
   Schema.isPattern(/^[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9][a-z0-9_-]*)*$/u, {
-    message: "a key is words in small letters joined by dots, such as user.preference.theme"
+    message: "a key is lowercase words joined by dots, such as user.preference.theme"
   })
 ).pipe(Schema.brand("FactKey"))
 export type FactKey = typeof FactKey.Type

@@ -163,8 +163,8 @@ const checkWorkspaces = (file: string, config: Config, home: string) => {
   const { name, owner, path } = misplaced
   return failed(
     "WORKSPACES",
-    `${file} is refused: its workspace ${name} lies at ${path}, in a folder of ${owner}. Nothing was changed`,
-    "take a backup whose workspaces lie in folders of their own, such as workspaces/ of the home"
+    `${file} is refused: its workspace ${name} is at ${path}, inside a folder of ${owner}. Nothing was changed`,
+    "take a backup whose workspaces have their own folders, such as workspaces/ of the home"
   )
 }
 

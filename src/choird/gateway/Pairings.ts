@@ -28,7 +28,7 @@ const PAIRINGS_WAITING_MAX = 16
 const LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 const HALF_CHARS = 4
 
-/** `ABCD-EFGH`, also in small letters, without the dash, or behind /start as a link sends it. */
+/** `ABCD-EFGH`, also in lowercase, without the dash, or behind /start as a link sends it. */
 const CODE = /^\s*(?:\/start(?:@\w{1,64})?\s+)?([2-9A-Za-z]{4})-?([2-9A-Za-z]{4})\s*$/u
 
 /** The refusal to make a code, with what to do about it. `kind` is also the API's error type. */
@@ -141,7 +141,7 @@ const makeBind = Effect.gen(function* () {
         in_reply_to: null
       })
     if (agent_id === undefined) return yield* tell("done", `You are in, as ${name}. No agent is here yet.`)
-    if (!isUp) return yield* tell("done", `You are in, as ${name}. ${agent_id} does not run at the moment.`)
+    if (!isUp) return yield* tell("done", `You are in, as ${name}. ${agent_id} is not running at the moment.`)
     const restarted = yield* Effect.result(lifecycle.restart(agent_id))
     return yield* tell(
       "done",
@@ -179,7 +179,7 @@ const make = Effect.fnUntraced(function* () {
       const now_ms = yield* monotonicMs
       const others = waiting.filter((row) => row.until_ms > now_ms && row.name !== dm.name)
       if (others.length >= PAIRINGS_WAITING_MAX)
-        return yield* refuse("TOO_MANY", `${others.length} codes wait already`, "use one, or wait ten minutes")
+        return yield* refuse("TOO_MANY", `${others.length} codes are already waiting`, "use one, or wait ten minutes")
       const code = newCode()
       const agents = Object.keys(running.agents)
       const only = agents.length === 1 && agents[0] !== undefined ? AgentId.make(agents[0]) : undefined

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { Incoming } from "./Inbox.ts"
-import { type Held, heldUntil, joined, JOIN_MS_MAX } from "./joining.ts"
+import { type Held, heldUntil, joined, JOIN_MS_MAX } from "./messageJoin.ts"
 
 /** Held messages that are let go in one transaction. */
 const RELEASED_PAGE_MAX = 100

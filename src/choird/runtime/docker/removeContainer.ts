@@ -25,7 +25,7 @@ const attempt = Effect.fnUntraced(function* (ref: string) {
   yield* (
     engine
       .use(what, (docker, abortSignal) => docker.getContainer(ref).remove({ force: true, v: true, abortSignal }))
-      // It is gone already, or another removal is under way.
+      // It is already gone, or another removal is under way.
       .pipe(
         Effect.catchIf(
           (error) => error.reason === "missing" || error.reason === "conflict",
