@@ -275,6 +275,5 @@ const agentBase = Command.make("base").pipe(
 )
 
 export const agent = Command.make("agent").pipe(
-  Command.withDescription("Set up, build, start, monitor and stop agents"),
   Command.withSubcommands([init, agentBase, list, build, update, updateAll, start, stop, restart, status])
 )

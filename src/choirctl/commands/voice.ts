@@ -68,7 +68,4 @@ const set = Command.make(
   Command.withExamples([{ command: "choirctl voice set agent-1 default-en" }])
 )
 
-export const voice = Command.make("voice").pipe(
-  Command.withDescription("List, show and switch agents' voices"),
-  Command.withSubcommands([list, get, set])
-)
+export const voice = Command.make("voice").pipe(Command.withSubcommands([list, get, set]))

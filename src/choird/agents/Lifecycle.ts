@@ -94,7 +94,7 @@ export class Lifecycle extends Context.Service<
     readonly recover: Effect.Effect<void>
     /** An agent said INIT_HELLO: the start is complete. */
     hello(session_id: SessionId, epoch: number): Effect.Effect<void>
-    /** A heartbeat arrived, whatever became of it; liveness is its arrival (D8). */
+    /** A heartbeat arrived, whatever its outcome; liveness is its arrival (D8). */
     heartbeat(session_id: SessionId, config_version: number, head_rev?: number): Effect.Effect<void>
     /** Answers a heartbeat. However long that takes, an agent that waits for choird is not silent (D8). */
     whileAnswering<A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
@@ -133,7 +133,7 @@ const alreadyThere = (view: AgentView) => {
     : new AgentRefused({
         kind: "ALREADY_RUNNING",
         agent_id,
-        reason: `${agent_id} is ${status} already`,
+        reason: `${agent_id} is already ${status}`,
         hint: status === "starting" ? `choirctl agent status ${agent_id}` : `choirctl agent restart ${agent_id}`
       })
 }
@@ -148,7 +148,7 @@ const notRunning = (agent_id: AgentId) =>
   new AgentRefused({
     kind: "NOT_RUNNING",
     agent_id,
-    reason: `${agent_id} does not run`,
+    reason: `${agent_id} is not running`,
     hint: `choirctl agent start ${agent_id}`
   })
 
