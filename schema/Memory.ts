@@ -110,7 +110,9 @@ export const Forget = Schema.Union([
       Schema.isMinLength(FORGOTTEN_WORDS_CHARS_MIN, {
         message: `give at least ${FORGOTTEN_WORDS_CHARS_MIN} characters`
       }),
-      Schema.isMaxLength(FORGOTTEN_WORDS_CHARS_MAX)
+      Schema.isMaxLength(FORGOTTEN_WORDS_CHARS_MAX),
+      // The database holds no such character, nor looks for one.
+      Schema.isPattern(/^[^\0]*$/u, { message: "no NUL characters" })
     )
   }),
   Schema.Struct({ type: Schema.Literal("span"), session_id: SessionId, first_rev: Rev, last_rev: Rev })

@@ -7,11 +7,14 @@ import type { OperatorApi } from "#schema/OperatorApi.ts"
 import { SchemaErrors } from "#schema/SchemaErrors.ts"
 import { CommandFailed, configError, EXIT, failed, refusedByChoird } from "#src/choirctl/terminal/failure.ts"
 import { operatorSocket, startCommand } from "#src/choirctl/terminal/root.ts"
-import { initHint } from "#src/shared/files/homeFolder.ts"
+import { initHint, onHome } from "#src/shared/files/homeFolder.ts"
 import { socketHttp } from "./socketHttp.ts"
 
 // An import of node:fs evaluates exports that load streams and readline, which take as long as a tenth of a call.
 const fs = process.getBuiltinModule("node:fs")
+
+/** How long choird may take to tell its status, which it has in memory: longer on no machine, however busy. */
+const STATUS_MS_MAX = 20_000
 
 /** Bytes of an answer that choirctl reads whole. */
 const OPERATOR_ANSWER_BYTES_MAX = 64 * 1024 * 1024
@@ -127,4 +130,18 @@ export const askChoird = <const G extends Group, A, E>(
     Effect.scoped,
     withinLimits,
     Effect.mapError(requestFailure(home))
+  )
+
+const silent = (home: string) =>
+  new CommandFailed({
+    type: "CHOIRD_SILENT",
+    problem: `choird accepts connections and does not answer for ${STATUS_MS_MAX / 1000} s: it hangs, or the machine is very busy`,
+    hint: onHome(home, "choirctl logs choird; to stop it: choirctl daemon stop"),
+    exit_code: EXIT.again
+  })
+
+/** The status of the choird of this home. One that hangs is a failure, and holds nobody up. */
+export const choirdStatus = (home: string) =>
+  askChoird(home, "system", (choird) => choird.status()).pipe(
+    Effect.timeoutOrElse({ duration: STATUS_MS_MAX, orElse: () => Effect.fail(silent(home)) })
   )

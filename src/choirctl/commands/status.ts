@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import type { MemoryStatus, SystemStatus } from "#schema/SystemApi.ts"
 import type { DiskStatus } from "#schema/SystemApi.ts"
-import { ask } from "#src/choirctl/client/ask.ts"
+import { askStatus } from "#src/choirctl/client/ask.ts"
 import type { Check } from "#src/choirctl/doctor/doctorTrials.ts"
 import { printAdvice } from "#src/choirctl/terminal/print.ts"
 import { tokenText } from "#src/shared/wire/metricsPage.ts"
@@ -97,7 +97,7 @@ export const status = Command.make(
   "status",
   {},
   Effect.fnUntraced(function* () {
-    const all = yield* ask("system", (choird) => choird.status())
+    const all = yield* askStatus
     yield* printAdvice(all, statusText)
   })
 ).pipe(Command.withExamples([{ command: "choirctl status --json" }]))

@@ -14,6 +14,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 const PAIRING_MS_MAX = 600_000
 /** Wrong codes of one user within PAIRING_MS_MAX, and of all users of a bot together, which end its codes. */
@@ -175,7 +176,7 @@ const make = Effect.fnUntraced(function* () {
       const { config: running } = yield* config.current
       const problem = problemOf(running, dm)
       if (problem !== undefined) return yield* problem
-      const now_ms = yield* Clock.currentTimeMillis
+      const now_ms = yield* monotonicMs
       const others = waiting.filter((row) => row.until_ms > now_ms && row.name !== dm.name)
       if (others.length >= PAIRINGS_WAITING_MAX)
         return yield* refuse("TOO_MANY", `${others.length} codes are already waiting`, "use one, or wait ten minutes")
@@ -184,6 +185,7 @@ const make = Effect.fnUntraced(function* () {
       const only = agents.length === 1 && agents[0] !== undefined ? AgentId.make(agents[0]) : undefined
       const agent_id = dm.agent_id ?? only
       const until_ms = now_ms + PAIRING_MS_MAX
+      const told_ms = (yield* Clock.currentTimeMillis) + PAIRING_MS_MAX
       const row = { ...dm, ...(agent_id === undefined ? {} : { agent_id }), digest: digestOf(code), until_ms }
       waiting = [...others, row]
       yield* audit.record({
@@ -191,11 +193,11 @@ const make = Effect.fnUntraced(function* () {
         action: "dm.pair",
         detail: { offered: dm.name, gateway: dm.gateway, admin: dm.admin }
       })
-      return { code: `${code.slice(0, HALF_CHARS)}-${code.slice(HALF_CHARS)}`, until_ms, agent_id }
+      return { code: `${code.slice(0, HALF_CHARS)}-${code.slice(HALF_CHARS)}`, until_ms: told_ms, agent_id }
     }),
     redeem: Effect.fn("Pairings.redeem")(function* (gateway, user_id, text) {
       const code = codeIn(text)
-      const now_ms = yield* Clock.currentTimeMillis
+      const now_ms = yield* monotonicMs
       if (code === undefined || !waiting.some((row) => row.gateway === gateway && row.until_ms > now_ms)) return false
       if (!tries.may(`${gateway} ${user_id}`, now_ms, PAIRING_TRIES_MAX)) return false
       const row = find(gateway, code, now_ms)

@@ -1,5 +1,5 @@
 /** The push stream: rows of the `signals` table per session, and two signals that are computed and have no row (docs/protocol.md, Push stream). */
-import { Clock, Context, Effect, Layer, Option, Predicate, Schema, Stream } from "effect"
+import { Context, Effect, Layer, Option, Predicate, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { type InboxId, type SessionId, SignalId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
@@ -8,6 +8,7 @@ import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
 import { makeNotifier } from "./Notifier.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Requests to one session that no event carries yet; the next is refused politely. */
 export const SIGNALS_PENDING_MAX = 100
@@ -98,7 +99,7 @@ export class Signals extends Context.Service<
             const asked = stops.get(session_id)
             if (asked === undefined || asked === told) return []
             told = asked
-            const deadline_ms = Math.max(0, asked.at_ms - (yield* Clock.currentTimeMillis))
+            const deadline_ms = Math.max(0, asked.at_ms - (yield* monotonicMs))
             return [{ id: undefined, signal: { type: "Stop" as const, deadline_ms } }]
           })
           return Stream.flatMap(wakes(session_id), () => Stream.concat(Stream.fromIterableEffect(stop), rows))
@@ -120,7 +121,7 @@ export class Signals extends Context.Service<
           return row?.inbox_id
         }, onDatabase),
         stop: Effect.fn("Signals.stop")(function* (session_id, deadline_ms) {
-          stops.set(session_id, { at_ms: (yield* Clock.currentTimeMillis) + deadline_ms })
+          stops.set(session_id, { at_ms: (yield* monotonicMs) + deadline_ms })
           yield* wake(session_id)
         }),
         forget: (session_id) => Effect.sync(() => void stops.delete(session_id))

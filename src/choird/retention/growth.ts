@@ -59,6 +59,17 @@ export const TABLES: Readonly<Record<string, Bound>> = {
   schema_migrations: { bounded: "one row per migration" }
 }
 
+/** The tables of each agent's own schema, which has its memory. */
+export const AGENT_TABLES: Readonly<Record<string, Bound>> = {
+  memory_documents: {
+    bounded:
+      "4,000 chunks for each of the newest memory.mid_term_sessions sessions, 100,000 of older ones, and a summary for each session that is not deleted"
+  },
+  memory_embeddings: { bounded: "a vector for each chunk and model that searches use" },
+  knowledge_documents: { bounded: "10,000 facts" },
+  knowledge_embeddings: { bounded: "a vector for each fact and model that searches use" }
+}
+
 /** The folders of a home, by their paths. A folder that is not listed belongs to the one above it. */
 export const FOLDERS: Readonly<Record<string, Bound>> = {
   archive: { kinds: ["archives"], keys: ["archives_days", "archives_mb"] },
