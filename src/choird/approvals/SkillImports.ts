@@ -54,7 +54,7 @@ interface Considered {
   readonly pin: SkillPin
   readonly report: SkillReport
   readonly current: ReadonlyArray<RepoFile>
-  /** What its name is easily taken for. */
+  /** Names that its own is easily taken for. */
   readonly names: ReadonlyArray<string>
 }
 
