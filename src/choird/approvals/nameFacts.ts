@@ -1,11 +1,11 @@
-/** Remarks for the person who decides about the names of new tools and skills. Pure. */
+/** Facts about the names of new tools and skills, for the person who approves them. Pure. */
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { lookAlike, looksOwn } from "#src/shared/image/lookAlike.ts"
 import { visibleLine } from "./approvalText.ts"
 
-/** Names that are listed. */
+/** Names that one fact lists. */
 const TOLD_MAX = 10
 
 type Files = ReadonlyArray<Pick<RepoFile, "path">>

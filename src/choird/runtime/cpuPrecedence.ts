@@ -10,7 +10,7 @@ const HALF_LIFE_MS = 5000
 /** Below this many processors a group is idle. */
 const IDLE_BELOW = 0.001
 
-/** The CPU time of a group so far, in µs, and the processors that it has taken lately. */
+/** The use of one group: its whole time in µs, and the processors that it has taken lately. */
 export interface CpuUse {
   readonly used_us: number
   readonly recent: number
