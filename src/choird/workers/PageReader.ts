@@ -49,19 +49,27 @@ export class PageReader extends Context.Service<
     )
 }
 
-const readIn = ({ pageMs, program = WORKER }: ReaderOptions & { readonly pageMs: number }, page: PageOrder) =>
+const startThread = (program: URL) =>
+  new Worker(program, {
+    name: "page",
+    env: {},
+    stdout: true,
+    stderr: true,
+    resourceLimits: { maxOldGenerationSizeMb: PAGE_HEAP_MB_MAX, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 }
+  })
+
+/** What a thread makes of a page, or why it makes nothing of it. The thread may still be at work then. */
+const answerOf = (worker: Worker, page: PageOrder, pageMs: number) =>
   Effect.callback<PageText, PageUnreadable>((resume) => {
-    const fail = (problem: string) => resume(Effect.fail(new PageUnreadable({ problem })))
-    const worker = new Worker(program, {
-      name: "page",
-      env: {},
-      stdout: true,
-      stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: PAGE_HEAP_MB_MAX, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 }
-    })
-    let timer = setTimeout(() => fail("its thread does not start"), START_MS_MAX)
+    let timer: NodeJS.Timeout | undefined
+    const end = (answer: Effect.Effect<PageText, PageUnreadable>) => {
+      clearTimeout(timer)
+      resume(answer)
+    }
+    const fail = (problem: string) => end(Effect.fail(new PageUnreadable({ problem })))
+    timer = setTimeout(() => fail("its thread does not start"), START_MS_MAX)
     worker.on("message", (report: PageReport) => {
-      if (report._tag === "Read") resume(Effect.succeed(report.page))
+      if (report._tag === "Read") end(Effect.succeed(report.page))
       else if (report._tag === "Refused") fail(report.problem)
       else {
         clearTimeout(timer)
@@ -73,8 +81,13 @@ const readIn = ({ pageMs, program = WORKER }: ReaderOptions & { readonly pageMs:
       fail(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? "it takes too much memory" : "its thread broke")
     )
     worker.on("exit", () => fail("its thread ended"))
-    return Effect.promise(() => {
-      clearTimeout(timer)
-      return worker.terminate()
-    })
-  }).pipe(Effect.withSpan("PageReader.read"))
+    return Effect.sync(() => clearTimeout(timer))
+  })
+
+/** The thread ends with the answer, whatever that is: one that goes on with a hostile page would take a processor, then the whole process. */
+const readIn = ({ pageMs, program = WORKER }: ReaderOptions & { readonly pageMs: number }, page: PageOrder) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => startThread(program)),
+    (worker) => answerOf(worker, page, pageMs),
+    (worker) => Effect.promise(() => worker.terminate())
+  ).pipe(Effect.withSpan("PageReader.read"))
