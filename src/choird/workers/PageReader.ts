@@ -58,7 +58,7 @@ const startThread = (program: URL) =>
     resourceLimits: { maxOldGenerationSizeMb: PAGE_HEAP_MB_MAX, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 }
   })
 
-/** What a thread makes of a page, or why it makes nothing of it. The thread may still be at work then. */
+/** The answer of a thread to a page, or why there is none. The thread may still be at work then. */
 const answerOf = (worker: Worker, page: PageOrder, pageMs: number) =>
   Effect.callback<PageText, PageUnreadable>((resume) => {
     let timer: NodeJS.Timeout | undefined
@@ -84,7 +84,7 @@ const answerOf = (worker: Worker, page: PageOrder, pageMs: number) =>
     return Effect.sync(() => clearTimeout(timer))
   })
 
-/** The thread ends with the answer, whatever that is: one that goes on with a hostile page would take a processor, then the whole process. */
+/** The thread ends with the answer, whatever that is: one that still works on a hostile page takes a processor, then the whole process. */
 const readIn = ({ pageMs, program = WORKER }: ReaderOptions & { readonly pageMs: number }, page: PageOrder) =>
   Effect.acquireUseRelease(
     Effect.sync(() => startThread(program)),
