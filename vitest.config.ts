@@ -39,8 +39,8 @@ export default defineConfig({
   test: {
     globalSetup: [
       "test/support/memory-disk-setup.ts",
-      "test/support/database-setup.ts",
-      "test/support/bundles-setup.ts"
+      "test/support/bundles-setup.ts",
+      "test/support/database-setup.ts"
     ],
     projects
   }
