@@ -18,13 +18,15 @@ export interface Ran {
 export interface Surroundings {
   readonly stdin?: string
   readonly color?: boolean
+  /** Takes the lines on standard error as they come. */
+  readonly told?: Array<string>
 }
 
 /** One call on this home, without a terminal. */
 export const choirctl = Effect.fn("choirctl")(function* (
   home: string,
   args: ReadonlyArray<string>,
-  { color = false, stdin = "" }: Surroundings = {}
+  { color = false, stdin = "", told = [] }: Surroundings = {}
 ) {
   const out: Array<string> = []
   const err: Array<string> = []
@@ -35,7 +37,11 @@ export const choirctl = Effect.fn("choirctl")(function* (
     color,
     transient: false,
     print: (text) => Effect.sync(() => void out.push(`${text}\n`)),
-    note: (text) => Effect.sync(() => void err.push(`${text}\n`)),
+    note: (text) =>
+      Effect.sync(() => {
+        told.push(text)
+        err.push(`${text}\n`)
+      }),
     draw: (text) => Effect.sync(() => void err.push(text))
   })
   const input = Stdio.layerTest({ stdin: Stream.make(new TextEncoder().encode(stdin)) })

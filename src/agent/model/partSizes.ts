@@ -1,9 +1,9 @@
 /** The sizes of a conversation's parts. Most parts are measured for many prompts, so that each is measured once. */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 
 /** A message or a tool as JSON, for its size. */
-export const jsonOf = keptFor((part: Message | Tool) => JSON.stringify(part))
+export const jsonOf = weakMemoize((part: Message | Tool) => JSON.stringify(part))
 
 /** The texts of a message or a tool that take tokens. */
 export const textsOf = (part: Message | Tool): ReadonlyArray<string> => {
@@ -13,7 +13,7 @@ export const textsOf = (part: Message | Tool): ReadonlyArray<string> => {
 }
 
 /** The bytes of those texts. */
-export const bytesOf = keptFor((part: Message | Tool) =>
+export const bytesOf = weakMemoize((part: Message | Tool) =>
   textsOf(part).reduce((sum, text) => sum + Buffer.byteLength(text), 0)
 )
 

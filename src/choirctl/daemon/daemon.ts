@@ -4,7 +4,7 @@ import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, re
 import { join } from "node:path"
 import { Effect, Option, Schedule } from "effect"
 import { choirdAnswers } from "#src/choirctl/client/ask.ts"
-import { askChoird } from "#src/choirctl/client/OperatorClient.ts"
+import { askChoird, choirdStatus } from "#src/choirctl/client/OperatorClient.ts"
 import { requireHome } from "#src/choirctl/home/homeFiles.ts"
 import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { homeHolder } from "#src/shared/files/homeLocks.ts"
@@ -19,6 +19,8 @@ const DAEMON_START_MS_MAX = 90_000
 const DAEMON_LOOK_MS = 50
 /** Time that `choirctl daemon stop` waits beyond choird's own limit. */
 const DAEMON_STOP_GRACE_MS = 5000
+/** How long choird may take to answer that it stops, before a signal asks it. */
+const DAEMON_ASKED_MS_MAX = 60_000
 /** Characters of choird's last output that `choirctl daemon start` repeats. */
 const DAEMON_WORDS_CHARS_MAX = 4000
 
@@ -52,7 +54,7 @@ const realHome = (home: string) =>
 export const daemonState = Effect.fn("daemon.state")(function* (home: string) {
   const { held, pid } = yield* homeHolder(yield* realHome(home))
   const unit = existsSync(unitPath()) ? unitPath() : null
-  const status = held ? yield* Effect.option(askChoird(home, "system", (choird) => choird.status())) : Option.none()
+  const status = held ? yield* Effect.option(choirdStatus(home)) : Option.none()
   if (Option.isNone(status)) return { running: held, ready: false, pid, version: null, uptime_ms: null, unit }
   const { choird } = status.value
   const { uptime_ms, version } = choird
@@ -138,7 +140,10 @@ const isChoird = (pid: number) => {
  * has the lock, so one that starts at this moment has no name yet.
  */
 const askToStop = Effect.fnUntraced(function* (home: string, { pid }: LockHolder) {
-  const asked = yield* Effect.option(askChoird(home, "system", (choird) => choird.shutdown()))
+  const asked = yield* askChoird(home, "system", (choird) => choird.shutdown()).pipe(
+    Effect.timeout(DAEMON_ASKED_MS_MAX),
+    Effect.option
+  )
   if (Option.isSome(asked)) return true
   return yield* Effect.orElseSucceed(
     Effect.try(() => pid !== null && isChoird(pid) && process.kill(pid, "SIGTERM")),

@@ -84,7 +84,7 @@ export interface UnitPlan {
  */
 export const unitText = ({ home, node, program, workspaces }: UnitPlan): string => {
   const writable = [home, ...workspaces.map((path) => `-${path}`)]
-  // With a /tmp of its own choird would not see what lies in the host's.
+  // With a /tmp of its own choird would not see what is in the host's.
   const inTmp = [home, program, ...workspaces].some((path) => below(path, "/tmp") || below(path, "/var/tmp"))
   return `${UNIT_MARK}
 [Unit]

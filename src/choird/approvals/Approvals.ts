@@ -141,7 +141,11 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
       case "not open":
         return yield* refused("NOT_OPEN", `no call ${call_id} of the stored log waits for a person`, "send it first")
       case "full":
-        return yield* refused("APPROVALS_FULL", `${stored.waiting} approvals of this session wait already`, "wait")
+        return yield* refused(
+          "APPROVALS_FULL",
+          `${stored.waiting} approvals of this session are already waiting`,
+          "wait"
+        )
       case "granted": {
         const { grant_id, row } = stored
         yield* record(`grant:${grant_id}`, "approve", row)

@@ -80,11 +80,13 @@ export interface LockedSession {
   readonly status: SessionStatus
   readonly dm: string | null
   readonly last_rev: number
+  readonly image_version: string
 }
 
 export const lockSession = (sql: SqlClient.SqlClient, session_id: SessionId) =>
   Effect.map(
-    sql<LockedSession>`SELECT status, resource_bindings ->> 'dm' AS dm, last_rev FROM choir_control.sessions
+    sql<LockedSession>`SELECT status, resource_bindings ->> 'dm' AS dm, last_rev, image_version
+      FROM choir_control.sessions
       WHERE session_id = ${session_id} FOR UPDATE`,
     ([session]) => session
   )

@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
 import { type AgentId, type CallId, EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { toolsDigest } from "#src/choird/images/toolsDigest.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Proposals } from "./Proposals.ts"
 import type { Preview } from "./ProposalType.ts"
@@ -157,10 +158,10 @@ export const makeAsk = Effect.gen(function* () {
       if (session === undefined || lane === undefined) return { type: "not open" } as const
       const now_ms = yield* Clock.currentTimeMillis
       const job_id = jobIdOf(state, lane)
+      const tools_sha256 = toolsDigest(config.home, agent_id, session.image_version)
+      const holder = { agent_id, session_id, job_id, tools_sha256 }
       const grant_id =
-        asked.type === "confirm_tool"
-          ? ((yield* useGrant(sql, { agent_id, session_id, job_id }, asked.call, now_ms)) ?? null)
-          : null
+        asked.type === "confirm_tool" ? ((yield* useGrant(sql, holder, asked.call, now_ms)) ?? null) : null
       const waiting = grant_id === null ? yield* rows.countPending(sql, session_id) : 0
       if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
       const { config: running } = yield* config.current

@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { type GrantScope, type GrantSummary, GrantWords } from "#schema/Grant.ts"
 import { type AgentId, ApprovalId, GrantId, type JobName, type SessionId } from "#schema/Ids.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
 import { covers, wordsText } from "./grantWords.ts"
@@ -26,6 +27,8 @@ export interface GrantHolder {
   readonly agent_id: AgentId
   readonly session_id: SessionId
   readonly job_id: string | null
+  /** The tools that the agent's image has of the repositories; absent where that cannot be read. */
+  readonly tools_sha256: string | undefined
 }
 
 interface Standing {
@@ -33,21 +36,37 @@ interface Standing {
   readonly words: unknown
 }
 
-/** Counts the use of the oldest standing grant that covers the call; within the transaction of the row that it approves. */
+/** The tools on which a grant depends: Choir's own are those of this version. */
+const toolsOf = (tool: string, { tools_sha256 }: Pick<GrantHolder, "tools_sha256">): string | undefined =>
+  BUILT_IN_TOOLS.includes(tool) ? undefined : tools_sha256
+
+/**
+ * Counts the use of the oldest standing grant that covers the call; within the transaction of the row that it approves. A grant of a tool ends
+ * where the image has other tools than the person knew.
+ */
 export const useGrant = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  { agent_id, job_id, session_id }: GrantHolder,
+  holder: GrantHolder,
   call: ConfirmTool,
   now_ms: number
 ) {
+  const { agent_id, job_id, session_id } = holder
   const standing = yield* sql<Standing>`SELECT grant_id::text, words FROM choir_control.grants
     WHERE agent_id = ${agent_id} AND revoked_at IS NULL AND until > ${new Date(now_ms)} AND uses < uses_max
       AND (scope = 'agent' OR (session_id = ${session_id} AND job_id = ${job_id}))
     ORDER BY grant_id LIMIT ${GRANTS_STANDING_MAX} FOR UPDATE`
-  const found = standing.find((row) => {
-    const words = decodeWords(row.words)
-    return Option.isSome(words) && covers(words.value, call)
-  })
+  const tools = toolsOf(call.tool, holder)
+  const covering = standing.flatMap(({ grant_id, words }) =>
+    Option.match(decodeWords(words), {
+      onNone: () => [],
+      onSome: (decoded) => (covers(decoded, call) ? [{ grant_id, isOfThese: decoded.tools_sha256 === tools }] : [])
+    })
+  )
+  for (const { grant_id, isOfThese } of covering)
+    if (!isOfThese)
+      yield* sql`UPDATE choir_control.grants SET revoked_at = ${new Date(now_ms)}, revoked_by = 'choird'
+        WHERE grant_id = ${rowId(grant_id) ?? 0n}`
+  const found = covering.find(({ isOfThese }) => isOfThese)
   if (found === undefined) return undefined
   yield* sql`UPDATE choir_control.grants SET uses = uses + 1 WHERE grant_id = ${rowId(found.grant_id) ?? 0n}`
   return GrantId.make(found.grant_id)
@@ -74,11 +93,13 @@ export const insertGrant = Effect.fnUntraced(function* (sql: SqlClient.SqlClient
   const { agent_id, approval_id, job_id, job_name, now_ms, scope, session_id, who } = grant
   if ((yield* standingCount(sql, agent_id, now_ms)) >= GRANTS_STANDING_MAX) return false
   const isJob = scope === "job"
+  const tools_sha256 = toolsOf(grant.words.tool, grant)
+  const words = { ...grant.words, ...(tools_sha256 === undefined ? {} : { tools_sha256 }) }
   const until = new Date(now_ms + (isJob ? GRANT_JOB_MS : GRANT_AGENT_MS))
   yield* sql`INSERT INTO choir_control.grants
       (agent_id, scope, session_id, job_id, job_name, approval_id, words, uses_max, until, created_at, created_by)
     VALUES (${agent_id}, ${scope}, ${isJob ? session_id : null}, ${isJob ? job_id : null}, ${isJob ? job_name : null},
-      ${rowId(approval_id) ?? 0n}, ${canonicalJson(grant.words)}::jsonb, ${GRANT_USES_MAX}, ${until},
+      ${rowId(approval_id) ?? 0n}, ${canonicalJson(words)}::jsonb, ${GRANT_USES_MAX}, ${until},
       ${new Date(now_ms)}, ${who})`
   return true
 })

@@ -5,6 +5,7 @@ import type { Resolution } from "#schema/Approval.ts"
 import type { GrantScope } from "#schema/Grant.ts"
 import { jobOf, type ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { toolsDigest } from "#src/choird/images/toolsDigest.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import * as rows from "./approvalRows.ts"
@@ -34,9 +35,31 @@ export interface ApprovalDecision extends Wanted {
   readonly dm?: ResourceName
 }
 
+/** Makes what stores the grant that a person wants along with the approval; it returns the reason why there can be none. */
+const makeGrantMore = Effect.map(Effect.all([ConfigStore, SqlClient.SqlClient]), ([{ home }, sql]) =>
+  Effect.fnUntraced(function* (
+    row: ApprovalRow,
+    { image_version }: rows.LockedSession,
+    scope: GrantScope,
+    who: string,
+    now_ms: number
+  ) {
+    const { agent_id, approval_id, job_id, lane, session_id } = row
+    const read = readStored(row.request_type, row.canonical)
+    const words =
+      Result.isSuccess(read) && read.success.type === "confirm_tool" ? grantOf(read.success.call) : undefined
+    if (words === undefined || (scope === "job" && job_id === null)) return "NO_GRANT" as const
+    const job_name = jobOf(lane) ?? null
+    const tools_sha256 = toolsDigest(home, agent_id, image_version)
+    const grant = { agent_id, approval_id, job_id, job_name, session_id, scope, tools_sha256, words, who, now_ms }
+    return (yield* insertGrant(sql, grant)) ? undefined : ("GRANTS_FULL" as const)
+  })
+)
+
 /** @param approved runs after the commit of an approved proposal. */
 export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<void>) {
   const config = yield* ConfigStore
+  const grantMore = yield* makeGrantMore
   const outbox = yield* Outbox
   const signals = yield* Signals
   const sql = yield* SqlClient.SqlClient
@@ -79,18 +102,6 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     return resolved
   })
 
-  /** Stores the grant that a person wants along with the approval; the reason why there can be none. */
-  const grantMore = Effect.fnUntraced(function* (row: ApprovalRow, scope: GrantScope, who: string, now_ms: number) {
-    const { agent_id, approval_id, job_id, lane, session_id } = row
-    const read = readStored(row.request_type, row.canonical)
-    const words =
-      Result.isSuccess(read) && read.success.type === "confirm_tool" ? grantOf(read.success.call) : undefined
-    if (words === undefined || (scope === "job" && job_id === null)) return "NO_GRANT" as const
-    const job_name = jobOf(lane) ?? null
-    const grant = { agent_id, approval_id, job_id, job_name, session_id, scope, words, who, now_ms }
-    return (yield* insertGrant(sql, grant)) ? undefined : ("GRANTS_FULL" as const)
-  })
-
   /** Expires what nobody decided in time; does nothing if it was decided or there is time left. */
   const expire = Effect.fnUntraced(function* (found: ApprovalRow, now_ms: number) {
     const { row, session } = yield* lock(found)
@@ -120,7 +131,7 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     const { refusal, resolution } = verdict({ ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver }, wanted)
     const isTheirs = resolution === wanted.resolution
     if (grant !== undefined && resolution === "approved") {
-      const hindrance = yield* grantMore(row, grant, who, now_ms)
+      const hindrance = yield* grantMore(row, session, grant, who, now_ms)
       if (hindrance !== undefined) return { row, refusal: hindrance, resolution: undefined }
     }
     const decider = isTheirs ? { who, reason, now_ms, request_id } : { who: "choird", reason: null, now_ms }

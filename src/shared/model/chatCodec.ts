@@ -2,7 +2,7 @@
  * Chat completions, as OpenAI defined them and as routers and other providers extended them: reasoning in its several spellings goes back in the
  * spelling it came in, and breakpoints of a cache stand in the parts of a content.
  */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import { hash } from "node:crypto"
 import { Result, Schema } from "effect"
 import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
@@ -132,7 +132,7 @@ const NO_REASONING = " "
 const NOTHING: Reasoning = {}
 
 /** Decoded once for all the requests that have the message. */
-const decoded = keptFor((_: AssistantMessage, own: string): Reasoning =>
+const decoded = weakMemoize((_: AssistantMessage, own: string): Reasoning =>
   Result.getOrElse(decodeReasoning(own), () => NOTHING)
 )
 
@@ -215,7 +215,7 @@ const chatMessage = (message: Message, ids: ReadonlyMap<string, string>, reasoni
 /** The same for every provider and in every request. */
 const plainMessage = jsonOnce((message: Message) => chatMessage(message, NO_IDS, NOTHING))
 /** Results are most of a prompt, so that each is written once for the id that its call is sent with. */
-const resultJson = keptFor((message: ToolMessage, id: string): string =>
+const resultJson = weakMemoize((message: ToolMessage, id: string): string =>
   JSON.stringify(chatMessage(message, new Map([[message.call_id, id]]), NOTHING))
 )
 

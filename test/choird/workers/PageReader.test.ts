@@ -1,30 +1,28 @@
-import type { Worker } from "node:worker_threads"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+import { processesNaming } from "../../support/processes.ts"
 
-/** A thread that is never done with its page. */
-const ENDLESS = new URL(
-  `data:text/javascript,${encodeURIComponent(`import { parentPort } from "node:worker_threads"
-    parentPort.once("message", () => { for (;;); })
-    parentPort.postMessage({ _tag: "Ready" })`)}`
-)
+/** A program that is never done with its page. */
+const ENDLESS = `process.stdout.write('{"_tag":"Ready"}\\n')
+process.stdin.resume().on("end", () => { for (;;); })
+`
 
 describe("a page that takes too long", () => {
-  it.live("is refused when its thread has ended, so that it costs nothing from then on", () =>
+  it.live("is refused, and its process ends, so that it costs nothing from then on", () =>
     Effect.gen(function* () {
-      const threads: Array<{ ended: boolean }> = []
-      const look = (worker: Worker) => {
-        const thread = { ended: false }
-        threads.push(thread)
-        worker.once("exit", () => (thread.ended = true))
-      }
-      process.on("worker", look)
-      yield* Effect.addFinalizer(() => Effect.sync(() => process.off("worker", look)))
-      const { read } = yield* PageReader
-      const refused = yield* Effect.flip(read({ html: "<p>x", url: "http://site.test/" }))
+      const program = join(yield* temporaryFolder, "endless.mjs")
+      writeFileSync(program, ENDLESS)
+      const layer = PageReader.layer({ pageMs: 1, program: pathToFileURL(program) })
+      const reading = Effect.flatMap(PageReader, ({ read }) => read({ html: "<p>x", url: "http://site.test/" }))
+      const refused = yield* Effect.flip(Effect.provide(reading, layer))
       assert.include(refused.message, "it takes more than 1 ms")
-      assert.deepStrictEqual(threads, [{ ended: true }])
-    }).pipe(Effect.provide(PageReader.layer({ pageMs: 1, program: ENDLESS })), Effect.scoped)
+      const left = Effect.sync(() => processesNaming(program))
+      yield* Effect.repeat(left, { until: (pids) => pids.length === 0, schedule: Schedule.spaced("10 millis") })
+    }).pipe(Effect.scoped)
   )
 })

@@ -7,7 +7,7 @@ const isSameList = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>): boole
  * A function that makes its result once for each first argument, which never changes, and again where the others are not the same as for the kept one.
  * Prompts and requests repeat most of the one before, so that their parts are looked up here.
  */
-export const keptFor = <Key extends object, Others extends ReadonlyArray<unknown>, A>(
+export const weakMemoize = <Key extends object, Others extends ReadonlyArray<unknown>, A>(
   make: (key: Key, ...others: Others) => A,
   isSame: (a: Others, b: Others) => boolean = isSameList
 ): ((key: Key, ...others: Others) => A) => {
