@@ -44,7 +44,7 @@ import { layerSkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/choirdConnections.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { containedTrial } from "#src/agent/trial/containedTrial.ts"
 import { trialProgram } from "#src/agent/trial/trialProgram.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
@@ -164,7 +164,7 @@ const program = Effect.gen(function* () {
       Replication.layer,
       Budget.layer,
       Llm.layer.pipe(Layer.provide(modelHttp)),
-      Tokens.layer,
+      TokenCount.layer,
       Environment.layer({ workspace: options.workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
       Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: options.workspace }))),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], offline: besideProgram(OFFLINE) })

@@ -13,7 +13,7 @@ import type { Command } from "#src/agent/arbiter/Command.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
-import { keptFor } from "#src/shared/keptFor.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { requireSecrets } from "#src/agent/control/fetchSecrets.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
@@ -24,7 +24,7 @@ import { emailReceive } from "#src/agent/tools/emailReceive.ts"
 import { emailSend } from "#src/agent/tools/emailSend.ts"
 import { exec } from "#src/agent/tools/exec.ts"
 import { findExcerpts } from "#src/agent/tools/excerpts.ts"
-import { offeredOf } from "#src/agent/model/offered.ts"
+import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { external } from "#src/agent/tools/external.ts"
 import { fsEdit } from "#src/agent/tools/fsEdit.ts"
 import { fsFind } from "#src/agent/tools/fsFind.ts"
@@ -218,7 +218,7 @@ export const toolTable = (all: ReadonlyArray<AnyTool>) => {
   const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool) && !isUnlisted(tool))
   // Every call of a lane asks for its list, and all jobs see the same tools.
   const offers = () =>
-    keptFor(
+    weakMemoize(
       (allowed: ReadonlyArray<string>, lane: LaneId): ReadonlyArray<Tool> =>
         seenBy(lane)
           .filter(({ llm }) => fits(llm.name, allowed))

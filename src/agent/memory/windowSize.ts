@@ -8,7 +8,7 @@ import { pictureTokens } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { beginsWith, promptBytes, toolBytes } from "#src/agent/model/partSizes.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
-import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, Tokens } from "#src/agent/model/Tokens.ts"
+import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, TokenCount } from "#src/agent/model/TokenCount.ts"
 import type { LanePrefix } from "./Compactor.ts"
 
 /** How full a window is of the events and the bytes that an agent keeps of it, the fuller of both; 1 is all. */
@@ -22,7 +22,7 @@ export const windowFill = (log: EventLog["Service"], window: ReadonlyArray<numbe
 const fixedParts = ({ messages, tools }: LanePrefix) => [...tools, ...messages.slice(0, 1)]
 
 const fixedTokens = Effect.fnUntraced(function* (prefix: LanePrefix) {
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   return (yield* tokens.count(fixedParts(prefix))) * tokens.factor(prefix.model)
 })
 
@@ -39,7 +39,7 @@ export const windowLimit = Effect.fnUntraced(function* (prefix: LanePrefix) {
 /** Whether a lane's next call is surely below a share of the limit: no token is less than a byte. Needs no vocabulary. */
 export const isClearlySmall = Effect.fnUntraced(function* (prefix: LanePrefix, share: number) {
   const { config } = (yield* AgentSettings).current()
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   const { compact_at, window_tokens_max } = config.memory
   const model = boundModel(config, prefix.model)
   if (model === undefined) return true
@@ -57,7 +57,7 @@ export const isClearlySmall = Effect.fnUntraced(function* (prefix: LanePrefix, s
  */
 export const promptTokens = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
   const calls = yield* ModelCalls
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   const factor = tokens.factor(prefix.model)
   const last = calls.lastPrompt(lane)
   const counted = (yield* tokens.count(prefix.messages.slice(1))) * factor + pictureTokens(prefix.messages)

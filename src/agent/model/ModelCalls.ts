@@ -18,10 +18,10 @@ import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
 import { isOverflow, withoutOldResults } from "./contextOverflow.ts"
 import { promptChars, toolBytes, toolChars } from "./partSizes.ts"
 import { Drafts } from "./Drafts.ts"
-import { type Offered, offeredOf } from "./offered.ts"
+import { type Offered, offeredOf } from "./offeredTools.ts"
 import type { SentPrompt } from "./describeContext.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
-import { Tokens } from "./Tokens.ts"
+import { TokenCount } from "./TokenCount.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 
@@ -32,7 +32,7 @@ export interface PromptTokens {
   readonly messages: ReadonlyArray<Message>
   /** As the provider counted it. */
   readonly reported: number
-  /** As {@link Tokens} counted it; absent where it is far below the length at which a window is compacted. */
+  /** As {@link TokenCount} counted it; absent where it is far below the length at which a window is compacted. */
   readonly counted?: number
 }
 
@@ -170,7 +170,7 @@ const makePrompts = (arbiter: Arbiter["Service"]) => {
 }
 
 /** The sizes of the lanes' newest prompts. */
-const makePromptSizes = (arbiter: Arbiter["Service"], tokens: Tokens["Service"]) => {
+const makePromptSizes = (arbiter: Arbiter["Service"], tokens: TokenCount["Service"]) => {
   const sizes = new Map<LaneId, PromptTokens>()
   return {
     last: (lane: LaneId) => sizes.get(lane),
@@ -256,7 +256,7 @@ const make = Effect.fnUntraced(function* () {
   const pictures = yield* Pictures
   const replication = yield* Replication
   const settings = yield* AgentSettings
-  const sizes = makePromptSizes(arbiter, yield* Tokens)
+  const sizes = makePromptSizes(arbiter, yield* TokenCount)
   const prompts = makePrompts(arbiter)
 
   /** The bytes of the pictures that a prompt may show. */

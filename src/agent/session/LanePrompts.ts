@@ -14,7 +14,7 @@ import type { Tool } from "#src/shared/model/Conversation.ts"
 import { presentModel } from "#src/agent/model/ModelCalls.ts"
 import { Recollection } from "#src/agent/memory/Recollection.ts"
 import { Environment } from "#src/agent/model/prompt/Environment.ts"
-import { offeredOf } from "#src/agent/model/offered.ts"
+import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { transcriptOf } from "#src/agent/model/prompt/transcript.ts"
 import { corePrompt, edgePrompt, type Prompt } from "#src/agent/model/prompt/Prompt.ts"
 

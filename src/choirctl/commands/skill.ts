@@ -31,10 +31,7 @@ const toolList = Command.make(
   Command.withExamples([{ command: "choirctl tool list agent-1" }])
 )
 
-export const tool = Command.make("tool").pipe(
-  Command.withDescription("List and try agents' tools"),
-  Command.withSubcommands([toolList, toolTry])
-)
+export const tool = Command.make("tool").pipe(Command.withSubcommands([toolList, toolTry]))
 
 /** Skills and tools for people. */
 const skillTable = (rows: ReadonlyArray<SkillSummary>, color: boolean): string =>
@@ -168,6 +165,5 @@ const show = Command.make(
 )
 
 export const skill = Command.make("skill").pipe(
-  Command.withDescription("List, show, check, add, export and run agents' skills"),
   Command.withSubcommands([list, show, check, skillTry, add, exported, skillRun, skillCancel, skillRuns])
 )

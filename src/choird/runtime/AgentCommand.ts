@@ -162,7 +162,7 @@ const HOME_CHARS = 8
 
 /**
  * The group of this start, the same for each runtime, so that either can reap the other's. A copy of a home has the same sessions and epochs, so that
- * the name has a part of the home, whose folder the socket lies in.
+ * the name has a part of the home, whose folder the socket is in.
  */
 export const cgroupOf = ({ epoch, session_id, socket_dir }: ContainerSpec): CgroupName =>
   CgroupName.make(`choir-${session_id}${sha256(socket_dir).slice(0, HOME_CHARS)}-${epoch}`)

@@ -2,7 +2,7 @@
  * Chat completions, as OpenAI defined them and as routers and other providers extended them: reasoning in its several spellings goes back in the
  * spelling it came in, and breakpoints of a cache stand in the parts of a content.
  */
-import { keptFor, keptList } from "#src/shared/keptFor.ts"
+import { weakMemoize, memoizeList } from "#src/shared/weakMemoize.ts"
 import { hash } from "node:crypto"
 import { Result, Schema } from "effect"
 import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
@@ -133,7 +133,7 @@ const NO_REASONING = " "
 const NOTHING: Reasoning = {}
 
 /** Decoded once for all the requests that have the message. */
-const decoded = keptFor((_: AssistantMessage, own: string): Reasoning =>
+const decoded = weakMemoize((_: AssistantMessage, own: string): Reasoning =>
   Result.getOrElse(decodeReasoning(own), () => NOTHING)
 )
 
@@ -217,7 +217,7 @@ const chatMessage = (message: Message, ids: ReadonlyMap<string, string>, reasoni
 /** The same for every provider and in every request. */
 const plainMessage = jsonOnce((message: Message) => chatMessage(message, NO_IDS, NOTHING))
 /** Results are most of a prompt, so that each is written once for the id that its call is sent with. */
-const resultJson = keptFor((message: ToolMessage, id: string): string =>
+const resultJson = weakMemoize((message: ToolMessage, id: string): string =>
   JSON.stringify(chatMessage(message, new Map([[message.call_id, id]]), NOTHING))
 )
 
@@ -227,8 +227,8 @@ const resultMessage = (message: ToolMessage, ids: ReadonlyMap<string, string>): 
 }
 
 /** The messages of one model's requests, where nothing in them depends on the others. */
-const messagesFor = keptFor((model: Model) =>
-  keptList((message: Message): string => {
+const messagesFor = weakMemoize((model: Model) =>
+  memoizeList((message: Message): string => {
     const reasoning = message.role === "assistant" ? reasoningFor(message, model, quirksOf(model)) : NOTHING
     return reasoning === NOTHING ? plainMessage(message) : JSON.stringify(chatMessage(message, NO_IDS, reasoning))
   })

@@ -1,9 +1,12 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, type Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { EventDraft } from "#schema/Event.ts"
 import { GrantId } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GRANT_USES_MAX } from "#src/choird/approvals/grantRows.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import {
@@ -150,6 +153,39 @@ describeStores("standing grants", (it) => {
       const refused = yield* Effect.flip(grantBy(approval_id, "job"))
       assert.strictEqual(refused.kind, "NO_GRANT")
       assert.strictEqual((yield* find(approval_id)).status, "pending")
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("end where the image has other tools than the person knew", () =>
+    Effect.gen(function* () {
+      const { home } = yield* ConfigStore
+      const approvals = yield* Approvals
+      const talk = yield* waiting(["n"], ["o"], ["p"], ["q"])
+      const { agent_id } = talk.caller
+      const withTools = (digit: string) => {
+        const folder = join(home, "images", agent_id, "0000000", "choir")
+        mkdirSync(folder, { recursive: true })
+        const version = {
+          agent_id,
+          image_version: "0000000",
+          global_repo_commit: "0".repeat(40),
+          agent_repo_commit: "0".repeat(40),
+          tool_manifest_hash: digit.repeat(64),
+          skill_manifest_hash: "0".repeat(64)
+        }
+        writeFileSync(join(folder, "version.json"), JSON.stringify(version))
+      }
+      withTools("1")
+      yield* grantBy((yield* ask(talk, "n")).approval_id)
+      assert.strictEqual((yield* ask(talk, "o")).status, "approved")
+      withTools("2")
+      assert.strictEqual((yield* ask(talk, "p")).status, "pending")
+      assert.deepStrictEqual(yield* approvals.grants({ agent_id, all: false }), [])
+      const [ended] = yield* approvals.grants({ agent_id, all: true })
+      assert.isNotNull(ended?.revoked_at)
+      // Nor does it come back with the tools of before.
+      withTools("1")
+      assert.strictEqual((yield* ask(talk, "q")).status, "pending")
     }).pipe(Effect.provide(stores))
   )
 

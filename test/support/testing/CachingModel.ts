@@ -4,7 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import { encode } from "gpt-tokenizer/encoding/o200k_base"
-import { keptFor } from "#src/shared/keptFor.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { type Completion, Llm } from "#src/agent/model/Llm.ts"
 import { isCompaction, type Script } from "./ScriptedModel.ts"
@@ -24,7 +24,7 @@ export interface Counted {
   readonly output: number
 }
 
-const jsonOf = keptFor((message: Message) => JSON.stringify(message))
+const jsonOf = weakMemoize((message: Message) => JSON.stringify(message))
 
 const counts = new Map<string, number>()
 const tokensOf = (text: string): number => {

@@ -29,8 +29,8 @@ const TOKEN_FACTORS_MAX = 64
 export type Part = string | Message | Tool
 
 /** Counts tokens. */
-export class Tokens extends Context.Service<
-  Tokens,
+export class TokenCount extends Context.Service<
+  TokenCount,
   {
     /** The tokens of parts by o200k_base; other fibers run between slices of a long text. */
     count(parts: ReadonlyArray<Part>): Effect.Effect<number>
@@ -41,9 +41,9 @@ export class Tokens extends Context.Service<
     /** By how much a model's own count is greater, from what was observed; 1 before. */
     factor(model: string): number
   }
->()("choir/agent/model/Tokens") {
+>()("choir/agent/model/TokenCount") {
   static readonly layer = Layer.effect(
-    Tokens,
+    TokenCount,
     Effect.suspend(() => make())
   )
 }
@@ -160,7 +160,7 @@ const make = Effect.fnUntraced(function* () {
     return total
   })
 
-  return Tokens.of({
+  return TokenCount.of({
     count,
     certainlyBelow: (messages, tokens) => promptBytes(messages) < tokens,
     observe: (model, counted, reported) => {

@@ -115,7 +115,7 @@ const withoutPictures = (prompt: Prompt, { refused }: Known): Prompt =>
  * none of them is sent any more. `sending` hears of each request and its characters before it is sent; `lost` runs after each whose connection broke
  * before its answer.
  */
-export const negotiated = Effect.fnUntraced(function* (
+export const negotiate = Effect.fnUntraced(function* (
   candidate: Candidate,
   prompt: Prompt,
   sending: (asked: Asked, chars: number) => Effect.Effect<void>,

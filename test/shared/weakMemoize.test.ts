@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { keptFor, keptList, keptSum } from "#src/shared/keptFor.ts"
+import { weakMemoize, memoizeList, memoizeSum } from "#src/shared/weakMemoize.ts"
 
-describe("keptFor", () => {
+describe("weakMemoize", () => {
   it("makes a result once for an object, and again for other arguments or more of them", () => {
     let made = 0
-    const label = keptFor((_: object, first: number, second?: number) => `${(made += 1)}: ${first} ${second}`)
+    const label = weakMemoize((_: object, first: number, second?: number) => `${(made += 1)}: ${first} ${second}`)
     const key = {}
     assert.deepStrictEqual([label(key, 1), label(key, 1)], ["1: 1 undefined", "1: 1 undefined"])
     assert.deepStrictEqual([label(key, 1, 2), label(key, 3)], ["2: 1 2", "3: 3 undefined"])
@@ -12,12 +12,12 @@ describe("keptFor", () => {
   })
 })
 
-describe("keptList", () => {
+describe("memoizeList", () => {
   const items = Array.from({ length: 6 }, (_, value) => ({ value }))
 
   it("looks at an item once while lists grow, and again behind the first that differs", () => {
     const looked: Array<number> = []
-    const values = keptList(({ value }: { value: number }) => {
+    const values = memoizeList(({ value }: { value: number }) => {
       looked.push(value)
       return value
     })
@@ -31,7 +31,7 @@ describe("keptList", () => {
   })
 
   it("keeps two lists apart that begin alike", () => {
-    const sum = keptSum(({ value }: { value: number }) => value)
+    const sum = memoizeSum(({ value }: { value: number }) => value)
     const [first = { value: 0 }, ...rest] = items
     for (const item of rest) assert.strictEqual(sum([first, item, item]), 2 * item.value)
     for (const item of rest) assert.strictEqual(sum([first, item]), item.value)

@@ -7,7 +7,7 @@ const isSameList = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>): boole
  * A function that makes its result once for each first argument, which never changes, and again where the others are not the same as for the kept one.
  * Prompts and requests repeat most of the one before, so that their parts are looked up here.
  */
-export const keptFor = <Key extends object, Others extends ReadonlyArray<unknown>, A>(
+export const weakMemoize = <Key extends object, Others extends ReadonlyArray<unknown>, A>(
   make: (key: Key, ...others: Others) => A,
   isSame: (a: Others, b: Others) => boolean = isSameList
 ): ((key: Key, ...others: Others) => A) => {
@@ -30,7 +30,7 @@ interface Listed<Item, A> {
  * A function that makes a result of each item of a list, and looks only at those that differ from the list before it. Each request of a lane begins
  * with most of the one before, and its second item is the lane's own. The results are to be read before the next call, which changes their list.
  */
-export const keptList = <Item extends object, A>(
+export const memoizeList = <Item extends object, A>(
   make: (item: Item) => A
 ): ((items: ReadonlyArray<Item>) => ReadonlyArray<A>) => {
   const kept = new WeakMap<Item, Listed<Item, A>>()
@@ -52,10 +52,10 @@ export const keptList = <Item extends object, A>(
 }
 
 /** The sum of a measure of such lists. */
-export const keptSum = <Item extends object>(
+export const memoizeSum = <Item extends object>(
   measure: (item: Item) => number
 ): ((items: ReadonlyArray<Item>) => number) => {
-  const measured = keptList(measure)
+  const measured = memoizeList(measure)
   return (items) => {
     let sum = 0
     for (const each of measured(items)) sum += each

@@ -1,5 +1,5 @@
 /** The tools that a lane's model is offered, for the texts that name some: a job's constraints leave tools out, and a text must not send it to those. */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 
 /** The names of a lane's tools as its model sees them. */
 export type Offered = ReadonlySet<string>
@@ -12,7 +12,7 @@ export const SKILL_START = "choir-skill-start"
 export const SKILL_LIST = "choir-skill-list"
 
 /** A lane is mostly offered the very list of the call before. */
-export const offeredOf = keptFor(
+export const offeredOf = weakMemoize(
   (tools: ReadonlyArray<{ readonly name: string }>): Offered => new Set(tools.map(({ name }) => name))
 )
 
