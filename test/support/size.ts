@@ -72,8 +72,6 @@ export const SIZE = {
   browserCycles: asSet("CHOIR_BROWSER_CYCLES", of(2, 200)),
   /** Changes of stored rows, each of which a replay detects. */
   rowChanges: of(20_000, 100_000),
-  /** Hostile verdicts on results of skills. */
-  skillVerdicts: of(2000, 10_000),
   /** Stored events that are changed, each of which `session verify` names. */
   changedEvents: of(500, 2000),
   /** One of so many points at which an execution, a backup or a restore can die. */

@@ -10,10 +10,9 @@ import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeRandom, pick, placed, situation, userMessage } from "../../support/history.ts"
 import { contractSpec, summarize } from "../../support/contracts.ts"
-import { SIZE } from "../../support/size.ts"
 import { bookOf } from "../../support/skills.ts"
 
-const VERDICTS = SIZE.skillVerdicts
+const VERDICTS = 10_000
 const THRESHOLD = summarize.contract.confidence_threshold
 const SKILL = contractSpec(summarize)
 
