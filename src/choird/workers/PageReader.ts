@@ -89,13 +89,25 @@ const kill = ({ pid }: ChildProcess) => {
 
 const readIn = ({ pageMs, program = WORKER }: ReaderOptions & { readonly pageMs: number }, page: PageOrder) =>
   Effect.callback<PageText, PageUnreadable>((resume) => {
-    const fail = (problem: string) => resume(Effect.fail(new PageUnreadable({ problem })))
     const child = startProcess(program)
+    const end = () => {
+      clearTimeout(timer)
+      kill(child)
+    }
+    // The process ends with any answer: one that is late would still work on its page, for as long as that pleases.
+    let isAnswered = false
+    const answer = (answered: Effect.Effect<PageText, PageUnreadable>) => {
+      if (isAnswered) return
+      isAnswered = true
+      end()
+      resume(answered)
+    }
+    const fail = (problem: string) => answer(Effect.fail(new PageUnreadable({ problem })))
     let timer = setTimeout(() => fail("its process does not start"), START_MS_MAX)
     const take = (line: string) => {
       const report = Option.getOrUndefined(decodeReport(line))
       if (report === undefined) fail("its process broke")
-      else if (report._tag === "Read") resume(Effect.succeed(report.page))
+      else if (report._tag === "Read") answer(Effect.succeed(report.page))
       else if (report._tag === "Refused") fail(report.problem)
       else {
         clearTimeout(timer)
@@ -108,8 +120,5 @@ const readIn = ({ pageMs, program = WORKER }: ReaderOptions & { readonly pageMs:
     child.on("error", ({ message }) => fail(`its process does not start: ${message}`))
     // V8 ends a process by this signal when its heap is full.
     child.on("close", (_code, signal) => fail(signal === "SIGABRT" ? "it takes too much memory" : "its process ended"))
-    return Effect.sync(() => {
-      clearTimeout(timer)
-      kill(child)
-    })
+    return Effect.sync(end)
   }).pipe(Effect.withSpan("PageReader.read"))
