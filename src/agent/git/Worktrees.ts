@@ -85,7 +85,7 @@ const knownTrees = ({ ask }: WorktreeGit) =>
 const GITLINK = "160000 "
 
 /**
- * How much in a worktree is not committed: changed files, and the repositories that lie in it. Git is kept from looking into those, since it would
+ * How much in a worktree is not committed: changed files, and the repositories in it. Git is kept from looking into those, since it would
  * do so with their own configuration, which may name programs to run; they count as changed.
  */
 const uncommitted = ({ git, path }: WorktreeGit, job_name: JobName) =>

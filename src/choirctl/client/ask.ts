@@ -10,7 +10,7 @@ import type { Group, OperatorClient } from "./OperatorClient.ts"
 /** The client and the schemas behind it are loaded when they are needed, so that `--help` does not wait for them. */
 const load = Effect.promise(() => import("./OperatorClient.ts"))
 
-/** How long choird may be silent before a person is told that choirctl still waits. */
+/** How long choird may be silent before choirctl says that it still waits. */
 const SILENCE_MS = 30_000
 
 const stillWaits = Effect.flatMap(Screen, ({ note }) =>

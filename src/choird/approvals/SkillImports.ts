@@ -54,7 +54,7 @@ interface Considered {
   readonly pin: SkillPin
   readonly report: SkillReport
   readonly current: ReadonlyArray<RepoFile>
-  /** What its name is easily taken for. */
+  /** Lines about other names for which its name is easily taken. */
   readonly names: ReadonlyArray<string>
 }
 

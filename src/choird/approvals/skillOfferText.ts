@@ -110,7 +110,7 @@ export interface Offered {
   readonly repository: string
   /** The files that it replaces there. */
   readonly replaced: ReadonlyArray<string>
-  /** What its name is easily taken for, in words. */
+  /** Lines about other names for which its name is easily taken. */
   readonly names: ReadonlyArray<string>
 }
 
