@@ -1,8 +1,8 @@
 /** An agent's request for a decision: stored and sent to a person once for each call, which the stored log must contain. */
-import { Clock, Effect, type Schema } from "effect"
+import { Clock, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
-import { type AgentId, type CallId, EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
+import { type AgentId, type CallId, EDGE, jobOf, type LaneId, Sha256 } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { toolsDigest } from "#src/choird/images/toolsDigest.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -13,7 +13,7 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { ApprovalRefused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
-import { useGrant } from "./grantRows.ts"
+import { toolsOf, useGrant } from "./grantRows.ts"
 import { tellAsked } from "./askPerson.ts"
 import { makePageFacts } from "./pageFacts.ts"
 import { shownText, type Understood } from "./requestTypes.ts"
@@ -80,6 +80,14 @@ export const proposedOn = (
   }
   return undefined
 }
+
+const decodeTools = Schema.decodeUnknownOption(Schema.Struct({ tools_sha256: Sha256 }))
+
+/** Whether a person was asked about the call of a tool that the image has no more: another program may have its name. */
+const isOfOtherTools = ({ facts, status }: rows.ApprovalRow, tools: string | undefined): boolean =>
+  (status === "pending" || status === "approved") &&
+  tools !== undefined &&
+  Option.exists(decodeTools(facts), ({ tools_sha256 }) => tools_sha256 !== tools)
 
 /** The job of a lane, which no later job of the same name is. */
 const jobIdOf = ({ cores }: SessionState, lane: LaneId): string | null => {
@@ -152,13 +160,17 @@ export const makeAsk = Effect.gen(function* () {
     ) {
       const session = yield* rows.lockSession(sql, session_id)
       const earlier = yield* rows.findCall(sql, session_id, call_id)
-      if (earlier !== undefined) return { type: "earlier", row: earlier, rev: session?.last_rev ?? 0 } as const
+      const tools_sha256 = session && toolsDigest(config.home, agent_id, session.image_version)
+      const tools = asked.type === "confirm_tool" ? toolsOf(asked.call.tool, { tools_sha256 }) : undefined
+      if (earlier !== undefined) {
+        const isOther = rows.isConfirmation(earlier) && isOfOtherTools(earlier, tools)
+        return { type: "earlier", row: earlier, rev: session?.last_rev ?? 0, isOther } as const
+      }
       const state = yield* events.state(session_id)
       const lane = askingLane(state, call_id, asked)
       if (session === undefined || lane === undefined) return { type: "not open" } as const
       const now_ms = yield* Clock.currentTimeMillis
       const job_id = jobIdOf(state, lane)
-      const tools_sha256 = toolsDigest(config.home, agent_id, session.image_version)
       const holder = { agent_id, session_id, job_id, tools_sha256 }
       const grant_id =
         asked.type === "confirm_tool" ? ((yield* useGrant(sql, holder, asked.call, now_ms)) ?? null) : null
@@ -178,6 +190,7 @@ export const makeAsk = Effect.gen(function* () {
         job_id,
         grant_id,
         examined,
+        tools_sha256: tools,
         now_ms,
         expires_ms: now_ms + running.approvals.timeout_ms
       })
