@@ -110,21 +110,18 @@ const askingLane = (state: SessionState, call_id: CallId, asked: Understood): La
   return isAsked(state, call_id, asked.call) ? asked.call.lane : undefined
 }
 
-export const makeAsk = Effect.gen(function* () {
-  const config = yield* ConfigStore
+/**
+ * Makes the preview of what a proposal would change, or the page that a call in the browser acts on. Reading a repository runs programs and takes
+ * time, so there is none for what was previewed before, or if no further row may wait. A refused proposal leaves no row, so previews have a budget of their own. No
+ * transaction is open meanwhile.
+ */
+const makeLook = Effect.gen(function* () {
   const events = yield* EventStore
   const proposals = yield* Proposals
-  const outbox = yield* Outbox
   const sql = yield* SqlClient.SqlClient
   const lookBudget = makeLookBudget()
   const pageFacts = yield* makePageFacts
-
-  /**
-   * The preview of what a proposal would change, or the page that a call in the browser acts on. Reading a repository runs programs and takes
-   * time, so there is none for what was previewed before, or if no further row may wait. A refused proposal leaves no row, so previews have a budget of their own. No
-   * transaction is open meanwhile.
-   */
-  const look = Effect.fnUntraced(function* (
+  return Effect.fnUntraced(function* (
     { agent_id, session_id }: Caller,
     { call_id }: ApprovalRequest,
     asked: Understood
@@ -150,6 +147,14 @@ export const makeAsk = Effect.gen(function* () {
       })
     return yield* proposals.preview({ agent_id, session_id }, asked.proposal)
   })
+})
+
+export const makeAsk = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const events = yield* EventStore
+  const outbox = yield* Outbox
+  const sql = yield* SqlClient.SqlClient
+  const look = yield* makeLook
 
   const store = Effect.fnUntraced(
     function* (
