@@ -115,8 +115,8 @@ const agentCode = defineConfig({
 })
 
 /**
- * choirctl in three parts: what `--help` needs, the client of choird, and the rest on demand. A command that only asks for help
- * must not wait for the schemas of everything.
+ * choirctl in parts, since a call must not wait for what it does not use: what every call needs, the client of choird, and each command with
+ * its schemas. The check of Node's version is apart from all, since only what is loaded after it comes from Node's compile cache.
  */
 const choirctl = defineConfig({
   input: { choirctl: "src/choirctl/main.ts" },
@@ -132,7 +132,8 @@ const choirctl = defineConfig({
     codeSplitting: {
       includeDependenciesRecursively: true,
       groups: [
-        { name: "start", test: /src\/choirctl\/start\.ts$/, priority: 3 },
+        { name: "version", test: /src\/shared\/program\/version\.ts$/, priority: 4 },
+        { name: "start", test: /src\/choirctl\/run\.ts$/, priority: 3 },
         { name: "client", test: /src\/choirctl\/client\/OperatorClient\.ts$/, priority: 2 }
       ]
     }

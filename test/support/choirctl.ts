@@ -1,10 +1,12 @@
 /** Runs choirctl: in this process with what it prints kept, or as a process of its own. */
 import { spawn } from "node:child_process"
+import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Stdio, Stream } from "effect"
 import { Host } from "#src/choirctl/terminal/Host.ts"
 import { run } from "#src/choirctl/run.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { bundledChoird, BUNDLES } from "./bundles.ts"
 
 export interface Ran {
   readonly code: number
@@ -45,7 +47,7 @@ export const choirctl = Effect.fn("choirctl")(function* (
   const input = Stdio.layerTest({ stdin: Stream.make(new TextEncoder().encode(stdin)) })
   const services = Layer.mergeAll(NodeServices.layer, input)
   const host = Layer.succeed(Host, { provide: (work) => Effect.provide(work, services) })
-  const code = yield* run(["--home", home, ...args]).pipe(Effect.provide(Layer.merge(host, screen)))
+  const code = yield* run(["--home", home, ...args]).pipe(Effect.provide(Layer.mergeAll(host, screen, bundledChoird)))
   return { code, out: out.join(""), err: err.join("") } satisfies Ran
 })
 
@@ -59,8 +61,8 @@ export const documents = ({ out }: Ran): ReadonlyArray<unknown> =>
     .split("\n")
     .map((line) => JSON.parse(line))
 
-/** The program itself, as it stands in the sources. */
-export const MAIN = new URL("../../src/choirctl/main.ts", import.meta.url).pathname
+/** The program itself, as it is built. */
+export const MAIN = join(BUNDLES, "choirctl.js")
 
 interface Spawned {
   readonly env?: Readonly<Record<string, string>>

@@ -17,7 +17,8 @@ declare module "vitest" {
 }
 
 const ROOT = join(import.meta.dirname, "../..")
-const SCRIPT = join(ROOT, "src/choird/database/postgres-template.ts")
+/** The template of the build, which is made before. */
+const EMPTY = join(ROOT, "dist/postgres-template.tar.gz")
 
 const MIGRATIONS = "src/choird/database/migrations"
 const MIGRATED_SCRIPT = join(import.meta.dirname, "migratedTemplate.ts")
@@ -43,11 +44,10 @@ const migrations = () => [
 ]
 
 export default async ({ provide }: TestProject) => {
-  const empty = cached("postgres-template", ENGINE, (file) => run(SCRIPT, file))
-  provide("embeddedTemplate", empty)
+  provide("embeddedTemplate", EMPTY)
   provide(
     "migratedTemplate",
-    cached("migrated-template", [...ENGINE, ...migrations()], (file) => run(MIGRATED_SCRIPT, "embedded", empty, file))
+    cached("migrated-template", [...ENGINE, ...migrations()], (file) => run(MIGRATED_SCRIPT, "embedded", EMPTY, file))
   )
   const missing = whyNoPostgres()
   if (missing !== undefined) {

@@ -73,6 +73,8 @@ export interface InstallationOptions {
   readonly flags?: ReadonlyArray<string>
   /** Dockerfile.base of the global repository, in the place of the starter's. */
   readonly base?: string
+  /** Puts a database into the home; without it choird makes one and migrates it. */
+  readonly database?: (home: string) => Effect.Effect<void>
   /** The folder of the bundles, `dist` by default. */
   readonly programs?: string
   /** What choird's environment has beside PATH and HOME. */
@@ -112,6 +114,7 @@ const writeHome = Effect.fnUntraced(function* (home: string, options: Installati
   const folders = ["workspaces/main", "starter/agent"].map((name) => join(home, name))
   for (const folder of folders) mkdirSync(folder, { recursive: true })
   chmodSync(home, 0o700)
+  if (options.database !== undefined) yield* options.database(home)
   const starter = join(home, "starter/agent")
   cpSync(join(ROOT, "docker/agent-starter"), starter, { recursive: true })
   for (const [name, manifest, program] of tools) {

@@ -16,6 +16,8 @@ const asSet = (name: string, otherwise: number): number => Number(process.env[na
 export const SIZE = {
   /** Seeds of the simulation. */
   seeds: of(20, 300),
+  /** How a run of the simulation is shared out. A process has run some 7 s until it is warm, which a few seeds do not repay. */
+  simulationWorkers: of<ReadonlyArray<string>>(["--workers", "1"], []),
   /** Seeds that run twice to be compared. */
   seedsTwice: of(2, 6),
   /** Further seeds of each planted bug beside the known one. */

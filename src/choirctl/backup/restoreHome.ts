@@ -37,7 +37,7 @@ import { misplacedWorkspace, pathInHome } from "./workspaces.ts"
 const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
 
-/** Bytes that stay free on the disk, whose other files may be those of a choird that runs. */
+/** Space to leave free on the disk: its other files may belong to a choird that runs. */
 const ROOM_BYTES_MIN = 1024 ** 3
 /** Bytes between two looks at the disk. */
 const ROOM_LOOK_BYTES = 16 * 1024 ** 2

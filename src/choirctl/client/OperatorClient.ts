@@ -1,5 +1,4 @@
 /** The typed client of choird's operator API, on its Unix socket. Loaded by the commands that need it. */
-import { existsSync } from "node:fs"
 import { ByteSize, Effect, Schema, type Scope } from "effect"
 import { HttpClientError, HttpIncomingMessage } from "effect/http"
 import { HttpApi, HttpApiClient, type HttpApiGroup } from "effect/http-api"
@@ -10,6 +9,9 @@ import { CommandFailed, configError, EXIT, failed, refusedByChoird } from "#src/
 import { operatorSocket, startCommand } from "#src/choirctl/terminal/root.ts"
 import { initHint, onHome } from "#src/shared/files/homeFolder.ts"
 import { socketHttp } from "./socketHttp.ts"
+
+// An import of node:fs evaluates exports that load streams and readline, which take as long as a tenth of a call.
+const fs = process.getBuiltinModule("node:fs")
 
 /** How long choird may take to tell its status, which it has in memory: longer on no machine, however busy. */
 const STATUS_MS_MAX = 20_000
@@ -85,7 +87,7 @@ const transportFailure = (home: string, error: HttpClientError.HttpClientError) 
   switch (codeOf(error)) {
     case "ENOENT":
     case "ECONNREFUSED":
-      if (!existsSync(home)) return configError(`${home} does not exist`, initHint(home))
+      if (!fs.existsSync(home)) return configError(`${home} does not exist`, initHint(home))
       return unreachable(home, `choird is not running: nothing answers on ${socket}`, startCommand(home))
     case "EACCES":
       return unreachable(home, `${socket} belongs to another user`, "run choirctl as the user that runs choird")

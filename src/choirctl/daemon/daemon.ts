@@ -10,7 +10,7 @@ import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { homeHolder } from "#src/shared/files/homeLocks.ts"
 import type { LockHolder } from "#src/shared/files/lockFile.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
-import { CHOIRD } from "./choirdProgram.ts"
+import { ChoirdProgram } from "./choirdProgram.ts"
 import { unitPath } from "./unit.ts"
 
 /** How long `choirctl daemon start` waits: longer than choird tries to reach Postgres. */
@@ -71,12 +71,13 @@ const WORDS = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | const
 /** A core of choird would hold every secret. */
 const WITHOUT_CORES = 'ulimit -c 0; exec "$@"'
 
-const spawnDaemon = (home: string) =>
-  Effect.try({
+const spawnDaemon = Effect.fnUntraced(function* (home: string) {
+  const program = yield* ChoirdProgram
+  return yield* Effect.try({
     try: () => {
       mkdirSync(join(home, "logs"), { recursive: true, mode: 0o700 })
       const words = openSync(wordsFile(home), WORDS, 0o600)
-      const child = spawn("/bin/sh", ["-c", WITHOUT_CORES, "sh", process.execPath, CHOIRD, "--home", home], {
+      const child = spawn("/bin/sh", ["-c", WITHOUT_CORES, "sh", process.execPath, program, "--home", home], {
         cwd: home,
         detached: true,
         stdio: ["ignore", words, words]
@@ -86,6 +87,7 @@ const spawnDaemon = (home: string) =>
     },
     catch: (cause) => failed("FILE", `choird cannot be started: ${String(cause)}`, "choirctl doctor")
   })
+})
 
 const ending = (child: ChildProcess) =>
   Effect.callback<number>((resume) => {

@@ -1,5 +1,6 @@
 /** Agents for people. */
-import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress, RestartedAgent } from "#schema/AgentsApi.ts"
+import type { AgentDetail, BuildProgress, RestartedAgent } from "#schema/AgentsApi.ts"
+import type { AgentStatus, AgentSummary } from "#schema/AgentSummary.ts"
 import type { UpdateOutcome } from "#schema/AgentsApi.ts"
 import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import { fields, paint, type Paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"

@@ -54,7 +54,7 @@ interface Considered {
   readonly pin: SkillPin
   readonly report: SkillReport
   readonly current: ReadonlyArray<RepoFile>
-  /** Lines about other names for which its name is easily taken. */
+  /** Names that its own is easily taken for. */
   readonly names: ReadonlyArray<string>
 }
 

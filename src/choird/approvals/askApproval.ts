@@ -11,6 +11,7 @@ import type { Preview } from "./ProposalType.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { ApprovalRefused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { toolsOf, useGrant } from "./grantRows.ts"
@@ -118,7 +119,6 @@ const askingLane = (state: SessionState, call_id: CallId, asked: Understood): La
 const makeLook = Effect.gen(function* () {
   const events = yield* EventStore
   const proposals = yield* Proposals
-  const sql = yield* SqlClient.SqlClient
   const lookBudget = makeLookBudget()
   const pageFacts = yield* makePageFacts
   return Effect.fnUntraced(function* (
@@ -126,11 +126,11 @@ const makeLook = Effect.gen(function* () {
     { call_id }: ApprovalRequest,
     asked: Understood
   ) {
-    const earlier = yield* Effect.orDie(rows.findCall(sql, session_id, call_id))
+    const earlier = yield* Effect.orDie(rows.findCall(session_id, call_id))
     if (earlier !== undefined) return undefined
     const state = yield* Effect.orDie(events.state(session_id))
     if (askingLane(state, call_id, asked) === undefined) return undefined
-    const waiting = yield* Effect.orDie(rows.countPending(sql, session_id))
+    const waiting = yield* Effect.orDie(rows.countPending(session_id))
     if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
     if (asked.type !== "proposal") {
       const shown = yield* pageFacts(session_id, call_id, asked.call)
@@ -154,6 +154,7 @@ export const makeAsk = Effect.gen(function* () {
   const events = yield* EventStore
   const outbox = yield* Outbox
   const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* provideDatabase
   const look = yield* makeLook
 
   const store = Effect.fnUntraced(
@@ -163,8 +164,8 @@ export const makeAsk = Effect.gen(function* () {
       asked: Understood,
       examined: Examined | undefined
     ) {
-      const session = yield* rows.lockSession(sql, session_id)
-      const earlier = yield* rows.findCall(sql, session_id, call_id)
+      const session = yield* rows.lockSession(session_id)
+      const earlier = yield* rows.findCall(session_id, call_id)
       const tools_sha256 = session && toolsDigest(config.home, agent_id, session.image_version)
       const tools = asked.type === "confirm_tool" ? toolsOf(asked.call.tool, { tools_sha256 }) : undefined
       if (earlier !== undefined) {
@@ -177,13 +178,12 @@ export const makeAsk = Effect.gen(function* () {
       const now_ms = yield* Clock.currentTimeMillis
       const job_id = jobIdOf(state, lane)
       const holder = { agent_id, session_id, job_id, tools_sha256 }
-      const grant_id =
-        asked.type === "confirm_tool" ? ((yield* useGrant(sql, holder, asked.call, now_ms)) ?? null) : null
-      const waiting = grant_id === null ? yield* rows.countPending(sql, session_id) : 0
+      const grant_id = asked.type === "confirm_tool" ? ((yield* useGrant(holder, asked.call, now_ms)) ?? null) : null
+      const waiting = grant_id === null ? yield* rows.countPending(session_id) : 0
       if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
       const { config: running } = yield* config.current
       const { canonical, hash, summary } = asked
-      const row = yield* rows.insertApproval(sql, {
+      const row = yield* rows.insertApproval({
         session_id,
         agent_id,
         call_id,
@@ -200,7 +200,7 @@ export const makeAsk = Effect.gen(function* () {
         expires_ms: now_ms + running.approvals.timeout_ms
       })
       if (grant_id !== null) return { type: "granted", row, grant_id } as const
-      const dm = yield* tellAsked(sql, running, row, { text: shownText(row), state, dm: session.dm })
+      const dm = yield* tellAsked(running, row, { text: shownText(row), state, dm: session.dm })
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
       return { type: "asked", row } as const
     },
@@ -214,5 +214,5 @@ export const makeAsk = Effect.gen(function* () {
     const examined = yield* look(caller, request, asked)
     if (examined !== undefined && "type" in examined) return examined
     return yield* store(caller, request, asked, examined)
-  })
+  }, onDatabase)
 })

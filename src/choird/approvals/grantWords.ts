@@ -67,7 +67,7 @@ const hostOf = (text: string): string | undefined => {
   return url === null || url.host === "" ? undefined : `${url.protocol}//${url.host}`
 }
 
-/** Parts that some programs make another path of: separators of other systems, names of a home, and dots in another spelling. */
+/** Parts that some programs read as another path: separators of other systems, names of a home, and dots in another spelling. */
 const OTHER_PATH = /[\\\0]|^~|%(?:2e|2f|5c)/iu
 
 /** A path below the workspace, without `.` and empty segments; `undefined` for one that leads, or may lead, anywhere else. */

@@ -1,12 +1,12 @@
-/** Lines for a person about the names of new tools and skills: others for which they are easily taken. Pure. */
+/** Facts about the names of new tools and skills, for the person who approves them. Pure. */
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { lookAlike, looksOwn } from "#src/shared/image/lookAlike.ts"
 import { visibleLine } from "./approvalText.ts"
 
-/** Lines about names. */
-const LINES_MAX = 10
+/** Facts that are given. */
+const FACTS_MAX = 10
 
 type Files = ReadonlyArray<Pick<RepoFile, "path">>
 
@@ -46,4 +46,4 @@ export const nameFacts = (global: Files, before: Files, after: Files): ReadonlyA
           ? [`${shown} begins like those of Choir's own tools, and is not one of them.`]
           : []
       })
-  }).slice(0, LINES_MAX)
+  }).slice(0, FACTS_MAX)

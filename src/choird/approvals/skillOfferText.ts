@@ -110,7 +110,7 @@ export interface Offered {
   readonly repository: string
   /** The files that it replaces there. */
   readonly replaced: ReadonlyArray<string>
-  /** Lines about other names for which its name is easily taken. */
+  /** Names that its own is easily taken for, in words. */
   readonly names: ReadonlyArray<string>
 }
 

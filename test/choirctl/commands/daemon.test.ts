@@ -8,13 +8,14 @@ import { Effect, Fiber } from "effect"
 import { makeHomeFolder } from "../../support/choird.ts"
 import { choirctl, document, spawnChoirctl } from "../../support/choirctl.ts"
 import { processesNaming } from "../../support/processes.ts"
-import { temporaryFolder } from "../../support/engines.ts"
+import { putDatabase, temporaryFolder } from "../../support/engines.ts"
 
 const LIVE = { timeout: 60_000 }
 
 /** A home whose choird, if any is left, ends with the test. */
 const home = Effect.fnUntraced(function* (also?: Parameters<typeof makeHomeFolder>[0]) {
   const made = yield* makeHomeFolder(also)
+  yield* putDatabase(made.home)
   yield* Effect.addFinalizer(() => Effect.ignore(choirctl(made.home, ["daemon", "stop"])))
   return made
 })
