@@ -163,6 +163,12 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
             `the call ${call_id} asked for something else before`,
             "use another id"
           )
+        if (stored.isOther)
+          return yield* refused(
+            "CHANGED",
+            `the agent has other tools than when approval ${stored.row.approval_id} was asked for, so it counts no more`,
+            "call the tool again"
+          )
         const row = yield* Effect.orDie(again(stored.row, stored.rev))
         const granted = row.grant_id === null ? {} : { grant_id: row.grant_id }
         return { approval_id: row.approval_id, status: resolutionOf(row.status) ?? "pending", ...granted } as const

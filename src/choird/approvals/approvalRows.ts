@@ -244,13 +244,16 @@ type Fresh = Pick<
   readonly now_ms: number
   readonly expires_ms: number
   readonly examined: { readonly shown: string; readonly facts: unknown } | undefined
+  /** The tools of the agent's image, for a call of one of them. */
+  readonly tools_sha256: string | undefined
 }
 
 export const insertApproval = Effect.fnUntraced(function* (fresh: Fresh) {
   const sql = yield* SqlClient.SqlClient
   const { agent_id, call_id, canonical, examined, expires_ms, hash, lane, now_ms, request_type, session_id } = fresh
-  const facts = examined === undefined ? null : canonicalJson(examined.facts)
-  const { grant_id, job_id } = fresh
+  const { grant_id, job_id, tools_sha256 } = fresh
+  const found = tools_sha256 === undefined ? examined?.facts : { tools_sha256 }
+  const facts = found === undefined ? null : canonicalJson(found)
   const isGranted = grant_id !== null
   const row = yield* one(sql<Stored>`INSERT INTO choir_control.pending_approvals
       (session_id, agent_id, call_id, request_type, payload, canonical, payload_hash, summary, lane, created_at, expires_at,

@@ -37,8 +37,8 @@ interface Standing {
   readonly words: unknown
 }
 
-/** The tools on which a grant depends: Choir's own are those of this version. */
-const toolsOf = (tool: string, { tools_sha256 }: Pick<GrantHolder, "tools_sha256">): string | undefined =>
+/** The tools on which a grant or a request depends: Choir's own are those of this version. */
+export const toolsOf = (tool: string, { tools_sha256 }: Pick<GrantHolder, "tools_sha256">): string | undefined =>
   BUILT_IN_TOOLS.includes(tool) ? undefined : tools_sha256
 
 /**

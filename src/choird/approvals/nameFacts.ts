@@ -5,8 +5,8 @@ import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { lookAlike, looksOwn } from "#src/shared/image/lookAlike.ts"
 import { visibleLine } from "./approvalText.ts"
 
-/** Names that one fact lists. */
-const TOLD_MAX = 10
+/** Facts that are given. */
+const FACTS_MAX = 10
 
 type Files = ReadonlyArray<Pick<RepoFile, "path">>
 
@@ -46,4 +46,4 @@ export const nameFacts = (global: Files, before: Files, after: Files): ReadonlyA
           ? [`${shown} begins like those of Choir's own tools, and is not one of them.`]
           : []
       })
-  }).slice(0, TOLD_MAX)
+  }).slice(0, FACTS_MAX)

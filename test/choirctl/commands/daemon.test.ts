@@ -35,6 +35,8 @@ describe("choirctl daemon", LIVE, () => {
       // A session of its own: no terminal that closes ends it.
       const [, session] = /^\d+ \(.*\) \S \d+ \d+ (\d+)/u.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? []
       assert.strictEqual(Number(session), pid)
+      // A core would hold every secret.
+      assert.match(readFileSync(`/proc/${pid}/limits`, "utf8"), /^Max core file size +0 +0 /mu)
       const again = yield* choirctl(folder, ["daemon", "start", "--json"])
       assert.deepInclude(document(again) as object, { started: false, pid })
       assert.strictEqual((yield* choirctl(folder, ["daemon", "status"])).code, 0)
