@@ -1,7 +1,7 @@
 import ranks from "gpt-tokenizer/bpeRanks/o200k_base"
 import { defineConfig, type Plugin } from "rolldown"
 import { packVocabulary } from "./src/agent/model/Vocabulary.ts"
-import { CODE } from "./src/shared/program/compiledProgram.ts"
+import { CODE, MAIL } from "./src/shared/program/compiledProgram.ts"
 
 const BANNER = "#!/usr/bin/env node"
 /** The build makes everything in a folder of its own first. */
@@ -38,6 +38,12 @@ const NO_WEB_SOCKETS = "export const WebSocket = undefined, WebSocketServer = un
 const NO_HTTP2 = "export const constants = {}; export default { constants }"
 const NO_TLS =
   "export const connect = undefined, createServer = connect, createSecureContext = connect, TLSSocket = connect"
+
+/** The agent loads its mail clients at their first use from a file of their own, which is as large as the rest of its program. */
+const mailApart: Plugin = {
+  name: "mail apart",
+  resolveId: (id) => (id === "./mailClients.ts" ? { id: `./choir-agent${MAIL}`, external: true } : undefined)
+}
 
 /** The IMAP client neither logs nor uses a proxy. */
 const NO_LOG = "export default undefined"
@@ -101,7 +107,7 @@ const program = (name: string, input: string, plugins: ReadonlyArray<Plugin> = [
 /** The agent itself as one function, which src/shared/program/compiledProgram.ts runs in the form that V8 compiled it to. */
 const agentCode = defineConfig({
   input: "src/agent/main.ts",
-  plugins: [...SLIM, asFunction],
+  plugins: [mailApart, ...SLIM, asFunction],
   platform: "node",
   external: EXTERNAL,
   // The HTTP client as Node has it in itself: without the parser that is being tried out.
@@ -115,8 +121,8 @@ const agentCode = defineConfig({
 })
 
 /**
- * choirctl in three parts: what `--help` needs, the client of choird, and the rest on demand. A command that only asks for help
- * must not wait for the schemas of everything.
+ * choirctl in parts, since a call must not wait for what it does not use: what every call needs, the client of choird, and each command with
+ * its schemas. The check of Node's version is apart from all, since only what is loaded after it comes from Node's compile cache.
  */
 const choirctl = defineConfig({
   input: { choirctl: "src/choirctl/main.ts" },
@@ -132,7 +138,8 @@ const choirctl = defineConfig({
     codeSplitting: {
       includeDependenciesRecursively: true,
       groups: [
-        { name: "start", test: /src\/choirctl\/start\.ts$/, priority: 3 },
+        { name: "version", test: /src\/shared\/program\/version\.ts$/, priority: 4 },
+        { name: "start", test: /src\/choirctl\/run\.ts$/, priority: 3 },
         { name: "client", test: /src\/choirctl\/client\/OperatorClient\.ts$/, priority: 2 }
       ]
     }
@@ -148,5 +155,6 @@ export default [
   choirctl,
   program("choir-agent", "src/agent/launch.ts", [vocabulary]),
   agentCode,
+  program(`choir-agent${MAIL.replace(/\.js$/u, "")}`, "src/agent/mail/mailClients.ts", SLIM),
   program("offline-model", "demo/offline-model/main.ts")
 ]

@@ -1,6 +1,7 @@
 /** Agents as an operator starts, stops, builds and updates them, and their models, skills and tools. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { AgentHealth, AgentStatus, AgentSummary, Spent, SpentUsd } from "./AgentSummary.ts"
 import { ApiErrors, ErrorDetail } from "./ApiError.ts"
 import { AgentId, LaneId, ResourceName, Rev, SessionId } from "./Ids.ts"
 import { Progress } from "./Progress.ts"
@@ -12,57 +13,6 @@ import { ExecutionClass } from "./SkillContract.ts"
 import { SkillTier } from "./SkillRegistryEntry.ts"
 import { TriedSkill, TriedTool } from "./ContainedTrial.ts"
 import { AddedSkill, AddSkill, OfferSkill, SKILL_BUNDLE_FILES_MAX, SkillFile, SkillOffer } from "./SkillOffer.ts"
-
-/** A `paused` agent is stopped until choird starts it again by itself; messages are taken meanwhile. */
-export const AgentStatus = Schema.Literals([
-  "stopped",
-  "building",
-  "starting",
-  "running",
-  "stopping",
-  "paused",
-  "crashed"
-])
-export type AgentStatus = typeof AgentStatus.Type
-
-/** An amount used and its limit; `limit: null` means unlimited. */
-const Spent = Schema.Struct({ used: Schema.Finite, limit: Schema.NullOr(Schema.Finite) })
-
-/** Money spent. `unpriced` names the models of the agent whose calls cost an unknown amount on top. */
-const SpentUsd = Schema.Struct({
-  ...Spent.fields,
-  unpriced: Schema.optionalKey(Schema.Array(ResourceName))
-})
-
-/** How a running agent is doing (R78). */
-const AgentHealth = Schema.Struct({
-  epoch: Schema.Natural,
-  /** Revisions that the agent spoke of in its last heartbeat and choird has not acknowledged; null before the first. */
-  lag_revs: Schema.NullOr(Schema.Natural),
-  /** Since its last sign of life. */
-  heartbeat_age_ms: Schema.NullOr(Schema.Natural),
-  /** Its crashes in the breaker's window, and how many stop it (R9). */
-  crashes: Schema.Natural,
-  crashes_max: Schema.Natural,
-  tokens: Spent,
-  cost_usd: SpentUsd
-})
-export type AgentHealth = typeof AgentHealth.Type
-
-/** A row of `agent list`. */
-export const AgentSummary = Schema.Struct({
-  agent_id: AgentId,
-  status: AgentStatus,
-  session_id: Schema.NullOr(SessionId),
-  image_version: Schema.NullOr(Schema.String),
-  uptime_ms: Schema.Natural,
-  config_version: Schema.Natural,
-  /** The newest version, there only while a running agent has an older one (R58). */
-  config_version_latest: Schema.optionalKey(Schema.Natural),
-  /** There while the agent runs and the database answers. */
-  health: Schema.optionalKey(AgentHealth)
-})
-export type AgentSummary = typeof AgentSummary.Type
 
 export const AgentDetail = Schema.Struct({
   agent_id: AgentId,
@@ -94,15 +44,6 @@ export const AgentDetail = Schema.Struct({
   reason: Schema.NullOr(Schema.String)
 })
 export type AgentDetail = typeof AgentDetail.Type
-
-/** A named model, voice provider or voice profile of config.json; the model of a profile is its voice. */
-export const ModelSummary = Schema.Struct({
-  name: ResourceName,
-  type: Schema.Literals(["llm", "tts", "voice"]),
-  provider: Schema.String,
-  model: Schema.String
-})
-export type ModelSummary = typeof ModelSummary.Type
 
 /** The models that an agent uses, or would use at its next start, and the defaults of config.json that it returns to (E14). */
 export const AgentModels = Schema.Struct({

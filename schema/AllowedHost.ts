@@ -44,7 +44,7 @@ export const allowedPlace = (entry: string): AllowedPlace | string => {
   const labels = host.split(".")
   if (host.includes("*")) return "must be a whole name: what a wildcard matches is not known before it is requested"
   if (host.length > NAME_CHARS_MAX || !labels.every((label) => LABEL.test(label)) || NUMBER.test(labels.at(-1) ?? ""))
-    return "must be a name in small letters, or an IPv4 address in decimal"
+    return "must be a lowercase name, or an IPv4 address in decimal"
   return { host, is_address: false, port }
 }
 

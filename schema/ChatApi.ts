@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { AgentStatus } from "./AgentsApi.ts"
+import { AgentStatus } from "./AgentSummary.ts"
 import { ApiErrors } from "./ApiError.ts"
 import { CoreReport } from "./Core.ts"
 import { AgentId, ClientId, InboxId, JobName } from "./Ids.ts"

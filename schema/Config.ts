@@ -14,6 +14,7 @@ import { AgentId, ResourceName, SecretName } from "./Ids.ts"
 import { Port } from "./Port.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
 import { dmList, DmNames } from "./ResourceBindings.ts"
+import { BINDINGS, NAMED_BINDINGS } from "./Resources.ts"
 import { HttpTransport } from "./Transport.ts"
 import { Url } from "./Url.ts"
 import { Stt, Tts, VoiceProfile } from "./Voice.ts"
@@ -307,23 +308,18 @@ const missing = (
     ? []
     : [{ path, issue: `there is no ${kind} "${name}" (${names(table)})` }]
 
+/** The names in the defaults of agents that their sections lack. */
 const agentProblems = (config: ConfigShape): ReadonlyArray<Problem> =>
-  Object.entries(config.agents).flatMap(([id, { defaults }]) => {
-    const at = (...key: ReadonlyArray<string>) => ["agents", id, "defaults", ...key]
-    const { dm } = defaults
-    return [
-      ...missing("workspace", config.workspaces, at("workspace"), defaults.workspace),
-      ...missing("model", config.models, at("llm"), defaults.llm),
-      ...missing("model", config.models, at("core_llm"), defaults.core_llm),
-      ...missing("voice profile", config.voice_profiles, at("voice_profile"), defaults.voice_profile),
-      ...missing("git identity", config.git_identities, at("git_identity"), defaults.git_identity),
-      ...missing("notion integration", config.notion_integrations, at("notion"), defaults.notion),
-      ...missing("email account", config.email_accounts, at("email"), defaults.email),
-      ...dmList(dm).flatMap((name, index) =>
-        missing("dm", config.dms, typeof dm === "string" ? at("dm") : at("dm", String(index)), name)
+  Object.entries(config.agents).flatMap(([id, { defaults }]) =>
+    NAMED_BINDINGS.flatMap((binding) => {
+      const { label, section } = BINDINGS[binding]
+      const names = defaults[binding]
+      const at = ["agents", id, "defaults", binding]
+      return dmList(names).flatMap((name, index) =>
+        missing(label, config[section], typeof names === "string" ? at : [...at, String(index)], name)
       )
-    ]
-  })
+    })
+  )
 
 /** Two names for one thing would let two agents lease it at once. */
 const duplicates = <A>(

@@ -11,7 +11,8 @@ const Words = Schema.Array(Schema.String)
 
 /**
  * The calls that a grant names: of this tool, with no other arguments than these, to no other recipients, within no other paths, at no
- * other hosts. With `input_sha256` it is this one input alone.
+ * other hosts. With `input_sha256` it is this one input alone. With `tools_sha256` it ends once the image has other tools: a person allowed calls of a
+ * program, which a later image may have replaced under its name.
  */
 export const GrantWords = Schema.Struct({
   tool: ToolName,
@@ -19,7 +20,8 @@ export const GrantWords = Schema.Struct({
   recipients: Words,
   paths: Words,
   hosts: Words,
-  input_sha256: Schema.optionalKey(Sha256)
+  input_sha256: Schema.optionalKey(Sha256),
+  tools_sha256: Schema.optionalKey(Sha256)
 })
 export type GrantWords = typeof GrantWords.Type
 

@@ -19,11 +19,11 @@ export type DocumentId = typeof DocumentId.Type
 export const MemoryTier = Schema.Literals(["mid_term", "long_term_summary", "long_term_detail"])
 export type MemoryTier = typeof MemoryTier.Type
 
-/** `user.preference.theme`: words in small letters, joined by dots. */
+/** `user.preference.theme`: words in lowercase, joined by dots. */
 export const FactKey = Schema.String.check(
   Schema.isMaxLength(FACT_KEY_CHARS_MAX),
   Schema.isPattern(/^[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9][a-z0-9_-]*)*$/u, {
-    message: "a key is words in small letters joined by dots, such as user.preference.theme"
+    message: "a key is lowercase words joined by dots, such as user.preference.theme"
   })
 ).pipe(Schema.brand("FactKey"))
 export type FactKey = typeof FactKey.Type
@@ -110,7 +110,9 @@ export const Forget = Schema.Union([
       Schema.isMinLength(FORGOTTEN_WORDS_CHARS_MIN, {
         message: `give at least ${FORGOTTEN_WORDS_CHARS_MIN} characters`
       }),
-      Schema.isMaxLength(FORGOTTEN_WORDS_CHARS_MAX)
+      Schema.isMaxLength(FORGOTTEN_WORDS_CHARS_MAX),
+      // The database holds no such character, nor looks for one.
+      Schema.isPattern(/^[^\0]*$/u, { message: "no NUL characters" })
     )
   }),
   Schema.Struct({ type: Schema.Literal("span"), session_id: SessionId, first_rev: Rev, last_rev: Rev })

@@ -62,7 +62,7 @@ export type MemoryPage = typeof MemoryPage.Type
 export const MemoryApi = HttpApiGroup.make("memory").add(
   HttpApiEndpoint.get("list", "/agents/:id/memory", {
     ...agent,
-    query: { prefix: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(120))) },
+    query: { prefix: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(120), Schema.isPattern(/^[^\0]*$/u))) },
     success: MemoryList
   }),
   HttpApiEndpoint.post("show", "/agents/:id/memory/show", { ...agent, payload: MemoryName, success: MemoryDetail }),

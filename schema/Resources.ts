@@ -18,7 +18,7 @@ export const BINDINGS = {
   dm: { section: "dms", label: "DM", optional: false, kept: null },
   voice_profile: { section: "voice_profiles", label: "voice profile", optional: true, kept: null },
   git_identity: { section: "git_identities", label: "git identity", optional: true, kept: null },
-  notion: { section: "notion_integrations", label: "notion", optional: true, kept: null },
+  notion: { section: "notion_integrations", label: "Notion integration", optional: true, kept: null },
   email: { section: "email_accounts", label: "e-mail account", optional: true, kept: "sharing" }
 } as const satisfies Readonly<Record<string, BindingKind>>
 

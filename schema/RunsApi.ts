@@ -5,6 +5,7 @@ import { ApiErrors } from "./ApiError.ts"
 import { CoreOutcome } from "./Event.ts"
 import { JobProfile, ProfileHistory } from "./JobProfile.ts"
 import { ExecutionClass } from "./SkillContract.ts"
+import { SkillName } from "./Skill.ts"
 import { SkillTier } from "./SkillRegistryEntry.ts"
 import { Writeback } from "./Writeback.ts"
 import { AgentId, CallId, JobName, LaneId, Rev, SessionId } from "./Ids.ts"
@@ -84,7 +85,7 @@ const last = Schema.optionalKey(Schema.FiniteFromString)
 export const RunsApi = HttpApiGroup.make("runs").add(
   HttpApiEndpoint.get("skills", "/agents/:id/skill-runs", {
     params: agent,
-    query: { skill: Schema.optionalKey(Schema.String), last },
+    query: { skill: Schema.optionalKey(SkillName), last },
     success: Schema.Array(SkillRun),
     error: ApiErrors
   }),

@@ -1,7 +1,7 @@
 /** choird itself: its state, workspaces, database, audit rows, and what retention removes. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { AgentSummary, ModelSummary } from "./AgentsApi.ts"
+import { AgentSummary, ModelSummary } from "./AgentSummary.ts"
 import { ApiErrors } from "./ApiError.ts"
 import { AgentId, ResourceName, Rev, SessionId } from "./Ids.ts"
 import { Progress } from "./Progress.ts"

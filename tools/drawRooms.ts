@@ -50,8 +50,6 @@ interface Layout {
   readonly routes: ReadonlyArray<Route>
 }
 
-const hasFloors = ({ program }: House) => program === "src/choird"
-
 /** The arrows that do not follow from others. */
 const direct = ({ arrows }: House): ReadonlyArray<Arrow> => {
   const leads = (from: string, to: string, except: Arrow, seen: Set<string>): boolean =>
@@ -65,25 +63,20 @@ const direct = ({ arrows }: House): ReadonlyArray<Arrow> => {
   return arrows.filter((arrow) => !leads(arrow.from, arrow.to, arrow, new Set([arrow.from])))
 }
 
-/** The rows of choird, the highest first: each floor, and within it each room above those of the floor that it imports. */
-const rowsOfFloors = (house: House): ReadonlyArray<Row> =>
-  FLOORS.flatMap((floor, index): ReadonlyArray<Row> => {
-    const rooms = new Map([...house.rooms].filter(([room]) => floor.includes(room.split("/")[0] ?? room)))
-    const arrows = house.arrows.filter(({ from, to }) => rooms.has(from) && rooms.has(to))
-    const within = heights({ ...house, rooms, arrows })
-    return within.map((row, level): Row => ({
-      rooms: row,
-      // Rows are turned over below, so that the highest of a floor names it.
-      ...(level === within.length - 1 ? { floor: { number: index, rows: within.length } } : {})
-    }))
-  }).toReversed()
-
+/** The rows of a program, the highest first: each floor, and within it each room above those of the floor that it imports. */
 const rowsOf = (house: House): ReadonlyArray<Row> =>
-  hasFloors(house)
-    ? rowsOfFloors(house)
-    : heights(house)
-        .toReversed()
-        .map((rooms) => ({ rooms }))
+  FLOORS[house.program]
+    .flatMap((floor, index): ReadonlyArray<Row> => {
+      const rooms = new Map([...house.rooms].filter(([room]) => floor.includes(room.split("/")[0] ?? room)))
+      const arrows = house.arrows.filter(({ from, to }) => rooms.has(from) && rooms.has(to))
+      const within = heights({ ...house, rooms, arrows })
+      return within.map((row, level): Row => ({
+        rooms: row,
+        // Rows are turned over below, so that the highest of a floor names it.
+        ...(level === within.length - 1 ? { floor: { number: index, rows: within.length } } : {})
+      }))
+    })
+    .toReversed()
 
 const widthOfSlot = ({ room }: Slot) => (room === undefined ? LANE_WIDTH : BOX.width)
 
@@ -143,8 +136,7 @@ const layoutOf = (house: House): Layout => {
   return { rows, slots: untangled(slots, routes), routes }
 }
 
-const widthOf = (house: House, { slots }: Layout) =>
-  Math.max(...slots.map(widthOfSlots)) + (hasFloors(house) ? 2 * FLOOR_WIDTH : 0) + 2 * MARGIN
+const widthOf = ({ slots }: Layout) => Math.max(...slots.map(widthOfSlots)) + 2 * FLOOR_WIDTH + 2 * MARGIN
 
 const heightOf = ({ rows }: Layout) => rows.length * (BOX.height + BOX.gapY) - BOX.gapY + TITLE + 2 * MARGIN
 
@@ -180,7 +172,7 @@ const stripe = ({ number, rows }: NonNullable<Row["floor"]>, y: number, width: n
 const panel = (house: House, layout: Layout, left: number, width: number, top: number): string => {
   const { routes, rows, slots } = layout
   const yOf = (level: number) => top + TITLE + MARGIN + level * (BOX.height + BOX.gapY)
-  const middle = left + width / 2 + (hasFloors(house) ? FLOOR_WIDTH / 2 : 0)
+  const middle = left + width / 2 + FLOOR_WIDTH / 2
   const places = new Map<string, Placed>(
     slots.flatMap((row, level) => {
       const at = new Map(middles(row))
@@ -202,7 +194,7 @@ export const drawing = (): string => {
     band.map((program) => {
       const house = houseOf(program)
       const layout = layoutOf(house)
-      return { house, layout, width: widthOf(house, layout) }
+      return { house, layout, width: widthOf(layout) }
     })
   )
   const widthOfBand = (band: (typeof bands)[number]) => band.reduce((total, { width }) => total + width, 0)

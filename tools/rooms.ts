@@ -4,27 +4,62 @@ import { dirname, join, posix } from "node:path"
 
 const ROOT = join(import.meta.dirname, "..")
 
-/** The files beside a program's entry, which put the rooms together. */
+/** The files in a program's own folder. */
 export const TOP = "."
 
-/**
- * The floors of choird, the lowest first. An import may lead down, or to another room of the same floor as long as no room
- * imports itself over others.
- */
-export const FLOORS: ReadonlyArray<ReadonlyArray<string>> = [
-  ["config"],
-  ["repos", "database", "queues"],
-  ["logs", "runtime", "sessions"],
-  ["images", "listeners", "hosttools", "rehearsals", "workers"],
-  ["agents", "memory", "trials"],
-  ["telemetry", "reconfiguration", "retention", "schedules"],
-  ["approvals"],
-  ["gateway"],
-  ["api"],
-  [TOP]
-]
-
+/** The source trees whose folders are rooms. */
 export const PROGRAMS = ["src/choird", "src/agent", "src/choirctl", "src/shared"] as const
+
+export type Program = (typeof PROGRAMS)[number]
+
+/**
+ * The floors of each program, the lowest first. An import may lead down, or to another room of the same floor as long as no room
+ * imports itself over others. A folder inside a room is on the room's floor. The linter takes its rules from here (oxlint.config.ts).
+ */
+export const FLOORS: Readonly<Record<Program, ReadonlyArray<ReadonlyArray<string>>>> = {
+  "src/choird": [
+    ["config"],
+    ["repos", "database", "queues"],
+    ["logs", "runtime", "sessions"],
+    ["images", "listeners", "hosttools", "rehearsals", "workers"],
+    ["agents", "memory", "trials"],
+    ["telemetry", "reconfiguration", "retention", "schedules"],
+    ["approvals"],
+    ["gateway"],
+    ["api"],
+    [TOP]
+  ],
+  "src/agent": [
+    ["image", "process", "settings", "workspace"],
+    ["arbiter", "mail", "notion", "outside"],
+    ["control"],
+    ["git", "model"],
+    ["memory"],
+    ["tools"],
+    ["calls"],
+    ["session"],
+    ["trial"],
+    [TOP]
+  ],
+  "src/choirctl": [
+    ["terminal"],
+    ["client", "home"],
+    ["daemon", "render"],
+    ["backup", "chat", "doctor"],
+    ["setup"],
+    ["commands"],
+    [TOP]
+  ],
+  // What stands beside the rooms of shared is what all of them may import.
+  "src/shared": [
+    [TOP, "docker", "memory", "program", "text", "web"],
+    ["events", "files", "wire"],
+    ["git", "model"],
+    ["config"],
+    ["image"],
+    ["session"]
+  ]
+}
 
 export interface Arrow {
   readonly from: string
@@ -34,7 +69,7 @@ export interface Arrow {
 }
 
 export interface House {
-  readonly program: string
+  readonly program: Program
   /** Files of each room. */
   readonly rooms: ReadonlyMap<string, ReadonlyArray<string>>
   readonly arrows: ReadonlyArray<Arrow>
@@ -47,8 +82,8 @@ const importsOf = (file: string): ReadonlyArray<string> =>
     wanted.startsWith("#") ? wanted.slice(1) : posix.join(dirname(file), wanted)
   )
 
-/** The house of one program, such as `src/choird`. */
-export const houseOf = (program: string): House => {
+/** The house of one program. */
+export const houseOf = (program: Program): House => {
   const files = readdirSync(join(ROOT, program), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
     .map((name) => posix.join(program, name))
@@ -66,9 +101,9 @@ export const houseOf = (program: string): House => {
   return { program, rooms, arrows }
 }
 
-/** The imports that lead from a lower floor of choird to a higher one. */
-export const upward = ({ arrows }: House): ReadonlyArray<string> => {
-  const floorOf = (room: string) => FLOORS.findIndex((floor) => floor.includes(room.split("/")[0] ?? TOP))
+/** The imports that lead from a lower floor to a higher one. */
+export const upward = ({ arrows, program }: House): ReadonlyArray<string> => {
+  const floorOf = (room: string) => FLOORS[program].findIndex((floor) => floor.includes(room.split("/")[0] ?? TOP))
   return arrows.flatMap(({ from, imports, to }) => (floorOf(to) > floorOf(from) ? imports : []))
 }
 

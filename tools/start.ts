@@ -125,7 +125,7 @@ const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles,
   ].join("\n")
 }
 
-const farewell = (home: string, ranBefore: boolean) =>
+const closingNote = (home: string, ranBefore: boolean) =>
   ranBefore
     ? onHome(home, "\nchoird keeps running. To stop it: choirctl daemon stop")
     : onHome(home, "\nStopping. To continue: npm start, or choirctl daemon start to keep it running")
@@ -140,7 +140,7 @@ const main = Effect.fnUntraced(function* (home: string) {
   if (first) yield* firstAnswer(home, agent)
   yield* Console.log(greeting(home, agent, yield* loadFiles(home), ranBefore))
   yield* choirctlHere(home, ["chat", agent])
-  yield* Console.log(farewell(home, ranBefore))
+  yield* Console.log(closingNote(home, ranBefore))
 }, Effect.scoped)
 
 /** The text for a person who leaves before the conversation has ended. */

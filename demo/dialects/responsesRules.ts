@@ -247,7 +247,7 @@ const OUTPUT_RULES: ReadonlyArray<Rule> = [
         return firstOf(listOf(item["output"]), (part, of) => partProblem(part, "user", `${at}[${of}]`))
       })
   },
-  { name: "images are of a known format, and for a model that takes them", find: responsesImageProblem }
+  { name: "images have a known format, and the model takes them", find: responsesImageProblem }
 ]
 
 const CALL_RULES: ReadonlyArray<Rule> = [

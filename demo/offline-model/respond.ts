@@ -81,7 +81,7 @@ const callOf = (step: Instruction): Call | undefined => {
   }
 }
 
-/** The result of a call that was made already. Results go to equal calls in the order in which they came. */
+/** The result of a call that was already made. Results go to equal calls in the order in which they came. */
 const resultOf = (turn: Turn, call: Call): ToolResult | undefined => {
   const at = turn.results.findIndex((made) => made.tool === call.tool && isDeepStrictEqual(made.input, call.input))
   return at < 0 ? undefined : turn.results.splice(at, 1)[0]?.result

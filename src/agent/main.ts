@@ -44,7 +44,7 @@ import { layerSkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/choirdConnections.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { containedTrial } from "#src/agent/trial/containedTrial.ts"
 import { trialProgram } from "#src/agent/trial/trialProgram.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
@@ -164,7 +164,7 @@ const program = Effect.gen(function* () {
       Replication.layer,
       Budget.layer,
       Llm.layer.pipe(Layer.provide(modelHttp)),
-      Tokens.layer,
+      TokenCount.layer,
       Environment.layer({ workspace: options.workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
       Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: options.workspace }))),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], offline: besideProgram(OFFLINE) })
@@ -212,18 +212,19 @@ const trial = Effect.flatMap(flags, (options) =>
   }).pipe(Effect.as("trial"))
 )
 
+/** Nobody records spans of an agent, and no request carries the id of one. */
+const untraced = Layer.merge(
+  Layer.succeed(References.TracerEnabled, false),
+  Layer.succeed(References.DisablePropagation, true)
+)
+
 const asAgent = () =>
   NodeRuntime.runMain(
     (process.argv.includes(TRIAL_FLAG) ? trial : program).pipe(
       Effect.tap((reason) => Effect.logInfo(`ended: ${reason}`)),
       Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : sayWhy(cause))),
       Effect.provide(
-        Layer.mergeAll(
-          NodeServices.layer,
-          jsonLines,
-          Layer.succeed(References.MinimumLogLevel, "Info"),
-          Layer.succeed(References.TracerEnabled, false)
-        )
+        Layer.mergeAll(NodeServices.layer, jsonLines, Layer.succeed(References.MinimumLogLevel, "Info"), untraced)
       )
     ),
     {
@@ -237,13 +238,7 @@ const asAgent = () =>
 const asTrial = (root: string) =>
   NodeRuntime.runMain(
     trialProgram(root, modelHttp).pipe(
-      Effect.provide(
-        Layer.mergeAll(
-          NodeServices.layer,
-          Layer.succeed(References.MinimumLogLevel, "None"),
-          Layer.succeed(References.TracerEnabled, false)
-        )
-      ),
+      Effect.provide(Layer.mergeAll(NodeServices.layer, Layer.succeed(References.MinimumLogLevel, "None"), untraced)),
       Effect.tapCause((cause) => Effect.sync(() => process.stderr.write(`${Cause.pretty(cause)}\n`)))
     ),
     { disableErrorReporting: true }

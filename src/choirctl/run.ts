@@ -56,10 +56,9 @@ const show = Effect.fnUntraced(function* (json: boolean, { hint, message, type }
   return yield* screen.note(lines.join("\n"))
 })
 
-const parse = Command.runWith(cli, { version: VERSION, renderErrors: false })
-
 const call = (args: ReadonlyArray<string>, presenter: CliOutput.Presenter) =>
-  parse(args).pipe(
+  cli(args).pipe(
+    Effect.flatMap((tree) => Command.runWith(tree, { version: VERSION, renderErrors: false })(args)),
     Effect.provideService(CliConfig.CliConfig, CliConfig.make({ builtIns: builtIns })),
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.provide(parserServices),

@@ -54,8 +54,8 @@ const codeOf = (error: unknown): number => {
   return LASTING.has(String(Reflect.get(Object(error), "_tag"))) ? 78 : 75
 }
 
-/** The reason why the program ends, for `say`. An expected failure is its message alone; a bug shows where it is. */
-const farewell = (interrupted: number, say: (type: string, message: string) => void) =>
+/** The exit code of a failed run, whose reason goes to `say`. An expected failure is its message alone; a bug shows where it is. */
+const exitCodeFor = (interrupted: number, say: (type: string, message: string) => void) =>
   Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
     if (Cause.hasInterruptsOnly(cause)) return interrupted
     const failure = Cause.findError(cause)
@@ -83,7 +83,7 @@ const run = (home: string, last_good: boolean, transport: TransportFlags) =>
     Effect.as(0),
     Effect.onInterrupt(() => Effect.logInfo("stopped by a signal")),
     Effect.catchCause(
-      farewell(0, (_, message) => {
+      exitCodeFor(0, (_, message) => {
         if (printed === undefined) print(`choird: ${message}`)
       })
     )
@@ -110,7 +110,7 @@ const doTask = (home: string, task: Task) => {
       report({ type: "done", result })
       return 0
     }),
-    Effect.catchCause(farewell(INTERRUPTED, (type, message) => report({ type: "failed", error: { type, message } })))
+    Effect.catchCause(exitCodeFor(INTERRUPTED, (type, message) => report({ type: "failed", error: { type, message } })))
   )
 }
 
@@ -119,7 +119,9 @@ const choird = ({ home, last_good, task, transport }: Chosen) =>
     Effect.provide(
       Layer.mergeAll(
         Layer.unwrap(Effect.map(LogFiles, ({ logger }) => Logger.layer([logger]))),
-        Layer.succeed(References.MinimumLogLevel, "Info")
+        Layer.succeed(References.MinimumLogLevel, "Info"),
+        // Only a collector asks for spans. Each request and each statement would be one.
+        Layer.succeed(References.TracerEnabled, false)
       ).pipe(Layer.provideMerge(LogFiles.layer(home, task === undefined ? printed : undefined)))
     )
   )

@@ -30,7 +30,7 @@ export const SIGNAL_WAIT_MS_MAX = 120_000
 export const AUDIT_LISTED_MAX = 10_000
 /** Manifests of one tools folder of an image. */
 export const IMAGE_TOOLS_MAX = 128
-/** From the wish that choird stops until it has; afterwards it ends as it is. */
+/** From the request that choird stops until it has; after that it is ended. */
 export const CHOIRD_STOP_MS_MAX = 20_000
 /** The part of a child program's output that is kept for a message about its failure, in characters. */
 export const PROGRAM_OUTPUT_CHARS_MAX = 20_000

@@ -1,4 +1,4 @@
-/** Services for an effect whose caller mostly has them already. */
+/** Services for an effect whose caller mostly already has them. */
 import { Context, Effect } from "effect"
 
 /**

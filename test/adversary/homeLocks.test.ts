@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { spawnChoirctl } from "../support/choirctl.ts"
+import { putDatabase } from "../support/engines.ts"
 import { makeInstallation } from "../support/installation.ts"
 
 const CONNECTIONS = 300
@@ -61,7 +62,11 @@ describe("the locks of a home", () => {
       `are out of reach of ${name}, which can neither keep choird from starting, drain it, nor keep a secret from being deleted`,
       () =>
         Effect.gen(function* () {
-          const choir = yield* makeInstallation({ endpoint: "http://127.0.0.1:9/v1", secrets: { key: "value" } })
+          const choir = yield* makeInstallation({
+            endpoint: "http://127.0.0.1:9/v1",
+            secrets: { key: "value" },
+            database: putDatabase
+          })
           const { home } = choir
           // Names that the attacker holds before choird starts.
           yield* attack(place(home), home)

@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCompaction, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { REPLICATION_BYTES_MAX } from "#src/agent/control/Replication.ts"
 
 const OUTAGE_MS = 60_000
@@ -28,7 +28,7 @@ const config = () => {
  */
 const reading = Effect.fnUntraced(function* (bytes: number) {
   // A large window counts its tokens. The vocabulary comes from the disk, in time that no TestClock keeps.
-  yield* Effect.flatMap(Tokens, ({ count }) => count(["warm"])).pipe(Effect.provide(Tokens.layer))
+  yield* Effect.flatMap(TokenCount, ({ count }) => count(["warm"])).pipe(Effect.provide(TokenCount.layer))
   const plane = yield* makeMemoryControlPlane
   const seen = { asked: 0, ran: [] as Array<string>, enough: false }
   const script: Script = (messages) =>

@@ -18,32 +18,12 @@ import { openSessionWith } from "../support/agentSocket.ts"
 import { SESSION } from "../support/control.ts"
 import { placed } from "../support/history.ts"
 import { started } from "../support/operatorSocket.ts"
+import { settableClock } from "../support/settableClock.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
 
 const HOUR_MS = 3_600_000
-
-/** A clock whose time of day is set, while what it measures is not. */
-const settable = Effect.map(Clock.Clock, (clock) => {
-  let moved = 0
-  const now = () => clock.currentTimeMillisUnsafe() + moved
-  const nanos = () => clock.currentTimeNanosUnsafe() + BigInt(moved) * 1_000_000n
-  return {
-    set: (by_ms: number) => {
-      moved += by_ms
-    },
-    clock: Clock.Clock.of({
-      currentTimeMillisUnsafe: now,
-      currentTimeMillis: Effect.sync(now),
-      currentTimeNanosUnsafe: nanos,
-      currentTimeNanos: Effect.sync(nanos),
-      monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
-      monotonicTimeNanos: clock.monotonicTimeNanos,
-      sleep: (duration) => clock.sleep(duration)
-    })
-  }
-})
 
 /** The job calls a slow tool with an effect outside twice, and the clock is set before each of the steps that follow. */
 const script =
@@ -61,7 +41,7 @@ const script =
     })
 
 const elapsed = Effect.fnUntraced(function* (by_ms: number) {
-  const { clock, set } = yield* settable
+  const { clock, set } = yield* settableClock
   yield* ticking
   const plane = yield* makeMemoryControlPlane
   const send = testTool(
@@ -111,7 +91,7 @@ describe("an agent whose host's clock is set", () => {
       Effect.gen(function* () {
         // The time at which the job started, whose milliseconds are not over.
         yield* TestClock.adjust(1000)
-        const { clock, set } = yield* settable
+        const { clock, set } = yield* settableClock
         const hello = makeHostTool({
           name: "test.hello",
           effect: "none",

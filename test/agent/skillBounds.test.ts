@@ -3,7 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Schema } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { runTrial } from "#src/agent/trial/Trial.ts"
 import { skillBounds } from "#src/shared/image/skillBounds.ts"
 import { skillProblems } from "#src/shared/image/skillProblems.ts"
@@ -94,7 +94,7 @@ const asked = Effect.fnUntraced(
     const { outcome, summary } = yield* runTrial(task, { root, model })
     return { count, outcome, summary }
   },
-  Effect.provide(Layer.merge(Tokens.layer, NodeServices.layer)),
+  Effect.provide(Layer.merge(TokenCount.layer, NodeServices.layer)),
   Effect.scoped
 )
 

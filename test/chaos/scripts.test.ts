@@ -8,7 +8,7 @@ import { SkillName } from "#schema/Skill.ts"
 import { isPrintedEvent, type PrintedEvent } from "#schema/SessionsApi.ts"
 import { agreedSkill } from "../support/addSkill.ts"
 import { choirctl } from "../support/choirctl.ts"
-import { temporaryFolder } from "../support/engines.ts"
+import { putDatabase, temporaryFolder } from "../support/engines.ts"
 import { AGENT, makeInstallation } from "../support/installation.ts"
 import { isFull } from "../support/size.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
@@ -67,7 +67,11 @@ describe("a script whose agent is killed", () => {
       Effect.gen(function* () {
         const provider = yield* makeProvider
         yield* provider.otherwise((request) => offlineModel(request, 0))
-        const choir = yield* makeInstallation({ endpoint: provider.endpoint, runtime: "process" })
+        const choir = yield* makeInstallation({
+          endpoint: provider.endpoint,
+          runtime: "process",
+          database: putDatabase
+        })
         const { api, params } = choir
         const choird = yield* choir.start
         yield* choir.build

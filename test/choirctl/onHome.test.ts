@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import { cli } from "#src/choirctl/cli.ts"
 import { COMMAND_NAMES, DEFAULT_HOME, onHome } from "#src/shared/files/homeFolder.ts"
 
@@ -16,8 +17,11 @@ describe("a text with commands of choirctl", () => {
     assert.strictEqual(onHome(DEFAULT_HOME, "choirctl status"), "choirctl status")
   })
 
-  it("is recognised by the names of all commands", () => {
-    const names = cli.subcommands.flatMap(({ commands }) => commands.map(({ name }) => name))
-    assert.sameMembers([...COMMAND_NAMES], names)
-  })
+  it.effect("is recognised by the names of all commands", () =>
+    Effect.gen(function* () {
+      const { subcommands } = yield* cli([])
+      const names = subcommands.flatMap(({ commands }) => commands.map(({ name }) => name))
+      assert.sameMembers([...COMMAND_NAMES], names)
+    })
+  )
 })

@@ -61,13 +61,17 @@ describe("docs/architecture.md", () => {
     )
   })
 
-  it("puts each room of choird on its floor", () => {
-    const floors = rows.flatMap(([, floor = "", room]) => {
-      const [, name = TOP] = /^src\/choird(?:\/(\w+)|$)/u.exec(unquoted(room)) ?? []
-      return /^\d+$/u.test(floor) ? [{ name, floor: Number(floor) }] : []
-    })
-    assert.isAbove(floors.length, 20)
-    for (const { floor, name } of floors) assert.include(FLOORS[floor] ?? [], name, `${name} is not on floor ${floor}`)
+  it("puts each room on its floor", () => {
+    const floors = PROGRAMS.flatMap((program) =>
+      rows.flatMap(([, floor = "", cell]) => {
+        const place = unquoted(cell)
+        if (!/^\d+$/u.test(floor) || (place !== program && !place.startsWith(`${program}/`))) return []
+        return [{ program, room: place.split("/")[2] ?? TOP, floor: Number(floor) }]
+      })
+    )
+    assert.isAbove(floors.length, 50)
+    for (const { floor, program, room } of floors)
+      assert.include(FLOORS[program][floor] ?? [], room, `${room} of ${program} is not on floor ${floor}`)
   })
 
   it("answers each question with a file that holds the name", () => {

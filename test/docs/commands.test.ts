@@ -7,7 +7,7 @@ import { Effect, Schedule } from "effect"
 import { agreedSkill } from "../support/addSkill.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { documentedProgram, mentionedCommands, pageText, typedCommands } from "../support/documentedCommands.ts"
-import { temporaryFolder } from "../support/engines.ts"
+import { putDatabase, temporaryFolder } from "../support/engines.ts"
 import { AGENT, makeInstallation, ROOT } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
@@ -142,6 +142,7 @@ const makePlace = Effect.gen(function* () {
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const choir = yield* makeInstallation({
     endpoint: provider.endpoint,
+    database: putDatabase,
     config: { approvals: { confirm_external: "always" } }
   })
   yield* choir.start

@@ -1,5 +1,5 @@
 /** The tables of docs/reliability.md: each test that a defect's row names is there, so that a renamed test is not lost. */
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 
@@ -24,6 +24,14 @@ const named = (cell: string) => {
     else if (name !== undefined) found.at(-1)?.names.push(name)
   return found
 }
+
+it("docs/security.md has each file of the attacks that tests run, and each that it has is there", () => {
+  const [, attacks = ""] = readFileSync(join(ROOT, "docs/security.md"), "utf8").split("## Attacks that tests run")
+  const [table = ""] = attacks.split("\n## ")
+  const told = [...table.matchAll(/^\| `([\w.]+\.test\.ts)`/gmu)].map(([, name = ""]) => name)
+  const files = readdirSync(join(ROOT, "test/adversary")).filter((name) => name.endsWith(".test.ts"))
+  assert.deepStrictEqual([...new Set(told)].toSorted(), files.toSorted())
+})
 
 describe("a row of the defects that a review found", () => {
   it("says whether its test fails without the fix", () => {

@@ -31,6 +31,25 @@ const PHRASES: ReadonlyArray<Phrase> = [
   },
   { pattern: /\bin the place of\b/giu, better: "instead of" },
   { pattern: /\bshall\b/giu, better: "must, will" },
+  { pattern: /\blies? (?:at|below|beside|in|on|outside|there|within)\b/giu, better: "is in, is at" },
+  { pattern: /\belse than\b/giu, better: "other than" },
+  { pattern: /\bsmall letters\b/giu, better: "lowercase" },
+  { pattern: /\bin an unknown way\b/giu, better: "in an unknown format" },
+  {
+    pattern: /\b(?:are|is|was|were) of (?:an?(?! kind\b)|another|format|that|this|version)\b/giu,
+    better: "is from, belongs to, has, is version 1"
+  },
+  { pattern: /\ban? (?:entry|file|folder|line|row) an? (?!or\b)\p{L}/giu, better: "one row per agent" },
+  { pattern: /\bnobody (?:can tell|looked)\b/giu, better: "it is unknown, it was not checked" },
+  { pattern: /\btak(?:es?|ing) (?:it|them) along\b/giu, better: "include, kill too" },
+  { pattern: /\b(?:became|becomes?) of\b/giu, better: "the outcome of, how it ended" },
+  { pattern: /\b(?:looked at again|not looked at)\b/giu, better: "checked again, not checked" },
+  { pattern: /\b(?:are|is) not reached\b/giu, better: "cannot be reached" },
+  { pattern: /\bdo(?:es)? not run at the moment\b/giu, better: "is not running" },
+  {
+    pattern: /\b(?:are|had|has|have|is|was|were)(?: [\w'-]+){1,4} already(?=[.,:;`"])/giu,
+    better: "already before the verb: is already there"
+  },
   { pattern: /\bmend(?:ed|ing|s)?\b/giu, better: "fix, repair, correct" },
   { pattern: /\/\*\*\s+(?:\*\s+)?(?:What|Who(?:ever)?) /gu, better: "begin with a noun phrase: what the thing is" }
 ]
@@ -110,7 +129,14 @@ describe("the search for phrases", () => {
     "Go on with the next one.",
     "A name that stands for an agent.",
     "It is no file, and these are none of ours.",
-    "The agent is told, and shall mend it."
+    "The agent is told, and shall mend it.",
+    "It lies in a folder of something else than an agent.",
+    "Its name has small letters, and is sealed in an unknown way.",
+    "The numbers are of an older version, a row an agent.",
+    "Nobody can tell what became of it.",
+    "It takes them along, and is looked at again.",
+    "The bot is not reached: the agent does not run at the moment.",
+    "The file is there already."
   ])("finds one in %j", (text) => {
     assert.isNotEmpty(found(text))
   })
@@ -123,7 +149,9 @@ describe("the search for phrases", () => {
     "/** The answer to a hello. What it holds is checked. */",
     "The answer is no.",
     "It recommends an amendment.",
-    "Move on; log on; depends on."
+    "Move on; log on; depends on.",
+    "It is already there, and already has one.",
+    "It is of no use; it is one of a kind, a line or a row."
   ])("takes %j for plain English", (text) => {
     assert.deepStrictEqual(found(text), [])
   })

@@ -19,8 +19,9 @@ import type { SessionId } from "#schema/Ids.ts"
 import { backupHome } from "#src/choirctl/backup/backupHome.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { bundledChoird } from "../support/bundles.ts"
 import { choirctl, document } from "../support/choirctl.ts"
-import { postgresDatabase, temporaryFolder } from "../support/engines.ts"
+import { postgresDatabase, putDatabase, temporaryFolder } from "../support/engines.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
@@ -49,6 +50,7 @@ const livedIn = Effect.fnUntraced(function* (
 ) {
   const lost = yield* makeInstallation({
     endpoint,
+    ...(Reflect.has(more, "postgres") ? {} : { database: putDatabase }),
     ...more,
     secrets: { "model-key": SECRET, ...Reflect.get(more, "secrets") },
     config: ({ endpoint }) => ({
@@ -89,7 +91,7 @@ const backedUp = Effect.fnUntraced(function* (
   }).pipe(Effect.map((done) => void made.push(done)))
   const command = root.pipe(Command.withSubcommands([Command.make("work", {}, () => work)]))
   yield* Command.runWith(command, { version: "0" })(["--home", home, "work"]).pipe(
-    Effect.provide(Layer.merge(NodeServices.layer, Screen.layer))
+    Effect.provide(Layer.mergeAll(NodeServices.layer, Screen.layer, bundledChoird))
   )
   const [done] = made
   return done ?? assert.fail("the backup ended without a result")

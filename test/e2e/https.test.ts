@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { makeCertificate, makeCertificateFor } from "../support/certificate.ts"
+import { putDatabase } from "../support/engines.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { ensureDebianPackages } from "../support/packages.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
@@ -22,7 +23,12 @@ describe("agents over HTTPS", () => {
         const provider = yield* makeProvider
         yield* provider.otherwise((request) => offlineModel(request, 0))
         const flags = listening(yield* makeCertificate)
-        const choir = yield* makeInstallation({ endpoint: provider.endpoint, runtime: "sandbox", flags })
+        const choir = yield* makeInstallation({
+          endpoint: provider.endpoint,
+          runtime: "sandbox",
+          flags,
+          database: putDatabase
+        })
         const choird = yield* choir.start
         yield* choir.build
         yield* choir.api.agents.start({ params: choir.params, payload: {} })

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SessionId } from "#schema/Ids.ts"
-import { describePostgres, postgresDatabase } from "../support/engines.ts"
+import { describePostgres, postgresDatabase, putDatabase } from "../support/engines.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
@@ -16,7 +16,7 @@ describe("a choird that stands still for three seconds", () => {
         const provider = yield* makeProvider
         yield* provider.otherwise((request) => offlineModel(request, 0))
         const config = { heartbeat_interval_ms: 250, crash_detection_threshold_ms: 1000 }
-        const choir = yield* makeInstallation({ endpoint: provider.endpoint, config })
+        const choir = yield* makeInstallation({ endpoint: provider.endpoint, config, database: putDatabase })
         const choird = yield* choir.start
         yield* choir.build
         const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })

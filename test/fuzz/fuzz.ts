@@ -24,9 +24,12 @@ const CLIENT = join(import.meta.dirname, "client.ts")
 const fastClock = Effect.map(Clock.clockWith(Effect.succeed), (clock) => {
   const began_ms = clock.currentTimeMillisUnsafe()
   const now_ms = () => began_ms + (clock.currentTimeMillisUnsafe() - began_ms) * 1000
+  const nanos = () => clock.monotonicTimeNanosUnsafe() * 1000n
   return Object.assign(Object.create(clock) as typeof clock, {
     currentTimeMillisUnsafe: now_ms,
-    currentTimeMillis: Effect.sync(now_ms)
+    currentTimeMillis: Effect.sync(now_ms),
+    monotonicTimeNanosUnsafe: nanos,
+    monotonicTimeNanos: Effect.sync(nanos)
   })
 })
 

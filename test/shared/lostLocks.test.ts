@@ -3,6 +3,7 @@ import { basename, dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
+import { holdArchived } from "#src/choirctl/backup/archivedSessions.ts"
 import { takePlace } from "#src/choirctl/backup/restorePlace.ts"
 import { lockHome } from "#src/choird/HomeLock.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
@@ -22,6 +23,10 @@ const HOLDERS: Readonly<Record<string, Holder>> = {
   "a change of config.json or secrets.json": {
     file: (home) => join(home, "files.lock"),
     hold: (home, begun) => aloneWithFiles(home)(Effect.andThen(begun, Effect.never))
+  },
+  "a backup of archived sessions": {
+    file: (home) => join(home, "backup.lock"),
+    hold: (home, begun) => Effect.flatMap(holdArchived(home), ({ lost }) => Effect.andThen(begun, lost))
   },
   "a restore": {
     file: (home) => join(dirname(home), `.${basename(home)}.restore.lock`),

@@ -25,7 +25,7 @@ import { layerModels, layerRecovered } from "#src/agent/session/sessionLayers.ts
 import { ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { textsOf as partTexts } from "#src/agent/model/partSizes.ts"
-import { type Part, Tokens } from "#src/agent/model/Tokens.ts"
+import { type Part, TokenCount } from "#src/agent/model/TokenCount.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import type { AnyTool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
@@ -85,8 +85,8 @@ const textsOf = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
 
 /** Counts by length; the vocabulary of the real one is a file that the host's event loop would read. */
 const tokens = Layer.succeed(
-  Tokens,
-  Tokens.of({
+  TokenCount,
+  TokenCount.of({
     count: (parts) => Effect.sync(() => textsOf(parts).reduce((total, text) => total + Math.ceil(text.length / 4), 0)),
     certainlyBelow: (parts, most) => textsOf(parts).reduce((total, text) => total + Buffer.byteLength(text), 0) < most,
     observe: () => undefined,

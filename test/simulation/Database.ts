@@ -7,7 +7,7 @@ import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentA
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { AgentId, InboxId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
-import { signalIdOf } from "#src/choird/sessions/consequences.ts"
+import { signalIdOf } from "#src/choird/sessions/projections.ts"
 import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
@@ -188,8 +188,8 @@ export class Database {
   }
 
   /** What a person asks of a running session beside messages. */
-  wish(
-    wish:
+  order(
+    order:
       | { readonly inject: string }
       | { readonly cancel: JobName }
       | { readonly compact: true }
@@ -197,13 +197,13 @@ export class Database {
   ): void {
     const session = this.active()
     if (session === undefined) return
-    if ("stop" in wish) return this.#stop(session)
+    if ("stop" in order) return this.#stop(session)
     const signal_id = SignalId.make(String(this.#signals + 1))
     const says: Signal =
-      "inject" in wish
-        ? { type: "Inject", signal_id, content: wish.inject }
-        : "cancel" in wish
-          ? { type: "CancelCore", signal_id, job_name: wish.cancel }
+      "inject" in order
+        ? { type: "Inject", signal_id, content: order.inject }
+        : "cancel" in order
+          ? { type: "CancelCore", signal_id, job_name: order.cancel }
           : { type: "Compact", signal_id }
     this.#signal(session.session_id, says)
   }
@@ -271,7 +271,7 @@ export class Database {
         session.events.push(...rows)
         Object.assign(session, { state, hash })
         if (state.rev - (session.snapshot?.rev ?? 0) >= SNAPSHOT_EVENTS) session.snapshot = snapshotOf(session)
-        for (const { event } of rows) this.#consequences(session, event)
+        for (const { event } of rows) this.#project(session, event)
         this.onStored(session, rows)
         return { action: "OK", ack_rev: new_rev }
       }
@@ -285,7 +285,7 @@ export class Database {
   }
 
   /** Acknowledged messages and signals, and what people are to be told. */
-  #consequences({ session_id }: SessionTable, event: ChoirEvent): void {
+  #project({ session_id }: SessionTable, event: ChoirEvent): void {
     this.approvals.follow(event)
     const signal_id = signalIdOf(event)
     const inbox_id = event.event_type === "UserMsg" ? event.payload.inbox_id : undefined

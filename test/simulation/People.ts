@@ -63,8 +63,8 @@ export class People {
           send(() => database.say(asked, forwarded))
         } else send(() => database.say(text))
       }
-    } else if (roll < 0.75) send(() => database.wish({ inject: `note ${kernel.steps % 100}` }))
-    else if (roll < 0.9) send(() => database.wish({ cancel: job_name }))
-    else send(() => database.wish({ compact: true }))
+    } else if (roll < 0.75) send(() => database.order({ inject: `note ${kernel.steps % 100}` }))
+    else if (roll < 0.9) send(() => database.order({ cancel: job_name }))
+    else send(() => database.order({ compact: true }))
   }
 }

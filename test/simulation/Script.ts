@@ -336,7 +336,7 @@ export class Script {
   /** What to remember of events that leave a window; now and then nothing that fits. */
   #summary({ messages, tools }: Asked): Said {
     const draw = this.#draw
-    if (tools.includes("choir-session-summary")) return this.#farewell()
+    if (tools.includes("choir-session-summary")) return this.#sessionSummary()
     const hash = /hash ([0-9a-f]{12})/u.exec(messages.findLast(({ role }) => role === "user")?.content ?? "")?.[1]
     const kind = this.#faults.active("hostile-model") ? draw.below(6) : 0
     if (kind === 5 || this.#forgets) return says("I would rather talk")
@@ -356,7 +356,7 @@ export class Script {
   }
 
   /** What there is to say of the whole session. */
-  #farewell(): Said {
+  #sessionSummary(): Said {
     const draw = this.#draw
     const list = () => Array.from({ length: draw.below(3) }, () => `point ${draw.below(100)}`)
     const args = { title: "a session", summary: `summed up ${++this.#count}`, decisions: list(), open_points: list() }

@@ -55,7 +55,7 @@ export class Stopper {
     const { database, kernel } = this.#world
     if (this.#choird.process === undefined || database.isAway(kernel.now))
       return void kernel.after(kernel.world, 300, () => this.#order())
-    database.wish({ stop: true })
+    database.order({ stop: true })
     this.#choird.wake()
   }
 }

@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os"
 import { join } from "node:path"
 
 /** Bugs of one process: each leaves 8 MB behind, its instances of the modules. */
-const BUGS_MAX = 28
+const BUGS_MAX = 56
 /** What a process prints at most, in bytes. */
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 /** A larger nursery than Node's: what a step makes is dead before the next collection. */

@@ -23,7 +23,7 @@ describe("one fault at the n-th input or output (R4)", () => {
     `breaks nothing: ${SIZE.ioFaultEvery === 1 ? "each" : `each ${SIZE.ioFaultEvery}th`} meets with one of the faults that concern it`,
     () =>
       Effect.gen(function* () {
-        const lines = yield* ioFaults("--mix", "--every", String(SIZE.ioFaultEvery))
+        const lines = yield* ioFaults("--mix", "--every", String(SIZE.ioFaultEvery), ...SIZE.simulationWorkers)
         const [, places = "0", faults = "0"] = /^(\d+) inputs and outputs, .* (\d+) faults$/u.exec(lines[0] ?? "") ?? []
         assert.isAbove(Number(places), 300)
         assert.strictEqual(Number(faults), Math.ceil(Number(places) / SIZE.ioFaultEvery))

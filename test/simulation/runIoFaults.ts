@@ -83,6 +83,9 @@ const here = async (calm_s: number, all: ReadonlyArray<IoFaultOptions>, trace: b
   return tally
 }
 
+/** The step of a run that is not shared out. */
+const WHOLE = "0/1"
+
 /** Answers the exit code. */
 export const runIoFaults = async (values: Values): Promise<number> => {
   const { kind, mix, mutant, trace } = values
@@ -91,6 +94,9 @@ export const runIoFaults = async (values: Values): Promise<number> => {
   const scenario = makeScenario()
   const all = faultsOf(scenario.io, values)
   const wanted = values.workers === undefined ? availableParallelism() : Number(values.workers)
+  const { events, io } = scenario
+  // Not in the worker of another process, which says it.
+  if (values.step === WHOLE) print(`${io.length} inputs and outputs, ${events} events, ${all.length} faults`)
   if (wanted === 1 || trace) {
     // A worker takes each so-manieth of the faults, from its own place on.
     const [first = 0, every = 1] = values.step.split("/").map(Number)
@@ -102,7 +108,6 @@ export const runIoFaults = async (values: Values): Promise<number> => {
     if (every === 1) print(`${passed} passed, ${failed} failed`)
     return failed === 0 ? 0 : 1
   }
-  print(`${scenario.io.length} inputs and outputs, ${scenario.events} events, ${all.length} faults`)
   const tally = new Tally(all.length)
   const named = Object.entries({ "--kind": kind, "--mutant": mutant })
   const flags = [

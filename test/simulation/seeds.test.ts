@@ -45,7 +45,7 @@ describe("the simulation", () => {
     () =>
       Effect.gen(function* () {
         const log = join(yield* temporaryFolder, "seeds")
-        const { code, lines } = yield* sim("--seeds", String(SEEDS), "--log", log)
+        const { code, lines } = yield* sim("--seeds", String(SEEDS), "--log", log, ...SIZE.simulationWorkers)
         assert.strictEqual(lines.at(-1), `${SEEDS} passed, 0 failed`, lines.slice(0, 240).join("\n"))
         assert.strictEqual(code, 0)
         const stored = storedIn(lines.at(-2) ?? "")

@@ -45,9 +45,9 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "stop-replies-twice",
     file: "src/shared/session/fold.ts",
-    find: "resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }))",
+    find: "resumeTurn(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }))",
     replace:
-      "resumed(withEdge(moved, payload.text?.startsWith('Stopped.') ? { state: 'EDGE_REASONING' } : { turn: undefined, step: 0, output_rev: 0 }))",
+      "resumeTurn(withEdge(moved, payload.text?.startsWith('Stopped.') ? { state: 'EDGE_REASONING' } : { turn: undefined, step: 0, output_rev: 0 }))",
     knownSeed: 4,
     breaks: ["I11"]
   },
@@ -80,7 +80,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "parked-turn-is-forgotten",
     file: "src/shared/session/fold.ts",
-    find: "resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }))",
+    find: "resumeTurn(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }))",
     replace: "withEdge(moved, { turn: undefined, step: 0, output_rev: 0, parked: undefined })",
     knownSeed: 15,
     breaks: ["L1"]

@@ -1,10 +1,12 @@
 /** Runs choirctl: in this process with what it prints kept, or as a process of its own. */
 import { spawn } from "node:child_process"
+import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Stdio, Stream } from "effect"
 import { Host } from "#src/choirctl/terminal/Host.ts"
 import { run } from "#src/choirctl/run.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { bundledChoird, BUNDLES } from "./bundles.ts"
 
 export interface Ran {
   readonly code: number
@@ -16,13 +18,15 @@ export interface Ran {
 export interface Surroundings {
   readonly stdin?: string
   readonly color?: boolean
+  /** Takes the lines on standard error as they come. */
+  readonly told?: Array<string>
 }
 
 /** One call on this home, without a terminal. */
 export const choirctl = Effect.fn("choirctl")(function* (
   home: string,
   args: ReadonlyArray<string>,
-  { color = false, stdin = "" }: Surroundings = {}
+  { color = false, stdin = "", told = [] }: Surroundings = {}
 ) {
   const out: Array<string> = []
   const err: Array<string> = []
@@ -33,13 +37,17 @@ export const choirctl = Effect.fn("choirctl")(function* (
     color,
     transient: false,
     print: (text) => Effect.sync(() => void out.push(`${text}\n`)),
-    note: (text) => Effect.sync(() => void err.push(`${text}\n`)),
+    note: (text) =>
+      Effect.sync(() => {
+        told.push(text)
+        err.push(`${text}\n`)
+      }),
     draw: (text) => Effect.sync(() => void err.push(text))
   })
   const input = Stdio.layerTest({ stdin: Stream.make(new TextEncoder().encode(stdin)) })
   const services = Layer.mergeAll(NodeServices.layer, input)
   const host = Layer.succeed(Host, { provide: (work) => Effect.provide(work, services) })
-  const code = yield* run(["--home", home, ...args]).pipe(Effect.provide(Layer.merge(host, screen)))
+  const code = yield* run(["--home", home, ...args]).pipe(Effect.provide(Layer.mergeAll(host, screen, bundledChoird)))
   return { code, out: out.join(""), err: err.join("") } satisfies Ran
 })
 
@@ -53,8 +61,8 @@ export const documents = ({ out }: Ran): ReadonlyArray<unknown> =>
     .split("\n")
     .map((line) => JSON.parse(line))
 
-/** The program itself, as it stands in the sources. */
-export const MAIN = new URL("../../src/choirctl/main.ts", import.meta.url).pathname
+/** The program itself, as it is built. */
+export const MAIN = join(BUNDLES, "choirctl.js")
 
 interface Spawned {
   readonly env?: Readonly<Record<string, string>>

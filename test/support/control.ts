@@ -101,7 +101,7 @@ export interface World {
   /** The database does not answer. */
   away: boolean
   /** What people asked of the session, by the id of the request. */
-  readonly wishes: Map<string, Asked>
+  readonly sentSignals: Map<string, Asked>
   /** The oldest message that no event carries yet. */
   nextMessage: InboxId | undefined
   /** What TERMINATE_SELF waits for inside the lifecycle. */
@@ -134,7 +134,7 @@ export const makeWorld = Effect.gen(function* () {
     inboxFull: false,
     full: false,
     away: false,
-    wishes: new Map(),
+    sentSignals: new Map(),
     nextMessage: undefined,
     appending: Effect.void,
     terminated: Effect.void,
@@ -350,9 +350,9 @@ const gateways = (world: World) =>
     })
   )
 
-/** A stored wish, ended by the event that carries its id. */
+/** A stored signal, ended by the event that carries its id. */
 const asked = (world: World, request_id: string): Asked | undefined => {
-  const found = world.wishes.get(request_id)
+  const found = world.sentSignals.get(request_id)
   if (found === undefined) return undefined
   const ending = world.events.find(
     ({ event }) => "signal_id" in event.payload && event.payload.signal_id === found.signal_id
@@ -395,12 +395,12 @@ const stores = (world: World) =>
     Layer.mock(Signals, {
       asked: (_, request_id) => Effect.sync(() => asked(world, request_id)),
       nextMessage: () => Effect.sync(() => world.nextMessage),
-      send: (_, request_id, wish) =>
+      send: (_, request_id, body) =>
         Effect.sync(() => {
           if (world.full) return { type: "full", pending: 100 }
-          const signal_id = SignalId.make(String(7 + world.wishes.size))
-          world.wishes.set(request_id, { signal_id, wish, acked_rev: null })
-          return { type: "queued", signal_id, wish, acked_rev: null }
+          const signal_id = SignalId.make(String(7 + world.sentSignals.size))
+          world.sentSignals.set(request_id, { signal_id, body, acked_rev: null })
+          return { type: "queued", signal_id, body, acked_rev: null }
         }),
       stream: (_, after) =>
         Stream.concat(

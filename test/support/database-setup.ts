@@ -17,10 +17,13 @@ declare module "vitest" {
 }
 
 const ROOT = join(import.meta.dirname, "../..")
-const SCRIPT = join(ROOT, "src/choird/database/postgres-template.ts")
+/** The template of the build, which is made before. */
+const EMPTY = join(ROOT, "dist/postgres-template.tar.gz")
 
 const MIGRATIONS = "src/choird/database/migrations"
 const MIGRATED_SCRIPT = join(import.meta.dirname, "migratedTemplate.ts")
+/** What a server needs to survive a crash: nobody kills the shared one, and what it holds is gone with the run. */
+const WITHOUT_SAFETY = ["fsync=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0"]
 /** The database of the shared server that those of the suites are copies of. */
 const MIGRATED = "choir_migrated"
 
@@ -43,11 +46,10 @@ const migrations = () => [
 ]
 
 export default async ({ provide }: TestProject) => {
-  const empty = cached("postgres-template", ENGINE, (file) => run(SCRIPT, file))
-  provide("embeddedTemplate", empty)
+  provide("embeddedTemplate", EMPTY)
   provide(
     "migratedTemplate",
-    cached("migrated-template", [...ENGINE, ...migrations()], (file) => run(MIGRATED_SCRIPT, "embedded", empty, file))
+    cached("migrated-template", [...ENGINE, ...migrations()], (file) => run(MIGRATED_SCRIPT, "embedded", EMPTY, file))
   )
   const missing = whyNoPostgres()
   if (missing !== undefined) {
@@ -56,7 +58,7 @@ export default async ({ provide }: TestProject) => {
     provide("postgres", missing)
     return undefined
   }
-  const { host, port, stop, user } = await startPostgres({ vector: true })
+  const { host, port, stop, user } = await startPostgres({ vector: true, settings: WITHOUT_SAFETY })
   const server = { host, port, user }
   run(MIGRATED_SCRIPT, "postgres", JSON.stringify({ ...server, database: MIGRATED, ssl: false }))
   provide("postgres", { ...server, migrated: MIGRATED })

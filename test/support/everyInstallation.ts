@@ -6,13 +6,14 @@ import { inject } from "vitest"
 import { allCanaries, type Canary } from "./canary/secrets.ts"
 import { makeCertificate, makeCertificateFor } from "./certificate.ts"
 import { testEngine } from "./docker.ts"
+import { putDatabase } from "./engines.ts"
 import type { InstallationOptions } from "./installation.ts"
 import { onServer } from "./testInstallation.ts"
 import { ensureDebianPackages } from "./packages.ts"
 import { lanAddress } from "./reachable.ts"
 import { isFull } from "./size.ts"
 
-export type Place = Pick<InstallationOptions, "config" | "flags" | "postgres" | "runtime" | "secrets"> & {
+export type Place = Pick<InstallationOptions, "config" | "database" | "flags" | "postgres" | "runtime" | "secrets"> & {
   /** Secrets of it that must not show when a test has ended. */
   readonly canaries?: ReadonlyArray<Canary>
 }
@@ -22,8 +23,12 @@ const DOCKER_MS_MAX = 240_000
 
 const embedded: Effect.Effect<Place> = Effect.succeed({ runtime: "sandbox" })
 
+/** At size `ci` the first installation alone makes its database. */
+const madeBefore: Pick<Place, "database"> = isFull ? {} : { database: putDatabase }
+
 /** Agents that have nothing but TCP, and trust a certificate that was made for this choird. */
 const overHttps: Effect.Effect<Place, never, Scope.Scope> = Effect.map(makeCertificate, ({ cert, key }) => ({
+  ...madeBefore,
   runtime: "process",
   flags: ["--transport=http", "--listen=127.0.0.1:0", `--tls-cert=${cert}`, `--tls-key=${key}`]
 }))
@@ -48,11 +53,12 @@ const withCanaries = (): Pick<Place, "canaries" | "config" | "secrets"> => {
 
 /** Agents in containers of the tests' engine, by the socket that they mount. */
 const inDocker = (docker_socket: string): Effect.Effect<Place> =>
-  Effect.sync(() => ({ runtime: { docker_socket }, ...withCanaries() }))
+  Effect.sync(() => ({ ...madeBefore, runtime: { docker_socket }, ...withCanaries() }))
 
 /** The same over TCP, at an address that containers reach. */
 const inDockerOverHttps = (docker_socket: string): Effect.Effect<Place, never, Scope.Scope> =>
   Effect.map(makeCertificateFor(`IP:${lanAddress()}`), ({ cert, key }) => ({
+    ...madeBefore,
     runtime: { docker_socket },
     ...withCanaries(),
     flags: ["--transport=http", `--listen=${lanAddress()}:0`, `--tls-cert=${cert}`, `--tls-key=${key}`]
@@ -62,16 +68,20 @@ export type Suite = (place: Effect.Effect<Place, never, Scope.Scope>) => void
 
 /** One suite, unchanged, on the embedded database in the sandbox and, at size `full`, on a Postgres server with the process runtime. */
 export const describeInstallations = (name: string, suite: Suite) => {
-  describeEmbedded(name, suite)
+  describeEmbedded(
+    name,
+    suite,
+    Effect.map(embedded, (place) => ({ ...place, ...madeBefore }))
+  )
   if (isFull) describeServer(name, suite)
 }
 
 const leftOut = (reason: string | undefined) => (reason === undefined ? "" : ` (left out: ${reason})`)
 const unless = (reason: string | undefined) => (reason === undefined ? describe : describe.skip)
 
-const describeEmbedded = (name: string, suite: Suite) => {
+const describeEmbedded = (name: string, suite: Suite, place = embedded) => {
   const reason = ensureDebianPackages(["bubblewrap"], `${name}, sandbox`)
-  unless(reason)(`${name}, embedded Postgres, sandbox${leftOut(reason)}`, () => suite(embedded))
+  unless(reason)(`${name}, embedded Postgres, sandbox${leftOut(reason)}`, () => suite(place))
 }
 
 const describeServer = (name: string, suite: Suite) => {

@@ -10,8 +10,10 @@ import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import type { GrantSummary } from "#schema/Grant.ts"
 import { fakeApprovals, grantSummary } from "./fakeApprovals.ts"
 import type { AuditRow, SystemStatus, WorkspaceReset, WorkspaceSummary } from "#schema/SystemApi.ts"
-import type { AgentDetail, AgentModels, AgentSummary, BuildProgress } from "#schema/AgentsApi.ts"
-import type { ModelSummary, UpdateProgress } from "#schema/AgentsApi.ts"
+import type { AgentDetail, AgentModels, BuildProgress } from "#schema/AgentsApi.ts"
+import type { AgentSummary } from "#schema/AgentSummary.ts"
+import type { UpdateProgress } from "#schema/AgentsApi.ts"
+import type { ModelSummary } from "#schema/AgentSummary.ts"
 import type { ChatAnswer, ChatEvent } from "#schema/ChatApi.ts"
 import type {
   CoreSummary,

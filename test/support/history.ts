@@ -5,7 +5,7 @@ import { type ChoirEvent, EVENT_VERSION, type EventDraft, type MemoryDelta } fro
 import { CallId, EDGE, InboxId, JobName, type LaneId, ResourceName, Sha256 } from "#schema/Ids.ts"
 import { decide } from "#src/agent/arbiter/decide.ts"
 import type { Command, Situation } from "#src/agent/arbiter/Command.ts"
-import { compactionLimit } from "#src/shared/session/compacted.ts"
+import { compactionLimit } from "#src/shared/session/compactWindow.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"

@@ -14,6 +14,7 @@ import type { ChatEvent } from "#schema/ChatApi.ts"
 import { isPrintedEvent, type PrintedEvent } from "#schema/SessionsApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { agentBelow } from "#tools/Programs.ts"
+import { CHOIRD_NODE_FLAGS } from "#src/choirctl/daemon/choirdProgram.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { containerName, installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
@@ -73,6 +74,8 @@ export interface InstallationOptions {
   readonly flags?: ReadonlyArray<string>
   /** Dockerfile.base of the global repository, in the place of the starter's. */
   readonly base?: string
+  /** Puts a database into the home; without it choird makes one and migrates it. */
+  readonly database?: (home: string) => Effect.Effect<void>
   /** The folder of the bundles, `dist` by default. */
   readonly programs?: string
   /** What choird's environment has beside PATH and HOME. */
@@ -112,6 +115,7 @@ const writeHome = Effect.fnUntraced(function* (home: string, options: Installati
   const folders = ["workspaces/main", "starter/agent"].map((name) => join(home, name))
   for (const folder of folders) mkdirSync(folder, { recursive: true })
   chmodSync(home, 0o700)
+  if (options.database !== undefined) yield* options.database(home)
   const starter = join(home, "starter/agent")
   cpSync(join(ROOT, "docker/agent-starter"), starter, { recursive: true })
   for (const [name, manifest, program] of tools) {
@@ -173,7 +177,7 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     let output = ""
     const exited = yield* Deferred.make<number | string>()
     const program = join(options.programs ?? join(ROOT, "dist"), "choird.js")
-    const child = spawn(process.execPath, [program, "--home", home, ...(options.flags ?? [])], {
+    const child = spawn(process.execPath, [...CHOIRD_NODE_FLAGS, program, "--home", home, ...(options.flags ?? [])], {
       stdio: ["ignore", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"],

@@ -6,6 +6,7 @@ import { backupHome } from "#src/choirctl/backup/backupHome.ts"
 import { restoreHome } from "#src/choirctl/backup/restoreHome.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { bundledChoird } from "./bundles.ts"
 
 const [what, home = "", file = "", last] = process.argv.slice(2)
 
@@ -27,6 +28,6 @@ const work = Effect.gen(function* () {
 const command = root.pipe(Command.withSubcommands([Command.make("work", {}, () => work)]))
 await Effect.runPromise(
   Command.runWith(command, { version: "0" })(["--home", home, "work"]).pipe(
-    Effect.provide(Layer.merge(NodeServices.layer, Screen.layer))
+    Effect.provide(Layer.mergeAll(NodeServices.layer, Screen.layer, bundledChoird))
   )
 )

@@ -16,6 +16,8 @@ const asSet = (name: string, otherwise: number): number => Number(process.env[na
 export const SIZE = {
   /** Seeds of the simulation. */
   seeds: of(20, 300),
+  /** How a run of the simulation is shared out. A process has run some 7 s until it is warm, which a few seeds do not repay. */
+  simulationWorkers: of<ReadonlyArray<string>>(["--workers", "1"], []),
   /** Seeds that run twice to be compared. */
   seedsTwice: of(2, 6),
   /** Further seeds of each planted bug beside the known one. */
@@ -72,6 +74,8 @@ export const SIZE = {
   pageStep: of(8, 1),
   /** Starts and stops of a browser. */
   browserCycles: asSet("CHOIR_BROWSER_CYCLES", of(2, 200)),
+  /** Changes of stored rows, each of which a replay detects. */
+  rowChanges: of(20_000, 100_000),
   /** Stored events that are changed, each of which `session verify` names. */
   changedEvents: of(500, 2000),
   /** One of so many points at which an execution, a backup or a restore can die. */

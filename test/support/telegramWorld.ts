@@ -130,7 +130,7 @@ const makeMemory = Effect.gen(function* () {
       order: (request, order) =>
         Effect.sync(() => {
           orders.record({ request, order })
-          return { signal_id: SignalId.make("1"), wish: order as never, ended: null }
+          return { signal_id: SignalId.make("1"), body: order as never, ended: null }
         })
     }),
     Layer.mock(Models, {}),

@@ -1,15 +1,20 @@
 /** An installation of a test that is not about databases. */
 import { Effect } from "effect"
 import { inject } from "vitest"
-import { postgresDatabase } from "./engines.ts"
+import { migratedDatabase, postgresDatabase } from "./engines.ts"
 import { type InstallationOptions, makeInstallation } from "./installation.ts"
 import { isFull } from "./size.ts"
 
-/** A database of its own on the shared server, by a url in a secret. */
-export const onServer = Effect.map(postgresDatabase, ({ database, host, port, user }) => ({
+const asConfig = ({ database, host, port, user }: Effect.Success<typeof postgresDatabase>) => ({
   postgres: { url_secret: "postgres-url" },
   secrets: { "postgres-url": `postgres://${user}@${encodeURIComponent(host)}:${port}/${database}` }
-}))
+})
+
+/** A new database of its own on the shared server, by a url in a secret. */
+export const onServer = Effect.map(postgresDatabase, asConfig)
+
+/** The same, migrated. */
+const onMigratedServer = Effect.map(migratedDatabase, asConfig)
 
 /**
  * {@link makeInstallation}, at size `ci` on the shared server where there is one, which takes two thirds of the time of an embedded
@@ -17,7 +22,7 @@ export const onServer = Effect.map(postgresDatabase, ({ database, host, port, us
  */
 export const makeTestInstallation = Effect.fnUntraced(function* (options: InstallationOptions) {
   if (isFull || typeof inject("postgres") === "string") return yield* makeInstallation(options)
-  const { postgres, secrets } = yield* onServer
+  const { postgres, secrets } = yield* onMigratedServer
   return yield* makeInstallation({
     ...options,
     postgres,

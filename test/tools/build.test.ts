@@ -7,6 +7,7 @@ import {
   existsSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync
@@ -91,6 +92,16 @@ describe("npm run build", () => {
   it("does nothing where dist/ is up to date", async () => {
     assert.deepStrictEqual(await build("--quiet"), { code: 0, printed: "" })
     assert.deepStrictEqual(await build(), { code: 0, printed: "dist/ is up to date; --force builds anyway\n" })
+  })
+
+  it("keeps what a call of choirctl loads apart: Node's version first, then what every call needs, and no command", () => {
+    const importsOf = (file: string) =>
+      [...readFileSync(join(dist, file), "utf8").matchAll(/(?:^|[;}\n])import[^"'`(;]*?from"(?<from>[^"]+)"/gu)].map(
+        ({ groups }) => groups?.["from"]
+      )
+    assert.deepStrictEqual(importsOf("choirctl.js"), ["./choirctl/version.js", "node:module"])
+    assert.deepStrictEqual(importsOf("choirctl/version.js"), [])
+    assert.sameMembers(importsOf("choirctl/start.js"), ["./version.js", "node:os", "node:path"])
   })
 
   it(

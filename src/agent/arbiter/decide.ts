@@ -245,7 +245,7 @@ export const decide = (state: SessionState, command: Command, situation: Situati
     case "MemoryWrite": {
       const { type: _, lane, ...write } = command
       return laneOf(state, lane) === undefined
-        ? reject("the job does not run any more")
+        ? reject("the job is no longer running")
         : accept({ event_type: "MemoryWriteCommitted", lane, payload: { store: "knowledge", ...write } })
     }
     case "End":

@@ -9,7 +9,7 @@ import { shownName, type ToolName } from "#schema/Tool.ts"
 import { askFacts, endFacts, planLine, progressLine } from "#src/shared/session/jobText.ts"
 import { workDone } from "#src/shared/session/jobWork.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
-import { reported } from "#src/shared/session/reported.ts"
+import { reportOf } from "#src/shared/session/jobReport.ts"
 import type { CoreLane, OpenCall, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { owesWriteback, writtenBack } from "#src/shared/session/writtenBack.ts"
 import { reportsFull } from "./decideCalls.ts"
@@ -346,10 +346,10 @@ export const tellJob = (
 ): Decision => {
   const core = cores.get(job_name)
   if (core?.job_id !== job_id || ended !== undefined) return reject(`the job ${job_name} does not run any more`)
-  const plan = core.plan === undefined ? undefined : reported(find(core.plan.rev))
+  const plan = core.plan === undefined ? undefined : reportOf(find(core.plan.rev))
   const isNew = (core.plan?.rev ?? 0) > (core.told?.rev ?? 0)
   const text =
-    plan !== undefined && isNew ? planLine(core, plan) : progressLine(core, reported(find(core.report_rev)), plan)
+    plan !== undefined && isNew ? planLine(core, plan) : progressLine(core, reportOf(find(core.report_rev)), plan)
   const in_reply_to = core.inbox_id === undefined ? {} : { in_reply_to: core.inbox_id }
   return accept({
     event_type: "AgentMessage",

@@ -15,7 +15,7 @@ export const TURN_STOPPED = "the user stopped the turn"
 const SKILL_STOPPED = "the user ended the skill"
 
 /** Jobs are not part of the turn that started them, so the person who stops the turn learns that they run. */
-const jobsGoOn = ({ cores }: SessionState): string => {
+const runningJobsText = ({ cores }: SessionState): string => {
   const [first, ...others] = cores.keys()
   if (first === undefined) return ""
   return others.length === 0
@@ -27,7 +27,7 @@ const stoppedText = (state: SessionState, report: string | undefined): string =>
   const { skill, turn } = state.edge
   const untold = turn?.kind === "turn" || report === undefined ? "" : ` ${report}`
   const ended = skill === undefined ? "" : ` The skill ${skill.name} ended with it.`
-  return `Stopped.${untold}${ended}${jobsGoOn(state)}`
+  return `Stopped.${untold}${ended}${runningJobsText(state)}`
 }
 
 /** The turn's one answer. */
@@ -94,7 +94,7 @@ export const stopTurn = (
       {
         event_type: "AgentMessage",
         lane: EDGE,
-        payload: { kind: "notice", text: `Stopped. The skill ${idle.name} ended.${jobsGoOn(state)}` }
+        payload: { kind: "notice", text: `Stopped. The skill ${idle.name} ended.${runningJobsText(state)}` }
       }
     )
   if (found.place !== "open")

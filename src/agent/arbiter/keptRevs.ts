@@ -1,5 +1,5 @@
 /** The part of a lane's window that a compaction passes and leaves where it is: outputs whose calls are open, with the results that came so far. */
-import { heldOutputs, passedOutputs } from "#src/shared/session/compacted.ts"
+import { heldOutputs, passedOutputs } from "#src/shared/session/compactWindow.ts"
 import type { CoreLane, EdgeLane } from "#src/shared/session/State.ts"
 import type { Find } from "./Command.ts"
 

@@ -83,7 +83,7 @@ const cutProblem = (call: ScriptCall, { output, summary }: ToolResult): string |
     : undefined
 }
 
-/** Why the script of a lane cannot continue: its call failed, or came to something else than was expected. */
+/** Why the script of a lane cannot continue: its call failed, or came to something other than was expected. */
 export const scriptProblem = (lane: Lane, spec: SkillSpec, find: Find): string | undefined => {
   const at = stateOf(lane, spec)
   if (at === undefined) return undefined

@@ -49,7 +49,7 @@ export class ToolRunner extends Context.Service<
     closeWaiting(lane: LaneId, why: string): Effect.Effect<void>
     /** Closes the calls of an earlier epoch whose outcome is unknown; those without an effect stay open and run again (D3, R6). */
     readonly closeInDoubt: Effect.Effect<void>
-    /** Finds out what became of those whose tool can, which {@link closeInDoubt} leaves open. */
+    /** Finds out the outcome of those whose tool can tell, which {@link closeInDoubt} leaves open. */
     readonly settleInDoubt: Effect.Effect<void>
   }
 >()("choir/agent/calls/ToolRunner") {

@@ -13,7 +13,7 @@ export class SlotRefused extends Schema.TaggedError<SlotRefused>()("SlotRefused"
 }) {
   override get message() {
     return this.reason === "full"
-      ? `TOOLS_BUSY: ${this.running_max} tools run and too many wait already. Try again when some have ended`
+      ? `TOOLS_BUSY: ${this.running_max} tools are running and too many are already waiting. Try again when some have ended`
       : `none of the ${this.running_max} tools that run ended within ${this.waited_ms} ms`
   }
 }

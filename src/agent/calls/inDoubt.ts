@@ -1,4 +1,4 @@
-/** The calls of an earlier epoch that had begun: a tool that can find out what became of one does, the others say that nobody knows. */
+/** The calls of an earlier epoch that had begun: a tool that can find out how one ended does; the others end as unknown. */
 import { Effect } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
@@ -8,7 +8,7 @@ import { isControl, type Tool, withoutSecrets } from "#src/agent/tools/Tool.ts"
 import { finishCall, openCalls, resultOf } from "./callOutcomes.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 
-/** The time to find out what became of one call. The lanes wait for it. */
+/** The time to find out how one call ended. The lanes wait for it. */
 const SETTLE_MS_MAX = 20_000
 
 const IN_DOUBT =
@@ -64,7 +64,7 @@ const settled = Effect.fnUntraced(function* (doubtful: DoubtfulCall, settle: Non
   return yield* finishCall(lane, call, resultOf(withoutSecrets(found.success, secrets), 0, 0, false))
 })
 
-/** Finds out what became of the others, before a lane continues. Heartbeats go on meanwhile. */
+/** Finds out how the others ended, before a lane continues. Heartbeats continue meanwhile. */
 export const settleInDoubt = Effect.flatMap(doubtfulCalls, (calls) =>
   Effect.forEach(
     calls,

@@ -22,7 +22,7 @@ interface Lock {
   /** With its canonical key, as an event or a person sees it. */
   readonly request: LockRequest
   readonly key: string
-  /** Its place in the workspace, "" for the root; `undefined` for what lies outside. */
+  /** Its place in the workspace, "" for the root; `undefined` for what is outside. */
   readonly path: string | undefined
   readonly exclusive: boolean
 }
@@ -49,7 +49,7 @@ export const makeLockset = (requests: ReadonlyArray<LockRequest>): Result.Result
   return Result.succeed(locks)
 }
 
-/** One tool call's wish for its locks. Claims are told apart by identity, a lane may have several. */
+/** One tool call's request for its locks. Claims are told apart by identity, a lane may have several. */
 export interface Claim {
   readonly lane: LaneId
   readonly locks: Lockset
@@ -72,7 +72,7 @@ const takesWorkspace = (lock: Lock): boolean => lock.exclusive && lock.path === 
 
 const SLASH = 47
 
-/** Whether two keys name the same thing, or one a folder that the other lies in. */
+/** Whether two keys name the same thing, or one a folder that the other is in. */
 const meet = (x: Lock, y: Lock): boolean => {
   if (x.path === undefined || y.path === undefined) return x.key === y.key
   if (x.path.length === y.path.length) return x.path === y.path

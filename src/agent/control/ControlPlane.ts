@@ -50,7 +50,7 @@ export interface HostCall {
 }
 
 /** A request for a person's decision; `payload` is what `request_type` demands. */
-export interface ApprovalWish {
+export interface ApprovalRequest {
   readonly request_type: "confirm_tool" | ProposalKind
   readonly call_id: CallId
   readonly payload: Schema.Json
@@ -89,7 +89,7 @@ export class ControlPlane extends Context.Service<
      */
     execute(call: HostCall, job?: CallId): Asked<HostReply>
     /** A person's decision, requested by the first call. One attempt without patience: a call that waits asks again anyway. */
-    approval(wish: ApprovalWish): Asked<AskedApproval>
+    approval(request: ApprovalRequest): Asked<AskedApproval>
     /** Says goodbye; Denied NOT_FLUSHED when choird lacks events. */
     terminate(request: {
       readonly reason: string

@@ -296,7 +296,7 @@ export const flushDelayOf = (event: ChoirEvent, state: SessionState): FlushDelay
       return "soon"
     case "InjectedInstruction":
     case "CompactionCommitted":
-      // Somebody waits for what became of the order.
+      // Somebody waits for the outcome of the order.
       return event.payload.signal_id === undefined ? "whenever" : "soon"
     case "ToolCallRequested":
       // choird asks a person about what it has in its log. A report is shown to people who watch the job.

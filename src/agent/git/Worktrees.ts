@@ -81,11 +81,27 @@ const knownTrees = ({ ask }: WorktreeGit) =>
     return new Map(entries.map((entry) => [entry.path, entry]))
   })
 
-const isClean = ({ git, path }: WorktreeGit, job_name: JobName) =>
-  Effect.map(
-    git(path(job_name), "status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"),
-    ({ code, out }) => code === 0 && out === ""
-  )
+/** The mode of a repository within a repository in git's index. */
+const GITLINK = "160000 "
+
+/**
+ * How much in a worktree is not committed: changed files, and the repositories in it. Git is kept from looking into those, since it would
+ * do so with their own configuration, which may name programs to run; they count as changed.
+ */
+const uncommitted = ({ git, path }: WorktreeGit, job_name: JobName) =>
+  Effect.gen(function* () {
+    const tree = path(job_name)
+    const status = yield* git(tree, "status", "--porcelain", "--untracked-files=all", "--ignore-submodules=all")
+    const index = yield* git(tree, "ls-files", "--stage", "-z")
+    const nested = index.out.split("\0").filter((entry) => {
+      const [head = "", name = ""] = entry.split("\t")
+      return head.startsWith(GITLINK) && existsSync(join(tree, name, ".git"))
+    })
+    return { isKnown: status.code === 0 && index.code === 0, count: lines(status.out).length + nested.length }
+  })
+
+const isClean = (repository: WorktreeGit, job_name: JobName) =>
+  Effect.map(uncommitted(repository, job_name), ({ count, isKnown }) => isKnown && count === 0)
 
 /** Fails where the workspace is not a repository of its own with a commit, or git takes no such branch. */
 const checkRepository = Effect.fnUntraced(function* ({ ask, root }: WorktreeGit, branch: string) {
@@ -160,11 +176,11 @@ const look = Effect.fnUntraced(function* (
   { branch, job_name }: TreeJob,
   others: ReadonlyArray<TreeJob>
 ) {
-  const { ask, git, path } = repository
+  const { ask } = repository
   const head = yield* ask("rev-parse", "--verify", "--quiet", `refs/heads/${branch}^{commit}`)
   if (head.code !== 0) return undefined
   const commits = yield* ask("rev-list", "--count", `HEAD..refs/heads/${branch}`)
-  const status = yield* git(path(job_name), "status", "--porcelain", "--untracked-files=all")
+  const { count } = yield* uncommitted(repository, job_name)
   const against = [
     { name: "the workspace", commit: "HEAD" },
     ...others.slice(0, COMPARED_MAX).map((other) => ({ name: other.branch, commit: `refs/heads/${other.branch}` }))
@@ -176,7 +192,7 @@ const look = Effect.fnUntraced(function* (
     branch,
     commit: head.out.trim().slice(0, 64),
     commits: Number.parseInt(commits.out, 10) || 0,
-    uncommitted: lines(status.out).length,
+    uncommitted: count,
     conflicts: found.filter(({ paths }) => paths.length > 0)
   } satisfies JobTree
 })

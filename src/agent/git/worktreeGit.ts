@@ -9,7 +9,7 @@ import { CallId, type JobName } from "#schema/Ids.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 
-/** Where the worktrees of jobs lie in the workspace. */
+/** Where the worktrees of jobs are in the workspace. */
 export const WORKTREES = ".worktrees"
 /** How long one git command may take; a checkout of a large repository is the longest. */
 const GIT_MS_MAX = 120_000

@@ -9,7 +9,7 @@ import type { CallId } from "#schema/Ids.ts"
 import { type Draft, draftBytes, messageIdOf, recipientsOf } from "./Draft.ts"
 import { inFolder, openImap, sentFolder } from "./imap.ts"
 import { type MailAccount, MailProblem } from "./MailAccount.ts"
-import { type HandedOver, handOver, NotHandedOver } from "./smtp.ts"
+import { type Submitted, submit, SubmissionFailed } from "./smtp.ts"
 
 const DRAFT_FLAG = String.raw`\Draft`
 
@@ -47,7 +47,7 @@ export const fateOf = Effect.fn("mail.fateOf")(function* (account: MailAccount, 
   return fate
 }, Effect.scoped)
 
-export interface Sent extends HandedOver {
+export interface Sent extends Submitted {
   readonly message_id: string
   /** The copy is where sent mail is, without the mark. */
   readonly copied: boolean
@@ -58,21 +58,25 @@ export const sendMail: (
   account: MailAccount,
   call_id: CallId,
   draft: Draft
-) => Effect.Effect<Sent, MailProblem | NotHandedOver> = Effect.fn("mail.sendMail")(function* (account, call_id, draft) {
+) => Effect.Effect<Sent, MailProblem | SubmissionFailed> = Effect.fn("mail.sendMail")(function* (
+  account,
+  call_id,
+  draft
+) {
   const message_id = messageIdOf(call_id, account.address)
   const client = yield* openImap(account)
   const folder = yield* sentFolder(client, account)
   const before = yield* fateIn(client, account, folder, message_id)
   if (before !== "not_sent")
-    return yield* new NotHandedOver({ problem: `a mail of this call is in ${folder} already`, in_doubt: true })
+    return yield* new SubmissionFailed({ problem: `a mail of this call is already in ${folder}`, in_doubt: true })
   const raw = yield* draftBytes(draft, account, call_id)
   yield* keepCopy(client, account, folder, message_id, raw)
   const handed = yield* Effect.tapErrorTag(
-    handOver(account, { recipients: recipientsOf(draft), raw }),
-    "NotHandedOver",
+    submit(account, { recipients: recipientsOf(draft), raw }),
+    "SubmissionFailed",
     (error) => (error.in_doubt ? Effect.void : Effect.ignore(withdraw(client, account, folder, message_id)))
   )
-  // The mail has gone, whatever becomes of the mark.
+  // The mail has been sent, whether or not the mark succeeds.
   const copied = yield* Effect.isSuccess(confirm(client, account, folder, message_id))
   return { ...handed, message_id, copied }
 }, Effect.scoped)

@@ -14,13 +14,13 @@ export interface Parcel {
 }
 
 /** The server's answer to a message that it took, perhaps not for everybody. */
-export interface HandedOver {
+export interface Submitted {
   readonly rejected: ReadonlyArray<string>
   readonly response: string
 }
 
 /** The message was not taken, or nobody knows. */
-export class NotHandedOver extends Schema.TaggedError<NotHandedOver>()("NotHandedOver", {
+export class SubmissionFailed extends Schema.TaggedError<SubmissionFailed>()("SubmissionFailed", {
   problem: Schema.String,
   /** The connection ended while the server may have had all of it. */
   in_doubt: Schema.Boolean
@@ -36,13 +36,13 @@ const property = (error: unknown, name: string): unknown =>
 const REFUSAL_CODE_MIN = 400
 
 /** Only a refusal by the server, or an end before it was asked for the content, proves that it did not take the mail. */
-const failure = (error: unknown, account: MailAccount, isOffered: boolean): NotHandedOver => {
+const failure = (error: unknown, account: MailAccount, isOffered: boolean): SubmissionFailed => {
   const code = property(error, "responseCode")
   const in_doubt = isOffered && !(typeof code === "number" && code >= REFUSAL_CODE_MIN)
   const hint = code === 535 ? ` (is the secret right? choirctl secret set ${account.config.secret})` : ""
   const { smtp_host, smtp_port } = account.config
   const what = in_doubt ? "broke off while it took the mail" : "did not take the mail"
-  return new NotHandedOver({
+  return new SubmissionFailed({
     problem: `${smtp_host}:${smtp_port} ${what}${hint}: ${serverWords(error, account)}`,
     in_doubt
   })
@@ -55,9 +55,8 @@ const noticeData = (noticed: () => void) => ({
   }
 })
 
-export const handOver = Effect.fn("mail.handOver")(function* (account: MailAccount, { raw, recipients }: Parcel) {
-  // Only agents with mail load it.
-  const { createTransport } = yield* Effect.promise(() => import("nodemailer"))
+export const submit = Effect.fn("mail.submit")(function* (account: MailAccount, { raw, recipients }: Parcel) {
+  const { createTransport } = yield* Effect.promise(() => import("./mailClients.ts"))
   const { smtp_host: host, smtp_port: port } = account.config
   const isLocal = isThisMachine(host)
   let isOffered = false
@@ -88,6 +87,6 @@ export const handOver = Effect.fn("mail.handOver")(function* (account: MailAccou
     catch: (error) => failure(error, account, isOffered)
   })
   const rejected = [...info.rejected]
-  const done: HandedOver = { rejected, response: serverWords(new Error(info.response), account) }
+  const done: Submitted = { rejected, response: serverWords(new Error(info.response), account) }
   return done
 }, Effect.scoped)

@@ -6,7 +6,7 @@
 import { Context, Deferred, Effect, FiberSet, Layer, Queue } from "effect"
 import type { MemoryDelta } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
-import { compactionLimit } from "#src/shared/session/compacted.ts"
+import { compactionLimit } from "#src/shared/session/compactWindow.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { lossOf } from "#src/shared/session/memory.ts"
@@ -29,9 +29,9 @@ import {
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
 import type { Reading } from "#src/agent/model/prompt/promptMessages.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { withStubs } from "./stubs.ts"
-import { offeredOf } from "#src/agent/model/offered.ts"
+import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { isClearlySmall, promptTokens, windowFill, windowLimit } from "./windowSize.ts"
 
 /** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */
@@ -110,7 +110,7 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: 
   const arbiter = yield* Arbiter
   const log = yield* EventLog
   const settings = yield* AgentSettings
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   const prefix = yield* view.prefix(lane)
   const state = arbiter.state()
   const memory = laneOf(state, lane)
@@ -163,7 +163,7 @@ const ask = Effect.fnUntraced(function* (lane: LaneId, { leaving, memory, prefix
 
 /** The newest words of people that fit. */
 const newestWords = Effect.fnUntraced(function* ({ leaving, memory, prefix }: Plan) {
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   const words = wordsOf(memory.summary, leaving)
   const sizes = yield* Effect.forEach(words, (text) => tokens.count([text]))
   let left = Math.min(WORDS_TOKENS_MAX, (yield* windowLimit(prefix)) * WORDS_MAX)
@@ -281,8 +281,8 @@ const make = Effect.fnUntraced(function* () {
       Arbiter,
       EventLog,
       ModelCalls,
-      Tokens
-    )(yield* Effect.context<AgentSettings | Arbiter | EventLog | ModelCalls | Tokens>())
+      TokenCount
+    )(yield* Effect.context<AgentSettings | Arbiter | EventLog | ModelCalls | TokenCount>())
   )
   const log = yield* EventLog
   const turns = yield* makeTurns()

@@ -8,7 +8,7 @@ import { answerTool } from "#src/agent/model/llmView.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { type Folding, foldingLine } from "./compaction.ts"
 import { SUMMARY_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 
 const Answer = Schema.Struct({
   title: Schema.NonEmptyString.annotate({ description: "A few words" }),
@@ -28,7 +28,7 @@ export const summaryPrompt = Effect.fnUntraced(function* (
   window: ReadonlyArray<Folding>,
   room: number
 ) {
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   const messages = (lines: ReadonlyArray<string>): ReadonlyArray<Message> => [
     { role: "system", content: SUMMARY_INSTRUCTIONS },
     {

@@ -6,9 +6,9 @@ import { type EventLog, RESIDENT_WINDOW_BYTES_MAX } from "#src/agent/arbiter/Eve
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { pictureTokens } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
-import { beginsWith, bytesOf } from "#src/agent/model/partSizes.ts"
+import { beginsWith, promptBytes, toolBytes } from "#src/agent/model/partSizes.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
-import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, Tokens } from "#src/agent/model/Tokens.ts"
+import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, TokenCount } from "#src/agent/model/TokenCount.ts"
 import type { LanePrefix } from "./Compactor.ts"
 
 /** How full a window is of the events and the bytes that an agent keeps of it, the fuller of both; 1 is all. */
@@ -22,7 +22,7 @@ export const windowFill = (log: EventLog["Service"], window: ReadonlyArray<numbe
 const fixedParts = ({ messages, tools }: LanePrefix) => [...tools, ...messages.slice(0, 1)]
 
 const fixedTokens = Effect.fnUntraced(function* (prefix: LanePrefix) {
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   return (yield* tokens.count(fixedParts(prefix))) * tokens.factor(prefix.model)
 })
 
@@ -39,11 +39,11 @@ export const windowLimit = Effect.fnUntraced(function* (prefix: LanePrefix) {
 /** Whether a lane's next call is surely below a share of the limit: no token is less than a byte. Needs no vocabulary. */
 export const isClearlySmall = Effect.fnUntraced(function* (prefix: LanePrefix, share: number) {
   const { config } = (yield* AgentSettings).current()
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   const { compact_at, window_tokens_max } = config.memory
   const model = boundModel(config, prefix.model)
   if (model === undefined) return true
-  const fixed = fixedParts(prefix).reduce((sum, part) => sum + bytesOf(part), 0)
+  const fixed = toolBytes(prefix.tools) + promptBytes(prefix.messages.slice(0, 1))
   const limit = Math.min(
     compact_at * (model.context_window - outputTokensMax(model) - fixed),
     window_tokens_max ?? Infinity
@@ -57,7 +57,7 @@ export const isClearlySmall = Effect.fnUntraced(function* (prefix: LanePrefix, s
  */
 export const promptTokens = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
   const calls = yield* ModelCalls
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   const factor = tokens.factor(prefix.model)
   const last = calls.lastPrompt(lane)
   const counted = (yield* tokens.count(prefix.messages.slice(1))) * factor + pictureTokens(prefix.messages)

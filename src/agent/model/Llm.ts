@@ -20,7 +20,8 @@ import { CHARS_A_TOKEN, NO_USAGE, sumOfUsage, usageOf } from "#src/shared/model/
 import { withServices } from "#src/shared/withServices.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { type Heard, OVERLOADED, type RequestFailed } from "./modelRequest.ts"
-import { type Candidate, negotiated, type Prompt, Refusals } from "./negotiated.ts"
+import { type Candidate, negotiate, type Prompt, Refusals } from "./negotiate.ts"
+import { makeRequestBodies, RequestBodies } from "./RequestBodies.ts"
 import { makeSpoken } from "./spoken.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 
@@ -103,7 +104,9 @@ export class Llm extends Context.Service<
         HttpClient.HttpClient,
         SecretStore
       )(yield* Effect.context<HttpClient.HttpClient | SecretStore>())
-      const known = withServices(Context.add(services, Refusals, new Map()))
+      const known = withServices(
+        services.pipe(Context.add(Refusals, new Map()), Context.add(RequestBodies, makeRequestBodies()))
+      )
       return Llm.of({ complete: (...asked) => known(complete(...asked)) })
     })
   )
@@ -155,7 +158,7 @@ const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Promp
   const billUnfinished = (came: number) =>
     Effect.map(monotonicMs, (now) => bill(model, asked, Math.max(came, writtenIn(model, now - sent))))
   const outcome = yield* Effect.result(
-    negotiated(candidate, prompt, sending, billUnfinished(0), listen).pipe(
+    negotiate(candidate, prompt, sending, billUnfinished(0), listen).pipe(
       Effect.scoped,
       Effect.timeoutOrElse({
         duration: MODEL_TOTAL_MS_MAX,

@@ -4,7 +4,7 @@
  */
 import type { ModelError } from "#schema/Event.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
-import { MEMORY_QUERY, type Offered } from "./offered.ts"
+import { MEMORY_QUERY, type Offered } from "./offeredTools.ts"
 import { isPictured } from "#src/shared/model/pictures.ts"
 
 const OVERFLOWS: ReadonlyArray<readonly [provider: string, words: RegExp]> = [

@@ -12,7 +12,7 @@ import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { pictureTokensOfEach } from "#src/shared/model/pictures.ts"
 import { jsonOf } from "./partSizes.ts"
 import { isNote } from "./choirNote.ts"
-import { type Part, Tokens } from "./Tokens.ts"
+import { type Part, TokenCount } from "./TokenCount.ts"
 
 /** A prompt that was sent. */
 export interface SentPrompt {
@@ -66,7 +66,7 @@ const cut = (text: string, chars: number): string => {
 
 /** The prompt's parts. Where their texts are too long together, those of the older ones are left out; every part keeps its tokens. */
 export const describeContext = Effect.fnUntraced(function* (lane: LaneId, prompt: SentPrompt) {
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   const parts = partsOf(prompt).slice(-CONTEXT_PARTS_MAX)
   const counts = yield* Effect.forEach(parts, ({ counted, pictures }) =>
     Effect.map(tokens.count(counted), (texts) => texts + pictures)

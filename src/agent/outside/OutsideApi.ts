@@ -163,7 +163,7 @@ const make = (client: HttpClient.HttpClient, settings: AgentSettings["Service"])
     const json = decodeJson(got.toString("utf8"))
     if (Option.isSome(json)) return json.value
     return yield* new OutsideProblem({
-      problem: `${request.service} answered with something else than JSON`,
+      problem: `${request.service} answered with something other than JSON`,
       in_doubt: true
     })
   })

@@ -109,7 +109,7 @@ const isKernelThread = (entry: ProcessEntry): boolean => entry.session === 0
 
 /**
  * The processes left of a call: its own and, in a pid namespace of the agent's own, orphans that belong to no other call.
- * Such an orphan wiped its traces, so whichever call ends first takes it along. Elsewhere an orphan without an environment leaves the
+ * Such an orphan wiped its traces, so whichever call ends first kills it too. Elsewhere an orphan without an environment leaves the
  * look incomplete: it may be about to begin a program, and show its marker in a moment.
  */
 export const processesOf = (

@@ -8,9 +8,9 @@ import type { ChoirEvent, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
-import { mayPark } from "#src/shared/session/parked.ts"
+import { mayPark } from "#src/shared/session/parkTurn.ts"
 import { mostRepeated } from "#src/shared/session/repetitions.ts"
-import { reported } from "#src/shared/session/reported.ts"
+import { reportOf } from "#src/shared/session/jobReport.ts"
 import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
@@ -95,7 +95,7 @@ const isPassing = ({ kind, status = 0 }: ModelError): boolean =>
 const plainReport = ({ job_name }: PendingReport, event: ChoirEvent | undefined): string => {
   if (event?.event_type === "CoreStopped")
     return `The job ${job_name} ended (${event.payload.outcome}): ${event.payload.summary}`
-  return `The job ${job_name} asks: ${reported(event)?.text ?? "it did not say what"}`
+  return `The job ${job_name} asks: ${reportOf(event)?.text ?? "it did not say what"}`
 }
 
 /** Edge's messages to the user in the runtime's name: answers, reports where the model gives none, and failures. */

@@ -56,7 +56,7 @@ const fromSnapshot = Effect.fnUntraced(function* (
 })
 
 /** `first` is the answer to `introduced`. A snapshot that does not fit is left, and the whole log is folded instead. */
-export const takeOver = Effect.fnUntraced(function* (introduced: InitHello, first: Recovery) {
+export const resumeSession = Effect.fnUntraced(function* (introduced: InitHello, first: Recovery) {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
   const { epoch, snapshot, status } = first
@@ -90,7 +90,7 @@ export const layerRecovered = <E, R>(
   const secrets = Layer.effectDiscard(Effect.flatMap(SecretStore, (store) => store.replaceAll(values))).pipe(
     Layer.provideMerge(SecretStore.layer)
   )
-  return Layer.effectDiscard(takeOver(introduced, first)).pipe(
+  return Layer.effectDiscard(resumeSession(introduced, first)).pipe(
     Layer.provideMerge(Arbiter.layer),
     Layer.provideMerge(
       Layer.mergeAll(EventLog.layer(session_id), settings, secrets, LockManager.layer, Mailbox.layer, skills)

@@ -11,11 +11,11 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { jsonOf } from "#src/agent/model/partSizes.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { summaryOf, summaryPrompt, summaryTool } from "#src/agent/memory/summary.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
-import { offeredOf } from "#src/agent/model/offered.ts"
+import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
 
 /** Of the time that a graceful stop has, what is kept back for the last flush. */
@@ -60,7 +60,7 @@ export const summarize = Effect.fn("ShutdownNotice.summarize")(function* ({ dead
   if (limit <= 0) return yield* skipped("the stop left no time for it")
   const { edge } = arbiter.state()
   const model = settings.model(llm)
-  const tokens = yield* Tokens
+  const tokens = yield* TokenCount
   const room = model === undefined ? 0 : (model.context_window - outputTokensMax(model)) / tokens.factor(llm)
   const tool_tokens = Math.ceil(jsonOf(summaryTool).length / 2)
   return yield* summaryPrompt(

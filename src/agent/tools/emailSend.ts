@@ -161,7 +161,7 @@ export const emailSend = Effect.gen(function* () {
             Effect.flatMap(shown, (facts) => send(input, facts, call_id)),
             (error) =>
               Effect.succeed<ToolOutcome>(
-                error._tag === "NotHandedOver" && error.in_doubt
+                error._tag === "SubmissionFailed" && error.in_doubt
                   ? { ...refusal(error), acted: "unknown" }
                   : refusal({ message: `${error.message}. Nothing was sent` })
               )

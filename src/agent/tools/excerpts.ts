@@ -12,7 +12,7 @@ import { counted, plural } from "#src/shared/text/counts.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { callLine } from "#src/agent/memory/stubs.ts"
 import type { Reading } from "#src/agent/model/prompt/promptMessages.ts"
-import { MEMORY_QUERY, type Offered } from "#src/agent/model/offered.ts"
+import { MEMORY_QUERY, type Offered } from "#src/agent/model/offeredTools.ts"
 import { toolText } from "#src/agent/model/prompt/toolText.ts"
 
 /** Paths and hashes that one job is given, and the bytes of the results behind them. */

@@ -26,9 +26,9 @@ const SENTENCES = {
   not_text: "is binary, or not UTF-8, and has no lines. Use the mode overwrite, or a command.",
   no_such_line: "has fewer lines than that. Give a line from 1 to the last one; mode append adds lines at the end.",
   unexpected:
-    "does not have the text of expect on that line: the numbers are of an older version, or the text is not exact. The lines that are there are shown.",
+    "does not have the text of expect on that line: the numbers are from an older version, or the text is not exact. The lines that are there are shown.",
   unexpected_end:
-    "does not have the text of expect_end on end_line: the numbers are of an older version, or the text is not exact. The lines that are there are shown.",
+    "does not have the text of expect_end on end_line: the numbers are from an older version, or the text is not exact. The lines that are there are shown.",
   ambiguous:
     "has the text of expect or expect_end in several places. Give more lines in it, until it is unique: expect continues after line, expect_end begins before end_line. Or edit by old_text.",
   no_match:

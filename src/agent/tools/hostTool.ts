@@ -29,7 +29,7 @@ export const makeAskHost = Effect.gen(function* () {
     const core = coreOf(arbiter.state(), lane)
     if (core === undefined)
       return Effect.fail(
-        new Denied({ verb: "EXECUTE_HOST_TOOL", type: "NOT_RUNNING", reason: "the job does not run any more" })
+        new Denied({ verb: "EXECUTE_HOST_TOOL", type: "NOT_RUNNING", reason: "the job is no longer running" })
       )
     // choird takes a job's word only once it knows that the job runs.
     return Effect.andThen(replication.reached(core.started_rev), plane.execute(call, core.job_id))

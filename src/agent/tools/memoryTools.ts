@@ -216,7 +216,7 @@ export const memoryQuery = (
   const run = Effect.fnUntraced(function* (query: LogQuery, context: ToolContext) {
     const lane = laneOf(state(), context.lane)
     const view = viewOf(state(), context.lane)
-    if (lane === undefined || view === undefined) return refusal({ message: "the job does not run any more" })
+    if (lane === undefined || view === undefined) return refusal({ message: "the job is no longer running" })
     // A search that names no place begins before the output that asks for it, which holds the words that it looks for.
     const asking = lane.calls.find(({ call_id }) => call_id === context.call_id)?.output_rev ?? Infinity
     const before = Math.min(query.before_rev ?? asking, log.head() + 1)

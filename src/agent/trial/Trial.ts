@@ -15,7 +15,7 @@ import { Denied, type Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ImageTools, type ToolBroken } from "#src/agent/image/ImageTools.ts"
 import type { Llm } from "#src/agent/model/Llm.ts"
-import type { Tokens } from "#src/agent/model/Tokens.ts"
+import type { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { Environment, ofPlace } from "#src/agent/model/prompt/Environment.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { runCore } from "#src/agent/session/CoreJob.ts"
@@ -209,7 +209,7 @@ export type TrialFailure = Denied | InputSchemaRefused | Refused | ToolBroken | 
 export const runTrial = Effect.fn("Trial.run")(function* (
   task: TrialTask,
   place: TrialPlace
-): Effect.fn.Return<TrialOutcome, TrialFailure, Tokens> {
+): Effect.fn.Return<TrialOutcome, TrialFailure, TokenCount> {
   const tools = makeRecordedTools(task.record)
   return yield* Effect.gen(function* () {
     const log = yield* EventLog

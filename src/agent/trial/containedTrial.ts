@@ -14,7 +14,7 @@ import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
 import { Environment } from "#src/agent/model/prompt/Environment.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
@@ -22,9 +22,8 @@ import { layerSkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { runProgramTrial } from "./programTrial.ts"
 import { skillReport } from "./skillReport.ts"
-import { runToolTrial } from "./toolTrial.ts"
+import { runProgramTrial, runToolTrial } from "./toolTrial.ts"
 import { eventsOf, runSkill } from "./Trial.ts"
 import { TrialChannel } from "./TrialChannel.ts"
 import { layerTrial } from "./trialSession.ts"
@@ -156,4 +155,4 @@ export const containedTrial = (place: ContainedPlace) =>
       Effect.succeed<FromTrial>({ type: "failed", reason: message.slice(0, REPORT_TEXT_CHARS_MAX).toWellFormed() })
     )
     yield* channel.send(message)
-  }).pipe(Effect.provide(Layer.merge(TrialChannel.layer(place.socket), Tokens.layer)), Effect.scoped)
+  }).pipe(Effect.provide(Layer.merge(TrialChannel.layer(place.socket), TokenCount.layer)), Effect.scoped)

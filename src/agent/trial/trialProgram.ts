@@ -3,7 +3,7 @@ import { Effect, Layer, Schema } from "effect"
 import type { HttpClient } from "effect/http"
 import { TRIAL_TASK_BYTES_MAX, TrialOutcome, TrialTask } from "#schema/Trial.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { runTrial, type TrialFailure } from "./Trial.ts"
 
 /** A task that cannot be used. choird made it, so that this is a fault of Choir. */
@@ -41,4 +41,4 @@ export const trialProgram = (
     const outcome = yield* runTrial(task, { root, model: Layer.provide(Llm.layer, modelHttp) })
     const line = yield* Effect.orDie(encodeOutcome(outcome))
     yield* Effect.sync(() => process.stdout.write(`${line}\n`))
-  }).pipe(Effect.provide(Tokens.layer))
+  }).pipe(Effect.provide(TokenCount.layer))

@@ -29,7 +29,7 @@ export const layerSkillFiles = (choir: string): Layer.Layer<never> =>
 /** Whether a path is one of the files of skills. */
 export const isSkillPath = (path: string): boolean => path === SKILLS_PATH || path.startsWith(`${SKILLS_PATH}/`)
 
-/** The path below the folder of all skills that lies in a skill's own, or why there is none. */
+/** The path below the folder of all skills that is in a skill's own, or why there is none. */
 const ownPath = (path: string, skill: string): Result.Result<string, PathRefused> => {
   const inside = pathInside(path.slice(SKILLS_PATH.length + 1))
   return inside !== undefined && inside.split("/")[0] === skill

@@ -2,7 +2,7 @@
  * Files below an open folder of the workspace, reached one name at a time so that no symbolic link is ever followed, even if folders are
  * swapped for links meanwhile (D20, R39). `/proc/self/fd/N/name` with O_NOFOLLOW is what openat(2) is elsewhere.
  *
- * A workspace may lie on a file system that does not answer, so that nothing here waits on the agent's own thread. What takes a signal
+ * A workspace may be on a file system that does not answer, so that nothing here waits on the agent's own thread. What takes a signal
  * changes nothing any more once that is aborted. Errors have the codes of the kernel, and `ELOOP` for any symbolic link, `EISDIR` for a
  * folder, `EMLINK` for a file with a second name, `ENODEV` for anything else but a regular file, `EFBIG`.
  */
@@ -120,6 +120,23 @@ export const readFile = async (
     return { bytes: await readWhole(file, stat.size, bytes_max), mode: stat.mode & 0o777 }
   } finally {
     closeLater(file)
+  }
+}
+
+/** The same of a file below `root`, in the folder that `names` lead to. */
+export const readBelow = async (
+  root: number,
+  names: ReadonlyArray<string>,
+  name: string,
+  bytes_max: number,
+  signal: AbortSignal
+): Promise<Buffer> => {
+  if (names.length === 0) return (await readFile(root, name, bytes_max)).bytes
+  const folder = await openFolder(root, names, false, signal)
+  try {
+    return (await readFile(folder, name, bytes_max)).bytes
+  } finally {
+    closeLater(folder)
   }
 }
 

@@ -103,7 +103,7 @@ export const makeChecker = () => {
       // A folder that was not made here could be a link, and what is written below it would land elsewhere.
       const parent = name.slice(0, name.lastIndexOf("/"))
       if (place.in_workspace && parent.split("/").length > 2 && !folders.has(parent))
-        refuse(`${shown} lies in a folder that the file does not have`)
+        refuse(`${shown} is in a folder that the file does not contain`)
       if (kind === "folder") folders.add(name)
       return { name, type: kind, bytes: size, place }
     },

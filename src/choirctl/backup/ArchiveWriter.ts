@@ -13,7 +13,7 @@ import type { Member } from "./manifest.ts"
 const FILE_MODE = 0o600
 const FOLDER_MODE = 0o700
 const READ_BYTES = 256 * 1024
-/** Bundles, the database and most large files are compressed already. */
+/** Bundles, the database and most large files are already compressed. */
 const COMPRESSION = 1
 
 /** A file of a workspace, open for reading. Its size may change while it is read; the tar then keeps the size that was announced. */

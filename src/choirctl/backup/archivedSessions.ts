@@ -45,7 +45,7 @@ export const makeArchivedRows = () => {
         if (item.type !== "row" || !inSessions) continue
         const row = Option.getOrUndefined(decodeRow(item.text))
         if (row === undefined)
-          return failed("BACKUP_UNUSABLE", "a session names its archive in an unknown way", "choirctl logs choird")
+          return failed("BACKUP_UNUSABLE", "a session has an archive path of an unknown form", "choirctl logs choird")
         if (row.archive) rows.push(row.archive)
       }
       return Effect.void
@@ -115,7 +115,7 @@ const unsound = (problems: ReadonlyArray<DamagedArchive & { readonly member: str
 const unnamed = ([first, ...more]: ReadonlyArray<string>) => {
   if (first === undefined) return []
   const others = more.length === 0 ? "" : ` and ${more.length} more in archive/`
-  return [`${first}${others}: the copy of the database names no such archived session`]
+  return [`${first}${others}: the copy of the database lists no such archived session`]
 }
 
 /**
@@ -139,11 +139,13 @@ export const addArchived = Effect.fn("archivedSessions.add")(function* (
       if (taken.sessions > ARCHIVED_FILES_MAX || taken.bytes > ARCHIVED_BYTES_MAX)
         return yield* failed(
           "ARCHIVES_TOO_LARGE",
-          `the archived sessions are more than ${ARCHIVED_FILES_MAX} or have more than ${ARCHIVED_BYTES_MAX / 1024 ** 3} GiB`,
+          `there are more than ${ARCHIVED_FILES_MAX} archived sessions, or they hold more than ${ARCHIVED_BYTES_MAX / 1024 ** 3} GiB`,
           "run choirctl backup with --without-archives and copy the folder archive/ yourself, or lower retention.archives_mb"
         )
       const copied = yield* archive.open(member, { descriptor, bytes: size, mode: FILE_MODE, mtime })
-      return copied.sha256 === sha256 ? undefined : "its file was changed since, and is in the backup as it is"
+      return copied.sha256 === sha256
+        ? undefined
+        : "its file has changed since then, and the backup holds the changed file"
     })
     const reason = yield* Effect.acquireUseRelease(
       Effect.sync(() => open(join(home, member))),

@@ -112,8 +112,8 @@ const addWorkspaces = Effect.fnUntraced(function* (archive: Archive, config: Con
   const left_out: Array<string> = []
   const taken = { entries: 0, bytes: 0 }
   for (const { name, own, path } of ownWorkspaces(config, base)) {
-    if (!wanted) left_out.push(`the workspace ${name} (choirctl backup --workspaces takes it along)`)
-    else if (!own) left_out.push(`the workspace ${name}, which lies outside the home: ${path}`)
+    if (!wanted) left_out.push(`the workspace ${name} (choirctl backup --workspaces includes it)`)
+    else if (!own) left_out.push(`the workspace ${name}, which is outside the home: ${path}`)
     else {
       const added = yield* addWorkspace(archive, name, path, taken)
       contents.push(added.contents)
@@ -206,7 +206,7 @@ const checkWorkspaces = (config: Config, { home, real_home }: Base) => {
   const { name, owner, path } = misplaced
   return failed(
     "WORKSPACES",
-    `the workspace ${name} lies at ${path}, in a folder of ${owner}, and no backup of it could be restored`,
+    `the workspace ${name} is at ${path}, inside a folder of ${owner}, and could not be restored from a backup`,
     `move it, for example to ${join(home, "workspaces", name)}, and change its path in config.json`
   )
 }

@@ -21,7 +21,7 @@ export const exportSession = Effect.fn("choirctl.exportSession")(function* (
 ) {
   const manifest = `${path}.manifest.json`
   for (const place of [path, manifest])
-    if (existsSync(place)) return yield* failed("FILE_EXISTS", `${place} exists already`, "choose another file")
+    if (existsSync(place)) return yield* failed("FILE_EXISTS", `${place} already exists`, "choose another file")
   const { head, last_rev, ...detail } = yield* ask("session", (choird) => choird.show({ params: { id } }))
   const events = yield* freshFile(path)
   const digest = createHash("sha256")

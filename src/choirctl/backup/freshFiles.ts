@@ -30,7 +30,8 @@ export const requireSpace = (folder: string, needed: number) =>
         )
   })
 
-const freeBytes = (folder: string): number | undefined => {
+/** Bytes free on the disk of a folder, where it tells. */
+export const freeBytes = (folder: string): number | undefined => {
   try {
     const { bavail, bsize } = statfsSync(folder)
     return bavail * bsize

@@ -24,9 +24,10 @@ import { CONFIG_FILE } from "#src/shared/config/configFiles.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { type Move, withMovedPaths } from "#src/shared/files/movedPaths.ts"
 import { descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { type Destination, readArchive } from "./ArchiveReader.ts"
-import { requireSpace } from "./freshFiles.ts"
+import { freeBytes, requireSpace } from "./freshFiles.ts"
 import { ARCHIVES, bound, CONFIG, CONFIG_SCHEMA, DATABASE, type Manifest, SECRETS, WORKSPACES } from "./manifest.ts"
 import { finishStaging, moveAside, putHome, type RestorePlace, takePlace } from "./restorePlace.ts"
 import { unseal } from "./sealedSecrets.ts"
@@ -36,30 +37,55 @@ import { misplacedWorkspace, pathInHome } from "./workspaces.ts"
 const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
 
-/** The reader lets through no name that leads out of the folder, and none below a link. */
-export const unpackedInto = (folder: string): Destination => ({
-  file: (name, mode) => {
-    const path = join(folder, name)
-    mkdirSync(dirname(path), { recursive: true, mode: FOLDER_MODE })
-    const descriptor = openSync(path, "wx", FILE_MODE)
-    return {
-      write: (piece) => {
-        for (let written = 0; written < piece.length;) written += writeSync(descriptor, piece, written)
-      },
-      end: (mtime) => {
-        fchmodSync(descriptor, mode)
-        futimesSync(descriptor, mtime, mtime)
-        fsyncSync(descriptor)
-        closeSync(descriptor)
-      }
-    }
-  },
-  folder: (name) => void mkdirSync(join(folder, name), { recursive: true, mode: FOLDER_MODE }),
-  link: (name, target) => {
-    mkdirSync(dirname(join(folder, name)), { recursive: true, mode: FOLDER_MODE })
-    symlinkSync(target, join(folder, name))
+/** Space to leave free on the disk: its other files may belong to a choird that runs. */
+const ROOM_BYTES_MIN = 1024 ** 3
+/** Bytes between two looks at the disk. */
+const ROOM_LOOK_BYTES = 16 * 1024 ** 2
+
+/** Counts bytes, and throws once too little of the disk is left: a file of a few megabytes may unpack to hundreds of gigabytes. */
+const makeRoom = (folder: string, free: () => number | undefined) => {
+  let unseen = 0
+  return (bytes: number) => {
+    unseen += bytes
+    if (unseen < ROOM_LOOK_BYTES) return
+    unseen = 0
+    if ((free() ?? ROOM_BYTES_MIN) < ROOM_BYTES_MIN)
+      throw new Error(`what it unpacks to would leave less than ${bytesText(ROOM_BYTES_MIN)} on the disk of ${folder}`)
   }
-})
+}
+
+/**
+ * The reader lets through no name that leads out of the folder, and none below a link.
+ *
+ * @param free the bytes that the disk has left, where it tells.
+ */
+export const unpackedInto = (folder: string, free = () => freeBytes(folder)): Destination => {
+  const take = makeRoom(folder, free)
+  return {
+    file: (name, mode) => {
+      const path = join(folder, name)
+      mkdirSync(dirname(path), { recursive: true, mode: FOLDER_MODE })
+      const descriptor = openSync(path, "wx", FILE_MODE)
+      return {
+        write: (piece) => {
+          take(piece.length)
+          for (let written = 0; written < piece.length;) written += writeSync(descriptor, piece, written)
+        },
+        end: (mtime) => {
+          fchmodSync(descriptor, mode)
+          futimesSync(descriptor, mtime, mtime)
+          fsyncSync(descriptor)
+          closeSync(descriptor)
+        }
+      }
+    },
+    folder: (name) => void mkdirSync(join(folder, name), { recursive: true, mode: FOLDER_MODE }),
+    link: (name, target) => {
+      mkdirSync(dirname(join(folder, name)), { recursive: true, mode: FOLDER_MODE })
+      symlinkSync(target, join(folder, name))
+    }
+  }
+}
 
 /** The steps of a restore, in their order. */
 export const RESTORE_STEPS = [
@@ -137,8 +163,8 @@ const checkWorkspaces = (file: string, config: Config, home: string) => {
   const { name, owner, path } = misplaced
   return failed(
     "WORKSPACES",
-    `${file} is refused: its workspace ${name} lies at ${path}, in a folder of ${owner}. Nothing was changed`,
-    "take a backup whose workspaces lie in folders of their own, such as workspaces/ of the home"
+    `${file} is refused: its workspace ${name} is at ${path}, inside a folder of ${owner}. Nothing was changed`,
+    "take a backup whose workspaces have their own folders, such as workspaces/ of the home"
   )
 }
 

@@ -102,7 +102,7 @@ export const takePlace = Effect.fn("restorePlace.take")(function* (wanted: strin
   if (Buffer.byteLength(home) > HOME_BYTES_MAX)
     return yield* failed(
       "HOME_TOO_LONG",
-      `the path of a home has at most ${HOME_BYTES_MAX} bytes, since sockets lie in it: ${home}`,
+      `the path of a home has at most ${HOME_BYTES_MAX} bytes, since it contains sockets: ${home}`,
       "choose a shorter --to"
     )
   // Beside the home, since there may be none yet.
@@ -140,7 +140,7 @@ export const moveAside = ({ home, occupied, time }: RestorePlace) =>
     return asideOf(home, time)
   })
 
-/** Puts the new home in its place, unless a program that found none has done so already. */
+/** Puts the new home in its place, unless a program that found none has already done so. */
 export const putHome = (place: RestorePlace) =>
   attempt(place.home, () => {
     if (!place.occupied || existsSync(wholeOf(place))) renameSync(wholeOf(place), place.home)

@@ -78,7 +78,8 @@ export const unseal = Effect.fn("sealedSecrets.unseal")(function* (
   bound: unknown
 ) {
   const decoded = decodeSealed(text)
-  if (Result.isFailure(decoded)) return yield* new SealRefused({ problem: "its secrets are sealed in an unknown way" })
+  if (Result.isFailure(decoded))
+    return yield* new SealRefused({ problem: "its secrets are sealed in an unknown format" })
   const { success: sealed } = decoded
   if (BLOCK_BYTES * sealed.n * sealed.r > MEMORY_BYTES_MAX)
     return yield* new SealRefused({ problem: "opening its secrets would take too much memory" })

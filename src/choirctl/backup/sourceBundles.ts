@@ -13,7 +13,7 @@ const COMPARE_MS_MAX = 600_000
 const SHA256_DIGITS = 64
 
 /**
- * How many files below `folder` differ from `commit`, or lie there when it is empty. A repository made for this question looks at them
+ * How many files below `folder` differ from `commit`, or are there when it is empty. A repository made for this question looks at them
  * with the objects of `gitDir`: the configuration, attributes and index of that one, which may name programs to run, are never read.
  */
 const countUncommitted = Effect.fn("uncommittedFiles.count")(function* (
@@ -60,7 +60,7 @@ const gitDirOf = (folder: string): { readonly gitDir: string; readonly bare: boo
   return isBare ? { gitDir: folder, bare: true } : undefined
 }
 
-/** The repositories below a folder by their paths, and what lies beside them. */
+/** The repositories below a folder by their paths, and what is beside them. */
 export const findRepositories = (sources: string) => {
   const repositories: Array<string> = []
   const others: Array<string> = []

@@ -13,7 +13,7 @@ import { plural } from "#src/shared/text/counts.ts"
 import type { Archive } from "./ArchiveWriter.ts"
 import { isRelativePath, WORKSPACE_ENTRIES_MAX, workspaceMember, WORKSPACES_BYTES_MAX } from "./manifest.ts"
 
-/** Folders of a home that Choir fills. Git runs hooks from one of them, and choird trusts what lies in the others. */
+/** Folders of a home that Choir fills. Git runs hooks from one of them, and choird trusts what is in the others. */
 const CHOIRS_OWN = new Set([
   "sources",
   "data",

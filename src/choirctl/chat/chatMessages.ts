@@ -1,7 +1,7 @@
 /** `choirctl chat` without a person: sends texts one after the other, each when the turn of the one before has ended. */
 import { Deferred, Effect, Option, Stream, SubscriptionRef } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
-import type { AgentStatus } from "#schema/AgentsApi.ts"
+import type { AgentStatus } from "#schema/AgentSummary.ts"
 import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
 import { endsTurn } from "#src/choirctl/render/chat.ts"
 import { CommandFailed, EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"

@@ -12,7 +12,7 @@ import {
 } from "#src/choirctl/render/chat.ts"
 import { paint, safeText } from "#src/choirctl/terminal/text.ts"
 import { type ChatConnection, type ChatNews, makeNewest } from "./ChatConnection.ts"
-import { finish, fitted, grow, growing, type Writing } from "./writing.ts"
+import { finish, fitted, grow, growing, type GrowingAnswer } from "./growingAnswer.ts"
 
 type Draft = Extract<ChatNews, { readonly type: "draft" }>
 type Message = Extract<ChatNews, { readonly type: "message" }>
@@ -170,7 +170,7 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   const left = yield* Deferred.make<void>()
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
 
-  let writing: Writing | undefined
+  let writing: GrowingAnswer | undefined
   const onDraft = Effect.fnUntraced(function* (draft: Draft) {
     const shown = grow(writing, draft, color)
     writing = shown.writing

@@ -1,14 +1,20 @@
 /** The typed client of choird's operator API, on its Unix socket. Loaded by the commands that need it. */
-import { existsSync } from "node:fs"
-import { ByteSize, Effect, Schema } from "effect"
+import { ByteSize, Effect, Schema, type Scope } from "effect"
 import { HttpClientError, HttpIncomingMessage } from "effect/http"
-import { HttpApiClient } from "effect/http-api"
+import { HttpApi, HttpApiClient, type HttpApiGroup } from "effect/http-api"
 import { type ApiError, BadRequest, Conflict, Internal, NotFound, TooLarge, TooMany } from "#schema/ApiError.ts"
-import { OperatorApi } from "#schema/OperatorApi.ts"
+import type { OperatorApi } from "#schema/OperatorApi.ts"
+import { SchemaErrors } from "#schema/SchemaErrors.ts"
 import { CommandFailed, configError, EXIT, failed, refusedByChoird } from "#src/choirctl/terminal/failure.ts"
 import { operatorSocket, startCommand } from "#src/choirctl/terminal/root.ts"
-import { initHint } from "#src/shared/files/homeFolder.ts"
+import { initHint, onHome } from "#src/shared/files/homeFolder.ts"
 import { socketHttp } from "./socketHttp.ts"
+
+// An import of node:fs evaluates exports that load streams and readline, which take as long as a tenth of a call.
+const fs = process.getBuiltinModule("node:fs")
+
+/** How long choird may take to tell its status, which it has in memory: longer on no machine, however busy. */
+const STATUS_MS_MAX = 20_000
 
 /** Bytes of an answer that choirctl reads whole. */
 const OPERATOR_ANSWER_BYTES_MAX = 64 * 1024 * 1024
@@ -18,16 +24,44 @@ export type OperatorClient = HttpApiClient.ForApi<typeof OperatorApi>
 /** The groups of the operator API. */
 export type Group = keyof OperatorClient
 
+/** Each group with nothing but its own schemas, since defining those of all groups takes longer than most requests. */
+const GROUPS: { readonly [G in Group]: () => Promise<HttpApiGroup.Constraint & { readonly identifier: G }> } = {
+  agents: async () => (await import("#schema/AgentsApi.ts")).AgentsApi,
+  approvals: async () => (await import("#schema/ApprovalsApi.ts")).Approvals,
+  audit: async () => (await import("#schema/SystemApi.ts")).AuditApi,
+  chat: async () => (await import("#schema/ChatApi.ts")).ChatApi,
+  configuration: async () => (await import("#schema/ConfigApi.ts")).Configuration,
+  database: async () => (await import("#schema/SystemApi.ts")).DatabaseApi,
+  dms: async () => (await import("#schema/DmsApi.ts")).DmsApi,
+  memory: async () => (await import("#schema/MemoryApi.ts")).MemoryApi,
+  resume: async () => (await import("#schema/SessionsApi.ts")).ResumeApi,
+  retention: async () => (await import("#schema/SystemApi.ts")).RetentionApi,
+  runs: async () => (await import("#schema/RunsApi.ts")).RunsApi,
+  session: async () => (await import("#schema/SessionsApi.ts")).SessionDetailApi,
+  sessions: async () => (await import("#schema/SessionsApi.ts")).SessionsApi,
+  skills: async () => (await import("#schema/AgentsApi.ts")).SkillApi,
+  system: async () => (await import("#schema/SystemApi.ts")).SystemApi,
+  updates: async () => (await import("#schema/AgentsApi.ts")).UpdateApi,
+  workspaces: async () => (await import("#schema/SystemApi.ts")).WorkspaceApi
+}
+
 /** A client of one group on the choird of this home, until the scope closes. Nothing is sent yet. */
-export const connect = <const G extends Group>(home: string, group: G) =>
-  Effect.flatMap(
-    socketHttp(operatorSocket(home)),
-    (httpClient) =>
-      // The group's own type and the one that the whole client has for it are the same, which a type parameter hides.
-      HttpApiClient.group(OperatorApi, { group, httpClient, baseUrl: "http://choird" }) as unknown as Effect.Effect<
-        OperatorClient[G]
-      >
-  )
+export const connect = <const G extends Group>(
+  home: string,
+  group: G
+): Effect.Effect<OperatorClient[G], never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const httpClient = yield* socketHttp(operatorSocket(home))
+    const definition = yield* Effect.promise(GROUPS[group])
+    // Of all groups it has the one that is asked for.
+    const api = HttpApi.make("choir-operator").add(definition).middleware(SchemaErrors) as unknown as typeof OperatorApi
+    // The group's own type and the one that the whole client has for it are the same, which a type parameter hides.
+    return yield* HttpApiClient.group(api, {
+      group,
+      httpClient,
+      baseUrl: "http://choird"
+    }) as unknown as Effect.Effect<OperatorClient[G]>
+  })
 
 /** Bounds what an answer may take of memory; a stream is bounded by its elements. */
 const withinLimits = Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(OPERATOR_ANSWER_BYTES_MAX))
@@ -53,7 +87,7 @@ const transportFailure = (home: string, error: HttpClientError.HttpClientError) 
   switch (codeOf(error)) {
     case "ENOENT":
     case "ECONNREFUSED":
-      if (!existsSync(home)) return configError(`${home} does not exist`, initHint(home))
+      if (!fs.existsSync(home)) return configError(`${home} does not exist`, initHint(home))
       return unreachable(home, `choird is not running: nothing answers on ${socket}`, startCommand(home))
     case "EACCES":
       return unreachable(home, `${socket} belongs to another user`, "run choirctl as the user that runs choird")
@@ -96,4 +130,18 @@ export const askChoird = <const G extends Group, A, E>(
     Effect.scoped,
     withinLimits,
     Effect.mapError(requestFailure(home))
+  )
+
+const silent = (home: string) =>
+  new CommandFailed({
+    type: "CHOIRD_SILENT",
+    problem: `choird accepts connections and does not answer for ${STATUS_MS_MAX / 1000} s: it hangs, or the machine is very busy`,
+    hint: onHome(home, "choirctl logs choird; to stop it: choirctl daemon stop"),
+    exit_code: EXIT.again
+  })
+
+/** The status of the choird of this home. One that hangs is a failure, and holds nobody up. */
+export const choirdStatus = (home: string) =>
+  askChoird(home, "system", (choird) => choird.status()).pipe(
+    Effect.timeoutOrElse({ duration: STATUS_MS_MAX, orElse: () => Effect.fail(silent(home)) })
   )

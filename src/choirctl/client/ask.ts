@@ -10,6 +10,18 @@ import type { Group, OperatorClient } from "./OperatorClient.ts"
 /** The client and the schemas behind it are loaded when they are needed, so that `--help` does not wait for them. */
 const load = Effect.promise(() => import("./OperatorClient.ts"))
 
+/** How long choird may be silent before choirctl says that it still waits. */
+const SILENCE_MS = 30_000
+
+const stillWaits = Effect.flatMap(Screen, ({ note }) =>
+  Effect.andThen(
+    Effect.sleep(SILENCE_MS),
+    note(
+      `choird has not answered for ${SILENCE_MS / 1000} s, and choirctl still waits; choirctl status tells whether it works`
+    )
+  )
+)
+
 /** One request and its answer. */
 export const ask = Effect.fnUntraced(function* <const G extends Group, A, E>(
   group: G,
@@ -17,7 +29,15 @@ export const ask = Effect.fnUntraced(function* <const G extends Group, A, E>(
 ) {
   const { home } = yield* root
   const { askChoird } = yield* load
+  yield* Effect.forkScoped(stillWaits)
   return yield* askChoird(home, group, question)
+}, Effect.scoped)
+
+/** The status of choird. */
+export const askStatus = Effect.gen(function* () {
+  const { home } = yield* root
+  const { choirdStatus } = yield* load
+  return yield* choirdStatus(home)
 })
 
 /** A request that is answered by a stream. */

@@ -2,7 +2,7 @@
 import { Effect, Option, Schema, type Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
-import type { AgentSummary } from "#schema/AgentsApi.ts"
+import type { AgentSummary } from "#schema/AgentSummary.ts"
 import type { UpdateProgress } from "#schema/AgentsApi.ts"
 import { ask, askStream, followProgress } from "#src/choirctl/client/ask.ts"
 import { EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
@@ -275,6 +275,5 @@ const agentBase = Command.make("base").pipe(
 )
 
 export const agent = Command.make("agent").pipe(
-  Command.withDescription("Set up, build, start, monitor and stop agents"),
   Command.withSubcommands([init, agentBase, list, build, update, updateAll, start, stop, restart, status])
 )

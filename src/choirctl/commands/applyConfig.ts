@@ -158,8 +158,8 @@ export const applyAddition = Effect.fn("choirctl.applyAddition")(
   )
 )
 
-/** Makes a choird that runs take a new entry over; `applied` is null where none runs, and `note` says why it was not applied. */
-export const takeOver = Effect.fn("choirctl.takeOver")(function* (name: string, added: ReadonlyArray<string>) {
+/** Applies new entries of config.json to a running choird; `applied` is null if none runs, and `note` says why they were not applied. */
+export const applyEntries = Effect.fn("choirctl.applyEntries")(function* (name: string, added: ReadonlyArray<string>) {
   const { home } = yield* root
   if (!(yield* choirdAnswers(home))) return { applied: null, note: undefined }
   const done = yield* applyAddition(added)
@@ -172,7 +172,7 @@ export const takeOver = Effect.fn("choirctl.takeOver")(function* (name: string, 
 })
 
 /**
- * Makes a choird that runs take over a new agent, and returns the commands that come next.
+ * Applies a new agent to a running choird, and returns the commands that come next.
  *
  * @param added the new entries of config.json.
  */
@@ -180,7 +180,7 @@ export const joinChoird = Effect.fn("choirctl.joinChoird")(function* (id: AgentI
   const { home } = yield* root
   const apply = onHome(home, "choirctl config apply")
   const on = ["agent build", "agent start", "chat"].map((command) => onHome(home, `choirctl ${command} ${id}`))
-  const { applied, note } = yield* takeOver(id, added)
+  const { applied, note } = yield* applyEntries(id, added)
   const next = applied === null ? [startCommand(home), ...on] : applied ? on : [apply, ...on]
   return { applied, next, ...(note === undefined ? {} : { note }) } satisfies Joined
 })

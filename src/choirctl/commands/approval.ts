@@ -129,7 +129,4 @@ const reject = Command.make(
   Command.withExamples([{ command: 'choirctl approval reject 7 --reason "wrong account"' }])
 )
 
-export const approval = Command.make("approval").pipe(
-  Command.withDescription("List and decide requests that need a person's approval"),
-  Command.withSubcommands([list, show, approve, reject])
-)
+export const approval = Command.make("approval").pipe(Command.withSubcommands([list, show, approve, reject]))

@@ -54,7 +54,7 @@ export const sessionOf = Effect.fnUntraced(function* (name: string) {
 
 /** The reasoning of models is for the model that wrote it; only a whole proof needs it. */
 export const reasoning = Flag.Boolean("reasoning").pipe(
-  Flag.withDescription("Print the reasoning of models too, so that every payload can be proved"),
+  Flag.withDescription("Also print the models' reasoning, so that every payload can be verified"),
   Flag.withDefault(false)
 )
 

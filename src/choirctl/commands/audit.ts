@@ -64,7 +64,4 @@ export const audit = Command.make(
     const rows = yield* ask("audit", (choird) => choird.list({ query }))
     yield* print(rows, auditTable)
   })
-).pipe(
-  Command.withDescription("List refused requests and changes from the audit log, newest last"),
-  Command.withExamples([{ command: "choirctl audit --last 20 --agent agent-1" }])
-)
+).pipe(Command.withExamples([{ command: "choirctl audit --last 20 --agent agent-1" }]))

@@ -152,9 +152,6 @@ export const restore = Command.make(
     yield* print({ ok: true, path: file, ...rest, backup: contents }, restoredHomeText)
   }, onHost)
 ).pipe(
-  Command.withDescription(
-    "Restore a home from its backup, at the same path or another; choird must not be running there"
-  ),
   Command.withExamples([
     { command: "choirctl restore choir.tar.gz" },
     { command: "choirctl restore choir.tar.gz --to /srv/choir --passphrase-stdin < passphrase.txt" }
@@ -226,7 +223,6 @@ export const backup = Command.make(
     yield* printAdvice({ ok: true, path: file, bytes, ...contents, broken, damaged_archives: damaged }, backupText)
   }, onHost)
 ).pipe(
-  Command.withDescription("Back up the whole home to one file, whether choird is running or not"),
   Command.withExamples([
     { command: "choirctl backup choir.tar.gz" },
     { command: "choirctl backup choir.tar.gz --workspaces --passphrase-stdin < passphrase.txt" }

@@ -96,7 +96,4 @@ export const chat = Command.make(
     Effect.scoped,
     onHost
   )
-).pipe(
-  Command.withDescription("Talk with an agent; without a terminal each line of standard input is a message"),
-  Command.withExamples([{ command: 'choirctl chat agent-1 --message "what is on today?"' }])
-)
+).pipe(Command.withExamples([{ command: 'choirctl chat agent-1 --message "what is on today?"' }]))

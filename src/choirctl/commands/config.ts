@@ -160,6 +160,5 @@ const history = Command.make(
 )
 
 export const config = Command.make("config").pipe(
-  Command.withDescription("Check, load, compare, apply and show the configuration"),
   Command.withSubcommands([load, diff, apply, rollback, history, show, validate, schema])
 )

@@ -112,7 +112,4 @@ const uninstall = Command.make(
   Command.withExamples([{ command: "choirctl daemon uninstall" }])
 )
 
-export const daemon = Command.make("daemon").pipe(
-  Command.withDescription("Run choird in the background"),
-  Command.withSubcommands([start, stop, status, install, uninstall])
-)
+export const daemon = Command.make("daemon").pipe(Command.withSubcommands([start, stop, status, install, uninstall]))

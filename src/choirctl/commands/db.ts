@@ -162,7 +162,4 @@ const restore = Command.make(
   Command.withExamples([{ command: "choirctl db restore /backup/choir.gz" }])
 )
 
-export const database = Command.make("db").pipe(
-  Command.withDescription("Migrate, back up and restore the database"),
-  Command.withSubcommands([migrate, backup, restore])
-)
+export const database = Command.make("db").pipe(Command.withSubcommands([migrate, backup, restore]))

@@ -95,7 +95,4 @@ const remove = Command.make(
   Command.withExamples([{ command: "choirctl dm remove phone" }])
 )
 
-export const dm = Command.make("dm").pipe(
-  Command.withDescription("Add, list and remove the people who may talk to agents"),
-  Command.withSubcommands([list, pair, remove])
-)
+export const dm = Command.make("dm").pipe(Command.withSubcommands([list, pair, remove]))

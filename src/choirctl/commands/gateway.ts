@@ -11,9 +11,10 @@ import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { askPerson, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root, startCommand } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { gatewayState, safeLine, table } from "#src/choirctl/terminal/text.ts"
+import { gatewayState } from "#src/choirctl/render/gateways.ts"
+import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
-import { takeOver } from "./applyConfig.ts"
+import { applyEntries } from "./applyConfig.ts"
 import { removeEntry } from "./removeEntry.ts"
 
 /** Bytes of a bot's token on standard input. */
@@ -61,7 +62,7 @@ const add = Command.make(
     const secret = SecretName.make(`${name}-token`)
     const value = { type: "telegram", secret, ...(server === TELEGRAM_API_ROOT ? {} : { api_root: server }) }
     const added = yield* addEntry(home, { section: "gateways", name, value, secret: { name: secret, value: token } })
-    const { applied, note } = yield* takeOver(name, added)
+    const { applied, note } = yield* applyEntries(name, added)
     if (note !== undefined) yield* screen.note(note)
     const pair = onHome(home, `choirctl dm pair phone --gateway ${name} --admin`)
     const next =
@@ -119,7 +120,4 @@ const remove = Command.make(
   Command.withExamples([{ command: "choirctl gateway remove telegram" }])
 )
 
-export const gateway = Command.make("gateway").pipe(
-  Command.withDescription("Add, list and remove the bots that people talk to"),
-  Command.withSubcommands([add, list, remove])
-)
+export const gateway = Command.make("gateway").pipe(Command.withSubcommands([add, list, remove]))

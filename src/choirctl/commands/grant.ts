@@ -70,7 +70,4 @@ const revoke = Command.make(
   Command.withExamples([{ command: "choirctl grant revoke 3" }])
 )
 
-export const grant = Command.make("grant").pipe(
-  Command.withDescription("List and revoke standing grants"),
-  Command.withSubcommands([list, revoke])
-)
+export const grant = Command.make("grant").pipe(Command.withSubcommands([list, revoke]))

@@ -207,7 +207,7 @@ const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: 
   return yield* askSetup(home, { ...given, allow_unmapped_root })
 })
 
-/** The trial of the home's first model, in words. The home is set up, whatever becomes of it. */
+/** The trial of the home's first model, in words. The home is set up whether or not it succeeds. */
 const tryFirst = Effect.fnUntraced(function* (home: string) {
   const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
   const { triedWords } = yield* Effect.promise(() => import("#src/choirctl/doctor/modelTrial.ts"))
@@ -245,7 +245,6 @@ export const init = Command.make(
     if (!brief || json) yield* print({ ok: true, ...done, ...(tried === undefined ? {} : { tried }) }, initText)
   }, onHost)
 ).pipe(
-  Command.withDescription("Set up a home: folders, config.json, secrets.json and the global repository"),
   Command.withExamples([
     { command: "choirctl init --model-provider openrouter --model-name openai/gpt-4o --model-secret-stdin < key.txt" }
   ])

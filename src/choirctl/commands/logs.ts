@@ -88,7 +88,4 @@ export const logs = Command.make(
       ({ text }) => screen.print(shown(text))
     )
   })
-).pipe(
-  Command.withDescription("Print a log: readable and followed on a terminal, JSON lines elsewhere"),
-  Command.withExamples([{ command: "choirctl logs choird --last 50" }])
-)
+).pipe(Command.withExamples([{ command: "choirctl logs choird --last 50" }]))

@@ -138,7 +138,7 @@ const set = Command.make(
   {
     id: agentId,
     key: Argument.String("key").pipe(
-      Argument.withDescription("Words in small letters joined by dots, such as user.preference.theme"),
+      Argument.withDescription("Lowercase words joined by dots, such as user.preference.theme"),
       Argument.withSchema(FactKey)
     ),
     text
@@ -260,7 +260,7 @@ const exportedText = ({ facts, parts, path }: Exported): string =>
 
 /** Writes every page to a file that appears when it is whole. */
 const exportTo = Effect.fn("choirctl.exportMemory")(function* (id: AgentId, path: string) {
-  if (existsSync(path)) return yield* failed("FILE_EXISTS", `${path} exists already`, "choose another file")
+  if (existsSync(path)) return yield* failed("FILE_EXISTS", `${path} already exists`, "choose another file")
   const { descriptor, fresh } = yield* freshFile(path)
   let facts = 0
   let parts = 0
@@ -301,6 +301,5 @@ const exportAll = Command.make(
 )
 
 export const memory = Command.make("memory").pipe(
-  Command.withDescription("Read, correct and forget what agents remember"),
   Command.withSubcommands([list, show, query, set, remove, forget, exportAll])
 )

@@ -2,7 +2,8 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
-import type { AgentModels, ModelSummary } from "#schema/AgentsApi.ts"
+import type { AgentModels } from "#schema/AgentsApi.ts"
+import type { ModelSummary } from "#schema/AgentSummary.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
@@ -87,7 +88,7 @@ const set = Command.make(
       ...(Option.isSome(core_llm) ? { core_llm: core_llm.value } : {})
     }
     const models = yield* ask("agents", (choird) => choird.setModels({ params: { id }, payload }))
-    // The switch has been made, whatever becomes of this question.
+    // The switch has been made, whether or not this question is answered.
     const detail = Option.getOrUndefined(
       yield* Effect.option(ask("agents", (choird) => choird.status({ params: { id } })))
     )
@@ -130,7 +131,4 @@ const test = Command.make(
   Command.withExamples([{ command: "choirctl model test sonnet" }])
 )
 
-export const models = Command.make("model").pipe(
-  Command.withDescription("Add, show, switch and test the models of agents"),
-  Command.withSubcommands([list, get, set, test, modelAdd])
-)
+export const models = Command.make("model").pipe(Command.withSubcommands([list, get, set, test, modelAdd]))

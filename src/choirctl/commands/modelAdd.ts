@@ -15,7 +15,7 @@ import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { hasValue, loadSecrets } from "#src/shared/config/configFiles.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
-import { takeOver } from "./applyConfig.ts"
+import { applyEntries } from "./applyConfig.ts"
 import { givenPrice, modelFlags } from "./modelFlags.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
@@ -152,7 +152,7 @@ export const modelAdd = Command.make(
     const value = modelEntry({ provider, name: model, endpoint, api, price, secret: secret?.name })
     const fallback_for = Option.getOrUndefined(wanted.fallback_for)
     const added = yield* addEntry(home, { section: "models", name, value, secret, agent, fallback_for })
-    const { applied, note } = yield* takeOver(name, added)
+    const { applied, note } = yield* applyEntries(name, added)
     if (note !== undefined) yield* screen.note(note)
     // A fallback is asked from the next model call on.
     const use =

@@ -8,7 +8,7 @@ import { confirm } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
-import { takeOver } from "./applyConfig.ts"
+import { applyEntries } from "./applyConfig.ts"
 
 interface Asked {
   readonly noun: "gateway" | "dm"
@@ -29,7 +29,7 @@ const takenOver = Effect.fnUntraced(function* (name: ResourceName, { agents, pat
   const apply = (flags = "") => [`choirctl config apply${flags}`]
   if (agents.length > 0)
     return (yield* choirdAnswers(home)) ? { applied: false, next: apply(" --restart") } : { applied: null, next: [] }
-  const { applied, note } = yield* takeOver(name, paths)
+  const { applied, note } = yield* applyEntries(name, paths)
   if (note !== undefined) yield* (yield* Screen).note(note)
   return { applied, next: applied === false ? apply() : [] }
 })

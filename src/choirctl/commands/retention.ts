@@ -30,12 +30,7 @@ export const prune = Command.make(
     ).pipe(withProgress(() => doing))
     yield* print(report, pruneText)
   })
-).pipe(
-  Command.withDescription(
-    "Remove data older than the retention settings in config.json; choird also does this by itself"
-  ),
-  Command.withExamples([{ command: "choirctl prune --dry-run" }])
-)
+).pipe(Command.withExamples([{ command: "choirctl prune --dry-run" }]))
 
 export const pruneText = ({ disk_free_bytes, dry_run, kinds }: PruneReport, color: boolean): string => {
   const rows = kinds.filter(({ removed }) => removed > 0)

@@ -90,10 +90,7 @@ const profileShow = Command.make(
   Command.withExamples([{ command: "choirctl profile show agent-1 scout" }])
 )
 
-export const profile = Command.make("profile").pipe(
-  Command.withDescription("List and show agents' job profiles"),
-  Command.withSubcommands([profileList, profileShow])
-)
+export const profile = Command.make("profile").pipe(Command.withSubcommands([profileList, profileShow]))
 
 export const jobRuns = Command.make(
   "jobs",

@@ -139,7 +139,4 @@ const apply = Command.make(
   Command.withExamples([{ command: "choirctl secret apply" }])
 )
 
-export const secret = Command.make("secret").pipe(
-  Command.withDescription("Manage the secrets that config.json refers to by name"),
-  Command.withSubcommands([list, set, remove, apply])
-)
+export const secret = Command.make("secret").pipe(Command.withSubcommands([list, set, remove, apply]))

@@ -160,7 +160,6 @@ const resume = Command.make(
 )
 
 export const session = Command.make("session").pipe(
-  Command.withDescription("Read, verify, steer, export, archive and delete sessions"),
   Command.withSubcommands([
     list,
     show,

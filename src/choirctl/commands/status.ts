@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import type { MemoryStatus, SystemStatus } from "#schema/SystemApi.ts"
 import type { DiskStatus } from "#schema/SystemApi.ts"
-import { ask } from "#src/choirctl/client/ask.ts"
+import { askStatus } from "#src/choirctl/client/ask.ts"
 import type { Check } from "#src/choirctl/doctor/doctorTrials.ts"
 import { printAdvice } from "#src/choirctl/terminal/print.ts"
 import { tokenText } from "#src/shared/wire/metricsPage.ts"
@@ -14,7 +14,8 @@ import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
-import { fields, gatewayState, paint, type Paint, safeLine, span, working } from "#src/choirctl/terminal/text.ts"
+import { gatewayState } from "#src/choirctl/render/gateways.ts"
+import { fields, paint, type Paint, safeLine, span, working } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 
 const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
@@ -43,10 +44,7 @@ export const doctor = Command.make(
     yield* printAdvice({ ok, checks }, doctorText)
     if (!ok) return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })
-).pipe(
-  Command.withDescription("Check that this host has what Choir needs, and print how to fix each problem"),
-  Command.withExamples([{ command: "choirctl doctor" }])
-)
+).pipe(Command.withExamples([{ command: "choirctl doctor" }]))
 
 const diskText = ({ free_bytes, low, paused, total_bytes }: DiskStatus, color: boolean): string => {
   const free = `${bytesText(free_bytes)} of ${bytesText(total_bytes)} free`
@@ -99,10 +97,7 @@ export const status = Command.make(
   "status",
   {},
   Effect.fnUntraced(function* () {
-    const all = yield* ask("system", (choird) => choird.status())
+    const all = yield* askStatus
     yield* printAdvice(all, statusText)
   })
-).pipe(
-  Command.withDescription("Show choird, its database, runtime, gateways and agents"),
-  Command.withExamples([{ command: "choirctl status --json" }])
-)
+).pipe(Command.withExamples([{ command: "choirctl status --json" }]))

@@ -1,7 +1,8 @@
 /** `choirctl voice`: the voices of config.json, and the one in which an agent speaks. */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import type { AgentModels, ModelSummary } from "#schema/AgentsApi.ts"
+import type { AgentModels } from "#schema/AgentsApi.ts"
+import type { ModelSummary } from "#schema/AgentSummary.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
@@ -68,7 +69,4 @@ const set = Command.make(
   Command.withExamples([{ command: "choirctl voice set agent-1 default-en" }])
 )
 
-export const voice = Command.make("voice").pipe(
-  Command.withDescription("List, show and switch agents' voices"),
-  Command.withSubcommands([list, get, set])
-)
+export const voice = Command.make("voice").pipe(Command.withSubcommands([list, get, set]))

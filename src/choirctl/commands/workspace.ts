@@ -138,7 +138,4 @@ const trust = Command.make(
   Command.withExamples([{ command: "choirctl workspace trust main" }])
 )
 
-export const workspace = Command.make("workspace").pipe(
-  Command.withDescription("List, reset and trust the folders that agents work in"),
-  Command.withSubcommands([list, reset, trust])
-)
+export const workspace = Command.make("workspace").pipe(Command.withSubcommands([list, reset, trust]))

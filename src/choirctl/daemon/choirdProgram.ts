@@ -1,7 +1,7 @@
 /** The program choird, started by choirctl for one task on a home's database while no choird runs there. */
 import { spawn } from "node:child_process"
 import { extname, join } from "node:path"
-import { Deferred, Effect, Option, Schema, Stream } from "effect"
+import { Context, Deferred, Effect, Option, Schema, Stream } from "effect"
 import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { makeLineSplitter } from "#src/choirctl/terminal/input.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
@@ -12,8 +12,16 @@ const CHOIRD_REPORT_BYTES_MAX = 1024 * 1024
 /** How long a choird that does a task may take to end when choirctl is interrupted. */
 const CHOIRD_TASK_STOP_MS_MAX = 10_000
 
-/** From source it runs from source, else as the bundle beside this one. */
-export const CHOIRD = join(packageFolder, extname(import.meta.url) === ".ts" ? "src/choird/main.ts" : "dist/choird.js")
+/** The file that Node runs as choird: its source where choirctl runs from source, else the bundle beside this one. */
+export const ChoirdProgram = Context.Reference<string>("choir/choirctl/ChoirdProgram", {
+  defaultValue: () => join(packageFolder, extname(import.meta.url) === ".ts" ? "src/choird/main.ts" : "dist/choird.js")
+})
+
+/**
+ * Node's flags for choird. V8 lets the garbage of young objects grow to over 100 MiB, which is most of what a busy choird would take: what it keeps is
+ * less than half of that.
+ */
+export const CHOIRD_NODE_FLAGS: ReadonlyArray<string> = ["--max-semi-space-size=8"]
 
 /** The report of a task that choird prints on standard error, one document a line. */
 const Report = Schema.fromJsonString(
@@ -35,9 +43,12 @@ const exitCode = (code: number) => (code === EXIT.again || code === EXIT.config 
 /** A child that is asked to stop when its scope closes, and killed when it does not. */
 const startChild = Effect.fnUntraced(function* (args: ReadonlyArray<string>, stdout: number | "ignore") {
   const ended = yield* Deferred.make<number>()
+  const program = yield* ChoirdProgram
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const child = spawn(process.execPath, [CHOIRD, ...args], { stdio: ["ignore", stdout, "pipe"] })
+      const child = spawn(process.execPath, [...CHOIRD_NODE_FLAGS, program, ...args], {
+        stdio: ["ignore", stdout, "pipe"]
+      })
       child.once("error", () => Deferred.doneUnsafe(ended, Effect.succeed(EXIT.failed)))
       child.once("close", (code) => Deferred.doneUnsafe(ended, Effect.succeed(code ?? EXIT.failed)))
       return child

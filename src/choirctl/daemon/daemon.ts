@@ -4,13 +4,13 @@ import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, re
 import { join } from "node:path"
 import { Effect, Option, Schedule } from "effect"
 import { choirdAnswers } from "#src/choirctl/client/ask.ts"
-import { askChoird } from "#src/choirctl/client/OperatorClient.ts"
+import { askChoird, choirdStatus } from "#src/choirctl/client/OperatorClient.ts"
 import { requireHome } from "#src/choirctl/home/homeFiles.ts"
 import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { homeHolder } from "#src/shared/files/homeLocks.ts"
 import type { LockHolder } from "#src/shared/files/lockFile.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
-import { CHOIRD } from "./choirdProgram.ts"
+import { CHOIRD_NODE_FLAGS, ChoirdProgram } from "./choirdProgram.ts"
 import { unitPath } from "./unit.ts"
 
 /** How long `choirctl daemon start` waits: longer than choird tries to reach Postgres. */
@@ -19,6 +19,8 @@ const DAEMON_START_MS_MAX = 90_000
 const DAEMON_LOOK_MS = 50
 /** Time that `choirctl daemon stop` waits beyond choird's own limit. */
 const DAEMON_STOP_GRACE_MS = 5000
+/** How long choird may take to answer that it stops, before a signal asks it. */
+const DAEMON_ASKED_MS_MAX = 60_000
 /** Characters of choird's last output that `choirctl daemon start` repeats. */
 const DAEMON_WORDS_CHARS_MAX = 4000
 
@@ -52,7 +54,7 @@ const realHome = (home: string) =>
 export const daemonState = Effect.fn("daemon.state")(function* (home: string) {
   const { held, pid } = yield* homeHolder(yield* realHome(home))
   const unit = existsSync(unitPath()) ? unitPath() : null
-  const status = held ? yield* Effect.option(askChoird(home, "system", (choird) => choird.status())) : Option.none()
+  const status = held ? yield* Effect.option(choirdStatus(home)) : Option.none()
   if (Option.isNone(status)) return { running: held, ready: false, pid, version: null, uptime_ms: null, unit }
   const { choird } = status.value
   const { uptime_ms, version } = choird
@@ -69,12 +71,14 @@ const WORDS = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | const
 /** A core of choird would hold every secret. */
 const WITHOUT_CORES = 'ulimit -c 0; exec "$@"'
 
-const spawnDaemon = (home: string) =>
-  Effect.try({
+const spawnDaemon = Effect.fnUntraced(function* (home: string) {
+  const program = yield* ChoirdProgram
+  return yield* Effect.try({
     try: () => {
       mkdirSync(join(home, "logs"), { recursive: true, mode: 0o700 })
       const words = openSync(wordsFile(home), WORDS, 0o600)
-      const child = spawn("/bin/sh", ["-c", WITHOUT_CORES, "sh", process.execPath, CHOIRD, "--home", home], {
+      const command = [process.execPath, ...CHOIRD_NODE_FLAGS, program, "--home", home]
+      const child = spawn("/bin/sh", ["-c", WITHOUT_CORES, "sh", ...command], {
         cwd: home,
         detached: true,
         stdio: ["ignore", words, words]
@@ -84,6 +88,7 @@ const spawnDaemon = (home: string) =>
     },
     catch: (cause) => failed("FILE", `choird cannot be started: ${String(cause)}`, "choirctl doctor")
   })
+})
 
 const ending = (child: ChildProcess) =>
   Effect.callback<number>((resume) => {
@@ -136,7 +141,10 @@ const isChoird = (pid: number) => {
  * has the lock, so one that starts at this moment has no name yet.
  */
 const askToStop = Effect.fnUntraced(function* (home: string, { pid }: LockHolder) {
-  const asked = yield* Effect.option(askChoird(home, "system", (choird) => choird.shutdown()))
+  const asked = yield* askChoird(home, "system", (choird) => choird.shutdown()).pipe(
+    Effect.timeout(DAEMON_ASKED_MS_MAX),
+    Effect.option
+  )
   if (Option.isSome(asked)) return true
   return yield* Effect.orElseSucceed(
     Effect.try(() => pid !== null && isChoird(pid) && process.kill(pid, "SIGTERM")),

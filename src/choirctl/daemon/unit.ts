@@ -7,7 +7,7 @@ import { failed } from "#src/choirctl/terminal/failure.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { systemWords, writeWhole } from "#src/shared/files/writeWhole.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
-import { CHOIRD } from "./choirdProgram.ts"
+import { CHOIRD_NODE_FLAGS, ChoirdProgram } from "./choirdProgram.ts"
 
 const READABLE_BY_ALL = 0o644
 const SYSTEMCTL = ["/usr/bin/systemctl", "/bin/systemctl"]
@@ -38,7 +38,8 @@ export const installUnit = Effect.fn("choirctl.installUnit")(function* (home: st
   const workspaces = Object.values(files.config.workspaces).map(({ path }) => path)
   const path = unitPath()
   const before = yield* present(path)
-  const text = unitText({ node: process.execPath, program: CHOIRD, home: files.home, workspaces })
+  const program = yield* ChoirdProgram
+  const text = unitText({ node: process.execPath, program, home: files.home, workspaces })
   yield* attempt(path, () => mkdirSync(dirname(path), { recursive: true }))
   yield* Effect.mapError(writeWhole(path, text, READABLE_BY_ALL), (error) => fileProblem(path, systemWords(error)))
   return { path, changed: before !== text, next: NEXT }
@@ -83,7 +84,7 @@ export interface UnitPlan {
  */
 export const unitText = ({ home, node, program, workspaces }: UnitPlan): string => {
   const writable = [home, ...workspaces.map((path) => `-${path}`)]
-  // With a /tmp of its own choird would not see what lies in the host's.
+  // With a /tmp of its own choird would not see what is in the host's.
   const inTmp = [home, program, ...workspaces].some((path) => below(path, "/tmp") || below(path, "/var/tmp"))
   return `${UNIT_MARK}
 [Unit]
@@ -93,7 +94,7 @@ StartLimitBurst=5
 
 [Service]
 Type=exec
-ExecStart=${[node, program, "--home", home].map(argument).join(" ")}
+ExecStart=${[node, ...CHOIRD_NODE_FLAGS, program, "--home", home].map(argument).join(" ")}
 Restart=on-failure
 RestartSec=5
 RestartPreventExitStatus=2 78

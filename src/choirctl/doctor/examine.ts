@@ -4,7 +4,7 @@ import { Cause, Effect, Exit, Option, Schema } from "effect"
 import { type Config, RetentionConfig } from "#schema/Config.ts"
 import type { SystemStatus } from "#schema/SystemApi.ts"
 import { searchText } from "#src/choirctl/render/memory.ts"
-import { ask } from "#src/choirctl/client/ask.ts"
+import { askStatus } from "#src/choirctl/client/ask.ts"
 import { startCommand } from "#src/choirctl/terminal/root.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
@@ -39,7 +39,7 @@ const memoryChecks = (memory: SystemStatus["memory"]): ReadonlyArray<Check> =>
 
 /** Whether choird runs, in its own words. */
 const choirdCheck = Effect.fnUntraced(function* (home: string) {
-  const asked = yield* Effect.result(ask("system", (choird) => choird.status()))
+  const asked = yield* Effect.result(askStatus)
   if (asked._tag === "Success") {
     const { choird, memory, warnings } = asked.success
     const detail = `version ${choird.version}, pid ${choird.pid}`

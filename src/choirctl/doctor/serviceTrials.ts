@@ -45,7 +45,7 @@ export const tryBot = Effect.fn("tryBot")(function* (api_root: string, token: Re
   if (status !== 200 || Result.isFailure(me))
     return yield* new TrialFailed({
       obstacle: "address",
-      problem: `${host} does not answer as Telegram does (${status})`,
+      problem: `${host} does not respond like Telegram's Bot API (${status})`,
       fix: "Check api_root of the gateway"
     })
   return me.success.result.username
@@ -81,7 +81,7 @@ export const metricsChecks = Effect.fn("metricsChecks")(function* (
             TITLE,
             "fail",
             `${page.url} answers ${status}`,
-            "start choird again, or choose another port in telemetry.prometheus.listen"
+            "restart choird, or choose another port in telemetry.prometheus.listen"
           )
   })
   return [found]
@@ -112,7 +112,7 @@ export const priceWarning = (
 ): ReadonlyArray<string> =>
   price !== undefined || cost_usd !== undefined || isLoopback(endpoint)
     ? []
-    : ["what it costs is not known, and max_cost_usd does not count it: set its price in config.json"]
+    : ["its price is unknown, so max_cost_usd does not count it: set its price in config.json"]
 
 /** Tries a model as config.json has it. */
 export const tryConfigured = (model: Model, secrets: SecretsFile) =>

@@ -60,7 +60,7 @@ const codeOf = (error: unknown): string => {
 
 /** The meaning of a failed connection's code, for a person. */
 const reason = (code: string, host: string) => {
-  if (/ENOTFOUND|EAI_AGAIN/u.test(code)) return `the name ${host} is not known (${code})`
+  if (/ENOTFOUND|EAI_AGAIN/u.test(code)) return `the host name ${host} cannot be resolved (${code})`
   if (code === "ECONNREFUSED") return `no program answers at ${host}`
   if (/CERT|SELF_SIGNED|SSL|TLS/u.test(code)) return `the certificate of ${host} is not accepted (${code})`
   return `${host} cannot be reached (${code})`

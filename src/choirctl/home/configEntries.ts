@@ -14,7 +14,7 @@ export interface NewEntry {
   readonly section: "gateways" | "models"
   readonly name: ResourceName
   readonly value: JsonObject
-  /** The value is undefined where secrets.json has one already. */
+  /** The value is undefined where secrets.json already has one. */
   readonly secret: { readonly name: SecretName; readonly value: Redacted.Redacted | undefined } | undefined
   /** An agent whose edge and core jobs use the new model by default. */
   readonly agent?: AgentId | undefined

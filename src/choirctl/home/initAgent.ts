@@ -110,7 +110,7 @@ const planDms = (config: Config, id: AgentId, choice: Choice) => {
 /** Decides every name of the entry, or names the flag that is required. */
 const planAgent = (config: Config, home: string, id: AgentId, choice: Choice): Plan | CommandFailed => {
   if (Object.hasOwn(config.agents, id))
-    return failed("AGENT_EXISTS", `the agent ${id} is in config.json already`, "choose another id")
+    return failed("AGENT_EXISTS", `the agent ${id} is already in config.json`, "choose another id")
   const workspace = planWorkspace(config, home, id, choice)
   if (workspace instanceof Error) return workspace
   const model = planModel(config, choice)

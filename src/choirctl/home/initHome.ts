@@ -192,7 +192,7 @@ export const prepareHome = Effect.fn("prepareHome")(function* (home: string) {
   if (!(yield* fs.exists(secrets))) yield* writePrivate(secrets, fileText({}))
 })
 
-/** Makes the home. `setup` is undefined where config.json is there already. */
+/** Makes the home. `setup` is undefined where config.json is already there. */
 export const initHome = Effect.fn("initHome")(function* (home: string, setup: Setup | undefined) {
   const fs = yield* FileSystem.FileSystem
   const created: Array<string> = []

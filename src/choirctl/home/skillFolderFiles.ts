@@ -1,6 +1,6 @@
 /**
  * The files of a skill on this host, read for choird. No link is followed, and nothing but plain files of one name each is read: what a person
- * is shown later is what lies in the folder, and not a file that the folder points to.
+ * is shown later is what is in the folder, and not a file that the folder points to.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"

@@ -1,9 +1,18 @@
 /** Agents for people. */
-import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress, RestartedAgent } from "#schema/AgentsApi.ts"
+import type { AgentDetail, BuildProgress, RestartedAgent } from "#schema/AgentsApi.ts"
+import type { AgentStatus, AgentSummary } from "#schema/AgentSummary.ts"
 import type { UpdateOutcome } from "#schema/AgentsApi.ts"
+import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import { fields, paint, type Paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
 import { approvalsWaiting } from "./approvals.ts"
-import { bindingEntries } from "./sessions.ts"
+
+/** A session's bindings by kind, with all DMs under `dm`. */
+export const bindingEntries = (
+  bindings: ResourceBindings
+): ReadonlyArray<readonly [kind: string, names: ReadonlyArray<string>]> => {
+  const { dms: _, ...single } = bindings
+  return Object.entries(single).map(([kind, name]) => [kind, kind === "dm" ? boundDms(bindings) : [name]])
+}
 
 const STYLES: Readonly<Record<AgentStatus, Paint>> = {
   stopped: "dim",

@@ -121,7 +121,7 @@ export const detailText = (detail: MemoryDetail, color: boolean): string => {
 export const writtenText = ({ change, fact }: FactWritten): string => {
   const name = fact.key ?? fact.id
   return change === "same"
-    ? `${name} has this value already`
+    ? `${name} already has this value`
     : `${name} is ${change === "inserted" ? "remembered" : "updated"}`
 }
 

@@ -1,7 +1,6 @@
 /** Sessions, their events and their proof for people. */
 import { type ChoirEvent, type EventOf, isKnownEvent } from "#schema/Event.ts"
 import { type CoreSummary, type SessionSummary, type SignalSummary, type Verification } from "#schema/SessionsApi.ts"
-import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionDetail } from "#schema/SessionsApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
@@ -9,15 +8,8 @@ import { ago, paint, type Paint, safeLine, safeText, table } from "#src/choirctl
 import { contextLine, contextShares } from "#src/shared/session/contextShares.ts"
 import { jobLines } from "#src/shared/session/jobText.ts"
 import { plural } from "#src/shared/text/counts.ts"
+import { bindingEntries } from "./agents.ts"
 import type { PrintedLine } from "./printedEvent.ts"
-
-/** A session's bindings by kind, with all DMs under `dm`. */
-export const bindingEntries = (
-  bindings: ResourceBindings
-): ReadonlyArray<readonly [kind: string, names: ReadonlyArray<string>]> => {
-  const { dms: _, ...single } = bindings
-  return Object.entries(single).map(([kind, name]) => [kind, kind === "dm" ? boundDms(bindings) : [name]])
-}
 
 const STYLES: Readonly<Record<SessionStatus, Paint>> = {
   active: "green",

@@ -63,9 +63,9 @@ export const skillMarkdown = (spec: SkillSpec): string => {
 
 const LOST: Readonly<Record<string, (spec: SkillSpec) => string>> = {
   states: ({ states }) =>
-    `states: its ${Object.values(states).filter(({ terminal }) => !terminal).length} have tools and ways of their own, and a SKILL.md is one state that may use all the tools`,
+    `states: its ${Object.values(states).filter(({ terminal }) => !terminal).length} have their own tools and transitions; a SKILL.md is one state that may use all the tools`,
   initial_state: () => "",
-  max_steps: ({ max_steps }) => `max_steps: ${max_steps}, for which a SKILL.md has no word`,
+  max_steps: ({ max_steps }) => `max_steps: ${max_steps}, which a SKILL.md cannot express`,
   interruptible: () => "interruptible: a SKILL.md can always be cancelled by a model"
 }
 

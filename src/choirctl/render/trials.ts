@@ -6,8 +6,8 @@ import { plural } from "#src/shared/text/counts.ts"
 
 const ACTED: Readonly<Record<Acted, string>> = {
   verified: "verified: it was read back, or the other side gave its id",
-  accepted: "accepted: the other side took it, and nobody looked",
-  unknown: "unknown: nobody can tell whether it happened"
+  accepted: "accepted: the other side took it; the result was not read back",
+  unknown: "unknown: it may or may not have happened"
 }
 
 /** Characters of an output that a person is shown; --json has all of it. */

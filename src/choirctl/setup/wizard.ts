@@ -225,7 +225,7 @@ export const takeFlags = Effect.fnUntraced(function* (draft: SetupDraft, given: 
   yield* draft.keep({ ...model, ...(telegram_user_id === undefined ? {} : { telegram_user_id }) })
 })
 
-/** Asks what no flag answers. The home has its secrets.json already. */
+/** Asks what no flag answers. The home already has its secrets.json. */
 export const askSetup = Effect.fn("wizard.ask")(
   function* (home: string, given: Given) {
     const draft = yield* openDraft(home)

@@ -22,29 +22,26 @@ export class Host extends Context.Service<
 /** Gives work what it needs of the host that the command runs on. */
 export const onHost = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.flatMap(Host, ({ provide }) => provide(work))
 
-const unused = Effect.die("the command line itself needs nothing of the host")
+/** A service whose every use is a defect. */
+const unused = <I, S extends object>(service: Context.Key<I, S>): Layer.Layer<I> =>
+  Layer.succeed(
+    service,
+    new Proxy<S>({} as S, {
+      get: (_, name) => {
+        if (typeof name === "symbol") return undefined
+        throw new Error(`the command line's parser uses ${service.key}.${name}, which it was not given`)
+      }
+    })
+  )
 
 /**
- * Services that the command line's parser requires and no flag of choirctl uses. These files hold nothing and take nothing: a command that
- * works on files does so within {@link onHost}.
+ * The services that the type of the command line's parser requires, and that no flag of choirctl uses. Commands do not get them: `cli.ts`
+ * takes only those that require {@link Host} and the screen, so files are within reach of {@link onHost} alone.
  */
 export const parserServices = Layer.mergeAll(
-  FileSystem.layerNoop({}),
+  unused(FileSystem.FileSystem),
   Path.layer,
-  Layer.succeed(
-    Terminal.Terminal,
-    Terminal.make({
-      columns: unused,
-      rows: unused,
-      size: unused,
-      readInput: unused,
-      readLine: unused,
-      display: () => unused
-    })
-  ),
-  Layer.succeed(
-    ChildProcessSpawner.ChildProcessSpawner,
-    ChildProcessSpawner.make(() => unused)
-  ),
-  Stdio.layerTest({})
+  unused(Terminal.Terminal),
+  unused(ChildProcessSpawner.ChildProcessSpawner),
+  unused(Stdio.Stdio)
 )

@@ -1,9 +1,11 @@
 /** The flags that every command takes. */
-import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { homeFolder, onHome } from "#src/shared/files/homeFolder.ts"
+
+// An import of node:fs evaluates exports that load streams and readline, which take as long as a tenth of a call.
+const fs = process.getBuiltinModule("node:fs")
 
 const home = Flag.String("home").pipe(
   Flag.withDescription("Choir's home (also CHOIR_HOME)"),
@@ -31,4 +33,4 @@ export const operatorSocket = (folder: string): string => join(folder, "socks", 
 
 /** The command that makes choird answer on this home: its start, or its set-up where there is no configuration. */
 export const startCommand = (folder: string): string =>
-  onHome(folder, existsSync(configPath(folder)) ? "choirctl daemon start" : "choirctl init")
+  onHome(folder, fs.existsSync(configPath(folder)) ? "choirctl daemon start" : "choirctl init")

@@ -1,6 +1,5 @@
 /** Text for a terminal: JSON, text that is safe to print, colours, tables and spans of time. */
 import { CliOutput } from "effect/cli"
-import { GATEWAY_CONNECTING } from "#schema/DmsApi.ts"
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
@@ -38,17 +37,6 @@ export const paint = (color: boolean, style: Paint, text: string): string =>
 /** Whether a part of Choir works. */
 export const working = (ok: boolean, color: boolean): string =>
   ok ? paint(color, "green", "ok") : paint(color, "red", "failed")
-
-/** A gateway's state, between which and its detail `type` stands. One that has just begun is neither well nor ill yet. */
-export const gatewayState = (
-  { detail, ok }: { readonly ok: boolean; readonly detail: string },
-  color: boolean,
-  type?: string
-): string => {
-  const isNew = !ok && detail === GATEWAY_CONNECTING
-  const parts = [isNew ? detail : working(ok, color), type, isNew ? undefined : safeLine(detail)]
-  return parts.filter((part) => part !== undefined).join(", ")
-}
 
 /**
  * Everything that a terminal obeys except line feed and tab, and what cannot be seen: marks of direction among them. Joiners stay, which

@@ -160,7 +160,7 @@ const silentCrash = Effect.fnUntraced(function* ({ exit }: Container, condition:
     case "running":
       return crash(`${silence}; its container runs, so it hangs`)
     case "unknown":
-      return crash(`${silence}; nobody can tell whether its container runs`)
+      return crash(`${silence}; it is unknown whether its container is running`)
   }
 })
 

@@ -7,7 +7,8 @@ import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { ManifestHashes } from "#schema/Image.ts"
-import type { AgentStatus, RestartAgent } from "#schema/AgentsApi.ts"
+import type { RestartAgent } from "#schema/AgentsApi.ts"
+import type { AgentStatus } from "#schema/AgentSummary.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
@@ -94,7 +95,7 @@ export class Lifecycle extends Context.Service<
     readonly recover: Effect.Effect<void>
     /** An agent said INIT_HELLO: the start is complete. */
     hello(session_id: SessionId, epoch: number): Effect.Effect<void>
-    /** A heartbeat arrived, whatever became of it; liveness is its arrival (D8). */
+    /** A heartbeat arrived, whatever its outcome; liveness is its arrival (D8). */
     heartbeat(session_id: SessionId, config_version: number, head_rev?: number): Effect.Effect<void>
     /** Answers a heartbeat. However long that takes, an agent that waits for choird is not silent (D8). */
     whileAnswering<A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
@@ -133,7 +134,7 @@ const alreadyThere = (view: AgentView) => {
     : new AgentRefused({
         kind: "ALREADY_RUNNING",
         agent_id,
-        reason: `${agent_id} is ${status} already`,
+        reason: `${agent_id} is already ${status}`,
         hint: status === "starting" ? `choirctl agent status ${agent_id}` : `choirctl agent restart ${agent_id}`
       })
 }
@@ -148,7 +149,7 @@ const notRunning = (agent_id: AgentId) =>
   new AgentRefused({
     kind: "NOT_RUNNING",
     agent_id,
-    reason: `${agent_id} does not run`,
+    reason: `${agent_id} is not running`,
     hint: `choirctl agent start ${agent_id}`
   })
 

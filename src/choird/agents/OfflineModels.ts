@@ -114,7 +114,7 @@ const make = Effect.fnUntraced(function* () {
         isUp()
       }
       const reason = yield* serve(place, onReady)
-      problems.set(endpoint, `the offline model does not run at ${endpoint}: ${reason}`)
+      problems.set(endpoint, `the offline model is not running at ${endpoint}: ${reason}`)
       yield* Effect.logWarning(`the offline model at ${endpoint} ended; starting it again in ${pause_ms} ms`, {
         reason
       })

@@ -9,7 +9,7 @@ export type EpochEnd =
   /** The operator asked for it, and the agent said no goodbye. */
   | { readonly type: "stopped" }
   | { readonly type: "frozen"; readonly reason: string }
-  /** The agent is of a later Choir, and its session is kept for that (D53). */
+  /** The agent is from a later version of Choir, and its session is kept for that (D53). */
   | { readonly type: "newer" }
   /** The session's log is at its limit, for this reason. */
   | { readonly type: "full"; readonly reason: string }
@@ -59,7 +59,7 @@ const crashed = (reason: string, { breaker, now_ms }: EpochFacts): Next => {
     : { type: "end", status: "crashed", kind: "BREAKER", reason: `${next.tripped}; the last time ${reason}` }
 }
 
-const notRun = ({ newer = "its agent is of a later Choir" }: EpochFacts): Next => ({
+const notRun = ({ newer = "its agent is from a later version of Choir" }: EpochFacts): Next => ({
   type: "end",
   status: "crashed",
   kind: "NEWER_EVENTS",

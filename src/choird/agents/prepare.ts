@@ -98,7 +98,7 @@ export const checkResources = Effect.fnUntraced(function* (
   if (outer !== undefined)
     return yield* Effect.fail(
       notReady(
-        `the workspace "${bindings.workspace}" lies in the workspace "${outer}", whose agent could put anything in its place`,
+        `the workspace "${bindings.workspace}" is inside the workspace "${outer}", whose agent could put anything in its place`,
         "give the workspace its own folder in config.json, then: choirctl config apply"
       )
     )

@@ -59,7 +59,7 @@ export const notFlushed = (ack_rev: number) =>
 export const queueFull = (agent_id: string, pending: number, retry_after_ms: number) =>
   new TooMany({
     error: {
-      ...detail("QUEUE_FULL", `${pending} messages wait for ${agent_id} already: send again later`),
+      ...detail("QUEUE_FULL", `${pending} messages are already waiting for ${agent_id}: send again later`),
       retry_after_ms
     }
   })

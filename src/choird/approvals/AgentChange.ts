@@ -13,6 +13,7 @@ import { judge } from "#src/choird/repos/skillIndex.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { reportLines } from "#src/shared/image/skillReportText.ts"
 import { visibleLine } from "./approvalText.ts"
+import { nameFacts } from "./nameFacts.ts"
 import { draftFiles, draftPaths, withFiles } from "./draftFiles.ts"
 import type { ApprovalRefused } from "./ApprovalRefused.ts"
 import type { Execution } from "./Execution.ts"
@@ -102,12 +103,14 @@ const make = Effect.fnUntraced(function* () {
         return yield* badProposal(`the gate rejects the skill ${name}. ${reportLines(report).join("; ")}`)
       judged.push(...reportLines(report).map(visibleLine))
     }
-    const difference = yield* compare(runtime, agent_id, shared, current.files, withFiles(current.files, files))
+    const after = withFiles(current.files, files)
+    const difference = yield* compare(runtime, agent_id, shared, current.files, after)
     const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
     const facts = [
       ...(isDraft ? [] : pendingBuildText(yield* images.origin(agent_id), current)),
       ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft, { runtime, network }) : []),
       ...judged,
+      ...nameFacts(shared.files, current.files, after),
       ...(isGlobal ? [`It replaces the global ${proposal.kind} of the same name.`] : [])
     ]
     return {

@@ -9,6 +9,7 @@ import type { GrantSummary } from "#schema/Grant.ts"
 import type { AskedApproval } from "#schema/Approval.ts"
 import { type AgentId, type ApprovalId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
@@ -109,7 +110,7 @@ type Settle = Effect.Success<ReturnType<typeof makeSettle>>
 const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked: Effect.Effect<unknown>) {
   const config = yield* ConfigStore
   const outbox = yield* Outbox
-  const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* provideDatabase
   const ask = yield* makeAsk
   const record = yield* makeRecord
 
@@ -125,7 +126,7 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
       yield* Effect.forEach(Object.keys(dms), (dm) => outbox.wake(ResourceName.make(dm)), { discard: true })
     }
     const row = (yield* expire(found, now_ms)) ?? found
-    if (row.status !== "pending" && rows.isConfirmation(row)) yield* rows.acknowledgeResolution(sql, row, rev)
+    if (row.status !== "pending" && rows.isConfirmation(row)) yield* rows.acknowledgeResolution(row, rev)
     return row
   })
 
@@ -141,7 +142,11 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
       case "not open":
         return yield* refused("NOT_OPEN", `no call ${call_id} of the stored log waits for a person`, "send it first")
       case "full":
-        return yield* refused("APPROVALS_FULL", `${stored.waiting} approvals of this session wait already`, "wait")
+        return yield* refused(
+          "APPROVALS_FULL",
+          `${stored.waiting} approvals of this session are already waiting`,
+          "wait"
+        )
       case "granted": {
         const { grant_id, row } = stored
         yield* record(`grant:${grant_id}`, "approve", row)
@@ -158,19 +163,25 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
             `the call ${call_id} asked for something else before`,
             "use another id"
           )
+        if (stored.isOther)
+          return yield* refused(
+            "CHANGED",
+            `the agent has other tools than when approval ${stored.row.approval_id} was asked for, so it counts no more`,
+            "call the tool again"
+          )
         const row = yield* Effect.orDie(again(stored.row, stored.rev))
         const granted = row.grant_id === null ? {} : { grant_id: row.grant_id }
         return { approval_id: row.approval_id, status: resolutionOf(row.status) ?? "pending", ...granted } as const
       }
     }
-  })
+  }, onDatabase)
 })
 
-const makeFind = Effect.map(SqlClient.SqlClient, (sql) =>
+const makeFind = Effect.map(provideDatabase, (onDatabase) =>
   Effect.fnUntraced(function* (approval_id: string) {
-    const row = yield* Effect.orDie(rows.findApproval(sql, approval_id))
+    const row = yield* Effect.orDie(rows.findApproval(approval_id))
     return row ?? (yield* unknownApproval(approval_id))
-  })
+  }, onDatabase)
 )
 
 /** Takes the decisions of people. */
@@ -206,21 +217,22 @@ const makeDecide = Effect.fnUntraced(function* (settle: Settle["settle"]) {
 
 /** Expires approvals that nobody decides in time. @param woken waits until an approval may be due earlier. */
 const makeExpiry = Effect.fnUntraced(function* (expire: Settle["expire"], woken: Effect.Effect<void>) {
-  const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* provideDatabase
   const record = yield* makeRecord
   const look = Effect.gen(function* () {
     const now_ms = yield* Clock.currentTimeMillis
-    const due = yield* rows.overdue(sql, now_ms, APPROVALS_EXPIRED_MAX)
+    const due = yield* rows.overdue(now_ms, APPROVALS_EXPIRED_MAX)
     for (const found of due) {
       const row = yield* expire(found, now_ms)
       if (row !== undefined) yield* record("choird", "expire", row)
     }
     if (due.length === APPROVALS_EXPIRED_MAX) return
-    const next_ms = yield* rows.nextExpiry(sql)
+    const next_ms = yield* rows.nextExpiry
     const wait_ms = Math.max(1, Math.min(APPROVAL_LOOK_MS_MAX, (next_ms ?? Infinity) - now_ms))
     yield* Effect.timeoutOption(woken, wait_ms)
   })
   return look.pipe(
+    onDatabase,
     Effect.catchCause((cause) =>
       Effect.andThen(
         Effect.logWarning("cannot read the approvals that are due", cause),
@@ -233,6 +245,7 @@ const makeExpiry = Effect.fnUntraced(function* (expire: Settle["expire"], woken:
 
 const make = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* provideDatabase
   // A token: a new approval was requested, which may be due before all others.
   const asked = yield* Queue.sliding<void>(1)
   const wakes = yield* makeNotifier
@@ -249,21 +262,37 @@ const make = Effect.fnUntraced(function* () {
     request: yield* makeRequest(expire, Effect.andThen(Queue.offer(asked, undefined), wakes.wake(REQUESTED))),
     decide: yield* makeDecide(settle),
     get: yield* makeFind,
-    decidedBy: Effect.fn("Approvals.decidedBy")(function* (request_id) {
-      return yield* rows.findDecision(sql, request_id)
-    }, Effect.orDie),
+    decidedBy: Effect.fn("Approvals.decidedBy")(
+      function* (request_id) {
+        return yield* rows.findDecision(request_id)
+      },
+      onDatabase,
+      Effect.orDie
+    ),
     approved: wakes.wakes(APPROVED),
     requested: wakes.wakes(REQUESTED),
-    list: Effect.fn("Approvals.list")(function* ({ agent_id, all }) {
-      return yield* rows.listApprovals(sql, { agent_id, all, limit: APPROVALS_LISTED_MAX })
-    }, Effect.orDie),
-    delivered: Effect.fn("Approvals.delivered")(function* (agent_id) {
-      return yield* rows.deliveredWaiting(sql, agent_id)
-    }, Effect.orDie),
+    list: Effect.fn("Approvals.list")(
+      function* ({ agent_id, all }) {
+        return yield* rows.listApprovals({ agent_id, all, limit: APPROVALS_LISTED_MAX })
+      },
+      onDatabase,
+      Effect.orDie
+    ),
+    delivered: Effect.fn("Approvals.delivered")(
+      function* (agent_id) {
+        return yield* rows.deliveredWaiting(agent_id)
+      },
+      onDatabase,
+      Effect.orDie
+    ),
     ...(yield* makeStandingGrants),
-    document: Effect.fn("Approvals.document")(function* (approval_id) {
-      return yield* rows.findDocument(sql, documentSource(approval_id))
-    }, Effect.orDie),
+    document: Effect.fn("Approvals.document")(
+      function* (approval_id) {
+        return yield* rows.findDocument(documentSource(approval_id))
+      },
+      onDatabase,
+      Effect.orDie
+    ),
     pending: Effect.orDie(pending)
   })
 })

@@ -1,6 +1,6 @@
 /** The proof that a person approved, without which nothing is executed (R55). */
 import { Effect } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { rowId } from "#src/choird/database/rowId.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
 import { mayFollow } from "./approvalStatus.ts"
@@ -30,7 +30,8 @@ export class Approved {
 }
 
 /** Begins the one execution of what was approved; fails as a defect if it was begun before. */
-export const beginExecution = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { row }: Approved) {
+export const beginExecution = Effect.fnUntraced(function* ({ row }: Approved) {
+  const sql = yield* SqlClient.SqlClient
   const begun = yield* sql`UPDATE choir_control.pending_approvals SET status = 'executing'
     WHERE id = ${rowId(row.approval_id) ?? 0n} AND status = 'approved' RETURNING id`
   if (begun.length === 0) return yield* Effect.die(new Error(`the approval ${row.approval_id} was executed twice`))

@@ -74,7 +74,7 @@ const make = Effect.fnUntraced(function* () {
     return text
   })
 
-  const takeOver = (who: string) =>
+  const loadAndApply = (who: string) =>
     Effect.andThen(
       reconfiguration.load(who, () => Effect.void),
       reconfiguration.apply(who)
@@ -92,7 +92,7 @@ const make = Effect.fnUntraced(function* () {
   return ConfigWriter.of({
     apply: Effect.fn("ConfigWriter.apply")(function* (who, edits) {
       const before = yield* Effect.mapError(alone(write(edits)), refused)
-      yield* Effect.tapError(takeOver(who), () => Effect.ignore(alone(replace(before)), { log: "Warn" }))
+      yield* Effect.tapError(loadAndApply(who), () => Effect.ignore(alone(replace(before)), { log: "Warn" }))
     })
   })
 })

@@ -3,7 +3,6 @@
  * may die at any point and the result still happens exactly once (R53). A failed step ends the job with a reason and leaves the agent as it was.
  */
 import { Cause, Context, Effect, FiberSet, FileSystem, Layer, Queue, Result, Schema, type Scope, Stream } from "effect"
-import { SqlClient } from "effect/sql"
 import { join } from "node:path"
 import type { AgentId } from "#schema/Ids.ts"
 import { Approvals } from "./Approvals.ts"
@@ -11,6 +10,7 @@ import type { Approved } from "./Approved.ts"
 import { executionOf, PROPOSAL_RETRY_MS, standingOf } from "./Execution.ts"
 import type { Ending } from "./proposalNotes.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
@@ -55,10 +55,9 @@ const makeEnd = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const outbox = yield* Outbox
   const signals = yield* Signals
-  const sql = yield* SqlClient.SqlClient
   return Effect.fnUntraced(function* (approved: Approved, ending: Ending) {
     const { row } = approved
-    const dm = yield* finish(sql, (yield* config.current).config, approved, ending)
+    const dm = yield* finish((yield* config.current).config, approved, ending)
     yield* signals.wake(row.session_id)
     if (dm !== undefined) yield* outbox.wake(dm)
     yield* audit.record(auditEntry(approved, ending.status, ending.status === "failed" ? { refused: ending.kind } : {}))
@@ -85,7 +84,6 @@ const auditEntry = (
 const makeExecute = Effect.gen(function* () {
   const audit = yield* Audit
   const proposals = yield* Proposals
-  const sql = yield* SqlClient.SqlClient
   const end = yield* makeEnd
   const fail = (approved: Approved, { kind, reason }: ExecutionFailed) =>
     end(approved, { status: "failed", kind, reason })
@@ -93,13 +91,13 @@ const makeExecute = Effect.gen(function* () {
   return Effect.fnUntraced(function* (approved: Approved) {
     const begun = read(approved)
     if (Result.isFailure(begun)) {
-      if (approved.row.status !== "executing") yield* beginUnread(sql, approved)
+      if (approved.row.status !== "executing") yield* beginUnread(approved)
       return yield* fail(approved, begun.failure)
     }
     const { execution } = begun.success
     let { standing } = begun.success
     const { canonical, hash } = approved.row
-    if (approved.row.status !== "executing") yield* begin(sql, approved, standing)
+    if (approved.row.status !== "executing") yield* begin(approved, standing)
     while (true) {
       const taken = yield* Effect.result(
         sha256(canonical) === hash ? proposals.execute(execution, standing) : changed(OTHER_PAYLOAD)
@@ -108,7 +106,7 @@ const makeExecute = Effect.gen(function* () {
       yield* audit.record(auditEntry(approved, standing.step))
       if (taken.success.type === "done") return yield* end(approved, { status: "done", outcome: taken.success.outcome })
       standing = taken.success.standing
-      yield* advance(sql, approved, standing)
+      yield* advance(approved, standing)
     }
   })
 })
@@ -117,7 +115,7 @@ const make = Effect.fnUntraced(function* () {
   const approvals = yield* Approvals
   const config = yield* ConfigStore
   const fs = yield* FileSystem.FileSystem
-  const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* provideDatabase
   const execute = yield* makeExecute
 
   const run = Effect.gen(function* () {
@@ -132,6 +130,7 @@ const make = Effect.fnUntraced(function* () {
       })
     const one = (approved: Approved) =>
       execute(approved).pipe(
+        onDatabase,
         Effect.catchCauseIf(
           (cause) => !Cause.hasInterruptsOnly(cause),
           (cause) =>
@@ -143,7 +142,7 @@ const make = Effect.fnUntraced(function* () {
         Effect.ensuring(ended(approved))
       )
     const look = Effect.gen(function* () {
-      for (const approved of yield* nextExecutions(sql)) {
+      for (const approved of yield* nextExecutions) {
         const { agent_id } = approved.row
         if (busy.has(agent_id) || busy.size >= PROPOSALS_EXECUTED_MAX) continue
         busy.add(agent_id)
@@ -155,6 +154,7 @@ const make = Effect.fnUntraced(function* () {
     yield* Effect.ignore(fs.remove(join(config.home, "repos", "work"), { recursive: true, force: true }))
     yield* Effect.forkScoped(Stream.runForEach(approvals.approved, () => Queue.offer(woken, undefined)))
     yield* look.pipe(
+      onDatabase,
       Effect.catchCause((cause) =>
         Effect.andThen(Effect.logWarning("cannot read the approved proposals", cause), Effect.sleep(PROPOSAL_RETRY_MS))
       ),

@@ -8,6 +8,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import type { ToolName } from "#schema/Tool.ts"
 import type { Rehearsal } from "#schema/Trial.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { programProblem, proposedProgram } from "#src/choird/rehearsals/proposedProgram.ts"
@@ -66,6 +67,7 @@ const make = Effect.gen(function* () {
   const runtime = yield* ContainerRuntime
   const rehearsals = yield* Rehearsals
   const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* provideDatabase
 
   /** The programs of a tool. The proposed one may do less here than a command of its agent, and runs only where such a command would run unasked. */
   const programsOf = Effect.fnUntraced(function* (
@@ -113,13 +115,13 @@ const make = Effect.gen(function* () {
   /** Keeps an outcome, and tells a person who still has to decide. */
   const keep = Effect.fnUntraced(
     function* (row: rows.ApprovalRow, rehearsal: Rehearsal) {
-      const isPending = yield* rows.keepRehearsal(sql, row, rehearsal)
+      const isPending = yield* rows.keepRehearsal(row, rehearsal)
       if (!isPending || rehearsal.runs.length === 0) return
       const text = `About approval ${row.approval_id}, ${row.summary}:\n${rehearsalText(rehearsal)}`
-      const dm = yield* tellMore(sql, (yield* config.current).config, row, "rehearsed", text)
+      const dm = yield* tellMore((yield* config.current).config, row, "rehearsed", text)
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
     },
-    (effect) => Effect.orDie(sql.withTransaction(effect))
+    (effect) => Effect.orDie(onDatabase(sql.withTransaction(effect)))
   )
 
   const one = Effect.fnUntraced(function* (row: rows.ApprovalRow) {
@@ -132,8 +134,9 @@ const make = Effect.gen(function* () {
   })
 
   const look = Effect.gen(function* () {
-    for (const row of yield* rows.awaitingRehearsal(sql)) yield* one(row)
+    for (const row of yield* rows.awaitingRehearsal) yield* one(row)
   }).pipe(
+    onDatabase,
     Effect.catchCause((cause) =>
       Effect.andThen(Effect.logWarning("a rehearsal is tried again later", cause), Effect.sleep(REHEARSAL_RETRY_MS))
     )

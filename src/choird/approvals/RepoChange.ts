@@ -16,6 +16,7 @@ import { refused } from "./ApprovalRefused.ts"
 import { visibleLine } from "./approvalText.ts"
 import { muchChanged } from "./Difference.ts"
 import type { Execution } from "./Execution.ts"
+import { nameFacts } from "./nameFacts.ts"
 import { changed } from "./ExecutionFailed.ts"
 import type { Proposal } from "./Proposal.ts"
 import { pendingBuildText } from "./proposalNotes.ts"
@@ -156,7 +157,8 @@ const make = Effect.fnUntraced(function* () {
     const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
     const difference = yield* compare(runtime, agent_id, shared, before, after)
     const pending = pendingBuildText(yield* images.origin(agent_id), { commit: base, files: before })
-    const facts = [...pending, `branch: ${branch}, commit ${commit}, tree ${tree}`]
+    const names = nameFacts(shared.files, before, after)
+    const facts = [...pending, `branch: ${branch}, commit ${commit}, tree ${tree}`, ...names]
     const listed = [`its commits: ${commits.length}`, ...commits.map((line) => `  ${line}`)]
     return {
       facts: { repo: { ...own, base } },

@@ -101,7 +101,7 @@ const make = Effect.fnUntraced(function* () {
     return { commit: yield* makeCommit(opened, identity), identity }
   })
 
-  /** Moves the configured branch to that commit, unless it is there already. */
+  /** Moves the configured branch to that commit, unless it is already there. */
   const push = Effect.fn("RepoSteps.push")(function* (
     execution: Execution,
     { commit, identity }: Job,

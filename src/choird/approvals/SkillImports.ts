@@ -4,7 +4,6 @@
  */
 import { join } from "node:path"
 import { Clock, Context, Effect, FileSystem, Layer, Result } from "effect"
-import type { AgentId } from "#schema/Ids.ts"
 import type { AddedSkill, AddSkill, OfferSkill, SkillOffer, SkillPin, SkillTarget } from "#schema/SkillOffer.ts"
 import type { SkillReport } from "#schema/SkillCheck.ts"
 import { skillModel } from "#src/choird/agents/skillModel.ts"
@@ -22,6 +21,8 @@ import { capabilities, ContainerRuntime } from "#src/choird/runtime/ContainerRun
 import { readBundle, type SkillBundle } from "#src/choird/repos/skillBundle.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { reportLines } from "#src/shared/image/skillReportText.ts"
+import { clashes } from "./draftFiles.ts"
+import { nameFacts } from "./nameFacts.ts"
 import { offerProblem, offerText } from "./skillOfferText.ts"
 import { badSkill, repositoryRefused, SkillRefused } from "./SkillRefused.ts"
 import { sourceFiles } from "./skillSourceFiles.ts"
@@ -53,6 +54,8 @@ interface Considered {
   readonly pin: SkillPin
   readonly report: SkillReport
   readonly current: ReadonlyArray<RepoFile>
+  /** Names that its own is easily taken for. */
+  readonly names: ReadonlyArray<string>
 }
 
 const after = ({
@@ -63,12 +66,25 @@ const after = ({
   { readonly files: ReadonlyArray<HeldFile>; readonly removed: ReadonlyArray<string> },
   string
 > =>
-  Result.map(readPins(current), (pins) => {
-    const lock = { path: SKILL_LOCK_FILE, executable: false, bytes: Buffer.from(withPin(pins, bundle.spec.name, pin)) }
-    const kept = new Set(bundle.files.map(({ path }) => path))
-    const removed = skillFiles(bundle.spec.name, current).flatMap(({ path }) => (kept.has(path) ? [] : [path]))
-    return { files: [...bundle.files, lock], removed }
-  })
+  Result.flatMap(
+    Result.mapError(readPins(current), (problem) => `${SKILL_LOCK_FILE}: ${problem}`),
+    (pins) => {
+      const lock = {
+        path: SKILL_LOCK_FILE,
+        executable: false,
+        bytes: Buffer.from(withPin(pins, bundle.spec.name, pin))
+      }
+      const kept = new Set(bundle.files.map(({ path }) => path))
+      const removed = skillFiles(bundle.spec.name, current).flatMap(({ path }) => (kept.has(path) ? [] : [path]))
+      const left = current.flatMap(({ path }) => (removed.includes(path) ? [] : [path]))
+      const [clash] = clashes([...left, ...kept])
+      return clash === undefined
+        ? Result.succeed({ files: [...bundle.files, lock], removed })
+        : Result.fail(
+            `${clash} would be below a file, which git cannot have: remove what is there, or choose another name for the skill`
+          )
+    }
+  )
 
 /** Folders of one call, which are gone after it. */
 const workFolder = (home: string) => join(home, "repos", "work")
@@ -101,15 +117,17 @@ const makeConsider = Effect.gen(function* () {
   const snapshot = (owner: RepoOwner, source: { readonly url: string; readonly ref: string }) =>
     Effect.mapError(repos.snapshot(owner, source), repositoryRefused)
 
-  /** Refuses a skill with which no image of the target could be built. */
+  /** Refuses a skill that cannot be put there, or with which no image of the target could be built. */
   const requireFit = Effect.fnUntraced(function* (
-    agent_id: AgentId,
+    target: SkillTarget,
     global: ReadonlyArray<RepoFile>,
     considered: Considered
   ) {
     const change = yield* Effect.mapError(Effect.fromResult(after(considered)), (message) =>
       repositoryRefused({ message })
     )
+    if (target.type === "global") return
+    const { agent_id } = target
     const replaced = new Set([...change.files.map(({ path }) => path), ...change.removed])
     const plan = merge(
       { label: repoLabel({ global: true }), files: global },
@@ -146,9 +164,10 @@ const makeConsider = Effect.gen(function* () {
       bundle: read.success,
       pin: { ...pin, sha256 },
       current,
+      names: nameFacts(global, current, [...current, ...read.success.files]),
       report: { ...report, bounds: pricedBounds(report.bounds, model) }
     }
-    if (target.type === "agent") yield* requireFit(target.agent_id, global, considered)
+    yield* requireFit(target, global, considered)
     return considered
   })
 })
@@ -175,7 +194,7 @@ const makeCommit = Effect.gen(function* () {
     yield* git.fetch(place, source, { name: `refs/heads/${source.ref}`, commit: head })
     const current = yield* git.files(place, head, repoLabel(owner))
     const change = after({ ...considered, current })
-    if (Result.isFailure(change)) return yield* repositoryRefused({ message: `${SKILL_LOCK_FILE}: ${change.failure}` })
+    if (Result.isFailure(change)) return yield* repositoryRefused({ message: change.failure })
     const { name } = considered.bundle.spec
     const message = `Add the skill ${name}\n\nFrom ${considered.pin.from}${considered.pin.commit === undefined ? "" : ` at ${considered.pin.commit}`}, sha256 ${considered.pin.sha256}.\n`
     const date = new Date(yield* Clock.currentTimeMillis).toISOString()
@@ -190,11 +209,11 @@ const make = Effect.fnUntraced(function* () {
   const commit = yield* makeCommit
 
   const offer = Effect.fn("SkillImports.offer")(function* (asked: OfferSkill) {
-    const { bundle, current, pin, report } = yield* consider(asked)
+    const { bundle, current, names, pin, report } = yield* consider(asked)
     const { name } = bundle.spec
     const repository = repoLabel(ownerOf(asked.target))
     const replaced = skillFiles(name, current).map(({ path }) => path)
-    return { name, pin, report, text: offerText({ bundle, pin, report, repository, replaced }) }
+    return { name, pin, report, text: offerText({ bundle, names, pin, report, repository, replaced }) }
   })
 
   const add = Effect.fn("SkillImports.add")(function* (asked: AddSkill) {

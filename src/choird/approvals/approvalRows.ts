@@ -1,6 +1,6 @@
 /** The rows of `pending_approvals`. A change to one holds the lock of its session's row, so that signals commit in order. */
 import { Effect } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
 import {
   type AgentId,
@@ -80,120 +80,152 @@ export interface LockedSession {
   readonly status: SessionStatus
   readonly dm: string | null
   readonly last_rev: number
+  readonly image_version: string
 }
 
-export const lockSession = (sql: SqlClient.SqlClient, session_id: SessionId) =>
-  Effect.map(
-    sql<LockedSession>`SELECT status, resource_bindings ->> 'dm' AS dm, last_rev FROM choir_control.sessions
+export const lockSession = (session_id: SessionId) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql<LockedSession>`SELECT status, resource_bindings ->> 'dm' AS dm, last_rev, image_version
+      FROM choir_control.sessions
       WHERE session_id = ${session_id} FOR UPDATE`,
-    ([session]) => session
+      ([session]) => session
+    )
   )
 
 const one = <E>(rows: Effect.Effect<ReadonlyArray<Stored>, E>) =>
   Effect.map(rows, ([row]) => (row === undefined ? undefined : approvalRow(row)))
 
-export const findApproval = (sql: SqlClient.SqlClient, approval_id: string) =>
-  one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+export const findApproval = (approval_id: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
     WHERE id = ${rowId(approval_id) ?? 0n}`)
+  )
 
-export const findCall = (sql: SqlClient.SqlClient, session_id: SessionId, call_id: CallId) =>
-  one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+export const findCall = (session_id: SessionId, call_id: CallId) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
     WHERE session_id = ${session_id} AND call_id = ${call_id}`)
+  )
 
 /** Those of the calls that a person was asked about. */
-export const findCalls = (sql: SqlClient.SqlClient, session_id: SessionId, call_ids: ReadonlyArray<CallId>) =>
-  Effect.map(
-    sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+export const findCalls = (session_id: SessionId, call_ids: ReadonlyArray<CallId>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
       WHERE session_id = ${session_id} AND call_id = ANY(${call_ids}::text[])`,
-    (rows) => rows.map(approvalRow)
+      (rows) => rows.map(approvalRow)
+    )
   )
 
 /** The approval that a request decided. */
-export const findDecision = (sql: SqlClient.SqlClient, request_id: string) =>
-  one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+export const findDecision = (request_id: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
     WHERE request_id = ${request_id}`)
+  )
 
 /** Newest first. */
-export const listApprovals = (
-  sql: SqlClient.SqlClient,
-  { agent_id, all, limit }: { readonly agent_id: AgentId | undefined; readonly all: boolean; readonly limit: number }
-) =>
-  Effect.map(
-    sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+export const listApprovals = ({
+  agent_id,
+  all,
+  limit
+}: {
+  readonly agent_id: AgentId | undefined
+  readonly all: boolean
+  readonly limit: number
+}) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
       WHERE ${all ? sql.literal("true") : sql.literal("status = 'pending'")}
         AND ${agent_id === undefined ? sql.literal("true") : sql`agent_id = ${agent_id}`}
       ORDER BY id DESC LIMIT ${limit}`,
-    (rows) => rows.map(approvalRow)
+      (rows) => rows.map(approvalRow)
+    )
   )
 
 /** Approved proposals whose execution has not ended, oldest first. */
-export const openExecutions = (sql: SqlClient.SqlClient) =>
+export const openExecutions = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
       WHERE request_type <> 'confirm_tool' AND status IN ('approved', 'executing') ORDER BY id LIMIT ${APPROVALS_LISTED_MAX}`,
     (rows) => rows.map(approvalRow)
   )
+)
 
 /** Proposed skills and tools that wait for a decision and were not rehearsed, oldest first. */
-export const awaitingRehearsal = (sql: SqlClient.SqlClient) =>
+export const awaitingRehearsal = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
       WHERE request_type IN ('skill', 'tool') AND status = 'pending' AND rehearsal IS NULL ORDER BY id LIMIT ${APPROVALS_LISTED_MAX}`,
     (rows) => rows.map(approvalRow)
   )
+)
 
 /** Keeps the outcome of a rehearsal; whether the row still waits for a decision. */
-export const keepRehearsal = (sql: SqlClient.SqlClient, { approval_id }: ApprovalRow, rehearsal: Rehearsal) =>
-  Effect.map(
-    sql<{ readonly status: ApprovalStatus }>`UPDATE choir_control.pending_approvals
+export const keepRehearsal = ({ approval_id }: ApprovalRow, rehearsal: Rehearsal) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql<{ readonly status: ApprovalStatus }>`UPDATE choir_control.pending_approvals
       SET rehearsal = ${canonicalJson(storableJson(rehearsal))}::jsonb WHERE id = ${rowId(approval_id) ?? 0n} RETURNING status`,
-    ([row]) => row?.status === "pending"
+      ([row]) => row?.status === "pending"
+    )
   )
 
 /** Overdue ones, oldest first. */
-export const overdue = (sql: SqlClient.SqlClient, now_ms: number, limit: number) =>
-  Effect.map(
-    sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+export const overdue = (now_ms: number, limit: number) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
       WHERE status = 'pending' AND expires_at <= ${new Date(now_ms)} ORDER BY expires_at, id LIMIT ${limit}`,
-    (rows) => rows.map(approvalRow)
+      (rows) => rows.map(approvalRow)
+    )
   )
 
 /** The time when the next one is due, in milliseconds since 1970. */
-export const nextExpiry = (sql: SqlClient.SqlClient) =>
+export const nextExpiry = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly expires_at: Date | null }>`SELECT min(expires_at) AS expires_at
       FROM choir_control.pending_approvals WHERE status = 'pending'`,
     ([row]) => row?.expires_at?.getTime()
   )
+)
 
-export const countPending = (sql: SqlClient.SqlClient, session_id: SessionId) =>
-  Effect.map(
-    sql<{ readonly pending: number }>`SELECT count(*)::int AS pending FROM choir_control.pending_approvals
+export const countPending = (session_id: SessionId) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql<{ readonly pending: number }>`SELECT count(*)::int AS pending FROM choir_control.pending_approvals
       WHERE session_id = ${session_id} AND status = 'pending'`,
-    ([row]) => row?.pending ?? 0
+      ([row]) => row?.pending ?? 0
+    )
   )
 
 /**
  * The waiting approvals of an agent, in any of its sessions, whose whole message reached a person, oldest first. A decision without a
  * number cannot mean one that nobody has seen.
  */
-export const deliveredWaiting = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
-  Effect.map(
-    sql<{ readonly approval_id: string }>`SELECT asked.id::text AS approval_id
+export const deliveredWaiting = (agent_id: AgentId) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql<{ readonly approval_id: string }>`SELECT asked.id::text AS approval_id
       FROM choir_control.pending_approvals AS asked
       JOIN choir_control.outbox AS card ON card.source = 'choird' AND card.source_id = 'approval/' || asked.id
       WHERE asked.agent_id = ${agent_id} AND asked.status = 'pending'
       GROUP BY asked.id HAVING bool_and(card.delivered_at IS NOT NULL) ORDER BY asked.id`,
-    (rows) => rows.map(({ approval_id }) => ApprovalId.make(approval_id))
+      (rows) => rows.map(({ approval_id }) => ApprovalId.make(approval_id))
+    )
   )
 
 /** The file that went to a DM under this source, and whether the DM has it. */
-export const findDocument = (sql: SqlClient.SqlClient, source_id: string) =>
-  Effect.map(
-    sql<{ readonly dm: ResourceName; readonly isDelivered: boolean }>`SELECT dm,
+export const findDocument = (source_id: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql<{ readonly dm: ResourceName; readonly isDelivered: boolean }>`SELECT dm,
         delivered_at IS NOT NULL AS "isDelivered" FROM choir_control.outbox
       WHERE source = 'choird' AND source_id = ${source_id} AND part = 0`,
-    ([row]) => row
+      ([row]) => row
+    )
   )
 
 type Fresh = Pick<
@@ -212,12 +244,16 @@ type Fresh = Pick<
   readonly now_ms: number
   readonly expires_ms: number
   readonly examined: { readonly shown: string; readonly facts: unknown } | undefined
+  /** The tools of the agent's image, for a call of one of them. */
+  readonly tools_sha256: string | undefined
 }
 
-export const insertApproval = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, fresh: Fresh) {
+export const insertApproval = Effect.fnUntraced(function* (fresh: Fresh) {
+  const sql = yield* SqlClient.SqlClient
   const { agent_id, call_id, canonical, examined, expires_ms, hash, lane, now_ms, request_type, session_id } = fresh
-  const facts = examined === undefined ? null : canonicalJson(examined.facts)
-  const { grant_id, job_id } = fresh
+  const { grant_id, job_id, tools_sha256 } = fresh
+  const found = tools_sha256 === undefined ? examined?.facts : { tools_sha256 }
+  const facts = found === undefined ? null : canonicalJson(found)
   const isGranted = grant_id !== null
   const row = yield* one(sql<Stored>`INSERT INTO choir_control.pending_approvals
       (session_id, agent_id, call_id, request_type, payload, canonical, payload_hash, summary, lane, created_at, expires_at,
@@ -242,11 +278,11 @@ export interface Decider {
 
 /** The one decision of a row that is `pending`. */
 export const resolveApproval = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   { approval_id }: ApprovalRow,
   resolution: Resolution,
   { now_ms, reason, request_id, who }: Decider
 ) {
+  const sql = yield* SqlClient.SqlClient
   const row = yield* one(sql<Stored>`UPDATE choir_control.pending_approvals
     SET status = ${resolution}, resolved_at = ${new Date(now_ms)}, resolved_by = ${who}, reason = ${reason},
       request_id = ${request_id ?? null}
@@ -255,27 +291,21 @@ export const resolveApproval = Effect.fnUntraced(function* (
 })
 
 /** Tells the agent of a session (docs/protocol.md, Push stream); a note is what the model reads of a proposal. */
-export const signalResolution = (
-  sql: SqlClient.SqlClient,
-  { approval_id, session_id }: ApprovalRow,
-  status: Resolution,
-  note?: string
-) => {
-  const payload = { approval_id, status, ...(note === undefined ? {} : { note }) }
-  return Effect.asVoid(sql`INSERT INTO choir_control.signals (session_id, kind, payload)
+export const signalResolution = ({ approval_id, session_id }: ApprovalRow, status: Resolution, note?: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => {
+    const payload = { approval_id, status, ...(note === undefined ? {} : { note }) }
+    return Effect.asVoid(sql`INSERT INTO choir_control.signals (session_id, kind, payload)
     VALUES (${session_id}, 'ApprovalResolved', ${canonicalJson(payload)}::jsonb)`)
-}
+  })
 
 /** True for a question about a call; a proposal's call does not wait for the decision. */
 export const isConfirmation = ({ request_type }: Pick<ApprovalRow, "request_type">): boolean =>
   request_type === "confirm_tool"
 
 /** The agent has heard of it. */
-export const acknowledgeResolution = (
-  sql: SqlClient.SqlClient,
-  { approval_id, session_id }: ApprovalRow,
-  rev: number
-) =>
-  Effect.asVoid(sql`UPDATE choir_control.signals SET acked_rev = ${rev}
+export const acknowledgeResolution = ({ approval_id, session_id }: ApprovalRow, rev: number) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.asVoid(sql`UPDATE choir_control.signals SET acked_rev = ${rev}
     WHERE session_id = ${session_id} AND acked_rev IS NULL AND kind = 'ApprovalResolved'
       AND payload ->> 'approval_id' = ${approval_id}`)
+  )

@@ -1,18 +1,20 @@
 /** An agent's request for a decision: stored and sent to a person once for each call, which the stored log must contain. */
-import { Clock, Effect, type Schema } from "effect"
+import { Clock, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
-import { type AgentId, type CallId, EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
+import { type AgentId, type CallId, EDGE, jobOf, type LaneId, Sha256 } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { toolsDigest } from "#src/choird/images/toolsDigest.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Proposals } from "./Proposals.ts"
 import type { Preview } from "./ProposalType.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { ApprovalRefused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
-import { useGrant } from "./grantRows.ts"
+import { toolsOf, useGrant } from "./grantRows.ts"
 import { tellAsked } from "./askPerson.ts"
 import { makePageFacts } from "./pageFacts.ts"
 import { shownText, type Understood } from "./requestTypes.ts"
@@ -80,6 +82,14 @@ export const proposedOn = (
   return undefined
 }
 
+const decodeTools = Schema.decodeUnknownOption(Schema.Struct({ tools_sha256: Sha256 }))
+
+/** Whether a person was asked about the call of a tool that the image has no more: another program may have its name. */
+const isOfOtherTools = ({ facts, status }: rows.ApprovalRow, tools: string | undefined): boolean =>
+  (status === "pending" || status === "approved") &&
+  tools !== undefined &&
+  Option.exists(decodeTools(facts), ({ tools_sha256 }) => tools_sha256 !== tools)
+
 /** The job of a lane, which no later job of the same name is. */
 const jobIdOf = ({ cores }: SessionState, lane: LaneId): string | null => {
   const job = jobOf(lane)
@@ -101,30 +111,26 @@ const askingLane = (state: SessionState, call_id: CallId, asked: Understood): La
   return isAsked(state, call_id, asked.call) ? asked.call.lane : undefined
 }
 
-export const makeAsk = Effect.gen(function* () {
-  const config = yield* ConfigStore
+/**
+ * Makes the preview of what a proposal would change, or the page that a call in the browser acts on. Reading a repository runs programs and takes
+ * time, so there is none for what was previewed before, or if no further row may wait. A refused proposal leaves no row, so previews have a budget of their own. No
+ * transaction is open meanwhile.
+ */
+const makeLook = Effect.gen(function* () {
   const events = yield* EventStore
   const proposals = yield* Proposals
-  const outbox = yield* Outbox
-  const sql = yield* SqlClient.SqlClient
   const lookBudget = makeLookBudget()
   const pageFacts = yield* makePageFacts
-
-  /**
-   * The preview of what a proposal would change, or the page that a call in the browser acts on. Reading a repository runs programs and takes
-   * time, so there is none for what was previewed before, or if no further row may wait. A refused proposal leaves no row, so previews have a budget of their own. No
-   * transaction is open meanwhile.
-   */
-  const look = Effect.fnUntraced(function* (
+  return Effect.fnUntraced(function* (
     { agent_id, session_id }: Caller,
     { call_id }: ApprovalRequest,
     asked: Understood
   ) {
-    const earlier = yield* Effect.orDie(rows.findCall(sql, session_id, call_id))
+    const earlier = yield* Effect.orDie(rows.findCall(session_id, call_id))
     if (earlier !== undefined) return undefined
     const state = yield* Effect.orDie(events.state(session_id))
     if (askingLane(state, call_id, asked) === undefined) return undefined
-    const waiting = yield* Effect.orDie(rows.countPending(sql, session_id))
+    const waiting = yield* Effect.orDie(rows.countPending(session_id))
     if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
     if (asked.type !== "proposal") {
       const shown = yield* pageFacts(session_id, call_id, asked.call)
@@ -141,6 +147,15 @@ export const makeAsk = Effect.gen(function* () {
       })
     return yield* proposals.preview({ agent_id, session_id }, asked.proposal)
   })
+})
+
+export const makeAsk = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const events = yield* EventStore
+  const outbox = yield* Outbox
+  const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* provideDatabase
+  const look = yield* makeLook
 
   const store = Effect.fnUntraced(
     function* (
@@ -149,23 +164,26 @@ export const makeAsk = Effect.gen(function* () {
       asked: Understood,
       examined: Examined | undefined
     ) {
-      const session = yield* rows.lockSession(sql, session_id)
-      const earlier = yield* rows.findCall(sql, session_id, call_id)
-      if (earlier !== undefined) return { type: "earlier", row: earlier, rev: session?.last_rev ?? 0 } as const
+      const session = yield* rows.lockSession(session_id)
+      const earlier = yield* rows.findCall(session_id, call_id)
+      const tools_sha256 = session && toolsDigest(config.home, agent_id, session.image_version)
+      const tools = asked.type === "confirm_tool" ? toolsOf(asked.call.tool, { tools_sha256 }) : undefined
+      if (earlier !== undefined) {
+        const isOther = rows.isConfirmation(earlier) && isOfOtherTools(earlier, tools)
+        return { type: "earlier", row: earlier, rev: session?.last_rev ?? 0, isOther } as const
+      }
       const state = yield* events.state(session_id)
       const lane = askingLane(state, call_id, asked)
       if (session === undefined || lane === undefined) return { type: "not open" } as const
       const now_ms = yield* Clock.currentTimeMillis
       const job_id = jobIdOf(state, lane)
-      const grant_id =
-        asked.type === "confirm_tool"
-          ? ((yield* useGrant(sql, { agent_id, session_id, job_id }, asked.call, now_ms)) ?? null)
-          : null
-      const waiting = grant_id === null ? yield* rows.countPending(sql, session_id) : 0
+      const holder = { agent_id, session_id, job_id, tools_sha256 }
+      const grant_id = asked.type === "confirm_tool" ? ((yield* useGrant(holder, asked.call, now_ms)) ?? null) : null
+      const waiting = grant_id === null ? yield* rows.countPending(session_id) : 0
       if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
       const { config: running } = yield* config.current
       const { canonical, hash, summary } = asked
-      const row = yield* rows.insertApproval(sql, {
+      const row = yield* rows.insertApproval({
         session_id,
         agent_id,
         call_id,
@@ -177,11 +195,12 @@ export const makeAsk = Effect.gen(function* () {
         job_id,
         grant_id,
         examined,
+        tools_sha256: tools,
         now_ms,
         expires_ms: now_ms + running.approvals.timeout_ms
       })
       if (grant_id !== null) return { type: "granted", row, grant_id } as const
-      const dm = yield* tellAsked(sql, running, row, { text: shownText(row), state, dm: session.dm })
+      const dm = yield* tellAsked(running, row, { text: shownText(row), state, dm: session.dm })
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
       return { type: "asked", row } as const
     },
@@ -195,5 +214,5 @@ export const makeAsk = Effect.gen(function* () {
     const examined = yield* look(caller, request, asked)
     if (examined !== undefined && "type" in examined) return examined
     return yield* store(caller, request, asked, examined)
-  })
+  }, onDatabase)
 })

@@ -34,12 +34,12 @@ const askedIn = ({ cores, edge }: SessionState, { lane }: ApprovalRow): InboxId 
 
 /** The place of the inbox row; else the session's own DM. */
 const placeOf = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   config: Config,
   row: ApprovalRow,
   inbox_id: InboxId | undefined,
   dm: string | null
 ) {
+  const sql = yield* SqlClient.SqlClient
   const [place] = yield* sql<Place>`SELECT gateway, dm, inbox_id::text AS in_reply_to FROM choir_control.inbox
     WHERE agent_id = ${row.agent_id} AND inbox_id = ${rowId(inbox_id ?? "") ?? 0n}`
   const bound = dm !== null && Object.hasOwn(config.dms, dm) ? config.dms[dm as ResourceName] : undefined
@@ -58,12 +58,11 @@ const offerOf = Effect.fnUntraced(function* (config: Config, dm: ResourceName, r
 
 /** Asks once; returns the DM that has something new. */
 export const tellAsked = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   config: Config,
   row: ApprovalRow,
   facts: { readonly text: string; readonly state: SessionState; readonly dm: string | null }
 ) {
-  const place = yield* placeOf(sql, config, row, askedIn(facts.state, row), facts.dm)
+  const place = yield* placeOf(config, row, askedIn(facts.state, row), facts.dm)
   if (place === undefined) {
     yield* Effect.logWarning(`nobody was asked about approval ${row.approval_id}: there is no DM ${facts.dm}`)
     return undefined
@@ -92,18 +91,18 @@ export const tellAsked = Effect.fnUntraced(function* (
     ...(document === undefined ? [] : [document]),
     { ...message, source_id: sourceOf(row), text: card.text, form: hasButtons ? card.form : null }
   ]
-  yield* Effect.provideService(insertOutbox(config, messages), SqlClient.SqlClient, sql)
+  yield* insertOutbox(config, messages)
   return place.dm
 })
 
 /** Puts the outcome on the card of an approval, whose buttons go; returns the DM of the card, if there is one with buttons. */
 export const editCard = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   config: Config,
   row: ApprovalRow,
   what: "card" | "card-ended",
   outcome: string
 ) {
+  const sql = yield* SqlClient.SqlClient
   const [place] = yield* sql<Place>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
     WHERE source = 'choird' AND source_id = ${sourceOf(row)} AND form -> 'buttons' IS NOT NULL`
   if (place === undefined) return undefined
@@ -121,7 +120,7 @@ export const editCard = Effect.fnUntraced(function* (
     ),
     form: { edits: sourceOf(row) }
   }
-  yield* Effect.provideService(insertOutbox(config, [message]), SqlClient.SqlClient, sql)
+  yield* insertOutbox(config, [message])
   return place.dm
 })
 
@@ -130,19 +129,19 @@ export const editCard = Effect.fnUntraced(function* (
  * `what` distinguishes the messages.
  */
 export const tellMore = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   config: Config,
   row: ApprovalRow,
   what: "expired" | "decided" | "ended" | "rehearsed",
   text: string,
   heard_in?: ResourceName
 ) {
+  const sql = yield* SqlClient.SqlClient
   const [place] = yield* sql<Place>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
     WHERE source = 'choird' AND source_id = ${sourceOf(row)} AND part = 0`
   if (place === undefined || place.dm === heard_in) return undefined
   const { agent_id, session_id } = row
   const source_id = `${sourceOf(row)}/${what}`
   const message = { ...place, source: "choird", source_id, agent_id, session_id, kind: "notice", text } as const
-  yield* Effect.provideService(insertOutbox(config, [message]), SqlClient.SqlClient, sql)
+  yield* insertOutbox(config, [message])
   return place.dm
 })

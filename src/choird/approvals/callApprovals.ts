@@ -7,6 +7,7 @@ import { Clock, Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
+import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { acknowledgeResolution, type ApprovalRow, findCalls, isConfirmation, resolveApproval } from "./approvalRows.ts"
@@ -77,7 +78,6 @@ export const decideSteps = (
 
 /** {@link decideSteps} by the stored rows. No query if none of the calls waits for a person or was approved. */
 const stepsOfCalls = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   session_id: SessionId,
   before: SessionState,
   events: ReadonlyArray<ChoirEvent>
@@ -85,7 +85,6 @@ const stepsOfCalls = Effect.fnUntraced(function* (
   const ofCalls = confirmed(before, events)
   if (ofCalls.length === 0) return Result.succeed([])
   const rows = yield* findCalls(
-    sql,
     session_id,
     ofCalls.map(({ payload }) => payload.call_id)
   )
@@ -101,13 +100,14 @@ const outcomeOf = ({ status: before }: ApprovalRow, { status, summary }: CallRes
         .toWellFormed()}`
     : status
 
-const end = (sql: SqlClient.SqlClient, row: ApprovalRow, result: CallResult) => {
-  const last = result.status === "success" ? "done" : "failed"
-  const next = mayFollow(row.status, last) ? last : row.status
-  const outcome = outcomeOf(row, result)
-  return sql`UPDATE choir_control.pending_approvals SET status = ${next}, outcome = ${outcome}
+const end = (row: ApprovalRow, result: CallResult) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => {
+    const last = result.status === "success" ? "done" : "failed"
+    const next = mayFollow(row.status, last) ? last : row.status
+    const outcome = outcomeOf(row, result)
+    return sql`UPDATE choir_control.pending_approvals SET status = ${next}, outcome = ${outcome}
     WHERE id = ${rowId(row.approval_id) ?? 0n}`
-}
+  })
 
 /** Ends a request whose call ended before anybody decided; its card says so, and has no buttons any more. */
 const makeExpire = Effect.gen(function* () {
@@ -117,8 +117,8 @@ const makeExpire = Effect.gen(function* () {
   return Effect.fnUntraced(function* (row: ApprovalRow) {
     const now_ms = yield* Clock.currentTimeMillis
     const decider = { who: `agent:${row.agent_id}`, reason: "the call has ended", now_ms }
-    const resolved = yield* resolveApproval(sql, row, "expired", decider)
-    const dm = yield* editCard(sql, (yield* config.current).config, resolved, "card", overText(resolved))
+    const resolved = yield* resolveApproval(row, "expired", decider)
+    const dm = yield* editCard((yield* config.current).config, resolved, "card", overText(resolved))
     if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
   })
 })
@@ -127,19 +127,19 @@ const makeExpire = Effect.gen(function* () {
 export const layerAppendRules = Layer.effect(
   AppendRules,
   Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
+    const onDatabase = yield* provideDatabase
     const expire = yield* makeExpire
     const take = Effect.fnUntraced(function* (step: CallStep) {
-      if (step.type === "begin") return yield* beginExecution(sql, step.proof)
+      if (step.type === "begin") return yield* beginExecution(step.proof)
       const { rev, row } = step
-      yield* step.type === "end" ? end(sql, row, step.result) : expire(row)
-      return yield* acknowledgeResolution(sql, row, rev)
+      yield* step.type === "end" ? end(row, step.result) : expire(row)
+      return yield* acknowledgeResolution(row, rev)
     })
     return AppendRules.of({
       judge: (session_id, before, events) =>
         Effect.map(
-          stepsOfCalls(sql, session_id, before, events),
-          Result.map((steps) => Effect.forEach(steps, take, { discard: true }))
+          onDatabase(stepsOfCalls(session_id, before, events)),
+          Result.map((steps) => onDatabase(Effect.forEach(steps, take, { discard: true })))
         )
     })
   })

@@ -24,8 +24,8 @@ const file = (path: string, text: string, executable = false): HeldFile => ({
 
 const jsonFile = (path: string, value: unknown) => file(path, `${JSON.stringify(value, undefined, 2)}\n`)
 
-/** Paths of which one would be a file where another needs a folder. */
-const clashes = (paths: Iterable<string>): ReadonlyArray<string> => {
+/** Paths of which one would be a file where another needs a folder: a commit of them would leave out the file without a word. */
+export const clashes = (paths: Iterable<string>): ReadonlyArray<string> => {
   const all = new Set(paths)
   return [...all].filter((path) =>
     path.split("/").some((_, index, parts) => index > 0 && all.has(parts.slice(0, index).join("/")))
@@ -73,6 +73,15 @@ const toolDraft = (
   return problems.length > 0 ? Result.fail([...new Set(problems)].join("; ")) : Result.succeed({ files, isDraft })
 }
 
+const skillDraft = (
+  { name, skill }: Extract<Proposal, { kind: "skill" }>,
+  existing: ReadonlyArray<Pick<RepoFile, "path">>
+): Result.Result<Draft, string> => {
+  const files = [jsonFile(`skills/${name}.json`, skill.spec)]
+  const [clash] = clashes([...existing, ...files].map(({ path }) => path))
+  return clash === undefined ? Result.succeed({ files, isDraft: false }) : Result.fail(`${clash} is below a file`)
+}
+
 /** Every path that the draft may replace. */
 export const draftPaths = (proposal: Extract<Proposal, { kind: "tool" | "skill" }>): ReadonlySet<string> => {
   if (proposal.kind === "skill") return new Set([`skills/${proposal.name}.json`])
@@ -86,9 +95,7 @@ export const draftFiles = (
   proposal: Extract<Proposal, { kind: "tool" | "skill" }>,
   existing: ReadonlyArray<Pick<RepoFile, "path">>
 ): Result.Result<Draft, string> =>
-  proposal.kind === "tool"
-    ? toolDraft(proposal, existing)
-    : Result.succeed({ files: [jsonFile(`skills/${proposal.name}.json`, proposal.skill.spec)], isDraft: false })
+  proposal.kind === "tool" ? toolDraft(proposal, existing) : skillDraft(proposal, existing)
 
 /** The repository with the files in place. */
 export const withFiles = (

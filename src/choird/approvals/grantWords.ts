@@ -42,20 +42,37 @@ interface Facts {
 
 const LOOKS_LIKE_ADDRESS = /^[^\s@]+@[^\s@]+$|<[^\s@<]+@[^\s@<>]+>\s*$/u
 const LOOKS_LIKE_URL = /^[a-z][a-z0-9+.-]*:\/\//iu
+const PLAIN_MAIL = /^[\x20-\x7E]*@[\x20-\x7E]*$/u
 
-/** Compared as written, but for case and space around it. */
-const recipientOf = (text: string): string => text.trim().toLowerCase()
+/**
+ * Compared as written, but for space around it, and for case in a mail address of plain letters. Ids of other services may differ in case
+ * alone, and the small form of a letter such as the Kelvin sign is another one.
+ */
+const recipientOf = (text: string): string => {
+  const name = text.trim()
+  return PLAIN_MAIL.test(name) ? name.toLowerCase() : name
+}
+
+/**
+ * An address whose host every program reads alike: no user, no backslash, no blank, nothing beyond ASCII, and no `@` where some take what is
+ * before it for the user's name. `https://a.example\@x@b.example` is at a.example for a browser and at b.example for curl.
+ */
+const PLAIN_ADDRESS =
+  /^(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/)?(?:[A-Za-z0-9][\w.-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:\/[!#-[\]_-~]*|[?#][!#-?A-[\]_-~]*)?$/u
 
 /** The scheme, host and port; `undefined` for anything but the address of a host. */
 const hostOf = (text: string): string | undefined => {
+  if (!PLAIN_ADDRESS.test(text)) return undefined
   const url = URL.parse(LOOKS_LIKE_URL.test(text) ? text : `https://${text}`)
-  if (url === null || url.host === "" || !/^https?:$/u.test(url.protocol) || url.username !== "") return undefined
-  return `${url.protocol}//${url.host}`
+  return url === null || url.host === "" ? undefined : `${url.protocol}//${url.host}`
 }
 
-/** A path below the workspace, without `.` and empty segments; `undefined` for one that leads anywhere else. */
+/** Parts that some programs read as another path: separators of other systems, names of a home, and dots in another spelling. */
+const OTHER_PATH = /[\\\0]|^~|%(?:2e|2f|5c)/iu
+
+/** A path below the workspace, without `.` and empty segments; `undefined` for one that leads, or may lead, anywhere else. */
 const pathOf = (text: string): string | undefined => {
-  if (/[\\\0]/u.test(text)) return undefined
+  if (OTHER_PATH.test(text) || text.normalize("NFKC") !== text.normalize("NFC")) return undefined
   const below = text.replace(/^\/workspace(?:\/|$)/u, "")
   const names = below.split("/").filter((name) => name !== "" && name !== ".")
   return below.startsWith("/") || names.includes("..") || names.length === 0 ? undefined : names.join("/")

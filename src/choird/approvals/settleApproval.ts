@@ -5,6 +5,8 @@ import type { Resolution } from "#schema/Approval.ts"
 import type { GrantScope } from "#schema/Grant.ts"
 import { jobOf, type ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { toolsDigest } from "#src/choird/images/toolsDigest.ts"
+import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import * as rows from "./approvalRows.ts"
@@ -34,16 +36,39 @@ export interface ApprovalDecision extends Wanted {
   readonly dm?: ResourceName
 }
 
+/** Makes what stores the grant that a person wants along with the approval; it returns the reason why there can be none. */
+const makeGrantMore = Effect.map(ConfigStore, ({ home }) =>
+  Effect.fnUntraced(function* (
+    row: ApprovalRow,
+    { image_version }: rows.LockedSession,
+    scope: GrantScope,
+    who: string,
+    now_ms: number
+  ) {
+    const { agent_id, approval_id, job_id, lane, session_id } = row
+    const read = readStored(row.request_type, row.canonical)
+    const words =
+      Result.isSuccess(read) && read.success.type === "confirm_tool" ? grantOf(read.success.call) : undefined
+    if (words === undefined || (scope === "job" && job_id === null)) return "NO_GRANT" as const
+    const job_name = jobOf(lane) ?? null
+    const tools_sha256 = toolsDigest(home, agent_id, image_version)
+    const grant = { agent_id, approval_id, job_id, job_name, session_id, scope, tools_sha256, words, who, now_ms }
+    return (yield* insertGrant(grant)) ? undefined : ("GRANTS_FULL" as const)
+  })
+)
+
 /** @param approved runs after the commit of an approved proposal. */
 export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<void>) {
   const config = yield* ConfigStore
+  const grantMore = yield* makeGrantMore
   const outbox = yield* Outbox
   const signals = yield* Signals
   const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* provideDatabase
 
   const lock = Effect.fnUntraced(function* ({ approval_id, session_id }: ApprovalRow) {
-    const session = yield* rows.lockSession(sql, session_id)
-    const row = yield* rows.findApproval(sql, approval_id)
+    const session = yield* rows.lockSession(session_id)
+    const row = yield* rows.findApproval(approval_id)
     if (session === undefined || row === undefined)
       return yield* Effect.die(new Error(`the approval ${approval_id} or its session is gone`))
     return { session, row }
@@ -57,21 +82,21 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     decider: rows.Decider,
     decided_in?: ResourceName
   ) {
-    const resolved = yield* rows.resolveApproval(sql, row, resolution, decider)
+    const resolved = yield* rows.resolveApproval(row, resolution, decider)
     const isProposal = !rows.isConfirmation(row)
     // A proposal outlives its call: the session learns of the decision when it is resumed.
     if (status === "active" || (isProposal && status !== "closed")) {
-      yield* rows.signalResolution(sql, resolved, resolution, isProposal ? decidedNote(row, resolution) : undefined)
+      yield* rows.signalResolution(resolved, resolution, isProposal ? decidedNote(row, resolution) : undefined)
       yield* sql.afterCommit(signals.wake(row.session_id))
     }
     const { config: running } = yield* config.current
     const tell = Effect.fnUntraced(function* (what: "expired" | "decided", text: string) {
-      const dm = yield* tellMore(sql, running, resolved, what, text, decided_in)
+      const dm = yield* tellMore(running, resolved, what, text, decided_in)
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
     })
     const isExpired = resolution === "expired"
     const text = (by: string) => (isExpired ? expiredText(row) : decidedText(row, resolution, isProposal, by))
-    const carded = yield* editCard(sql, running, resolved, "card", text(byWhom(decider.who)))
+    const carded = yield* editCard(running, resolved, "card", text(byWhom(decider.who)))
     if (carded !== undefined) yield* sql.afterCommit(outbox.wake(carded))
     // A decision from elsewhere is reported where the question was asked.
     yield* tell(isExpired ? "expired" : "decided", text(""))
@@ -79,58 +104,54 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     return resolved
   })
 
-  /** Stores the grant that a person wants along with the approval; the reason why there can be none. */
-  const grantMore = Effect.fnUntraced(function* (row: ApprovalRow, scope: GrantScope, who: string, now_ms: number) {
-    const { agent_id, approval_id, job_id, lane, session_id } = row
-    const read = readStored(row.request_type, row.canonical)
-    const words =
-      Result.isSuccess(read) && read.success.type === "confirm_tool" ? grantOf(read.success.call) : undefined
-    if (words === undefined || (scope === "job" && job_id === null)) return "NO_GRANT" as const
-    const job_name = jobOf(lane) ?? null
-    const grant = { agent_id, approval_id, job_id, job_name, session_id, scope, words, who, now_ms }
-    return (yield* insertGrant(sql, grant)) ? undefined : ("GRANTS_FULL" as const)
-  })
-
   /** Expires what nobody decided in time; does nothing if it was decided or there is time left. */
-  const expire = Effect.fnUntraced(function* (found: ApprovalRow, now_ms: number) {
-    const { row, session } = yield* lock(found)
-    if (row.status !== "pending" || now_ms < Date.parse(row.expires_at)) return undefined
-    return yield* resolve(row, session, "expired", { who: "choird", reason: "nobody decided in time", now_ms })
-  }, sql.withTransaction)
+  const expire = Effect.fnUntraced(
+    function* (found: ApprovalRow, now_ms: number) {
+      const { row, session } = yield* lock(found)
+      if (row.status !== "pending" || now_ms < Date.parse(row.expires_at)) return undefined
+      return yield* resolve(row, session, "expired", { who: "choird", reason: "nobody decided in time", now_ms })
+    },
+    sql.withTransaction,
+    onDatabase
+  )
 
   /**
    * A person's decision, with the row after it. A refused decision may still have resolved the row, as `expired`; a repeated one has
    * nothing left to resolve.
    */
-  const settle = Effect.fnUntraced(function* (
-    found: ApprovalRow,
-    { dm, grant, only, reason, request_id, who, ...wanted }: ApprovalDecision
-  ) {
-    const { row, session } = yield* lock(found)
-    const earlier = request_id === undefined ? undefined : yield* rows.findDecision(sql, request_id)
-    if (earlier !== undefined) return { row: earlier, refusal: undefined, resolution: undefined }
-    if (only === true) {
-      const seen = yield* rows.deliveredWaiting(sql, row.agent_id)
-      if (seen.length !== 1 || seen[0] !== row.approval_id)
-        return { row, refusal: "NOT_ALONE" as const, resolution: undefined }
-    }
-    const now_ms = yield* Clock.currentTimeMillis
-    // A proposal needs no session: choird carries it out (D17).
-    const isOver = rows.isConfirmation(row) && session.status !== "active"
-    const { refusal, resolution } = verdict({ ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver }, wanted)
-    const isTheirs = resolution === wanted.resolution
-    if (grant !== undefined && resolution === "approved") {
-      const hindrance = yield* grantMore(row, grant, who, now_ms)
-      if (hindrance !== undefined) return { row, refusal: hindrance, resolution: undefined }
-    }
-    const decider = isTheirs ? { who, reason, now_ms, request_id } : { who: "choird", reason: null, now_ms }
-    return {
-      row:
-        resolution === undefined ? row : yield* resolve(row, session, resolution, decider, isTheirs ? dm : undefined),
-      refusal,
-      resolution
-    }
-  }, sql.withTransaction)
+  const settle = Effect.fnUntraced(
+    function* (found: ApprovalRow, { dm, grant, only, reason, request_id, who, ...wanted }: ApprovalDecision) {
+      const { row, session } = yield* lock(found)
+      const earlier = request_id === undefined ? undefined : yield* rows.findDecision(request_id)
+      if (earlier !== undefined) return { row: earlier, refusal: undefined, resolution: undefined }
+      if (only === true) {
+        const seen = yield* rows.deliveredWaiting(row.agent_id)
+        if (seen.length !== 1 || seen[0] !== row.approval_id)
+          return { row, refusal: "NOT_ALONE" as const, resolution: undefined }
+      }
+      const now_ms = yield* Clock.currentTimeMillis
+      // A proposal needs no session: choird carries it out (D17).
+      const isOver = rows.isConfirmation(row) && session.status !== "active"
+      const { refusal, resolution } = verdict(
+        { ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver },
+        wanted
+      )
+      const isTheirs = resolution === wanted.resolution
+      if (grant !== undefined && resolution === "approved") {
+        const hindrance = yield* grantMore(row, session, grant, who, now_ms)
+        if (hindrance !== undefined) return { row, refusal: hindrance, resolution: undefined }
+      }
+      const decider = isTheirs ? { who, reason, now_ms, request_id } : { who: "choird", reason: null, now_ms }
+      return {
+        row:
+          resolution === undefined ? row : yield* resolve(row, session, resolution, decider, isTheirs ? dm : undefined),
+        refusal,
+        resolution
+      }
+    },
+    sql.withTransaction,
+    onDatabase
+  )
 
   return { expire, settle }
 })

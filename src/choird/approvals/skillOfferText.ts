@@ -110,9 +110,11 @@ export interface Offered {
   readonly repository: string
   /** The files that it replaces there. */
   readonly replaced: ReadonlyArray<string>
+  /** Names that its own is easily taken for, in words. */
+  readonly names: ReadonlyArray<string>
 }
 
-export const offerText = ({ bundle, pin, replaced, report, repository }: Offered): string => {
+export const offerText = ({ bundle, names, pin, replaced, report, repository }: Offered): string => {
   const { files, spec } = bundle
   const { commit, from, ref, tree } = pin
   const tools = toolsOf(spec)
@@ -122,6 +124,7 @@ export const offerText = ({ bundle, pin, replaced, report, repository }: Offered
     ...(commit === undefined ? [] : [`commit ${commit}, tree ${tree ?? ""}`]),
     `sha256 of all files: ${pin.sha256}`,
     `tools that it may use: ${listed([...tools])}`,
+    ...names,
     ...reportLines(report).map(visibleLine),
     `hosts that its text names: ${hostsText(addresses(files))}`,
     ...(replaced.length === 0 ? [] : [`It replaces ${replaced.length} files that are there: ${listed(replaced)}`]),

@@ -160,7 +160,7 @@ const writeAll = Effect.fnUntraced(function* (
   const heads = sql<Head>`SELECT session_id, last_rev, head_hash FROM choir_control.sessions
     WHERE ${archives ? sql.literal("archive IS NULL") : sql.literal("true")} ORDER BY session_id`
   const copied = new Map<SessionId, number>()
-  /** Also of sessions that are archived or deleted in the meantime: their events are copied already. */
+  /** Also of sessions that are archived or deleted in the meantime: their events are already copied. */
   const newest = new Map<SessionId, Head>()
   /** The events of each session that are not copied yet. */
   const events =

@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Clock, Context, Effect, Fiber, Layer, Option, Schedule, Schema } from "effect"
+import { Cause, Context, Effect, Fiber, Layer, Option, Schedule, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { type DatabaseDisplaced, type DatabaseFence, fenced, makeDatabaseFence } from "./DatabaseFence.ts"
 import { DATABASE_RETRY_MS_MAX, type DatabaseTaken, holdDatabase } from "./DatabaseLock.ts"
@@ -17,6 +17,7 @@ import {
   ServerFacts
 } from "./PostgresServer.ts"
 import { isConnectionLost, sqlProblem, sqlState } from "./sqlState.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Connections to the embedded database, whose one backend serves them in turn. */
 export const EMBEDDED_CONNECTIONS_MAX = 8
@@ -148,7 +149,7 @@ const refusal = (address: PostgresAddress, error: SqlError.SqlError) => {
 
 /** Asks until the server answers, and logs that it waits. */
 const reach = Effect.fnUntraced(function* (address: PostgresAddress, reachMs: number) {
-  const started = yield* Clock.currentTimeMillis
+  const started = yield* monotonicMs
   const waits = Schedule.min([Schedule.exponential("500 millis"), Schedule.spaced(DATABASE_RETRY_MS_MAX)])
   return yield* facts().pipe(
     Effect.tapError((error) =>
@@ -163,7 +164,7 @@ const reach = Effect.fnUntraced(function* (address: PostgresAddress, reachMs: nu
     Effect.catch(
       Effect.fnUntraced(function* (error) {
         if (!isPassing(error)) return yield* refusal(address, error)
-        const waitedMs = (yield* Clock.currentTimeMillis) - started
+        const waitedMs = (yield* monotonicMs) - started
         return yield* new DatabaseUnreachable({ address, waitedMs, problem: sqlProblem(error) })
       })
     )

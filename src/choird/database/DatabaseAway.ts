@@ -44,6 +44,14 @@ export const useDatabase = Effect.map(
       Effect.provideService(typed(work), SqlClient.SqlClient, sql)
 )
 
+/** Gives work the database of the context, with its failures as they are. */
+export const provideDatabase = Effect.map(
+  SqlClient.SqlClient,
+  (sql) =>
+    <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, SqlClient.SqlClient>> =>
+      Effect.provideService(work, SqlClient.SqlClient, sql)
+)
+
 const typed = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.catchIf(work, SqlError.isSqlError, (error): Effect.Effect<never, DatabaseAway> => {
     const away = awayOf(error)

@@ -58,7 +58,7 @@ const refused = ({ hint, message }: Refused): Answer =>
 
 const updateText = ({ agent_id, error, image_version, outcome, warnings }: Updated): string => {
   const words = {
-    built: `has the new image ${image_version ?? ""} and does not run`,
+    built: `has the new image ${image_version ?? ""} and is not running`,
     redeployed: `runs on ${image_version ?? "its new image"}`,
     skipped: "was up to date",
     failed: `failed: ${error?.message ?? "no reason is known"}`

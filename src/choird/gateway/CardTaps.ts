@@ -89,7 +89,7 @@ const make = Effect.gen(function* () {
       }
       const dm = ResourceName.make(found[0])
       const tapped = readTap(data)
-      if (tapped === undefined) return loud("This button is not known any more.")
+      if (tapped === undefined) return loud("This button is no longer valid.")
       const agent_id = yield* agentOf(tapped, dm)
       if (agent_id === undefined) return loud(`There is no approval ${tapped.approval_id} here.`)
       return yield* decideBy(tapped, { agent_id, gateway, dm, writer: dm, admin: isAdmin(running, dm) }, id)

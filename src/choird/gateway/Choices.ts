@@ -2,10 +2,11 @@
  * Numbered lists that a chat was shown where a command lacked its argument. The number that the person sends next means the whole
  * command. They are kept in memory: after a restart of choird a number is a message like any other.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { CommandWords } from "#schema/ChatCommand.ts"
 import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** How long a list waits for its number, how many wait, and how long one is. */
 const CHOICE_MS_MAX = 600_000
@@ -62,13 +63,12 @@ export class Choices extends Context.Service<
     const keyOf = ({ dm, gateway }: Place) => `${gateway} ${dm}`
     return Choices.of({
       offer: Effect.fnUntraced(function* (place, words, options) {
-        waiting.set(keyOf(place), { words, options, offered_ms: yield* Clock.currentTimeMillis })
+        waiting.set(keyOf(place), { words, options, offered_ms: yield* monotonicMs })
       }),
       take: Effect.fnUntraced(function* (place, text) {
         const offered = waiting.get(keyOf(place))
         waiting.delete(keyOf(place))
-        if (offered === undefined || (yield* Clock.currentTimeMillis) - offered.offered_ms > CHOICE_MS_MAX)
-          return undefined
+        if (offered === undefined || (yield* monotonicMs) - offered.offered_ms > CHOICE_MS_MAX) return undefined
         const [, number] = NUMBER.exec(text) ?? []
         const chosen = offered.options.find((option) => option.number === number)
         return chosen === undefined ? undefined : `/${offered.words} ${chosen.value}`

@@ -1,4 +1,4 @@
-/** Notices about a bot that is not reached: to admins elsewhere while it lasts, and to its own chats when it is over. */
+/** Notices about a bot that cannot be reached: to admins elsewhere while it lasts, and to its own chats when it is over. */
 import { Context, Effect, Layer } from "effect"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -23,7 +23,7 @@ export type Waiting = ReadonlyMap<ResourceName, number>
 export class GatewayAlerts extends Context.Service<
   GatewayAlerts,
   {
-    /** Tells the admins at other gateways, and everybody at a console, that a bot is not reached. */
+    /** Tells the admins at other gateways, and everybody at a console, that a bot cannot be reached. */
     away(outage: Outage, problem: string): Effect.Effect<void, DatabaseAway>
     /** The messages to each chat of a bot that wait now, at most OUTBOX_PAGE_MAX of a chat. */
     waiting(gateway: ResourceName): Effect.Effect<Waiting, DatabaseAway>
@@ -66,7 +66,7 @@ export class GatewayAlerts extends Context.Service<
         away: Effect.fn("GatewayAlerts.away")(function* ({ gateway, since_ms }, problem) {
           for (const place of yield* places)
             if (place.hears && place.gateway !== gateway)
-              yield* tell(place, `away/${gateway}/${since_ms}`, `The bot ${gateway} is not reached: ${problem}`)
+              yield* tell(place, `away/${gateway}/${since_ms}`, `The bot ${gateway} cannot be reached: ${problem}`)
         }),
         waiting: Effect.fn("GatewayAlerts.waiting")(function* (gateway) {
           const counts = new Map<ResourceName, number>()

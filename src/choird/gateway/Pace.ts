@@ -1,5 +1,6 @@
 /** The pace of a bot: the intervals between its messages, and the pauses that Telegram asks for (R43). */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** The intervals between two messages to one person, to one group, and between any two of one bot (R43). */
 const TELEGRAM_CHAT_INTERVAL_MS = 1000
@@ -24,15 +25,15 @@ const makeGate = (interval_ms: number) => {
       Effect.gen(function* () {
         // A pause may come while this one waits.
         for (;;) {
-          const open_in_ms = next_ms - (yield* Clock.currentTimeMillis)
+          const open_in_ms = next_ms - (yield* monotonicMs)
           const wait_ms = othersFirst() ? Math.max(open_in_ms, interval_ms) : open_in_ms
           if (wait_ms <= 0) break
           yield* Effect.sleep(wait_ms)
         }
-        next_ms = (yield* Clock.currentTimeMillis) + interval_ms
+        next_ms = (yield* monotonicMs) + interval_ms
       }),
     hold: (pause_ms: number) =>
-      Effect.map(Clock.currentTimeMillis, (now_ms) => void (next_ms = Math.max(next_ms, now_ms + pause_ms)))
+      Effect.map(monotonicMs, (now_ms) => void (next_ms = Math.max(next_ms, now_ms + pause_ms)))
   }
 }
 

@@ -14,6 +14,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 const PAIRING_MS_MAX = 600_000
 /** Wrong codes of one user within PAIRING_MS_MAX, and of all users of a bot together, which end its codes. */
@@ -27,7 +28,7 @@ const PAIRINGS_WAITING_MAX = 16
 const LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 const HALF_CHARS = 4
 
-/** `ABCD-EFGH`, also in small letters, without the dash, or behind /start as a link sends it. */
+/** `ABCD-EFGH`, also in lowercase, without the dash, or behind /start as a link sends it. */
 const CODE = /^\s*(?:\/start(?:@\w{1,64})?\s+)?([2-9A-Za-z]{4})-?([2-9A-Za-z]{4})\s*$/u
 
 /** The refusal to make a code, with what to do about it. `kind` is also the API's error type. */
@@ -140,7 +141,7 @@ const makeBind = Effect.gen(function* () {
         in_reply_to: null
       })
     if (agent_id === undefined) return yield* tell("done", `You are in, as ${name}. No agent is here yet.`)
-    if (!isUp) return yield* tell("done", `You are in, as ${name}. ${agent_id} does not run at the moment.`)
+    if (!isUp) return yield* tell("done", `You are in, as ${name}. ${agent_id} is not running at the moment.`)
     const restarted = yield* Effect.result(lifecycle.restart(agent_id))
     return yield* tell(
       "done",
@@ -175,15 +176,16 @@ const make = Effect.fnUntraced(function* () {
       const { config: running } = yield* config.current
       const problem = problemOf(running, dm)
       if (problem !== undefined) return yield* problem
-      const now_ms = yield* Clock.currentTimeMillis
+      const now_ms = yield* monotonicMs
       const others = waiting.filter((row) => row.until_ms > now_ms && row.name !== dm.name)
       if (others.length >= PAIRINGS_WAITING_MAX)
-        return yield* refuse("TOO_MANY", `${others.length} codes wait already`, "use one, or wait ten minutes")
+        return yield* refuse("TOO_MANY", `${others.length} codes are already waiting`, "use one, or wait ten minutes")
       const code = newCode()
       const agents = Object.keys(running.agents)
       const only = agents.length === 1 && agents[0] !== undefined ? AgentId.make(agents[0]) : undefined
       const agent_id = dm.agent_id ?? only
       const until_ms = now_ms + PAIRING_MS_MAX
+      const told_ms = (yield* Clock.currentTimeMillis) + PAIRING_MS_MAX
       const row = { ...dm, ...(agent_id === undefined ? {} : { agent_id }), digest: digestOf(code), until_ms }
       waiting = [...others, row]
       yield* audit.record({
@@ -191,11 +193,11 @@ const make = Effect.fnUntraced(function* () {
         action: "dm.pair",
         detail: { offered: dm.name, gateway: dm.gateway, admin: dm.admin }
       })
-      return { code: `${code.slice(0, HALF_CHARS)}-${code.slice(HALF_CHARS)}`, until_ms, agent_id }
+      return { code: `${code.slice(0, HALF_CHARS)}-${code.slice(HALF_CHARS)}`, until_ms: told_ms, agent_id }
     }),
     redeem: Effect.fn("Pairings.redeem")(function* (gateway, user_id, text) {
       const code = codeIn(text)
-      const now_ms = yield* Clock.currentTimeMillis
+      const now_ms = yield* monotonicMs
       if (code === undefined || !waiting.some((row) => row.gateway === gateway && row.until_ms > now_ms)) return false
       if (!tries.may(`${gateway} ${user_id}`, now_ms, PAIRING_TRIES_MAX)) return false
       const row = find(gateway, code, now_ms)

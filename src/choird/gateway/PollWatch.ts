@@ -1,4 +1,4 @@
-/** The watch over a bot's polls: it tells people elsewhere of a bot that is not reached, and its own chats when it is again (R44). */
+/** The watch over a bot's polls: it tells people elsewhere of a bot that cannot be reached, and its own chats when it can again (R44). */
 import { Clock, Effect } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
@@ -9,7 +9,7 @@ import type { TelegramFailed } from "./TelegramFailed.ts"
 
 /** A bot without a successful poll for this long is deaf, whatever the reason. */
 const POLL_DEAF_MS = 90_000
-/** The interval of the looks at a bot that is deaf already, or about which no notice could be stored. */
+/** The interval of the looks at a bot that is already deaf, or about which no notice could be stored. */
 const POLL_LOOK_MS = 10_000
 /** Conflicts in a row that mean another program, and not this bot's own last connection. */
 const POLL_CONFLICTS_MAX = 3

@@ -77,7 +77,8 @@ export const attachFile = Effect.fnUntraced(function* <E>(
   const { ending, mime } = fileKind(bytes, file.name)
   const now_ms = yield* Clock.currentTimeMillis
   yield* label(workspace)
-  const stored = Result.try(() => storeReceived(workspace, `${file.kind}-${digits(id)}.${ending}`, bytes, now_ms))
+  const name = `${file.kind}-${digits(id)}.${ending}`
+  const stored = yield* Effect.result(Effect.tryPromise(() => storeReceived(workspace, name, bytes, now_ms)))
   if (Result.isFailure(stored)) {
     yield* Effect.logWarning("a file could not be stored in a workspace", { workspace }, stored.failure)
     return missing(file, "its workspace does not take it")

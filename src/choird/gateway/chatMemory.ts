@@ -1,5 +1,5 @@
 /** The commands of a chat for its agent's memory: show it, say where it came from, forget parts of it. */
-import { Clock, Effect, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { type Fact, FactKey, Forget, type ForgetPlan, type ForgetReceipt, type MemoryHit } from "#schema/Memory.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Forgetting } from "#src/choird/memory/Forgetting.ts"
@@ -10,6 +10,7 @@ import { Recall } from "#src/choird/memory/Recall.ts"
 import { excerpt } from "#src/choird/memory/recallBlock.ts"
 import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Facts and parts of sessions of one answer, and characters of each. */
 const LISTED_MAX = 10
@@ -116,7 +117,7 @@ export const makeChatMemory = Effect.gen(function* () {
   const look = Effect.fnUntraced(function* (forget: Forget, planned: ForgetPlan, title: string, speaker: Speaker) {
     const lines = planLines(planned)
     if (lines.length === 0) return notice("I remember nothing of that.")
-    looks.set(lookerOf(speaker), { forget, reach: reachOf(planned), asked_ms: yield* Clock.currentTimeMillis })
+    looks.set(lookerOf(speaker), { forget, reach: reachOf(planned), asked_ms: yield* monotonicMs })
     return notice(title, ...lines, `Send /forget yes within ${LOOK_MINUTES_MAX} minutes to remove it.`)
   })
 
@@ -135,7 +136,7 @@ export const makeChatMemory = Effect.gen(function* () {
     looks.delete(lookerOf(speaker))
     if (looked === undefined) return refusal("There is nothing to confirm. Send /forget with the words first.")
     const { asked_ms, forget, reach } = looked
-    if ((yield* Clock.currentTimeMillis) - asked_ms > LOOK_MINUTES_MAX * 60_000)
+    if ((yield* monotonicMs) - asked_ms > LOOK_MINUTES_MAX * 60_000)
       return refusal(`That was more than ${LOOK_MINUTES_MAX} minutes ago. Send /forget with the words again.`)
     // More may match by now than the person has seen.
     const planned = yield* databaseDefect(forgetting.plan(agent_id, forget))

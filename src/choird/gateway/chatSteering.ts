@@ -73,19 +73,19 @@ export const makeSteer = Effect.gen(function* () {
       const namesJobs = order.type === "CancelCore" || order.type === "Cancel" || order.type === "Answer"
       return refusal(`${sentence(failure.message)}${namesJobs ? ` ${sentence(failure.hint)}` : ""}`)
     }
-    const { wish } = ordered.success
-    switch (wish.type) {
+    const { body } = ordered.success
+    switch (body.type) {
       case "Inject":
-        if (wish.job_name !== undefined) return notice(`Passed on to ${wish.job_name}.`)
+        if (body.job_name !== undefined) return notice(`Passed on to ${body.job_name}.`)
         return notice(
           state?.edge.state === "EDGE_IDLE" && nextReport(state) === undefined
             ? "Noted. The agent is idle and will read this with your next message."
             : "Noted. The agent will read this at its next step."
         )
       case "CancelCore":
-        return notice(`${wish.job_name} is being cancelled.`)
+        return notice(`${body.job_name} is being cancelled.`)
       case "StartSkill":
-        return notice(`The skill ${wish.skill} runs as the job ${wish.job_name}.`)
+        return notice(`The skill ${body.skill} runs as the job ${body.job_name}.`)
       case "StopTurn":
         return notice("Stopping.")
       case "Compact":

@@ -17,7 +17,7 @@ import { shownText } from "#src/choird/approvals/requestTypes.ts"
 import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
 import type { Target } from "./telegramCalls.ts"
 
-/** Telegram has this text already, so that an edit before a crash was made. */
+/** Telegram already has this text, so that an edit before a crash was made. */
 const isUnchanged = ({ code, description }: TelegramFailed) => code === 400 && /not modified/iu.test(description)
 
 type Api = TelegramApi["Service"]

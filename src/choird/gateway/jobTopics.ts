@@ -1,5 +1,5 @@
 /** Topics of Telegram, one for each job: its lines and questions are there, and answers to them. Where a chat has no topics, they are in the chat. */
-import { Clock, Effect, Option, Result, Schema, Stream } from "effect"
+import { Effect, Option, Result, Schema, Stream } from "effect"
 import { JobName, SessionId } from "#schema/Ids.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { Outgoing } from "#src/choird/queues/Outbox.ts"
@@ -17,6 +17,7 @@ import {
   TELEGRAM_RETRY_MS_MAX,
   type TelegramFailed
 } from "./TelegramFailed.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Topics of a chat that are remembered; the oldest are forgotten. */
 const TOPICS_KEPT_MAX = 50
@@ -58,7 +59,7 @@ const makeCreate = Effect.gen(function* () {
   const without_until_ms = new Map<string, number>()
 
   return Effect.fnUntraced(function* (chat: Chat, { job_name }: Job) {
-    if ((yield* Clock.currentTimeMillis) < (without_until_ms.get(chat.chat_id) ?? 0)) return undefined
+    if ((yield* monotonicMs) < (without_until_ms.get(chat.chat_id) ?? 0)) return undefined
     let none_ms = NO_TOPICS_MS
     for (let failures = 0; failures < TOPIC_ATTEMPTS_MAX; failures += 1) {
       yield* chat.pace.sign
@@ -79,7 +80,7 @@ const makeCreate = Effect.gen(function* () {
       none_ms = TELEGRAM_RETRY_MS_MAX
       if (failures < TOPIC_ATTEMPTS_MAX - 1) yield* rest(chat, failure, failures)
     }
-    without_until_ms.set(chat.chat_id, (yield* Clock.currentTimeMillis) + none_ms)
+    without_until_ms.set(chat.chat_id, (yield* monotonicMs) + none_ms)
     return undefined
   })
 })
@@ -162,7 +163,7 @@ const makeClosing = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (chat: Chat, { job_name, thread_id }: JobTopic) {
     const key = `${chat.dm} ${thread_id}`
-    const now_ms = yield* Clock.currentTimeMillis
+    const now_ms = yield* monotonicMs
     const { failures, next_ms, since_ms } = failed.get(key) ?? { since_ms: now_ms, failures: 0, next_ms: now_ms }
     // What wakes the reader meanwhile does not shorten the pause.
     if (next_ms > now_ms) return next_ms - now_ms
@@ -173,7 +174,7 @@ const makeClosing = Effect.gen(function* () {
     const { failure } = closed
     if (failure.migrated_to !== undefined) yield* moveChat(chat, failure.migrated_to)
     else if (isFinal(failure)) return undefined
-    const at_ms = yield* Clock.currentTimeMillis
+    const at_ms = yield* monotonicMs
     if (at_ms - since_ms > TOPIC_CLOSE_MS_MAX) return undefined
     if (failure.retry_after_ms !== null) yield* chat.pace.hold(failure.retry_after_ms)
     const pause_ms = pauseAfter(failure, failures)

@@ -1,5 +1,5 @@
 /** Which messages of a person belong together (R42): Telegram cuts a long text into several messages, and sends an album file by file. Pure. */
-import type { Join } from "#src/choird/queues/joining.ts"
+import type { Join } from "#src/choird/queues/messageJoin.ts"
 import type { Arrival } from "./route.ts"
 
 /** UTF-16 units above which a text may be a piece of a longer one: apps cut it at 4,096, or before that at the end of a paragraph or a word. */

@@ -68,7 +68,7 @@ const make = Effect.gen(function* () {
     if (Result.isFailure(token)) {
       const { hint, message } = token.failure
       yield* health.report(name, { ok: false, detail: `${message}: ${hint}` })
-      yield* Effect.logWarning(`the gateway does not run: ${message}`, { gateway: name })
+      yield* Effect.logWarning(`the gateway is not running: ${message}`, { gateway: name })
       return undefined
     }
     const people = Object.entries(dms).flatMap(([dm, place]) =>

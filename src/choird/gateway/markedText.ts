@@ -113,7 +113,7 @@ class Links {
   }
 }
 
-/** The marks around a place, and how deep it lies in them. */
+/** The marks around a place, and how deep it is in them. */
 interface Inside {
   readonly kinds: ReadonlySet<Kind>
   readonly depth: number

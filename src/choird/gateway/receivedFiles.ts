@@ -7,17 +7,15 @@
 import {
   closeSync,
   constants,
-  fchmodSync,
   fchownSync,
   fstatSync,
-  fsyncSync,
   lstatSync,
   opendirSync,
   openSync,
-  renameSync,
   rmSync,
   writeFileSync
 } from "node:fs"
+import { open, rename, rm } from "node:fs/promises"
 import { codeOf, descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -89,25 +87,33 @@ const prune = (folder: number, now_ms: number): void => {
   }
 }
 
-/** Stores a file under a name that choird made; returns its path below the workspace. The same name again replaces it. */
-export const storeReceived = (workspace: string, name: string, bytes: Uint8Array, now_ms: number): string => {
+/**
+ * Stores a file under a name that choird made; returns its path below the workspace. The same name again replaces it. Its bytes are written beside
+ * other work, since the disk may be as busy as its agent makes it.
+ */
+export const storeReceived = async (
+  workspace: string,
+  name: string,
+  bytes: Uint8Array,
+  now_ms: number
+): Promise<string> => {
   const root = openSync(workspace, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
     const folder = openReceived(root)
     try {
       prune(folder, now_ms)
       const path = `${descriptorPath(folder)}/${name}`
-      rmSync(`${path}.part`, { force: true })
-      const file = openSync(`${path}.part`, NEW_FILE, FILE_MODE)
+      await rm(`${path}.part`, { force: true })
+      const file = await open(`${path}.part`, NEW_FILE, FILE_MODE)
       try {
-        writeFileSync(file, bytes)
-        fchmodSync(file, FILE_MODE)
-        give(file, root)
-        fsyncSync(file)
+        await file.writeFile(bytes)
+        await file.chmod(FILE_MODE)
+        give(file.fd, root)
+        await file.sync()
       } finally {
-        closeSync(file)
+        await file.close()
       }
-      renameSync(`${path}.part`, path)
+      await rename(`${path}.part`, path)
       return [...FOLDER, name].join("/")
     } finally {
       closeSync(folder)

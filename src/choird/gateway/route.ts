@@ -93,7 +93,7 @@ const usualAgent = (config: Config, dm: ResourceName) =>
 const away = (config: Config, dm: ResourceName, last: AgentView | undefined) => {
   const usual = usualAgent(config, dm)
   const name = last?.agent_id ?? usual
-  const who = name === undefined ? "No agent runs here." : `${name} does not run at the moment.`
+  const who = name === undefined ? "No agent is running here." : `${name} is not running at the moment.`
   const place = config.dms[dm]
   const isHost = place !== undefined && config.gateways[place.gateway]?.type === "console"
   const help =

@@ -149,7 +149,10 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
   ) {
     const count = counts.get(session_id) ?? 0
     if (count >= HOST_TOOLS_RUNNING_MAX)
-      return yield* refused("RATE_LIMITED", `${count} host tools run for this session already: wait for one to end`)
+      return yield* refused(
+        "RATE_LIMITED",
+        `${count} host tools are already running for this session: wait for one to end`
+      )
     counts.set(session_id, count + 1)
     const run: Run = yield* Effect.forkIn(work, epoch)
     keep(runId(session_id, call_id), run)

@@ -153,7 +153,7 @@ export const memoryQuery = Effect.gen(function* () {
     const state = yield* events.state(session_id)
     const core = [...state.cores.values()].find((each) => each.job_id === job_id)
     const view = job_id !== undefined && core === undefined ? undefined : viewOf(state, core?.lane ?? EDGE)
-    if (view === undefined) return failed("error", "the job does not run any more")
+    if (view === undefined) return failed("error", "the job is no longer running")
     const found = yield* Effect.provideService(searchLog(session_id, view, query, state.rev), SqlClient.SqlClient, sql)
     return { status: "success", output: yield* encode(found) } as const
   }, Effect.orDie)

@@ -12,10 +12,13 @@ const WORKED = "worked"
 const decodeList = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Array(ImageVersion)))
 const versionOf = Schema.decodeUnknownOption(ImageVersion)
 
+/** The folder of an agent's images, below choird's `home`. */
+export const imagesOf = (home: string, agent_id: AgentId): string => join(home, "images", agent_id)
+
 /** @param home the folder of choird, which alone writes below its `images`. */
 export const makeImageList = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
-  const folderOf = (agent_id: AgentId) => join(home, "images", agent_id)
+  const folderOf = (agent_id: AgentId) => imagesOf(home, agent_id)
   const pathOf = (agent_id: AgentId, version: string) => join(folderOf(agent_id), version)
 
   /** The agent's builds, the newest first. An unreadable list counts as empty, since a build replaces it. */

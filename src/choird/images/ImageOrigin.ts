@@ -11,7 +11,7 @@ export class OtherCommit extends Schema.TaggedError<OtherCommit>()("OtherCommit"
   agent_id: AgentId,
   wanted: CommitId,
   found: CommitId,
-  /** The reason why the fetch failed, where `found` is of an earlier fetch. */
+  /** The reason why the fetch failed, where `found` is from an earlier fetch. */
   warning: Schema.NullOr(Schema.String)
 }) {
   override get message() {

@@ -76,7 +76,7 @@ export interface Image {
 }
 
 export interface BuiltImage extends Image {
-  /** False when the image of these commits was there already. */
+  /** False when the image of these commits was already there. */
   readonly built: boolean
   readonly warnings: ReadonlyArray<string>
 }

@@ -1,9 +1,10 @@
 /** The one application of the agents' API and its open sessions, shared by the sockets and the TCP listener. */
-import { Clock, Context, Deferred, Effect, Layer, Scope } from "effect"
+import { Context, Deferred, Effect, Layer, Scope } from "effect"
 import { type Headers, HttpServerRequest } from "effect/http"
 import type { SessionId } from "#schema/Ids.ts"
 import { BODY_BYTES_MAX, type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
 import { CurrentOpenSession, makeOpenSession, type OpenSession } from "./OpenSession.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** A refusal over a rate, with the time to wait. */
 export const rateLimited = (wait_ms: number, message = "too many requests: wait before the next one") =>
@@ -52,13 +53,13 @@ export class AgentApp extends Context.Service<
         of: (session) =>
           Effect.gen(function* () {
             const { headers } = yield* HttpServerRequest.HttpServerRequest
-            const wait_ms = session.admit(yield* Clock.currentTimeMillis, bodyBytes(headers))
+            const wait_ms = session.admit(yield* monotonicMs, bodyBytes(headers))
             if (wait_ms > 0) return rateLimited(wait_ms)
             return yield* Effect.provideService(app, CurrentOpenSession, session)
           }),
         open: Effect.fn("AgentApp.open")(function* (session_id) {
           const runs = yield* Scope.make()
-          const now_ms = yield* Clock.currentTimeMillis
+          const now_ms = yield* monotonicMs
           return yield* Effect.acquireRelease(
             Effect.sync(() => {
               const session = makeOpenSession(session_id, now_ms, runs)

@@ -4,7 +4,7 @@
  */
 import type { Socket } from "node:net"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Clock, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
+import { Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Caller } from "#schema/AgentApi.ts"
 import { CommandLine, type TcpPlan, transportPlan, TransportRefused } from "#src/choird/config/AgentTransport.ts"
@@ -23,6 +23,7 @@ import { isLoopback } from "#schema/Transport.ts"
 import { readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { systemWords, writeWhole } from "#src/shared/files/writeWhole.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Open connections to the agents' TCP listener, of all sessions and unauthenticated clients together. */
 const AGENT_TCP_CONNECTIONS_MAX = 512
@@ -66,7 +67,7 @@ const open = Effect.fnUntraced(function* (plan: TcpPlan, home: string) {
     if (plan.forAgents) return yield* new TransportRefused({ problem })
     yield* Effect.logWarning(`clients on this host would refuse choird's certificate: ${problem}`)
   }
-  const unauthenticated = makeUnauthenticatedConnections(yield* Clock.currentTimeMillis)
+  const unauthenticated = makeUnauthenticatedConnections(yield* monotonicMs)
   const names = hostNames(plan.host, identity?.names ?? [])
   const { answer } = yield* makeAnswer(names, unauthenticated)
   const listen = (port: number) =>
@@ -126,7 +127,7 @@ const makeAnswer = Effect.fnUntraced(function* (
 
   /** A request that the session's own rate does not bound. */
   const asUnauthenticated = Effect.fnUntraced(function* (address: string, answer: HttpApp) {
-    const { turnedAway, wait_ms } = unauthenticated.admit(address, yield* Clock.currentTimeMillis)
+    const { turnedAway, wait_ms } = unauthenticated.admit(address, yield* monotonicMs)
     // One audit row counts all rejected requests, with the next accepted one.
     if (wait_ms > 0) return yield* Effect.as(markRecorded, rateLimited(wait_ms))
     if (turnedAway > 0) yield* refused(address, "RATE_LIMITED", { requests: turnedAway })

@@ -7,6 +7,7 @@ import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"
 import { count, makeLabels } from "./metrics.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Canonical bytes of an audit row's detail; a larger one is left out. */
 export const AUDIT_DETAIL_BYTES_MAX = 8 * 1024
@@ -122,7 +123,7 @@ const make = Effect.fnUntraced(function* () {
   })
 
   const flush = Effect.gen(function* () {
-    const due = sums.due(yield* Clock.currentTimeMillis)
+    const due = sums.due(yield* monotonicMs)
     yield* Effect.forEach(due, write, { discard: true })
   })
 
@@ -142,7 +143,7 @@ const make = Effect.fnUntraced(function* () {
       yield* markRecorded
       const refused = refusalIn(entry)
       if (refused !== undefined) yield* count("refusals", { action: actions(entry.action), kind: kinds(refused) })
-      const first = sums.note(entry, yield* Clock.currentTimeMillis)
+      const first = sums.note(entry, yield* monotonicMs, yield* Clock.currentTimeMillis)
       if (first !== undefined) yield* write(first)
     }),
     last: Effect.fn("Audit.last")(function* ({ agent_id, count }) {
@@ -185,8 +186,12 @@ interface Window {
 }
 
 interface AuditSums {
-  /** The row to write now; `undefined` for a refusal that is only counted. */
-  note(entry: AuditEntry, now_ms: number): Sum | undefined
+  /**
+   * The row to write now; `undefined` for a refusal that is only counted.
+   *
+   * @param at_ms the time of day that the row has.
+   */
+  note(entry: AuditEntry, now_ms: number, at_ms?: number): Sum | undefined
   /** The rows of the windows that are over. One without a further refusal is forgotten. */
   due(now_ms: number): ReadonlyArray<Sum>
   /** The rows of all windows, at the end. */
@@ -215,16 +220,16 @@ export const makeAuditSums = (): AuditSums => {
     return rows
   }
   return {
-    note: (entry, now_ms) => {
-      if (refusalIn(entry) === undefined) return { entry, count: 1, since_ms: now_ms }
+    note: (entry, now_ms, at_ms = now_ms) => {
+      if (refusalIn(entry) === undefined) return { entry, count: 1, since_ms: at_ms }
       const own = keyOf(entry)
       const key = windows.has(own) || windows.size < AUDIT_SUMS_MAX ? own : OVERFLOW
       const found = windows.get(key)
       if (found === undefined) {
         windows.set(key, { more: undefined, ends_ms: now_ms + AUDIT_WINDOW_MS })
-        return { entry, count: 1, since_ms: now_ms }
+        return { entry, count: 1, since_ms: at_ms }
       }
-      found.more = { entry, count: (found.more?.count ?? 0) + 1, since_ms: found.more?.since_ms ?? now_ms }
+      found.more = { entry, count: (found.more?.count ?? 0) + 1, since_ms: found.more?.since_ms ?? at_ms }
       return undefined
     },
     due: (now_ms) => {

@@ -55,7 +55,7 @@ const METRICS: Readonly<Record<MetricName, Metric.Metric<number, unknown>>> = {
   cancels: counter("choir_cancels_total", "Sessions, turns and jobs that were cancelled, by whom"),
   heartbeats: counter("choir_heartbeats_total", "Heartbeats, by what they were answered"),
   heartbeat_ms: histogram("choir_heartbeat_ms", "Milliseconds until a heartbeat was answered"),
-  approvals: counter("choir_approvals_total", "Approvals, by what became of them"),
+  approvals: counter("choir_approvals_total", "Approvals, by their outcome"),
   refusals: counter("choir_refusals_total", "Refused actions, by kind (R77)"),
   pruned: counter("choir_pruned_total", "Rows, sessions, files and folders that retention removed or emptied, by kind"),
   orphans: counter("choir_jobs_orphaned_total", "Jobs that ended without the work summary that their profile requires"),

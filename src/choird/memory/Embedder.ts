@@ -15,7 +15,7 @@ export class EmbeddingFailed extends Schema.TaggedError<EmbeddingFailed>()("Embe
   scope: Schema.Literals(["provider", "texts"]),
   /** Whether the same request may succeed in a moment. */
   passing: Schema.Boolean,
-  /** The provider's own wish. */
+  /** The wait that the provider asks for. */
   retry_after_ms: Schema.optionalKey(Schema.Finite)
 }) {
   override get message() {

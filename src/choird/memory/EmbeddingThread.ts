@@ -10,7 +10,7 @@ const LOCAL_TEXT_MS_MAX = 30_000
 const LOCAL_IDLE_MS = 300_000
 /** Tries of one text, each after the first one in a new thread, since it may be the text that ends them. */
 const LOCAL_TRIES_MAX = 2
-/** The heap of the thread; its weights lie beside it. */
+/** The heap of the thread; its weights are beside it. */
 const LOCAL_HEAP_MB_MAX = 512
 
 /** `text`: this text cannot be embedded. `thread`: none can. */

@@ -1,6 +1,6 @@
 /** The embedding models of this choird: that of config.json, and those whose vectors still serve searches. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -9,6 +9,7 @@ import { type Embedder, type EmbeddingFailed, EmbeddingMeter, type EmbeddingUse 
 import { EmbeddingModel, embeddingModel, modelName } from "./embeddingSettings.ts"
 import { makeLocalEmbedder } from "./localEmbedder.ts"
 import { makeRemoteEmbedder } from "./remoteEmbedder.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 export type AnEmbedder = Embedder["Service"]
 
@@ -57,7 +58,7 @@ const make = Effect.gen(function* () {
     model.provider === "local" ? Effect.succeed(local) : Effect.provideContext(makeRemoteEmbedder(model), context)
 
   const failed = Effect.fnUntraced(function* ({ problem }: EmbeddingFailed) {
-    trouble = { problem, since_ms: trouble?.since_ms ?? (yield* Clock.currentTimeMillis) }
+    trouble = { problem, since_ms: trouble?.since_ms ?? (yield* monotonicMs) }
   })
   /** The same embedder, whose outcomes are remembered. A text that it refuses says nothing about it. */
   const watched = (embedder: AnEmbedder): AnEmbedder => ({

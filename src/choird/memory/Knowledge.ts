@@ -27,7 +27,7 @@ export interface NewFact {
 /** The state after a write, and the fact that the new one replaced. */
 export interface Written {
   readonly fact: Fact
-  /** `same`: the value was in force already, or this call was written before. */
+  /** `same`: the value was already in force, or this call was written before. */
   readonly change: "inserted" | "updated" | "same"
   readonly before?: Fact
 }

@@ -24,7 +24,7 @@ import { VectorIndexes } from "./VectorIndexes.ts"
 /** Tries of one request beside the first, and the wait before the first of them, which doubles. */
 const EMBEDDING_RETRIES_MAX = 3
 const EMBEDDING_RETRY_MS = 1000
-/** The longest wait within a try; a provider that wishes for more is asked again after a pause. */
+/** The longest wait within a try; a provider that asks for more is asked again after a pause. */
 const EMBEDDING_RETRY_MS_MAX = 60_000
 /** Texts that a model refuses in a row, one by one, before it counts as failing. */
 const REFUSED_IN_A_ROW_MAX = 3

@@ -66,7 +66,7 @@ const isMemory = (tool: string): boolean => tool.startsWith("choir.memory.")
 
 /**
  * Whether a result's output may be kept. choird does not know which tools of an image keep theirs out of prompts (`prompt_mask`), so that of
- * all of them only the summary is kept; and what memory answered is there already, maybe in the memory of another agent.
+ * all of them only the summary is kept; and what memory answered is already there, maybe in the memory of another agent.
  */
 const keepsOutput = (tool: string): boolean => tool.startsWith("choir.") && !isMemory(tool)
 

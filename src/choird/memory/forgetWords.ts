@@ -13,7 +13,7 @@ const isWordChar = /[\p{L}\p{N}]/u
 /** Finds texts that hold one of some phrases. A phrase does not match within a longer word: `Ann` is not in `Annual`. */
 export class ForgetWords {
   readonly #patterns: ReadonlyArray<RegExp>
-  /** The phrases as the database compares them, in small letters with single spaces. */
+  /** The phrases as the database compares them, in lowercase with single spaces. */
   readonly phrases: ReadonlyArray<string>
 
   constructor(phrases: ReadonlyArray<string>) {

@@ -1,10 +1,11 @@
 /** How agents' memory is searched at the moment, for operators. */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { MemoryStatus } from "#schema/SystemApi.ts"
 import { countProgress, countWaiting, type EmbeddingProgress, hasMemory } from "./embeddingRows.ts"
 import { Embeddings, readServing } from "./Embeddings.ts"
 import { modelName } from "./embeddingSettings.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Agents whose texts are counted; those of further ones are left out of the sums. */
 const COUNTED_AGENTS_MAX = 100
@@ -35,7 +36,7 @@ export const memoryStatus = Effect.fnUntraced(function* (agents: ReadonlyArray<A
   const texts: ReadonlyArray<AgentTexts> = yield* Effect.forEach(agents.slice(0, COUNTED_AGENTS_MAX), textsOf(model))
   const changes = texts.flatMap(({ change }) => (change === undefined ? [] : [change]))
   const trouble = yield* embeddings.trouble
-  const failing_ms = trouble === undefined ? 0 : Math.max(0, (yield* Clock.currentTimeMillis) - trouble.since_ms)
+  const failing_ms = trouble === undefined ? 0 : Math.max(0, (yield* monotonicMs) - trouble.since_ms)
   const status: MemoryStatus = {
     model,
     waiting: sum(texts.map(({ waiting }) => waiting)),

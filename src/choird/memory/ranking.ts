@@ -76,7 +76,7 @@ const weighed = (documents: ReadonlyArray<FoundDocument>, scores: ReadonlyMap<st
     })
     .toSorted((a, b) => b.score - a.score)
 
-/** Takes what fits best and differs from what was taken already. */
+/** Takes what fits best and differs from what was already taken. */
 const diverse = (ranked: ReadonlyArray<Ranked>, limit: number): ReadonlyArray<Ranked> => {
   const best = ranked[0]?.score ?? 1
   const words = new Map(ranked.map(({ document }) => [document.id, wordsIn(document.text)]))

@@ -32,7 +32,7 @@ const numbersOf = (value: unknown): ReadonlyArray<number> | undefined =>
   Array.isArray(value) && value.every((one) => typeof one === "number") ? value : undefined
 
 /**
- * The vectors of an answer, which may be wrong in every way, in the order of their texts, or the problem in words. `dimensions` is of another
+ * The vectors of an answer, which may be wrong in every way, in the order of their texts, or the problem in words. `dimensions` is for another
  * length than was asked for.
  */
 const readAnswer = (
@@ -41,7 +41,7 @@ const readAnswer = (
   dimensions: number
 ): EmbeddingAnswer | { readonly problem: string; readonly dimensions?: number } => {
   const answer = Option.getOrUndefined(decode(body))
-  if (answer === undefined) return { problem: "it answers something else than embeddings" }
+  if (answer === undefined) return { problem: "it answers with something other than embeddings" }
   const { data } = answer
   if (data.length !== count) return { problem: `it answers ${data.length} vectors to ${count} texts` }
   const places = data.map(({ index }, place) => index ?? place)
@@ -72,7 +72,7 @@ const BYTES_A_NUMBER = 32
 const ANSWER_REST_BYTES_MAX = 64 * 1024
 /** Characters of a provider's own words about a failure. */
 const PROBLEM_CHARS_MAX = 200
-/** The longest wait that a provider's wish is granted. */
+/** The longest wait that a provider may ask for. */
 const RETRY_AFTER_MS_MAX = 900_000
 
 const encoder = new TextEncoder()

@@ -19,7 +19,7 @@ export class NoContext extends Schema.TaggedError<NoContext>()("NoContext", {
   override get message() {
     switch (this.kind) {
       case "BUSY":
-        return "too many requests for a prompt are waiting already"
+        return "too many requests for a prompt are already waiting"
       case "NOT_ANSWERED":
         return `the agent did not answer within ${CONTEXT_ASK_MS_MAX / 1000} s`
       case "NO_PROMPT":

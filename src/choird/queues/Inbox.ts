@@ -6,7 +6,7 @@ import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { correctionOf, editStep, isEditOpen, overtaken, replaceText, settleEdit } from "./editRows.ts"
 import { append, heldOf, letGo, nextDue, rowsDue } from "./heldRows.ts"
-import { heldUntil, type Join, opened } from "./joining.ts"
+import { heldUntil, type Join, opened } from "./messageJoin.ts"
 import { Signals } from "./Signals.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 
@@ -39,7 +39,7 @@ export interface Incoming {
 export type Edited = "replaced" | "corrected" | "unchanged" | "unknown" | "full"
 
 export type Received =
-  /** `position` 0 is next; a repeated client_id answers its first row, which is `taken` where the agent has it already. */
+  /** `position` 0 is next; a repeated client_id answers its first row, which is `taken` where the agent already has it. */
   | { readonly type: "queued"; readonly inbox_id: InboxId; readonly position: number; readonly taken?: boolean }
   /** INBOX_PENDING_MAX messages wait already (R45). */
   | { readonly type: "full"; readonly pending: number }

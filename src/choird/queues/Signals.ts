@@ -1,5 +1,5 @@
 /** The push stream: rows of the `signals` table per session, and two signals that are computed and have no row (docs/protocol.md, Push stream). */
-import { Clock, Context, Effect, Layer, Option, Predicate, Schema, Stream } from "effect"
+import { Context, Effect, Layer, Option, Predicate, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { type InboxId, type SessionId, SignalId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
@@ -8,6 +8,7 @@ import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
 import { makeNotifier } from "./Notifier.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Requests to one session that no event carries yet; the next is refused politely. */
 export const SIGNALS_PENDING_MAX = 100
@@ -21,17 +22,17 @@ export interface Pushed {
 }
 
 /** A person's request to a running agent; it becomes a signal with an id. */
-export type Wish =
+export type SignalBody =
   | Omit<SignalOf<"Inject">, "signal_id">
   | Omit<SignalOf<"StartSkill">, "signal_id">
   | Omit<SignalOf<"CancelCore">, "signal_id">
   | Omit<SignalOf<"StopTurn">, "signal_id">
   | Omit<SignalOf<"Compact">, "signal_id">
 
-/** A wish that is stored. */
+/** A stored signal. */
 export interface Asked {
   readonly signal_id: SignalId
-  readonly wish: Wish
+  readonly body: SignalBody
   /** The event that it ended in. */
   readonly acked_rev: number | null
 }
@@ -49,7 +50,7 @@ export class Signals extends Context.Service<
   Signals,
   {
     /** Queues a person's request to the agent of an active session, once for each request id. */
-    send(session_id: SessionId, request_id: string, wish: Wish): Effect.Effect<Sent, DatabaseAway>
+    send(session_id: SessionId, request_id: string, body: SignalBody): Effect.Effect<Sent, DatabaseAway>
     /** The signal of an earlier request with this id. */
     asked(session_id: SessionId, request_id: string): Effect.Effect<Asked | undefined, DatabaseAway>
     /** The oldest message of a session that no stored event carries yet. */
@@ -98,7 +99,7 @@ export class Signals extends Context.Service<
             const asked = stops.get(session_id)
             if (asked === undefined || asked === told) return []
             told = asked
-            const deadline_ms = Math.max(0, asked.at_ms - (yield* Clock.currentTimeMillis))
+            const deadline_ms = Math.max(0, asked.at_ms - (yield* monotonicMs))
             return [{ id: undefined, signal: { type: "Stop" as const, deadline_ms } }]
           })
           return Stream.flatMap(wakes(session_id), () => Stream.concat(Stream.fromIterableEffect(stop), rows))
@@ -107,8 +108,8 @@ export class Signals extends Context.Service<
       return Signals.of({
         stream,
         wake,
-        send: Effect.fn("Signals.send")(function* (session_id, request_id, wish) {
-          const sent = yield* inTransaction(insertSignal(session_id, request_id, wish))
+        send: Effect.fn("Signals.send")(function* (session_id, request_id, body) {
+          const sent = yield* inTransaction(insertSignal(session_id, request_id, body))
           if (sent.type === "queued") yield* wake(session_id)
           return sent
         }, onDatabase),
@@ -120,7 +121,7 @@ export class Signals extends Context.Service<
           return row?.inbox_id
         }, onDatabase),
         stop: Effect.fn("Signals.stop")(function* (session_id, deadline_ms) {
-          stops.set(session_id, { at_ms: (yield* Clock.currentTimeMillis) + deadline_ms })
+          stops.set(session_id, { at_ms: (yield* monotonicMs) + deadline_ms })
           yield* wake(session_id)
         }),
         forget: (session_id) => Effect.sync(() => void stops.delete(session_id))
@@ -182,11 +183,11 @@ const findSignal = Effect.fnUntraced(function* (session_id: SessionId, request_i
     FROM choir_control.signals WHERE session_id = ${session_id} AND request_id = ${request_id}`
   if (row === undefined) return undefined
   const signal_id = SignalId.make(String(row.signal_id))
-  return { signal_id, wish: { type: row.kind, ...row.payload } as Wish, acked_rev: row.acked_rev } satisfies Asked
+  return { signal_id, body: { type: row.kind, ...row.payload } as SignalBody, acked_rev: row.acked_rev } satisfies Asked
 })
 
 /** Under the session's row lock, so that ids commit in order and no stream passes over one. */
-const insertSignal = Effect.fnUntraced(function* (session_id: SessionId, request_id: string, wish: Wish) {
+const insertSignal = Effect.fnUntraced(function* (session_id: SessionId, request_id: string, body: SignalBody) {
   const sql = yield* SqlClient.SqlClient
   const [session] = yield* sql<{ readonly status: SessionStatus }>`SELECT status FROM choir_control.sessions
     WHERE session_id = ${session_id} FOR UPDATE`
@@ -197,12 +198,12 @@ const insertSignal = Effect.fnUntraced(function* (session_id: SessionId, request
     WHERE session_id = ${session_id} AND acked_rev IS NULL AND kind NOT IN ('UserMessage', 'ApprovalResolved')`
   const pending = waiting?.pending ?? 0
   if (pending >= SIGNALS_PENDING_MAX) return { type: "full", pending } satisfies Sent
-  const { type: kind, ...payload } = storableJson(wish)
+  const { type: kind, ...payload } = storableJson(body)
   const [row] = yield* sql<{ readonly signal_id: bigint }>`INSERT INTO choir_control.signals
     (session_id, kind, payload, request_id)
     VALUES (${session_id}, ${kind}, ${canonicalJson(payload)}::jsonb, ${request_id}) RETURNING signal_id`
   const signal_id = SignalId.make(String(row?.signal_id))
-  return { type: "queued", signal_id, wish: storableJson(wish), acked_rev: null } satisfies Sent
+  return { type: "queued", signal_id, body: storableJson(body), acked_rev: null } satisfies Sent
 })
 
 /**

@@ -14,7 +14,7 @@ const quote = (text: string): string =>
   JSON.stringify(text.length <= QUOTE_CHARS_MAX ? text : `${text.slice(0, QUOTE_CHARS_MAX).toWellFormed()}…`)
 
 /**
- * The text of a message that corrects an earlier one, which the agent has taken already.
+ * The text of a message that corrects an earlier one, which the agent has already taken.
  * @param before the earlier text; empty where it is not kept any more
  */
 const correction = (before: string, now: string): string =>

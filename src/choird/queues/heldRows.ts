@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { Incoming } from "./Inbox.ts"
-import { type Held, heldUntil, joined, JOIN_MS_MAX } from "./joining.ts"
+import { type Held, heldUntil, joined, JOIN_MS_MAX } from "./messageJoin.ts"
 
 /** Held messages that are let go in one transaction. */
 const RELEASED_PAGE_MAX = 100
@@ -48,7 +48,10 @@ export const append = Effect.fnUntraced(function* (held: HeldRow, piece: Incomin
   return true
 })
 
-/** The messages that were held for long enough, of one agent or of all. Those of gateways that are not `ready` wait up to JOIN_MS_MAX. */
+/**
+ * The messages that were held for long enough, of one agent or of all. Those of gateways that are not `ready` wait up to JOIN_MS_MAX. One that
+ * began in the future did so before the host's clock was set back, and nobody knows how long ago.
+ */
 export const rowsDue = Effect.fnUntraced(function* (
   ready: ReadonlyArray<string>,
   now_ms: number,
@@ -56,8 +59,9 @@ export const rowsDue = Effect.fnUntraced(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly inbox_id: InboxId; readonly agent_id: AgentId }>`SELECT inbox_id::text, agent_id
-    FROM choir_control.inbox WHERE held_until <= to_timestamp(${now_ms / 1000}::float8)
-      AND (gateway = ANY(${[...ready]}::text[]) OR (joining ->> 'since_ms')::float8 <= ${now_ms - JOIN_MS_MAX})
+    FROM choir_control.inbox WHERE ((joining ->> 'since_ms')::float8 > ${now_ms}
+        OR held_until <= to_timestamp(${now_ms / 1000}::float8)
+          AND (gateway = ANY(${[...ready]}::text[]) OR (joining ->> 'since_ms')::float8 <= ${now_ms - JOIN_MS_MAX}))
       AND (${agent_id}::text IS NULL OR agent_id = ${agent_id})
     ORDER BY inbox.inbox_id LIMIT ${RELEASED_PAGE_MAX}`
 })

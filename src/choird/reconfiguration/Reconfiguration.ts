@@ -123,7 +123,7 @@ const makeStaging = Effect.gen(function* () {
   })
 
   /** Puts into effect what needs no restart, under the next version. Agents hear of it from `ConfigStore.changes`. */
-  const takeOver = Effect.fnUntraced(function* (
+  const activate = Effect.fnUntraced(function* (
     entry: VersionEntry,
     target: Staged,
     { always = false, secrets }: { readonly always?: boolean; readonly secrets?: SecretsFile | undefined } = {}
@@ -148,7 +148,7 @@ const makeStaging = Effect.gen(function* () {
       ? refuse("NOTHING_STAGED", "nothing is staged", "choirctl config load")
       : Effect.succeed(target)
   )
-  return { staged, changesOf, takeOver, target }
+  return { staged, changesOf, activate, target }
 })
 
 const numbers = ({ applied, pending, previous, version }: ApplyReport) => ({
@@ -167,7 +167,7 @@ const make = Effect.fnUntraced(function* () {
   const alone = yield* makeAlone
   const audited = yield* makeAudited
   const contentOf = yield* makeContent
-  const { changesOf, staged, takeOver, target } = yield* makeStaging
+  const { changesOf, staged, activate, target } = yield* makeStaging
   const plans = yield* makePlans(changesOf)
 
   const load = Effect.fnUntraced(function* (progress: (step: string) => Effect.Effect<void>) {
@@ -182,7 +182,7 @@ const make = Effect.fnUntraced(function* () {
 
   const applyPlan = Effect.fnUntraced(function* (who: string, plan: string) {
     const target = yield* plans.check(plan)
-    const report = yield* takeOver({ action: "apply", who }, target, { secrets: target.secrets })
+    const report = yield* activate({ action: "apply", who }, target, { secrets: target.secrets })
     yield* plans.applied
     return report
   })
@@ -204,7 +204,7 @@ const make = Effect.fnUntraced(function* () {
     diff: Effect.flatMap(Ref.get(staged), (target) => changesOf(target)),
     // A version with a row is finished: kept as the last good one and audited, even if nobody waits any more.
     apply: Effect.fn("Reconfiguration.apply")((who) => {
-      const doing = Effect.flatMap(target, (target) => takeOver({ action: "apply", who }, target))
+      const doing = Effect.flatMap(target, (target) => activate({ action: "apply", who }, target))
       return Effect.uninterruptible(audited(who, "config.apply", alone(doing), numbers))
     }),
     plan: alone(Effect.flatMap(target, plans.make)),
@@ -213,7 +213,7 @@ const make = Effect.fnUntraced(function* () {
     ),
     rollback: Effect.fn("Reconfiguration.rollback")((who, version) => {
       const back = Effect.flatMap(contentOf(version), (config) =>
-        takeOver({ action: "rollback", who }, { config }, { always: true })
+        activate({ action: "rollback", who }, { config }, { always: true })
       )
       const doing = audited(who, "config.rollback", alone(back), (done) => ({ to: version, ...numbers(done) }))
       return Effect.uninterruptible(doing)

@@ -81,7 +81,7 @@ export class Repos extends Context.Service<
     )
 }
 
-/** One reading of a repository whose clone lies at `place`. */
+/** One reading of a repository whose clone is at `place`. */
 interface Read {
   readonly place: string
   /** The repository's name in problems. */

@@ -152,7 +152,7 @@ const make = Effect.gen(function* () {
   yield* look.pipe(
     Effect.catchCauseIf(
       (cause) => !Cause.hasInterruptsOnly(cause),
-      (cause) => Effect.logError("the disk was not looked at", cause)
+      (cause) => Effect.logError("the free space was not checked", cause)
     ),
     Effect.repeat(Schedule.spaced(DISK_LOOK_MS)),
     Effect.forkScoped

@@ -169,7 +169,7 @@ const archive = Effect.fnUntraced(function* (session_id: SessionId, who: string)
   if (earlier !== null)
     return yield* new SessionKept({
       kind: "SESSION_ARCHIVED",
-      reason: `the session ${session_id} is archived already, in ${path}`,
+      reason: `the session ${session_id} is already archived, in ${path}`,
       hint: `choirctl session verify ${session_id}`
     })
   const written = yield* writeArchive(path, (after) => readPage(session_id, after + 1)).pipe(

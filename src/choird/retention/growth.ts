@@ -33,7 +33,7 @@ export type Bound =
 
 /** The tables of `choir_control`. */
 export const TABLES: Readonly<Record<string, Bound>> = {
-  agents: { bounded: "a row an agent" },
+  agents: { bounded: "one row per agent" },
   sessions: { kinds: ["archives"], keys: ["archives_days", "archives_mb"] },
   session_events: { kinds: ["sessions"], keys: ["session_mb", "sessions_days"] },
   session_snapshots: { kinds: ["snapshots"], keys: ["snapshots_days"] },
@@ -48,15 +48,26 @@ export const TABLES: Readonly<Record<string, Bound>> = {
   skill_runs: { kinds: ["runs"], keys: ["runs_days"] },
   job_runs: { kinds: ["runs"], keys: ["runs_days"] },
   schedule_slots: { kinds: ["runs"], keys: ["runs_days"] },
-  chat_settings: { bounded: "a row a DM" },
+  chat_settings: { bounded: "one row per DM" },
   workspace_labels: { bounded: "a row for each path of a workspace that holds text from outside" },
   leases: { bounded: "a row for each resource in use" },
   deleted_sessions: { bounded: "about 200 bytes for each deleted session, for good: the proof that there was one" },
   memory_jobs: { bounded: "a row for each session whose memory is being made" },
   embedding_costs: { bounded: "a row for each agent, day and model with embeddings: some 100 bytes a day" },
-  embedding_serving: { bounded: "a row an agent" },
+  embedding_serving: { bounded: "one row per agent" },
   forgets: { bounded: "a row for each order to forget that is not carried out yet" },
-  schema_migrations: { bounded: "a row a migration" }
+  schema_migrations: { bounded: "one row per migration" }
+}
+
+/** The tables of each agent's own schema, which has its memory. */
+export const AGENT_TABLES: Readonly<Record<string, Bound>> = {
+  memory_documents: {
+    bounded:
+      "4,000 chunks for each of the newest memory.mid_term_sessions sessions, 100,000 of older ones, and a summary for each session that is not deleted"
+  },
+  memory_embeddings: { bounded: "a vector for each chunk and model that searches use" },
+  knowledge_documents: { bounded: "10,000 facts" },
+  knowledge_embeddings: { bounded: "a vector for each fact and model that searches use" }
 }
 
 /** The folders of a home, by their paths. A folder that is not listed belongs to the one above it. */

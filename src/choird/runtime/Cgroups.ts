@@ -4,16 +4,20 @@
  */
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Context, Effect, Layer, Option, Schedule, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, Schedule, Schema } from "effect"
 import type { Scope } from "effect"
 import { codeOf } from "#src/shared/files/nofollow.ts"
-import { groupParents, joinFile, limitFiles, oomKillsIn } from "./cgroupFiles.ts"
+import { groupParents, joinFile, limitFiles, oomKillsIn, shareFile, usageFile, usedIn } from "./cgroupFiles.ts"
+import { type CpuUse, steppingBack, useAfter } from "./cpuPrecedence.ts"
 import type { ContainerLimits, Controller, GroupParent } from "./cgroupFiles.ts"
 
 /** Time from the kill of a container until each of its processes is gone; exceeding it leaves the agent stopped and is reported (R8). */
 export const CONTAINER_GONE_MS_MAX = 10_000
 /** Pause between two checks whether a killed process is gone. */
 export const CONTAINER_GONE_POLL_MS = 5
+
+/** Between two looks at which groups use the most. */
+const SHARE_OUT_MS = 500
 
 /** One container's group: `choir-<session and home>-<epoch>`. The only names that this service makes or removes. */
 export const CgroupName = Schema.String.check(Schema.isPattern(/^choir-[0-9a-z]{1,32}-[0-9]{1,10}$/u)).pipe(
@@ -60,7 +64,9 @@ export class Cgroups extends Context.Service<
         const usable = yield* usableParent(found)
         if (usable !== undefined) parents.push(usable)
       }
-      return make(parents)
+      const groups = new Map<CgroupName, Shared>()
+      yield* Effect.forkScoped(Effect.repeat(shareOut(parents, groups), Schedule.spaced(SHARE_OUT_MS)))
+      return make(parents, groups)
     })
   )
 }
@@ -110,9 +116,46 @@ const usableParent = Effect.fnUntraced(function* (found: GroupParent): Effect.fn
   return undefined
 })
 
-const make = (parents: ReadonlyArray<GroupParent>): Cgroups["Service"] => {
+/** A group that competes with others for processors. */
+interface Shared {
+  use: CpuUse | undefined
+  isBack: boolean
+}
+
+const folderOf = (parent: GroupParent, name: CgroupName) => join(parent.folders[0] ?? "", name)
+
+/** Reads what each group has used, and lets those that use the most step back. */
+const shareOut = (parents: ReadonlyArray<GroupParent>, groups: ReadonlyMap<CgroupName, Shared>) => {
+  let looked_ns: bigint | undefined
+  return Effect.gen(function* () {
+    const now_ns = yield* Clock.currentTimeNanos
+    const elapsed_ms = looked_ns === undefined ? 0 : Number(now_ns - looked_ns) / 1_000_000
+    looked_ns = now_ns
+    const counted = parents.find((parent) => usageFile(parent) !== undefined)
+    if (counted === undefined) return
+    const uses = new Map<CgroupName, CpuUse>()
+    for (const [name, group] of groups) {
+      const used_us = usedIn(counted.version, yield* readText(join(folderOf(counted, name), usageFile(counted) ?? "")))
+      if (used_us === undefined) continue
+      group.use = useAfter(group.use, used_us, elapsed_ms)
+      uses.set(name, group.use)
+    }
+    const back = steppingBack(uses)
+    for (const [name, group] of groups) {
+      if (group.isBack === back.has(name)) continue
+      group.isBack = back.has(name)
+      for (const parent of parents) {
+        const share = shareFile(parent, group.isBack)
+        const path = join(folderOf(parent, name), share?.file ?? "")
+        // A group may end, and a kernel may lack the file.
+        if (share !== undefined && existsSync(path)) yield* quietly(() => writeFileSync(path, share.text))
+      }
+    }
+  })
+}
+
+const make = (parents: ReadonlyArray<GroupParent>, groups: Map<CgroupName, Shared>): Cgroups["Service"] => {
   const has = (controller: Controller) => parents.some(({ controllers }) => controllers.includes(controller))
-  const folderOf = (parent: GroupParent, name: CgroupName) => join(parent.folders[0] ?? "", name)
   const folders = (name: CgroupName) => [...new Set(parents.map((parent) => folderOf(parent, name)))]
 
   const members = Effect.fnUntraced(function* (name: CgroupName) {
@@ -143,7 +186,12 @@ const make = (parents: ReadonlyArray<GroupParent>): Cgroups["Service"] => {
     Effect.try({ try: () => writeFileSync(file, text), catch: (cause) => new CgroupError({ file, cause }) })
 
   const create = Effect.fn("Cgroups.create")(function* (name: CgroupName, limits: ContainerLimits) {
-    yield* Effect.addFinalizer(() => remove(name))
+    yield* Effect.addFinalizer(() =>
+      Effect.andThen(
+        Effect.sync(() => groups.delete(name)),
+        remove(name)
+      )
+    )
     for (const parent of parents) {
       const folder = folderOf(parent, name)
       yield* Effect.try({
@@ -156,6 +204,7 @@ const make = (parents: ReadonlyArray<GroupParent>): Cgroups["Service"] => {
         yield* write(path, text)
       }
     }
+    groups.set(name, { use: undefined, isBack: false })
     const oomKills = Effect.gen(function* () {
       let kills = 0
       for (const folder of folders(name)) {

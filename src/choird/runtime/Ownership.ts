@@ -71,13 +71,13 @@ export const realPath = (path: string) =>
       })
   })
 
-/** Whether a real path is this folder or lies in it. */
+/** Whether a real path is this folder or is in it. */
 export const isInside = (folder: string, path: string) =>
   path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`)
 
 /**
  * The reason why this real path cannot be a workspace, or `undefined`. An agent owns its workspace, so nothing that choird or the
- * system relies on may lie in it.
+ * system relies on may be in it.
  */
 export const workspaceProblem = (path: string, relied: ReadonlyArray<string>): string | undefined => {
   if (SHARED.has(path) || SYSTEM.some((folder) => isInside(folder, path))) return "is a folder of the system"
@@ -93,7 +93,7 @@ const failed = (problem: string, fix: string) => new ContainerError({ reason: "f
 /**
  * Gives a workspace to a uid: the folder and everything in it that belongs to root or to another agent's uid, on the same file
  * system, links themselves and not their targets. A file with a second hard link is left as it is, since its other name may
- * lie outside. A folder that is a person's is refused, not taken. Each change is made from within the folder that find(1) opened,
+ * are outside. A folder that is a person's is refused, not taken. Each change is made from within the folder that find(1) opened,
  * by the name in it alone: on a second walk of the path a folder may have become a link (R39).
  */
 export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (uid: number, workspace: string) {
@@ -161,7 +161,7 @@ export const letIntoSocket = Effect.fn("Ownership.letIntoSocket")(function* (uid
  */
 export const letIntoWorkspace = Effect.fn("Ownership.letIntoWorkspace")(function* (uid: number, workspace: string) {
   const own = process.getuid?.() ?? 0
-  // Files of the agent's uid are its own already, and their lists are not choird's to change.
+  // Files of the agent's uid are already its own, and their lists are not choird's to change.
   const folders = `-type d -execdir setfacl -m u:${uid}:rwx,d:u:${uid}:rwx,d:u:${own}:rwx {} +`
   const files = `-type f -links 1 -execdir setfacl -m u:${uid}:rwX {} +`
   const words = `-xdev -user ${own} ( ${folders} -o ${files} )`.split(" ")

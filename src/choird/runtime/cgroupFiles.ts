@@ -10,9 +10,10 @@ export interface ContainerLimits {
   readonly pids: number
 }
 
-export type Controller = "cpu" | "memory" | "pids"
+/** `cpuacct` counts the time of processors in version 1; version 2 counts it everywhere. */
+export type Controller = "cpu" | "cpuacct" | "memory" | "pids"
 
-const CONTROLLERS: ReadonlyArray<Controller> = ["cpu", "memory", "pids"]
+const CONTROLLERS: ReadonlyArray<Controller> = ["cpu", "cpuacct", "memory", "pids"]
 
 /** A hierarchy, and the folders in it under which a group for an agent may be made, the best first. */
 export interface GroupParent {
@@ -101,17 +102,43 @@ const PERIOD_US = 100_000
  */
 const AGENT_CPU_SHARES = 102
 const AGENT_CPU_WEIGHT = 10
+/** In the host's root group: the kernel's own. */
+const ROOT_CPU_SHARES = 1024
+const ROOT_CPU_WEIGHT = 100
+/** A group that steps back gets this part of what it gets otherwise. */
+const STEPPED_BACK = 1 / 10
+
+/** The file that says what a group gets where processors are short; nothing where the hierarchy has no such file. */
+export const shareFile = ({ version, controllers, isRoot }: GroupParent, isBack: boolean): LimitFile | undefined => {
+  if (!controllers.includes("cpu")) return undefined
+  const full = {
+    1: isRoot === true ? ROOT_CPU_SHARES : AGENT_CPU_SHARES,
+    2: isRoot === true ? ROOT_CPU_WEIGHT : AGENT_CPU_WEIGHT
+  }[version]
+  const text = String(Math.floor(full * (isBack ? STEPPED_BACK : 1)))
+  return { file: version === 1 ? "cpu.shares" : "cpu.weight", text, optional: true }
+}
+
+/** The file with the time of processors that a group has taken. */
+export const usageFile = ({ version, controllers }: GroupParent): string | undefined => {
+  if (version === 1) return controllers.includes("cpuacct") ? "cpuacct.usage" : undefined
+  return controllers.includes("cpu") ? "cpu.stat" : undefined
+}
+
+/** Microseconds in the text of {@link usageFile}; nothing for a group that is gone. */
+export const usedIn = (version: 1 | 2, text: string): number | undefined => {
+  const found = version === 1 ? /^(\d+)\s*$/u.exec(text) : /^usage_usec (\d+)$/mu.exec(text)
+  return found === null ? undefined : Number(found[1]) / (version === 1 ? 1000 : 1)
+}
 
 /** The files to write, in order: version 1 refuses a limit on memory and swap below the one on memory. */
-export const limitFiles = (
-  { version, controllers, isRoot }: GroupParent,
-  limits: ContainerLimits
-): ReadonlyArray<LimitFile> => {
+export const limitFiles = (parent: GroupParent, limits: ContainerLimits): ReadonlyArray<LimitFile> => {
+  const { controllers, isRoot, version } = parent
   const bytes = String(Math.floor(limits.memory_mb * 1024 * 1024))
   const quota = String(Math.max(1000, Math.floor(limits.cpus * PERIOD_US)))
   const pids = { file: "pids.max", text: String(limits.pids) }
-  const yielding = (file: string, share: number): ReadonlyArray<LimitFile> =>
-    isRoot === true ? [] : [{ file, text: String(share), optional: true }]
+  const share = isRoot === true ? undefined : shareFile(parent, false)
+  const shares = share === undefined ? [] : [share]
   const files: Record<Controller, ReadonlyArray<LimitFile>> = version === 1
     ? {
         memory: [
@@ -121,8 +148,9 @@ export const limitFiles = (
         cpu: [
           { file: "cpu.cfs_period_us", text: String(PERIOD_US) },
           { file: "cpu.cfs_quota_us", text: quota },
-          ...yielding("cpu.shares", AGENT_CPU_SHARES)
+          ...shares
         ],
+        cpuacct: [],
         pids: [pids]
       }
     : {
@@ -130,7 +158,8 @@ export const limitFiles = (
           { file: "memory.max", text: bytes },
           { file: "memory.swap.max", text: "0", optional: true }
         ],
-        cpu: [{ file: "cpu.max", text: `${quota} ${PERIOD_US}` }, ...yielding("cpu.weight", AGENT_CPU_WEIGHT)],
+        cpu: [{ file: "cpu.max", text: `${quota} ${PERIOD_US}` }, ...shares],
+        cpuacct: [],
         pids: [pids]
       }
   return controllers.flatMap((controller) => files[controller])

@@ -71,7 +71,7 @@ const deleteInside = Effect.fnUntraced(function* (folder: string) {
 })
 
 /**
- * @param kept real paths that must not lie in it: choird's home, and the other workspaces.
+ * @param kept real paths that must not be in it: choird's home, and the other workspaces.
  * @param mapped deletes what belongs to uids that are not choird's to act as, where there are such (D43).
  */
 export const emptyWorkspace = Effect.fn("emptyWorkspace")(
@@ -82,7 +82,7 @@ export const emptyWorkspace = Effect.fn("emptyWorkspace")(
   ) {
     const folder = yield* emptyable(path, kept)
     let left: ReadonlyArray<string> = []
-    // Folders of either side may lie in folders of the other: each pass takes off one layer of them.
+    // Folders of either side may be in folders of the other: each pass takes off one layer of them.
     for (let pass = 0; pass < RESET_PASSES_MAX; pass++) {
       if (mapped !== undefined) yield* mapped(folder)
       yield* deleteInside(folder)

@@ -27,7 +27,7 @@ type Scheduled = ReadonlyMap<SkillName, ReadonlyArray<SkillSchedule>>
 export class Schedules extends Context.Service<
   Schedules,
   {
-    /** Begins what is due in the agents that run, and finds out what became of what was begun before. */
+    /** Begins what is due in running agents, and finds out how what was begun earlier ended. */
     readonly look: Effect.Effect<void, DatabaseAway>
     /** Looks every SCHEDULE_LOOK_MS for as long as the scope lives. */
     readonly run: Effect.Effect<void, never, Scope.Scope>
@@ -99,7 +99,7 @@ const make = Effect.gen(function* () {
   })
 
   const loop = Effect.andThen(
-    Effect.catchCause(look, (cause) => Effect.logWarning("schedules are looked at again later", cause)),
+    Effect.catchCause(look, (cause) => Effect.logWarning("schedules are checked again later", cause)),
     Effect.sleep(SCHEDULE_LOOK_MS)
   ).pipe(Effect.forever)
 

@@ -1,4 +1,4 @@
-/** The rows of schedules: each time of a skill once, and what became of it. */
+/** The rows of schedules: each time of a skill once, and its outcome. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, SessionId } from "#schema/Ids.ts"

@@ -139,7 +139,7 @@ export const makeSlotSteps = Effect.gen(function* () {
     yield* settle(place, slot, both(withdraw, moveSlot(slot, { state: "claimed", session_id })), undefined)
   })
 
-  /** Asks what became of an order. A person gets a message about one that the agent refused. */
+  /** Asks for the outcome of an order. A person gets a message about one that the agent refused. */
   const ask = Effect.fnUntraced(function* (place: Place, slot: OpenSlot) {
     const answer = yield* steering.answer(slot.session_id, slotName(slot))
     if (answer?.ended === null) {

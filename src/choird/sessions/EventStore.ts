@@ -69,7 +69,7 @@ export class EventStore extends Context.Service<
   EventStore,
   {
     /**
-     * Stores the patches of a heartbeat in one transaction with their consequences: acknowledged inbox rows and signals,
+     * Stores the patches of a heartbeat in one transaction with their projections: acknowledged inbox rows and signals,
      * and an outbox row for each AgentMessage (D6). Resent events are a no-op, a gap is asked for, a difference or a refused
      * event freezes the session, an older epoch is fenced (D4). BACKOFF says that the database cannot take it now. From the first event
      * on that is not known here the chain alone is checked (D53).

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { type InboxId, jobOf, JobName, type LaneId } from "#schema/Ids.ts"
 import type { SkillName } from "#schema/Skill.ts"
-import type { Wish } from "#src/choird/queues/Signals.ts"
+import type { SignalBody } from "#src/choird/queues/Signals.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { turnToStop } from "#src/shared/session/turns.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
@@ -105,8 +105,8 @@ const sized = (content: string) =>
 const chosenTurn = (state: SessionState, next: InboxId | undefined) => {
   const turn = turnToStop(state, next)
   return turn === undefined
-    ? refused("NOTHING_RUNS", "no turn runs in this session", "choirctl session cores shows its jobs")
-    : Effect.succeed<Wish>({ type: "StopTurn", turn })
+    ? refused("NOTHING_RUNS", "no turn is running in this session", "choirctl session cores shows its jobs")
+    : Effect.succeed<SignalBody>({ type: "StopTurn", turn })
 }
 
 /** Bytes of the input that a person gives a skill. */
@@ -118,25 +118,25 @@ const skillJob = (skill: SkillName): JobName =>
   JobName.make(`run-${skill.replaceAll(/[^a-z0-9]+/gu, "-")}`.slice(0, JOB_NAME_CHARS_MAX))
 
 /** The signal that an order becomes in this state. `next` is the oldest message that was not taken shortly before. */
-export const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, next: InboxId | undefined) {
+export const signalBodyOf = Effect.fnUntraced(function* (state: SessionState, order: Order, next: InboxId | undefined) {
   switch (order.type) {
     case "StopTurn":
       return yield* chosenTurn(state, next)
     case "Cancel":
       return state.cores.size === 0
         ? yield* chosenTurn(state, next)
-        : ({ type: "CancelCore", job_name: yield* chosenJob(state, undefined) } satisfies Wish)
+        : ({ type: "CancelCore", job_name: yield* chosenJob(state, undefined) } satisfies SignalBody)
     case "Inject": {
       const { content } = order
       if (content.trim() === "") return yield* refused("EMPTY", "the instruction is empty", "say what edge is to know")
-      return { type: "Inject", content: yield* sized(content) } satisfies Wish
+      return { type: "Inject", content: yield* sized(content) } satisfies SignalBody
     }
     case "Answer": {
       const { content, job_name } = yield* chosenAnswer(state, order)
-      return { type: "Inject", content: yield* sized(content), job_name } satisfies Wish
+      return { type: "Inject", content: yield* sized(content), job_name } satisfies SignalBody
     }
     case "CancelCore":
-      return { type: "CancelCore", job_name: yield* chosenJob(state, order.job_name) } satisfies Wish
+      return { type: "CancelCore", job_name: yield* chosenJob(state, order.job_name) } satisfies SignalBody
     case "StartSkill": {
       const { input, skill, trigger } = order
       if (Buffer.byteLength(JSON.stringify(input ?? null)) > SKILL_INPUT_BYTES_MAX)
@@ -152,54 +152,56 @@ export const wishOf = Effect.fnUntraced(function* (state: SessionState, order: O
         job_name,
         ...(input === undefined ? {} : { input }),
         ...(trigger === undefined ? {} : { trigger })
-      } satisfies Wish
+      } satisfies SignalBody
     }
     case "CancelSkill": {
       const job = [...state.cores.values()].find((core) => core.skill?.name === order.skill)
-      if (job !== undefined) return { type: "CancelCore", job_name: job.job_name } satisfies Wish
+      if (job !== undefined) return { type: "CancelCore", job_name: job.job_name } satisfies SignalBody
       if (state.edge.skill?.name === order.skill) return yield* chosenTurn(state, next)
       return yield* refused(
         "NOTHING_RUNS",
-        `the skill ${order.skill} does not run`,
+        `the skill ${order.skill} is not running`,
         "choirctl skill runs lists what ran"
       )
     }
     case "Compact": {
       const job_name = order.lane === undefined ? undefined : jobOf(order.lane)
       if (job_name !== undefined) yield* chosenJob(state, job_name)
-      return (order.lane === undefined ? { type: "Compact" } : { type: "Compact", lane: order.lane }) satisfies Wish
+      return (
+        order.lane === undefined ? { type: "Compact" } : { type: "Compact", lane: order.lane }
+      ) satisfies SignalBody
     }
   }
 })
 
-/** Whether an order is the one that a stored wish came from. */
-export const isSame = (order: Order, wish: Wish): boolean => {
+/** Whether an order is the one that a stored signal came from. */
+export const isSame = (order: Order, body: SignalBody): boolean => {
   switch (order.type) {
     case "Inject":
-      return wish.type === "Inject" && wish.job_name === undefined && wish.content === storableJson(order.content)
+      return body.type === "Inject" && body.job_name === undefined && body.content === storableJson(order.content)
     case "Answer":
       return (
-        wish.type === "Inject" &&
-        wish.job_name !== undefined &&
-        (order.job_name === undefined || order.job_name === wish.job_name) &&
-        storableJson(order.content).trim().endsWith(wish.content)
+        body.type === "Inject" &&
+        body.job_name !== undefined &&
+        (order.job_name === undefined || order.job_name === body.job_name) &&
+        storableJson(order.content).trim().endsWith(body.content)
       )
     case "CancelCore":
-      return wish.type === "CancelCore" && (order.job_name === undefined || wish.job_name === order.job_name)
+      return body.type === "CancelCore" && (order.job_name === undefined || body.job_name === order.job_name)
     case "StopTurn":
-      return wish.type === "StopTurn"
+      return body.type === "StopTurn"
     case "StartSkill":
       return (
-        wish.type === "StartSkill" &&
-        wish.skill === order.skill &&
-        wish.trigger === order.trigger &&
-        canonicalJson(wish.input ?? null) === canonicalJson(order.input ?? null)
+        body.type === "StartSkill" &&
+        body.skill === order.skill &&
+        body.trigger === order.trigger &&
+        canonicalJson(body.input ?? null) === canonicalJson(order.input ?? null)
       )
     case "CancelSkill":
     case "Cancel":
-      return wish.type === "CancelCore" || wish.type === "StopTurn"
+      return body.type === "CancelCore" || body.type === "StopTurn"
     case "Compact":
-      return wish.type === "Compact" && wish.lane === order.lane
+      return body.type === "Compact" && body.lane === order.lane
   }
 }
 

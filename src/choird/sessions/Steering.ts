@@ -10,10 +10,10 @@ import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { EventStore } from "./EventStore.ts"
-import { auditDetail, isSame, type Order, ORDER_ACTIONS, refused, SteeringRefused, wishOf } from "./Order.ts"
+import { auditDetail, isSame, type Order, ORDER_ACTIONS, refused, SteeringRefused, signalBodyOf } from "./Order.ts"
 import { SessionUnknown } from "./readLog.ts"
 import { type SessionRow, SessionStore } from "./SessionStore.ts"
-import { type Sent, Signals, type Wish } from "#src/choird/queues/Signals.ts"
+import { type Sent, Signals, type SignalBody } from "#src/choird/queues/Signals.ts"
 
 export interface Request {
   readonly session_id: SessionId
@@ -33,8 +33,8 @@ export interface Ended {
 
 export interface Ordered<T extends Order["type"] = Order["type"]> {
   readonly signal_id: SignalId
-  readonly wish: Extract<
-    Wish,
+  readonly body: Extract<
+    SignalBody,
     {
       readonly type: T extends "Cancel" | "CancelSkill" ? "CancelCore" | "StopTurn" : T extends "Answer" ? "Inject" : T
     }
@@ -72,9 +72,9 @@ const queued = ({ agent_id }: SessionRow, sent: Sent, order: Order) => {
     case "inactive":
       return refused("NOT_RUNNING", `the session is ${sent.status}`, `choirctl agent start ${agent_id}`)
     case "full":
-      return refused("SIGNALS_FULL", `${sent.pending} requests wait for this session already`, "ask again later")
+      return refused("SIGNALS_FULL", `${sent.pending} requests are already waiting for this session`, "ask again later")
     case "queued":
-      return isSame(order, sent.wish)
+      return isSame(order, sent.body)
         ? Effect.succeed(sent)
         : refused("REQUEST_ID_REUSED", "this request id was used for another request", "take a new one")
   }
@@ -113,8 +113,8 @@ const make = Effect.fnUntraced(function* () {
       "NewerEvents",
       ({ hint, message }) => new SteeringRefused({ kind: "NEWER_EVENTS", reason: message, hint })
     )
-    const wish = yield* wishOf(state, order, next)
-    return yield* queued(row, yield* signals.send(session_id, request_id, wish), order)
+    const body = yield* signalBodyOf(state, order, next)
+    return yield* queued(row, yield* signals.send(session_id, request_id, body), order)
   })
 
   /** The end of a signal in a log from a revision on. */
@@ -157,7 +157,7 @@ const make = Effect.fnUntraced(function* () {
     const detail = auditDetail(order)
     const row = Option.getOrUndefined(yield* sessions.get(session_id))
     const placed = row === undefined ? new SessionUnknown({ session_id }) : place(request, row, order)
-    const { signal_id, wish } = yield* Effect.tapError(placed, (error) =>
+    const { signal_id, body } = yield* Effect.tapError(placed, (error) =>
       error._tag === "DatabaseAway"
         ? Effect.void
         : audit.record({
@@ -165,14 +165,14 @@ const make = Effect.fnUntraced(function* () {
             detail: { ...detail, refused: error._tag === "SteeringRefused" ? error.kind : "UNKNOWN_SESSION" }
           })
     )
-    const job = "job_name" in wish && wish.job_name !== undefined ? { job_name: wish.job_name } : {}
-    const turn = wish.type === "StopTurn" ? wish.turn : {}
+    const job = "job_name" in body && body.job_name !== undefined ? { job_name: body.job_name } : {}
+    const turn = body.type === "StopTurn" ? body.turn : {}
     // The agent says later whether a skill begins.
     const ordered = order.type === "StartSkill" ? { outcome: "ordered" } : {}
     yield* audit.record({ ...entry, detail: { ...detail, ...job, ...turn, ...ordered, signal_id } })
     const ended = request.wait_ms === 0 ? null : yield* outcome(request, signal_id)
-    // A stored wish of another type is refused as another request's.
-    return { signal_id, wish: wish as Ordered<O["type"]>["wish"], ended }
+    // A stored signal of another type is refused as another request's.
+    return { signal_id, body: body as Ordered<O["type"]>["body"], ended }
   })
   return Steering.of({ answer, order })
 })

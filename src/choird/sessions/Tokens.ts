@@ -1,10 +1,11 @@
 /** Bootstrap and lease tokens (D12): 256 random bits each, of which only the SHA-256 is kept. */
-import { Clock, Context, Effect, Layer, Option, Redacted, Semaphore } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** The grace in which an agent may ask again for a lost INIT_HELLO reply with its bootstrap token (D12). */
 export const HELLO_GRACE_MS_MAX = 60_000
@@ -55,7 +56,7 @@ export class Tokens extends Context.Service<
         const held = sessions.get(caller.session_id)
         // Superseded or revoked since it was identified: its new token opens nothing.
         if (held === undefined || held.epoch !== caller.epoch || caller.standing === "superseded") return token
-        const spent_ms = held.bootstrap?.spent_ms ?? (yield* Clock.currentTimeMillis)
+        const spent_ms = held.bootstrap?.spent_ms ?? (yield* monotonicMs)
         const bootstrap = held.bootstrap === undefined ? undefined : { ...held.bootstrap, spent_ms }
         yield* change(held, { ...held, bootstrap, lease: digest })
         return token
@@ -82,7 +83,7 @@ export class Tokens extends Context.Service<
           yield* change(held, { ...held, bootstrap: undefined })
         }, changing.withPermit),
         identify: Effect.fn("Tokens.identify")(function* (token) {
-          const now_ms = yield* Clock.currentTimeMillis
+          const now_ms = yield* monotonicMs
           return identify(sessions.values(), digestOf(Redacted.value(token)), now_ms)
         }),
         revoke: Effect.fn("Tokens.revoke")(function* (session_id) {

@@ -3,7 +3,7 @@ import type { CoreJobStart, CoreReport } from "#schema/Core.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
-import { reported } from "#src/shared/session/reported.ts"
+import { reportOf } from "#src/shared/session/jobReport.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { jobNameIn, openSpawns } from "./runChanges.ts"
 import { costSum, msBetween, tokenSum } from "#src/shared/session/sums.ts"
@@ -73,7 +73,7 @@ const pendingOf = (state: SessionState, byRev: ReadonlyMap<number, ChoirEvent>):
 export const wordsOf = (state: SessionState, events: ReadonlyArray<ChoirEvent>): SessionWords => {
   const { cores } = state
   const byRev = new Map(events.map((event) => [event.rev, event]))
-  const said = (rev: number | undefined) => (rev === undefined ? undefined : reported(byRev.get(rev)))
+  const said = (rev: number | undefined) => (rev === undefined ? undefined : reportOf(byRev.get(rev)))
   const jobs = new Map(
     [...cores.values()].map(({ job_name, plan, question, report_rev, started_rev }) => {
       const started = byRev.get(started_rev)

@@ -33,7 +33,7 @@ export const newerFrom = Effect.fnUntraced(function* (session_id: SessionId, new
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly choird_version: string | null }>`SELECT choird_version FROM choir_control.sessions
     WHERE session_id = ${session_id}`
-  // Where this choird itself ran it, only its agent was of a later Choir.
+  // Where this choird itself ran it, only its agent was from a later version of Choir.
   const choird_version = row === undefined || row.choird_version === VERSION ? null : row.choird_version
   return new NewerEvents({ session_id, ...newer, choird_version })
 })
@@ -57,7 +57,7 @@ const newerPayload = Effect.fnUntraced(function* (session_id: SessionId, until: 
   return problem?.newer
 })
 
-/** The first stored event of a session that is not known here. A row from before migration 0009 has no version; it is of version 1. */
+/** The first stored event of a session that is not known here. A row from before migration 0009 has no version; it is version 1. */
 export const newerEvents = Effect.fnUntraced(function* (session_id: SessionId) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<NewerEvent>`SELECT rev, coalesce(v, 1) AS v, event_type

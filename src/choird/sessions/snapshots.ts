@@ -2,7 +2,7 @@
  * Folded states as rows, so that a restart of choird and of an agent folds only what came after the newest (docs/protocol.md, Snapshots). They
  * are a shortcut and never evidence: one that does not fit the log is passed over, and `session verify` reads none.
  */
-import { Clock, Effect, Queue, Result } from "effect"
+import { Effect, Queue, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Snapshot } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
@@ -13,6 +13,7 @@ import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snap
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { type Replayed, readDigests } from "./storedEvents.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Canonical bytes of a page of the tail that INIT_HELLO answers, so that the whole reply stays below BODY_BYTES_MAX. */
 export const TAIL_PAGE_BYTES_MAX = 896 * 1024
@@ -138,7 +139,7 @@ export const makeSnapshots = Effect.gen(function* () {
     Effect.forkScoped
   )
   const progressed = Effect.fnUntraced(function* (session_id: SessionId, at: Replayed) {
-    const now_ms = yield* Clock.currentTimeMillis
+    const now_ms = yield* monotonicMs
     const last = marks.get(session_id)
     if (!isDue(last ?? { rev: 0, at_ms: now_ms }, at.state.rev, now_ms))
       return marks.set(session_id, last ?? { rev: 0, at_ms: now_ms })

@@ -1,5 +1,5 @@
 /** The browser of one agent as choird has it: orders to its process, and what it reports. */
-import { Clock, Deferred, Effect, Exit, Option, Redacted, Schema, type Scope } from "effect"
+import { Deferred, Effect, Exit, Option, Redacted, Schema, type Scope } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import type { HostCall } from "#src/choird/hosttools/HostTool.ts"
 import type { Cgroups } from "#src/choird/runtime/Cgroups.ts"
@@ -11,6 +11,7 @@ import { BrowserOrder, BrowserReport, BrowserStart, type Held, REPORT_BYTES_MAX 
 import type { ProxyLease } from "./ProxyLeases.ts"
 import { PagePatience } from "./PagePatience.ts"
 import type { WebProxy } from "./WebProxy.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** From the start of the process until it has a page to open, on a machine that is busy. */
 const START_MS_MAX = 90_000
@@ -47,7 +48,7 @@ export class AgentBrowser {
   readonly #ended = Deferred.makeUnsafe<void>()
   readonly #ready = Deferred.makeUnsafe<boolean, string>()
   #orders = 0
-  /** When it was used last, in milliseconds since 1970. */
+  /** When it was used last, by the clock for spans. */
   used_ms = 0
 
   constructor(process: BrowserProcess, lease: ProxyLease) {
@@ -90,14 +91,14 @@ export class AgentBrowser {
   /** Does one action, after those that were ordered before; an interruption ends it. */
   act(input: BrowseInput, call: HostCall | undefined): Effect.Effect<Browsed, ActionFailed> {
     return Effect.gen({ self: this }, function* () {
-      this.used_ms = yield* Clock.currentTimeMillis
+      this.used_ms = yield* monotonicMs
       if (mayLoad(input.action)) this.#lease.renew()
       const id = ++this.#orders
       const order = BrowserOrder.cases.Act.make({ id, input, ...(call === undefined ? {} : { call }) })
       const answer = yield* Effect.onInterrupt(this.#ask(order, actsOnPage(input.action)), () =>
         Effect.sync(() => this.#order(BrowserOrder.cases.Cancel.make({ id })))
       )
-      this.used_ms = yield* Clock.currentTimeMillis
+      this.used_ms = yield* monotonicMs
       const refusals = this.#lease.refusals()
       if (answer._tag === "Failed") return yield* this.#because(answer.error, refusals[0])
       if (answer._tag !== "Acted") return yield* gone(actsOnPage(input.action))
@@ -189,7 +190,7 @@ export const openAgentBrowser = Effect.fn("AgentBrowser.open")(function* (
     Effect.timeoutOrElse({ duration: START_MS_MAX, orElse: () => Effect.fail("it does not start in time") }),
     Effect.mapError((problem) => new BrowserUnavailable({ problem, fix: SANDBOX_FIX }))
   )
-  browser.used_ms = yield* Clock.currentTimeMillis
+  browser.used_ms = yield* monotonicMs
   if (!isSandboxed)
     yield* Effect.logWarning(`Chromium runs without its own sandbox, as a user of its own. ${SANDBOX_FIX}`)
   return { browser, isSandboxed }

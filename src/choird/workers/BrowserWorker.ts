@@ -2,7 +2,7 @@
  * The browsers of all agents: a Chromium for each session that has pages open, below a process of its own, which shares nothing with the others and
  * is gone with the session's epoch.
  */
-import { Clock, Context, Effect, Exit, Fiber, Layer, RcRef, Scope, Semaphore } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, RcRef, Scope, Semaphore } from "effect"
 import type { CallId, SessionId } from "#schema/Ids.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
 import type { BrowseInput } from "#src/shared/web/hostQueries.ts"
@@ -14,6 +14,7 @@ import { BrowserUnavailable } from "./BrowserProcess.ts"
 import type { Held } from "./browserProtocol.ts"
 import { WebDialer } from "./WebDialer.ts"
 import { openWebProxy } from "./WebProxy.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Sessions that have a browser at once; each takes some 520 MB and its pages. */
 export const BROWSERS_MAX = 8
@@ -49,7 +50,7 @@ interface Entry {
 /** Waits until nobody has used a browser for long. */
 const isIdle = Effect.fnUntraced(function* (browser: AgentBrowser) {
   while (true) {
-    const left_ms = browser.used_ms + BROWSER_IDLE_MS_MAX - (yield* Clock.currentTimeMillis)
+    const left_ms = browser.used_ms + BROWSER_IDLE_MS_MAX - (yield* monotonicMs)
     if (left_ms <= 0 && !browser.isBusy) return
     yield* Effect.sleep(Math.max(left_ms, 1000))
   }

@@ -50,9 +50,11 @@ export interface InternetService {
   connect(address: string, port: number): Socket
 }
 
-const make = (): InternetService => {
+/** @param servers name servers, as `address:port`; without them those of /etc/resolv.conf. */
+export const internetOf = (servers?: ReadonlyArray<string>): InternetService => {
   // Not getaddrinfo, which holds one of Node's few threads for as long as a name server pleases, and knows the host's own names.
   const resolver = new Resolver({ timeout: NAME_MS_MAX, tries: NAME_TRIES_MAX })
+  if (servers !== undefined) resolver.setServers(servers)
   const asked = (ask: () => Promise<ReadonlyArray<string>>) =>
     Effect.result(Effect.tryPromise({ try: ask, catch: (cause) => codeOf(cause) ?? "" }))
   return {
@@ -70,4 +72,6 @@ const make = (): InternetService => {
 }
 
 /** The Internet, unless the program that embeds choird's layers, such as a test, puts another network in its place. */
-export const Internet = Context.Reference<InternetService>("choir/choird/Internet", { defaultValue: make })
+export const Internet = Context.Reference<InternetService>("choir/choird/Internet", {
+  defaultValue: () => internetOf()
+})

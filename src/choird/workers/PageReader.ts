@@ -1,16 +1,26 @@
-/** Pages as Markdown, each read in a thread of its own that ends with it: no page sees another, and none holds choird up. */
+/**
+ * Pages as Markdown, each read by a process of its own that ends with it: no page sees another, and none holds choird up. A thread would not do: where one
+ * large allocation fails, V8 ends the whole process, whatever limit its thread has.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
 import { extname } from "node:path"
-import { Worker } from "node:worker_threads"
-import { Context, Effect, Layer, Schema, Semaphore } from "effect"
+import { fileURLToPath } from "node:url"
+import { Context, Effect, Layer, Option, Schema, Semaphore } from "effect"
+import { dyingWith, HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
+import { readLines } from "./boundedLines.ts"
 import { PagePatience } from "./PagePatience.ts"
-import type { PageOrder, PageReport, PageText } from "./pageProtocol.ts"
+import { type PageOrder, PageReport, type PageText, REPORT_BYTES_MAX } from "./pageProtocol.ts"
 
-/** Reading one page, once its thread has started. */
+/** Reading one page, once its process has started. */
 const PAGE_MS_MAX = 2000
-/** The start of a thread, on a machine that is busy. */
+/** The start of a process, on a machine that is busy. */
 const START_MS_MAX = 20_000
-/** The heap of a thread. */
+/** The heap of a process. */
 const PAGE_HEAP_MB_MAX = 256
+/** Half of what its young objects may take. */
+const PAGE_NURSERY_MB = 16
+/** Its stack, below the 8 MiB that Linux gives a process. */
+const PAGE_STACK_KB_MAX = 3500
 /** Pages that are read at once, of all agents; further ones wait. */
 const PAGES_READ_MAX = 2
 
@@ -23,7 +33,7 @@ export class PageUnreadable extends Schema.TaggedError<PageUnreadable>()("PageUn
 
 interface ReaderOptions {
   readonly pageMs?: number | undefined
-  /** The program of the thread. */
+  /** The program of the process. */
   readonly program?: URL | undefined
 }
 
@@ -49,32 +59,66 @@ export class PageReader extends Context.Service<
     )
 }
 
+const decodeReport = Schema.decodeUnknownOption(Schema.fromJsonString(PageReport))
+
+/** A process that has no core dump, no environment to look at, and no longer life than choird. */
+const startProcess = (program: URL): ChildProcess => {
+  const node = [
+    process.execPath,
+    `--max-old-space-size=${PAGE_HEAP_MB_MAX}`,
+    `--max-semi-space-size=${PAGE_NURSERY_MB}`,
+    `--stack-size=${PAGE_STACK_KB_MAX}`,
+    fileURLToPath(program)
+  ]
+  const [shell = "", ...args] = dyingWith(process.pid, ["sh", "-c", 'ulimit -c 0; exec "$@"', "sh", ...node])
+  const cache = process.env["NODE_COMPILE_CACHE"]
+  return spawn(shell, args, {
+    stdio: ["pipe", "pipe", "ignore"],
+    detached: true,
+    env: { PATH: HOST_PATH, ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: cache }) }
+  })
+}
+
+const kill = ({ pid }: ChildProcess) => {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL")
+  } catch {
+    // It has ended by itself.
+  }
+}
+
 const readIn = ({ pageMs, program = WORKER }: ReaderOptions & { readonly pageMs: number }, page: PageOrder) =>
   Effect.callback<PageText, PageUnreadable>((resume) => {
-    const fail = (problem: string) => resume(Effect.fail(new PageUnreadable({ problem })))
-    const worker = new Worker(program, {
-      name: "page",
-      env: {},
-      stdout: true,
-      stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: PAGE_HEAP_MB_MAX, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 }
-    })
-    let timer = setTimeout(() => fail("its thread does not start"), START_MS_MAX)
-    worker.on("message", (report: PageReport) => {
-      if (report._tag === "Read") resume(Effect.succeed(report.page))
+    const child = startProcess(program)
+    const end = () => {
+      clearTimeout(timer)
+      kill(child)
+    }
+    // The process ends with any answer: one that is late would still work on its page, for as long as that pleases.
+    let isAnswered = false
+    const answer = (answered: Effect.Effect<PageText, PageUnreadable>) => {
+      if (isAnswered) return
+      isAnswered = true
+      end()
+      resume(answered)
+    }
+    const fail = (problem: string) => answer(Effect.fail(new PageUnreadable({ problem })))
+    let timer = setTimeout(() => fail("its process does not start"), START_MS_MAX)
+    const take = (line: string) => {
+      const report = Option.getOrUndefined(decodeReport(line))
+      if (report === undefined) fail("its process broke")
+      else if (report._tag === "Read") answer(Effect.succeed(report.page))
       else if (report._tag === "Refused") fail(report.problem)
       else {
         clearTimeout(timer)
         timer = setTimeout(() => fail(`it takes more than ${pageMs} ms`), pageMs)
-        worker.postMessage(page, [])
+        child.stdin?.end(JSON.stringify(page))
       }
-    })
-    worker.on("error", (error: NodeJS.ErrnoException) =>
-      fail(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? "it takes too much memory" : "its thread broke")
-    )
-    worker.on("exit", () => fail("its thread ended"))
-    return Effect.promise(() => {
-      clearTimeout(timer)
-      return worker.terminate()
-    })
+    }
+    child.stdin?.on("error", () => undefined)
+    if (child.stdout) readLines(child.stdout, REPORT_BYTES_MAX, take, () => fail("its text is too long"))
+    child.on("error", ({ message }) => fail(`its process does not start: ${message}`))
+    // V8 ends a process by this signal when its heap is full.
+    child.on("close", (_code, signal) => fail(signal === "SIGABRT" ? "it takes too much memory" : "its process ended"))
+    return Effect.sync(end)
   }).pipe(Effect.withSpan("PageReader.read"))

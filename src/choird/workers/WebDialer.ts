@@ -14,7 +14,7 @@ import { isPublic } from "#src/shared/wire/egress.ts"
 /** Beside the private ranges: the relays of 6to4, and the address at which Azure's hosts answer their machines. */
 const V4_REFUSED = ["192.88.99.0/24", "168.63.129.16/32"].map(IpNetwork.fromStringUnsafe)
 
-/** All that is assigned for the public network; mapped, translated (NAT64), local and multicast addresses lie outside. */
+/** All that is assigned for the public network; mapped, translated (NAT64), local and multicast addresses are outside. */
 const V6_GLOBAL = IpNetwork.fromStringUnsafe("2000::/3")
 /** Within it: protocols with Teredo, examples, and 6to4, which holds an IPv4 address. */
 const V6_REFUSED = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"].map(IpNetwork.fromStringUnsafe)

@@ -1,9 +1,9 @@
-/** The thread that reads one page, so that a page that is made to be slow or large costs choird nothing but this thread. */
-import { parentPort } from "node:worker_threads"
+/** The process that reads one page, so that a page that is made to be slow or large costs choird nothing but this process. */
+import { text } from "node:stream/consumers"
 import { pageMarkdown } from "./pageMarkdown.ts"
 import type { PageOrder, PageReport } from "./pageProtocol.ts"
 
-const report = (message: PageReport) => parentPort?.postMessage(message, [])
+const report = (message: PageReport) => process.stdout.write(`${JSON.stringify(message)}\n`)
 
 const read = ({ html, url }: PageOrder): PageReport => {
   try {
@@ -14,5 +14,5 @@ const read = ({ html, url }: PageOrder): PageReport => {
   }
 }
 
-parentPort?.once("message", (order: PageOrder) => report(read(order)))
 report({ _tag: "Ready" })
+report(read(JSON.parse(await text(process.stdin)) as PageOrder))

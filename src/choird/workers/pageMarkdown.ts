@@ -1,4 +1,4 @@
-/** A page of the web as Markdown: the article where there is one, else all of it. Pure; the page is hostile, so it runs in a thread of its own. */
+/** A page of the web as Markdown: the article where there is one, else all of it. Pure; the page is hostile, so it runs in a process of its own. */
 import { Readability } from "@mozilla/readability"
 import { parseHTML } from "linkedom"
 import TurndownService from "turndown"

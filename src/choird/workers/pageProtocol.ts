@@ -1,4 +1,8 @@
-/** The messages between choird and the thread that reads one page. */
+/** The messages between choird and the process that reads one page: an order on its standard input, reports as lines on its standard output. */
+import { Schema } from "effect"
+
+/** A report; what a page turns into is smaller by far. */
+export const REPORT_BYTES_MAX = 16 * 1024 * 1024
 
 export interface PageOrder {
   readonly html: string
@@ -6,14 +10,14 @@ export interface PageOrder {
   readonly url: string
 }
 
+const PageText = Schema.Struct({ title: Schema.String, text: Schema.String })
 /** A page as Markdown. */
-export interface PageText {
-  readonly title: string
-  readonly text: string
-}
+export type PageText = typeof PageText.Type
 
-export type PageReport =
-  /** The thread has loaded its program: the time of the page begins. */
-  | { readonly _tag: "Ready" }
-  | { readonly _tag: "Read"; readonly page: PageText }
-  | { readonly _tag: "Refused"; readonly problem: string }
+export const PageReport = Schema.Union([
+  /** The process has loaded its program: the time of the page begins. */
+  Schema.TaggedStruct("Ready", {}),
+  Schema.TaggedStruct("Read", { page: PageText }),
+  Schema.TaggedStruct("Refused", { problem: Schema.String })
+])
+export type PageReport = typeof PageReport.Type

@@ -1,5 +1,5 @@
 /** The host tool `choir.web.fetch`: a page of the public web as text, in parts that fit a prompt. */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
 import { FETCH_TOOL, FetchInput, type FetchedPart } from "#src/shared/web/hostQueries.ts"
@@ -8,6 +8,7 @@ import { textPart } from "./textPart.ts"
 import { pageAddress } from "./webAddress.ts"
 import { WebDialer } from "./WebDialer.ts"
 import { type Fetched, FetchRefused, fetchPage } from "./webRequest.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** The Markdown version that a page names itself: `<link rel="alternate" type="text/markdown" href="…">`. */
 const MARKDOWN_LINK = /<link\b(?=[^>]{0,500}\btype=["']?text\/markdown\b)[^>]{0,500}?\bhref=["']?([^"'\s>]{1,500})/iu
@@ -114,7 +115,7 @@ export const webFetch = Effect.gen(function* () {
   const read = Effect.fn("webFetch.read")(
     function* (session_id: string, address: URL, offset: number) {
       const key = `${session_id} ${address.href}`
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* monotonicMs
       const known = kept.get(key)
       if (offset > 0 && known !== undefined && now - known.at_ms < PAGE_KEPT_MS) return partOf(known.page, offset)
       const loaded = yield* load(address)

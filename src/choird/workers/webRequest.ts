@@ -1,4 +1,4 @@
-/** One GET of a page over {@link WebDialer}: each redirect is looked at again, and nothing that a site does makes it long or large. */
+/** One GET of a page over {@link WebDialer}: each redirect is checked again, and nothing that a site does makes it long or large. */
 import { type IncomingMessage, request as httpRequest } from "node:http"
 import type { Socket } from "node:net"
 import type { Readable } from "node:stream"
@@ -31,7 +31,7 @@ export interface Fetched {
   /** Where it was found after redirects. */
   readonly url: URL
   readonly status: number
-  /** Without its parameters, in small letters. */
+  /** Without its parameters, in lowercase. */
   readonly content_type: string
   readonly charset: string | undefined
   readonly body: Buffer

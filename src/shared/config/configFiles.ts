@@ -184,7 +184,7 @@ const nestedWorkspaces = ({ workspaces }: Config): ReadonlyArray<ConfigWarning> 
     const outer = Object.entries(workspaces).find(([, other]) => parent.startsWith(`${resolve(other.path)}/`))?.[0]
     if (outer === undefined) return []
     return [
-      { path: `workspaces.${name}.path`, message: `lies in the workspace "${outer}": no agent can be started there` }
+      { path: `workspaces.${name}.path`, message: `is inside the workspace "${outer}": no agent can be started there` }
     ]
   })
 

@@ -13,7 +13,7 @@ interface Open {
 /** Strings and what holds values apart; between them stand only numbers, words and blanks. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],]/gu
 
-/** @param text which is known to be JSON. @returns the path of each key that was there already, in order. */
+/** @param text which is known to be JSON. @returns the path of each key that was already there, in order. */
 export const repeatedKeys = (text: string): ReadonlyArray<Path> => {
   const open: Array<Open> = []
   const repeated: Array<Path> = []

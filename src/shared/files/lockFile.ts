@@ -1,7 +1,7 @@
 /**
  * A lock that one process holds at a time: flock(2) on a file that only its owner can open. The kernel takes it back with the process, so
  * that neither a kill, a reused pid nor a reboot leaves it behind, and no two can hold it. Unlike a socket's abstract name it is out of
- * reach of other users and of sandboxes, which do not see the folder that it lies in.
+ * reach of other users and of sandboxes, which do not see the folder that it is in.
  *
  * Node cannot call flock. The program of that name locks the open file that it is handed, which stays locked for as long as this process
  * keeps its descriptor. The holder removes the file when it is done; a process that locked a removed file starts over with the new one.

@@ -33,7 +33,7 @@ function* textsIn(value: unknown, at: string): Generator<readonly [at: string, t
   }
 }
 
-/** The texts of a decoded value that hold such a character, by their places. `leave` are texts that are known already. */
+/** The texts of a decoded value that hold such a character, by their places. `leave` are texts that are already known. */
 export const hiddenValues = (value: unknown, leave: ReadonlySet<string> = new Set()): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (const [at, text] of textsIn(value, "")) {

@@ -92,6 +92,8 @@ export const readSkill = (
     ...(BUILT_IN_SKILLS.some(({ name }) => name === spec.name)
       ? [`a built-in skill has the name ${spec.name}: choose another`]
       : []),
+    // A folder of that name and the file of another skill would be one path.
+    ...(spec.name.endsWith(".json") ? [`the name ${spec.name} ends like that of a file: leave .json out`] : []),
     ...(spec.name === stem ? [] : [`the skill is called ${spec.name}: name the file ${spec.name}.json`]),
     ...machineProblems(spec),
     ...(schemas === undefined ? [] : pinProblems(spec, schemas)),

@@ -2,7 +2,7 @@
  * A codec writes a conversation as one API's request, and reads an answer, which is hostile, whole or streamed. A stream is put
  * together to the whole answer that the same API would have given, so that both are read by the same rules.
  */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import type { Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
@@ -67,7 +67,7 @@ export const listed = (texts: ReadonlyArray<string>): ReadonlyArray<string> => {
   return parts
 }
 
-/** The parts of a request: its parameters, and the conversation, whose parts are JSON already. */
+/** The parts of a request: its parameters, and the conversation, whose parts are already JSON. */
 export const written = (
   parameters: ReadonlyArray<readonly [key: string, value: Schema.Json]>,
   conversation: ReadonlyArray<readonly [key: string, parts: ReadonlyArray<string>]>
@@ -85,14 +85,10 @@ export const written = (
 /** The characters of a request. */
 export const charsOf = (parts: ReadonlyArray<string>): number => parts.reduce((sum, part) => sum + part.length, 0)
 
-/** A request as it is sent. */
-export const bytesOf = (parts: ReadonlyArray<string>): Uint8Array => {
-  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0))
-  let at = 0
-  for (const part of parts) at += bytes.write(part, at)
-  return bytes
-}
-
 /** A part of a request as it is sent. Most are sent many times, so that each is written once. */
 export const jsonOnce = <A extends object>(write: (part: A) => unknown) =>
-  keptFor((part: A): string => JSON.stringify(write(part)))
+  weakMemoize((part: A): string => JSON.stringify(write(part)))
+
+/** The tools of a request as they are sent. Most calls of a lane have the same list. */
+export const toolsOnce = (write: (tool: Tool) => unknown) =>
+  weakMemoize((tools: ReadonlyArray<Tool>): ReadonlyArray<string> => [JSON.stringify(tools.map(write))])

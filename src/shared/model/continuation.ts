@@ -2,7 +2,7 @@
  * The reasoning of a model between its calls. It is kept with the calls that it led to and with nothing else: providers want it only there,
  * and an answer's text is known from the message that was sent. It goes back byte for byte, to the model that wrote it.
  */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import { CONTINUATION_BYTES_MAX, type Continuation } from "#schema/Continuation.ts"
 import type { Model } from "#schema/Config.ts"
 import type { AssistantMessage, Message } from "./Conversation.ts"
@@ -13,7 +13,7 @@ type Writer = Pick<Model, "api" | "endpoint" | "model">
  * The model itself, whatever name config.json gives it: an alias of the same endpoint shares its reasoning. It is asked for with each message of
  * each request.
  */
-const writerOf = keptFor(({ endpoint, model }: Writer): string => `${new URL(endpoint).host} ${model}`)
+const writerOf = weakMemoize(({ endpoint, model }: Writer): string => `${new URL(endpoint).host} ${model}`)
 
 /** The continuation of an answer, if it is short enough to be kept. */
 export const continuationOf = (writer: Writer, reasoning: string | undefined): Continuation | undefined =>

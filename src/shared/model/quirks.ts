@@ -2,7 +2,7 @@
  * The differences between providers and families of models within one API, as one table: agents write requests by it, `choirctl model test` tries
  * them, and a load of config.json warns by it. What the table does not know is learned from a 400 (`requestParameters.ts`).
  */
-import { keptFor } from "#src/shared/keptFor.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import type { ModelApi } from "#schema/Continuation.ts"
 import { CONTEXT_WINDOW_DEFAULT, type Model, TEMPERATURE_DEFAULT } from "#schema/Config.ts"
 
@@ -167,7 +167,7 @@ const lookedUp = (named: Named): Quirks =>
   ) as Quirks
 
 /** The row of a model's entry. Each request asks for it several times, so that an entry is looked up once. */
-export const quirksOf = keptFor(lookedUp)
+export const quirksOf = weakMemoize(lookedUp)
 
 /** The least of `max_tokens` with which a model that thinks by a budget does think: half for the thoughts, half for the answer. */
 export const THINKING_MAX_TOKENS_MIN = 2048

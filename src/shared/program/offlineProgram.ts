@@ -37,7 +37,7 @@ export const offlineFilterFor = (architecture: Architecture): Buffer =>
     ].flat()
   )
 
-/** Where the segment lies in memory. */
+/** Where the segment is in memory. */
 const BASE = 0x400000
 const CODE_AT = 0x78
 /** A `struct sock_fprog`, whose address stands in the code, and then its filter. */

@@ -243,7 +243,7 @@ export interface SessionState {
   readonly workspace_tainted: boolean
   /** Where the text came from that those lanes had read. */
   readonly workspace_sources: ReadonlyArray<Source>
-  /** People have sent files that lie below `.choirtmp`. */
+  /** People have sent files that are below `.choirtmp`. */
   readonly workspace_received: boolean
   /** Why the session ended for good, once a limit of it was reached or it was stopped. */
   readonly ended: string | undefined

@@ -119,7 +119,7 @@ export const FILE: Source = "file"
 export const isStaged = ({ locks }: EventOf<"ToolCallRequested">["payload"]): boolean =>
   locks.some(({ resource }) => resource === STAGING_KEY)
 
-/** Whether a call may have read what lies below `.choirtmp`: file tools only by a path there, and searches leave it out. */
+/** Whether a call may have read what is below `.choirtmp`: file tools only by a path there, and searches leave it out. */
 const readsReceived = (call: Pick<OpenCall, "name" | "staged">): boolean =>
   readsWorkspace(call) && (call.staged === true || isOfImage(nameOf(call)) || nameOf(call) === "choir.exec")
 
@@ -344,7 +344,7 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
 }
 
 /** Why a job cannot end or ask just now. */
-export const REPORTS_FULL = `${REPORTS_OWED_MAX} reports are owed already`
+export const REPORTS_FULL = `${REPORTS_OWED_MAX} reports are already owed`
 
 /** A job's report or question, which edge owes the user from now on. Edge sees it, and takes over its taint. */
 const withReport = (

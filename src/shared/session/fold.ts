@@ -18,10 +18,10 @@ import {
   withSeen
 } from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
-import { compacted } from "./compacted.ts"
+import { compactWindow } from "./compactWindow.ts"
 import { noWork } from "./jobWork.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
-import { parked, resumed } from "./parked.ts"
+import { parkTurn, resumeTurn } from "./parkTurn.ts"
 import { keptForResume, laneToResume, nameTaken, withoutExpired } from "./resumable.ts"
 import { skillTransition } from "./skills.ts"
 import { sourceOf, withSources } from "./sources.ts"
@@ -89,7 +89,7 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
   const id = BigInt(payload.inbox_id)
   if (lane !== EDGE) return Result.fail("only edge hears the user")
   if (id <= state.last_inbox_id) return Result.fail(`inbox row ${payload.inbox_id} is not after the last one`)
-  const ready = parked(state)
+  const ready = parkTurn(state)
   const brought = messageSources(payload)
   if (ready.edge.turn !== undefined) return Result.fail("the turn before has no reply yet")
   return Result.map(move(ready, EDGE, "UserMsg"), (moved) =>
@@ -118,7 +118,7 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
   if (jobOf(lane) !== payload.job_name) return Result.fail(`the lane ${lane} is not the job's`)
   if (state.edge.state === "EDGE_TERMINATED") return Result.fail("a job cannot outlive edge")
   if (state.cores.has(payload.job_name)) return Result.fail(`a job ${payload.job_name} already runs`)
-  if (state.cores.size >= CORE_JOBS_MAX) return Result.fail(`${CORE_JOBS_MAX} jobs run already`)
+  if (state.cores.size >= CORE_JOBS_MAX) return Result.fail(`${CORE_JOBS_MAX} jobs are already running`)
   const kept = laneToResume(state, event)
   if (Result.isFailure(kept)) return Result.fail(kept.failure)
   const inbox_id = messageOf(state.edge.turn)
@@ -254,7 +254,7 @@ const agentMessage = (state: SessionState, event: EventOf<"AgentMessage">): Fold
     return Result.map(move(ready, EDGE, "AgentMessage.answer"), (moved) =>
       inWindow(
         {
-          ...paid(payload.cost_usd, resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }))),
+          ...paid(payload.cost_usd, resumeTurn(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }))),
           reports: turn.kind === "report" ? moved.reports.slice(1) : moved.reports
         },
         EDGE,
@@ -287,7 +287,7 @@ const apply = (state: SessionState, event: ChoirEvent): Folded => {
     case "AgentMessage":
       return agentMessage(state, event)
     case "CompactionCommitted":
-      return Result.flatMap(signalled(state, event.payload.signal_id), (heard) => compacted(heard, event))
+      return Result.flatMap(signalled(state, event.payload.signal_id), (heard) => compactWindow(heard, event))
     case "SkillTransitionCommitted":
       return Result.flatMap(signalled(state, event.payload.signal_id), (heard) => skillTransition(heard, event))
     case "MemoryWriteCommitted":

@@ -5,7 +5,7 @@ import type { JobName } from "#schema/Ids.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
 import { plural } from "#src/shared/text/counts.ts"
 import { CHANGED_FILES_MAX } from "./jobWork.ts"
-import { reportText } from "./reported.ts"
+import { reportText } from "./jobReport.ts"
 import type { CoreLane } from "./State.ts"
 
 /** Characters of a plan in a line on a job. */

@@ -52,7 +52,7 @@ const moved = (skill: ActiveSkill, { payload, rev }: EventOf<"SkillTransitionCom
   }
 }
 
-/** A job that saw its skill end may say something else than what it said last. */
+/** A job that saw its skill end may say something other than what it said last. */
 const ended = (state: SessionState, lane: LaneId, rev: number): SessionState => {
   const core = coreOf(state, lane)
   return core === undefined

@@ -41,7 +41,7 @@ export const isPublic = (address: string): boolean =>
 export interface EgressPlan {
   /** The bridge of the agents' network, and the name of all that belongs to it. */
   readonly bridge: string
-  /** Addresses that names are asked at; they may lie in a private range. */
+  /** Addresses that names are asked at; they may be in a private range. */
   readonly nameservers: ReadonlyArray<string>
   /** Where choird listens for agents in containers. */
   readonly choird_port: number | undefined

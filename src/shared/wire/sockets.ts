@@ -52,7 +52,7 @@ const answers = (path: string) =>
 
 /**
  * Makes the folder of a socket, 0700, and takes away what a dead process left at the path. Refuses a path that is too long for
- * the kernel, one where somebody answers, and one where something else than a socket lies.
+ * the kernel, one where somebody answers, and one where there is something other than a socket.
  */
 export const claimSocketPath = Effect.fn("claimSocketPath")(function* (path: string) {
   if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) return yield* refused(path, "too_long")

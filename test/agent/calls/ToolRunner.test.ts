@@ -48,7 +48,7 @@ describe("ToolRunner", () => {
       yield* plane.until((events) => ofType(events, "ToolResultCommitted").length === 2)
       for (const { status, summary } of results(plane)) {
         assert.strictEqual(status, "rejected")
-        assert.match(summary, /^TOOLS_BUSY: 8 tools run and too many wait already\. Try again/u)
+        assert.match(summary, /^TOOLS_BUSY: 8 tools are running and too many are already waiting\. Try again/u)
       }
       assert.strictEqual(most(), TOOLS_IN_FLIGHT_MAX)
       yield* letGo

@@ -59,8 +59,8 @@ const slowedDown = (plane: MemoryControlPlane, before: Before): MemoryControlPla
       Effect.map(ControlPlane, (inner) =>
         ControlPlane.of({
           ...inner,
-          approval: (wish) =>
-            Effect.tap(inner.approval(wish), (answer) => before.approval?.(answer, plane) ?? Effect.void),
+          approval: (request) =>
+            Effect.tap(inner.approval(request), (answer) => before.approval?.(answer, plane) ?? Effect.void),
           heartbeat: (request) => Effect.andThen(before.heartbeat ?? Effect.void, inner.heartbeat(request))
         })
       )

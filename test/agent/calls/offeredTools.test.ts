@@ -11,9 +11,9 @@ import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Worktrees } from "#src/agent/git/Worktrees.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { coreSystem, edgeSystem } from "#src/agent/model/prompt/Prompt.ts"
-import { offeredOf } from "#src/agent/model/offered.ts"
+import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { toWireName, ToolName } from "#schema/Tool.ts"
 import { isControl } from "#src/agent/tools/Tool.ts"
@@ -142,7 +142,7 @@ describe("what choird tells of the tools of every agent", () => {
 
 describe("the tools that a lane is offered", () => {
   const tokensOf = Effect.fnUntraced(function* (kind: "bare" | "initialized") {
-    const { count } = yield* Tokens
+    const { count } = yield* TokenCount
     return yield* Effect.forEach(yield* lanesOf(kind), ({ name, system, tools }) =>
       Effect.gen(function* () {
         const each = yield* Effect.forEach(tools, (tool) =>
@@ -154,7 +154,7 @@ describe("the tools that a lane is offered", () => {
         return { name, tokens: all + instructions }
       })
     )
-  }, Effect.provide(Tokens.layer))
+  }, Effect.provide(TokenCount.layer))
 
   it.live.each(["bare", "initialized"] as const)(
     `take at most ${FIXED_TOKENS_MAX} tokens of a prompt, with the instructions, in an agent that is %s`,

@@ -186,6 +186,33 @@ describe.skipIf(leftOut !== undefined)("the worktree of a job", () => {
     })
   )
 
+  it.live("runs nothing that a repository within it configures, which counts as not committed", () =>
+    Effect.gen(function* () {
+      const { root, trees } = yield* inRepository
+      const ran = join(root, ".git/ran")
+      const program = join(root, ".git/program")
+      writeFileSync(program, `#!/bin/sh\necho "$0" >> ${ran}\n`)
+      chmodSync(program, 0o755)
+      yield* trees.open({ job_name: dig, branch: "work" })
+      const tree = join(root, ".worktrees/dig")
+      const nested = join(tree, "nested")
+      mkdirSync(nested)
+      gitIn(nested, "init", "--quiet", "--initial-branch=main")
+      commitIn(nested, "b.txt", "first\n")
+      gitIn(tree, "add", "--all")
+      gitIn(tree, "commit", "--quiet", "--message", "Have a repository within")
+      gitIn(nested, "config", "core.fsmonitor", program)
+      gitIn(nested, "config", "filter.bad.clean", program)
+      writeFileSync(join(nested, ".gitattributes"), "*.txt filter=bad\n")
+      writeFileSync(join(nested, "b.txt"), "other\n")
+      rmSync(ran, { force: true })
+      assert.strictEqual((yield* trees.look({ job_name: dig, branch: "work" }, []))?.uncommitted, 1)
+      yield* trees.close(dig)
+      assert.isFalse(existsSync(ran), existsSync(ran) ? readFileSync(ran, "utf8") : "")
+      assert.isTrue(existsSync(join(nested, "b.txt")))
+    })
+  )
+
   it.live("is made again whole where a kill cut off its checkout", () =>
     Effect.gen(function* () {
       const { root, trees } = yield* inRepository

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { handOver } from "#src/agent/mail/smtp.ts"
+import { submit } from "#src/agent/mail/smtp.ts"
 import { breakingSmtp, type SmtpEnd, type SmtpStep } from "../../support/breakingSmtp.ts"
 import { accountOf } from "../../support/mailAccount.ts"
 
@@ -20,7 +20,7 @@ const brokenOff = Effect.fnUntraced(function* (at: SmtpStep, end: SmtpEnd, pipel
     scrub: (text: string) => text
   }
   const parcel = { recipients: ["bob@choir.test"], raw: Buffer.from(MESSAGE) }
-  const { in_doubt, problem } = yield* Effect.flip(handOver(account, parcel))
+  const { in_doubt, problem } = yield* Effect.flip(submit(account, parcel))
   return { in_doubt, problem, taken: server.taken.length }
 })
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { windowLimit } from "#src/agent/memory/windowSize.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { configOf } from "../../support/askedModel.ts"
 import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
@@ -12,7 +12,7 @@ const limit = (more: object, window_tokens_max: number | null = null) => {
   const small = { provider: "p", model: "m", endpoint: "http://127.0.0.1:9", context_window: 20_000, ...more }
   const config = configOf({ small }, { memory: { ...agentConfig().memory, window_tokens_max } })
   return windowLimit({ model: "small", tools: [], messages: [{ role: "system", content: SYSTEM }] }).pipe(
-    Effect.provide(Layer.merge(AgentSettings.layer(settingsOf(1, config)), Tokens.layer))
+    Effect.provide(Layer.merge(AgentSettings.layer(settingsOf(1, config)), TokenCount.layer))
   )
 }
 

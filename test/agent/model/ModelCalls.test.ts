@@ -13,7 +13,7 @@ import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
@@ -50,8 +50,8 @@ const TOOL: Tool = { name: "t", description: "d", parameters: { type: "object" }
 /** An agent whose edge has an open turn. */
 const withCalls = <A, E>(
   config: AgentConfig,
-  use: Effect.Effect<A, E, ModelCalls | AgentSettings | SecretStore | Arbiter | Tokens>,
-  { llm = Llm.layer.pipe(Layer.provide(NodeHttpClient.layerUndici)), tokens = Tokens.layer } = {}
+  use: Effect.Effect<A, E, ModelCalls | AgentSettings | SecretStore | Arbiter | TokenCount>,
+  { llm = Llm.layer.pipe(Layer.provide(NodeHttpClient.layerUndici)), tokens = TokenCount.layer } = {}
 ) =>
   Effect.gen(function* () {
     const plane = yield* makeMemoryControlPlane
@@ -84,7 +84,7 @@ describe("ModelCalls", () => {
     Effect.gen(function* () {
       const counting = yield* Deferred.make<void>()
       // A long prompt is counted beside the call, and may take longer.
-      const tokens = Layer.succeed(Tokens, {
+      const tokens = Layer.succeed(TokenCount, {
         certainlyBelow: () => false,
         count: () => Effect.andThen(Deferred.succeed(counting, undefined), Effect.never),
         factor: () => 1,
@@ -265,7 +265,7 @@ describe("ModelCalls", () => {
         Effect.gen(function* () {
           const calls = yield* ModelCalls
           const settings = yield* AgentSettings
-          const tokens = yield* Tokens
+          const tokens = yield* TokenCount
           assert.isUndefined(calls.lastPrompt(EDGE))
           yield* ask("small")
           assert.deepStrictEqual(calls.lastPrompt(EDGE), {

@@ -8,12 +8,12 @@ import type { Picture } from "#schema/Picture.ts"
 import { pictureTokens } from "#src/shared/model/pictures.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { note } from "#src/agent/model/choirNote.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 
 const TOOL = { name: "choir-exec", description: "Run a command.", parameters: { type: "object" } }
 const described = (messages: ReadonlyArray<Message>) =>
   describeContext(EDGE, { rev: Rev.make(7), model: "m", context_window: 128_000, tools: [TOOL], messages }).pipe(
-    Effect.provide(Tokens.layer)
+    Effect.provide(TokenCount.layer)
   )
 
 describe("a described prompt", () => {

@@ -5,7 +5,7 @@ import { Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { safePointMs, STOP_RESERVE_MS } from "#src/agent/session/shutdownNotice.ts"
 import { summaryOf, summaryPrompt, summaryTool } from "#src/agent/memory/summary.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { emptySummary } from "#src/shared/session/memory.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, type Said, says, type Script } from "../../support/testing/ScriptedModel.ts"
@@ -234,7 +234,7 @@ describe("the end of a session", () => {
       const shown = (tokens: number) =>
         Effect.map(summaryPrompt(emptySummary, folding, tokens), (messages) =>
           messages.map(({ content }) => content).join("\n")
-        ).pipe(Effect.provide(Tokens.layer))
+        ).pipe(Effect.provide(TokenCount.layer))
       assert.include(yield* shown(100_000), "message 0 ")
       const little = yield* shown(1200)
       assert.include(little, "message 49 ")

@@ -94,7 +94,7 @@ describe("a host tool", () => {
       assert.deepStrictEqual(jobs, ["job-work"])
       const gone = yield* run({ url: "a" }, coreLane(JobName.make("other")))
       assert.deepInclude(gone, { status: "error" })
-      assert.include(gone.summary, "the job does not run any more")
+      assert.include(gone.summary, "the job is no longer running")
       assert.lengthOf(jobs, 1)
     })
   )

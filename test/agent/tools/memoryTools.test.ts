@@ -145,7 +145,7 @@ describe("choir.memory.query", () => {
       assert.deepStrictEqual(revs(yield* find({ query: "x" }, WORK)), [3])
       assert.deepStrictEqual(revs(yield* find({ query: "falcon" })), [5, 2, 1])
       const gone = yield* run({ query: "falcon" }, coreLane(JobName.make("other")))
-      assert.deepInclude(gone, { status: "error", summary: "the job does not run any more" })
+      assert.deepInclude(gone, { status: "error", summary: "the job is no longer running" })
       assert.lengthOf(asked, 0)
     })
   )

@@ -33,8 +33,8 @@ describe("choir.propose", () => {
     Effect.gen(function* () {
       const { plane } = yield* start(inOrder(calls(["choir.propose.tool", TOOL]), says("I proposed it")))
       yield* ended(plane)
-      assert.deepStrictEqual(plane.approvals[0]?.wish.payload, TOOL)
-      assert.strictEqual(plane.approvals[0]?.wish.request_type, "tool")
+      assert.deepStrictEqual(plane.approvals[0]?.request.payload, TOOL)
+      assert.strictEqual(plane.approvals[0]?.request.request_type, "tool")
       const [result] = results(plane)
       assert.strictEqual(result?.status, "success")
       // The digest of a payload is on the person's card, and nobody can word one who does not know it.
@@ -53,7 +53,7 @@ describe("choir.propose", () => {
       yield* ended(plane)
       const [request] = ofType(plane.events, "ToolCallRequested")
       assert.deepStrictEqual([request?.payload.tool, request?.payload.input], ["choir.propose.tool", TOOL] as never)
-      assert.deepStrictEqual(plane.approvals[0]?.wish.payload, TOOL)
+      assert.deepStrictEqual(plane.approvals[0]?.request.payload, TOOL)
       assert.strictEqual(results(plane)[0]?.status, "success")
     })
   )

@@ -7,7 +7,7 @@ import { exec } from "#src/agent/tools/exec.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import type { EventOf } from "#schema/Event.ts"
 import { CallId } from "#schema/Ids.ts"
 import { ToolName, toWireName } from "#schema/Tool.ts"
@@ -106,7 +106,7 @@ describe("the results of a job as its model reads them", () => {
         services
       )
       const seen: Record<string, string> = {}
-      const { count } = yield* Effect.provide(Tokens, Tokens.layer)
+      const { count } = yield* Effect.provide(TokenCount, TokenCount.layer)
       const asText = { exec: 0, read: 0, search: 0, write: 0 }
       const asJson = { exec: 0, read: 0, search: 0, write: 0 }
       for (const [name, input] of TRACE) {

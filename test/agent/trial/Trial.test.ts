@@ -6,7 +6,7 @@ import { Effect, Layer, Schema } from "effect"
 import { SkillName } from "#schema/Skill.ts"
 import { ToolManifest, ToolName } from "#schema/Tool.ts"
 import type { RecordedCall, TrialTask } from "#schema/Trial.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { runTrial } from "#src/agent/trial/Trial.ts"
 import { skillSpec } from "../../support/skills.ts"
 import { calls, inOrder, layerScriptedModel, says, type Script } from "../../support/testing/ScriptedModel.ts"
@@ -66,7 +66,7 @@ const trial = Effect.fnUntraced(
     }
     return { outcome: yield* runTrial(task, { root, model: layerScriptedModel(script) }), root }
   },
-  Effect.provide(Layer.merge(Tokens.layer, NodeServices.layer))
+  Effect.provide(Layer.merge(TokenCount.layer, NodeServices.layer))
 )
 
 describe("a trial", () => {

@@ -5,7 +5,7 @@ import { Effect, Layer, Schema } from "effect"
 import { SkillName, SkillSpec } from "#schema/Skill.ts"
 import { ToolManifest, ToolName } from "#schema/Tool.ts"
 import type { RecordedCall } from "#schema/Trial.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { runTrial } from "#src/agent/trial/Trial.ts"
 import { compareTrials, type Comparison } from "#src/choird/rehearsals/compareTrials.ts"
 import { contractSpec } from "../../support/contracts.ts"
@@ -183,7 +183,7 @@ const trial = Effect.fnUntraced(
       { root, model: layerScriptedModel(obedient) }
     )
   },
-  Effect.provide(Layer.merge(Tokens.layer, NodeServices.layer))
+  Effect.provide(Layer.merge(TokenCount.layer, NodeServices.layer))
 )
 
 const decode = Schema.decodeSync(SkillSpec)

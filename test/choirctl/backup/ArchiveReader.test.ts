@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
@@ -146,6 +146,28 @@ describe("the reader of a backup", () => {
         assert.match(problem, expected)
       }).pipe(Effect.scoped)
     )
+
+  it.live("stops before a small file fills the disk, which may be that of a running choird", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const [file, into] = [join(folder, "choir.tar.gz"), join(folder, "into")]
+      mkdirSync(into)
+      const zeros = "\0".repeat(20 * 1024 * 1024)
+      writeFileSync(file, yield* whole([CONFIG, { name: "workspaces/main/zeros", text: zeros }]))
+      assert.isBelow(statSync(file).size, 100 * 1024)
+      const read = yield* Effect.flip(
+        readArchive(
+          file,
+          unpackedInto(into, () => 900 * 1024 ** 2)
+        )
+      )
+      assert.match(read.problem, /what it unpacks to would leave less than 1\.0 GiB on the disk/u)
+      yield* readArchive(
+        file,
+        unpackedInto(join(folder, "other"), () => 2 * 1024 ** 3)
+      )
+    })
+  )
 
   it("refuses members that are together larger than a backup may be, before its manifest is read", () => {
     const checker = makeChecker()

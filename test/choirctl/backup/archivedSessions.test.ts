@@ -46,7 +46,7 @@ describe("the archived sessions of a backup", () => {
         rowOf(3, "cut short")
       ])
       assert.deepStrictEqual(contents, { sessions: 3, bytes: 14 })
-      const reason = "its file was changed since, and is in the backup as it is"
+      const reason = "its file has changed since then, and the backup holds the changed file"
       assert.deepStrictEqual(
         damaged,
         [2, 3].map((index) => ({ session_id: idOf(index), reason }))
@@ -82,7 +82,7 @@ describe("the archived sessions of a backup", () => {
         [memberOf(2)]
       )
       assert.deepStrictEqual(left_out, [
-        `${memberOf(1)} and 1 more in archive/: the copy of the database names no such archived session`
+        `${memberOf(1)} and 1 more in archive/: the copy of the database lists no such archived session`
       ])
     })
   )

@@ -33,7 +33,7 @@ describe("a backup", LIVE, () => {
         const { file, home } = yield* withWorkspaceAt(path)
         const ran = yield* choirctl(home, ["backup", file, "--without-secrets"])
         assert.strictEqual(ran.code, 1)
-        assert.include(ran.err, `the workspace main lies at ${join(home, path)}, in a folder of ${owner}`)
+        assert.include(ran.err, `the workspace main is at ${join(home, path)}, inside a folder of ${owner}`)
         assert.include(ran.err, `hint: move it, for example to ${join(home, "workspaces", "main")}`)
         assert.isFalse(existsSync(file))
       })

@@ -81,7 +81,7 @@ describe("a restored home", () => {
         const home = join(folder, "choir")
         const result = yield* restored(folder, home, path)
         const message = Result.isFailure(result) ? result.failure.message : "restored"
-        assert.match(message, /is refused: its workspace main lies at .*Nothing was changed/u)
+        assert.match(message, /is refused: its workspace main is at .*Nothing was changed/u)
         assert.include(message, join(home, path))
         assert.deepStrictEqual(readdirSync(folder), ["choir.tar.gz"])
       }).pipe(Effect.provide(live), Effect.scoped)

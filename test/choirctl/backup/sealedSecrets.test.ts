@@ -54,7 +54,7 @@ describe("sealed secrets", () => {
   it.live("with unknown or costly parameters are refused before any work", () =>
     Effect.gen(function* () {
       const document = JSON.parse(yield* sealed)
-      const unknown = "its secrets are sealed in an unknown way"
+      const unknown = "its secrets are sealed in an unknown format"
       for (const change of [{ kdf: "md5" }, { n: 2 ** 30 }, { n: 3 }, { p: 1000 }, { tag: "" }, { more: 1 }])
         assert.strictEqual(yield* problem(JSON.stringify({ ...document, ...change })), unknown, JSON.stringify(change))
       assert.strictEqual(yield* problem("{"), unknown)

@@ -8,13 +8,14 @@ import { Effect, Fiber } from "effect"
 import { makeHomeFolder } from "../../support/choird.ts"
 import { choirctl, document, spawnChoirctl } from "../../support/choirctl.ts"
 import { processesNaming } from "../../support/processes.ts"
-import { temporaryFolder } from "../../support/engines.ts"
+import { putDatabase, temporaryFolder } from "../../support/engines.ts"
 
 const LIVE = { timeout: 60_000 }
 
 /** A home whose choird, if any is left, ends with the test. */
 const home = Effect.fnUntraced(function* (also?: Parameters<typeof makeHomeFolder>[0]) {
   const made = yield* makeHomeFolder(also)
+  yield* putDatabase(made.home)
   yield* Effect.addFinalizer(() => Effect.ignore(choirctl(made.home, ["daemon", "stop"])))
   return made
 })
@@ -34,6 +35,8 @@ describe("choirctl daemon", LIVE, () => {
       // A session of its own: no terminal that closes ends it.
       const [, session] = /^\d+ \(.*\) \S \d+ \d+ (\d+)/u.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? []
       assert.strictEqual(Number(session), pid)
+      // A core would hold every secret.
+      assert.match(readFileSync(`/proc/${pid}/limits`, "utf8"), /^Max core file size +0 +0 /mu)
       const again = yield* choirctl(folder, ["daemon", "start", "--json"])
       assert.deepInclude(document(again) as object, { started: false, pid })
       assert.strictEqual((yield* choirctl(folder, ["daemon", "status"])).code, 0)

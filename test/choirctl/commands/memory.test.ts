@@ -81,7 +81,7 @@ describe("choirctl memory", () => {
         { name: "delete fact", id: AGENT, input: { key: "user.city" } }
       ])
       const badly = yield* run("set", AGENT, "User City", "x")
-      assert.deepStrictEqual([badly.code, badly.err.includes("words in small letters joined by dots")], [2, true])
+      assert.deepStrictEqual([badly.code, badly.err.includes("lowercase words joined by dots")], [2, true])
     })
   )
 
@@ -150,7 +150,7 @@ describe("choirctl memory", () => {
         lines.map(({ kind }) => kind),
         ["fact", "fact", "part"]
       )
-      assert.include((yield* run("export", AGENT, path)).err, "exists already")
+      assert.include((yield* run("export", AGENT, path)).err, "already exists")
     })
   )
 })

@@ -206,7 +206,7 @@ describe("choirctl session", () => {
       assert.strictEqual(statSync(file).mode & 0o777, 0o600)
       const again = yield* choirctl(home, ["session", "export", SESSION, file])
       assert.strictEqual(again.code, 1)
-      assert.include(again.err, "exists already")
+      assert.include(again.err, "already exists")
     })
   )
 

@@ -141,7 +141,7 @@ describe("choirctl skill list and export", () => {
       assert.strictEqual(refused.code, 1, refused.err)
       assert.include(
         refused.err,
-        "a SKILL.md cannot hold all of tidy:\n- states: its 2 have tools and ways of their own"
+        "a SKILL.md cannot hold all of tidy:\n- states: its 2 have their own tools and transitions"
       )
       assert.include(refused.err, "- max_steps: 12")
       assert.include(refused.err, "--as-text")

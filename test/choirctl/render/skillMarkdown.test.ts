@@ -58,8 +58,8 @@ describe("an exported skill", () => {
 
   it("says what a SKILL.md cannot hold of it", () => {
     assert.deepStrictEqual(exportLosses({ ...carefulChange, interruptible: false }), [
-      "states: its 4 have tools and ways of their own, and a SKILL.md is one state that may use all the tools",
-      "max_steps: 30, for which a SKILL.md has no word",
+      "states: its 4 have their own tools and transitions; a SKILL.md is one state that may use all the tools",
+      "max_steps: 30, which a SKILL.md cannot express",
       "interruptible: a SKILL.md can always be cancelled by a model"
     ])
     const long = { type: "object", description: "x".repeat(9000) }

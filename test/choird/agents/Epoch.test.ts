@@ -195,7 +195,7 @@ describe("Epoch", () => {
     "says of a silent agent whose container is not gone why it is ended, and only after the threshold (E8)",
     () =>
       Effect.gen(function* () {
-        const ends = { running: /its container runs, so it hangs/u, paused: /is paused/u, unknown: /nobody can tell/u }
+        const ends = { running: /its container runs, so it hangs/u, paused: /is paused/u, unknown: /it is unknown/u }
         for (const [condition, reason] of Object.entries(ends)) {
           const { end, epoch, hello, world } = yield* setUp()
           yield* hello

@@ -79,7 +79,7 @@ describe("what an agent needs before it starts", LIVE, () => {
             [kind, reason],
             [
               "NOT_READY",
-              `the workspace "inner-${index}" lies in the workspace "outer", whose agent could put anything in its place`
+              `the workspace "inner-${index}" is inside the workspace "outer", whose agent could put anything in its place`
             ]
           )
         }

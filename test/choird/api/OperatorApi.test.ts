@@ -12,8 +12,8 @@ import { ask, refusalOf } from "../../support/unixHttp.ts"
 import { CHAT_TEXT_CHARS_MAX } from "#src/choird/queues/chatTextLimit.ts"
 
 /** What was asked of the session, in order. */
-const wished = ({ wishes }: World) =>
-  [...wishes.values()].map(({ wish: { type, ...rest } }) =>
+const sentBodies = ({ sentSignals }: World) =>
+  [...sentSignals.values()].map(({ body: { type, ...rest } }) =>
     [type, ...Object.values(rest).map((value) => (typeof value === "string" ? value : JSON.stringify(value)))].join(" ")
   )
 
@@ -292,7 +292,7 @@ describe("sessions", () => {
       assert.nestedInclude(ambiguous, { "error.type": "JOB_AMBIGUOUS", "error.hint": "name one of: a, b" })
       assert.nestedInclude(yield* Effect.flip(cancel("c")), { "error.hint": "running jobs: a, b" })
       yield* cancel("b")
-      assert.deepStrictEqual(wished(world), ["CancelCore a", "CancelCore b"])
+      assert.deepStrictEqual(sentBodies(world), ["CancelCore a", "CancelCore b"])
       assert.deepStrictEqual(
         (yield* api.sessions.cores({ params: { id: SESSION } })).map(({ job_name }) => job_name),
         [JobName.make("a"), JobName.make("b")]
@@ -315,7 +315,7 @@ describe("sessions", () => {
       yield* inject("be quick")
       yield* api.sessions.compact({ params, payload: {} })
       yield* api.sessions.compact({ params, payload: { lane: EDGE } })
-      assert.deepStrictEqual(wished(world), ["Inject be quick", "Inject be quick", "Compact", "Compact edge"])
+      assert.deepStrictEqual(sentBodies(world), ["Inject be quick", "Inject be quick", "Compact", "Compact edge"])
       assert.nestedInclude(yield* Effect.flip(inject("be slow", "r1")), { "error.type": "REQUEST_ID_REUSED" })
     })
   )
@@ -348,7 +348,7 @@ describe("sessions", () => {
         assert.lengthOf(world.audit, 1)
         assert.deepInclude(world.audit[0], { who: "operator", session_id: SESSION })
         assert.nestedPropertyVal(world.audit[0], "detail.refused", type)
-        assert.strictEqual(world.wishes.size, 0)
+        assert.strictEqual(world.sentSignals.size, 0)
       })
     )
 

@@ -154,12 +154,12 @@ describeStores("Executions", (it) => {
         for (const status of ["pending", "rejected", "expired", "done", "failed"]) {
           yield* sql`UPDATE choir_control.pending_approvals SET status = ${status} WHERE id = ${BigInt(approval_id)}`
           assert.deepStrictEqual(
-            (yield* nextExecutions(sql)).filter(({ row: { approval_id: id } }) => id === approval_id),
+            (yield* life.within(nextExecutions)).filter(({ row: { approval_id: id } }) => id === approval_id),
             []
           )
           const forged = Approved.of({ ...row, status: "approved" }) ?? assert.fail("a row in approved makes a proof")
-          assert.isTrue(Exit.isFailure(yield* Effect.exit(begin(sql, forged, standing))), status)
-          assert.isTrue(Exit.isFailure(yield* Effect.exit(advance(sql, forged, standing))), status)
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(life.within(begin(forged, standing)))), status)
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(life.within(advance(forged, standing)))), status)
           assert.strictEqual((yield* life.get(approval_id)).status, status)
         }
       }),

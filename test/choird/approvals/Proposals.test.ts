@@ -73,6 +73,12 @@ const REFUSED: ReadonlyArray<readonly [string, ProposalKind, Schema.Json, RegExp
   ["a skill that leads nowhere", "skill", skill(states([], "end")), /there is no state "end"; there are look, done/u],
   ["a skill that starts skills", "skill", skill(states(["choir.skill.start"])), /a skill starts no other one/u],
   ["a skill with a built-in name", "skill", skill({ ...states([]), name: "tool-builder" }), /choose another/u],
+  [
+    "a skill that is named like a file",
+    "skill",
+    skill({ ...states([]), name: "tidy.json" }),
+    /ends like that of a file/u
+  ],
   ["another agent's defaults", "config_change", edit("/agents/eve/defaults/llm", "large"), /may not be proposed/u],
   ["its own DM", "config_change", edit("/agents/AGENT/defaults/dm", "phone"), /may not be proposed/u],
   ["its own repository", "config_change", edit("/agents/AGENT/repo/url", "/srv/x"), /may not be proposed/u],
@@ -209,6 +215,26 @@ describe("a preview of a proposal", { timeout: 300_000 }, () => {
       const line = `Built along with this, since the agent's image was built from commit ${home.base} and differs in: Dockerfile, tools/x`
       assert.include(text.split("\n"), line)
       assert.isBelow(text.indexOf(line), text.indexOf("the agent's own words"))
+    })
+  )
+
+  it.effect("says for which tool or skill a new name is easily taken", () =>
+    Effect.gen(function* () {
+      const home = yield* open
+      const tool = withRuntime({ exec_path: "choir_fs.read" }, "choir_fs.read")
+      const files = [{ ...TOOL.files[0]!, path: "tools/choir_fs.read" }]
+      const { shown } = Result.getOrThrow(yield* home.examine("tool", { ...tool, files }))
+      assert.include(
+        shown,
+        "The name of the tool choir_fs.read is easily taken for choir.fs.read, which is another tool."
+      )
+      const content = "---\nname: tool_builder\ndescription: Build tools.\nallowed-tools: Read\n---\n\nBuild.\n"
+      const branch = pushed(home, [{ path: "skills/tool_builder/SKILL.md", content }])
+      const told = Result.getOrThrow(yield* home.examine("repo_change", branch))
+      assert.include(
+        told.shown,
+        "The name of the skill tool_builder is easily taken for tool-builder, which is another skill."
+      )
     })
   )
 

@@ -123,6 +123,32 @@ describe("a skill from elsewhere", { timeout: 120_000 }, () => {
     })
   )
 
+  it.effect("takes no other file's place unseen: git would leave out a file that is in the way of a folder", () =>
+    Effect.gen(function* () {
+      const { agent, elsewhere, from, head, imports, listed } = yield* open
+      agent.commit({ "README.md": "an agent\n", "skills/notes": "mine\n", "skills/review.json/old.md": "mine\n" })
+      const base = head()
+      elsewhere.commit(NOTES)
+      const folder = yield* failure(imports.offer(from()))
+      assert.match(folder?.reason ?? "", /skills\/notes\/SKILL\.md would be below a file/u)
+      elsewhere.commit({ "SKILL.md": TEXT.replace("name: notes", "name: review.json") })
+      const named = yield* failure(imports.offer(from()))
+      assert.match(named?.reason ?? "", /the name review\.json ends like that of a file/u)
+      assert.strictEqual(head(), base)
+      assert.deepStrictEqual(listed(), ["README.md", "skills/notes", "skills/review.json/old.md"])
+    })
+  )
+
+  it.effect("says for which other one its name is easily taken", () =>
+    Effect.gen(function* () {
+      const { agent, elsewhere, from, imports } = yield* open
+      agent.commit({ "skills/note-s/SKILL.md": TEXT.replace("name: notes", "name: note-s") })
+      elsewhere.commit(NOTES)
+      const { text } = yield* imports.offer(from())
+      assert.include(text, "The name of the skill notes is easily taken for note-s, which is another skill.")
+    })
+  )
+
   it.effect("that uses a tool which the agent does not have is refused, by path", () =>
     Effect.gen(function* () {
       const { elsewhere, from, imports } = yield* open

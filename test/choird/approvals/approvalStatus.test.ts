@@ -75,14 +75,14 @@ describe("the proof of an approval (R55)", () => {
       readonly build: IsProof<First<AgentSteps["Service"]["build"]>>
       readonly afterChange: IsProof<First<AgentSteps["Service"]["afterChange"]>>
       readonly update: IsProof<First<AgentSteps["Service"]["update"]>>
-      readonly begin: IsProof<Parameters<typeof begin>[1]>
-      readonly advance: IsProof<Parameters<typeof advance>[1]>
+      readonly begin: IsProof<First<typeof begin>>
+      readonly advance: IsProof<First<typeof advance>>
     } = { execute: true, take: true, build: true, afterChange: true, update: true, begin: true, advance: true }
     assert.lengthOf(Object.keys(asked), 7)
   })
 
   it("cannot be made up", () => {
-    type Needed = Parameters<typeof beginExecution>[1]
+    type Needed = Parameters<typeof beginExecution>[0]
     const lookAlike = { row: row("approved") }
     // @ts-expect-error a look-alike has no private field
     const forged: Needed = lookAlike

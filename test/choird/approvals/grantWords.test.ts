@@ -100,6 +100,65 @@ describe("the words of a grant", () => {
     assert.isFalse(isCovered(granted({ path: "a.md" }), { path: "b.md" }))
   })
 
+  it("cover a path only where every program takes it for the same one", () => {
+    const words = granted({ path: "reports/may.md" })
+    for (const path of [
+      "reports/%2e%2e/secrets",
+      "reports/..%2Fsecrets",
+      "reports/\u2025/secrets",
+      "reports/\uFF0E\uFF0E/secrets",
+      "~/reports/x",
+      "~root/reports/x"
+    ])
+      assert.isFalse(isCovered(words, { path }), path)
+    assert.isFalse(isCovered(granted({ url: "https://kay.example" }), { url: "https://\u212Aay.example" }))
+    assert.isFalse(isCovered(granted({ path: "~/a.md" }), { path: "~/b.md" }))
+    assert.isTrue(isCovered(granted({ path: "caf\u00E9/a.md" }), { path: "caf\u00E9/b.md" }))
+  })
+
+  it("cover an address only where every program reads the same host in it", () => {
+    const words = granted({ url: "https://good.example/form" })
+    for (const url of ["https://good.example/x?to=a", "HTTPS://Good.Example:443/", "https://good.example?a=b"])
+      assert.isTrue(isCovered(words, { url }), url)
+    for (const url of [
+      "https://good.example\\@evil.example/",
+      "https://good.example\\@x@evil.example/",
+      "https://good.example#@x@evil.example/",
+      "https://good.example?@x@evil.example/",
+      "https://good.example\\.evil.example/",
+      "https://good.example#@evil.example/",
+      "https://good.example?@evil.example/",
+      "https://good.example:443@evil.example/",
+      "https://:word@good.example/",
+      "https://good.example.evil.example/",
+      "https://good.example./",
+      "https://good.example:8443/",
+      "http://good.example/",
+      "https:good.example",
+      "https:///good.example/",
+      "//good.example/",
+      "https://good\u3002example/",
+      "https://good.\uFF45xample/",
+      "https://g\u043Eod.example/",
+      "http\u017F://good.example/",
+      "https://good.exam\tple/",
+      "https://good.example/ https://evil.example/",
+      "https://good.example/\u202Egpj",
+      "https://xn--god-y8a.example/"
+    ])
+      assert.isFalse(isCovered(words, { url }), JSON.stringify(url))
+  })
+
+  it("cover the same recipient and none who differs in case alone, but for a mail address", () => {
+    assert.isTrue(isCovered(granted({ to: "ada@example.org" }), { to: "ADA@example.org" }))
+    const channel = granted({ channel: "UCx5XG1OV2P6uZZ5FSM9Ttw" })
+    assert.isTrue(isCovered(channel, { channel: "UCx5XG1OV2P6uZZ5FSM9Ttw" }))
+    assert.isFalse(isCovered(channel, { channel: "UCX5xg1ov2p6uzz5fsm9ttw" }))
+    // The small form of the Kelvin sign is a k.
+    assert.isFalse(isCovered(granted({ to: "mark@example.org" }), { to: "mar\u212A@example.org" }))
+    assert.isFalse(isCovered(granted({ to: "ada@example.org" }), { to: "\u0430da@example.org" }))
+  })
+
   it("cover the same flags, numbers and single words, which may decide what a tool does", () => {
     const words = granted({ to: "ada@example.org", amount: 5, visibility: "private", urgent: false })
     assert.isTrue(isCovered(words, { to: "ada@example.org", amount: 5, visibility: "private", urgent: false }))

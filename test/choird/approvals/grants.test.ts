@@ -1,14 +1,18 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, type Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { EventDraft } from "#schema/Event.ts"
 import { GrantId } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GRANT_USES_MAX } from "#src/choird/approvals/grantRows.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import {
   append,
   committed,
+  decide,
   ended,
   find,
   INPUT,
@@ -62,6 +66,22 @@ const byGrant = (id: string, approval_id: string, grant_id: string): EventDraft 
   const draft: any = committed(id, approval_id)
   return { ...draft, payload: { ...draft.payload, grant_id: GrantId.make(grant_id) } }
 }
+
+/** An image of the agent's session with these tools, as its version.json says. */
+const withTools = ({ caller: { agent_id } }: Talk, digit: string) =>
+  Effect.map(ConfigStore, ({ home }) => {
+    const folder = join(home, "images", agent_id, "0000000", "choir")
+    mkdirSync(folder, { recursive: true })
+    const version = {
+      agent_id,
+      image_version: "0000000",
+      global_repo_commit: "0".repeat(40),
+      agent_repo_commit: "0".repeat(40),
+      tool_manifest_hash: digit.repeat(64),
+      skill_manifest_hash: "0".repeat(64)
+    }
+    writeFileSync(join(folder, "version.json"), JSON.stringify(version))
+  })
 
 describeStores("standing grants", (it) => {
   it.effect("approve the calls inside their words without asking, and are named in the log and the row", () =>
@@ -150,6 +170,51 @@ describeStores("standing grants", (it) => {
       const refused = yield* Effect.flip(grantBy(approval_id, "job"))
       assert.strictEqual(refused.kind, "NO_GRANT")
       assert.strictEqual((yield* find(approval_id)).status, "pending")
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("end where the image has other tools than the person knew", () =>
+    Effect.gen(function* () {
+      const approvals = yield* Approvals
+      const talk = yield* waiting(["n"], ["o"], ["p"], ["q"])
+      const { agent_id } = talk.caller
+      yield* withTools(talk, "1")
+      yield* grantBy((yield* ask(talk, "n")).approval_id)
+      assert.strictEqual((yield* ask(talk, "o")).status, "approved")
+      yield* withTools(talk, "2")
+      assert.strictEqual((yield* ask(talk, "p")).status, "pending")
+      assert.deepStrictEqual(yield* approvals.grants({ agent_id, all: false }), [])
+      const [ended] = yield* approvals.grants({ agent_id, all: true })
+      assert.isNotNull(ended?.revoked_at)
+      // Nor does it come back with the tools of before.
+      yield* withTools(talk, "1")
+      assert.strictEqual((yield* ask(talk, "q")).status, "pending")
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("and decisions are about the tool that the person knew: a call that waits goes to no other one", () =>
+    Effect.gen(function* () {
+      const talk = yield* waiting(["r"], ["s"])
+      yield* withTools(talk, "1")
+      const [decided, undecided] = [yield* ask(talk, "r"), yield* ask(talk, "s")]
+      yield* decide(decided.approval_id, "approved")
+      assert.strictEqual((yield* ask(talk, "r")).status, "approved")
+      yield* withTools(talk, "2")
+      for (const [id, { approval_id }] of [
+        ["r", decided],
+        ["s", undecided]
+      ] as const) {
+        const refused = yield* Effect.flip(ask(talk, id))
+        assert.strictEqual(refused.kind, "CHANGED")
+        assert.include(refused.reason, `approval ${approval_id}`)
+      }
+      const from = talk.rev
+      talk.commit(ended("r", "cancelled"), ended("s", "cancelled"))
+      yield* append(talk, from)
+      assert.deepStrictEqual(
+        [(yield* find(decided.approval_id)).outcome, (yield* find(undecided.approval_id)).status],
+        ["not run: cancelled", "expired"]
+      )
     }).pipe(Effect.provide(stores))
   )
 

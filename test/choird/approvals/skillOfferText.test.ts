@@ -24,7 +24,8 @@ const textOf = (files: Readonly<Record<string, string>>) => {
     pin: { from: "/tmp/skill", sha256: bundle.sha256 },
     report: judge([], sources.schemas, bundle.spec, bundle.written),
     repository: "global repository",
-    replaced: []
+    replaced: [],
+    names: []
   })
 }
 

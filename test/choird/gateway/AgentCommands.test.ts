@@ -143,7 +143,7 @@ describe("an admin's commands", () => {
         ["restart", "own"]
       ])
       assert.match(yield* told.at(2), /Own has the new image abc1234\.$/u)
-      assert.match(yield* told.at(3), /Other has the new image abc1234 and does not run\.$/u)
+      assert.match(yield* told.at(3), /Other has the new image abc1234 and is not running\.$/u)
       yield* say("/update_all")
       assert.match(yield* told.at(4), /1 of 2: Own runs on abc1234\.$|1 of 2: Own failed: /u)
       assert.match(yield* told.at(5), /2 of 2: Other has the new image/u)

@@ -11,7 +11,7 @@ import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { runTelegram } from "#src/choird/gateway/Telegram.ts"
 import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
-import { applyConsequences } from "#src/choird/sessions/consequences.ts"
+import { applyProjections } from "#src/choird/sessions/projections.ts"
 import { agentView } from "../../support/agentView.ts"
 import { database } from "../../support/choird.ts"
 import { BINDINGS, CONFIG, newAgent, PHONE, stores } from "../../support/stores.ts"
@@ -64,7 +64,7 @@ const setUp = Effect.gen(function* () {
         const payload = { inbox_id, dm: PHONE, text, attachments: [] }
         const event = { v: 2, rev, event_type: "UserMsg", lane: "edge", payload, created_at: "" }
         return sql.withTransaction(
-          applyConsequences(config, { session_id, agent_id, dm: PHONE, workspace: "main" }, [
+          applyProjections(config, { session_id, agent_id, dm: PHONE, workspace: "main" }, [
             event as unknown as ChoirEvent
           ])
         )

@@ -1,5 +1,5 @@
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer, Redacted, Schema } from "effect"
+import { Clock, Effect, Fiber, Layer, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
@@ -15,6 +15,7 @@ import { agentView } from "../../support/agentView.ts"
 import { database } from "../../support/choird.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { BINDINGS, CONFIG, PHONE, stores } from "../../support/stores.ts"
+import { settableClock } from "../../support/settableClock.ts"
 import { AGENT, BOT, DMS, gateways, nthPoll, USER } from "../../support/telegramBot.ts"
 import { makeTelegram, type TelegramBot } from "../../support/testing/Telegram.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
@@ -147,6 +148,23 @@ describe("Messages that belong together", () => {
         })
         yield* world.bot.text(USER, "later")
         yield* until(world, (rows) => rows.length === 3)
+      }).pipe(onTestClock)
+    )
+
+    it.effect("are let go in time when the host's clock is set back by an hour meanwhile", () =>
+      Effect.gen(function* () {
+        const world = yield* setUp
+        const { clock, set } = yield* settableClock
+        yield* start(Effect.provideService(world.run, Clock.Clock, clock))
+        yield* nthPoll(world.bot, 1)
+        yield* world.bot.text(USER, "x".repeat(4096))
+        yield* until(world, ([row]) => row?.held === true)
+        set(-3_600_000)
+        const letGo = Effect.map(
+          Effect.andThen(TestClock.adjust("1 second"), world.rows),
+          ([row]) => row?.held === false
+        )
+        assert.isTrue(yield* Effect.repeat(letGo, { until: (is) => is, times: 120 }))
       }).pipe(onTestClock)
     )
 

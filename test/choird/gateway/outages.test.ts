@@ -43,7 +43,7 @@ describe("a bot that is not reached", () => {
       assert.deepStrictEqual(atDesk(rows), [])
       yield* TestClock.adjust("1 second")
       yield* until(() => atDesk(rows).length === 1)
-      assert.match(atDesk(rows)[0] ?? "", /^The bot bot is not reached: no successful poll for 9\d s\. /u)
+      assert.match(atDesk(rows)[0] ?? "", /^The bot bot cannot be reached: no successful poll for 9\d s\. /u)
       // Ninety seconds of silence and up to a minute of pause each.
       yield* failures(health, 72)
       assert.strictEqual(atDesk(rows).length, 1)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
-import type { AgentStatus } from "#schema/AgentsApi.ts"
+import type { AgentStatus } from "#schema/AgentSummary.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { route } from "#src/choird/gateway/route.ts"
 import { agentView } from "../../support/agentView.ts"
@@ -81,10 +81,10 @@ describe("route", () => {
       [view("stopping")],
       [view("running", "other")].slice(1)
     ])
-      assert.match(said(from("1", "hi", views)), /^helper does not run .*start it: \/start helper$/u)
+      assert.match(said(from("1", "hi", views)), /^helper is not running .*start it: \/start helper$/u)
     const nobody = Schema.decodeUnknownSync(Config)({ ...CONFIG, agents: {} })
     const routed = route(nobody, [], BOT, { user_id: "1", text: "hi" })
-    assert.match(said(routed), /^No agent runs here\. .*--dm phone$/u)
+    assert.match(said(routed), /^No agent is running here\. .*--dm phone$/u)
   })
 
   it("reads commands, and answers those that nobody knows and those that are used wrongly (E6)", () => {

@@ -116,7 +116,7 @@ describeEngines("choir.memory.query in choird", (it) => {
           { ...talk.caller, job_id: CallId.make("job-0") }
         )
       )
-      assert.deepStrictEqual(gone, { status: "error", output: { error: "the job does not run any more" } })
+      assert.deepStrictEqual(gone, { status: "error", output: { error: "the job is no longer running" } })
     }).pipe(Effect.provide(stores))
   )
 

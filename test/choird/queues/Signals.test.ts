@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Queue, Stream } from "effect"
+import { Clock, Effect, Fiber, Queue, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { EDGE, InboxId, JobName, LaneId, type SessionId, SignalId } from "#schema/Ids.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
@@ -7,6 +7,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Pushed, Signals, SIGNALS_PAGE_MAX } from "#src/choird/queues/Signals.ts"
 import { describeStores } from "../../support/engines.ts"
+import { settableClock } from "../../support/settableClock.ts"
 import { BINDINGS, DESK, message, newTalk, stores, type Talk } from "../../support/stores.ts"
 
 const JOB = JobName.make("job")
@@ -144,6 +145,24 @@ describeStores("Signals", (it) => {
         pushed.map(({ signal }) => (signal.type === "CancelCore" ? signal.job_name : "")),
         Array.from({ length: count }, (_, index) => `j${index + 1}`)
       )
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("ask for a stop with the time that is left, however the host's clock is set meanwhile", () =>
+    Effect.gen(function* () {
+      const { clock, set } = yield* settableClock
+      yield* Effect.gen(function* () {
+        const signals = yield* Signals
+        const talk = yield* newTalk
+        const { session_id } = talk.caller
+        yield* signals.stop(session_id, 60_000)
+        for (const by_ms of [-3_600_000, 7_200_000]) {
+          set(by_ms)
+          const [told] = yield* take(session_id, undefined, 1)
+          const left = told?.signal.type === "Stop" ? told.signal.deadline_ms : 0
+          assert.isTrue(left > 50_000 && left <= 60_000, String(left))
+        }
+      }).pipe(Effect.provideService(Clock.Clock, clock))
     }).pipe(Effect.provide(stores))
   )
 

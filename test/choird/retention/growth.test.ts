@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { RetentionConfig } from "#schema/Config.ts"
-import { FOLDERS, KINDS, TABLES } from "#src/choird/retention/growth.ts"
+import { AGENT_TABLES, FOLDERS, KINDS, TABLES } from "#src/choird/retention/growth.ts"
 import { RULES } from "#src/choird/retention/rules.ts"
 
 const ROOT = join(import.meta.dirname, "../../..")
@@ -15,7 +15,7 @@ const sources = (folder: string) =>
 
 const byName = (a = "", b = "") => a.localeCompare(b)
 
-const bounds = [...Object.values(TABLES), ...Object.values(FOLDERS)]
+const bounds = [...Object.values(TABLES), ...Object.values(AGENT_TABLES), ...Object.values(FOLDERS)]
 const page = source("docs/retention.md")
 
 describe("what grows", () => {
@@ -31,6 +31,20 @@ describe("what grows", () => {
       [...new Set([...made, "schema_migrations"])].toSorted(byName),
       Object.keys(TABLES).toSorted(byName)
     )
+  })
+
+  it("has every table of an agent's memory, and no table is made anywhere else", () => {
+    const made = sources("src/choird").flatMap((text) =>
+      [...text.matchAll(/CREATE (?:UNLOGGED )?TABLE (?:IF NOT EXISTS )?([\w${}]+)\.(\w+)/gu)].map(
+        ([, schema = "", name = ""]) => [schema, name] as const
+      )
+    )
+    const of = (wanted: string) => made.flatMap(([schema, name]) => (schema === wanted ? [name] : []))
+    assert.deepStrictEqual([...new Set(of("${schema}"))].toSorted(byName), Object.keys(AGENT_TABLES).toSorted(byName))
+    // The row of the choird that holds the database.
+    assert.deepStrictEqual(of("choird"), ["holder"])
+    const others = made.filter(([schema]) => !["choir_control", "${schema}", "choird"].includes(schema))
+    assert.deepStrictEqual(others, [])
   })
 
   it("has every folder that choird and choirctl make or look for in a home", () => {
@@ -65,7 +79,8 @@ describe("what grows", () => {
     const defaults = Schema.decodeSync(RetentionConfig)({})
     for (const [key, value] of Object.entries(defaults))
       assert.match(page, new RegExp(`\`${key}\` +\\| ${value} `, "u"))
-    for (const name of [...Object.keys(TABLES), ...Object.keys(FOLDERS)]) assert.include(page, `\`${name}\``)
+    for (const name of [TABLES, AGENT_TABLES, FOLDERS].flatMap((places) => Object.keys(places)))
+      assert.include(page, `\`${name}\``)
     for (const kind of KINDS) assert.include(page, kind)
   })
 })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { groupParents, limitFiles, oomKillsIn } from "#src/choird/runtime/cgroupFiles.ts"
+import { groupParents, limitFiles, oomKillsIn, shareFile, usageFile, usedIn } from "#src/choird/runtime/cgroupFiles.ts"
 
 const limits = { cpus: 1.5, memory_mb: 512, pids: 128 }
 
@@ -13,7 +13,7 @@ describe("groupParents", () => {
     ].join("\n")
     const own = "12:pids:/user.slice\n7:cpu,cpuacct:/\n4:memory:/choir/d\n3:freezer:/\n"
     assert.deepStrictEqual(groupParents(mounts, own), [
-      { version: 1, controllers: ["cpu"], folders: ["/sys/fs/cgroup/cpu,cpuacct"], isRoot: true },
+      { version: 1, controllers: ["cpu", "cpuacct"], folders: ["/sys/fs/cgroup/cpu,cpuacct"], isRoot: true },
       { version: 1, controllers: ["memory"], folders: ["/sys/fs/cgroup/memory/choir/d"] },
       { version: 1, controllers: ["pids"], folders: ["/sys/fs/cgroup/pids/user.slice"] }
     ])
@@ -24,7 +24,7 @@ describe("groupParents", () => {
     assert.deepStrictEqual(groupParents(mounts, "0::/user.slice/choird.service\n"), [
       {
         version: 2,
-        controllers: ["cpu", "memory", "pids"],
+        controllers: ["cpu", "cpuacct", "memory", "pids"],
         folders: ["/sys/fs/cgroup/user.slice/choird.service", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup"]
       }
     ])
@@ -79,6 +79,25 @@ describe("limitFiles", () => {
       ["cpu.weight", "10"],
       ["pids.max", "128"]
     ])
+  })
+
+  it("gives a group that steps back a tenth of what it gets otherwise", () => {
+    const texts = (version: 1 | 2, more: { readonly isRoot?: true }) =>
+      [false, true].map((isBack) => shareFile({ version, controllers: ["cpu"], folders: [], ...more }, isBack)?.text)
+    assert.deepStrictEqual(texts(1, {}), ["102", "10"])
+    assert.deepStrictEqual(texts(2, {}), ["10", "1"])
+    assert.deepStrictEqual(texts(1, { isRoot: true }), ["1024", "102"])
+    assert.deepStrictEqual(texts(2, { isRoot: true }), ["100", "10"])
+    assert.isUndefined(shareFile({ version: 1, controllers: ["memory"], folders: [] }, true))
+  })
+
+  it("finds the time that a group has taken, in the files of both versions", () => {
+    assert.strictEqual(usageFile({ version: 1, controllers: ["cpu", "cpuacct"], folders: [] }), "cpuacct.usage")
+    assert.isUndefined(usageFile({ version: 1, controllers: ["cpu"], folders: [] }))
+    assert.strictEqual(usageFile({ version: 2, controllers: ["cpu"], folders: [] }), "cpu.stat")
+    assert.strictEqual(usedIn(1, "1500000\n"), 1500)
+    assert.strictEqual(usedIn(2, "usage_usec 1500\nuser_usec 1000\n"), 1500)
+    assert.isUndefined(usedIn(2, ""))
   })
 
   it("counts kills for want of memory in the files of both versions", () => {

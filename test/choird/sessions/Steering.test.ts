@@ -117,7 +117,7 @@ describeStores("Steering", (it) => {
       talk.commit(started("tidy"))
       yield* store(talk, 0)
       const first = yield* order(session_id, "r1", { type: "CancelCore" })
-      assert.deepStrictEqual(first.wish, { type: "CancelCore", job_name: JOB })
+      assert.deepStrictEqual(first.body, { type: "CancelCore", job_name: JOB })
       const target = coreLane(JOB)
       const payload = { signal_id: first.signal_id, target, by: "user", reason: "cancelled by the user" } as const
       talk.commit({ event_type: "Cancelled", lane: target, payload }, stopped("tidy", "cancelled"))
@@ -148,7 +148,7 @@ describeStores("Steering", (it) => {
       assert.deepInclude(early, { kind: "NO_QUESTION", reason: "the job tidy is not waiting for an answer" })
       talk.commit(...asks("tidy"))
       yield* store(talk, 2)
-      assert.deepStrictEqual((yield* answer("r1", " the main one ")).wish, {
+      assert.deepStrictEqual((yield* answer("r1", " the main one ")).body, {
         type: "Inject",
         content: "the main one",
         job_name: JOB
@@ -163,12 +163,12 @@ describeStores("Steering", (it) => {
         hint: "jobs with a question: tidy, other"
       })
       const named = yield* answer("r4", "other the\nmain one")
-      assert.deepStrictEqual(named.wish, {
+      assert.deepStrictEqual(named.body, {
         type: "Inject",
         content: "the\nmain one",
         job_name: JobName.make("other")
       })
-      assert.deepStrictEqual((yield* answer("r5", "tidy", JOB)).wish, {
+      assert.deepStrictEqual((yield* answer("r5", "tidy", JOB)).body, {
         type: "Inject",
         content: "tidy",
         job_name: JOB
@@ -194,17 +194,17 @@ describeStores("Steering", (it) => {
       yield* sql`INSERT INTO choir_control.signals (session_id, kind, payload)
         SELECT ${session_id}, 'UserMessage', jsonb_build_object('inbox_id', n::text) FROM generate_series(5, 6) AS n`
       const early = yield* order(session_id, "r1", { type: "StopTurn" })
-      assert.deepStrictEqual(early.wish, { type: "StopTurn", turn: { inbox_id: InboxId.make("5") } })
+      assert.deepStrictEqual(early.body, { type: "StopTurn", turn: { inbox_id: InboxId.make("5") } })
       talk.commit(userMsg("5"))
       yield* store(talk, 0)
       const running = yield* order(session_id, "r2", { type: "Cancel" })
-      assert.deepStrictEqual(running.wish, { type: "StopTurn", turn: { inbox_id: InboxId.make("5") } })
+      assert.deepStrictEqual(running.body, { type: "StopTurn", turn: { inbox_id: InboxId.make("5") } })
       talk.commit(started("tidy"))
       yield* store(talk, 1)
       const job = yield* order(session_id, "r3", { type: "Cancel" })
-      assert.deepStrictEqual(job.wish, { type: "CancelCore", job_name: JOB })
+      assert.deepStrictEqual(job.body, { type: "CancelCore", job_name: JOB })
       // The same request means what it meant, whatever runs by now.
-      assert.deepStrictEqual((yield* order(session_id, "r2", { type: "Cancel" })).wish, running.wish)
+      assert.deepStrictEqual((yield* order(session_id, "r2", { type: "Cancel" })).body, running.body)
       const payload = { signal_id: early.signal_id, target: EDGE, by: "user", reason: "no_such_turn", turn: 0 } as const
       talk.commit({ event_type: "Cancelled", lane: EDGE, payload })
       yield* store(talk, 2)

@@ -16,10 +16,10 @@ const standing = (token: Redacted.Redacted, later_ms = 0) =>
   Effect.gen(function* () {
     const tokens = yield* Tokens
     const clock = yield* Clock.Clock
-    const now_ms = (yield* Clock.currentTimeMillis) + later_ms
+    const nanos = (yield* Clock.monotonicTimeNanos) + BigInt(later_ms) * 1_000_000n
     const later: Clock.Clock = Object.assign(Object.create(clock), {
-      currentTimeMillis: Effect.succeed(now_ms),
-      currentTimeMillisUnsafe: () => now_ms
+      monotonicTimeNanos: Effect.succeed(nanos),
+      monotonicTimeNanosUnsafe: () => nanos
     })
     const found = yield* Effect.provideService(tokens.identify(token), Clock.Clock, later)
     return Option.match(found, { onNone: () => "unknown", onSome: ({ epoch, standing }) => `${standing} ${epoch}` })

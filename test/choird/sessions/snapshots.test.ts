@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Result } from "effect"
+import { Effect, Metric, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
@@ -27,6 +27,14 @@ const snapshotRevs = (session_id: SessionId) =>
 /** Waits until the state at a revision is written. */
 const written = ({ caller }: Talk, rev: number) =>
   Effect.repeat(snapshotRevs(caller.session_id), { until: (revs) => revs.includes(rev) })
+
+/** How many the metric has as stored. */
+const counted = Effect.map(Metric.snapshot, (all) => {
+  const series = all.find(
+    ({ attributes, id }) => id === "choir_snapshots_total" && attributes?.["outcome"] === "stored"
+  )
+  return series?.type === "Counter" ? Number(series.state.count) : 0
+})
 
 /** Sends everything in heartbeats of BEAT events. */
 const sendAll = Effect.fnUntraced(function* (talk: Talk, from = 0) {
@@ -78,6 +86,8 @@ describeStores("snapshots", (it) => {
       yield* sendAll(talk)
       yield* written(talk, 4 * SNAPSHOT_EVENTS)
       assert.deepStrictEqual(yield* snapshotRevs(talk.caller.session_id), [3 * SNAPSHOT_EVENTS, 4 * SNAPSHOT_EVENTS])
+      // The row is seen before it is counted.
+      yield* Effect.repeat(counted, { until: (count) => count >= 4 })
     }).pipe(Effect.provide(stores))
   )
 

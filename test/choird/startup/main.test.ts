@@ -6,7 +6,7 @@ import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Schedule } from "effect"
 import { LIVE, makeHomeFolder } from "../../support/choird.ts"
-import { temporaryFolder } from "../../support/engines.ts"
+import { putDatabase, temporaryFolder } from "../../support/engines.ts"
 import { makeJournal } from "../../support/testing/Journal.ts"
 import { processesNaming } from "../../support/processes.ts"
 
@@ -21,7 +21,7 @@ const begin = (
   Effect.acquireRelease(
     Effect.sync(() => {
       const child = spawn(process.execPath, [PROGRAM, "--home", home, ...flags], {
-        env: { PATH: process.env["PATH"] ?? "", ...env },
+        env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env },
         stdio: ["ignore", "ignore", "pipe"]
       })
       const lines = makeJournal<string>()
@@ -43,6 +43,9 @@ const begin = (
         code
       )
   )
+
+/** A home that choird has run in. */
+const makeUsedHome = Effect.tap(makeHomeFolder(), ({ home }) => putDatabase(home))
 
 /** Asks the operator API as choirctl does. */
 const ask = (home: string, method: string, path: string, body?: unknown) =>
@@ -105,7 +108,7 @@ describe("choird", LIVE, () => {
 
   it.live("resumes after kill -9 what was active, in the next epoch, with the first agent gone (R2, R8)", () =>
     Effect.gen(function* () {
-      const { agent_id, home, workspace } = yield* makeHomeFolder()
+      const { agent_id, home, workspace } = yield* makeUsedHome
       const first = yield* begin(home)
       yield* first.says(/choird ready/u)
       const { session_id } = yield* ask(home, "POST", `/agents/${agent_id}/start`, {})
@@ -129,7 +132,7 @@ describe("choird", LIVE, () => {
 
   it.live("ends on SIGTERM while it starts and while an agent does, and at once on a second signal", () =>
     Effect.gen(function* () {
-      const { agent_id, home, workspace } = yield* makeHomeFolder()
+      const { agent_id, home, workspace } = yield* makeUsedHome
       const early = yield* begin(home)
       yield* early.says(/ 2\/10 /u)
       early.signal("SIGTERM")
@@ -179,7 +182,7 @@ describe("choird", LIVE, () => {
 
   it.live("starts with the configuration that worked last, which a broken one names (R59)", () =>
     Effect.gen(function* () {
-      const { agent_id, home, write } = yield* makeHomeFolder()
+      const { agent_id, home, write } = yield* makeUsedHome
       const good = yield* begin(home)
       yield* good.says(/choird ready/u)
       const before = yield* ask(home, "GET", "/config")
@@ -215,7 +218,7 @@ describe("choird", LIVE, () => {
 
   it.live("says what keeps a backup from being written, as on a full disk, and nothing of its stack (R70)", () =>
     Effect.gen(function* () {
-      const { home } = yield* makeHomeFolder()
+      const { home } = yield* makeUsedHome
       const script = 'exec "$0" "$1" --home "$2" backup > /dev/full'
       const child = spawn("sh", ["-c", script, process.execPath, PROGRAM, home], {
         stdio: ["ignore", "ignore", "pipe"]

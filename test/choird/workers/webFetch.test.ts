@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http"
 import { brotliCompressSync, gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
@@ -273,6 +273,16 @@ describe("choir.web.fetch", () => {
       }
       // Whether it is read in time or not, it ends.
       yield* fetch("http://site.test/links")
+    })
+  )
+
+  it.effect("outlives a page that takes all the memory it may have, in one allocation", () =>
+    Effect.gen(function* () {
+      const program = new URL("../../support/greedyPage.ts", import.meta.url)
+      const layer = PageReader.layer({ program, pageMs: 60_000 })
+      const { read } = Context.get(yield* Layer.build(layer), PageReader)
+      const { problem } = yield* Effect.flip(read({ html: "", url: "http://site.test/" }))
+      assert.strictEqual(problem, "it takes too much memory")
     })
   )
 

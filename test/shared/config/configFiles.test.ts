@@ -48,7 +48,7 @@ describe("configFiles", () => {
           'models.third.secret: the secret "constructor" has no value yet: choirctl secret set constructor',
           'bot-token: the secret "bot-token" is a placeholder',
           'models.third.provider: "..." is a placeholder',
-          'workspaces.inner.path: lies in the workspace "main": no agent can be started there'
+          'workspaces.inner.path: is inside the workspace "main": no agent can be started there'
         ]
       )
       assert.isTrue(hasValue(files.secrets, SecretName.make("small-key")))

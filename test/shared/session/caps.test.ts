@@ -100,7 +100,7 @@ describe("a history of an agent that means harm", () => {
     const [refused, sets] = countingSets(() => refusal(initialState, drafts))
     assert.deepStrictEqual(refused, {
       rev: CORE_JOBS_MAX + 2,
-      reason: `CoreStarted: ${CORE_JOBS_MAX} jobs run already`
+      reason: `CoreStarted: ${CORE_JOBS_MAX} jobs are already running`
     })
     assert.isBelow(sets, 4 * CORE_JOBS_MAX * CORE_JOBS_MAX)
   })
@@ -161,7 +161,7 @@ describe("a history of an agent that means harm", () => {
   it("owes the user no more reports than the limit", () => {
     let state = after(initialState, [userMsg])
     for (const name of jobs(REPORTS_OWED_MAX)) state = after(state, [started(name), stopped(name)])
-    assert.match(refusal(state, [started("one"), stopped("one")])?.reason ?? "", /1000 reports are owed already/u)
+    assert.match(refusal(state, [started("one"), stopped("one")])?.reason ?? "", /1000 reports are already owed/u)
   })
 })
 

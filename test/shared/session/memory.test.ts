@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { MemoryDelta } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
-import { compactionLimit, passedOutputs } from "#src/shared/session/compacted.ts"
+import { compactionLimit, passedOutputs } from "#src/shared/session/compactWindow.ts"
 import { fold } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import {

@@ -131,6 +131,35 @@ describe("listen", () => {
     })
   )
 
+  it.live("makes no more of a stream than a peer takes, and serves the others meanwhile", () =>
+    Effect.gen(function* () {
+      let made = 0
+      const chunk = new Uint8Array(64 * 1024)
+      const piece = Effect.sync(() => {
+        made += 1
+        return chunk
+      })
+      const app: HttpApp = Effect.gen(function* () {
+        const { url } = yield* HttpServerRequest.HttpServerRequest
+        return url === "/endless"
+          ? HttpServerResponse.stream(Stream.forever(Stream.fromEffect(piece)))
+          : HttpServerResponse.text("served")
+      })
+      const path = yield* serve(app)
+      const silent = yield* dial(path)
+      silent.pause().write("GET /endless HTTP/1.1\r\nhost: x\r\n\r\n")
+      let seen = 0
+      const stands = Effect.gen(function* () {
+        seen = made
+        for (let turn = 0; turn < 200; turn += 1) yield* Effect.promise(() => new Promise((next) => setImmediate(next)))
+        return made > 0 && made === seen
+      })
+      yield* Effect.repeat(stands, { until: (is) => is })
+      assert.isBelow(made, 200)
+      assert.strictEqual((yield* ask(path, { path: "/" })).text, "served")
+    })
+  )
+
   it.effect("answers a defect with a bare 500 and a failure of the app likewise", () =>
     Effect.gen(function* () {
       const died = yield* ask(yield* serve(Effect.die(new Error("postgres://user:secret@host"))), { path: "/" })

@@ -10,7 +10,7 @@ import { ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { Signal, UserMessage } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
-import { type ApprovalWish, ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { type ApprovalRequest, ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import type { Recovery } from "#src/agent/session/sessionLayers.ts"
 import { Denied, Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
@@ -36,7 +36,7 @@ export interface MemoryApproval {
   readonly call_id: CallId
   /** The payload, as that of a `confirm_tool`. */
   readonly call: ConfirmTool
-  readonly wish: ApprovalWish
+  readonly request: ApprovalRequest
   status: "pending" | Resolution
   requests: number
 }
@@ -138,16 +138,16 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
       )
     )
   /** As choird: once for each call that waits for a person, or proposes something, in the log that is acknowledged. */
-  const approve = (wish: ApprovalWish): Effect.Effect<AskedApproval, Denied> =>
+  const approve = (request: ApprovalRequest): Effect.Effect<AskedApproval, Denied> =>
     Effect.suspend(() => {
-      const { call_id, request_type } = wish
-      const call = wish.payload as unknown as ConfirmTool
+      const { call_id, request_type } = request
+      const call = request.payload as unknown as ConfirmTool
       let found = approvals.find((other) => other.call_id === call_id)
       if (found === undefined && !askedCalls(request_type === "confirm_tool").some((open) => open.call_id === call_id))
         return Effect.fail(new Denied({ verb: "REQUEST_APPROVAL", type: "NOT_OPEN", reason: "no such call" }))
       if (found === undefined) {
         const approval_id = ApprovalId.make(String(approvals.length + 1))
-        found = { approval_id, call_id, call, wish, status: "pending", requests: 0 }
+        found = { approval_id, call_id, call, request, status: "pending", requests: 0 }
         approvals.push(found)
       }
       found.requests++
@@ -251,11 +251,11 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
                 ? { config_version: 1, config: configured }
                 : { config_version }
             ),
-          approval: (wish) =>
+          approval: (request) =>
             Effect.suspend((): Effect.Effect<AskedApproval, Denied | Unreachable> => {
               if (isDeaf()) return Effect.never
               return present
-                ? approve(wish)
+                ? approve(request)
                 : Effect.fail(new Unreachable({ verb: "REQUEST_APPROVAL", reason: "choird is away" }))
             }),
           execute: ({ tool_name }) =>

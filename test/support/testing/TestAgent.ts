@@ -14,7 +14,7 @@ import { AgentSettings, type Settings } from "#src/agent/settings/AgentSettings.
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
-import { offeredOf } from "#src/agent/model/offered.ts"
+import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { Environment, ofPlace, type Place } from "#src/agent/model/prompt/Environment.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import type { Llm } from "#src/agent/model/Llm.ts"
@@ -24,11 +24,11 @@ import { jobTools, ToolRegistry, toolTable } from "#src/agent/calls/ToolRegistry
 import { Replication } from "#src/agent/control/Replication.ts"
 import { AnswerVoice } from "#src/agent/session/AnswerVoice.ts"
 import { runSession } from "#src/agent/session/Session.ts"
-import { layerModels, takeOver } from "#src/agent/session/sessionLayers.ts"
+import { layerModels, resumeSession } from "#src/agent/session/sessionLayers.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { type ProfileBook, ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { type SkillBook, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { findExcerpts } from "#src/agent/tools/excerpts.ts"
 import { type AnyTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
@@ -147,7 +147,7 @@ export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "pictu
     Mailbox.layer,
     Replication.layer,
     Budget.layer,
-    Tokens.layer,
+    TokenCount.layer,
     options.llm ?? layerScriptedModel(options.script),
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
     options.pictures ?? Pictures.layerNone,
@@ -191,7 +191,7 @@ export const runAgent = (options: AgentOptions) => {
   const { config = agentConfig(), epoch = 1, onCommit = () => undefined, plane } = options
   const restored = Layer.effectDiscard(
     Effect.andThen(
-      takeOver(INTRODUCTION, plane.recovery(epoch)),
+      resumeSession(INTRODUCTION, plane.recovery(epoch)),
       Effect.flatMap(Arbiter, (arbiter) => arbiter.onCommit(onCommit))
     )
   )

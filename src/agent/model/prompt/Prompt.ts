@@ -13,8 +13,8 @@ import type { CoreLane, EdgeLane, ReferenceSummary, SessionState } from "#src/sh
 import { isNote, note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { coreInstructions, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreNotes, edgeNotes } from "./notes.ts"
-import { isSameOffer, MEMORY_QUERY, type Offered } from "#src/agent/model/offered.ts"
-import { keptFor } from "#src/shared/keptFor.ts"
+import { isSameOffer, MEMORY_QUERY, type Offered } from "#src/agent/model/offeredTools.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import type { Reading } from "./promptMessages.ts"
 import { skillData, skillList } from "./skillPrompt.ts"
 import { type Note, type Transcript, transcriptOf, withNotes } from "./transcript.ts"
@@ -45,7 +45,7 @@ type SystemParts = readonly [skills: SkillBook, environment: string, offered: Of
 
 /** A system text that is the same for call after call is one message, so that it is measured and written as JSON once. */
 const systemOf = (text: (identity: Identity, ...parts: SystemParts) => string) =>
-  keptFor(
+  weakMemoize(
     (identity: Identity, ...parts: SystemParts): Message => ({ role: "system", content: text(identity, ...parts) }),
     ([skills, environment, offered], other) =>
       skills === other[0] && environment === other[1] && isSameOffer(offered, other[2])
@@ -89,7 +89,7 @@ const memory = (summary: ReferenceSummary, offered: Offered): ReadonlyArray<Mess
 }
 
 /** The lane's memory of what left its window, which changes with a compaction and not between. */
-const remembered = keptFor(memory, ([before], [offered]) => isSameOffer(before, offered))
+const remembered = weakMemoize(memory, ([before], [offered]) => isSameOffer(before, offered))
 
 /** Characters of an event's hash that models are shown and may refer to it by. */
 export const SHOWN_HASH_CHARS = 12
@@ -216,7 +216,7 @@ const handedOver = ({ context_bundle: { handed = [] } }: CoreJobStart): Readonly
       ]
 
 /** A job's task as its first messages. */
-const tasks = keptFor((started: EventOf<"CoreStarted">): ReadonlyArray<Message> => [
+const tasks = weakMemoize((started: EventOf<"CoreStarted">): ReadonlyArray<Message> => [
   { role: "user", content: withoutNotes(briefing(started)) },
   ...handedOver(started.payload.start)
 ])

@@ -2,7 +2,7 @@
  * Choir's own words to a model: the instructions of each role. They are short and the same in every call, so that providers can cache them; only
  * the first message of a prompt has the system role (D54).
  */
-import { MEMORY_QUERY, type Offered } from "#src/agent/model/offered.ts"
+import { MEMORY_QUERY, type Offered } from "#src/agent/model/offeredTools.ts"
 
 export const EDGE_INSTRUCTIONS = `You are a personal agent in a chat with your user. You talk, look things up, and hand longer work to core jobs in the background.
 

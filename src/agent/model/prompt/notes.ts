@@ -4,13 +4,13 @@
  */
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
-import { reported, reportLine } from "#src/shared/session/reported.ts"
+import { reportOf, reportLine } from "#src/shared/session/jobReport.ts"
 import { jobTriggers, messageTriggers, type Triggered } from "#src/agent/arbiter/skillTriggers.ts"
 import type { ActiveSkill, CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { type Reading, stopped } from "./promptMessages.ts"
-import { SKILL_START } from "#src/agent/model/offered.ts"
-import { keptFor } from "#src/shared/keptFor.ts"
+import { SKILL_START } from "#src/agent/model/offeredTools.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import { skillStep } from "./skillPrompt.ts"
 import type { Note, Transcript } from "./transcript.ts"
 
@@ -33,7 +33,7 @@ const answeredNotes = ({ injection_rev, job_name }: CoreLane, find: Find): Reado
 /** That a job began and ended its events say; between them its newest report, and whether it waits. */
 const jobNotes = (core: CoreLane, find: Find): ReadonlyArray<Note> => {
   const { job_id, job_name, question, report_rev } = core
-  const said = report_rev === 0 ? undefined : reported(find(report_rev))
+  const said = report_rev === 0 ? undefined : reportOf(find(report_rev))
   return [
     ...answeredNotes(core, find),
     ...(said === undefined
@@ -75,7 +75,7 @@ const SKILL_OVER = "No skill is at work: all your tools are allowed again."
 /** The subject of a report turn. The end of a job stands above, as the event that it is, unless it left the window. */
 const matterOf = ({ job_name, kind, rev }: PendingReport, find: Find, window: ReadonlyArray<number>): string => {
   const event = find(rev)
-  if (kind === "question") return JSON.stringify({ job_name, asks: reported(event)?.text ?? "" })
+  if (kind === "question") return JSON.stringify({ job_name, asks: reportOf(event)?.text ?? "" })
   if (event?.event_type !== "CoreStopped") return JSON.stringify({ job_name })
   if (!window.includes(rev)) return stopped(event)
   return `${JSON.stringify({ job_name, outcome: event.payload.outcome })}\nWhat it came to stands above.`
@@ -112,7 +112,7 @@ const suggestion = (about: string, found: ReadonlyArray<Triggered>): ReadonlyArr
 }
 
 /** The words of an event never change, so that they are searched once and not for each call. */
-const suggestedBy = keptFor(
+const suggestedBy = weakMemoize(
   (_: ChoirEvent, __: SkillBook, search: () => ReadonlyArray<Note>) => search(),
   ([before], [skills]) => before === skills
 )

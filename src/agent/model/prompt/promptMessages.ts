@@ -3,8 +3,8 @@ import type { Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { Message, UserMessage } from "#src/shared/model/Conversation.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
-import { keptFor } from "#src/shared/keptFor.ts"
-import { isSameOffer, type Offered } from "#src/agent/model/offered.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
+import { isSameOffer, type Offered } from "#src/agent/model/offeredTools.ts"
 import { inlineResult } from "./inlineResult.ts"
 import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { withoutWrites } from "#src/shared/session/stateWrites.ts"
@@ -191,8 +191,8 @@ const coreMessages = (event: ChoirEvent, of: ResultOf): Rendered => {
 const isSameTool = ([a]: readonly [ResultOf], [b]: readonly [ResultOf]): boolean => a.tool === b.tool
 
 /** An event never changes, so that it is rendered once however many prompts show it. */
-const edgeMessage = keptFor(edgeMessages, isSameTool)
-const coreMessage = keptFor(coreMessages, isSameTool)
+const edgeMessage = weakMemoize(edgeMessages, isSameTool)
+const coreMessage = weakMemoize(coreMessages, isSameTool)
 
 /** The names of proposed calls, by call id. */
 export type CallNames = ReadonlyMap<string, string>

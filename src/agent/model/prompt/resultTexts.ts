@@ -6,7 +6,7 @@ import { Option, Schema } from "effect"
 import { MemoryAnswer, type MemoryHit } from "#schema/Memory.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
 import { placeOf } from "./recalledNote.ts"
-import { EXEC, FS_SEARCH, type Offered } from "#src/agent/model/offered.ts"
+import { EXEC, FS_SEARCH, type Offered } from "#src/agent/model/offeredTools.ts"
 import {
   fitMiddle,
   fitting,

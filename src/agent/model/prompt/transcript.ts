@@ -6,7 +6,7 @@
 import type { ChoirEvent, Prompted } from "#schema/Event.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { note } from "#src/agent/model/choirNote.ts"
-import { keptFor } from "#src/shared/keptFor.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import { type CallNames, isSameReading, type Reading, rendering, withNames } from "./promptMessages.ts"
 import { NOTHING_ORDERED, orderedAfter, type Ordering } from "./promptWindow.ts"
 
@@ -32,7 +32,7 @@ const noted = (notes: ReadonlyArray<Note>): ReadonlyArray<Message> =>
   notes.length === 0 ? [] : [note(notes.map(({ text }) => text).join("\n"))]
 
 /** A call's notes by their places. Every later prompt shows the notes of an output, so that they are rendered once. */
-const placed = keptFor((notes: ReadonlyArray<Note>) => ({
+const placed = weakMemoize((notes: ReadonlyArray<Note>) => ({
   shared: noted(notes.filter((each) => !standsLast(each) && !isOfTurn(each))),
   turn: noted(notes.filter(isOfTurn)),
   last: notes.filter(standsLast).flatMap((each) => noted([each]))
@@ -155,7 +155,7 @@ const tell = (window: ReadonlyArray<number>, rendering: Rendering): Told => {
   return told
 }
 
-const transcripts = keptFor(tell, ([a], [b]) => isSameRendering(a, b))
+const transcripts = weakMemoize(tell, ([a], [b]) => isSameRendering(a, b))
 
 /** A lane's transcript, which is the same as long as its window is. */
 export const transcriptOf = (

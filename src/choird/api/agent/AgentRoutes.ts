@@ -1,6 +1,6 @@
 /** Builds the agent API once and mounts it for the sessions' sockets and the TCP listener. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Clock, Deferred, Effect, Exit, Layer, Schema } from "effect"
+import { Deferred, Effect, Exit, Layer, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentApi, Lease, OncePerRequest, RequestId } from "#schema/AgentApi.ts"
@@ -11,6 +11,7 @@ import { layerSchemaErrors } from "./SchemaErrors.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { conflict } from "#src/choird/api/refusals.ts"
 import { CurrentOpenSession } from "#src/choird/listeners/OpenSession.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 const REMEMBERED: ReadonlySet<string> = new Set(["REQUEST_APPROVAL", "TERMINATE_SELF", "EXECUTE_HOST_TOOL"])
 
@@ -31,7 +32,7 @@ const layerOncePerRequest = Layer.succeed(
     const remembered = REMEMBERED.has(endpoint.identifier)
     // A waiter whose leader failed becomes the next leader, so each turn of the loop ends one request.
     while (true) {
-      const found = session.requests.begin(id, digest, remembered, yield* Clock.currentTimeMillis)
+      const found = session.requests.begin(id, digest, remembered, yield* monotonicMs)
       switch (found.type) {
         case "reused":
           return yield* conflict("REQUEST_ID_REUSED", "this request id was used for another request: take a new one")
@@ -48,7 +49,7 @@ const layerOncePerRequest = Layer.succeed(
           const { running } = found
           return yield* httpEffect.pipe(
             Effect.onExit((exit) =>
-              Effect.map(Clock.currentTimeMillis, (now_ms) => {
+              Effect.map(monotonicMs, (now_ms) => {
                 const reply = Exit.isSuccess(exit) && isReply(exit.value) ? exit.value : undefined
                 session.requests.finish(id, running, reply, now_ms)
               })

@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceName } from "#schema/Ids.ts"
-import type { AgentHealth, AgentSummary } from "#schema/AgentsApi.ts"
+import type { AgentHealth, AgentSummary } from "#schema/AgentSummary.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"

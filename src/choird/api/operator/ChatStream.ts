@@ -10,7 +10,7 @@ import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { chatText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { counted } from "#src/shared/text/counts.ts"
-import { waitsForPerson } from "#src/shared/session/parked.ts"
+import { waitsForPerson } from "#src/shared/session/parkTurn.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 

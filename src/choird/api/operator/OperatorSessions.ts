@@ -190,18 +190,19 @@ export const layerOperatorSessions = HttpApiBuilder.group(
         const runs = (yield* lifecycle.list).some(
           ({ session_id, status }) => session_id === params.id && status === "running"
         )
-        if (!runs) return yield* conflict("NOT_RUNNING", "the session does not run; resume it: choirctl session resume")
+        if (!runs)
+          return yield* conflict("NOT_RUNNING", "the session is not running; resume it: choirctl session resume")
         return yield* Effect.mapError(contexts.ask(params.id, lane), ({ kind, message }) => conflict(kind, message))
       }),
       cancel: Effect.fn("OperatorApi.cancel")(function* ({ params, payload: { job_name, ...asking } }) {
         const named = job_name === undefined ? {} : { job_name }
         const ordered = yield* order(params.id, asking, { type: "CancelCore", ...named })
-        return { job_name: ordered.wish.job_name, ...signalled(ordered) }
+        return { job_name: ordered.body.job_name, ...signalled(ordered) }
       }),
       startSkill: Effect.fn("OperatorApi.startSkill")(function* ({ params, payload: { input, skill, ...asking } }) {
         const given = input === undefined ? {} : { input }
         const ordered = yield* order(params.id, asking, { type: "StartSkill", skill, ...given })
-        return { job_name: ordered.wish.job_name, ...signalled(ordered) }
+        return { job_name: ordered.body.job_name, ...signalled(ordered) }
       }),
       cancelSkill: ({ params, payload: { skill, ...asking } }) =>
         Effect.map(order(params.id, asking, { type: "CancelSkill", skill }), signalled),

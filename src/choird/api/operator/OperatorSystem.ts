@@ -1,12 +1,12 @@
 /** The operator's endpoints about choird itself: status, workspaces, models, audit, backup, shutdown. */
-import { Clock, Effect, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { GATEWAY_CONNECTING } from "#schema/DmsApi.ts"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import { type ModelSummary } from "#schema/AgentsApi.ts"
+import { type ModelSummary } from "#schema/AgentSummary.ts"
 import { type SystemStatus } from "#schema/SystemApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { DiskStatus } from "#schema/SystemApi.ts"
@@ -39,6 +39,7 @@ import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { allowedPlace } from "#schema/AllowedHost.ts"
 import { formatPlace, hostOf, portOf } from "#src/shared/wire/hostPort.ts"
 import { networkRow } from "./networkRow.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** A warning for each model that agents cannot reach, with the entry that is missing. */
 export const unlistedModels = ({ models, runtime }: Config): ReadonlyArray<string> => {
@@ -237,7 +238,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   const summaries = yield* AgentSummaries
   const runs = yield* Runs
   const usage = yield* WorkspaceUsage
-  const started_ms = yield* Clock.currentTimeMillis
+  const started_ms = yield* monotonicMs
   return Effect.gen(function* () {
     const { config: running, version } = yield* config.current
     const views = yield* lifecycle.list
@@ -250,7 +251,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
       over && workspace_mb !== null ? [overQuotaText(name, bytes, workspace_mb)] : []
     )
     const metrics = metricsPage(config.home, running)
-    const uptime_ms = (yield* Clock.currentTimeMillis) - started_ms
+    const uptime_ms = (yield* monotonicMs) - started_ms
     return {
       choird: { version: choirdVersion, uptime_ms, config_version: version, pid: process.pid },
       postgres: { kind, version: postgres, pgvector, ok },

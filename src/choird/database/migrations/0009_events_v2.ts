@@ -18,7 +18,7 @@ const STATEMENTS = [
     ADD COLUMN payload_digest bytea,
     ADD COLUMN body bytea`,
   `ALTER TABLE choir_control.session_events REPLICA IDENTITY USING INDEX session_events_session_id_rev_key`,
-  // It is compressed already.
+  // It is already compressed.
   `ALTER TABLE choir_control.session_events ALTER COLUMN body SET STORAGE EXTERNAL`,
   `ALTER TABLE choir_control.sessions ADD COLUMN choird_version text`
 ]

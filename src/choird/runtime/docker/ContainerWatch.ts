@@ -4,12 +4,13 @@
  */
 import type { Readable } from "node:stream"
 import * as NodeStream from "@effect/platform-node/NodeStream"
-import { Clock, Context, Deferred, Effect, Layer, Option, Schedule, Schema, type Scope, Stream } from "effect"
+import { Context, Deferred, Effect, Layer, Option, Schedule, Schema, type Scope, Stream } from "effect"
 import type { Condition } from "#src/choird/runtime/ContainerRuntime.ts"
 import { conditionOf, type ProcessIdentity, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 import { DockerEngine, dockerError, type DockerError } from "./DockerEngine.ts"
 import { HOME_LABEL } from "./imageNames.ts"
 import type { Installation } from "#src/shared/docker/dockerInstallation.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Pause between two attempts to reconnect to the Docker engine. */
 export const DOCKER_RECONNECT_MS = 500
@@ -137,7 +138,7 @@ const make = Effect.fnUntraced(function* ({ id }: Installation) {
 
   const away = Effect.gen(function* () {
     if (away_since_ms === undefined) {
-      away_since_ms = yield* Clock.currentTimeMillis
+      away_since_ms = yield* monotonicMs
       yield* Effect.logWarning("lost the connection to the Docker engine; its agents may keep running")
     }
     yield* lookAtProcesses

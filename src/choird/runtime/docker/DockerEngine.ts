@@ -90,7 +90,7 @@ export class DockerError extends Schema.TaggedError<DockerError>()("DockerError"
   /** The beginning of a sentence about the request: `the container choir-a could not be created`. */
   what: Schema.String,
   /**
-   * `unreachable`, `denied`, `late`: the engine did not answer. `unchanged` (304), `missing` (404), `conflict` (409): it is so already,
+   * `unreachable`, `denied`, `late`: the engine did not answer. `unchanged` (304), `missing` (404), `conflict` (409): it is already so,
    * does not exist, or collides. `failed`: anything else.
    */
   reason: Reason,

@@ -26,7 +26,7 @@ export class DockerImages extends Context.Service<
   {
     /**
      * Builds the image of a folder and the base below it, and removes images that are not kept. Does nothing and returns false where the
-     * engine has the image already. A failure or an interruption leaves the names as they were.
+     * engine already has the image. A failure or an interruption leaves the names as they were.
      */
     build(source: ImageSource, progress: Progress): Effect.Effect<boolean, ImageBuildFailed>
     /** Whether the engine has the image, whatever base it was made on. */

@@ -3,7 +3,7 @@
  * it starts; one that differs is removed (R36). The engine may restart or be away, which ends no agent.
  */
 import { isIP } from "node:net"
-import { Clock, Context, Effect, Layer, Result, Schedule } from "effect"
+import { Context, Effect, Layer, Result, Schedule } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
 import { isLoopback } from "#schema/Transport.ts"
 import { hostOf, portOf } from "#src/shared/wire/hostPort.ts"
@@ -33,6 +33,7 @@ import {
 import { emptyWorkspace } from "#src/choird/runtime/emptyWorkspace.ts"
 import { makeChownToAgent } from "#src/choird/runtime/chownToAgent.ts"
 import { realPath, workspaceProblem } from "#src/choird/runtime/Ownership.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Time that `status` and `auto` wait for the Docker engine. */
 export const DOCKER_STATUS_MS_MAX = 2000
@@ -197,7 +198,7 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
   )
 
   const status = Effect.gen(function* () {
-    const now_ms = yield* Clock.currentTimeMillis
+    const now_ms = yield* monotonicMs
     const asked = yield* Effect.result(
       Effect.timeoutOrElse(engine.info, {
         duration: DOCKER_STATUS_MS_MAX,

@@ -1,11 +1,12 @@
 /** The removal of containers from the engine: one for good, and those that an earlier choird left. */
-import { Clock, Effect, Option, Result, Schema } from "effect"
+import { Effect, Option, Result, Schema } from "effect"
 import { ContainerError, type ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { DockerEngine, engineIsAway } from "./DockerEngine.ts"
 import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
 import { type Cgroups, CONTAINER_GONE_MS_MAX } from "#src/choird/runtime/Cgroups.ts"
 import { HOME_LABEL } from "./imageNames.ts"
 import { reapTree } from "#src/choird/runtime/ProcessTree.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Pause between two checks whether the Docker engine has removed a container. */
 const DOCKER_LOOK_MS = 50
@@ -24,7 +25,7 @@ const attempt = Effect.fnUntraced(function* (ref: string) {
   yield* (
     engine
       .use(what, (docker, abortSignal) => docker.getContainer(ref).remove({ force: true, v: true, abortSignal }))
-      // It is gone already, or another removal is under way.
+      // It is already gone, or another removal is under way.
       .pipe(
         Effect.catchIf(
           (error) => error.reason === "missing" || error.reason === "conflict",
@@ -58,7 +59,7 @@ export const removeContainer = Effect.fn("removeContainer")(function* (
     for (;;) {
       const result = yield* Effect.result(attempt(ref))
       if (Result.isSuccess(result) && result.success) return
-      const now_ms = yield* Clock.currentTimeMillis
+      const now_ms = yield* monotonicMs
       const away = Result.isFailure(result) && engineIsAway(result.failure)
       last = Result.isFailure(result) ? result.failure.detail : "it is still there"
       answering_ms = away ? undefined : (answering_ms ?? now_ms)

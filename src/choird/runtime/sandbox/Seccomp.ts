@@ -102,7 +102,7 @@ interface ModeCall {
 }
 
 /**
- * Calls that can give a file the setuid or setgid bit. Inside such a file does nothing, but on the host it lies in the workspace and is
+ * Calls that can give a file the setuid or setgid bit. Inside such a file does nothing, but on the host it is in the workspace and is
  * its user's, who for an ordinary choird is choird's own.
  */
 const MODE_CALLS: ReadonlyArray<ModeCall> = [

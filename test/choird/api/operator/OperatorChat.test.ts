@@ -45,7 +45,7 @@ describe("chat", () => {
       })
       assert.deepStrictEqual(yield* command("/cancel", "c3"), { kind: "notice", text: "a is being cancelled." })
       assert.deepStrictEqual(
-        [...world.wishes].map(([id, { wish }]) => [id, wish.type]),
+        [...world.sentSignals].map(([id, { body }]) => [id, body.type]),
         [
           ["screen:c1", "Inject"],
           ["screen:c3", "CancelCore"]
@@ -61,7 +61,7 @@ describe("chat", () => {
         ]
       )
       assert.deepStrictEqual(yield* command("/stop", "c4"), { kind: "notice", text: "Stopping." })
-      assert.deepInclude(world.wishes.get("screen:c4")?.wish, { type: "StopTurn", turn: { inbox_id: one } })
+      assert.deepInclude(world.sentSignals.get("screen:c4")?.body, { type: "StopTurn", turn: { inbox_id: one } })
       assert.match((yield* command("/model"))?.text ?? "", /^The model is small\.$/u)
       assert.match((yield* command("/model llm small"))?.text ?? "", /^Switched to small, from the next step/u)
       assert.deepStrictEqual(world.effects, ["gateway:screen sets small -"])

@@ -11,7 +11,7 @@ const GROWING_ROWS_MAX = 5
 const COLUMNS = 80
 
 /** A draft as far as it came. */
-export interface Writing {
+export interface GrowingAnswer {
   readonly in_reply_to: InboxId
   readonly text: string
   /** Whether it is a report on a job, which begins with a word that says so. */
@@ -22,7 +22,7 @@ export interface Writing {
 
 /** The rest of a draft, and the text to print for good, if any; an empty one is an empty line. */
 interface Shown {
-  readonly writing: Writing | undefined
+  readonly writing: GrowingAnswer | undefined
   readonly lines: string | undefined
 }
 
@@ -32,13 +32,13 @@ type Message = Extract<ChatEvent, { readonly type: "message" }>
 const withoutEnd = (text: string): string => text.replace(/\n$/u, "")
 
 /** A part of a draft as it is shown. */
-const shownPart = ({ printed, reporting, text }: Writing, to: number | undefined, color: boolean): string => {
+const shownPart = ({ printed, reporting, text }: GrowingAnswer, to: number | undefined, color: boolean): string => {
   const shown = safeText(text.slice(printed, to))
   return reporting && printed === 0 && shown.trim() !== "" ? `${reportLabel(color)}${shown}` : shown
 }
 
 /** The line that still grows. */
-export const growing = (writing: Writing, color: boolean): string =>
+export const growing = (writing: GrowingAnswer, color: boolean): string =>
   shownPart(writing, undefined, color).replaceAll("\t", "  ")
 
 /** The part of a growing line that a terminal has room for, and its rows there. */
@@ -51,20 +51,20 @@ export const fitted = (line: string, columns = COLUMNS): { readonly text: string
 }
 
 /** Words beside tool calls are followed by other words: they are printed as they stand. */
-const leave = (writing: Writing | undefined, color: boolean): ReadonlyArray<string> => {
+const leave = (writing: GrowingAnswer | undefined, color: boolean): ReadonlyArray<string> => {
   const left = writing === undefined ? "" : shownPart(writing, undefined, color).trimEnd()
   return left === "" ? [] : [left]
 }
 
 /** The next state of a draft. */
 export const grow = (
-  before: Writing | undefined,
+  before: GrowingAnswer | undefined,
   { in_reply_to, reporting = false, text }: Draft,
   color: boolean
 ): Shown => {
   const isSame = before?.in_reply_to === in_reply_to && before.reporting === reporting
   const grows = isSame && text.startsWith(before.text)
-  const now: Writing = { in_reply_to, reporting, text, printed: grows ? before.printed : 0 }
+  const now: GrowingAnswer = { in_reply_to, reporting, text, printed: grows ? before.printed : 0 }
   const to = text.lastIndexOf("\n") + 1
   const lines = [
     ...(grows ? [] : leave(before, color)),
@@ -80,7 +80,7 @@ export const grow = (
  * The part of an answer that is not printed yet; `undefined` where it is another text than was shown, and has to be printed whole. A long
  * answer comes in several messages, whose rest stays with `writing`.
  */
-export const finish = (writing: Writing | undefined, { in_reply_to, kind, text }: Message): Shown | undefined => {
+export const finish = (writing: GrowingAnswer | undefined, { in_reply_to, kind, text }: Message): Shown | undefined => {
   if (writing === undefined || in_reply_to !== writing.in_reply_to) return undefined
   if (kind !== (writing.reporting ? "report" : "reply")) return undefined
   const seen = writing.text.slice(0, writing.printed)

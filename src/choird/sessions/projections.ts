@@ -1,4 +1,4 @@
-/** The consequences of stored events beside the log: acknowledged messages and signals, and messages to people (D6). */
+/** The projections of stored events on the tables beside the log: acknowledged messages and signals, and messages to people (D6). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
@@ -166,8 +166,8 @@ const speak = Effect.fnUntraced(function* (
   return [...new Set(messages.map((message) => message.dm))]
 })
 
-/** Writes the consequences of events, within their transaction. Returns the DMs that have something new. */
-export const applyConsequences = Effect.fnUntraced(function* (
+/** Writes the projections of events, within their transaction. Returns the DMs that have something new. */
+export const applyProjections = Effect.fnUntraced(function* (
   config: Config,
   origin: Origin,
   events: ReadonlyArray<ChoirEvent>

@@ -8,7 +8,7 @@ import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { EventLog, RESIDENT_LOG_BYTES_MAX } from "#src/agent/arbiter/EventLog.ts"
-import { takeOver } from "#src/agent/session/sessionLayers.ts"
+import { resumeSession } from "#src/agent/session/sessionLayers.ts"
 import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
@@ -69,7 +69,7 @@ type Choird = ReturnType<typeof choirdOf>
 /** What the agent has after it took over. */
 const takenOver = (choird: Choird, change: (first: Choird["first"]) => Choird["first"] = (first) => first) =>
   Effect.gen(function* () {
-    yield* takeOver(INTRODUCTION, change(choird.first))
+    yield* resumeSession(INTRODUCTION, change(choird.first))
     const arbiter = yield* Arbiter
     const log = yield* EventLog
     return { state: arbiter.state(), fingerprint: fingerprint(arbiter.state()), log, arbiter }
@@ -87,7 +87,7 @@ const takenOver = (choird: Choird, change: (first: Choird["first"]) => Choird["f
     )
   )
 
-describe("takeOver", () => {
+describe("resumeSession", () => {
   it.effect("knows from any snapshot and its tail what it would know from all events (R5)", () =>
     Effect.gen(function* () {
       let shorter = 0

@@ -16,7 +16,7 @@ export const waitsForPerson = ({ calls, skill, state, turn }: EdgeLane): boolean
 export const mayPark = (edge: EdgeLane): boolean => edge.parked === undefined && waitsForPerson(edge)
 
 /** Sets the open turn aside; what begins then finds edge idle. */
-export const parked = (state: SessionState): SessionState => {
+export const parkTurn = (state: SessionState): SessionState => {
   const { calls, output_rev, step, turn } = state.edge
   if (turn === undefined || !mayPark(state.edge)) return state
   return withEdge(state, {
@@ -30,7 +30,7 @@ export const parked = (state: SessionState): SessionState => {
 }
 
 /** Takes up what was set aside, once the turn between has its answer. A session that has ended only closes it. */
-export const resumed = (state: SessionState): SessionState => {
+export const resumeTurn = (state: SessionState): SessionState => {
   const { parked: waiting, state: now } = state.edge
   if (waiting === undefined) return state
   return withEdge(state, {

@@ -2,7 +2,7 @@
 import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
-import { waitsForPerson } from "./parked.ts"
+import { waitsForPerson } from "./parkTurn.ts"
 import { type Folded, laneOf, withLane } from "./lanes.ts"
 import { applyDelta, boundedWords } from "./memory.ts"
 import type { CoreLane, EdgeLane, SessionState } from "./State.ts"
@@ -18,7 +18,7 @@ export const passedOutputs = (memory: EdgeLane | CoreLane, boundary_rev: number)
   openOutputs(memory).filter((rev) => rev <= boundary_rev)
 
 /**
- * The outputs that a compaction passes: those that one has passed already, and the one of a turn that waits for a person. That may take as
+ * The outputs that a compaction passes: those that one has already passed, and the one of a turn that waits for a person. That may take as
  * long as the person likes, and others are answered meanwhile, so that it must not hold up what came after it.
  */
 export const heldOutputs = (memory: EdgeLane | CoreLane): ReadonlyArray<number> => {
@@ -50,7 +50,7 @@ const keptRefused = (memory: EdgeLane | CoreLane, boundary_rev: number, kept: Re
     : "an output whose calls are open would leave the window"
 }
 
-export const compacted = (state: SessionState, { lane, payload, rev }: EventOf<"CompactionCommitted">): Folded => {
+export const compactWindow = (state: SessionState, { lane, payload, rev }: EventOf<"CompactionCommitted">): Folded => {
   const { boundary_rev, delta, kept = [], signal_id, words } = payload
   const memory = laneOf(state, lane)
   if (memory === undefined)

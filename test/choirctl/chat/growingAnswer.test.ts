@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { InboxId } from "#schema/Ids.ts"
-import { finish, fitted, grow, growing, type Writing } from "#src/choirctl/chat/writing.ts"
+import { finish, fitted, grow, growing, type GrowingAnswer } from "#src/choirctl/chat/growingAnswer.ts"
 
 const one = InboxId.make("1")
 const draft = (text: string, reporting = false) => ({ type: "draft", in_reply_to: one, text, reporting }) as const
@@ -9,7 +9,7 @@ const message = (text: string, kind: "reply" | "report" = "reply") =>
 
 /** All that is printed of drafts and of the messages behind them. */
 const printed = (drafts: ReadonlyArray<string>, messages: ReadonlyArray<string>, reporting = false) => {
-  let writing: Writing | undefined
+  let writing: GrowingAnswer | undefined
   const lines: Array<string> = []
   for (const text of drafts) {
     const shown = grow(writing, draft(text, reporting), false)

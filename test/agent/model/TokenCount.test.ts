@@ -2,7 +2,8 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base"
-import { TOKEN_SLICE_CHARS, Tokens } from "#src/agent/model/Tokens.ts"
+import type { Message } from "#src/shared/model/Conversation.ts"
+import { TOKEN_SLICE_CHARS, TokenCount } from "#src/agent/model/TokenCount.ts"
 import { seeded } from "../../support/seeded.ts"
 import { TOKEN_PIECE_BYTES_MAX } from "#src/agent/model/Vocabulary.ts"
 
@@ -59,10 +60,10 @@ const HOSTILE: ReadonlyArray<readonly [string, string]> = [
   ["quotes", "'s"]
 ]
 
-it.layer(Tokens.layer)("Tokens", (it) => {
+it.layer(TokenCount.layer)("TokenCount", (it) => {
   it.effect("counts as o200k_base does, whatever the language and wherever a slice ends", () =>
     Effect.gen(function* () {
-      const tokens = yield* Tokens
+      const tokens = yield* TokenCount
       for (let seed = 1; seed <= 40; seed++) {
         const text = textOf(seed, 20 + seed * 40)
         assert.strictEqual(yield* tokens.count([text]), exact(text.toWellFormed()), `seed ${seed}`)
@@ -78,7 +79,7 @@ it.layer(Tokens.layer)("Tokens", (it) => {
 
   it.effect("adds texts up, remembers long ones, and counts nothing as nothing", () =>
     Effect.gen(function* () {
-      const tokens = yield* Tokens
+      const tokens = yield* TokenCount
       const long = "remember me. ".repeat(100)
       assert.strictEqual(yield* tokens.count([]), 0)
       assert.strictEqual(yield* tokens.count([""]), 0)
@@ -90,7 +91,7 @@ it.layer(Tokens.layer)("Tokens", (it) => {
   for (const [what, unit] of HOSTILE)
     it.effect(`counts 200,000 characters of ${what} in bounded work, close to what they are`, () =>
       Effect.gen(function* () {
-        const tokens = yield* Tokens
+        const tokens = yield* TokenCount
         const text = unit.repeat(200_000 / unit.length)
         const sample = unit.repeat(TOKEN_PIECE_BYTES_MAX / unit.length / 2)
         const count = yield* tokens.count([text])
@@ -102,7 +103,7 @@ it.layer(Tokens.layer)("Tokens", (it) => {
 
   it.effect("lets other fibers go on while it counts a long text", () =>
     Effect.gen(function* () {
-      const tokens = yield* Tokens
+      const tokens = yield* TokenCount
       let turns = 0
       yield* Effect.forkScoped(
         Effect.forever(
@@ -120,21 +121,22 @@ it.layer(Tokens.layer)("Tokens", (it) => {
 
   it.effect("knows without counting when texts are certainly below a length", () =>
     Effect.gen(function* () {
-      const tokens = yield* Tokens
-      assert.isTrue(tokens.certainlyBelow(["é".repeat(10), "a"], 22))
-      assert.isFalse(tokens.certainlyBelow(["é".repeat(10), "a"], 21))
+      const tokens = yield* TokenCount
+      const said = (...texts: ReadonlyArray<string>) => texts.map((content): Message => ({ role: "user", content }))
+      assert.isTrue(tokens.certainlyBelow(said("é".repeat(10), "a"), 22))
+      assert.isFalse(tokens.certainlyBelow(said("é".repeat(10), "a"), 21))
       assert.isFalse(tokens.certainlyBelow([], 0))
       for (let seed = 100; seed < 110; seed++) {
         const text = textOf(seed, 50)
         const count = yield* tokens.count([text])
-        assert.isFalse(tokens.certainlyBelow([text], count))
+        assert.isFalse(tokens.certainlyBelow(said(text), count))
       }
     })
   )
 
   it.effect("learns by how much a model counts more, and is not led astray by nonsense", () =>
     Effect.gen(function* () {
-      const { factor, observe } = yield* Tokens
+      const { factor, observe } = yield* TokenCount
       assert.strictEqual(factor("new"), 1)
       for (const [counted, reported] of [
         [0, 10],

@@ -6,7 +6,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 const decode = Schema.decodeUnknownOption(CoreReport)
 
 /** The report of a `ToolCallRequested` of choir.core.report; `undefined` for anything else, which an agent may have put there. */
-export const reported = (event: ChoirEvent | undefined): CoreReport | undefined =>
+export const reportOf = (event: ChoirEvent | undefined): CoreReport | undefined =>
   event?.event_type === "ToolCallRequested" ? Option.getOrUndefined(decode(event.payload.input)) : undefined
 
 /** How far it is, and its words. */

@@ -1,0 +1,77 @@
+/** The host's clock is set while choird works: by an hour forth, as after a resume of its machine, and back. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { makePaces } from "#src/choird/gateway/Pace.ts"
+import { settableClock } from "../support/settableClock.ts"
+
+/** Where choird looks at the time of day, and for what. Everything else is measured by the clock for spans. */
+const TIME_OF_DAY: Readonly<Record<string, string>> = {
+  "agents/RunContext.ts": "the identity of a notice",
+  "agents/oneEpoch.ts": "since when an agent runs, for people",
+  "agents/prepare.ts": "the beginning of a session's id",
+  "api/operator/AgentSummaries.ts": "since when an agent runs, for people",
+  "api/operator/OperatorSessions.ts": "the age of a job by the times of its events, for people",
+  "approvals/Approvals.ts": "when a stored request expires, in whatever life of choird",
+  "approvals/SkillImports.ts": "the date of a commit",
+  "approvals/askApproval.ts": "when a request expires, as it is stored",
+  "approvals/askPerson.ts": "how long a stored request waits, for people",
+  "approvals/callApprovals.ts": "when a request was decided",
+  "approvals/grantRows.ts": "the date to which a stored grant lasts",
+  "approvals/settleApproval.ts": "when a request was decided, and whether that was in time",
+  "database/Backup.ts": "the date of a backup",
+  "gateway/GatewayCommands.ts": "since when an agent and its jobs run, for people",
+  "gateway/Pairings.ts": "when a code ends, for people",
+  "gateway/PollWatch.ts": "since when a bot is silent, for people",
+  "gateway/attachFiles.ts": "the age of files by their dates",
+  "gateway/attempt.ts": "the age of a stored message, in whatever life of choird",
+  "gateway/heldMessages.ts": "when a stored hold ends",
+  "listeners/TlsIdentity.ts": "the dates of a certificate",
+  "logs/Audit.ts": "the time of a row",
+  "logs/LogFiles.ts": "the time of a line, and the age of archives",
+  "memory/Forgetting.ts": "the time of a receipt",
+  "memory/Recall.ts": "the age of what is remembered",
+  "memory/remoteEmbedder.ts": "the date of Retry-After",
+  "queues/Inbox.ts": "when a stored hold ends",
+  "queues/heldRows.ts": "when a stored hold ends",
+  "retention/DiskGuard.ts": "the identity of a notice",
+  "retention/Retention.ts": "the age of stored rows, in days",
+  "retention/SessionArchives.ts": "the date of an archive",
+  "retention/WorkspaceUsage.ts": "the day on which a person was told",
+  "schedules/slotSteps.ts": "the times of schedules",
+  "sessions/Runs.ts": "the age of stored runs, in days",
+  "sessions/SessionStore.ts": "the beginning of a session's id",
+  "sessions/forgetEvents.ts": "the time of an event",
+  "trials/TrialContainers.ts": "the beginning of a session's id"
+}
+
+describe("a clock that is set", () => {
+  for (const by_ms of [-3_600_000, 3_600_000])
+    it.effect(`holds back no reply of a bot, by ${by_ms / 3_600_000} hours`, () =>
+      Effect.gen(function* () {
+        const { clock, set } = yield* settableClock
+        const { message } = makePaces()("1")
+        const next = Effect.forkChild(Effect.provideService(message, Clock.Clock, clock), { startImmediately: true })
+        yield* Fiber.join(yield* next)
+        set(by_ms)
+        const waiting = yield* next
+        yield* TestClock.adjust("999 millis")
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        assert.isDefined(waiting.pollUnsafe())
+      })
+    )
+})
+
+it("no code of choird computes a span from the time of day", () => {
+  const folder = join(import.meta.dirname, "../../src/choird")
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"))
+  const looking = files.filter((name) =>
+    /currentTime(?:Millis|Nanos)|\bDate\.now\(|\bnew Date\(\)|DateTime\.now/u.test(
+      readFileSync(join(folder, name), "utf8")
+    )
+  )
+  assert.deepStrictEqual(looking.sort(), Object.keys(TIME_OF_DAY).sort())
+})
