@@ -75,7 +75,7 @@ const COMMANDS = [
     "List and show agents' job profiles",
     async () => (await import("#src/choirctl/commands/runs.ts")).profile
   ),
-  command("tool", "List and try agents' tools", async () => (await import("#src/choirctl/commands/skill.ts")).tool),
+  command("tool", "List and try agents' tools", async () => (await import("#src/choirctl/commands/tool.ts")).tool),
   command(
     "secret",
     "Manage the secrets that config.json refers to by name",

@@ -22,6 +22,8 @@ const EMPTY = join(ROOT, "dist/postgres-template.tar.gz")
 
 const MIGRATIONS = "src/choird/database/migrations"
 const MIGRATED_SCRIPT = join(import.meta.dirname, "migratedTemplate.ts")
+/** What a server needs to survive a crash: nobody kills the shared one, and what it holds is gone with the run. */
+const WITHOUT_SAFETY = ["fsync=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0"]
 /** The database of the shared server that those of the suites are copies of. */
 const MIGRATED = "choir_migrated"
 
@@ -56,7 +58,7 @@ export default async ({ provide }: TestProject) => {
     provide("postgres", missing)
     return undefined
   }
-  const { host, port, stop, user } = await startPostgres({ vector: true })
+  const { host, port, stop, user } = await startPostgres({ vector: true, settings: WITHOUT_SAFETY })
   const server = { host, port, user }
   run(MIGRATED_SCRIPT, "postgres", JSON.stringify({ ...server, database: MIGRATED, ssl: false }))
   provide("postgres", { ...server, migrated: MIGRATED })

@@ -14,6 +14,7 @@ import type { ChatEvent } from "#schema/ChatApi.ts"
 import { isPrintedEvent, type PrintedEvent } from "#schema/SessionsApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { agentBelow } from "#tools/Programs.ts"
+import { CHOIRD_NODE_FLAGS } from "#src/choirctl/daemon/choirdProgram.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { containerName, installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
@@ -176,7 +177,7 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     let output = ""
     const exited = yield* Deferred.make<number | string>()
     const program = join(options.programs ?? join(ROOT, "dist"), "choird.js")
-    const child = spawn(process.execPath, [program, "--home", home, ...(options.flags ?? [])], {
+    const child = spawn(process.execPath, [...CHOIRD_NODE_FLAGS, program, "--home", home, ...(options.flags ?? [])], {
       stdio: ["ignore", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"],

@@ -1,4 +1,4 @@
-/** A real Postgres 15 with pgvector for the tests: private, with fsync on, gone when the run ends. */
+/** A real Postgres 15 with pgvector for the tests: private, with fsync on unless a setting says otherwise, gone when the run ends. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"

@@ -70,6 +70,8 @@ export const SIZE = {
   pageStep: of(8, 1),
   /** Starts and stops of a browser. */
   browserCycles: asSet("CHOIR_BROWSER_CYCLES", of(2, 200)),
+  /** Changes of stored rows, each of which a replay detects. */
+  rowChanges: of(20_000, 100_000),
   /** Stored events that are changed, each of which `session verify` names. */
   changedEvents: of(500, 2000),
   /** One of so many points at which an execution, a backup or a restore can die. */

@@ -1,6 +1,15 @@
-/** One call of one tool, outside of every session, with the tool's own check, effect and labels. */
+/**
+ * One call of one tool, outside of every session, with the tool's own check, effect and labels; and the program of a tool, the image's or one
+ * that nobody has approved yet, run on recorded inputs without a secret and without a network.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { Effect, type Schema } from "effect"
 import {
+  PROGRAM_MS_MAX,
+  PROGRAM_OUTPUT_CHARS_MAX,
+  type ProgramTask,
   REPORT_OUTPUT_CHARS_MAX,
   REPORT_TEXT_CHARS_MAX,
   type ToolTask,
@@ -9,6 +18,8 @@ import {
 import { CallId, coreLane, EDGE, type LaneId } from "#schema/Ids.ts"
 import { type ToolName, toWireName } from "#schema/Tool.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { external } from "#src/agent/tools/external.ts"
+import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { isControl, type PreparedCall, type Tool, type ToolOutcome, withoutSecrets } from "#src/agent/tools/Tool.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
@@ -53,7 +64,7 @@ interface TrialCall {
 }
 
 /** Makes one call. One that acts outside is made only where a person agreed. */
-export const tryCall = Effect.fnUntraced(function* (tool: Tool, call: TrialCall) {
+const tryCall = Effect.fnUntraced(function* (tool: Tool, call: TrialCall) {
   const secrets = yield* SecretStore
   const { call_id, confirmed, input, lane, network, output_chars_max, timeout_ms_max } = call
   const prepared = yield* Effect.result(tool.prepare(input, lane))
@@ -88,7 +99,7 @@ export const tryCall = Effect.fnUntraced(function* (tool: Tool, call: TrialCall)
 })
 
 /** The tool of the image, on a lane that has it. */
-export const imageTool = Effect.fnUntraced(function* (name: ToolName) {
+const imageTool = Effect.fnUntraced(function* (name: ToolName) {
   const registry = yield* ToolRegistry
   const lanes = [EDGE, coreLane(JOB)]
   const lane = lanes.find((each) => registry.find(each, toWireName(name)) !== undefined) ?? EDGE
@@ -117,3 +128,37 @@ export const runToolTrial = Effect.fn("toolTrial.run")(function* ({
     output_chars_max: REPORT_OUTPUT_CHARS_MAX
   })
 })
+
+/** The tool of a program that is in no image, in a folder that goes with the scope. */
+const writtenTool = Effect.fnUntraced(function* ({ executable, files, manifest }: NonNullable<ProgramTask["program"]>) {
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-program-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+  )
+  for (const { base64, executable: runs, path } of files) {
+    // choird checked the paths; what leaves the folder does not belong to the program.
+    if (pathInside(path) !== path) continue
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), Buffer.from(base64, "base64"), { mode: runs ? 0o755 : 0o644 })
+  }
+  return yield* external(manifest, join(folder, executable))
+})
+
+/** Runs the program of a tool on each input, as if nobody could be asked: one that acts outside, or whose network cannot be cut, does not run. */
+export const runProgramTrial = Effect.fn("toolTrial.runProgram")(function* (task: ProgramTask) {
+  const { lane, tool } =
+    task.program === undefined
+      ? yield* imageTool(task.tool)
+      : { lane: coreLane(JOB), tool: yield* writtenTool(task.program) }
+  return yield* Effect.forEach(task.inputs, (input, index) =>
+    tryCall(tool, {
+      lane,
+      call_id: CallId.make(`${task.session_id}-try${index + 1}`),
+      input,
+      confirmed: false,
+      network: false,
+      timeout_ms_max: PROGRAM_MS_MAX,
+      output_chars_max: PROGRAM_OUTPUT_CHARS_MAX
+    })
+  )
+}, Effect.scoped)

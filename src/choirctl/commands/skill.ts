@@ -1,8 +1,8 @@
-/** choirctl skill and tool: the skills and tools of an agent, in lists and one by one. */
+/** choirctl skill: the skills of an agent, in a list and one by one. */
 import { Effect, Option, type Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { SkillName, type SkillSpec } from "#schema/Skill.ts"
-import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/AgentsApi.ts"
+import type { SkillDetail, SkillSummary } from "#schema/AgentsApi.ts"
 import { SkillGrade } from "#schema/SkillCheck.ts"
 import { ExecutionClass, retriesOf } from "#schema/SkillContract.ts"
 import { SkillTier } from "#schema/SkillRegistryEntry.ts"
@@ -12,28 +12,12 @@ import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { gradeText } from "#src/shared/image/skillReportText.ts"
 import { agentId } from "./arguments.ts"
 import { skillTry } from "./skillTry.ts"
-import { toolTry } from "./toolTry.ts"
 import { skillRuns } from "./runs.ts"
 import { skillCancel, skillRun } from "./skillRun.ts"
 import { add } from "./skillAdd.ts"
 import { check, reportText } from "./skillCheck.ts"
 import { exported } from "./skillExport.ts"
 
-const toolList = Command.make(
-  "list",
-  { id: agentId },
-  Effect.fnUntraced(function* ({ id }) {
-    const rows = yield* ask("skills", (choird) => choird.tools({ params: { id } }))
-    yield* print(rows, toolTable)
-  })
-).pipe(
-  Command.withDescription("List the tools of an agent: the built-in ones and those of its newest image"),
-  Command.withExamples([{ command: "choirctl tool list agent-1" }])
-)
-
-export const tool = Command.make("tool").pipe(Command.withSubcommands([toolList, toolTry]))
-
-/** Skills and tools for people. */
 const skillTable = (rows: ReadonlyArray<SkillSummary>, color: boolean): string =>
   table(
     ["SKILL", "FROM", "GRADE", "CLASS", "TIER", "STATES", "STEPS", "DESCRIPTION"],
@@ -46,19 +30,6 @@ const skillTable = (rows: ReadonlyArray<SkillSummary>, color: boolean): string =
       String(states),
       String(max_steps),
       safeLine(description)
-    ]),
-    color
-  )
-
-export const toolTable = (rows: ReadonlyArray<ToolSummary>, color: boolean): string =>
-  table(
-    ["TOOL", "FROM", "EFFECT", "LANES", "DESCRIPTION"],
-    rows.map(({ description, effect, exposure, name, not_offered, source }) => [
-      name,
-      source,
-      effect ?? "",
-      exposure ?? "",
-      safeLine(not_offered === undefined ? (description ?? "") : `(not available: ${not_offered}) ${description ?? ""}`)
     ]),
     color
   )

@@ -7,7 +7,7 @@ import { failed } from "#src/choirctl/terminal/failure.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { systemWords, writeWhole } from "#src/shared/files/writeWhole.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
-import { ChoirdProgram } from "./choirdProgram.ts"
+import { CHOIRD_NODE_FLAGS, ChoirdProgram } from "./choirdProgram.ts"
 
 const READABLE_BY_ALL = 0o644
 const SYSTEMCTL = ["/usr/bin/systemctl", "/bin/systemctl"]
@@ -94,7 +94,7 @@ StartLimitBurst=5
 
 [Service]
 Type=exec
-ExecStart=${[node, program, "--home", home].map(argument).join(" ")}
+ExecStart=${[node, ...CHOIRD_NODE_FLAGS, program, "--home", home].map(argument).join(" ")}
 Restart=on-failure
 RestartSec=5
 RestartPreventExitStatus=2 78

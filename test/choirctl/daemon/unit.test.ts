@@ -36,7 +36,7 @@ describe("the systemd unit", () => {
     const expected = {
       "Unit.StartLimitBurst": "5",
       "Unit.StartLimitIntervalSec": "300",
-      "Service.ExecStart": `"${process.execPath}" "/opt/choir/dist/choird.js" "--home" "/home/me/.choir.d"`,
+      "Service.ExecStart": `"${process.execPath}" "--max-semi-space-size=8" "/opt/choir/dist/choird.js" "--home" "/home/me/.choir.d"`,
       "Service.Restart": "on-failure",
       "Service.RestartPreventExitStatus": "2 78",
       "Service.NoNewPrivileges": "yes",

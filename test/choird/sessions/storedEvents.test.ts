@@ -12,7 +12,7 @@ import { oldRow } from "../../support/golden.ts"
 import { newTalk, stores, Talk } from "../../support/stores.ts"
 import { SIZE } from "../../support/size.ts"
 
-const MUTATIONS = 100_000
+const MUTATIONS = SIZE.rowChanges
 const MUTATIONS_PER_SESSION = 50
 
 /** Numbers that are the same in each run. */

@@ -89,7 +89,7 @@ const RESPONSES: Broken<ResponsesBase> = {
   "each call is answered once, and no result stands before its call": (base) => items(base, 0, 1, 2),
   "a result is a text, or parts as a message of the user has them": (base) =>
     withItem(base, 3, { output: [{ type: "output_text", text: "one" }] }),
-  "images are of a known format, and for a model that takes them": (base) =>
+  "images have a known format, and the model takes them": (base) =>
     withItem(base, 3, { output: [{ type: "input_image", image_url: `data:image/gif;base64,${PNG}` }] }),
   "reasoning brings its encrypted content, since nothing is stored": (base) =>
     withItem(base, 1, { encrypted_content: null }),

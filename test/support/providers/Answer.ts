@@ -61,16 +61,8 @@ export const ANTHROPIC_STOP = {
 /** What a model thinks where its script does not say it and its dialect wants some reasoning back. */
 export const THOUGHT = "The user needs a tool for this."
 
-/** About a token. */
-const PIECE_CHARS = 6
-/** The pieces of a long text, which are larger for that. */
-const PIECES_MAX = 10_000
-
 /** A text in pieces of about a token each; joined, they are the text. */
-export const piecesOf = (text: string): ReadonlyArray<string> => {
-  const chars = Math.max(PIECE_CHARS, Math.ceil(text.length / PIECES_MAX))
-  return text.match(new RegExp(`\\s*\\S{1,${chars}}|\\s+`, "gu")) ?? []
-}
+export const piecesOf = (text: string): ReadonlyArray<string> => text.match(/\s*\S{1,6}|\s+/gu) ?? []
 
 export const argumentsOf = ({ input }: ScriptedCall): string =>
   typeof input === "string" ? input : JSON.stringify(input)

@@ -1,18 +1,45 @@
-/** choirctl tool try: one call of a tool, outside of every session. */
+/** choirctl tool: the tools of an agent, and one call of one outside of every session. */
 import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { ToolSummary } from "#schema/AgentsApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { triedToolText } from "#src/choirctl/render/trials.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
-import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
+import { agentId } from "./arguments.ts"
 import { inputOf } from "./inputOf.ts"
 import { agentFlag, agentOf, inputFlag } from "./tryFlags.ts"
 
-export const toolTry = Command.make(
+const toolTable = (rows: ReadonlyArray<ToolSummary>, color: boolean): string =>
+  table(
+    ["TOOL", "FROM", "EFFECT", "LANES", "DESCRIPTION"],
+    rows.map(({ description, effect, exposure, name, not_offered, source }) => [
+      name,
+      source,
+      effect ?? "",
+      exposure ?? "",
+      safeLine(not_offered === undefined ? (description ?? "") : `(not available: ${not_offered}) ${description ?? ""}`)
+    ]),
+    color
+  )
+
+const list = Command.make(
+  "list",
+  { id: agentId },
+  Effect.fnUntraced(function* ({ id }) {
+    const rows = yield* ask("skills", (choird) => choird.tools({ params: { id } }))
+    yield* print(rows, toolTable)
+  })
+).pipe(
+  Command.withDescription("List the tools of an agent: the built-in ones and those of its newest image"),
+  Command.withExamples([{ command: "choirctl tool list agent-1" }])
+)
+
+const attempt = Command.make(
   "try",
   {
     tool: Argument.String("tool").pipe(Argument.withDescription("Tool name from choirctl tool list")),
@@ -46,3 +73,5 @@ export const toolTry = Command.make(
     { command: "choirctl tool try choir.email.check --agent agent-1" }
   ])
 )
+
+export const tool = Command.make("tool").pipe(Command.withSubcommands([list, attempt]))
