@@ -1,7 +1,7 @@
 import ranks from "gpt-tokenizer/bpeRanks/o200k_base"
 import { defineConfig, type Plugin } from "rolldown"
 import { packVocabulary } from "./src/agent/model/Vocabulary.ts"
-import { CODE } from "./src/shared/program/compiledProgram.ts"
+import { CODE, MAIL } from "./src/shared/program/compiledProgram.ts"
 
 const BANNER = "#!/usr/bin/env node"
 /** The build makes everything in a folder of its own first. */
@@ -38,6 +38,12 @@ const NO_WEB_SOCKETS = "export const WebSocket = undefined, WebSocketServer = un
 const NO_HTTP2 = "export const constants = {}; export default { constants }"
 const NO_TLS =
   "export const connect = undefined, createServer = connect, createSecureContext = connect, TLSSocket = connect"
+
+/** The agent loads its mail clients at their first use from a file of their own, which is as large as the rest of its program. */
+const mailApart: Plugin = {
+  name: "mail apart",
+  resolveId: (id) => (id === "./mailClients.ts" ? { id: `./choir-agent${MAIL}`, external: true } : undefined)
+}
 
 /** The IMAP client neither logs nor uses a proxy. */
 const NO_LOG = "export default undefined"
@@ -101,7 +107,7 @@ const program = (name: string, input: string, plugins: ReadonlyArray<Plugin> = [
 /** The agent itself as one function, which src/shared/program/compiledProgram.ts runs in the form that V8 compiled it to. */
 const agentCode = defineConfig({
   input: "src/agent/main.ts",
-  plugins: [...SLIM, asFunction],
+  plugins: [mailApart, ...SLIM, asFunction],
   platform: "node",
   external: EXTERNAL,
   // The HTTP client as Node has it in itself: without the parser that is being tried out.
@@ -149,5 +155,6 @@ export default [
   choirctl,
   program("choir-agent", "src/agent/launch.ts", [vocabulary]),
   agentCode,
+  program(`choir-agent${MAIL.replace(/\.js$/u, "")}`, "src/agent/mail/mailClients.ts", SLIM),
   program("offline-model", "demo/offline-model/main.ts")
 ]

@@ -212,18 +212,19 @@ const trial = Effect.flatMap(flags, (options) =>
   }).pipe(Effect.as("trial"))
 )
 
+/** Nobody records spans of an agent, and no request carries the id of one. */
+const untraced = Layer.merge(
+  Layer.succeed(References.TracerEnabled, false),
+  Layer.succeed(References.DisablePropagation, true)
+)
+
 const asAgent = () =>
   NodeRuntime.runMain(
     (process.argv.includes(TRIAL_FLAG) ? trial : program).pipe(
       Effect.tap((reason) => Effect.logInfo(`ended: ${reason}`)),
       Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : sayWhy(cause))),
       Effect.provide(
-        Layer.mergeAll(
-          NodeServices.layer,
-          jsonLines,
-          Layer.succeed(References.MinimumLogLevel, "Info"),
-          Layer.succeed(References.TracerEnabled, false)
-        )
+        Layer.mergeAll(NodeServices.layer, jsonLines, Layer.succeed(References.MinimumLogLevel, "Info"), untraced)
       )
     ),
     {
@@ -237,13 +238,7 @@ const asAgent = () =>
 const asTrial = (root: string) =>
   NodeRuntime.runMain(
     trialProgram(root, modelHttp).pipe(
-      Effect.provide(
-        Layer.mergeAll(
-          NodeServices.layer,
-          Layer.succeed(References.MinimumLogLevel, "None"),
-          Layer.succeed(References.TracerEnabled, false)
-        )
-      ),
+      Effect.provide(Layer.mergeAll(NodeServices.layer, Layer.succeed(References.MinimumLogLevel, "None"), untraced)),
       Effect.tapCause((cause) => Effect.sync(() => process.stderr.write(`${Cause.pretty(cause)}\n`)))
     ),
     { disableErrorReporting: true }

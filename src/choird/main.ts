@@ -119,7 +119,9 @@ const choird = ({ home, last_good, task, transport }: Chosen) =>
     Effect.provide(
       Layer.mergeAll(
         Layer.unwrap(Effect.map(LogFiles, ({ logger }) => Logger.layer([logger]))),
-        Layer.succeed(References.MinimumLogLevel, "Info")
+        Layer.succeed(References.MinimumLogLevel, "Info"),
+        // Only a collector asks for spans. Each request and each statement would be one.
+        Layer.succeed(References.TracerEnabled, false)
       ).pipe(Layer.provideMerge(LogFiles.layer(home, task === undefined ? printed : undefined)))
     )
   )

@@ -64,7 +64,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 94,
+    knownSeed: 47,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -144,7 +144,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 4,
+    knownSeed: 7,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -153,7 +153,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
-    knownSeed: 1,
+    knownSeed: 2,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -233,7 +233,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("fold.ts"),
     find: "injections: core.injections + 1,",
     replace: "step: 0, tool_calls: 0, injections: core.injections + 1,",
-    knownSeed: 4,
+    knownSeed: 2,
     breaks: ["I9"]
   },
   {
@@ -281,7 +281,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 1,
+    knownSeed: 7,
     breaks: ["J1"]
   },
   {
@@ -305,7 +305,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: `if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)`,
     replace: "",
-    knownSeed: 5,
+    knownSeed: 2,
     breaks: ["J1"]
   },
   {
@@ -361,7 +361,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "core.tool_calls >= core.budgets.max_tool_calls",
     replace: "core.tool_calls > core.budgets.max_tool_calls",
-    knownSeed: 11,
+    knownSeed: 7,
     breaks: ["I9"]
   },
   {

@@ -15,7 +15,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "(isSkillCall(other) ? index < own : true)",
     replace: "isSkillCall(other) && index < own",
-    knownSeed: 7,
+    knownSeed: 46,
     breaks: ["K1"]
   },
   {
@@ -31,7 +31,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "if (skill.step >= spec.max_steps)",
     replace: "if (skill.step < 0)",
-    knownSeed: 91,
+    knownSeed: 21,
     breaks: ["K3"]
   },
   {
@@ -71,7 +71,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/skillVerdict.ts",
     find: `if (verdict.type === "unreadable") return "the judge's answer cannot be read"`,
     replace: `if (verdict.type === "unreadable") return undefined`,
-    knownSeed: 317,
+    knownSeed: 520,
     breaks: ["K6"]
   },
   {

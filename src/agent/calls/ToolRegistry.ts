@@ -13,6 +13,7 @@ import type { Command } from "#src/agent/arbiter/Command.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { requireSecrets } from "#src/agent/control/fetchSecrets.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
@@ -206,22 +207,34 @@ const offeredTool = ({ llm }: AnyTool): Tool => ({
   parameters: llm.input_schema
 })
 
+/** No constraint. */
+const EVERY: ReadonlyArray<string> = []
+
 /** Tools by their wire names, as lanes find them. */
 export const toolTable = (all: ReadonlyArray<AnyTool>) => {
   const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
   const tools = [...byName.values()]
   const shown = new Map(tools.map((tool) => [tool, offeredTool(tool)]))
   const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool) && !isUnlisted(tool))
+  // Every call of a lane asks for its list, and all jobs see the same tools.
+  const offers = () =>
+    weakMemoize(
+      (allowed: ReadonlyArray<string>, lane: LaneId): ReadonlyArray<Tool> =>
+        seenBy(lane)
+          .filter(({ llm }) => fits(llm.name, allowed))
+          .flatMap((tool) => shown.get(tool) ?? []),
+      () => true
+    )
+  const toEdge = offers()
+  const toJobs = offers()
   return {
     named: (name: string) => byName.get(name.replaceAll(".", "-")),
     find: (lane: LaneId, wireName: string) => {
       const tool = byName.get(wireName.replaceAll(".", "-"))
       return tool !== undefined && isVisible(lane, tool) ? tool : undefined
     },
-    offered: (lane: LaneId, allowed: ReadonlyArray<string> = []): ReadonlyArray<Tool> =>
-      seenBy(lane)
-        .filter(({ llm }) => fits(llm.name, allowed))
-        .flatMap((tool) => shown.get(tool) ?? []),
+    offered: (lane: LaneId, allowed: ReadonlyArray<string> = EVERY): ReadonlyArray<Tool> =>
+      jobOf(lane) === undefined ? toEdge(allowed, lane) : toJobs(allowed, lane),
     names: (lane: LaneId) => seenBy(lane).map((tool) => toWireName(tool.llm.name))
   }
 }

@@ -44,7 +44,7 @@ export const messageIdOf = (call_id: CallId, address: string): string =>
 
 /** The bytes of a message. Blind copies are in the envelope alone. */
 export const draftBytes = Effect.fnUntraced(function* (draft: Draft, account: MailAccount, call_id: CallId) {
-  const { default: MailComposer } = yield* Effect.promise(() => import("nodemailer/lib/mail-composer"))
+  const { MailComposer } = yield* Effect.promise(() => import("./mailClients.ts"))
   const { cc, files, in_reply_to, subject, text, to } = draft
   const { name } = account.config
   const composer = new MailComposer({

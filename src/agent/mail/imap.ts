@@ -27,8 +27,7 @@ export const imapStep = <A>(
 
 export const openImap = (account: MailAccount): Effect.Effect<ImapFlow, MailProblem, Scope.Scope> =>
   Effect.gen(function* () {
-    // Only agents with mail load it.
-    const { ImapFlow } = yield* Effect.promise(() => import("imapflow"))
+    const { ImapFlow } = yield* Effect.promise(() => import("./mailClients.ts"))
     const { imap_host: host, imap_port: port } = account.config
     const isLocal = isThisMachine(host)
     const client = yield* Effect.acquireRelease(

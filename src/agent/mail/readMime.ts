@@ -82,8 +82,7 @@ const bytesOf = (content: ArrayBuffer | Uint8Array | string): Uint8Array =>
 
 /** The parts of a message, or why it cannot be read. */
 export const readMime = Effect.fn("mail.readMime")(function* (raw: Uint8Array) {
-  // Only agents with mail load it.
-  const { boundedMime } = yield* Effect.promise(() => import("./boundedMime.ts"))
+  const { boundedMime } = yield* Effect.promise(() => import("./mailClients.ts"))
   const unreadable = (why: string) => new MailProblem({ problem: `the mail cannot be read: ${why}` })
   const mail = yield* Effect.tryPromise({
     try: (signal) => boundedMime(raw, signal),

@@ -56,8 +56,7 @@ const noticeData = (noticed: () => void) => ({
 })
 
 export const submit = Effect.fn("mail.submit")(function* (account: MailAccount, { raw, recipients }: Parcel) {
-  // Only agents with mail load it.
-  const { createTransport } = yield* Effect.promise(() => import("nodemailer"))
+  const { createTransport } = yield* Effect.promise(() => import("./mailClients.ts"))
   const { smtp_host: host, smtp_port: port } = account.config
   const isLocal = isThisMachine(host)
   let isOffered = false

@@ -6,7 +6,7 @@ import { type EventLog, RESIDENT_WINDOW_BYTES_MAX } from "#src/agent/arbiter/Eve
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { pictureTokens } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
-import { beginsWith, bytesOf } from "#src/agent/model/partSizes.ts"
+import { beginsWith, promptBytes, toolBytes } from "#src/agent/model/partSizes.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, TokenCount } from "#src/agent/model/TokenCount.ts"
 import type { LanePrefix } from "./Compactor.ts"
@@ -43,7 +43,7 @@ export const isClearlySmall = Effect.fnUntraced(function* (prefix: LanePrefix, s
   const { compact_at, window_tokens_max } = config.memory
   const model = boundModel(config, prefix.model)
   if (model === undefined) return true
-  const fixed = fixedParts(prefix).reduce((sum, part) => sum + bytesOf(part), 0)
+  const fixed = toolBytes(prefix.tools) + promptBytes(prefix.messages.slice(0, 1))
   const limit = Math.min(
     compact_at * (model.context_window - outputTokensMax(model) - fixed),
     window_tokens_max ?? Infinity

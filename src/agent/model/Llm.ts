@@ -21,6 +21,7 @@ import { withServices } from "#src/shared/withServices.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { type Heard, OVERLOADED, type RequestFailed } from "./modelRequest.ts"
 import { type Candidate, negotiate, type Prompt, Refusals } from "./negotiate.ts"
+import { makeRequestBodies, RequestBodies } from "./RequestBodies.ts"
 import { makeSpoken } from "./spoken.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 
@@ -103,7 +104,9 @@ export class Llm extends Context.Service<
         HttpClient.HttpClient,
         SecretStore
       )(yield* Effect.context<HttpClient.HttpClient | SecretStore>())
-      const known = withServices(Context.add(services, Refusals, new Map()))
+      const known = withServices(
+        services.pipe(Context.add(Refusals, new Map()), Context.add(RequestBodies, makeRequestBodies()))
+      )
       return Llm.of({ complete: (...asked) => known(complete(...asked)) })
     })
   )

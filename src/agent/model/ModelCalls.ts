@@ -16,12 +16,12 @@ import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
 import { isOverflow, withoutOldResults } from "./contextOverflow.ts"
-import { jsonOf } from "./partSizes.ts"
+import { promptChars, toolBytes, toolChars } from "./partSizes.ts"
 import { Drafts } from "./Drafts.ts"
 import { type Offered, offeredOf } from "./offeredTools.ts"
 import type { SentPrompt } from "./describeContext.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
-import { type Part, size, TokenCount } from "./TokenCount.ts"
+import { TokenCount } from "./TokenCount.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 
@@ -98,10 +98,6 @@ const reservation = (config: AgentConfig, name: string, prompt_tokens: number): 
     cost_usd: Math.max(0, ...models.map(cost))
   }
 }
-
-/** Characters of tools as they are sent, with the commas between them. */
-const offeredSize = (tools: ReadonlyArray<Tool>): number =>
-  tools.reduce((total, tool) => total + jsonOf(tool).length, Math.max(0, tools.length - 1))
 
 /** Whether a lane may still say something. */
 const isThere = (state: SessionState, lane: LaneId): boolean =>
@@ -184,12 +180,18 @@ const makePromptSizes = (arbiter: Arbiter["Service"], tokens: TokenCount["Servic
       if (size.counted !== undefined) tokens.observe(size.model, size.counted, size.reported)
     },
     /** Counted only where it is near the length at which windows are compacted, so that small sessions never pay for it. */
-    count: (config: AgentConfig, name: string, parts: ReadonlyArray<Part>, beside: number) => {
+    count: (
+      config: AgentConfig,
+      name: string,
+      messages: ReadonlyArray<Message>,
+      tools: ReadonlyArray<Tool>,
+      beside: number
+    ) => {
       const { compact_at, window_tokens_max } = config.memory
       const near = Math.min(window_tokens_max ?? Infinity, compact_at * (boundModel(config, name)?.context_window ?? 0))
-      return tokens.certainlyBelow(parts, near - beside)
+      return tokens.certainlyBelow(messages, near - beside - toolBytes(tools))
         ? Effect.undefined
-        : Effect.map(tokens.count(parts), (counted) => counted + beside)
+        : Effect.map(tokens.count([...tools, ...messages]), (counted) => counted + beside)
     }
   }
 }
@@ -303,7 +305,7 @@ const make = Effect.fnUntraced(function* () {
     const most = reservation(
       config,
       name,
-      estimateTokens(size(first.messages)) + estimateTokens(offeredSize(tools)) + pictureTokens(first.messages)
+      estimateTokens(promptChars(first.messages)) + estimateTokens(toolChars(tools)) + pictureTokens(first.messages)
     )
     const unanswered = commitUnanswered(arbiter, lane)
     // An answer that came and is not committed yet: it has to be paid for even if the call is interrupted now.
@@ -323,7 +325,7 @@ const make = Effect.fnUntraced(function* () {
       const [{ asked, completion }, counted] = yield* Effect.all(
         [
           askShorter(first, prompt, complete, offeredOf(tools), shortening),
-          sizes.count(config, name, [...tools, ...first.messages], pictureTokens(first.messages))
+          sizes.count(config, name, first.messages, tools, pictureTokens(first.messages))
         ],
         { concurrency: 2 }
       )

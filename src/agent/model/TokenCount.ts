@@ -8,7 +8,7 @@ import { Context, Effect, Layer } from "effect"
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { packVocabulary, Vocabulary } from "./Vocabulary.ts"
-import { bytesOf, jsonOf, textsOf } from "./partSizes.ts"
+import { promptBytes, textsOf } from "./partSizes.ts"
 
 /** Characters that are taken for one token where the vocabulary is missing; low, so that prompts rather come out short. */
 const GUESSED_CHARS_PER_TOKEN = 3
@@ -34,8 +34,8 @@ export class TokenCount extends Context.Service<
   {
     /** The tokens of parts by o200k_base; other fibers run between slices of a long text. */
     count(parts: ReadonlyArray<Part>): Effect.Effect<number>
-    /** Whether parts surely have fewer tokens than this: no token is less than a byte. Needs no vocabulary. */
-    certainlyBelow(parts: ReadonlyArray<Part>, tokens: number): boolean
+    /** Whether messages surely have fewer tokens than this: no token is less than a byte. Needs no vocabulary. */
+    certainlyBelow(messages: ReadonlyArray<Message>, tokens: number): boolean
     /** Takes note of a provider's count of a prompt beside this service's own; nonsense is ignored. */
     observe(model: string, counted: number, reported: number): void
     /** By how much a model's own count is greater, from what was observed; 1 before. */
@@ -162,14 +162,7 @@ const make = Effect.fnUntraced(function* () {
 
   return TokenCount.of({
     count,
-    certainlyBelow: (parts, tokens) => {
-      let left = tokens
-      for (const part of parts) {
-        left -= typeof part === "string" ? Buffer.byteLength(part) : bytesOf(part)
-        if (left <= 0) return false
-      }
-      return left > 0
-    },
+    certainlyBelow: (messages, tokens) => promptBytes(messages) < tokens,
     observe: (model, counted, reported) => {
       const factor = reported / counted
       if (!(factor >= TOKEN_FACTOR_MIN && factor <= TOKEN_FACTOR_MAX)) return
@@ -179,7 +172,3 @@ const make = Effect.fnUntraced(function* () {
     factor: (model) => factors.get(model) ?? 1
   })
 })
-
-/** Characters as they are sent. */
-export const size = (messages: ReadonlyArray<Message>): number =>
-  messages.reduce((total, message) => total + jsonOf(message).length, 0)

@@ -7,12 +7,13 @@ import { HttpClient } from "effect/http"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import type { Answer } from "#src/shared/model/Answer.ts"
-import { type Asked, bytesOf, charsOf } from "#src/shared/model/Codec.ts"
+import { type Asked, charsOf } from "#src/shared/model/Codec.ts"
 import { CODECS } from "#src/shared/model/codecs.ts"
 import { REFUSED_PICTURE, shownDigests } from "#src/shared/model/pictures.ts"
 import { type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { isOverflow } from "./contextOverflow.ts"
+import { RequestBodies } from "./RequestBodies.ts"
 import { type Heard, request, type RequestFailed } from "./modelRequest.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { reasoningOf } from "#src/shared/model/continuation.ts"
@@ -121,6 +122,7 @@ export const negotiate = Effect.fnUntraced(function* (
   lost: Effect.Effect<void>,
   heard: Heard
 ) {
+  const bodies = yield* RequestBodies
   const http = yield* HttpClient.HttpClient
   const refusals = yield* Refusals
   const { model, name } = candidate
@@ -139,18 +141,19 @@ export const negotiate = Effect.fnUntraced(function* (
     const asked = { ...withoutPictures({ ...prompt, messages }, known), model, changes }
     const parts = codec.parts(asked)
     const send = sending(asked, charsOf(parts))
-    const body = bytesOf(parts)
     const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
       Effect.andThen(lost),
       Effect.andThen(send)
     )
     yield* send
     const shown = shownDigests(asked)
-    const outcome = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken, heard).pipe(
-      Effect.flatMap((answer): Effect.Effect<Answer, Failed> =>
-        "refused" in answer ? Effect.fail(answer) : Effect.succeed(answer)
-      ),
-      Effect.result
+    const endpoint = { ...candidate, redact: withoutKey(candidate) }
+    const outcome = yield* Effect.result(
+      bodies.use(prompt.cache_key, parts, (body) =>
+        Effect.flatMap(request(http, endpoint, body, broken, heard), (answer): Effect.Effect<Answer, Failed> =>
+          "refused" in answer ? Effect.fail(answer) : Effect.succeed(answer)
+        )
+      )
     )
     if (Result.isSuccess(outcome)) {
       remember(known.taken, shown)

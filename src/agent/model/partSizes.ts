@@ -1,9 +1,9 @@
 /** The sizes of a conversation's parts. Most parts are measured for many prompts, so that each is measured once. */
-import { weakMemoize } from "#src/shared/weakMemoize.ts"
+import { weakMemoize, memoizeSum } from "#src/shared/weakMemoize.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 
-/** A message or a tool as JSON, for its size. */
-export const jsonOf = weakMemoize((part: Message | Tool) => JSON.stringify(part))
+/** A tool as JSON. */
+export const jsonOf = weakMemoize((tool: Tool) => JSON.stringify(tool))
 
 /** The texts of a message or a tool that take tokens. */
 export const textsOf = (part: Message | Tool): ReadonlyArray<string> => {
@@ -13,14 +13,30 @@ export const textsOf = (part: Message | Tool): ReadonlyArray<string> => {
 }
 
 /** The bytes of those texts. */
-export const bytesOf = weakMemoize((part: Message | Tool) =>
+const bytesOf = weakMemoize((part: Message | Tool) =>
   textsOf(part).reduce((sum, text) => sum + Buffer.byteLength(text), 0)
 )
+
+/** The bytes of all those texts of a prompt. */
+export const promptBytes = memoizeSum(bytesOf)
+
+/** The same of tools, of which most calls of a lane have the same list. */
+export const toolBytes = weakMemoize((tools: ReadonlyArray<Tool>) =>
+  tools.reduce((sum, tool) => sum + bytesOf(tool), 0)
+)
+
+/** Characters of tools as they are sent, with the commas between them. */
+export const toolChars = weakMemoize((tools: ReadonlyArray<Tool>) =>
+  tools.reduce((total, tool) => total + jsonOf(tool).length, Math.max(0, tools.length - 1))
+)
+
+/** Characters of messages as they are sent. */
+export const promptChars = memoizeSum(weakMemoize((message: Message) => JSON.stringify(message).length))
 
 /** Whether one prompt begins with another, message by message. */
 export const beginsWith = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Message>): boolean =>
   before.length <= messages.length &&
   before.every((message, index) => {
     const same = messages[index]
-    return same === message || (same !== undefined && jsonOf(same) === jsonOf(message))
+    return same === message || (same !== undefined && JSON.stringify(same) === JSON.stringify(message))
   })

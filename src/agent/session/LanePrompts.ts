@@ -1,7 +1,7 @@
 /** The questions of lanes to their models: the prompts and the tools of a lane at a moment, and what each of its calls begins with. */
 import { Effect } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
-import { coreOf } from "#src/shared/session/lanes.ts"
+import { coreOf, laneOf } from "#src/shared/session/lanes.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
@@ -15,6 +15,7 @@ import { presentModel } from "#src/agent/model/ModelCalls.ts"
 import { Recollection } from "#src/agent/memory/Recollection.ts"
 import { Environment } from "#src/agent/model/prompt/Environment.ts"
 import { offeredOf } from "#src/agent/model/offeredTools.ts"
+import { transcriptOf } from "#src/agent/model/prompt/transcript.ts"
 import { corePrompt, edgePrompt, type Prompt } from "#src/agent/model/prompt/Prompt.ts"
 
 /** A call that a lane is about to make. `prompt` follows the state of the moment; `undefined` where nothing is to be asked any more. */
@@ -45,14 +46,14 @@ export const makeLanePrompts = Effect.gen(function* () {
 
   const sourcesFor = (lane: LaneId, wanted: string, tools: ReadonlyArray<Tool>) => {
     const model = presentModel(settings.current().config, lane, wanted)
-    return Effect.map(environment.text(settings.model(model)?.model ?? model), (text) => ({
-      find: log.find,
-      identity,
-      isMasked: registry.masked,
-      offered: offeredOf(tools),
-      skills,
-      environment: text
-    }))
+    const reading = { find: log.find, isMasked: registry.masked, offered: offeredOf(tools) }
+    const window = laneOf(arbiter.state(), lane)?.window ?? []
+    // It is the longest part of a prompt, and is kept until the window changes: made while the system looks at the workspace.
+    const transcript = Effect.sync(() => transcriptOf(lane === EDGE ? "edge" : "core", window, reading))
+    return Effect.map(
+      Effect.all([environment.text(settings.model(model)?.model ?? model), transcript], { concurrency: 2 }),
+      ([text]) => ({ ...reading, identity, skills, environment: text })
+    )
   }
 
   const edge: Effect.Effect<LaneCall> = Effect.suspend(() => {

@@ -25,7 +25,7 @@ export const makeScripts = Effect.gen(function* () {
   }
 
   /** Commits the next output of the script that a lane runs. False where a model is to be asked. */
-  const advance = Effect.fn("scripts.advance")(function* (lane: LaneId, purpose: "turn" | "report") {
+  const advance = Effect.fnUntraced(function* (lane: LaneId, purpose: "turn" | "report") {
     if (scriptOf(lane) === undefined) return false
     yield* replication.room
     const script = scriptOf(lane)

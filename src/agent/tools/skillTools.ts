@@ -71,11 +71,11 @@ const JUDGE_BLOCKS_MAX = 64
 
 const TransitionInput = Schema.Struct({
   on: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)).annotate({
-    description: "One of the transitions of the present step"
+    description: "A transition of the present step"
   }),
   output: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Json).annotate({
-      description: "What the step came to: all that later steps see of it; in the last one, the skill's output"
+      description: "What the step came to, which is all that later steps see; in the last one, the skill's output"
     })
   ),
   writes: Schema.optionalKey(

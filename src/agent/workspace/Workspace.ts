@@ -2,10 +2,10 @@
  * The leased workspace as file tools see it: every path is a model's, so it is taken apart by spelling and walked without
  * following links (R39, R40). What cannot be reached so is refused with a sentence for the model.
  */
-import { createHash } from "node:crypto"
 import { constants, openSync } from "node:fs"
 import { Context, Effect, Layer, Random, Result, Schedule, Schema, type Scope } from "effect"
 import { codeOf, descriptorPath } from "#src/shared/files/nofollow.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { PathRefused, refusedBySystem, WORKSPACE_FILE_BYTES_MAX } from "./PathRefused.ts"
 import {
@@ -13,6 +13,7 @@ import {
   fileVersions,
   listFolder,
   openFolder,
+  readBelow,
   readFile,
   removeOldest,
   replaceFile
@@ -122,8 +123,6 @@ const segmentsOf = (path: string): Result.Result<ReadonlyArray<string>, PathRefu
   return Result.succeed(inside === "" ? [] : inside.split("/"))
 }
 
-const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
-
 /**
  * Does something in the file system. An interrupt does not wait for it, since a workspace may lie where nobody answers: what comes of it
  * later is dropped.
@@ -210,20 +209,18 @@ const make = Effect.fnUntraced(function* (root: string) {
     return { path: names.join("/"), parents: names.slice(0, -1), name }
   })
 
-  const readIn = Effect.fnUntraced(function* (
-    path: string,
-    folder: number,
-    name: string,
-    bytes_max = WORKSPACE_FILE_BYTES_MAX
-  ) {
-    const { bytes, mode } = yield* inFolder(path, folder, () => readFile(folder, name, bytes_max))
-    return { file: { path, bytes, sha256: sha256Of(bytes) }, mode }
+  const readIn = Effect.fnUntraced(function* (path: string, folder: number, name: string) {
+    const { bytes, mode } = yield* inFolder(path, folder, () => readFile(folder, name, WORKSPACE_FILE_BYTES_MAX))
+    return { file: { path, bytes, sha256: sha256(bytes) }, mode }
   })
 
-  const read = Effect.fnUntraced(function* (path: string, bytes_max?: number) {
-    const at = yield* locate(path)
-    return (yield* readIn(at.path, yield* open(at.path, at.parents), at.name, bytes_max)).file
-  }, Effect.scoped)
+  const read = Effect.fnUntraced(function* (path: string, bytes_max = WORKSPACE_FILE_BYTES_MAX) {
+    const { name, parents, path: inside } = yield* locate(path)
+    const bytes = yield* inFolder(inside, rootFolder, (signal) =>
+      readBelow(rootFolder, parents, name, bytes_max, signal)
+    )
+    return { path: inside, bytes, sha256: sha256(bytes) }
+  })
 
   const update = Effect.fn("Workspace.update")(function* <E>(
     path: string,
@@ -236,7 +233,7 @@ const make = Effect.fnUntraced(function* (root: string) {
     if (bytes.length > WORKSPACE_FILE_BYTES_MAX) return yield* new PathRefused({ path: at.path, reason: "too_large" })
     const folder = parent ?? (yield* open(at.path, at.parents, true))
     yield* replace(at.path, folder, at.name, bytes, current?.mode ?? NEW_FILE_MODE)
-    const after = sha256Of(bytes)
+    const after = sha256(bytes)
     return current === undefined ? { path: at.path, after } : { path: at.path, before: current.file.sha256, after }
   }, Effect.scoped)
 

@@ -1,6 +1,6 @@
 /** The client of an OTLP collector, which costs only a few requests even if it is slow, away or hostile. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { ConfigProvider, Effect, Layer, Logger, Redacted, Schema, Stream } from "effect"
+import { ConfigProvider, Effect, Layer, Logger, Redacted, References, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { SessionTracer } from "./Telemetry.ts"
@@ -82,6 +82,8 @@ export const layerCollector = ({ endpoint, interval_ms, secret, version }: Colle
     Logger.layer([OtlpLogger.make({ ...common("logs"), maxBatchSize: OTLP_BATCH_MAX, excludeLogSpans: true })], {
       mergeWithExisting: true
     }),
+    // A log line names the span that it was written in.
+    Layer.succeed(References.TracerEnabled, true),
     Layer.effect(SessionTracer, OtlpTracer.make({ ...common("traces"), maxBatchSize: OTLP_BATCH_MAX })),
     Layer.effectDiscard(OtlpMetrics.make(common("metrics")))
   ).pipe(

@@ -85,14 +85,10 @@ export const written = (
 /** The characters of a request. */
 export const charsOf = (parts: ReadonlyArray<string>): number => parts.reduce((sum, part) => sum + part.length, 0)
 
-/** A request as it is sent. */
-export const bytesOf = (parts: ReadonlyArray<string>): Uint8Array => {
-  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0))
-  let at = 0
-  for (const part of parts) at += bytes.write(part, at)
-  return bytes
-}
-
 /** A part of a request as it is sent. Most are sent many times, so that each is written once. */
 export const jsonOnce = <A extends object>(write: (part: A) => unknown) =>
   weakMemoize((part: A): string => JSON.stringify(write(part)))
+
+/** The tools of a request as they are sent. Most calls of a lane have the same list. */
+export const toolsOnce = (write: (tool: Tool) => unknown) =>
+  weakMemoize((tools: ReadonlyArray<Tool>): ReadonlyArray<string> => [JSON.stringify(tools.map(write))])

@@ -2,14 +2,15 @@
  * Chat completions, as OpenAI defined them and as routers and other providers extended them: reasoning in its several spellings goes back in the
  * spelling it came in, and breakpoints of a cache are in the parts of a content.
  */
-import { weakMemoize } from "#src/shared/weakMemoize.ts"
+import { weakMemoize, memoizeList } from "#src/shared/weakMemoize.ts"
 import { hash } from "node:crypto"
 import { Result, Schema } from "effect"
 import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
-import { type Asked, type Codec, jsonOnce, listed, written } from "./Codec.ts"
+import { type Asked, type Codec, jsonOnce, listed, toolsOnce, written } from "./Codec.ts"
 import { chatAssembler } from "./chatStream.ts"
 import { isThoughtThrough, reasoningOf } from "./continuation.ts"
-import type { AssistantMessage, Call, Message, Tool, ToolMessage } from "./Conversation.ts"
+import type { Model } from "#schema/Config.ts"
+import type { AssistantMessage, Call, Message, ToolMessage } from "./Conversation.ts"
 import { isPictured, type ShownPicture, shownIn } from "./pictures.ts"
 import { type Quirks, quirksOf } from "./quirks.ts"
 import { openAiKeys, requestParameters } from "./requestParameters.ts"
@@ -136,16 +137,16 @@ const decoded = weakMemoize((_: AssistantMessage, own: string): Reasoning =>
   Result.getOrElse(decodeReasoning(own), () => NOTHING)
 )
 
-const knownReasoning = (message: AssistantMessage, { model }: Asked): Reasoning => {
+const knownReasoning = (message: AssistantMessage, model: Model): Reasoning => {
   const own = reasoningOf(message, model)
   return own === undefined ? NOTHING : decoded(message, own)
 }
 
 /** The reasoning that goes back with a message, with what its provider asks for where there is none. */
-const reasoningFor = (message: AssistantMessage, asked: Asked, { reasoning }: Quirks): Reasoning => {
+const reasoningFor = (message: AssistantMessage, model: Model, { reasoning }: Quirks): Reasoning => {
   const first = message.calls?.[0]
   if (first === undefined) return NOTHING
-  const known = knownReasoning(message, asked)
+  const known = knownReasoning(message, model)
   if (reasoning === "reasoning_content" && known.reasoning_content === undefined)
     return { ...known, reasoning_content: NO_REASONING }
   if (reasoning === "thought_signature" && known.calls?.["0"] === undefined)
@@ -169,14 +170,15 @@ const NO_IDS: ReadonlyMap<string, string> = new Map()
 
 /** The ids of calls as this provider knows or takes them, where they are others than Choir's. */
 const idsOf = (asked: Asked, quirks: Quirks): ReadonlyMap<string, string> => {
-  const isOwn = (message: Message) => message.role === "assistant" && knownReasoning(message, asked).ids !== undefined
+  const isOwn = (message: Message) =>
+    message.role === "assistant" && knownReasoning(message, asked.model).ids !== undefined
   if (quirks.call_ids === "any" && !asked.messages.some(isOwn)) return NO_IDS
   const ids = new Map<string, string>()
   const used = new Set<string>()
   for (const message of asked.messages) {
     if (message.role !== "assistant") continue
     const { calls = [] } = message
-    const known = knownReasoning(message, asked).ids ?? []
+    const known = knownReasoning(message, asked.model).ids ?? []
     for (const [index, { id }] of calls.entries()) {
       const own = known.length === calls.length ? known[index] : undefined
       const free = own !== undefined && !used.has(own) ? own : id
@@ -224,7 +226,15 @@ const resultMessage = (message: ToolMessage, ids: ReadonlyMap<string, string>): 
   return id === undefined ? plainMessage(message) : resultJson(message, id)
 }
 
-const toolJson = jsonOnce((tool: Tool) => ({ type: "function", function: tool }))
+/** The messages of one model's requests, where nothing in them depends on the others. */
+const messagesFor = weakMemoize((model: Model) =>
+  memoizeList((message: Message): string => {
+    const reasoning = message.role === "assistant" ? reasoningFor(message, model, quirksOf(model)) : NOTHING
+    return reasoning === NOTHING ? plainMessage(message) : JSON.stringify(chatMessage(message, NO_IDS, reasoning))
+  })
+)
+
+const toolJson = toolsOnce((tool) => ({ type: "function", function: tool }))
 
 const isSaid = ({ content }: Message): boolean => content !== null && content !== ""
 
@@ -323,8 +333,9 @@ const messageList = (asked: Asked, quirks: Quirks): ReadonlyArray<string> => {
   const messages = inTurns(sent, quirks)
   const ids = idsOf(asked, quirks)
   const cached = quirks.cache === "breakpoints" && asked.model.cache === "auto" ? breakpointsOf(messages) : undefined
+  if (ids.size === 0 && shown.size === 0 && cached === undefined) return messagesFor(asked.model)(messages)
   return messages.map((message) => {
-    const reasoning = message.role === "assistant" ? reasoningFor(message, asked, quirks) : NOTHING
+    const reasoning = message.role === "assistant" ? reasoningFor(message, asked.model, quirks) : NOTHING
     const pictures = shown.get(message) ?? NO_PICTURES
     const isBreakpoint = cached?.has(message) === true
     if (isBreakpoint || pictures.length > 0)
@@ -361,7 +372,7 @@ export const chatCodec: Codec = {
   parts: (asked) =>
     written(chatCodec.parameters(asked), [
       ["messages", listed(messageList(asked, quirksOf(asked.model)))],
-      ...(asked.tools.length === 0 ? [] : [["tools", listed(asked.tools.map((tool) => toolJson(tool)))] as const])
+      ...(asked.tools.length === 0 ? [] : [["tools", toolJson(asked.tools)] as const])
     ]),
   body: (asked) => chatCodec.parts(asked).join(""),
   read,

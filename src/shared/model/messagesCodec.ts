@@ -5,7 +5,7 @@
 import { Predicate, Result, Schema } from "effect"
 import type { ModelError } from "#schema/Event.ts"
 import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
-import { type Asked, type Codec, jsonOnce, listed, written } from "./Codec.ts"
+import { type Asked, type Codec, listed, toolsOnce, written } from "./Codec.ts"
 import { isThoughtThrough, reasoningOf } from "./continuation.ts"
 import type { AssistantMessage, Call, Message, Tool } from "./Conversation.ts"
 import { messagesAssembler } from "./messagesStream.ts"
@@ -201,7 +201,7 @@ const withBreakpoints = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> => {
   return turns.map((turn) => (ends.has(turn) ? withBreakpoint(turn) : turn))
 }
 
-const toolJson = jsonOnce(({ description, name, parameters }: Tool) => ({
+const toolJson = toolsOnce(({ description, name, parameters }) => ({
   name,
   description,
   input_schema: parameters
@@ -228,7 +228,7 @@ const conversation = (asked: Asked, { cache }: Quirks): ReadonlyArray<readonly [
   )
   const marked = isCached ? withBreakpoint({ role: "user", content: system }).content : system
   return [
-    ...(tools.length === 0 ? [] : [["tools", listed(tools.map((tool) => toolJson(tool)))] as const]),
+    ...(tools.length === 0 ? [] : [["tools", toolJson(tools)] as const]),
     ...(system.length === 0 ? [] : [["system", [JSON.stringify(marked)]] as const]),
     ["messages", listed((isCached ? withBreakpoints(turns) : turns).map((turn) => JSON.stringify(turn)))]
   ]

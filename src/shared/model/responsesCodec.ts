@@ -6,9 +6,9 @@ import { Predicate, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
-import { type Asked, type Assembler, type Codec, type Delta, jsonOnce, listed, written } from "./Codec.ts"
+import { type Asked, type Assembler, type Codec, type Delta, listed, toolsOnce, written } from "./Codec.ts"
 import { reasoningOf } from "./continuation.ts"
-import type { AssistantMessage, Call, Message, Tool } from "./Conversation.ts"
+import type { AssistantMessage, Call, Message } from "./Conversation.ts"
 import { isPictured, type Shown, type ShownPicture, shownIn } from "./pictures.ts"
 import { quirksOf } from "./quirks.ts"
 import { openAiKeys, requestParameters } from "./requestParameters.ts"
@@ -187,7 +187,7 @@ const itemsOf = (message: Message, { model }: Asked, shown: ReturnType<typeof sh
 }
 
 // Functions are strict unless they say otherwise, and optional parameters are then refused.
-const toolJson = jsonOnce((tool: Tool) => ({ type: "function", ...tool, strict: false }))
+const toolJson = toolsOnce((tool) => ({ type: "function", ...tool, strict: false }))
 
 const items = new WeakMap<Message, { readonly model: Model; readonly json: ReadonlyArray<string> }>()
 
@@ -208,7 +208,7 @@ const conversation = (asked: Asked): ReadonlyArray<readonly [string, ReadonlyArr
   return [
     ...(instructions.length === 0 ? [] : [["instructions", [JSON.stringify(instructions.join("\n\n"))]] as const]),
     ["input", listed(input)],
-    ...(tools.length === 0 ? [] : [["tools", listed(tools.map((tool) => toolJson(tool)))] as const])
+    ...(tools.length === 0 ? [] : [["tools", toolJson(tools)] as const])
   ]
 }
 

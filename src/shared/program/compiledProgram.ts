@@ -10,6 +10,8 @@ import { constants, Script } from "node:vm"
 /** The suffixes of the files beside a program `<name>.js` that is started so. */
 export const CODE = ".code.js"
 export const CACHE = ".cache"
+/** The suffix of what an agent with mail loads beside its program. */
+export const MAIL = ".mail.js"
 /** The suffix of the program that runs commands without a network, beside an agent's program. */
 export const OFFLINE = ".offline"
 

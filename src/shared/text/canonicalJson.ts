@@ -45,9 +45,13 @@ const areInOrder = (keys: ReadonlyArray<string>): boolean => {
 /** An object puts keys that are numbers before all others, and takes a key `__proto__` for something else. */
 const isUnsortable = (key: string): boolean => (key >= "0" && key < ":") || key === "__proto__"
 
-const keysInOrder = (value: object, levels: number): unknown => {
+const isPlain = (value: object): boolean => {
   const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype && prototype !== null) return ODD
+  return prototype === Object.prototype || prototype === null
+}
+
+const keysInOrder = (value: object, levels: number): unknown => {
+  if (!isPlain(value)) return ODD
   const keys = Object.keys(value)
   const isSorted = areInOrder(keys)
   let copy: Record<string, unknown> | undefined = isSorted ? undefined : {}
@@ -73,9 +77,19 @@ export const isDeeperThan = (value: unknown, levels: number): boolean =>
   value !== null &&
   (levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1)))
 
+const storableText = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD")
+
+/** The value itself where there is nothing to replace, as in nearly all of them. */
 const storable = (value: unknown): unknown => {
-  if (typeof value === "string") return value.toWellFormed().replaceAll("\0", "\uFFFD")
-  if (Array.isArray(value)) return value.map(storable)
+  if (typeof value === "string") return storableText(value)
   if (value === null || typeof value !== "object") return value
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [storable(key), storable(inner)]))
+  if (Array.isArray(value)) {
+    const items: ReadonlyArray<unknown> = value
+    const kept = items.map(storable)
+    return kept.every((item, index) => item === items[index]) ? value : kept
+  }
+  const entries = Object.entries(value as Readonly<Record<string, unknown>>)
+  const kept = entries.map(([key, inner]) => [storableText(key), storable(inner)] as const)
+  const isKept = kept.every(([key, inner], index) => key === entries[index]?.[0] && inner === entries[index]?.[1])
+  return isKept && isPlain(value) ? value : Object.fromEntries(kept)
 }

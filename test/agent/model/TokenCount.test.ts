@@ -2,6 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base"
+import type { Message } from "#src/shared/model/Conversation.ts"
 import { TOKEN_SLICE_CHARS, TokenCount } from "#src/agent/model/TokenCount.ts"
 import { seeded } from "../../support/seeded.ts"
 import { TOKEN_PIECE_BYTES_MAX } from "#src/agent/model/Vocabulary.ts"
@@ -121,13 +122,14 @@ it.layer(TokenCount.layer)("TokenCount", (it) => {
   it.effect("knows without counting when texts are certainly below a length", () =>
     Effect.gen(function* () {
       const tokens = yield* TokenCount
-      assert.isTrue(tokens.certainlyBelow(["é".repeat(10), "a"], 22))
-      assert.isFalse(tokens.certainlyBelow(["é".repeat(10), "a"], 21))
+      const said = (...texts: ReadonlyArray<string>) => texts.map((content): Message => ({ role: "user", content }))
+      assert.isTrue(tokens.certainlyBelow(said("é".repeat(10), "a"), 22))
+      assert.isFalse(tokens.certainlyBelow(said("é".repeat(10), "a"), 21))
       assert.isFalse(tokens.certainlyBelow([], 0))
       for (let seed = 100; seed < 110; seed++) {
         const text = textOf(seed, 50)
         const count = yield* tokens.count([text])
-        assert.isFalse(tokens.certainlyBelow([text], count))
+        assert.isFalse(tokens.certainlyBelow(said(text), count))
       }
     })
   )

@@ -4,7 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import { encode } from "gpt-tokenizer/encoding/o200k_base"
-import { jsonOf } from "#src/agent/model/partSizes.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { type Completion, Llm } from "#src/agent/model/Llm.ts"
 import { isCompaction, type Script } from "./ScriptedModel.ts"
@@ -23,6 +23,8 @@ export interface Counted {
   readonly cached: number
   readonly output: number
 }
+
+const jsonOf = weakMemoize((message: Message) => JSON.stringify(message))
 
 const counts = new Map<string, number>()
 const tokensOf = (text: string): number => {

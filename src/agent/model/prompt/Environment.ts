@@ -1,6 +1,6 @@
 /** The place where an agent works, as its models read it. What commands may change of it is looked at for each call. */
-import { constants } from "node:fs"
-import { access, open } from "node:fs/promises"
+import { constants, stat, type Stats } from "node:fs"
+import { open } from "node:fs/promises"
 import { Clock, Context, Effect, Layer } from "effect"
 
 /** The texts of an environment, as a model reads them. */
@@ -28,11 +28,9 @@ export class Environment extends Context.Service<
       const time_zone = Intl.DateTimeFormat().resolvedOptions().timeZone
       const os = `${process.platform} ${process.arch}`
       const today = dayIn(time_zone)
+      const look = makeLook(options.workspace)
       return Environment.of({
-        text: (model) =>
-          Effect.flatMap(look(options.workspace), (seen) =>
-            textOf({ ...options, ...seen, os, time_zone }, model, today)
-          )
+        text: (model) => Effect.flatMap(look, (seen) => textOf({ ...options, ...seen, os, time_zone }, model, today))
       })
     })
 }
@@ -102,24 +100,37 @@ const beginningOf = async (path: string): Promise<string> => {
 
 const beginningOrNothing = (path: string): Promise<string> => beginningOf(path).catch(() => "")
 
-const isThere = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false
-  )
+/** The facts of a path; nothing where it leads nowhere, since most workspaces lack one of these files, and an error costs more than the look. */
+const statOf = (path: string): Promise<Stats | undefined> =>
+  new Promise((resolve) => stat(path, (error, found) => resolve(error === null ? found : undefined)))
 
-const gitOf = async (workspace: string): Promise<string> => {
-  const git = `${workspace}/.git`
-  if (!(await isThere(git))) return "not a repository"
-  // Most often it is a folder.
-  const head = await beginningOf(`${git}/HEAD`).catch(() => undefined)
-  if (head !== undefined) return branchOf(head)
+/** A file that another one replaced, or that was written to, is another version. */
+const versionOf = ({ ctimeMs, ino, mtimeMs, size }: Stats): string => [ino, size, mtimeMs, ctimeMs].join(" ")
+
+const readGit = async (git: string): Promise<string> => {
   const folder = /^gitdir: (\S+)/u.exec(await beginningOrNothing(git))?.[1] ?? git
   return branchOf(await beginningOrNothing(`${folder}/HEAD`))
 }
 
-const look = (workspace: string) =>
-  Effect.promise(async () => {
-    const [git, hasAgentsFile] = await Promise.all([gitOf(workspace), isThere(`${workspace}/AGENTS.md`)])
-    return { git, hasAgentsFile }
+/** Looks at a workspace for each call. Mostly `.git` is a folder, whose HEAD is only read again when it changed. */
+const makeLook = (workspace: string) => {
+  const git = `${workspace}/.git`
+  let known: { readonly version: string; readonly text: string } | undefined
+  const branch = async (): Promise<string> => {
+    const head = known === undefined ? undefined : await statOf(`${git}/HEAD`)
+    if (known !== undefined && head !== undefined && versionOf(head) === known.version) return known.text
+    known = undefined
+    const found = await statOf(git)
+    if (found === undefined) return "not a repository"
+    if (!found.isDirectory()) return await readGit(git)
+    // Before it is read, so that a change meanwhile is seen by the next call.
+    const before = await statOf(`${git}/HEAD`)
+    const text = branchOf(await beginningOrNothing(`${git}/HEAD`))
+    if (before !== undefined) known = { version: versionOf(before), text }
+    return text
+  }
+  return Effect.promise(async () => {
+    const [text, agents] = await Promise.all([branch(), statOf(`${workspace}/AGENTS.md`)])
+    return { git: text, hasAgentsFile: agents !== undefined }
   })
+}
