@@ -128,7 +128,7 @@ const folderOf = (parent: GroupParent, name: CgroupName) => join(parent.folders[
 const shareOut = (parents: ReadonlyArray<GroupParent>, groups: ReadonlyMap<CgroupName, Shared>) => {
   let looked_ns: bigint | undefined
   return Effect.gen(function* () {
-    const now_ns = yield* Clock.currentTimeNanos
+    const now_ns = yield* Clock.monotonicTimeNanos
     const elapsed_ms = looked_ns === undefined ? 0 : Number(now_ns - looked_ns) / 1_000_000
     looked_ns = now_ns
     const counted = parents.find((parent) => usageFile(parent) !== undefined)
