@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer, type Vitest } from "@effect/vitest"
-import { Effect, Option, Schedule } from "effect"
+import { Effect, Fiber, Option, Schedule } from "effect"
 import type { ChatEvent } from "#schema/ChatApi.ts"
 import { describeEveryInstallation, type Suite } from "../support/everyInstallation.ts"
 import { SharedChoir } from "../support/SharedChoir.ts"
@@ -53,6 +53,19 @@ const conversation = (it: Vitest.MethodsNonLive<SharedChoir>) => {
 }
 
 const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
+  it.effect("shows at the console that edge is at work before the model has begun to answer", () =>
+    Effect.gen(function* () {
+      const { provider, send, settled, watch } = yield* start
+      const working = yield* Effect.forkChild(
+        watch((event) => event.type === "activity" && event.edge !== "EDGE_IDLE"),
+        { startImmediately: true }
+      )
+      yield* provider.script(Effect.andThen(Fiber.await(working), answer("hello")))
+      const { inbox_id } = yield* send("sign-1", "hello")
+      assert.deepStrictEqual(texts(yield* settled(inbox_id), "reply"), ["hello"])
+    })
+  )
+
   it.effect("goes on in the same session when the agent is killed in the middle of a turn", () =>
     Effect.gen(function* () {
       const { api, choird, events, params, send, session_id, settled, workspace } = yield* start

@@ -41,9 +41,13 @@ describeInstallations("Telegram", (place) => {
       const { bot, events, provider, session_id } = yield* start(place)
       const isEye = ({ method, parameters }: { readonly method: string; readonly parameters: object }) =>
         method === "setMessageReaction" && JSON.stringify(parameters).includes("👀")
-      const seen = Effect.asVoid(bot.calls.first(isEye))
+      // The person sees both before the model has begun to answer.
+      const signs = Effect.andThen(
+        bot.calls.first(isEye),
+        bot.calls.first(({ method }) => method === "sendChatAction")
+      )
       yield* provider.script(
-        Effect.andThen(seen, answer("first")),
+        Effect.andThen(signs, answer("first")),
         answer("long ".repeat(2000).trim()),
         answer("third")
       )

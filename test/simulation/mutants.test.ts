@@ -51,6 +51,21 @@ describe("planted bugs", () => {
     assert.deepStrictEqual(lost, [])
   })
 
+  it("are all named in docs/simulation.md, which names no others", () => {
+    const page = readFileSync(join(ROOT, "docs/simulation.md"), "utf8")
+    const tables = page.slice(page.indexOf("## Planted bugs"), page.indexOf("## What it found"))
+    const named = new Set(
+      tables
+        .split("\n")
+        .filter((line) => line.startsWith("|"))
+        .flatMap((line) => [...line.matchAll(/`([a-z]+(?:-[a-z]+)+)`/gu)].map(([, name = ""]) => name))
+    )
+    assert.sameMembers(
+      [...named],
+      MUTANTS.map(({ name }) => name)
+    )
+  })
+
   it("have names of their own", () => {
     assert.lengthOf(new Set(MUTANTS.map(({ name }) => name)), MUTANTS.length)
   })

@@ -15,7 +15,7 @@ export const SLOT_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/calls/grantedCall.ts",
     find: "behindBarrier(ready, grant, deadline, inSlot(running))",
     replace: "inSlot(behindBarrier(ready, grant, deadline, running))",
-    knownSeed: 91,
+    knownSeed: 14,
     breaks: ["E1"]
   }
 ]

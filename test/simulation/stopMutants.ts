@@ -23,7 +23,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
     replace:
       "Effect.onExit((exit) => Effect.sync(() => void (JSON.stringify(exit).includes('Interrupt') || apply(release(table, ticket)))))",
-    knownSeed: 3,
+    knownSeed: 4,
     breaks: ["T1", "I7", "J3"]
   },
   {

@@ -40,6 +40,18 @@ const contentOf = (response: HttpClientResponse.HttpClientResponse) =>
 const start = Effect.forkChild({ startImmediately: true })
 
 describe("provider double", () => {
+  it.effect(
+    "neither counts nor keeps a request to another path, which is meant for a process that had its port before",
+    () =>
+      Effect.gen(function* () {
+        const provider = yield* double.makeProvider
+        const client = yield* HttpClient.HttpClient
+        const { status } = yield* client.get(provider.endpoint.replace(/\/v1$/u, "/metrics"))
+        assert.strictEqual(status, 404)
+        assert.deepStrictEqual([yield* provider.requests.all, yield* provider.takeRefusals], [[], []])
+      }).pipe(Effect.provide(NodeHttpClient.layerUndici))
+  )
+
   it.effect("gives the scripted replies in order, then decides, and keeps the requests", () =>
     Effect.gen(function* () {
       const provider = yield* double.makeProvider

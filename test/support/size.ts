@@ -30,6 +30,10 @@ export const SIZE = {
   cachedSteps: of(15, 200),
   cachedTurns: of(9, 100),
   cachedShare: of(0.7, 0.97),
+  /** Steps of a job and turns of a chat in one history with everything else, and the tokens of its windows. */
+  historySteps: of(20, 200),
+  historyTurns: of(12, 100),
+  historyWindow: of(1500, 50_000),
   /** Turns of a chat that is asked for its facts over sockets, the tokens of its window, and how often that is compacted at least. */
   recallTurns: of(30, 300),
   recallWindow: of(900, 4500),

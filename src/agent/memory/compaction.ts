@@ -109,14 +109,12 @@ const FactInput = Schema.Struct({
 /** Changes of the reference summary as a model writes them: hashes may be the short ones that it was shown. */
 const DeltaInput = Schema.Struct({
   mode: Schema.optionalKey(Schema.Literals(["append", "overwrite"])),
-  summary_update: Schema.optionalKey(
-    Schema.String.annotate({ description: "All of its text, under the fixed headings" })
-  ),
+  summary_update: Schema.optionalKey(Schema.String.annotate({ description: "All of its text" })),
   add_facts: Schema.optionalKey(Schema.Array(FactInput).annotate({ description: "A known key is replaced" })),
   remove_facts: Schema.optionalKey(
-    Schema.Array(Schema.NonEmptyString).annotate({ description: "Keys of facts that no longer hold" })
+    Schema.Array(Schema.NonEmptyString).annotate({ description: "Keys that no longer hold" })
   ),
-  add_references: Schema.optionalKey(Schema.Array(Reference).annotate({ description: "Hashes worth reading again" })),
+  add_references: Schema.optionalKey(Schema.Array(Reference).annotate({ description: "Hashes of messages" })),
   remove_references: Schema.optionalKey(Schema.Array(Reference))
 })
 /**

@@ -4,7 +4,7 @@ import { type ToolLlmView, ToolName } from "#schema/Tool.ts"
 import type { ModelToolCall } from "#schema/Event.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
 
-const NO_INPUT = { type: "object", properties: {}, additionalProperties: false }
+const NO_INPUT = { type: "object", properties: {} }
 
 /** Rules that the tool itself checks, with words for the model, on other keys too; in every prompt they would only take tokens. */
 const CHECKED: ReadonlySet<string> = new Set([

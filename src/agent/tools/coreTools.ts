@@ -33,7 +33,7 @@ const toolsNamed = (name: string): ReadonlyArray<ToolName> => {
 }
 
 const Constraints = Schema.Struct({
-  allowed_tools: Schema.optionalKey(Schema.Array(OfferedName).annotate({ description: "Default: all tools of a job" })),
+  allowed_tools: Schema.optionalKey(Schema.Array(OfferedName).annotate({ description: "Default: all" })),
   time_budget_ms: ToolConstraints.fields.time_budget_ms
 })
 
@@ -67,9 +67,7 @@ const SpawnInput = Schema.Struct({
   ),
   skill: Schema.optionalKey(CoreSkill.annotate({ description: "A skill to run" })),
   ...KINDS,
-  branch: Schema.optionalKey(
-    JobBranch.annotate({ description: "A git branch for it, new or not, in a worktree of its own" })
-  ),
+  branch: Schema.optionalKey(JobBranch.annotate({ description: "Its git branch, new or not, in its own worktree" })),
   verbosity: Schema.optionalKey(
     Schema.Literals(["quiet", "normal", "detailed"]).annotate({ description: "Default normal" })
   ),
@@ -78,8 +76,13 @@ const SpawnInput = Schema.Struct({
   )
 })
 
-/** The input as models see it: hardly a job needs another verbosity, which is accepted all the same. */
-const { agent_type, branch, pool, skill_refs, verbosity: _, ...OFFERED } = SpawnInput.fields
+/** The input as models see it: hardly a job needs another verbosity, and quotations are facts or results that are handed over. Both are accepted all the same. */
+const { excerpts: _excerpts, ...BUNDLE } = Bundle.fields
+const { agent_type, branch, pool, skill_refs, verbosity: _verbosity, ...SPAWN_FIELDS } = SpawnInput.fields
+const OFFERED = {
+  ...SPAWN_FIELDS,
+  context_bundle: Schema.optionalKey(Schema.Struct(BUNDLE).annotate({ description: "What it needs to know" }))
+}
 const offered = (hasProfiles: boolean, hasBranches: boolean) =>
   Schema.Struct({
     ...OFFERED,
@@ -124,7 +127,7 @@ export const coreSpawn = (
   return {
     llm: llmView(
       "choir.core.spawn",
-      `Start a core job in the background; its end is reported later.${profiles.size === 0 ? "" : ` Types:${typesText(profiles)}`}`,
+      `Start a core job; its end is reported later.${profiles.size === 0 ? "" : ` Types:${typesText(profiles)}`}`,
       offered(profiles.size > 0, hasBranches)
     ),
     lanes: "edge",
@@ -167,29 +170,29 @@ export const coreSpawn = (
 }
 
 const InjectInput = Schema.Struct({
-  job_name: JobName.annotate({ description: "The job's name" }),
+  job_name: JobName.annotate({ description: "Its name" }),
   content: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
-    description: "The instruction, or the user's answer, clear by itself"
+    description: "Clear by itself"
   })
 })
 const decodeInject = decodeInput(InjectInput)
 
 /** choir.core.inject: appends an instruction to a running job; nothing is rewritten and no budget is reset. */
 export const coreInject: ControlTool = {
-  llm: llmView("choir.core.inject", "Give a running core job a further instruction.", InjectInput),
+  llm: llmView("choir.core.inject", "Give a running job a further instruction.", InjectInput),
   lanes: "edge",
   command: (raw, call_id) => Effect.map(decodeInject(raw), (input) => ({ type: "InjectCore", call_id, ...input }))
 }
 
 const CancelInput = Schema.Struct({
-  job_name: JobName.annotate({ description: "The job's name" }),
+  job_name: JobName.annotate({ description: "Its name" }),
   reason: Schema.optionalKey(Schema.String.annotate({ description: "Why" }))
 })
 const decodeCancel = decodeInput(CancelInput)
 
 /** choir.core.cancel: ends a running job. */
 export const coreCancel: ControlTool = {
-  llm: llmView("choir.core.cancel", "Cancel a core job; its work so far stays.", CancelInput),
+  llm: llmView("choir.core.cancel", "Cancel a job; its work so far stays.", CancelInput),
   lanes: "edge",
   command: (raw, call_id) =>
     Effect.map(decodeCancel(raw), ({ job_name, reason }) => ({
@@ -214,7 +217,7 @@ const listed = ({ job_name, question, spent, started_at, state, step, work }: Co
 
 /** choir.core.list: the running jobs, as the fold knows them. */
 export const coreList = (state: () => SessionState): Tool => ({
-  llm: llmView("choir.core.list", "List the running core jobs.", Schema.Struct({})),
+  llm: llmView("choir.core.list", "List the running jobs.", Schema.Struct({})),
   effect: "none",
   lanes: "edge",
   readOnly: true,

@@ -37,7 +37,7 @@ const Input = Schema.Struct({
         `a command has at most ${EXEC_COMMAND_BYTES_MAX} bytes; write a script to a file and run that`
     )
   ),
-  network: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it needs the network" })),
+  network: Schema.optionalKey(Schema.Boolean.annotate({ description: "It needs the network" })),
   timeout_ms: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: EXEC_TIMEOUT_MS_MAX })).annotate({
       description: `Milliseconds until it is killed. Default ${EXEC_TIMEOUT_MS}`

@@ -58,7 +58,7 @@ const nearestLines = (bytes: Uint8Array, text: string): ReadonlyArray<NumberedLi
 const PLACES_MAX = 10
 
 const Input = Schema.Struct({
-  path: Schema.String.annotate({ description: "Relative to the workspace" }),
+  path: Schema.String.annotate({ description: "In the workspace" }),
   old_text: Schema.NonEmptyString.annotate({
     description: "The exact text without line numbers; it must be unique"
   }),

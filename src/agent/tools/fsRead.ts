@@ -20,7 +20,7 @@ const LineCount = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LINES
 const boundsOf = (lines: string | undefined): ReadonlyArray<number> => lines?.split("-").map(Number) ?? []
 
 const Offered = {
-  path: Schema.String.annotate({ description: "Relative to the workspace" }),
+  path: Schema.String.annotate({ description: "In the workspace" }),
   offset: Schema.optionalKey(
     Schema.Int.annotate({ description: "First line; -20: 20 before the end" }).check(
       Schema.isBetween({ minimum: -LINES_MAX, maximum: LINES_MAX }),

@@ -18,12 +18,12 @@ export const SEARCH_LINE_CHARS_MAX = 400
 const SEARCH_CONTEXT_MAX = 20
 
 const Input = Schema.Struct({
-  pattern: argument("A regular expression, matched line by line"),
+  pattern: argument("Regular expression, for each line"),
   path: Schema.optionalKey(Schema.String.annotate({ description: "A file or folder. Default: all" })),
   glob: Schema.optionalKey(argument("Only such files: *.ts or !dist")),
   context: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: SEARCH_CONTEXT_MAX })).annotate({
-      description: "Lines around each match. Default 0"
+      description: "Lines around each match"
     })
   ),
   ignore_case: Schema.optionalKey(Schema.Boolean.annotate({ description: "Ignore case" })),

@@ -15,7 +15,7 @@ const PLACES_MAX = 10
 const LineNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
 const Input = Schema.Struct({
-  path: Schema.String.annotate({ description: "Relative to the workspace" }),
+  path: Schema.String.annotate({ description: "In the workspace" }),
   content: Schema.String.annotate({ description: "Its text" }),
   mode: Schema.Literals(["overwrite", "append", "insert", "replace"]),
   /** The line before which to insert, or the first to replace. */
@@ -129,7 +129,7 @@ export const fsWrite: Effect.Effect<Tool, never, Workspace> = Effect.gen(functio
   return {
     llm: llmView(
       "choir.fs.write",
-      "Create, overwrite or append to a text file; to change parts of one, edit it. Read an existing file first.",
+      "Create, overwrite or append to a text file. Read an existing one first; to change parts, edit it.",
       Shown
     ),
     effect: "workspace",

@@ -98,13 +98,13 @@ const problemOf = (output: Schema.Json): string | undefined => {
 }
 
 const Upsert = Schema.Struct({
-  text: FactText.annotate({ description: "The fact, in one sentence that is clear on its own" }),
+  text: FactText.annotate({ description: "The fact in one sentence, clear by itself" }),
   key: Schema.optionalKey(FactKey.annotate({ description: "Such as user.preference.theme; replaces its old text" }))
 })
 
 const Delete = Schema.Struct({
-  key: Schema.optionalKey(FactKey.annotate({ description: "The key of the fact" })),
-  id: Schema.optionalKey(DocumentId.annotate({ description: "The id of a hit, for a fact without a key" }))
+  key: Schema.optionalKey(FactKey.annotate({ description: "Its key" })),
+  id: Schema.optionalKey(DocumentId.annotate({ description: "Of a hit, for a fact without a key" }))
 })
 
 const Written = Schema.Struct({ change: Schema.Literals(["inserted", "updated", "same"]), document_id: DocumentId })
@@ -183,7 +183,7 @@ export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
     return outcome
   })
   return {
-    llm: llmView(name, "Remember a fact in all later sessions, such as a preference or a decision.", Upsert),
+    llm: llmView(name, "Remember a fact in all later sessions: a preference, a decision.", Upsert),
     effect: "external",
     lanes: "both",
     readOnly: false,

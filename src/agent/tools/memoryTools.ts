@@ -83,13 +83,12 @@ type MemoryQuery = typeof MemoryQuery.Type
 const isLongTerm = (mode: MemoryQuery["mode"]): mode is (typeof LONG_TERM)[number] =>
   LONG_TERM.some((each) => each === mode)
 
-/** The input as models see it: hybrid finds what semantic and text find, which are accepted all the same. */
+/** The input as models see it: each store has the mode that most searches need by default, and hybrid finds what semantic and text find. All are accepted. */
 const OFFERED = Schema.Struct({
   ...MemoryQuery.fields,
   mode: Schema.optionalKey(
-    Schema.Literals(["keyword", "hash", "hybrid", "session_detail"]).annotate({
-      description:
-        "Of working: keyword (default), hash (one event). Of the others: hybrid (default), session_detail (all of one)"
+    Schema.Literals(["hash", "session_detail"]).annotate({
+      description: "hash: one event of this session. session_detail: all of an earlier one"
     })
   )
 })

@@ -10,7 +10,7 @@ import { type AnyTool, type ControlTool, decodeInput } from "./Tool.ts"
 /** UTF-16 units of a skill's name or a transition's event as a model writes them. */
 export const SKILL_NAME_CHARS_MAX = 128
 
-/** Characters of an input schema that stand in the tool's description, which is part of every request. */
+/** Characters of an input schema that are in the tool's description, which is part of every request. */
 const SCHEMA_CHARS_MAX = 2000
 /** Characters of all of them. */
 const SCHEMAS_CHARS_MAX = 16_000
@@ -71,11 +71,11 @@ const JUDGE_BLOCKS_MAX = 64
 
 const TransitionInput = Schema.Struct({
   on: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)).annotate({
-    description: "One of the transitions of the present step"
+    description: "A transition of the present step"
   }),
   output: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Json).annotate({
-      description: "What the step came to: all that later steps see of it; in the last one, the skill's output"
+      description: "What the step came to, which is all that later steps see; in the last one, the skill's output"
     })
   ),
   writes: Schema.optionalKey(

@@ -12,7 +12,7 @@ import { makeEffectOfAddress, siteOf } from "./webTools.ts"
 const BROWSE_MS_MAX = 62_000
 
 const DESCRIPTION =
-  "Your own web browser. open shows a page as a tree with refs; click, type, select and press act on a ref of the newest tree and show the page again. read gives Markdown, screenshot a picture. To follow a link, open its /url. To read without acting, fetch the page instead."
+  "Your own browser. open shows a page as a tree with refs; click, type, select and press act on a ref of the newest tree and show the page again. read gives Markdown, screenshot a picture. To follow a link, open its /url. To only read, fetch the page."
 
 /** The input as models see it: a long tree is narrowed by a ref, and to limit its levels is accepted all the same. */
 const { depth: _, ...OFFERED } = BrowseInput.fields

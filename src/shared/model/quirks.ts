@@ -105,27 +105,30 @@ const TABLE: ReadonlyArray<Row> = [
   { api: "chat", model: /^google\/gemini-(?:[3-9]|\d\d)/iu, has: { reasoning: "reasoning_details" } },
   { model: SEES, has: { images: "taken" } },
   { model: BLIND, has: { images: "refused" } },
-  // 32,000 (Opus 4, 4.1), 64,000 (Sonnet 4, all of 4.5) and 128,000 (from 4.6 on): https://docs.claude.com/en/docs/about-claude/models/overview
+  // The limits of answers below are those of the makers' own services in models.dev (commit f3fc6922, July 2026), unless another place is named.
+  // 32,000 (Opus 4, 4.1), 64,000 (Sonnet 4 and 4.6, all of 4.5) and 128,000 (later ones): https://docs.claude.com/en/docs/about-claude/models/overview
   { model: /(?:^|\/)claude-(?:[a-z]+-[4-9]|mythos)/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 128,000 (GPT-5), 100,000 (o1, o3, o4-mini) and 32,768 for the oldest previews; the chat models, with 16,384, are not in the family: https://platform.openai.com/docs/models
+  // 128,000 (GPT-5), 100,000 (o1, o3, o4-mini), 65,536 (o1-mini) and 32,768 (o1-preview); the chat models, with 16,384, are not in the family: gpt-tokenizer 4.0.0, src/model
   { model: THINKS_ALWAYS, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 65,535: https://ai.google.dev/gemini-api/docs/models
+  // 65,535, of models that speak 16,384: https://ai.google.dev/gemini-api/docs/models
   { model: /(?:^|\/)gemini-(?:2\.5|[3-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 32,768 of a context of 131,072 and more, by what other clients send: Moonshot itself names no limit but the context
+  // 262,144; of other hosts some allow 16,384
   { model: KIMI_THINKS, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 8,192 without thinking, 65,536 with it (8,192 and 32,768 of thoughts in the first version), and more from V4 on: https://api-docs.deepseek.com/quick_start/pricing
+  // 384,000 (V4); of V3 8,192 without thinking and 65,536 with it, and many hosts still have it: https://api-docs.deepseek.com/quick_start/pricing
   { model: /(?:^|\/)deepseek-/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
   { model: /(?:^|\/)deepseek-(?:reasoner|v[4-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // Prompt and answer share the context, of which 32,768 is the smallest that the API still has: https://docs.mistral.ai/api
+  // 16,384 and more; Codestral, with 4,096, is left to Choir's default
   { model: MISTRAL, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // Its card recommends 32,768, which would be all of a context as local servers have it; some hosts allow 8,192: https://huggingface.co/Qwen/Qwen3-32B
-  { model: /(?:^|\/)(?:qwen-?3|qwq)/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 131,072 with the prompt: https://huggingface.co/openai/gpt-oss-120b
+  { model: /(?:^|\/)codestral/iu, has: { answer_tokens: undefined } },
+  // 8,192 (Qwen3 8B and 14B, QwQ), and 65,536 from 3.5 on
+  { model: /(?:^|\/)(?:qwen-?3|qwq)/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
+  { model: /(?:^|\/)qwen-?3\.[5-9]/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
+  // 131,072 with the prompt, of which some hosts allow 16,384: gpt-tokenizer 4.0.0, src/model
   { model: /(?:^|\/)gpt-oss/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 98,304 (4.5), 131,072 (from 4.6 on) and 16,384 (4.5V): https://docs.z.ai/guides/llm/glm-4.6
+  // 98,304 (4.5), 131,072 (from 4.6 on), 32,768 (4.6V) and 16,384 (4.5V)
   { model: /(?:^|\/)glm-(?:4\.[5-9]|[5-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 8,192: https://huggingface.co/google/gemma-3-27b-it; 131,072 with the prompt, of which some hosts allow 4,096: https://huggingface.co/meta-llama/Llama-3.1-8B-Instruct
-  { model: /(?:^|\/)(?:gemma-?[34]|llama-?(?:3\.[1-9]|[4-9]))/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
+  // 8,192: https://huggingface.co/google/gemma-3-27b-it. Llama, of which its maker's service allows 4,096, is left to Choir's default.
+  { model: /(?:^|\/)gemma-?[34]/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
   { api: "chat", model: MISTRAL, has: { call_ids: "short", turns: "answered", stream_options: false } }
 ]
 

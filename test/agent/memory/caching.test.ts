@@ -5,6 +5,7 @@ import type { Message } from "#src/shared/model/Conversation.ts"
 import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { type Counted, layerCachingModel } from "../../support/testing/CachingModel.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { fillerOf } from "../../support/filler.ts"
 import { costSum, idealCost, TRIGGER } from "../../support/idealCost.ts"
 import { bookOf, carefulChange } from "../../support/skills.ts"
 import { calls, isCompaction, isCore, type Said, says, type Script } from "../../support/testing/ScriptedModel.ts"
@@ -14,19 +15,10 @@ const STEPS = 200
 const STEPS_BESIDE = 60
 const TURNS_BESIDE = 30
 const TURNS = 100
-const WORDS =
-  "const value of the next request is read from its scope and returned when all other fibers end here".split(" ")
-
-/** A text of about so many tokens, another one for each number. */
-const textOf = (tokens: number, seed: number): string =>
-  Array.from(
-    { length: tokens },
-    (_, index) => WORDS[(index * 7 + seed * 13 + index * index * seed) % WORDS.length]
-  ).join(" ")
 
 const look = testTool(
   "mem.look",
-  () => Effect.succeed({ status: "success", summary: "read", output: textOf(sizes(++looked), looked) }),
+  () => Effect.succeed({ status: "success", summary: "read", output: fillerOf(sizes(++looked), looked) }),
   {
     effect: "none",
     readOnly: true
@@ -49,7 +41,7 @@ const config = {
 
 const remembering = calls([
   "choir.memory.delta",
-  { mode: "overwrite", summary_update: `Goal: to finish.\nDone: ${textOf(600, 3)}` }
+  { mode: "overwrite", summary_update: `Goal: to finish.\nDone: ${fillerOf(600, 3)}` }
 ])
 const failing: Said = { finish_reason: "error", error: { kind: "http", message: "500" } }
 const asked = (messages: ReadonlyArray<Message>): string =>
@@ -67,9 +59,9 @@ const worker = (jobs: ReadonlyArray<string>, reports: number, memory: Said, last
       const job = messages[1]?.content?.slice(0, 30) ?? ""
       const step = (steps.get(job) ?? 0) + 1
       steps.set(job, step)
-      if (step > last_step) return says(`done: ${textOf(80, step)}`)
+      if (step > last_step) return says(`done: ${fillerOf(80, step)}`)
       if (reports > 0 && step % reports === 0)
-        return calls(["choir.core.report", { kind: "progress", text: `step ${step}: ${textOf(30, step)}` }])
+        return calls(["choir.core.report", { kind: "progress", text: `step ${step}: ${fillerOf(30, step)}` }])
       return calls(["mem.look", { step, job }])
     }
     if (isReport(messages)) return says("a job ended")
@@ -81,7 +73,7 @@ const worker = (jobs: ReadonlyArray<string>, reports: number, memory: Said, last
       reads += 2
       return calls(["mem.look", { reads }], ["mem.look", { reads: reads + 1 }])
     }
-    return says(textOf(60, messages.length))
+    return says(fillerOf(60, messages.length))
   }
   // Jobs work in the background, as fast as a model of theirs may be.
   return (messages) =>
@@ -110,7 +102,7 @@ const run = Effect.fnUntraced(function* (script: Script, messages: number, first
   for (let said = 1; said < messages; said++) {
     // A person reads before they write, while jobs go on.
     yield* Effect.sleep("1 second")
-    yield* plane.say(`message ${said}: ${textOf(40, said)}`)
+    yield* plane.say(`message ${said}: ${fillerOf(40, said)}`)
     yield* plane.until((events) => spoken(events).filter(({ payload }) => payload.kind === "reply").length > said)
   }
   yield* plane.until((_, state) => quiet(state))

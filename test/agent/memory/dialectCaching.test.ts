@@ -10,6 +10,7 @@ import { DIALECTS, type DialectName } from "#demo/dialects/Dialect.ts"
 import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { modelClient } from "../../support/modelClient.ts"
 import { MODEL_NAMES } from "../../support/modelNames.ts"
+import { fillerOf } from "../../support/filler.ts"
 import { costSum, idealCost } from "../../support/idealCost.ts"
 import { bookOf, carefulChange } from "../../support/skills.ts"
 import { SIZE } from "../../support/size.ts"
@@ -19,14 +20,6 @@ import { inOrder } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool } from "../../support/testing/TestAgent.ts"
 
 const THOUGHT = "The next place is unknown as yet."
-const WORDS = "value of the next request is read from its scope and returned when all other fibers end here".split(" ")
-
-/** A text of about so many tokens, another one for each number. */
-const textOf = (tokens: number, seed: number): string =>
-  Array.from(
-    { length: tokens },
-    (_, index) => WORDS[(index * 7 + seed * 13 + index * index * seed) % WORDS.length]
-  ).join(" ")
 
 let looked = 0
 /** From a line to a page. */
@@ -35,7 +28,7 @@ const look = testTool(
   () =>
     Effect.sync(() => {
       looked += 1
-      return { status: "success", summary: "read", output: textOf(100 + ((looked * 379) % 1300), looked) } as const
+      return { status: "success", summary: "read", output: fillerOf(100 + ((looked * 379) % 1300), looked) } as const
     }),
   { effect: "none", readOnly: true }
 )
@@ -48,7 +41,9 @@ const working = (steps: number) => {
     const sent = JSON.stringify(body)
     if (sent.includes("Compaction: your context is nearly full"))
       return say({
-        calls: [{ name: "choir-memory-delta", input: { summary_update: `Goal: to finish.\nDone: ${textOf(600, 3)}` } }],
+        calls: [
+          { name: "choir-memory-delta", input: { summary_update: `Goal: to finish.\nDone: ${fillerOf(600, 3)}` } }
+        ],
         reasoning: THOUGHT
       })
     if (sent.includes("\\nTask:\\n")) {
@@ -65,7 +60,7 @@ const working = (steps: number) => {
       })
     return steps === 0 && turn % 4 === 0
       ? say({ calls: [0, 1].map((of) => ({ name: "mem-look", input: { turn, of } })), reasoning: THOUGHT })
-      : say({ text: textOf(60, turn), reasoning: THOUGHT })
+      : say({ text: fillerOf(60, turn), reasoning: THOUGHT })
   }
 }
 
@@ -107,11 +102,11 @@ const outputs = Effect.fnUntraced(function* (dialect: DialectName, steps: number
     })
   )
   for (let said = 1; said <= messages; said++) {
-    yield* plane.say(`message ${said}: ${textOf(40, said)}`)
+    yield* plane.say(`message ${said}: ${fillerOf(40, said)}`)
     yield* plane.until((events) => spoken(events).filter(({ payload }) => payload.kind === "reply").length === said)
   }
   yield* plane.until((_, state) => quiet(state))
-  assert.strictEqual((yield* provider.summary).refusals, 0)
+  assert.deepStrictEqual(yield* provider.takeRefusals, [])
   const lane = steps === 0 ? EDGE : "core:long"
   return ofType(plane.events, "ModelOutput").filter((event) => event.lane === lane)
 })

@@ -202,6 +202,9 @@ describe("the corpus", () => {
           names.some((name) => name.startsWith(`${api}-${kind}`)),
           `${api}-${kind}`
         )
+    for (const name of ["openai-parallel-calls", "anthropic-parallel-calls-stream", "responses-reasoning-and-calls"])
+      assert.include(names, name)
+    for (const name of ["openai-content-filter", "responses-content-filter"]) assert.include(names, name)
     const overflows = CORPUS.filter(({ expected }) => "overflow" in expected.event)
     assert.isAtLeast(new Set(overflows.map(({ dialect }) => dialect)).size, 6)
     const waits = CORPUS.flatMap(({ response }) =>
@@ -217,5 +220,20 @@ describe("the corpus", () => {
       "529 false",
       "529 true"
     ])
+  })
+
+  it("has every spelling of usage, every form of reasoning, and comments that keep a stream alive", () => {
+    const has = (part: string) => CORPUS.some((fixture) => bytesOf(fixture).includes(part))
+    const spellings = [
+      "prompt_tokens_details",
+      "prompt_cache_hit_tokens",
+      "cached_tokens",
+      "cache_read_input_tokens",
+      "input_tokens_details"
+    ]
+    const forms = ["reasoning_content", "reasoning_details", "thought_signature", "encrypted_content", '"thinking"']
+    for (const part of [...spellings, ...forms]) assert.isTrue(has(part), part)
+    const comments = CORPUS.flatMap(({ response: { stream = [] } }) => stream.filter((block) => block.startsWith(":")))
+    assert.isNotEmpty(comments)
   })
 })

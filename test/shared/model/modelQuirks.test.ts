@@ -48,10 +48,17 @@ describe("quirksOf", () => {
     ["deepseek-reasoner", 16_000],
     ["deepseek/deepseek-v4-pro", 16_000],
     ["mistral-medium-latest", 16_000],
+    ["codestral-latest", undefined],
+    ["mistralai/codestral-2508", undefined],
     ["qwen3.5:27b", 16_000],
+    ["qwen3:8b", 8000],
+    ["qwq-plus", 8000],
+    ["o1-preview", 16_000],
+    ["gpt-5-chat-latest", undefined],
+    ["gemma3:12b", 8000],
     ["claude-sonnet-5", 16_000],
     ["claude-3-5-haiku-latest", undefined],
-    ["llama3.1", 8000],
+    ["llama3.1", undefined],
     ["my-own-model", undefined]
   ] as const)("gives a new entry of %s %s tokens for an answer", (model, tokens) =>
     assert.strictEqual(quirksOf({ endpoint: ENDPOINT, model }).answer_tokens, tokens)

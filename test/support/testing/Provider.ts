@@ -24,6 +24,8 @@ import { type Journal, makeJournal } from "./Journal.ts"
 export { cut, overloaded, rateLimited, type Reply, say } from "../providers/Reply.ts"
 
 const REQUEST_BYTES_MAX = 64 * 1024 * 1024
+/** Every path of the API begins with it. */
+const ENDPOINT_PATH = "/v1"
 
 /** A provider's dialect, its model's traits, and how it counts and writes. */
 export interface ProviderOptions extends Partial<Traits> {
@@ -178,6 +180,8 @@ export const makeProviderOf = Effect.fnUntraced(function* (
   }
   const app = Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
+    // Clients of the process that had this port before may still ask here.
+    if (!request.url.startsWith(ENDPOINT_PATH)) return HttpServerResponse.empty({ status: 404 })
     const text = yield* request.text
     const body = parseJson(text) ?? text
     const at_ms = yield* Clock.currentTimeMillis
@@ -212,7 +216,7 @@ export const makeProviderOf = Effect.fnUntraced(function* (
   const address = { host: "127.0.0.1", port: 0, body_bytes_max: REQUEST_BYTES_MAX }
   const url = yield* Effect.orDie(listen(app, address))
   return {
-    endpoint: `${url}/v1`,
+    endpoint: `${url}${ENDPOINT_PATH}`,
     script: (...replies) => Effect.sync(() => void scripted.push(...replies)),
     aside: (next) =>
       Effect.sync(() => {

@@ -23,7 +23,7 @@ const names = (skills: SkillBook, offered: Offered): string => {
   const all = [...skills.keys()].join(", ")
   const shown = all.length <= NAMES_CHARS_MAX ? all : `${all.slice(0, all.lastIndexOf(",", NAMES_CHARS_MAX))}, …`
   const ways = offered.has(SKILL_LIST)
-    ? "choir-skill-list tells what one does and its input; begin the one that fits with choir-skill-start"
+    ? "choir-skill-list tells what it does and takes, choir-skill-start begins it"
     : "choir-skill-start begins one"
   return `A skill leads you through a kind of work step by step; ${ways}: ${shown}`
 }
@@ -46,7 +46,7 @@ const transition = (rev: number, find: Find) => {
   return event?.event_type === "SkillTransitionCommitted" ? event.payload : undefined
 }
 
-/** Characters of a skill's input, or of what one of its steps came to, that stand in each request of the lane. */
+/** Characters of a skill's input, or of what one of its steps came to, that are in each request of the lane. */
 const VALUE_CHARS_MAX = 16_000
 /** Characters of all its steps' results together. */
 const STEPS_CHARS_MAX = 48_000

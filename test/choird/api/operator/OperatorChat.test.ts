@@ -165,6 +165,18 @@ describe("chat", () => {
         })
     )
 
+  it.effect("shows that edge works on a message before its model has said a word, and waits for no timer with it", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const queue = yield* watch(api)
+      assert.deepStrictEqual(yield* next(queue, 2), ["running", "EDGE_IDLE"])
+      // Nobody moves the clock of the test, so that whatever waited for a time would never come.
+      yield* append(world, [said(one)])
+      const [shown = ""] = yield* next(queue, 1)
+      assert.match(shown, /^EDGE_(?!IDLE)/u)
+    })
+  )
+
   it.effect("tells a turn with a job in order, and settles it after its report", () =>
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()
