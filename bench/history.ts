@@ -12,8 +12,8 @@ import { atMost, median, type Row, spread } from "./Row.ts"
 
 const EVENTS = 100_000
 const JOBS = 16
-/** With ten calls an answer, a step has 31 events. */
-const JOB_STEPS = Math.ceil(EVENTS / 31 / JOBS)
+/** With ten calls an answer, a step has up to 31 events, and fewer where calls are refused because too many wait. */
+const JOB_STEPS = Math.ceil(EVENTS / 20 / JOBS)
 const IDENTITY = { user: "", soul: "", soulCore: "" }
 const SHOWN: ReadonlySet<ChoirEvent["event_type"]> = new Set(["ModelOutput", "ToolResultCommitted"])
 const PROMPTS = 100

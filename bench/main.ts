@@ -1,4 +1,4 @@
-/** `npm run bench`: each figure stands beside its floor of the same run. */
+/** `npm run bench`: each figure is beside its floor of the same run. */
 import { writeFileSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect } from "effect"
@@ -48,7 +48,7 @@ const IDS = [...new Set(BENCHMARKS.flatMap(({ ids }) => ids))]
 const USAGE = `npm run bench -- [options]
   --only P6,P7    some of ${IDS.join(", ")}; D37, P11, R63 and R70 take long and are run only when they are named
   --json FILE     writes the rows there as well
-Each figure stands beside its floor of the same run (docs/performance.md).`
+Each figure is beside its floor of the same run (docs/performance.md).`
 
 const cells = ({ floor, id, least, name, ok, ratio, target, unit, value }: Row): ReadonlyArray<string> => [
   id,

@@ -68,9 +68,13 @@ const calls = (tool_calls: ReadonlyArray<unknown>) =>
 
 const USER = '"role":"user","content":"'
 
-/** The task of a prompt's last message from a user; none when it is a report. */
+/** The beginning of a job's first message, behind which its summary and notes are messages of a user as well. */
+const JOB = `${USER}Job: `
+
+/** The task of a job, or of a prompt's last message from a user; none when it is a report. */
 const taskOf = (body: string): RegExpExecArray | null => {
-  const at = body.lastIndexOf(USER)
+  const job = body.indexOf(JOB)
+  const at = job < 0 ? body.lastIndexOf(USER) : job
   return TASK.exec(body.slice(at, at + 400))
 }
 

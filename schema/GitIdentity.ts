@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { SecretName } from "./Ids.ts"
 
-/** It stands in git's own configuration, one line a value. */
+/** It is in git's own configuration, one line a value. */
 const Line = Schema.String.check(
   Schema.isPattern(/^[^\p{Cc}]{1,200}$/u, { message: "must be one line of 1 to 200 characters" })
 )

@@ -85,7 +85,7 @@ export const GrantId = Schema.String.check(
 ).pipe(Schema.brand("GrantId"))
 export type GrantId = typeof GrantId.Type
 
-/** The place of an event in its session, from 1. 0 stands before the first. */
+/** The place of an event in its session, from 1. 0 is before the first. */
 export const Rev = Schema.Natural
 export type Rev = number
 

@@ -92,7 +92,7 @@ export const MemoryAnswer = Schema.Struct({
 })
 export type MemoryAnswer = typeof MemoryAnswer.Type
 
-/** The words of an order to forget; shorter ones stand in too much. */
+/** The words of an order to forget; shorter ones are in too much. */
 const FORGOTTEN_WORDS_CHARS_MIN = 3
 const FORGOTTEN_WORDS_CHARS_MAX = 500
 

@@ -50,7 +50,7 @@ export const FLOORS: Readonly<Record<Program, ReadonlyArray<ReadonlyArray<string
     ["commands"],
     [TOP]
   ],
-  // What stands beside the rooms of shared is what all of them may import.
+  // The files beside the rooms of shared are what all of them may import.
   "src/shared": [
     [TOP, "docker", "memory", "program", "text", "web"],
     ["events", "files", "wire"],

@@ -22,7 +22,7 @@ const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/u
 export const isImage = (type: unknown, data: unknown): boolean =>
   typeof data === "string" && BASE64.test(data) && BEGINNINGS[String(type)]?.test(data) === true
 
-/** The type and the data of an image that stands in a request itself. */
+/** The type and the data of an image that is in a request itself. */
 export const inDataUrl = (url: unknown): { readonly type: string; readonly data: string } | undefined => {
   const match = typeof url === "string" ? /^data:([^;,]+);base64,(.*)$/su.exec(url) : null
   return match === null ? undefined : { type: match[1] ?? "", data: match[2] ?? "" }

@@ -263,7 +263,7 @@ const MESSAGE_RULES: ReadonlyArray<Rule> = [
   }
 ]
 
-/** Results stand first in the message behind their calls, each once. */
+/** Results are first in the message behind their calls, each once. */
 const pairingProblem = (body: Keys): Problem | undefined => {
   const messages = messagesOf(body)
   return firstOf(messages, (message, index) => {

@@ -279,7 +279,7 @@ const CALL_RULES: ReadonlyArray<Rule> = [
       })
   },
   {
-    name: "each call is answered once, and no result stands before its call",
+    name: "each call is answered once, and no result comes before its call",
     find: (body) => {
       const open = new Set<unknown>()
       const seen = new Set<unknown>()

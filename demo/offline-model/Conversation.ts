@@ -57,7 +57,7 @@ export const saidIn = ({ messages }: ChatRequest): ReadonlyArray<readonly [speak
 const MEMORY_MARK = /^<choir-note>\n(?:.*\n)*?From your memory, for the message below\./u
 const MEMORY_LINE = /^- (\d{4}-\d\d-\d\d) (.+?): (".*")$/u
 
-/** The lines of long-term memory that stand in front of a message, as a person reads them. */
+/** The lines of long-term memory that are in front of a message, as a person reads them. */
 const recalledBefore = (messages: ReadonlyArray<Message>, at: number): ReadonlyArray<string> => {
   const note = messages[at - 1]
   if (note === undefined || note.role !== "user" || !MEMORY_MARK.test(textOf(note))) return []
@@ -75,7 +75,7 @@ const jobOf = (text: string): unknown => {
   return Predicate.hasProperty(json, "job_name") ? json.job_name : undefined
 }
 
-/** A report's matter: the end of a job stands in a note of its own, which the report names. */
+/** A report's matter: the end of a job is in a note of its own, which the report names. */
 const matterOf = (report: string, messages: ReadonlyArray<Message>): string => {
   const [named = ""] = report.split("\n")
   const ends = messages.flatMap((message) => {

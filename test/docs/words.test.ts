@@ -32,6 +32,10 @@ const PHRASES: ReadonlyArray<Phrase> = [
   { pattern: /\bin the place of\b/giu, better: "instead of" },
   { pattern: /\bshall\b/giu, better: "must, will" },
   { pattern: /\blies? (?:at|below|beside|in|on|outside|there|within)\b/giu, better: "is in, is at" },
+  {
+    pattern: /\bstands? (?:before|behind|below|beside|first|in front of)\b/giu,
+    better: "is beside, comes before, follows"
+  },
   { pattern: /\belse than\b/giu, better: "other than" },
   { pattern: /\bsmall letters\b/giu, better: "lowercase" },
   { pattern: /\bin an unknown way\b/giu, better: "in an unknown format" },
@@ -136,7 +140,8 @@ describe("the search for phrases", () => {
     "Nobody can tell what became of it.",
     "It takes them along, and is looked at again.",
     "The bot is not reached: the agent does not run at the moment.",
-    "The file is there already."
+    "The file is there already.",
+    "The number stands beside it."
   ])("finds one in %j", (text) => {
     assert.isNotEmpty(found(text))
   })

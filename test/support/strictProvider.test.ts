@@ -133,7 +133,7 @@ describe("a provider in a dialect", () => {
       assert.strictEqual((yield* post(provider, "responses", ask("responses", "", { input: altered }))).status, 400)
       assert.deepStrictEqual(
         (yield* provider.takeRefusals).map(({ rule }) => rule),
-        ["each call is answered once, and no result stands before its call"]
+        ["each call is answered once, and no result comes before its call"]
       )
     }).pipe(Effect.provide(NodeHttpClient.layerUndici))
   )

@@ -67,7 +67,7 @@ const answer = (
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to, ...facts } })
 }
 
-/** The end of a turn that was set aside; the reply to the open one, which stands before it, takes it up again. */
+/** The end of a turn that was set aside; the reply to the open one, which is before it, takes it up again. */
 const setAside = ({ edge: { parked } }: SessionState, reason: string, text: string): ReadonlyArray<EventDraft> => {
   if (parked?.turn.kind !== "turn") return []
   const closed = parked.calls.map(({ call_id }): EventDraft => ({

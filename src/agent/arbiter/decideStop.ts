@@ -48,7 +48,7 @@ const lastWord = (state: SessionState, report: string | undefined, find: Find): 
 
 /**
  * The end of a turn that was set aside: once the user stops the agent's work, none of its calls may run on a later approval. The answer
- * to the open turn, which stands before it, takes it up again.
+ * to the open turn, which is before it, takes it up again.
  */
 const asideStopped = (
   { edge: { parked } }: SessionState,

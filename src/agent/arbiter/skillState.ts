@@ -1,4 +1,4 @@
-/** The STATE of a running skill: which fields a step may read and write, and what they hold. Values stand in the events that wrote them. */
+/** The STATE of a running skill: which fields a step may read and write, and what they hold. Values are in the events that wrote them. */
 import type { Schema } from "effect"
 import { type SkillSpec, skillState } from "#schema/Skill.ts"
 import { schemaOf } from "#schema/SkillContract.ts"

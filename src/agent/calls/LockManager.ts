@@ -102,7 +102,7 @@ export class LockManager extends Context.Service<
       waking = false
     }
 
-    // The only place where the table changes. It is synchronous, and the new table stands before the first waiter is
+    // The only place where the table changes. It is synchronous, and the new table is before the first waiter is
     // told, so that no fiber can see half a change.
     const apply = (settled: Settled<Ticket>) => {
       table = settled.table

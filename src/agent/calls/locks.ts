@@ -99,7 +99,7 @@ export const conflicts = (a: Claim, b: Claim): boolean => {
   return false
 }
 
-/** Every live claim of an agent. A claim stands in one of the two lists with all of its locks, never with some. */
+/** Every live claim of an agent. A claim is in one of the two lists with all of its locks, never with some. */
 export interface LockTable<C extends Claim> {
   readonly held: ReadonlyArray<C>
   /** In order of arrival. */

@@ -36,7 +36,7 @@ export interface PromptTokens {
   readonly counted?: number
 }
 
-/** A question to a model; `prompted` and `judges` stand in the event of its output. */
+/** A question to a model; `prompted` and `judges` are in the event of its output. */
 export interface Asked {
   readonly messages: ReadonlyArray<Message>
   readonly prompted?: Prompted

@@ -5,7 +5,7 @@ export const TOKEN_PIECE_BYTES_MAX = 256
  * counts, and its work on a piece is bounded.
  */
 
-/** A token's length stands before its bytes in one byte. */
+/** A token's length is before its bytes in one byte. */
 const TOKEN_BYTES_MAX = 255
 /** More than twice the tokens, so that a search in the table ends soon; a power of two. */
 const SLOTS = 2 ** 19
@@ -29,7 +29,7 @@ const hash = (bytes: Uint8Array, from: number, to: number): number => {
 /** Counts the tokens of pieces. */
 export class Vocabulary {
   readonly #packed: Uint8Array
-  /** Where each rank's bytes begin; their length stands before. */
+  /** Where each rank's bytes begin; their length is before. */
   readonly #begins: Uint32Array
   /** Ranks plus one by the hash of their bytes; the next free slot where two share one. */
   readonly #slots = new Uint32Array(SLOTS)

@@ -42,7 +42,7 @@ const noSecret = (secret: string): RequestFailed => ({
   error: problem("http", `its secret "${secret}" has no value any more; the operator can set it: choirctl secret set`)
 })
 
-/** The system's own words where it has some: the client's say nothing but the address, which stands in front of them already. */
+/** The system's own words where it has some: the client's say nothing but the address, which already precedes them. */
 const causeOf = ({ message, reason }: HttpClientError.HttpClientError): string => {
   const cause = reason._tag === "TransportError" ? reason.cause : undefined
   return cause instanceof Error && cause.message !== "" ? cause.message : message

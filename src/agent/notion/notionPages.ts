@@ -83,7 +83,7 @@ export const readPage = Effect.fn("notion.readPage")(function* (notion: Notion, 
   }
 })
 
-/** Adds the blocks in requests of what one takes. How many were added stands in the error of one that failed. */
+/** Adds the blocks in requests of what one takes. How many were added is in the error of one that failed. */
 const addBlocks = (
   notion: Notion,
   id: string,

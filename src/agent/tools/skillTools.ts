@@ -10,7 +10,7 @@ import { type AnyTool, type ControlTool, decodeInput } from "./Tool.ts"
 /** UTF-16 units of a skill's name or a transition's event as a model writes them. */
 export const SKILL_NAME_CHARS_MAX = 128
 
-/** Characters of an input schema that stand in the tool's description, which is part of every request. */
+/** Characters of an input schema that are in the tool's description, which is part of every request. */
 const SCHEMA_CHARS_MAX = 2000
 /** Characters of all of them. */
 const SCHEMAS_CHARS_MAX = 16_000

@@ -24,7 +24,7 @@ const base64 = (bytes: number) =>
     Schema.makeFilter((text) => Buffer.from(text, "base64").length === bytes || `must be ${bytes} bytes of base64`)
   )
 
-/** The parameters stand in the file, so that a later Choir may choose others. */
+/** The parameters are in the file, so that a later Choir may choose others. */
 const Sealed = Schema.Struct({
   kdf: Schema.Literal("scrypt"),
   n: Schema.Literals([2 ** 14, 2 ** 15, 2 ** 16, 2 ** 17, 2 ** 18, 2 ** 19]),

@@ -5,7 +5,7 @@ import { paint, safeLine, safeText } from "#src/choirctl/terminal/text.ts"
 
 type Message = Pick<Extract<ChatEvent, { readonly type: "message" }>, "kind" | "text">
 
-/** Whether a message is the end of the turn that it answers, with an answer or with what stands in its place. */
+/** Whether a message is the end of the turn that it answers, with an answer or with what is in its place. */
 export const endsTurn = ({ kind }: Pick<Message, "kind">): boolean =>
   kind === "reply" || kind === "error" || kind === "outage" || kind === "stopped"
 

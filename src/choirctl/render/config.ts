@@ -121,7 +121,7 @@ const STYLES: Readonly<Record<ChangeClass, "green" | "yellow">> = {
   "restart-required": "yellow"
 }
 
-/** The line of one change; the commits of a repository stand behind its name. */
+/** The line of one change; the commits of a repository are behind its name. */
 const changeLine = (color: boolean) => (row: ConfigChange) => {
   const { change, command, path } = row
   const commits = change.includes("->") ? `: ${change}` : ""

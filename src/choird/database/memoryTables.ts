@@ -1,5 +1,5 @@
 /**
- * The tables of an agent's long-term memory, in its own schema. Chunks of sessions and facts stand beside their vectors, which are rows of
+ * The tables of an agent's long-term memory, in its own schema. Chunks of sessions and facts are beside their vectors, which are rows of
  * their own: a text may have none yet, or those of two models while one takes the place of the other (D37).
  */
 

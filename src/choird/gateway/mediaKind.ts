@@ -25,7 +25,7 @@ export const mediaKind = (mime: string, { as, bytes }: Pick<SentFile, "as" | "by
   return kind === "photo" && bytes > PHOTO_BYTES_MAX ? "document" : kind
 }
 
-/** The kinds that stand beside each other in an album; a voice note stands alone. */
+/** The kinds that are beside each other in an album; a voice note stands alone. */
 const albumOf = (kind: MediaKind) => (kind === "photo" || kind === "video" ? "visual" : kind)
 
 /** Files in their order, joined to albums where Telegram shows them as one. */

@@ -75,7 +75,7 @@ const fixedText = (session_id: SessionId, fixed: number) =>
 const BACKUPS =
   "backups and exports that were made before keep it, and so do files in the workspace and the logs of other agents that found it here"
 
-/** The reach of words that stand in no session. */
+/** The reach of words that are in no session. */
 const NO_SESSION: Reached = { session_id: "" as SessionId, revs: [], calls: new Set(), inbox: new Set() }
 
 /** The reach of a target in each session of an agent. A session that was reached before counts, even if its log holds nothing of it any longer. */

@@ -54,7 +54,7 @@ const textWindows = (text: string, count: (word: string) => number): ReadonlyArr
 /** A window's worth of words, so that what a text needs is compiled before the first one comes. */
 const WARM_UP = "memory ".repeat(110)
 
-/** How far this thread stands behind choird's own where both want the processor. */
+/** How far this thread is behind choird's own where both want the processor. */
 const NICENESS = 10
 
 /** Linux has a priority for each thread, under the thread's number. */

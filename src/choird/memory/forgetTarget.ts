@@ -1,4 +1,4 @@
-/** An order to forget, resolved to what stands in the tables: the words to look for, parts of sessions, and facts. */
+/** An order to forget, resolved to what is in the tables: the words to look for, parts of sessions, and facts. */
 import { Effect, Result, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ChoirEvent } from "#schema/Event.ts"

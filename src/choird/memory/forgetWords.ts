@@ -1,4 +1,4 @@
-/** Whether words that are to be forgotten stand in a text or in an event, whatever their case and the spaces between them. Pure. */
+/** Whether words that are to be forgotten are in a text or in an event, whatever their case and the spaces between them. Pure. */
 import type { ChoirEvent } from "#schema/Event.ts"
 
 /** Levels of a payload that are looked through; events have fewer. */
@@ -50,7 +50,7 @@ const DISTINCT_CHARS_MIN = 12
 const DISTINCT_WORDS_MIN = 3
 const DISTINCT_NUMBER = /\d{4,}/u
 
-/** Whether the value of a fact is worth looking for everywhere. `dark` and `yes` stand in too much that has nothing to do with it. */
+/** Whether the value of a fact is worth looking for everywhere. `dark` and `yes` are in too much that has nothing to do with it. */
 export const isDistinct = (text: string): boolean =>
   DISTINCT_NUMBER.test(text) ||
   (text.length >= DISTINCT_CHARS_MIN && text.trim().split(/\s+/u).length >= DISTINCT_WORDS_MIN)

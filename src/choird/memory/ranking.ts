@@ -96,7 +96,7 @@ const diverse = (ranked: ReadonlyArray<Ranked>, limit: number): ReadonlyArray<Ra
   return taken
 }
 
-/** Of hits that say the same thing at different times the newest stands first. */
+/** Of hits that say the same thing at different times the newest is first. */
 const newestFirst = (hits: ReadonlyArray<Ranked>, aboutOf: AboutOf): ReadonlyArray<Ranked> => {
   const words = hits.map(({ document }) => wordsIn(document.text))
   const about = hits.map(({ document }) => aboutOf(document.id))

@@ -12,7 +12,7 @@ import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 /** Memory in which the digests of events are put together, kept for good: enough for all but a few of them. */
 export const DIGEST_BUFFER_BYTES = 64 * 1024
 
-/** The digest that stands before the first event. */
+/** The digest that is before the first event. */
 export const genesis = (session: SessionId): Buffer => createHash("sha256").update("choir/1").update(session).digest()
 
 /** Where the bytes of a digest are put together, since nothing else runs meanwhile; a longer text takes memory of its own. */

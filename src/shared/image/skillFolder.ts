@@ -105,7 +105,7 @@ const isObject = (value: unknown): value is Json => typeof value === "object" &&
 const OWN_KEYS = ["contract", "registry", "input_schema", "output_schema"] as const
 type OwnKeys = Partial<Readonly<Record<(typeof OWN_KEYS)[number], unknown>>>
 
-/** Choir's own keys, which stand in the front matter or below `metadata`, where every reader of the standard lets them be. */
+/** Choir's own keys, which are in the front matter or below `metadata`, where every reader of the standard lets them be. */
 const ownKeys = (front: FrontMatter): OwnKeys => {
   const below = isObject(front.metadata) ? front.metadata : {}
   const own = OWN_KEYS.flatMap((key) => {

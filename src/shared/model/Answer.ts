@@ -121,7 +121,7 @@ export const answerOf = (parts: Parts): Result.Result<Answer, ModelError> => {
     return { name: call.name.slice(0, 128), input: isUsable ? parsed.success : call.arguments }
   })
   const said = withoutThoughts(text)
-  // Calls that are replayed otherwise than they were written cannot stand behind their reasoning.
+  // Calls that are replayed otherwise than they were written cannot be behind their reasoning.
   const isKept = tool_calls.length > 0 && !isCut && tool_calls.every(({ input }) => isReplayed(input))
   return Result.succeed({
     // An answer of blanks says nothing, and no provider takes it back.

@@ -1,6 +1,6 @@
 /**
  * Chat completions, as OpenAI defined them and as routers and other providers extended them: reasoning in its several spellings goes back in the
- * spelling it came in, and breakpoints of a cache stand in the parts of a content.
+ * spelling it came in, and breakpoints of a cache are in the parts of a content.
  */
 import { weakMemoize, memoizeList } from "#src/shared/weakMemoize.ts"
 import { hash } from "node:crypto"

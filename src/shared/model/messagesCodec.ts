@@ -146,7 +146,7 @@ const pictureBlock = ({ data, type }: ShownPicture): Content => ({
   source: { type: "base64", media_type: type, data }
 })
 
-/** The text of a message as it stands beside its pictures. */
+/** The text of a message that also has pictures. */
 const textsOf = (content: string): ReadonlyArray<Content> => (isSaid(content) ? [textBlock(content)] : [])
 
 const turnOf = (message: Message, asked: Asked, shown: ReturnType<typeof shownIn>): Turn => {

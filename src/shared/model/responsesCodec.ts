@@ -140,7 +140,7 @@ const laidOut = (message: AssistantMessage, layout: Layout): ReadonlyArray<objec
   const { calls = [], content } = message
   const texts = layout.filter((part) => part !== "call" && "phase" in part).length
   const isWhole = layout.filter((part) => part === "call").length === calls.length
-  // Reasoning has to stand in front of what it led to.
+  // Reasoning has to be in front of what it led to.
   if (
     !isWhole ||
     texts > 0 !== isSaid(content) ||

@@ -40,7 +40,7 @@ export const offlineFilterFor = (architecture: Architecture): Buffer =>
 /** Where the segment is in memory. */
 const BASE = 0x400000
 const CODE_AT = 0x78
-/** A `struct sock_fprog`, whose address stands in the code, and then its filter. */
+/** A `struct sock_fprog`, whose address is in the code, and then its filter. */
 const PROGRAM_AT = 0x100
 const FILTER_AT = 0x110
 

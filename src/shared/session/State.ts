@@ -66,7 +66,7 @@ export interface ReferenceSummary {
   readonly words: ReadonlyArray<string>
 }
 
-/** Where a lane is in the skill that it runs. The skill's text stands in the image, and no event depends on it. */
+/** Where a lane is in the skill that it runs. The skill's text is in the image, and no event depends on it. */
 export interface ActiveSkill {
   readonly name: string
   readonly state: string

@@ -10,7 +10,7 @@ const MESSAGE_DEPTH_MAX = 3
 const fieldsOf = (value: Schema.Json | undefined): ReadonlyMap<string, Schema.Json> =>
   new Map(typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value) : [])
 
-/** A router's message is its own; the words of the provider behind it stand beside. */
+/** A router's message is its own; the words of the provider behind it are beside it. */
 const behind = (fields: ReadonlyMap<string, Schema.Json>): string => {
   const raw = fieldsOf(fields.get("metadata")).get("raw")
   return typeof raw === "string" && raw !== "" ? `: ${raw}` : ""

@@ -135,7 +135,7 @@ describe("the reader of a backup", () => {
         { name: "workspaces/main/x", type: "symlink", linkname: "/tmp" },
         { name: "workspaces/main/x/y", text: "x" }
       ],
-      /folder that the file does not have/u
+      /folder that the file does not contain/u
     ],
     ["a large configuration", [{ name: "config.json", text: "x".repeat(1024 * 1024 + 1) }], /larger than/u]
   ]

@@ -86,7 +86,7 @@ const RESPONSES: Broken<ResponsesBase> = {
     withItem(base, 0, { content: [{ type: "output_text", text: "Read a." }] }),
   "a call has an id, a legal name and arguments that are a JSON object": (base) =>
     withItem(base, 2, { arguments: "{" }),
-  "each call is answered once, and no result stands before its call": (base) => items(base, 0, 1, 2),
+  "each call is answered once, and no result comes before its call": (base) => items(base, 0, 1, 2),
   "a result is a text, or parts as a message of the user has them": (base) =>
     withItem(base, 3, { output: [{ type: "output_text", text: "one" }] }),
   "images have a known format, and the model takes them": (base) =>

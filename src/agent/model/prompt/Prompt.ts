@@ -1,5 +1,5 @@
 /**
- * The messages that a model sees: a pure function of the state, the log, the image's texts and the environment. The system text stands first
+ * The messages that a model sees: a pure function of the state, the log, the image's texts and the environment. The system text is first
  * and never changes within a session; then what a lane was given at its start or remembers; then its transcript, which only grows. Notes that
  * are due stand at the end, and the output of the call keeps them in their place.
  */

@@ -72,7 +72,7 @@ const skillNotes = (
 
 const SKILL_OVER = "No skill is at work: all your tools are allowed again."
 
-/** The subject of a report turn. The end of a job stands above, as the event that it is, unless it left the window. */
+/** The subject of a report turn. The end of a job is above, as the event that it is, unless it left the window. */
 const matterOf = ({ job_name, kind, rev }: PendingReport, find: Find, window: ReadonlyArray<number>): string => {
   const event = find(rev)
   if (kind === "question") return JSON.stringify({ job_name, asks: reportOf(event)?.text ?? "" })

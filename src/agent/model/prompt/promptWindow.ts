@@ -18,7 +18,7 @@ interface Block {
   readonly open: Set<string>
 }
 
-/** The end of what was ordered so far that came while a model was asked: its prompt does not show it, and so it stands behind the answer. */
+/** The end of what was ordered so far that came while a model was asked: its prompt does not show it, and so it comes after the answer. */
 const unseen = (ordered: Array<ChoirEvent>, { payload: { prompt } }: EventOf<"ModelOutput">): Array<ChoirEvent> => {
   if (prompt === undefined) return []
   const from = ordered.findLastIndex(({ rev }) => rev <= prompt.rev)

@@ -46,7 +46,7 @@ const transition = (rev: number, find: Find) => {
   return event?.event_type === "SkillTransitionCommitted" ? event.payload : undefined
 }
 
-/** Characters of a skill's input, or of what one of its steps came to, that stand in each request of the lane. */
+/** Characters of a skill's input, or of what one of its steps came to, that are in each request of the lane. */
 const VALUE_CHARS_MAX = 16_000
 /** Characters of all its steps' results together. */
 const STEPS_CHARS_MAX = 48_000

@@ -60,7 +60,7 @@ const plain = ({ output, summary }: ResultView): string => {
   return [...(short.length === 0 ? [] : [JSON.stringify(Object.fromEntries(short))]), ...texts].join("\n")
 }
 
-/** The summary of a success stands above what the tool gave; that of a failure is in the first line. */
+/** The summary of a success is above what the tool gave; that of a failure is in the first line. */
 const generic = (view: ResultView): ResultText => {
   const whole = plain(view)
   const text = fitMiddle(whole, view.room)

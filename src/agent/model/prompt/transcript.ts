@@ -25,7 +25,7 @@ export interface Transcript {
 
 /** The matter of a report and a correction of the answer before stand at the very end, each for itself. */
 const standsLast = ({ about }: Note): boolean => /^(?:report|correction)\b/u.test(about)
-/** The message of a turn that no other message shows stands before the calls that were made for it. */
+/** The message of a turn that no other message shows is before the calls that were made for it. */
 const isOfTurn = ({ about }: Note): boolean => about.startsWith("turn ")
 
 const noted = (notes: ReadonlyArray<Note>): ReadonlyArray<Message> =>
@@ -59,7 +59,7 @@ export const withNotes = (
     : [...messages.slice(0, at), ...turn, ...messages.slice(at), ...shared, ...last]
 }
 
-/** Whether the model's own words, which stand in the prompt, are what the user got. */
+/** Whether the model's own words, which are in the prompt, are what the user got. */
 const repeats = (words: ReadonlyArray<string>, text: string): boolean =>
   words.some((_, index) => {
     const said = words.slice(index).join("")
@@ -149,7 +149,7 @@ const tell = (window: ReadonlyArray<number>, rendering: Rendering): Told => {
   const nothing = nothingTold(rendering)
   const before = known !== undefined && isSameRendering(known, rendering) ? known : nothing
   const ordering = order(before, window)
-  // What came while a model was asked stands behind its answer, so that the end of an order may change.
+  // What came while a model was asked is behind its answer, so that the end of an order may change.
   const told = continued(beginsWith(ordering.events, before.ordering.events) ? before : nothing, window, ordering)
   if (first !== undefined) newest[rendering.lane].set(first, told)
   return told
