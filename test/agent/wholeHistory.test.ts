@@ -22,7 +22,8 @@ const STEPS = SIZE.historySteps
 const TURNS = SIZE.historyTurns
 /** Turns of the chat while jobs run, before and after the crash. */
 const TURNS_BESIDE = 3
-const HISTORY_MS_MAX = 1_800_000
+/** Many times what it takes: after a refusal the history waits for an answer that never comes. */
+const HISTORY_MS_MAX = TURNS * 18_000
 
 const reasoning = "The next place is unknown as yet."
 const call = (name: string, input: object = {}) => double.say({ calls: [{ name, input }], reasoning })
