@@ -15,7 +15,7 @@ export const SLOT_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/calls/grantedCall.ts",
     find: "behindBarrier(ready, grant, deadline, inSlot(running))",
     replace: "inSlot(behindBarrier(ready, grant, deadline, running))",
-    knownSeed: 14,
+    knownSeed: 91,
     breaks: ["E1"]
   }
 ]
