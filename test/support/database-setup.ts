@@ -1,7 +1,7 @@
 /** Runs once before the tests: starts the Postgres that they share, and makes the template of the embedded database. */
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { TestProject } from "vitest/node"
 import { startPostgres, type TestPostgres, whyNoPostgres } from "./postgres.ts"
@@ -31,7 +31,9 @@ const MIGRATED = "choir_migrated"
 const cached = (name: string, parts: ReadonlyArray<string>, make: (file: string) => void): string => {
   const hash = createHash("sha256")
   for (const part of parts) hash.update(readFileSync(join(ROOT, part)))
-  const file = join(ROOT, `node_modules/.cache/choir/${name}-${hash.digest("hex").slice(0, 16)}.tar.gz`)
+  const folder = join(ROOT, "node_modules/.cache/choir")
+  const file = join(folder, `${name}-${hash.digest("hex").slice(0, 16)}.tar.gz`)
+  mkdirSync(folder, { recursive: true })
   if (!existsSync(file)) make(file)
   return file
 }
