@@ -43,7 +43,7 @@ describe("the cost of a session", () => {
       } as typeof base.models
       const plane = yield* agentWithModels({ config: { ...base, models } })
       for (let turn = 1; turn <= TURNS; turn++) {
-        yield* plane.say(`Line ${turn} of what there is to say. `.repeat(50))
+        yield* plane.say(`Line ${turn} of what there is to say. `.repeat(80))
         yield* plane.until((events, state) => spoken(events).length === turn && quiet(state))
       }
       const { cached, input, output } = yield* provider.summary

@@ -44,7 +44,7 @@ describe("ToolSlots", () => {
       )
       const refused = yield* Effect.flip(slots.run(EDGE, WAIT_MS, Effect.void))
       assert.deepStrictEqual([refused.reason, refused.waited_ms], ["full", 0])
-      assert.match(refused.message, /^TOOLS_BUSY: 1 tools run and too many wait/u)
+      assert.match(refused.message, /^TOOLS_BUSY: 1 tools are running and too many/u)
       if (second !== undefined) yield* Fiber.interrupt(second)
       const fourth = yield* start(slots.run(EDGE, WAIT_MS, Effect.succeed("ran")))
       for (const fiber of [first, third]) if (fiber !== undefined) yield* Fiber.interrupt(fiber)
