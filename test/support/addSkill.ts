@@ -4,11 +4,9 @@ import { choirctl } from "./choirctl.ts"
 
 /** The arguments that add what `choirctl skill add` shows for these. */
 export const agreedSkill = (home: string, args: ReadonlyArray<string>) =>
-  Effect.map(choirctl(home, ["skill", "add", ...args]), ({ err }) => [
-    "skill",
-    "add",
-    ...args,
-    "--digest",
-    /--digest ([0-9a-f]+) --yes/u.exec(err)?.[1] ?? "",
-    "--yes"
-  ])
+  Effect.flatMap(choirctl(home, ["skill", "add", ...args]), ({ err }) => {
+    const digest = /--digest ([0-9a-f]+) --yes/u.exec(err)?.[1]
+    return digest === undefined
+      ? Effect.die(new Error(`choirctl skill add shows no digest: ${err}`))
+      : Effect.succeed(["skill", "add", ...args, "--digest", digest, "--yes"])
+  })
