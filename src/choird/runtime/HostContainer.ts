@@ -4,7 +4,7 @@ import { Deferred, Effect, Option, Stream } from "effect"
 import { cgroupOf } from "./AgentCommand.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import type { Condition, Container, ContainerExit, HostContainerId, ContainerSpec } from "./ContainerRuntime.ts"
-import { launch } from "./HostProcess.ts"
+import { launch, signalGroup } from "./HostProcess.ts"
 import type { ExitStatus, HostProcess, Launch } from "./HostProcess.ts"
 import { bootId, conditionOf, visibleStatOf } from "./ProcessIdentity.ts"
 import type { ProcessIdentity, ProcUnreadable } from "./ProcessIdentity.ts"
@@ -134,9 +134,9 @@ export const openHostContainer = Effect.fnUntraced(function* (plan: HostContaine
       killed ||= !(yield* Deferred.isDone(exit))
       const isKnown = processes.length > 0
       // Where the host has no /proc there is no tree to search, only the group.
-      if (!isKnown) yield* signalGroup(process.pid, "SIGKILL")
+      if (!isKnown) signalGroup(process.pid, "SIGKILL")
       // A sandbox dies as a whole; elsewhere a stopped group can be searched once /proc can be read.
-      const unseen = signalGroup(process.pid, plan.type === "sandbox" ? "SIGKILL" : "SIGSTOP")
+      const unseen = Effect.sync(() => signalGroup(process.pid, plan.type === "sandbox" ? "SIGKILL" : "SIGSTOP"))
       yield* endTree(idNow(), Effect.when(unseen, process.isUnreaped))
       const settled = yield* settle(process).pipe(Effect.interruptible, Effect.timeoutOption(CONTAINER_GONE_MS_MAX))
       yield* process.close
@@ -159,6 +159,3 @@ export const openHostContainer = Effect.fnUntraced(function* (plan: HostContaine
     output: process.output
   } satisfies Container
 })
-
-const signalGroup = (pid: number, signal: "SIGKILL" | "SIGSTOP") =>
-  Effect.ignore(Effect.try({ try: () => process.kill(-pid, signal), catch: () => undefined }))

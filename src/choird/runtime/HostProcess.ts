@@ -137,11 +137,20 @@ export const launch = Effect.fn("HostProcess.launch")(function* (request: Launch
   return { pid: child.pid ?? 0, ...wired, ...status } satisfies HostProcess
 }, Effect.uninterruptible)
 
+/** Signals a program that has a group of its own, and all below it that stayed in the group; nothing where all have ended. */
+export const signalGroup = (pid: number, signal: "SIGKILL" | "SIGSTOP"): void => {
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // It has ended by itself.
+  }
+}
+
 /** Runs a helper program to its end and answers what it printed, or fails with that. Killed when it takes too long. */
 export const run = Effect.fn("HostProcess.run")(function* (request: Launch) {
   const helper = yield* Effect.acquireRelease(launch(request), ({ pid, close }) =>
     Effect.andThen(
-      Effect.ignore(Effect.try({ try: () => process.kill(-pid, "SIGKILL"), catch: () => undefined })),
+      Effect.sync(() => signalGroup(pid, "SIGKILL")),
       close
     )
   )

@@ -22,7 +22,7 @@ import { codeOf } from "#src/shared/files/nofollow.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { CHROMIUM_FIX, chromiumProgram } from "#src/shared/web/chromium.ts"
 import { CgroupName, Cgroups } from "#src/choird/runtime/Cgroups.ts"
-import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
+import { HOST_PATH, signalGroup } from "#src/choird/runtime/HostProcess.ts"
 import { SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/choird/runtime/Ownership.ts"
 
 /** Where Chromium is, or `undefined`: looked up at each start, since it may be installed meanwhile. */
@@ -120,9 +120,9 @@ const startScript = (program: string, userHome: string, pidFile: string): string
 const endAll = (pidFile: string) => {
   try {
     const pid = Number(readFileSync(pidFile, "utf8"))
-    if (Number.isInteger(pid) && pid > 1) process.kill(-pid, "SIGKILL")
+    if (Number.isInteger(pid) && pid > 1) signalGroup(pid, "SIGKILL")
   } catch {
-    // It did not start, or has ended by itself.
+    // It did not start.
   }
 }
 
@@ -148,11 +148,7 @@ const startProcess = (path: string, joins: ReadonlyArray<string>): ChildProcess 
 }
 
 const kill = ({ pid }: ChildProcess) => {
-  try {
-    if (pid !== undefined) process.kill(-pid, "SIGKILL")
-  } catch {
-    // It has ended by itself.
-  }
+  if (pid !== undefined) signalGroup(pid, "SIGKILL")
 }
 
 /** A process that waits for its first order, and the script with which it starts Chromium. */

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { extname } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Context, Effect, Layer, Option, Schema, Semaphore } from "effect"
-import { dyingWith, HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
+import { dyingWith, HOST_PATH, signalGroup } from "#src/choird/runtime/HostProcess.ts"
 import { readLines } from "./boundedLines.ts"
 import { PagePatience } from "./PagePatience.ts"
 import { type PageOrder, PageReport, type PageText, REPORT_BYTES_MAX } from "./pageProtocol.ts"
@@ -80,11 +80,7 @@ const startProcess = (program: URL): ChildProcess => {
 }
 
 const kill = ({ pid }: ChildProcess) => {
-  try {
-    if (pid !== undefined) process.kill(-pid, "SIGKILL")
-  } catch {
-    // It has ended by itself.
-  }
+  if (pid !== undefined) signalGroup(pid, "SIGKILL")
 }
 
 const readIn = ({ pageMs, program = WORKER }: ReaderOptions & { readonly pageMs: number }, page: PageOrder) =>
