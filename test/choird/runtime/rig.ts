@@ -47,8 +47,6 @@ interface AgentLink extends Hello {
   sh(command: string): Effect.Effect<string>
 }
 
-const TOKEN = "b00tstrap-0123456789abcdef"
-
 const linkOver = (socket: Socket): Effect.Effect<AgentLink> =>
   Effect.callback((resume) => {
     const waiting = new Map<number, (answer: { value?: unknown; error?: string }) => void>()
@@ -97,9 +95,12 @@ export const makeRig = Effect.fnUntraced(function* (agent = "dev") {
       rmSync(home, { recursive: true, force: true })
     })
   )
+  const session = `${process.pid}x${++sessions}`.padStart(16, "0").slice(-16)
+  // Each has its own: other tests' agents run beside it, and a test looks for all processes that hold it.
+  const token = `b00tstrap-${session}`
   const spec: ContainerSpec = {
     agent_id: AgentId.make(agent),
-    session_id: SessionId.make(`${process.pid}x${++sessions}`.padStart(16, "0").slice(-16)),
+    session_id: SessionId.make(session),
     epoch: 1,
     image_version: ImageVersion.make("abcdef0"),
     image,
@@ -108,10 +109,10 @@ export const makeRig = Effect.fnUntraced(function* (agent = "dev") {
     rg: rgPath,
     socket_dir,
     workspace,
-    bootstrap_token: Redacted.make(TOKEN),
+    bootstrap_token: Redacted.make(token),
     limits: { cpus: 1, memory_mb: 512, pids: 128 }
   }
-  return { home, spec, token: TOKEN, connected: Effect.flatMap(Queue.take(links), linkOver) }
+  return { home, spec, token, connected: Effect.flatMap(Queue.take(links), linkOver) }
 })
 
 /** Whether a pid is gone; a zombie is. */
