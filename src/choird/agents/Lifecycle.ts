@@ -17,7 +17,7 @@ import { makeHeartbeats, type LastHeartbeat, LiveEpochs } from "./Liveness.ts"
 import { checkResources } from "./prepare.ts"
 import { recoverRuns } from "./recovery.ts"
 import { run } from "./Run.ts"
-import { InstalledPrograms, type RunHandle, type RunRequest } from "./RunContext.ts"
+import { InstalledPrograms, type RunHandle, type RunRequest, runServices } from "./RunContext.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { AgentViews } from "./AgentViews.ts"
 import { CrashTimes } from "./Breaker.ts"
@@ -192,7 +192,7 @@ const makeKnown = Effect.map(ConfigStore, (store) =>
 /** The runs of all agents, at most one of each. */
 const makeRuns = Effect.gen(function* () {
   const views = yield* AgentViews
-  const services = yield* Effect.context<Effect.Services<ReturnType<typeof run>>>()
+  const services = yield* runServices
   const fibers = yield* FiberSet.make<void>()
   const runs = new Map<AgentId, Running>()
 
@@ -284,7 +284,7 @@ const make = Effect.gen(function* () {
   const views = yield* AgentViews
   const heartbeats = yield* makeHeartbeats
   const known = yield* makeKnown
-  const services = yield* Effect.context<Effect.Services<ReturnType<typeof checkResources | typeof recoverRuns>>>()
+  const services = yield* runServices
   const runs = yield* makeRuns
   const pauses = yield* makePauses(runs)
   let held: { readonly reason: string; readonly hint: string } | undefined

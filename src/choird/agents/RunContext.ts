@@ -1,12 +1,24 @@
 /** The context of a run, from its request to its end, and what a run tells the person at its DM. */
 import { Clock, Context, type Deferred, Effect } from "effect"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
-import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
+import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentView } from "./Lifecycle.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import type { Prepared, StartRequest } from "./prepare.ts"
 import type { Refusal } from "./startImage.ts"
+import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { Images } from "#src/choird/images/Images.ts"
+import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { Signals } from "#src/choird/queues/Signals.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { AgentViews } from "./AgentViews.ts"
+import { CrashTimes } from "./Breaker.ts"
+import { Leases } from "./Leases.ts"
+import { LiveEpochs } from "./Liveness.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
@@ -15,6 +27,34 @@ export class InstalledPrograms extends Context.Service<
   InstalledPrograms,
   { readonly find: Effect.Effect<AgentPrograms, ProgramMissing> }
 >()("choir/choird/InstalledPrograms") {}
+
+const RUN_SERVICES = [
+  AgentSockets,
+  AgentViews,
+  Audit,
+  ConfigStore,
+  ContainerRuntime,
+  CrashTimes,
+  Images,
+  Inbox,
+  InstalledPrograms,
+  Leases,
+  LiveEpochs,
+  LogFiles,
+  Outbox,
+  SessionStore,
+  Signals,
+  Tokens
+] as const
+
+/**
+ * The services of every run, collected once, when the lifecycle is built. They are picked by name: a run logs by the loggers of the request
+ * that starts it, not by those of choird's start.
+ */
+export const runServices = Effect.map(
+  Effect.context<Context.Service.Identifier<(typeof RUN_SERVICES)[number]>>(),
+  Context.pick(...RUN_SERVICES)
+)
 
 export interface RunRequest extends StartRequest {
   /** Nobody waits for the outcome, so a failure is reported to the DM. */
