@@ -129,7 +129,7 @@ describe.skipIf(leftOut !== undefined)("a job with a branch", () => {
       yield* other.until((events, state) => spoken(events).length === 1 && quiet(state))
       assert.match(
         ofType(other.events, "ToolResultCommitted")[0]?.payload.summary ?? "",
-        /runs no commands, so that no job can have a branch: leave branch out/u
+        /cannot run commands, so no job can have a branch: leave branch out/u
       )
     })
   )

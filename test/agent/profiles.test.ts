@@ -244,7 +244,7 @@ describe("the choice of a job's profile", () => {
       const plane = yield* through(script(wrong, []), { profiles: two, reports: 0 })
       assert.deepStrictEqual(rejections(plane), [
         "there is no job type nobody; there are cheap, careful",
-        "the job type cheap is of the pool research, not review: leave pool out"
+        "the job type cheap belongs to the pool research, not review: leave pool out"
       ])
     })
   )

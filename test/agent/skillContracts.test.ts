@@ -136,15 +136,15 @@ describe("a skill with a contract", () => {
         ["error", "failed", "failed"]
       ])
       const reasons = moves(plane.events).map(({ reason }) => reason ?? "")
-      assert.strictEqual(reasons[1], `attempt 1 of 3 was not taken: "the summary is not empty" does not hold`)
-      assert.strictEqual(reasons[3], `attempt 3 of 3 was not taken: "the summary is not empty" does not hold`)
+      assert.strictEqual(reasons[1], `attempt 1 of 3 was rejected: "the summary is not empty" does not hold`)
+      assert.strictEqual(reasons[3], `attempt 3 of 3 was rejected: "the summary is not empty" does not hold`)
       assert.deepStrictEqual(
         moves(plane.events).map(({ attempt = 0 }) => attempt),
         [0, 0, 1, 2]
       )
       assert.strictEqual(stopped(plane)?.outcome, "error")
       const second = seen[1]?.messages.map(({ content }) => content ?? "").join("\n") ?? ""
-      assert.include(second, "attempt 1 of 3 was not taken")
+      assert.include(second, "attempt 1 of 3 was rejected")
       assert.match(
         second,
         /"not_taken":\{"result":\{"summary":""\},"problems":\[\{"statement":"the summary is not empty"/u
@@ -161,7 +161,7 @@ describe("a skill with a contract", () => {
       // Three broken rules in one step, with a budget of two, although results were sent back between them.
       const last = moves(plane.events).at(-1)
       assert.deepInclude(last, { on: "error", step: 5, ended: "failed" })
-      assert.match(last?.reason ?? "", /was not followed 3 times/u)
+      assert.match(last?.reason ?? "", /were broken 3 times/u)
       const short = contractSpec({ ...summarize, max_steps: 2 })
       const cut = yield* inJob(short, [empty, empty, move(good, { confidence: 1 })])
       assert.match(moves(cut.plane.events).at(-1)?.reason ?? "", /limit of 2 steps \(max_steps\)/u)

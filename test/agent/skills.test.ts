@@ -189,9 +189,9 @@ describe("a skill on edge", () => {
       ])
       const last = ofType(plane.events, "SkillTransitionCommitted").at(-1)?.payload
       assert.strictEqual(last?.step, 3, "a first try and two retries (skill_retry_budget)")
-      assert.match(last?.reason ?? "", /look was not followed 3 times/u)
+      assert.match(last?.reason ?? "", /look were broken 3 times/u)
       assert.lengthOf(told, 1)
-      assert.match(told[0] ?? "", /The skill tidy has failed: its step look/u)
+      assert.match(told[0] ?? "", /The skill tidy has failed: the rules of its step look/u)
     })
   )
 
@@ -271,7 +271,7 @@ describe("a skill on edge", () => {
           "the skill tidy is at",
           "mem.read done",
           "tidy: look to write",
-          "the skill is in its ",
+          "the skill is already",
           "tidy: write to done"
         ]
       )
@@ -301,7 +301,7 @@ describe("a skill on edge", () => {
       )
       const last = ofType(plane.events, "SkillTransitionCommitted").at(-1)?.payload
       assert.deepStrictEqual([last?.ended, last?.to], ["failed", ""])
-      assert.match(last?.reason ?? "", /image has no state look of a skill tidy/u)
+      assert.match(last?.reason ?? "", /image no longer has the state look of the skill tidy/u)
     })
   )
 
@@ -365,7 +365,7 @@ describe("a job with a skill", () => {
       const plane = yield* inSession(
         jobRuns(JOB, (messages) => {
           const last = messages.at(-1)?.content ?? ""
-          if (last.includes("is not at its end")) corrections.push(last)
+          if (last.includes("has not ended: do")) corrections.push(last)
           return says("I am done")
         }),
         [carefulChange],
@@ -375,7 +375,10 @@ describe("a job with a skill", () => {
       assert.match(corrections[0] ?? "", /do its step understand/u)
       assert.deepStrictEqual(transitions(plane.events).at(-1), ["understand", "error", "", "failed"])
       assert.strictEqual(stoppedJob(plane)?.outcome, "error")
-      assert.match(stoppedJob(plane)?.summary ?? "", /careful_change failed: its step understand was not followed/u)
+      assert.match(
+        stoppedJob(plane)?.summary ?? "",
+        /careful_change failed: the rules of its step understand were broken/u
+      )
     })
   )
 

@@ -102,7 +102,7 @@ describe("edge", () => {
       assert.include(continued, "The first half, ")
       assert.include(continued, "Continue exactly where it stopped")
       const [text] = yield* say("more")
-      assert.match(text ?? "", /^Again and again\n\n\(This is not all: .*cut at 900 tokens/u)
+      assert.match(text ?? "", /^Again and again\n\n\(The answer is incomplete: .*cut at 900 tokens/u)
       assert.deepStrictEqual(yield* say("hello"), ["hello"])
     })
   )

@@ -103,7 +103,7 @@ const end = (state: SessionState, { by, reason, text }: Extract<Command, { type:
 const queued = (state: SessionState, { inbox_id, position }: Extract<Command, { type: "Queued" }>): Decision => {
   const id = BigInt(inbox_id)
   if (id <= state.last_inbox_id || id <= state.queued_inbox_id) return reject("its sender knows already")
-  const text = `I am still at work; your message is number ${position} in the queue.`
+  const text = `I am still working; your message is number ${position} in the queue.`
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, in_reply_to: inbox_id } })
 }
 
@@ -157,7 +157,7 @@ const refuseMessage = (
   { message, reason }: Extract<Command, { type: "RefuseMessage" }>
 ): Decision => {
   const { inbox_id } = message
-  const text = `I could not read your message: ${reason}. Send it in parts, or put it into a file of the workspace and name it.`
+  const text = `I could not read your message: ${reason}. Send it in parts, or put it in a file in the workspace and name the file.`
   const told: EventDraft = {
     event_type: "AgentMessage",
     lane: EDGE,

@@ -137,7 +137,7 @@ export const spawn = (
       : beginning(coreLane(job_name), skill.name, skill.input, situation)
   if (skill !== undefined && state.edge.skill !== undefined)
     return reject(
-      `the skill ${state.edge.skill.name} is at work, and a skill starts no other one; start the job without`
+      `the skill ${state.edge.skill.name} is at work, and a skill cannot start another skill; start the job without`
     )
   if (begun !== undefined && Result.isFailure(begun)) return Result.fail(begun.failure)
   if (skill !== undefined && start.output_schema !== undefined)
@@ -183,7 +183,7 @@ export const resumeCore = (
   const allowed_tools = allowedWithin(state, start.tool_constraints.allowed_tools, skills)
   if (typeof allowed_tools === "string") return reject(allowed_tools)
   if (start.skill !== undefined && state.edge.skill !== undefined)
-    return reject(`the skill ${state.edge.skill.name} is at work, and a skill starts no other one`)
+    return reject(`the skill ${state.edge.skill.name} is at work, and a skill cannot start another skill`)
   // The skill ended with the job, so that it begins again; the conversation shows how far it came.
   const begun =
     start.skill === undefined
@@ -210,7 +210,7 @@ export const injectCore = (state: SessionState, command: Extract<Command, { type
   const core = state.cores.get(job_name)
   if (core === undefined) return reject(noJob(state, job_name))
   if (core.injections >= core.budgets.max_injections)
-    return reject(`the job ${job_name} took its limit of ${core.budgets.max_injections} injections`)
+    return reject(`the job ${job_name} has reached its limit of ${core.budgets.max_injections} injections`)
   const [committed, result] = controlBatch(EDGE, call_id, `the instruction was passed to ${job_name}`, { job_name })
   const target = coreLane(job_name)
   return accept(

@@ -83,7 +83,7 @@ const choose = (
     if (profile === undefined)
       return Result.fail(`there is no job type ${agent_type}; there are ${[...profiles.keys()].join(", ") || "none"}`)
     if (pool !== undefined && pool !== profile.pool)
-      return Result.fail(`the job type ${agent_type} is of the pool ${profile.pool}, not ${pool}: leave pool out`)
+      return Result.fail(`the job type ${agent_type} belongs to the pool ${profile.pool}, not ${pool}: leave pool out`)
     if (!mayRun(profile, skill?.name))
       return Result.fail(
         `the job type ${agent_type} may not run the skill ${skill?.name}; it may run ${profile.skills.join(", ")}`
@@ -98,7 +98,7 @@ const choose = (
   const [best] = free.sort(byHistory(histories))
   return best === undefined
     ? Result.fail(
-        `CAPACITY: every job type of the pool ${pool} has as many jobs as it may: ${fitting.map((profile) => profile.agent_type).join(", ")}. Wait for one to end, or cancel one`
+        `CAPACITY: every job type of the pool ${pool} is at its limit: ${fitting.map((profile) => profile.agent_type).join(", ")}. Wait for one to end, or cancel one`
       )
     : Result.succeed(best)
 }

@@ -60,7 +60,7 @@ export const skillRefusal = (
   if (rules.tools.some((allowed) => allowed === tool)) return undefined
   const { name, state } = memory.skill
   const why =
-    tool === SKILL_START ? "a skill starts no other one" : `its step ${state} does not allow ${shownName(tool)}`
+    tool === SKILL_START ? "a skill cannot start another skill" : `its step ${state} does not allow ${shownName(tool)}`
   return { reason: `the skill ${name} is at work, and ${why}`, allowed: toldRules(rules) }
 }
 
@@ -102,14 +102,17 @@ const failure = (
   if (skill === undefined) return undefined
   const spec = skills.get(skill.name)
   if (spec === undefined || skillState(spec, skill.state) === undefined)
-    return { reason: `the agent's image has no state ${skill.state} of a skill ${skill.name} any more`, goes: false }
+    return {
+      reason: `the agent's image no longer has the state ${skill.state} of the skill ${skill.name}`,
+      goes: false
+    }
   if (skill.step >= spec.max_steps)
     return { reason: `the skill's limit of ${spec.max_steps} steps (max_steps) is reached`, goes: false }
   const broken = scriptProblem(memory, spec, find)
   if (broken !== undefined) return { reason: broken, goes: true }
   return skill.violations > skill_retry_budget
     ? {
-        reason: `its step ${skill.state} was not followed ${skill.violations} times (budgets.skill_retry_budget ${skill_retry_budget})`,
+        reason: `the rules of its step ${skill.state} were broken ${skill.violations} times (budgets.skill_retry_budget ${skill_retry_budget})`,
         goes: true
       }
     : undefined

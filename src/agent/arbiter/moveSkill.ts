@@ -90,7 +90,7 @@ const failed = (step: Step, reason: string, evidence: Evidence): Decision => {
 const sentBack = (step: Step, contract: SkillContract, problem: string, evidence: Evidence): Decision => {
   const { move, skill } = step
   const attempts = 1 + retriesOf(contract)
-  const reason = `attempt ${skill.attempt + 1} of ${attempts} was not taken: ${problem}`
+  const reason = `attempt ${skill.attempt + 1} of ${attempts} was rejected: ${problem}`
   if (skill.attempt + 1 >= attempts) return failed(step, reason, evidence)
   // Held apart from the fields of STATE, which keep what they had.
   const kept = move.writes === undefined ? {} : { output: move.writes }
@@ -186,7 +186,7 @@ export const moveSkill = (state: SessionState, move: Move, { find, skills }: Sit
   if (memory === undefined || skill === undefined || call === undefined)
     return reject("no skill is at work on this lane")
   if (call.output_rev < skill.entered_rev)
-    return reject(`the skill is in its step ${skill.state} since; one transition at a time`)
+    return reject(`the skill is already in its step ${skill.state}; make one transition at a time`)
   const spec = skills.get(skill.name)
   const from = spec === undefined ? undefined : skillState(spec, skill.state)
   const allowed = toldRules(skillRules(memory, skills) ?? { tools: [], transitions: [] })

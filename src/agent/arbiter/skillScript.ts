@@ -30,7 +30,7 @@ export const SCRIPT_MODEL = "skill:"
 export const scriptModel = ({ name, registry }: SkillSpec): string =>
   `${SCRIPT_MODEL}${name}@${registry?.version ?? "0.0.0"}`
 
-/** The result of the call that the state made last; `undefined` when it is not in the log any more. */
+/** The result of the call that the state made last; `undefined` when it is no longer in the log. */
 const resultOf = ({ skill, window }: Lane, find: Find): ToolResult | undefined => {
   const events = window.filter((rev) => rev > (skill?.entered_rev ?? 0)).flatMap((rev) => find(rev) ?? [])
   const output = events.findLast((event) => event.event_type === "ModelOutput")
@@ -94,7 +94,7 @@ export const scriptProblem = (lane: Lane, spec: SkillSpec, find: Find): string |
   }
   const tool = shownName(call.tool)
   const result = resultOf(lane, find)
-  if (result === undefined) return `the result of ${tool} is not in the log any more`
+  if (result === undefined) return `the result of ${tool} is no longer in the log`
   if (result.status !== "success") return `${tool}: ${result.status}: ${result.summary}`
   const output = result.output ?? null
   const problem = call.type === "verify" ? unexpected(call.expect, output) : undefined

@@ -49,7 +49,7 @@ const isObject = (value: Schema.Json): value is StateValues =>
 const inputProblem = (spec: SkillSpec, input: Schema.Json): string | undefined => {
   const problem = spec.input_schema === undefined ? undefined : valueProblem(schemaOf(spec.input_schema), input)
   if (problem !== undefined || spec.contract === undefined) return problem
-  return isObject(input) ? valuesProblem(spec, input) : "it is an object of STATE fields"
+  return isObject(input) ? valuesProblem(spec, input) : "it must be an object of STATE fields"
 }
 
 /** The facts by which a skill begins. */
@@ -96,7 +96,7 @@ export const startSkill = (
   if (memory === undefined) return reject(`the job on ${lane} has stopped`)
   if (memory.skill !== undefined) return reject(`the skill ${memory.skill.name} is at work; end it first`)
   if ("job_id" in memory && memory.in_skill !== undefined)
-    return reject(`the skill ${memory.in_skill} started this job, and a skill starts no other one`)
+    return reject(`the skill ${memory.in_skill} started this job, and a skill cannot start another skill`)
   const refs = "job_id" in memory ? refsOf(situation.find(memory.started_rev)) : undefined
   if (refs !== undefined && !refs.some((name) => name === skill))
     return reject(`this job may begin ${refs.length === 0 ? "no skill" : `only ${refs.join(", ")}`}`)

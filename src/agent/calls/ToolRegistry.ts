@@ -157,7 +157,7 @@ const SHOWN_CHARS = 200
 const parseProblem = (text: string): string => {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === "object" && value !== null ? "they are nested too deep" : "they are another kind of value"
+    return typeof value === "object" && value !== null ? "they are nested too deeply" : "they are another kind of value"
   } catch (error) {
     return error instanceof Error ? error.message.slice(0, SHOWN_CHARS) : "they are not JSON"
   }

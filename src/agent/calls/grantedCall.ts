@@ -97,7 +97,7 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
       Effect.as(Effect.logError("a tool broke", { tool: tool.llm.name, defect }), {
         result: {
           status: "error",
-          summary: `${shownName(tool.llm.name)} broke; this is a fault of the tool, not of the call`,
+          summary: `${shownName(tool.llm.name)} crashed; this is a fault of the tool, not of the call`,
           ...doubt,
           duration_ms: 0
         } satisfies ToolResult,

@@ -47,7 +47,7 @@ interface Methods {
 
 const refuse = (reason: string) => Effect.fail(new WorktreeRefused({ reason }))
 
-const noGit = refuse("this agent runs no commands, so that no job can have a branch: leave branch out")
+const noGit = refuse("this agent cannot run commands, so no job can have a branch: leave branch out")
 const none: Methods = {
   offered: false,
   check: () => noGit,
@@ -106,15 +106,15 @@ const isClean = (repository: WorktreeGit, job_name: JobName) =>
 /** Fails where the workspace is not a repository of its own with a commit, or git takes no such branch. */
 const checkRepository = Effect.fnUntraced(function* ({ ask, root }: WorktreeGit, branch: string) {
   const top = yield* ask("rev-parse", "--show-toplevel")
-  if (top.code === 127) return yield* refuse("there is no git here, so that no job can have a branch: leave branch out")
+  if (top.code === 127) return yield* refuse("there is no git here, so no job can have a branch: leave branch out")
   if (top.code !== 0 || top.out.trim() !== root)
     return yield* refuse(
-      "the workspace is not a git repository, so that no job can have a branch: leave branch out, or run git init and commit first"
+      "the workspace is not a git repository, so no job can have a branch: leave branch out, or run git init and commit first"
     )
   if ((yield* ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")).code !== 0)
     return yield* refuse("the repository has no commit yet: commit first, or leave branch out")
   if ((yield* ask("check-ref-format", "--branch", branch)).code !== 0)
-    return yield* refuse(`git takes no branch with the name ${branch}: choose another`)
+    return yield* refuse(`git does not accept the branch name ${branch}: choose another`)
 })
 
 const check = Effect.fnUntraced(function* (repository: WorktreeGit, { branch, job_name }: TreeJob) {
@@ -135,7 +135,7 @@ const check = Effect.fnUntraced(function* (repository: WorktreeGit, { branch, jo
       `${worktreeOf(job_name)} holds uncommitted work of an earlier job: commit or remove it, or choose another job_name`
     )
   if (mine === undefined && existsSync(path(job_name)))
-    return yield* refuse(`${worktreeOf(job_name)} is there and not a worktree: remove it, or choose another job_name`)
+    return yield* refuse(`${worktreeOf(job_name)} exists and is not a worktree: remove it, or choose another job_name`)
 })
 
 const add = Effect.fnUntraced(function* ({ ask, git, path, root }: WorktreeGit, { branch, job_name }: TreeJob) {
@@ -150,7 +150,7 @@ const add = Effect.fnUntraced(function* ({ ask, git, path, root }: WorktreeGit, 
   const added = yield* exists.code === 0
     ? git(root, "worktree", "add", "--quiet", path(job_name), branch)
     : git(root, "worktree", "add", "--quiet", "--no-track", "-b", branch, path(job_name), "HEAD")
-  if (added.code !== 0) return yield* refuse(`git made no worktree: ${lastLine(added)}`)
+  if (added.code !== 0) return yield* refuse(`git could not make a worktree: ${lastLine(added)}`)
 })
 
 const open = Effect.fnUntraced(function* (repository: WorktreeGit, job: TreeJob) {

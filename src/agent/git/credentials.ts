@@ -36,7 +36,7 @@ interface CredentialRequest {
 /** Reads `key=value` lines up to the first empty one. */
 export const readRequest = (text: string): Result.Result<CredentialRequest, string> => {
   if (Buffer.byteLength(text) > CREDENTIAL_REQUEST_BYTES_MAX) return Result.fail("the request is too long")
-  if (FORBIDDEN.test(text)) return Result.fail("the request holds CR or NUL")
+  if (FORBIDDEN.test(text)) return Result.fail("the request contains CR or NUL")
   const fields = new Map<string, string>()
   for (const line of text.split("\n\n", 1)[0]?.split("\n") ?? []) {
     if (line === "") continue
@@ -95,7 +95,7 @@ interface Parts {
 
 const decide = Effect.fnUntraced(function* ({ processes, secrets, settings }: Parts, call: typeof CredentialCall.Type) {
   if (processes.callOf(call.pid) === undefined || !isOfGit(call.pid))
-    return Result.fail("only git of a running call is answered")
+    return Result.fail("only git commands of a running call get credentials")
   const identity = settings.current().config.git_identity
   const secret = identity === undefined ? undefined : yield* secrets.get(identity.secret)
   if (identity === undefined || secret === undefined) return Result.fail("the agent has no git credentials")

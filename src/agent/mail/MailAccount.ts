@@ -56,13 +56,12 @@ export const makeMailAccount = Effect.gen(function* () {
   const secrets = yield* SecretStore
   return Effect.gen(function* () {
     const { email } = settings.current().config
-    if (email === undefined)
-      return yield* new MailProblem({ problem: "no e-mail account is bound to this agent any more" })
+    if (email === undefined) return yield* new MailProblem({ problem: "this agent no longer has an e-mail account" })
     const held = yield* secrets.get(email.secret)
     const [, user, password] = /^([^:]+):(.+)$/su.exec(held === undefined ? "" : Redacted.value(held)) ?? []
     if (user === undefined || password === undefined)
       return yield* new MailProblem({
-        problem: `the e-mail account has no usable credentials: its secret is user:password. The operator can set it: choirctl secret set ${email.secret}`
+        problem: `the e-mail account has no usable credentials: its secret must have the form user:password. The operator can set it: choirctl secret set ${email.secret}`
       })
     const address = email.address ?? user
     if (!address.includes("@"))

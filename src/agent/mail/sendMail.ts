@@ -43,13 +43,13 @@ const property = (error: unknown, name: string): unknown =>
 
 const REFUSAL_CODE_MIN = 400
 
-/** Only a refusal by the server, or an end before it was asked for the content, proves that it did not take the mail. */
+/** Only a refusal by the server, or an end before it was asked for the content, proves that it did not accept the mail. */
 const failure = (error: unknown, account: MailAccount, isOffered: boolean): SubmissionFailed => {
   const code = property(error, "responseCode")
   const in_doubt = isOffered && !(typeof code === "number" && code >= REFUSAL_CODE_MIN)
   const hint = code === 535 ? ` (is the secret right? choirctl secret set ${account.config.secret})` : ""
   const { smtp_host, smtp_port } = account.config
-  const what = in_doubt ? "broke off while it took the mail" : "did not take the mail"
+  const what = in_doubt ? "closed the connection while it took the mail" : "did not accept the mail"
   return new SubmissionFailed({
     problem: `${smtp_host}:${smtp_port} ${what}${hint}: ${serverWords(error, account)}`,
     in_doubt
@@ -185,7 +185,7 @@ const keepCopy = Effect.fnUntraced(function* (
   // Without the mark nobody could tell afterwards that it was not sent.
   yield* Effect.ignore(withdraw(client, account, folder, message_id))
   const name = JSON.stringify(folder)
-  return yield* new MailProblem({ problem: `the server keeps no copy with the mark of a draft in ${name}` })
+  return yield* new MailProblem({ problem: `the server cannot keep a copy marked as a draft in ${name}` })
 })
 
 const uidsOf = (found: ReadonlyArray<{ readonly uid: number }>): string => found.map(({ uid }) => uid).join(",")

@@ -156,7 +156,7 @@ const ask = Effect.fnUntraced(function* (lane: LaneId, { leaving, memory, prefix
     const loss = lossOf(memory.summary, deltas)
     if (deltas.length > 0 && loss === undefined) return deltas
     if (deltas.length > 0) last = deltas
-    more = askedAgain(output, loss ?? "no change of the summary came that fits the tool")
+    more = askedAgain(output, loss ?? "your answer changed nothing in the summary in a form that the tool takes")
   }
   return last
 })

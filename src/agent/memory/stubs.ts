@@ -86,7 +86,7 @@ export const stubsOf = (folding: ReadonlyArray<Folding>): ReadonlyArray<string> 
   })
 }
 
-const UNSUMMED = "Not summed up (the newest of what left the window):"
+const UNSUMMED = "Not summarized (the newest of what left the window):"
 
 /** A summary that no model wrote: what was known before, and the newest of what leaves as stubs. */
 export const withStubs = ({ summary }: ReferenceSummary, folding: ReadonlyArray<Folding>): string => {

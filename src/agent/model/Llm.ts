@@ -122,7 +122,7 @@ const writtenIn = (model: Model, ms: number): number =>
 /** One attempt's part of a completion; what all attempts cost is counted apart. */
 type Attempt = Omit<Completion, "usage">
 
-const tooLate = problem("timeout", `no whole answer in ${MODEL_TOTAL_MS_MAX / 60_000} minutes`)
+const tooLate = problem("timeout", `no complete answer within ${MODEL_TOTAL_MS_MAX / 60_000} minutes`)
 
 /** Passes on what may be heard of one attempt. */
 const listening = Effect.fnUntraced(function* (model: string, heard: Asking["heard"]) {

@@ -291,7 +291,7 @@ const make = Effect.fnUntraced(function* () {
     yield* replication.room
     const { config, session_id } = settings.current()
     const name = presentModel(config, lane, wanted)
-    if (name !== wanted) yield* Effect.logWarning(`the model "${wanted}" is not bound any more; "${name}" takes over`)
+    if (name !== wanted) yield* Effect.logWarning(`the model "${wanted}" is no longer bound; "${name}" takes over`)
     const first = prompt()
     if (first === undefined) return undefined
     if (purpose === "turn" || purpose === "report")

@@ -39,7 +39,7 @@ const isBroken = ({ reason }: HttpClientError.HttpClientError): boolean =>
   reason._tag === "TransportError" && Predicate.hasProperty(reason.cause, "code") && BREAKS.has(reason.cause.code)
 
 const noSecret = (secret: string): RequestFailed => ({
-  error: problem("http", `its secret "${secret}" has no value any more; the operator can set it: choirctl secret set`)
+  error: problem("http", `its secret "${secret}" no longer has a value; the operator can set it: choirctl secret set`)
 })
 
 /** The system's own words where it has some: the client's say nothing but the address, which already precedes them. */
@@ -161,7 +161,7 @@ export interface BodyFailed {
   readonly received: number
 }
 
-const silent = problem("timeout", `nothing came for ${MODEL_IDLE_MS_MAX / 1000} s`)
+const silent = problem("timeout", `nothing arrived for ${MODEL_IDLE_MS_MAX / 1000} s`)
 const brokenOff = (error: Error) => problem("unreachable", `the answer broke off: ${error.message}`)
 
 /**

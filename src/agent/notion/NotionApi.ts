@@ -27,7 +27,7 @@ export interface NotionList {
   readonly next: string | undefined
 }
 
-const unknownForm = new OutsideProblem({ problem: "Notion answered in a form that is not known", in_doubt: true })
+const unknownForm = new OutsideProblem({ problem: "Notion answered in an unknown form", in_doubt: true })
 
 /** The API with the token that the agent has now. */
 export const makeNotion = Effect.gen(function* () {
@@ -42,7 +42,7 @@ export const makeNotion = Effect.gen(function* () {
       return yield* new OutsideProblem({
         problem:
           notion === undefined
-            ? "no Notion integration is bound to this agent any more"
+            ? "this agent no longer has a Notion integration"
             : `the Notion integration's secret has no value; the operator can set it: choirctl secret set ${notion.secret}`,
         in_doubt: false
       })

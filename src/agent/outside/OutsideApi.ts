@@ -150,7 +150,7 @@ const make = (client: HttpClient.HttpClient, settings: AgentSettings["Service"])
       if (wait_ms === undefined) return yield* statusProblem(request, status, got.toString("utf8"))
       if (wait_ms > OUTSIDE_WAIT_MS_MAX || waits >= WAITS_MAX)
         return yield* new OutsideProblem({
-          problem: `${request.service} takes no more requests for ${Math.ceil(wait_ms / 1000)} s: try again then`,
+          problem: `${request.service} accepts no more requests for ${Math.ceil(wait_ms / 1000)} s: try again then`,
           status,
           in_doubt: false
         })

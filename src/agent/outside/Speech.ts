@@ -90,7 +90,7 @@ export const makeSpeak = Effect.gen(function* () {
       ms_max: SPEECH_MS_MAX,
       waitOf: (given, now_ms) => retryAfterOf(given["retry-after"], now_ms)
     })
-    if (bytes.length === 0) return yield* problem("the voice service answered with no sound")
+    if (bytes.length === 0) return yield* problem("the voice service returned no sound")
     const price = voice.tts.price_per_million_characters
     return {
       bytes,

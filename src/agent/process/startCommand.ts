@@ -42,7 +42,7 @@ export class CommandNotStarted extends Schema.TaggedError<CommandNotStarted>()("
   code: Schema.String
 }) {
   override get message() {
-    return `${this.command} could not be started (${this.code}). Is it there, and may it be executed?`
+    return `${this.command} could not be started (${this.code}). Does it exist, and is it executable?`
   }
 }
 

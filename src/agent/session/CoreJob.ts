@@ -118,7 +118,7 @@ const ended = ({ output: { isCorrection } }: CoreLane, record: CoreRecord): Core
   switch (words.type) {
     case "correct":
       return isCorrection
-        ? stop("error", "the model gave no result that can be used")
+        ? stop("error", "the model gave no usable result")
         : { type: "ask", correction: words.correction }
     case "broken":
       return stop("error", words.text === "" ? words.problem : `${words.problem}: ${words.text}`, words.text)
@@ -147,7 +147,7 @@ const modelFailed = ({ budgets }: CoreLane, problem: string, { job_ms }: Ages): 
 
 /** The correction for words within a skill, which do not end it. */
 const unfinished = ({ name, state }: ActiveSkill): string =>
-  `The skill ${name} is not at its end: do its step ${state} and leave it with choir-skill-transition. Text alone ends nothing.`
+  `The skill ${name} has not ended: do its step ${state} and leave it with choir-skill-transition. Text alone does not end it.`
 
 /** Whether only its job's limit can have kept a call from being requested, once the calls beside it have ended. */
 const isProposed = ({ stage }: OpenCall): boolean => stage === "proposed"

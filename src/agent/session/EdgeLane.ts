@@ -125,7 +125,7 @@ const makeReplies = Effect.gen(function* () {
         ...(voice === undefined ? {} : { voice })
       })
       return commitEnd(arbiter, answer(text), isOpen, () =>
-        answer(`${text.slice(0, ANSWER_CHARS_MAX).toWellFormed()}\n\n(This is not all: the answer is too long.)`)
+        answer(`${text.slice(0, ANSWER_CHARS_MAX).toWellFormed()}\n\n(Cut here: the answer is too long.)`)
       )
     })
   /** The end of a turn at a limit; a report still tells what it is about. */
@@ -241,7 +241,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
       case "broken":
         return words.text.trim() === ""
           ? sayFailure(words.problem)
-          : say(`${words.text}\n\n(This is not all: ${words.problem}.)`)
+          : say(`${words.text}\n\n(The answer is incomplete: ${words.problem}.)`)
       case "correct": {
         const { edge } = arbiter.state()
         const { turn_max_steps } = settings.current().config.budgets

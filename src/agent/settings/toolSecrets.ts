@@ -44,7 +44,7 @@ export const makeToolSecrets = Effect.fnUntraced(function* (names: ReadonlyArray
     const secret = yield* secretBehind(name, config)
     const held = yield* store.get(secret)
     if (held === undefined) {
-      const reason = `it is bound no longer, or has no value. The operator can set it: choirctl secret set ${secret}`
+      const reason = `it is no longer bound, or has no value. The operator can set it: choirctl secret set ${secret}`
       return yield* new SecretUnavailable({ secret: name, reason })
     }
     return [name, Redacted.value(held)] as const

@@ -272,7 +272,7 @@ const decodeWriteback = decodeInput(Writeback)
 
 /** choir.core.writeback: a job's account of its work before it ends. The call itself is the record; a later one replaces it. */
 export const coreWriteback: Tool = {
-  llm: llmView(CORE_WRITEBACK, "Give the account of your work before you end. A job with a type has to.", Writeback),
+  llm: llmView(CORE_WRITEBACK, "Give an account of your work before you end. A job with a type must.", Writeback),
   effect: "none",
   lanes: "core",
   readOnly: true,

@@ -70,7 +70,7 @@ const COMMAND: ReadonlyArray<Source> = ["command"]
 const fromNetwork = (outcome: ToolOutcome, online: boolean): ToolOutcome =>
   online ? { ...outcome, sources: COMMAND, acted: outcome.status === "success" ? "accepted" : "unknown" } : outcome
 
-const NOT_ASKED = "this lane has read text from outside meanwhile: call again, and a person is asked about the network"
+const NOT_ASKED = "this lane has since read text from outside: call again, and a person will be asked about the network"
 
 export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | SecretStore | Workspace | GitAccess> =
   Effect.gen(function* () {

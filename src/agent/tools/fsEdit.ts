@@ -62,7 +62,7 @@ const Input = Schema.Struct({
   old_text: Schema.NonEmptyString.annotate({
     description: "The exact text without line numbers; it must be unique"
   }),
-  new_text: Schema.String.annotate({ description: "The text in its place" }),
+  new_text: Schema.String.annotate({ description: "The replacement text" }),
   replace_all: Schema.optionalKey(Schema.Boolean.annotate({ description: "Replace every occurrence" }))
 }).check(
   Schema.makeFilter(({ new_text, old_text }) =>
@@ -106,7 +106,7 @@ export const fsEdit: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
   return {
     llm: llmView(
       "choir.fs.edit",
-      "Replace a text of a file that you have read in its newest version; your own writes count.",
+      "Replace text in a file. Read its newest version first; your own writes count as read.",
       Input
     ),
     effect: "workspace",

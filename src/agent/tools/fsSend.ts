@@ -15,7 +15,7 @@ const CAPTION_CHARS_MAX = 1024
 const Input = Schema.Struct({
   paths: Schema.Array(Schema.String)
     .check(Schema.isMinLength(1), Schema.isMaxLength(SENT_FILES_MAX))
-    .annotate({ description: "Of the workspace" }),
+    .annotate({ description: "Paths in the workspace" }),
   caption: Schema.optionalKey(
     Schema.String.check(Schema.isMaxLength(CAPTION_CHARS_MAX)).annotate({ description: "Shown below them" })
   ),

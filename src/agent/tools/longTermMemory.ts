@@ -48,8 +48,8 @@ export const searchInput = (query: LongTermQuery) => {
   const { agent, limit = MEMORY_HITS, mode, session_id, store } = query
   const session = decodeSession(session_id)
   const other = decodeAgent(agent)
-  if (session_id !== undefined && session._tag === "None") return invalidInput("session_id is that of a hit")
-  if (agent !== undefined && other._tag === "None") return invalidInput("agent is the id of another agent")
+  if (session_id !== undefined && session._tag === "None") return invalidInput("session_id must be that of a hit")
+  if (agent !== undefined && other._tag === "None") return invalidInput("agent must be the id of another agent")
   if (mode === "session_detail" && (store !== "session" || session._tag === "None"))
     return invalidInput("mode session_detail is for store session and needs the session_id of a hit")
   const input: SearchInput = {
@@ -173,7 +173,7 @@ export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
       status: "success",
       summary:
         change === "same"
-          ? "known already"
+          ? "already known"
           : change === "updated"
             ? "remembered, in place of the old value"
             : "remembered",

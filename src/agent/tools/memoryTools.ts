@@ -191,7 +191,7 @@ const outcomeOf = (
   const count = hits.length === 1 ? "1 event" : `${hits.length} events`
   return {
     status: "success",
-    summary: isMore ? `${count}; none before revision ${next} was looked at` : count,
+    summary: isMore ? `${count}; events before revision ${next} were not searched` : count,
     output: {
       hits,
       ...(isMore ? { next_before_rev: next } : {}),

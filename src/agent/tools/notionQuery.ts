@@ -23,7 +23,7 @@ const Input = Schema.Struct({
   action: Schema.Literals(["search", "read", "create", "append", "query"]),
   query: Schema.optionalKey(Words.annotate({ description: "search: words of the title" })),
   id: Schema.optionalKey(Id.annotate({ description: "read, append: a page. query: a data source" })),
-  parent: Schema.optionalKey(Id.annotate({ description: "create: the page above" })),
+  parent: Schema.optionalKey(Id.annotate({ description: "create: the parent page" })),
   data_source: Schema.optionalKey(Id.annotate({ description: "create: the data source instead" })),
   title: Schema.optionalKey(Words),
   markdown: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(MARKDOWN_CHARS_MAX))),
@@ -125,7 +125,7 @@ const write = (notion: Notion, input: Input): Effect.Effect<ToolOutcome, Outside
     parent === undefined ? { data_source_id: idOf(data_source ?? "") ?? "" } : { page_id: idOf(parent) ?? "" }
   return Effect.map(createPage(notion, { parent: place, title, properties, markdown }), (made) => ({
     status: "success",
-    summary: `made the page ${made.id}`,
+    summary: `created the page ${made.id}`,
     output: made,
     acted: "verified"
   }))

@@ -20,7 +20,7 @@ const membersOf = (schema: Schema.Json): string => {
   const properties =
     typeof schema === "object" && schema !== null && "properties" in schema ? schema["properties"] : null
   const names = typeof properties === "object" && properties !== null ? Object.keys(properties).join(", ") : ""
-  return `an object with ${names === "" ? "members" : names}; what does not fit is reported when it begins`.slice(
+  return `an object with ${names === "" ? "members" : names}; input that does not fit is reported when the skill begins`.slice(
     0,
     SCHEMA_CHARS_MAX
   )
@@ -75,7 +75,7 @@ const TransitionInput = Schema.Struct({
   }),
   output: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Json).annotate({
-      description: "What the step came to, which is all that later steps see; in the last one, the skill's output"
+      description: "What the step found, which is all that later steps see; in the last one, the skill's output"
     })
   ),
   writes: Schema.optionalKey(

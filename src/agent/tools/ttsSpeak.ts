@@ -12,7 +12,7 @@ import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 
 const Input = Schema.Struct({
   text: Schema.String.check(
-    Schema.isPattern(/\S/u, { message: "text has words to say" }),
+    Schema.isPattern(/\S/u, { message: "text must have words to say" }),
     Schema.isMaxLength(SPEECH_CHARS_MAX)
   ).annotate({ description: "What to say: plain words, no Markdown" })
 })

@@ -157,7 +157,7 @@ export const webSearch = Effect.gen(function* () {
     const known = decodeAnswer(answer)
     if (known._tag === "Some") return outcomeOf(known.value)
     return yield* new OutsideProblem({
-      problem: "the search engine answered in a form that is not known",
+      problem: "the search engine answered in an unknown form",
       in_doubt: false
     })
   })

@@ -149,7 +149,7 @@ export const makeRecordedTools = (record: ReadonlyArray<RecordedCall>) => {
     }
     return effect === "external"
       ? { status: "success", summary: "done", output: {} }
-      : { status: "error", summary: "nothing is known of this; continue with what you have" }
+      : { status: "error", summary: "nothing was recorded for this; continue with what you have" }
   }
 
   const replace: Replace = (tool, prepared, input) => {

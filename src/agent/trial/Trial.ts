@@ -52,7 +52,7 @@ interface TrialPlace {
 /** choird, for a session that has none: nothing is given and nothing is taken. */
 const layerNoControlPlane = Layer.suspend(() => {
   const denied = (verb: string) =>
-    Effect.fail(new Denied({ verb, type: "NOT_AVAILABLE", reason: "a trial runs apart from choird" }))
+    Effect.fail(new Denied({ verb, type: "NOT_AVAILABLE", reason: "a trial has no connection to choird" }))
   return Layer.succeed(ControlPlane, {
     hello: () => denied("INIT_HELLO"),
     secrets: () => denied("GET_SECRETS"),

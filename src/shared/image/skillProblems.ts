@@ -55,7 +55,7 @@ const stateProblems = (
     ]),
     ...allowed_tools.flatMap((tool, index) => {
       const where = `${at}["allowed_tools"][${index}]`
-      if (SKILL_TOOLS.test(tool)) return [`${where}: ${tool} cannot be allowed: a skill starts no other one`]
+      if (SKILL_TOOLS.test(tool)) return [`${where}: ${tool} cannot be allowed: a skill cannot start another skill`]
       if (allowed_tools.indexOf(tool) < index) return [`${where}: ${tool} is there twice`]
       return tools === undefined || tools.has(tool) ? [] : [`${where}: there is no tool ${tool}`]
     })

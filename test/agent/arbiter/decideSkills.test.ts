@@ -171,7 +171,7 @@ const REFUSED: ReadonlyArray<readonly [string, ReadonlyArray<Step>, Step, RegExp
     "a skill within a skill",
     [...inTidy, output(EDGE, SKILL_START)],
     request(EDGE, SKILL_START),
-    /starts no other/u,
+    /cannot start another/u,
     TIDY_LOOK
   ],
   [
@@ -234,7 +234,7 @@ describe("decide", () => {
     let taken: Taken = begun
     for (const next of [...inTidy, output(EDGE, "choir.core.spawn"), request(EDGE, "choir.core.spawn")])
       taken = tried(taken, typeof next === "function" ? next(taken) : next, book)
-    assert.match(tried(taken, spawn({ name: "tidy" })(taken), book).refused?.reason ?? "", /starts no other one/u)
+    assert.match(tried(taken, spawn({ name: "tidy" })(taken), book).refused?.reason ?? "", /cannot start another/u)
     assert.isUndefined(tried(taken, spawn()(taken), book).refused)
   })
 

@@ -133,7 +133,10 @@ cd "$(mktemp -d ${cwd}/XXXXXX)" && git clone -q ${remote} app && cd app && echo 
       // The helper by itself, in a call but not below git.
       const ask = `printf 'protocol=https\\nhost=${server.host}\\npath=other/x\\n'`
       const alone = yield* run(`${ask} | sh -c "$(git config --get-all credential.helper | sed -n 's/^!exec //p') get"`)
-      assert.deepStrictEqual([alone.raw, alone.err.trim()], ["", "choir: only git of a running call is answered"])
+      assert.deepStrictEqual(
+        [alone.raw, alone.err.trim()],
+        ["", "choir: only git commands of a running call get credentials"]
+      )
       // Below git it is answered, and what a call prints of it is taken out.
       const filled = yield* run(`${ask} | git credential fill`)
       assert.include(filled.raw, "password=canary-token")

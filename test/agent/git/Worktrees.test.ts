@@ -107,7 +107,7 @@ describe.skipIf(leftOut !== undefined)("the worktree of a job", () => {
         /the branch work is checked out in \.worktrees\/dig: .+wait for its job to end/u
       )
       mkdirSync(join(root, ".worktrees/rake"))
-      assert.match(yield* reasonOf(trees.check({ job_name: rake, branch: "other" })), /is there and not a worktree/u)
+      assert.match(yield* reasonOf(trees.check({ job_name: rake, branch: "other" })), /exists and is not a worktree/u)
       mkdirSync(join(root, "deep"))
       const inner = yield* Layer.build(
         Layer.provide(layerWorktrees, Layer.succeedContext(yield* toolServices(join(root, "deep"))))

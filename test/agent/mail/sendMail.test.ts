@@ -34,7 +34,7 @@ describe("a handover", () => {
             const { in_doubt, problem, taken } = yield* brokenOff("whole message", end, pipelining)
             assert.strictEqual(taken, 1)
             assert.isTrue(in_doubt)
-            assert.match(problem, /broke off while it took the mail/u)
+            assert.match(problem, /closed the connection while it took the mail/u)
           })
       )
 
@@ -55,7 +55,7 @@ describe("a handover", () => {
           Effect.gen(function* () {
             const { in_doubt, problem } = yield* brokenOff(at, "refuses", pipelining)
             assert.isFalse(in_doubt)
-            assert.match(problem, /did not take the mail.*refused/u)
+            assert.match(problem, /did not accept the mail.*refused/u)
           })
       )
 })

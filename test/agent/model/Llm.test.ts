@@ -336,8 +336,8 @@ describe("Llm", () => {
   it.effect("gives up on an answer that stalls after its beginning, and on one that never begins", () =>
     Effect.gen(function* () {
       for (const [reply, limit, said] of [
-        [double.dripping("slow", MODEL_IDLE_MS_MAX * 2), MODEL_IDLE_MS_MAX, "nothing came for 60 s"],
-        [double.hang, MODEL_TOTAL_MS_MAX, "no whole answer in 10 minutes"]
+        [double.dripping("slow", MODEL_IDLE_MS_MAX * 2), MODEL_IDLE_MS_MAX, "nothing arrived for 60 s"],
+        [double.hang, MODEL_TOTAL_MS_MAX, "no complete answer within 10 minutes"]
       ] as const) {
         const provider = yield* double.makeProvider
         yield* provider.script(reply)

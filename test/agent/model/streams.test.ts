@@ -118,7 +118,7 @@ describe("an answer that is streamed", () => {
       const { completion } = yield* Fiber.join(asked)
       assert.deepStrictEqual(
         [completion.error?.kind, completion.error?.message],
-        ["timeout", 'the model "small": nothing came for 60 s']
+        ["timeout", 'the model "small": nothing arrived for 60 s']
       )
     })
   )

@@ -194,7 +194,7 @@ describe("choir.memory.query", () => {
       const { find, run } = yield* openLog(MANY, { left: LEFT })
       const found = yield* run({ query: "falcon", limit: 50 })
       assert.deepInclude(found, { status: "success" })
-      assert.include(found.summary, `none before revision ${LEFT + 1} was looked at`)
+      assert.include(found.summary, `events before revision ${LEFT + 1} were not searched`)
       assert.include(JSON.stringify(found.output), "away")
       assert.lengthOf((yield* find({ query: "falcon", limit: 50 })).hits, 35 - LEFT)
       const none = yield* run({ query: "absent" })

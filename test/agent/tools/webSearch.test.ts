@@ -74,7 +74,7 @@ describe("choir.web.search", () => {
       const used = yield* searcher(BRAVE_KEY, [{ "x-ratelimit-remaining": "1, 0", "x-ratelimit-reset": "1, 86400" }])
       assert.match(
         (yield* used.run({ query: "herons" })).summary,
-        /takes no more requests for 86400 s: try again then/u
+        /accepts no more requests for 86400 s: try again then/u
       )
       const always = yield* searcher(BRAVE_KEY, [soon, soon, soon, soon])
       assert.strictEqual((yield* always.run({ query: "herons" })).status, "error")

@@ -121,7 +121,7 @@ describe("a trial", () => {
     Effect.gen(function* () {
       const { outcome } = yield* trial(() => Effect.succeed(says("I am done")))
       assert.strictEqual(outcome.outcome, "error")
-      assert.match(outcome.summary, /its step look was not followed 3 times/u)
+      assert.match(outcome.summary, /the rules of its step look were broken 3 times/u)
     })
   )
 

@@ -71,7 +71,7 @@ const REFUSED: ReadonlyArray<readonly [string, ProposalKind, Schema.Json, RegExp
   ["a skill without an end", "skill", ENDLESS, /no state is terminal: add one/u],
   ["a skill of a tool that there is not", "skill", skill(states(["mem.read"])), /there is no tool mem\.read/u],
   ["a skill that leads nowhere", "skill", skill(states([], "end")), /there is no state "end"; there are look, done/u],
-  ["a skill that starts skills", "skill", skill(states(["choir.skill.start"])), /a skill starts no other one/u],
+  ["a skill that starts skills", "skill", skill(states(["choir.skill.start"])), /a skill cannot start another skill/u],
   ["a skill with a built-in name", "skill", skill({ ...states([]), name: "tool-builder" }), /choose another/u],
   [
     "a skill that is named like a file",

@@ -81,7 +81,7 @@ const WRONG: ReadonlyArray<readonly [string, object, RegExp]> = [
   [
     "a skill's own tools",
     states({ a: work("z", { allowed_tools: ["choir.skill.start"] }), z: END }),
-    /a skill starts no other one/u
+    /a skill cannot start another skill/u
   ],
   ["a state called like what every object has", { initial_state: "constructor" }, /there is no state "constructor"/u],
   [

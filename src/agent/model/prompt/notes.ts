@@ -78,7 +78,7 @@ const matterOf = ({ job_name, kind, rev }: PendingReport, find: Find, window: Re
   if (kind === "question") return JSON.stringify({ job_name, asks: reportOf(event)?.text ?? "" })
   if (event?.event_type !== "CoreStopped") return JSON.stringify({ job_name })
   if (!window.includes(rev)) return stopped(event)
-  return `${JSON.stringify({ job_name, outcome: event.payload.outcome })}\nWhat it came to stands above.`
+  return `${JSON.stringify({ job_name, outcome: event.payload.outcome })}\nIts outcome is above.`
 }
 
 const turnNotes = (state: SessionState, find: Find, { asked_rev }: Transcript): ReadonlyArray<Note> => {
@@ -171,7 +171,9 @@ export const edgeNotes = (
       .filter(({ rev }) => rev !== asked?.rev)
       .slice(0, TOLD_OWED_MAX)
       .map(owedNote),
-    ...(isWaiting ? [{ about: `queue ${state.queued_inbox_id}`, text: "A further message of the user waits." }] : []),
+    ...(isWaiting
+      ? [{ about: `queue ${state.queued_inbox_id}`, text: "Another message from the user is waiting." }]
+      : []),
     ...skillNotes(skill, skills, reading, transcript),
     ...suggestedToEdge(state, skills, find),
     ...turnNotes(state, find, transcript)

@@ -80,7 +80,7 @@ const outputRule = (spec: SkillSpec, { transitions }: SkillState): ReadonlyArray
   return spec.output_schema === undefined || last.length === 0
     ? []
     : [
-        `With ${last.join(" or ")} the skill ends; its output must fit this schema: ${JSON.stringify(spec.output_schema)}`
+        `The skill ends with ${last.join(" or ")}; its output must fit this schema: ${JSON.stringify(spec.output_schema)}`
       ]
 }
 
@@ -107,7 +107,7 @@ const contractRules = (
   const ends = transitions.some(({ on, to }) => on !== ERROR_EVENT && skillState(spec, to)?.terminal === true)
   return [
     `The skill ${does}. It does not ${does_not}.`,
-    `You read ${list(read)} of its STATE, which stands at the end. Put results into writes of the transition; you may write ${list(write)}${forms.length === 0 ? "" : `, with these JSON Schemas: ${forms.join("; ")}`}.`,
+    `You read ${list(read)} of its STATE, which is at the end. Put results into writes of the transition; you may write ${list(write)}${forms.length === 0 ? "" : `, with these JSON Schemas: ${forms.join("; ")}`}.`,
     ...(checks.length === 0 ? [] : [`Your result is checked: ${checks.join("; ")}.`]),
     ...(ends && confidence_threshold !== undefined
       ? [

@@ -188,7 +188,7 @@ describe("edgePrompt", () => {
       stopped
     ]
     const report =
-      'user: <choir-note>\nReport:\n{"job_name":"work","outcome":"completed"}\nWhat it came to stands above.\n</choir-note>'
+      'user: <choir-note>\nReport:\n{"job_name":"work","outcome":"completed"}\nIts outcome is above.\n</choir-note>'
     const told = 'user: <choir-note>\nJob ended: {"job_name":"work","outcome":"completed","result":3}\n</choir-note>'
     assert.deepStrictEqual(lines(edge(before)).slice(-2), [told, report])
     const { prompted } = edgeCall(before)
