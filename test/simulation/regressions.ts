@@ -37,5 +37,12 @@ export const REGRESSIONS: ReadonlyArray<Regression> = [
     issue: "J1: a job did not end at its time, since a limit of the session was reached",
     cause:
       "the end at a limit waited for edge's corrected answer, however long the model that was asked for it was silent"
+  },
+  {
+    seed: 197,
+    options: { mode: "safety" },
+    issue: "N1: after an outage, an agent was ended as silent for one lost packet",
+    cause:
+      "each heartbeat that was given up doubled the wait of the next one, up to more than the silence that choird allows"
   }
 ]
