@@ -201,10 +201,7 @@ const make = Effect.fnUntraced(function* (root: string) {
     }),
     close
   )
-  const folders = yield* Effect.acquireRelease(
-    Effect.sync(() => makeKeptFolders(rootFolder)),
-    (kept) => Effect.sync(kept.close)
-  )
+  const folders = yield* makeKeptFolders(rootFolder)
 
   const locate = Effect.fnUntraced(function* (path: string) {
     const names = yield* Effect.fromResult(segmentsOf(path))

@@ -13,7 +13,7 @@ import {
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { vi } from "vitest"
+import { TestClock } from "effect/testing"
 import {
   FOLDER_KEPT_MS_MAX,
   FOLDERS_KEPT_MAX,
@@ -23,15 +23,18 @@ import {
 import { readFile } from "#src/agent/workspace/workspaceFiles.ts"
 import { temporaryWorkspace } from "../../support/workspace.ts"
 
-const inFolders = (use: (at: { folders: KeptFolders; root: string; outside: string }) => Promise<void>) =>
+const inFolders = <E>(use: (at: { folders: KeptFolders; root: string; outside: string }) => Effect.Effect<void, E>) =>
   Effect.gen(function* () {
     const { outside, root } = yield* temporaryWorkspace
-    const descriptor = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY)
-    const folders = makeKeptFolders(descriptor)
-    yield* Effect.promise(() => use({ folders, root, outside }))
-    folders.close()
-    closeSync(descriptor)
+    const descriptor = yield* Effect.acquireRelease(
+      Effect.sync(() => openSync(root, constants.O_RDONLY | constants.O_DIRECTORY)),
+      (open) => Effect.sync(() => closeSync(open))
+    )
+    yield* use({ folders: yield* makeKeptFolders(descriptor), root, outside })
   })
+
+const inFoldersAsync = (use: (at: { folders: KeptFolders; root: string; outside: string }) => Promise<void>) =>
+  inFolders((at) => Effect.promise(() => use(at)))
 
 const textIn = (folders: KeptFolders, path: string): Promise<string> => {
   const names = path.split("/")
@@ -60,7 +63,7 @@ const until = async (holds: () => boolean) => {
 
 describe("KeptFolders", () => {
   it.effect("opens a folder once for the files that are read from it", () =>
-    inFolders(async ({ folders, root }) => {
+    inFoldersAsync(async ({ folders, root }) => {
       mkdirSync(join(root, "a/b"), { recursive: true })
       writeFileSync(join(root, "a/b/1"), "one")
       const seen = new Set<number>()
@@ -76,7 +79,7 @@ describe("KeptFolders", () => {
   )
 
   it.effect("walks again once another folder has its name, and follows no link that took its place", () =>
-    inFolders(async ({ folders, outside, root }) => {
+    inFoldersAsync(async ({ folders, outside, root }) => {
       mkdirSync(join(root, "a/b"), { recursive: true })
       writeFileSync(join(root, "a/b/1"), "one")
       assert.strictEqual(await textIn(folders, "a/b/1"), "one")
@@ -92,7 +95,7 @@ describe("KeptFolders", () => {
   )
 
   it.effect("never takes a folder that is gone for one whose name says so", () =>
-    inFolders(async ({ folders, root }) => {
+    inFoldersAsync(async ({ folders, root }) => {
       const named = join(root, "a (deleted)")
       mkdirSync(named)
       assert.strictEqual(await codeOfRead(folders, "a (deleted)/1"), "ENOENT")
@@ -105,26 +108,24 @@ describe("KeptFolders", () => {
   )
 
   it.effect("keeps a few folders open for a moment, and one in use until its user is done", () =>
-    inFolders(async ({ folders, root }) => {
-      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
-      try {
+    inFolders(
+      Effect.fnUntraced(function* ({ folders, root }) {
         const names = Array.from({ length: FOLDERS_KEPT_MAX + 2 }, (_, index) => `f${index}`)
         for (const name of names) mkdirSync(join(root, name))
         const done = Promise.withResolvers<void>()
         const user = folders.use(["f0"], new AbortController().signal, () => done.promise)
-        await until(() => open(root).includes("f0"))
-        for (const name of names.slice(1)) assert.strictEqual(await codeOfRead(folders, `${name}/1`), "ENOENT")
-        await until(() => open(root).length === FOLDERS_KEPT_MAX + 1)
+        yield* Effect.promise(() => until(() => open(root).includes("f0")))
+        for (const name of names.slice(1))
+          assert.strictEqual(yield* Effect.promise(() => codeOfRead(folders, `${name}/1`)), "ENOENT")
+        yield* Effect.promise(() => until(() => open(root).length === FOLDERS_KEPT_MAX + 1))
         assert.includeMembers([...open(root)], ["f0", ...names.slice(2)])
-        vi.advanceTimersByTime(FOLDER_KEPT_MS_MAX)
-        await until(() => open(root).length === 1)
+        yield* TestClock.adjust(FOLDER_KEPT_MS_MAX)
+        yield* Effect.promise(() => until(() => open(root).length === 1))
         assert.deepStrictEqual(open(root), ["f0"])
         done.resolve()
-        await user
-        await until(() => open(root).length === 0)
-      } finally {
-        vi.useRealTimers()
-      }
-    })
+        yield* Effect.promise(() => user)
+        yield* Effect.promise(() => until(() => open(root).length === 0))
+      })
+    )
   )
 })
