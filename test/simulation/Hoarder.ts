@@ -108,6 +108,8 @@ export class Hoarder {
     })
     const hash_new = patches.reduce((last: Uint8Array, event) => chainEvent(last, event).hash, hash)
     const new_rev = base_rev + patches.length
-    return { epoch, base_rev, new_rev, hash_prev: hex(hash), hash_new: hex(hash_new), patches }
+    const timestamp = new Date(this.#world.kernel.now).toISOString()
+    const chain = { base_rev, new_rev, hash_prev: hex(hash), hash_new: hex(hash_new), patches }
+    return { epoch, config_version: 1, timestamp, ...chain }
   }
 }
