@@ -18,7 +18,7 @@ interface Limits {
 const USUAL: Limits = { share: 0.97, extra: 0.02, cost: 1.1, prompt: TRIGGER }
 const BESIDE: Limits = { ...USUAL, share: 0.95 }
 const FORGETFUL: Limits = { ...USUAL, share: 0.95, extra: 0.04 }
-/** What a provider counts is known after the call alone, so that a prompt may be somewhat longer than was meant. */
+/** Of a provider whose count is known after the call alone, so that a prompt may be somewhat longer than was meant. */
 const COUNTED: Limits = { ...USUAL, prompt: 1.01 * TRIGGER }
 
 const rows = (what: string, calls: ReadonlyArray<CostedCall>, limits: Limits): ReadonlyArray<Row> => {
