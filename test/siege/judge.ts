@@ -67,7 +67,7 @@ export const judge = Effect.fnUntraced(function* (
   )
   const problems = judged.flatMap((each) => each.problems)
   const told: Record<string, string> = {}
-  for (const { ends, id, words } of kinds) {
+  for (const { ends, id, leaves, words } of kinds) {
     const { reason, status } = yield* siege.choir.api.agents.status({ params: { id } })
     const { counts, seen } = readTold(join(siege.workspaceOf(id), TOLD))
     const log = yield* logsOf(siege, id)
@@ -77,7 +77,8 @@ export const judge = Effect.fnUntraced(function* (
       `${status}${reason === null ? "" : ` (${reason.slice(0, 80)})`}, ${log.length} events ${JSON.stringify(counts)}`
     problems.push(...seen.map((canary) => `${id} was answered ${canary}`))
     if (status !== "stopped" && ends !== true) problems.push(`${id} is ${status} after its stop`)
-    if (words !== undefined && log.length === 0) problems.push(`${id} did nothing`)
+    if (words !== undefined && !log.some((line) => leaves === undefined || line.includes(`"event_type":"${leaves}"`)))
+      problems.push(`${id} did nothing`)
   }
   const found = search.files([folder, ...hostileFiles(siege, kinds)])
   problems.push(...found.map(({ canary, file, form }) => `${canary} (${form}) is in ${file}`))
