@@ -10,6 +10,7 @@ import { hostileFiles, type Siege } from "./home.ts"
 import type { Honest } from "./honest.ts"
 import type { Kind } from "./kinds.ts"
 import { TOLD } from "./places.ts"
+import { stagesOf } from "./stages.ts"
 
 const patiently = Schedule.max([Schedule.spaced("200 millis"), Schedule.recurs(300)])
 
@@ -36,7 +37,8 @@ const judgeHonest = Effect.fnUntraced(function* ({ choir, session, workspaceOf }
     ...(epoch === 1 ? [] : [`it was taken for dead: its epoch is ${epoch}`]),
     ...(verification.ok ? [] : [`choird's own verification fails: ${JSON.stringify(verification.problem)}`])
   ]
-  return { events: history.length, problems: problems.map((problem) => `${id}: ${problem}`) }
+  const stages = stagesOf(honest.turns, history)
+  return { events: history.length, stages, problems: problems.map((problem) => `${id}: ${problem}`) }
 })
 
 /** What a hostile agent's log says, as choird prints it; an agent may have begun further sessions. */
@@ -82,5 +84,10 @@ export const judge = Effect.fnUntraced(function* (
   }
   const found = search.files([folder, ...hostileFiles(siege, kinds)])
   problems.push(...found.map(({ canary, file, form }) => `${canary} (${form}) is in ${file}`))
-  return { events: judged.reduce((sum, { events }) => sum + events, 0), told, problems }
+  return {
+    events: judged.reduce((sum, { events }) => sum + events, 0),
+    told,
+    problems,
+    stages: judged.flatMap(({ stages }) => stages)
+  }
 })

@@ -45,7 +45,8 @@ export const KINDS: ReadonlyArray<Kind> = [
   program("tokens", "used, forged and foreign tokens, and epochs that never were"),
   program("slow", "heads and bodies that never end, half-closed connections, unread streams"),
   program("connections", "connections that are opened and left"),
-  program("output", "lines on its own output without a pause"),
+  // It waits for choird to read its lines, and may be taken for dead meanwhile.
+  { ...program("output", "lines on its own output without a pause"), ends: true },
   { ...program("crashes", "an exit without a goodbye at every start"), ends: true },
   { ...program("rewrite", "another history under revisions that choird has"), ends: true },
   {
