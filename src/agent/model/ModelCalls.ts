@@ -188,7 +188,7 @@ const makePromptSizes = (arbiter: Arbiter["Service"], tokens: TokenCount["Servic
       const near = Math.min(window_tokens_max ?? Infinity, compact_at * (boundModel(config, name)?.context_window ?? 0))
       return tokens.certainlyBelow(messages, near - beside - toolBytes(tools))
         ? Effect.undefined
-        : Effect.map(tokens.count([...tools, ...messages]), (counted) => counted + beside)
+        : Effect.zipWith(tokens.count(tools), tokens.count(messages), (ours, theirs) => ours + theirs + beside)
     }
   }
 }

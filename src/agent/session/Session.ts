@@ -15,6 +15,8 @@ import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { LivingMap } from "#src/agent/arbiter/LivingMap.ts"
 import { edgeWrites } from "#src/agent/arbiter/decideCores.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { isCorrecting } from "#src/agent/arbiter/finalWords.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Confirmations } from "#src/agent/calls/Confirmations.ts"
 import { budgetRemaining } from "#src/agent/control/budgetRemaining.ts"
@@ -254,9 +256,10 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     yield* runner.closeOpen(EDGE, "the agent was stopped")
     return { reason: "stopped", deadline_at_ms } satisfies ShutdownNotice
   }
-  // An answer that the model gave already goes out as it is, unless it is to be corrected and edge ended at the limit itself. Edge stands
-  // still first, so that it starts no job behind those that end.
-  const answered = arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING")
+  // An answer that the model gave already goes out as it is. One that is to be corrected is not waited for: the model that is asked again may
+  // be silent for minutes. Edge stands still first, so that it starts no job behind those that end.
+  const { find } = yield* EventLog
+  const answered = arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING" || isCorrecting(state, find))
   yield* Effect.raceFirst(answered, Fiber.await(edge))
   yield* Fiber.interrupt(edge)
   yield* endJobs("budget", how.limit)
