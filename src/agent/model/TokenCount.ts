@@ -114,7 +114,7 @@ const makeSlice = (vocabulary: Vocabulary) => {
   }
 }
 
-/** A list of parts, and the tokens up to each. Most lists begin as the lane's one before them, which is not looked at again. */
+/** A list of parts, and the tokens up to each. Most lists begin as the lane's one before them, whose parts are not counted again. */
 interface Counted {
   readonly parts: ReadonlyArray<Part>
   readonly sums: ReadonlyArray<number>

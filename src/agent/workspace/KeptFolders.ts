@@ -13,7 +13,7 @@ export const FOLDERS_KEPT_MAX = 8
 /** How long one stays open at most, so that nobody has to wait who wants to unmount a file system. */
 export const FOLDER_KEPT_MS_MAX = 1000
 
-/** What the kernel adds to the path of a folder that is gone. A folder may really be called so, and is never kept. */
+/** The end of a deleted folder's path, as the kernel says it. A folder that is really called so is never kept. */
 const GONE = " (deleted)"
 
 interface KeptFolder {
