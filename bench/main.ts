@@ -9,6 +9,7 @@ import { conversation } from "./conversation.ts"
 import { firstWords } from "./firstWords.ts"
 import { history } from "./history.ts"
 import { locks } from "./locks.ts"
+import { longWork, longWorkWithProviders } from "./longWork.ts"
 import { memoryEmbedding } from "./memoryEmbedding.ts"
 import { memorySearch } from "./memorySearch.ts"
 import { programOptions } from "../test/support/programOptions.ts"
@@ -35,6 +36,8 @@ const BENCHMARKS: ReadonlyArray<{
   { ids: ["P7"], run: commandLine },
   { ids: ["P8"], run: verbs },
   { ids: ["P10"], run: locks },
+  { ids: ["A2", "A3"], run: longWork },
+  { ids: ["A2", "A3"], named: true, run: longWorkWithProviders },
   { ids: ["P11", "R63"], named: true, run: memorySearch },
   { ids: ["D37"], named: true, run: memoryEmbedding },
   { ids: ["P12"], run: size },
@@ -46,7 +49,7 @@ const BENCHMARKS: ReadonlyArray<{
 const IDS = [...new Set(BENCHMARKS.flatMap(({ ids }) => ids))]
 
 const USAGE = `npm run bench -- [options]
-  --only P6,P7    some of ${IDS.join(", ")}; D37, P11, R63 and R70 take long and are run only when they are named
+  --only P6,P7    some of ${IDS.join(", ")}; D37, P11, R63, R70, and A2 and A3 over sockets take long and are run only when they are named
   --json FILE     writes the rows there as well
 Each figure is beside its floor of the same run (docs/performance.md).`
 

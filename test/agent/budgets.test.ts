@@ -181,6 +181,34 @@ describe("budgets", () => {
     })
   )
 
+  it.effect("end the session at its limit, and do not wait for a silent model that was asked again (R24)", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const corrected = yield* Deferred.make<void>()
+      const usage = { input_tokens: 1, output_tokens: 0, cost_usd: 0.25 }
+      const edge: Script = (messages) =>
+        messages.some(({ content }) => content?.includes("Your reply was empty") === true)
+          ? Effect.andThen(Deferred.succeed(corrected, undefined), Effect.never)
+          : Effect.succeed(messages.some(({ role }) => role === "tool") ? { usage } : { ...calls(job("a")), usage })
+      const script: Script = (messages, tools) =>
+        isCore(messages)
+          ? Effect.as(Deferred.await(corrected), {
+              ...calls(["mem.read", {}]),
+              usage: { ...usage, cost_usd: 0.5 }
+            })
+          : edge(messages, tools)
+      yield* plane.say("go")
+      const config = agentConfig({ max_cost_usd: 1 })
+      const agent = yield* Effect.forkScoped(runAgent({ plane, script, tools: [read], config }))
+      assert.strictEqual(yield* Effect.timeout(Fiber.join(agent), "20 seconds"), "budget")
+      assert.deepStrictEqual(
+        ofType(plane.events, "CoreStopped").map(({ payload }) => payload.outcome),
+        ["budget"]
+      )
+    })
+  )
+
   it.effect("end a turn after its steps with a reply that says so", () =>
     Effect.gen(function* () {
       yield* ticking

@@ -1,16 +1,45 @@
 /** Every recorded answer of a provider, given to edge and to a job: whatever it is, it is told, and what comes after it succeeds. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { OVERLOADED } from "#src/agent/model/modelRequest.ts"
+import { Clock, Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { atSize } from "../support/size.ts"
 import { bytesOf, type Fixture, readCorpus } from "../support/corpus.ts"
 import { agentWithModels, configWith } from "../support/modelClient.ts"
 import { modelEntry } from "../support/modelNames.ts"
+import { makeSkippedSleeps } from "../support/skippedSleeps.ts"
 import * as double from "../support/testing/Provider.ts"
 import { ofType, quiet, spoken } from "../support/testing/TestAgent.ts"
 
 const replyOf = (fixture: Fixture): double.Reply =>
-  double.raw(bytesOf(fixture), fixture.response.status, fixture.response.headers["content-type"] ?? "application/json")
+  Effect.sync(() => {
+    const { headers, status } = fixture.response
+    return HttpServerResponse.text(bytesOf(fixture), { status, headers })
+  })
+
+/** What an agent waits for after a limit of which the provider does not say how long it lasts, and what a provider may be overloaded for. */
+const LIMITED_MS = 59_999
+const OVERLOADED_MS = 5000
+/** A length of its own, so that nothing else sleeps as long as an agent waits for a provider. */
+const BEAT_MS = 4999
+const OVERLOADED: ReadonlySet<number | undefined> = new Set([503, 529])
+
+/** How long an agent waits after the recorded answer before it asks once more. */
+const waitsAfter = ({ expected: { event } }: Fixture): ReadonlyArray<number> => {
+  if (!("error" in event)) return []
+  const { kind, retry_after_ms, status } = event.error
+  if (kind === "rate_limited") return [retry_after_ms ?? LIMITED_MS]
+  return OVERLOADED.has(status) ? [OVERLOADED_MS] : []
+}
+
+/** Runs a test of a recorded answer, which is waited for by a clock that need not wait, and only where it says so. */
+const waiting = <A, E, R>(fixture: Fixture, effect: Effect.Effect<A, E, R>) => {
+  const waits = waitsAfter(fixture)
+  const { clock, skipped } = makeSkippedSleeps(...waits)
+  return effect.pipe(
+    Effect.provideService(Clock.Clock, clock),
+    Effect.andThen(Effect.sync(() => assert.deepStrictEqual(skipped, waits, "the waits before the second question")))
+  )
+}
 
 /** An agent whose model gives the recorded answer once, and says hello to everything after it. */
 const talking = Effect.fnUntraced(function* (fixture: Fixture) {
@@ -19,7 +48,9 @@ const talking = Effect.fnUntraced(function* (fixture: Fixture) {
   yield* provider.script(replyOf(fixture))
   yield* provider.otherwise(() => double.answer("hello"))
   const entry = { ...modelEntry(dialect), endpoint: provider.endpoint }
-  const plane = yield* agentWithModels({ config: configWith(entry, { rate_limit_retry_ms: 100 }) })
+  const plane = yield* agentWithModels({
+    config: configWith(entry, { rate_limit_retry_ms: LIMITED_MS, heartbeat_interval_ms: BEAT_MS })
+  })
   const say = Effect.fnUntraced(function* (text: string) {
     const before = spoken(plane.events).length
     yield* plane.say(text)
@@ -44,7 +75,9 @@ const working = Effect.fnUntraced(function* (fixture: Fixture) {
   })
   yield* provider.otherwise(() => double.answer("hello"))
   const entry = { ...modelEntry(dialect), endpoint: provider.endpoint }
-  const plane = yield* agentWithModels({ config: configWith(entry, { rate_limit_retry_ms: 100 }) })
+  const plane = yield* agentWithModels({
+    config: configWith(entry, { rate_limit_retry_ms: LIMITED_MS, heartbeat_interval_ms: BEAT_MS })
+  })
   yield* plane.say("go")
   yield* plane.until((events, state) => ofType(events, "CoreStopped").length === 1 && quiet(state))
   return { plane, provider }
@@ -57,24 +90,24 @@ const PROOFS: ReadonlySet<string> = new Set([
   "the first call of each step of the present turn comes back with its signature"
 ])
 
-/** Overload is waited for, which test/agent/model/Llm.test.ts does by a clock of its own. */
-const answers = readCorpus().filter(
-  ({ expected: { event } }) => !("error" in event) || !OVERLOADED.has(event.error.status ?? 0)
-)
+const answers = readCorpus()
 
 describe("edge, after each answer of the corpus,", () => {
   it.live.each(answers.map((fixture) => [fixture.name, fixture] as const))("goes on after %s", ([, fixture]) =>
-    Effect.gen(function* () {
-      const { provider, say } = yield* talking(fixture)
-      assert.isNotEmpty(yield* say("one"))
-      assert.strictEqual(yield* say("two"), "hello")
-      const refusals = yield* provider.takeRefusals
-      assert.deepStrictEqual(
-        refusals.filter(({ rule }) => !PROOFS.has(rule)),
-        []
-      )
-      assert.isAtMost(refusals.length, 1, "refused reasoning is not sent again")
-    })
+    waiting(
+      fixture,
+      Effect.gen(function* () {
+        const { provider, say } = yield* talking(fixture)
+        assert.isNotEmpty(yield* say("one"))
+        assert.strictEqual(yield* say("two"), "hello")
+        const refusals = yield* provider.takeRefusals
+        assert.deepStrictEqual(
+          refusals.filter(({ rule }) => !PROOFS.has(rule)),
+          []
+        )
+        assert.isAtMost(refusals.length, 1, "refused reasoning is not sent again")
+      })
+    )
   )
 })
 
@@ -89,17 +122,21 @@ describe("a job, after each answer of the corpus,", () => {
   it.live.each(tried.map((fixture) => [fixture.name, fixture] as const))(
     "takes its next step after %s, or ends as an error and can be resumed",
     ([, fixture]) =>
-      Effect.gen(function* () {
-        const { plane, provider } = yield* working(fixture)
-        const [stopped] = ofType(plane.events, "CoreStopped")
-        const { outcome, resumable, summary } = stopped!.payload
-        // An overflow and a broken stream are asked for once more, so that most of these end well too.
-        if ("error" in fixture.expected.event) assert.strictEqual(resumable !== undefined, outcome === "error", outcome)
-        else assert.strictEqual(outcome, "completed", summary)
-        yield* provider.takeRefusals
-        yield* plane.say("two")
-        yield* plane.until((events, state) => spoken(events).at(-1)?.payload.kind === "reply" && quiet(state))
-        assert.strictEqual(spoken(plane.events).at(-1)?.payload.text, "hello")
-      })
+      waiting(
+        fixture,
+        Effect.gen(function* () {
+          const { plane, provider } = yield* working(fixture)
+          const [stopped] = ofType(plane.events, "CoreStopped")
+          const { outcome, resumable, summary } = stopped!.payload
+          // An overflow and a broken stream are asked for once more, so that most of these end well too.
+          if ("error" in fixture.expected.event)
+            assert.strictEqual(resumable !== undefined, outcome === "error", outcome)
+          else assert.strictEqual(outcome, "completed", summary)
+          yield* provider.takeRefusals
+          yield* plane.say("two")
+          yield* plane.until((events, state) => spoken(events).at(-1)?.payload.kind === "reply" && quiet(state))
+          assert.strictEqual(spoken(plane.events).at(-1)?.payload.text, "hello")
+        })
+      )
   )
 })

@@ -314,7 +314,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     id: "11d",
     invariant: 11,
     file: "src/choird/agents/Epoch.ts",
-    find: "yield* fence(services, row)",
+    find: "yield* fence(row)",
     replace: "undefined",
     why: "an epoch that crashed keeps its token until its container is gone",
     red: "an epoch began before the one before it was fenced and gone"

@@ -1,10 +1,15 @@
-import { rmSync } from "node:fs"
+import { rmSync, writeFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, type Scope } from "effect"
+import { Deferred, Effect, Fiber, Layer, type Scope } from "effect"
+import { Command } from "effect/cli"
 import { TestClock } from "effect/testing"
 import { holdArchived } from "#src/choirctl/backup/archivedSessions.ts"
+import { backupHome } from "#src/choirctl/backup/backupHome.ts"
 import { takePlace } from "#src/choirctl/backup/restorePlace.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { lockHome } from "#src/choird/HomeLock.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
 import { temporaryFolder } from "../support/engines.ts"
@@ -14,6 +19,8 @@ interface Holder {
   readonly file: (home: string) => string
   readonly hold: (home: string, begun: Effect.Effect<unknown>) => Effect.Effect<unknown, Error, Scope.Scope>
 }
+
+const OWNER_ONLY = { mode: 0o600 }
 
 const HOLDERS: Readonly<Record<string, Holder>> = {
   "choird and its tasks": {
@@ -27,6 +34,28 @@ const HOLDERS: Readonly<Record<string, Holder>> = {
   "a backup of archived sessions": {
     file: (home) => join(home, "backup.lock"),
     hold: (home, begun) => Effect.flatMap(holdArchived(home), ({ lost }) => Effect.andThen(begun, lost))
+  },
+  "a backup, which holds its own file": {
+    file: (home) => join(dirname(home), `.${basename(home)}.tar.gz.lock`),
+    hold: (home, begun) => {
+      const backup = backupHome<never>({
+        home,
+        file: `${home}.tar.gz`,
+        version: "0.1.0",
+        workspaces: false,
+        archives: false,
+        passphrase: undefined,
+        // The lock is lost while the database is copied, of which this home has none.
+        step: (name) => (work) => (name === "copying the database" ? Effect.andThen(begun, Effect.never) : work)
+      })
+      writeFileSync(join(home, "config.json"), JSON.stringify({ global_repo: { url: "/global" } }), OWNER_ONLY)
+      writeFileSync(join(home, "secrets.json"), "{}", OWNER_ONLY)
+      const command = root.pipe(Command.withSubcommands([Command.make("work", {}, () => backup)]))
+      return Effect.provide(
+        Command.runWith(command, { version: "0" })(["--home", home, "work"]),
+        Layer.merge(NodeServices.layer, Screen.layer)
+      )
+    }
   },
   "a restore": {
     file: (home) => join(dirname(home), `.${basename(home)}.restore.lock`),

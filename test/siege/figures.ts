@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs"
 import { Effect, Schedule } from "effect"
 import type { Turn } from "./honest.ts"
+import type { Stages } from "./stages.ts"
 
 /** A stretch of time with the same hostile agents; none in a quiet one. */
 export interface Window {
@@ -23,13 +24,28 @@ export interface Times {
 const quantile = (sorted: ReadonlyArray<number>, part: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? Number.NaN
 
+const within = (windows: ReadonlyArray<Window>, of: string) => {
+  const mine = windows.filter((window) => window.of === of)
+  return ({ began_ms }: { readonly began_ms: number }) =>
+    mine.some(({ from_ms, until_ms }) => began_ms >= from_ms && began_ms < until_ms)
+}
+
+/** The median and the slowest hundredth of each stage of an answer, in ms. */
+export const stageTimes = (stages: ReadonlyArray<Stages>, windows: ReadonlyArray<Window>, of: string): string => {
+  const mine = stages.filter(within(windows, of))
+  const names = ["sent_ms", "heard_ms", "worked_ms", "shown_ms"] as const
+  return names
+    .map((name) => {
+      const sorted = mine.map((each) => each[name]).sort((a, b) => a - b)
+      return `${name.slice(0, -3)} ${quantile(sorted, 0.5).toFixed(0)}/${quantile(sorted, 0.99).toFixed(0)}`
+    })
+    .join(", ")
+}
+
 /** Of the messages that were sent in windows of one kind, whenever they were answered. */
 export const timesOf = (turns: ReadonlyArray<Turn>, windows: ReadonlyArray<Window>, of: string): Times => {
-  const mine = windows.filter((window) => window.of === of)
-  const within = ({ began_ms }: Turn) =>
-    mine.some(({ from_ms, until_ms }) => began_ms >= from_ms && began_ms < until_ms)
   const sorted = turns
-    .filter(within)
+    .filter(within(windows, of))
     .map(({ took_ms }) => took_ms)
     .sort((a, b) => a - b)
   return {

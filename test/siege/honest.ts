@@ -8,6 +8,9 @@ import { operator } from "../support/installation.ts"
 export interface Turn {
   readonly began_ms: number
   readonly took_ms: number
+  readonly inbox_id: InboxId
+  /** How long choird took to take it. */
+  readonly sent_ms: number
   /** Which of {@link TEXTS} it was. */
   readonly text: number
 }
@@ -67,6 +70,7 @@ export const makeHonest = Effect.fnUntraced(function* (home: string, id: AgentId
     const began_ms = performance.now()
     // A client that gets no answer asks again with the same id, as a person's program does.
     const { inbox_id } = yield* Effect.retry(api.chat.send({ params, payload }), Schedule.spaced("100 millis"))
+    const sent_ms = performance.now() - began_ms
     sent.push(inbox_id)
     const answered = yield* Deferred.make<number>()
     waiting.set(inbox_id, answered)
@@ -80,7 +84,7 @@ export const makeHonest = Effect.fnUntraced(function* (home: string, id: AgentId
     waiting.delete(inbox_id)
     early.delete(inbox_id)
     if (until_ms === undefined) problems.push(`${id} had no answer to message ${n} after ${ANSWER_MS_MAX} ms`)
-    turns.push({ began_ms, took_ms: (until_ms ?? performance.now()) - began_ms, text })
+    turns.push({ began_ms, took_ms: (until_ms ?? performance.now()) - began_ms, inbox_id, sent_ms, text })
   })
 
   yield* Effect.forkScoped(terminal)

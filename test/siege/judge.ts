@@ -10,6 +10,7 @@ import { hostileFiles, type Siege } from "./home.ts"
 import type { Honest } from "./honest.ts"
 import type { Kind } from "./kinds.ts"
 import { TOLD } from "./places.ts"
+import { stagesOf } from "./stages.ts"
 
 const patiently = Schedule.max([Schedule.spaced("200 millis"), Schedule.recurs(300)])
 
@@ -36,7 +37,8 @@ const judgeHonest = Effect.fnUntraced(function* ({ choir, session, workspaceOf }
     ...(epoch === 1 ? [] : [`it was taken for dead: its epoch is ${epoch}`]),
     ...(verification.ok ? [] : [`choird's own verification fails: ${JSON.stringify(verification.problem)}`])
   ]
-  return { events: history.length, problems: problems.map((problem) => `${id}: ${problem}`) }
+  const stages = stagesOf(honest.turns, history)
+  return { events: history.length, stages, problems: problems.map((problem) => `${id}: ${problem}`) }
 })
 
 /** What a hostile agent's log says, as choird prints it; an agent may have begun further sessions. */
@@ -67,7 +69,7 @@ export const judge = Effect.fnUntraced(function* (
   )
   const problems = judged.flatMap((each) => each.problems)
   const told: Record<string, string> = {}
-  for (const { ends, id, words } of kinds) {
+  for (const { ends, id, leaves, words } of kinds) {
     const { reason, status } = yield* siege.choir.api.agents.status({ params: { id } })
     const { counts, seen } = readTold(join(siege.workspaceOf(id), TOLD))
     const log = yield* logsOf(siege, id)
@@ -77,9 +79,15 @@ export const judge = Effect.fnUntraced(function* (
       `${status}${reason === null ? "" : ` (${reason.slice(0, 80)})`}, ${log.length} events ${JSON.stringify(counts)}`
     problems.push(...seen.map((canary) => `${id} was answered ${canary}`))
     if (status !== "stopped" && ends !== true) problems.push(`${id} is ${status} after its stop`)
-    if (words !== undefined && log.length === 0) problems.push(`${id} did nothing`)
+    if (words !== undefined && !log.some((line) => leaves === undefined || line.includes(`"event_type":"${leaves}"`)))
+      problems.push(`${id} did nothing`)
   }
   const found = search.files([folder, ...hostileFiles(siege, kinds)])
   problems.push(...found.map(({ canary, file, form }) => `${canary} (${form}) is in ${file}`))
-  return { events: judged.reduce((sum, { events }) => sum + events, 0), told, problems }
+  return {
+    events: judged.reduce((sum, { events }) => sum + events, 0),
+    told,
+    problems,
+    stages: judged.flatMap(({ stages }) => stages)
+  }
 })

@@ -1,4 +1,5 @@
 /** The hostile agents: one for each kind of attack, by a program of its own or by a model that says what its agent's tools do. */
+import type { EventType } from "#schema/Event.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 
 /** What a model's agent is told, the n-th time. */
@@ -12,14 +13,18 @@ export interface Kind {
   readonly words?: Words
   /** Its session freezes or its agent is given up. */
   readonly ends?: true
+  /** The type of an event that its log holds when the attack was made; any event where it is absent. */
+  readonly leaves?: EventType
 }
 
 const JOBS = 8
 const REPORTS = 30
+/** As long as a message with all of them may be. */
+const REPORT = "r".repeat(350)
 const UNSEEN = "\\u200b".repeat(200)
 
 const job = (n: number, index: number) =>
-  `job j${n}-${index}: ${Array.from({ length: REPORTS }, (_, at) => `report progress: ${at} ${"r".repeat(2000)}`).join(", then ")}`
+  `job j${n}-${index}: ${Array.from({ length: REPORTS }, (_, at) => `report progress: ${at} ${REPORT}`).join(", then ")}`
 
 const proposedTool = (n: number) =>
   `call choir.propose.tool {"manifest":{"llm":{"name":"notes.t${n}","description":"counts${UNSEEN}","input_schema":{"type":"object","properties":{"a":{"type":"string","pattern":"^(a+)+$"}}}},"runtime":{"exec_path":"notes.t${n}","effect":"none"}},"files":[{"path":"tools/notes.t${n}","content":"#!/bin/sh\\nwc -l notes\\n","executable":true}],"reason":"because${UNSEEN}"}`
@@ -40,12 +45,16 @@ export const KINDS: ReadonlyArray<Kind> = [
   program("tokens", "used, forged and foreign tokens, and epochs that never were"),
   program("slow", "heads and bodies that never end, half-closed connections, unread streams"),
   program("connections", "connections that are opened and left"),
-  program("output", "lines on its own output without a pause"),
+  // It waits for choird to read its lines, and may be taken for dead meanwhile.
+  { ...program("output", "lines on its own output without a pause"), ends: true },
   { ...program("crashes", "an exit without a goodbye at every start"), ends: true },
   { ...program("rewrite", "another history under revisions that choird has"), ends: true },
-  words("jobs", "jobs that report without end", (n) =>
-    Array.from({ length: JOBS }, (_, index) => job(n, index)).join("\n")
-  ),
+  {
+    ...words("jobs", "jobs that report without end", (n) =>
+      Array.from({ length: JOBS }, (_, index) => job(n, index)).join("\n")
+    ),
+    leaves: "CoreStarted"
+  },
   words("proposals", "tools with invisible names and patterns that never end", (n) =>
     Array.from({ length: 12 }, (_, index) => proposedTool(100 * n + index)).join("\n")
   ),

@@ -55,6 +55,11 @@ const main = Effect.gen(function* () {
   )
   yield* Console.log(row("quiet", it.quiet))
   yield* Console.log(row("all at once", it.all) + ratio(it.all))
+  yield* Console.log(
+    "median and slowest hundredth of each stage in ms: until choird has the message, the agent, its answer, the person"
+  )
+  yield* Console.log(`quiet          ${it.stages.quiet}`)
+  yield* Console.log(`all at once    ${it.stages.all}`)
   for (const { kind, rss_mib, times } of it.each)
     yield* Console.log(`${row(kind.id, times)}${ratio(times)}  choird ${rss_mib.toFixed(0)} MiB`)
   for (const { id, tries } of kinds) yield* Console.log(`${id}: ${tries}: ${it.told[id]}`)

@@ -2,6 +2,8 @@ import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { SessionId } from "#schema/Ids.ts"
+import { isTooLong } from "#src/choird/queues/chatTextLimit.ts"
 import { KINDS } from "./kinds.ts"
 import { sandboxWorks } from "./runtime.ts"
 import { siege } from "./siege.ts"
@@ -31,6 +33,17 @@ describe("three honest agents beside hostile ones", () => {
       }),
     MINUTES_MAX
   )
+})
+
+describe("the words of a hostile agent's model", () => {
+  it("are taken as a message, of whatever number", () => {
+    for (const { id, words } of KINDS)
+      for (const n of [1, 1_000_000])
+        assert.isFalse(
+          isTooLong(words?.(n, SessionId.make("0".repeat(16))) ?? ""),
+          `${id} says more than a message may have`
+        )
+  })
 })
 
 describe("the command line of the siege", () => {

@@ -4,7 +4,7 @@
  */
 import { Effect, Fiber, Option, Random, Schedule, Stream } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
-import { ALL, cpuOf, QUIET, type Times, timesOf, watchMemory, type Window } from "./figures.ts"
+import { ALL, cpuOf, QUIET, stageTimes, type Times, timesOf, watchMemory, type Window } from "./figures.ts"
 import { type HomeOptions, HONEST, openSiege, type Siege } from "./home.ts"
 import { makeHonest } from "./honest.ts"
 import { type Kind, PACKED } from "./kinds.ts"
@@ -28,6 +28,8 @@ export interface SiegeOptions extends HomeOptions {
 export interface SiegeReport {
   readonly quiet: Times
   readonly all: Times
+  /** Where the time of answers went in both kinds of windows, in words. */
+  readonly stages: { readonly quiet: string; readonly all: string }
   readonly each: ReadonlyArray<{ readonly kind: Kind; readonly times: Times; readonly rss_mib: number }>
   /** choird's resident memory at most, in MiB: before any attack, in quiet windows, and at all. */
   readonly rss: { readonly before: number; readonly quiet: number; readonly most: number }
@@ -45,6 +47,8 @@ const STOP_MS_MAX = 30_000
 /** Its messages are read, as an open terminal does. */
 const FLOODED = "cards"
 const FIRST_QUIET = "before"
+/** After all windows, when the test itself reads every log through choird. */
+const JUDGED = "judged"
 
 /** The person of a hostile agent whose model is told what to do, again and again while it attacks. */
 const drive = Effect.fnUntraced(function* (
@@ -158,13 +162,19 @@ export const siege = Effect.fnUntraced(
     it.let([])
     yield* Effect.forEach(honest, ({ end }) => end)
     yield* Effect.forEach(talks, Fiber.join)
+    label = JUDGED
     const judged = yield* judge(it, kinds, honest)
     const turns = honest.flatMap((each) => each.turns)
     const report: SiegeReport = {
       quiet: timesOf(turns, windows, QUIET),
       all: timesOf(turns, windows, ALL),
+      stages: { quiet: stageTimes(judged.stages, windows, QUIET), all: stageTimes(judged.stages, windows, ALL) },
       each: order.map((kind) => ({ kind, times: timesOf(turns, windows, kind.id), rss_mib: most.get(kind.id) ?? 0 })),
-      rss: { before: most.get(FIRST_QUIET) ?? 0, quiet: most.get(QUIET) ?? 0, most: Math.max(...most.values()) },
+      rss: {
+        before: most.get(FIRST_QUIET) ?? 0,
+        quiet: most.get(QUIET) ?? 0,
+        most: Math.max(...[...most].map(([of, mib]) => (of === JUDGED ? 0 : mib)))
+      },
       messages: honest.reduce((sum, { sent }) => sum + sent.length, 0),
       events: judged.events,
       told: judged.told,

@@ -2,12 +2,18 @@
  * The run of the simulated agent: one epoch after the other, watched, fenced and ended by choird's own code (`Epoch.ts`,
  * `Liveness.ts`, `afterEpoch.ts`), over a database and a host in memory.
  */
-import { Deferred, Effect, Option, Redacted, Stream } from "effect"
+import { Context, Deferred, Effect, Option, Redacted, type Scope, Stream } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { afterEpoch } from "#src/choird/agents/afterEpoch.ts"
 import { BREAKER } from "#src/choird/agents/Breaker.ts"
-import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
-import type { Liveness } from "#src/choird/agents/Liveness.ts"
+import { type EpochPlan, runEpoch } from "#src/choird/agents/Epoch.ts"
+import { LiveEpochs, type Liveness } from "#src/choird/agents/Liveness.ts"
+import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
+import { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { Signals } from "#src/choird/queues/Signals.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Tokens as ChoirdTokens } from "#src/choird/sessions/Tokens.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionTable } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
@@ -65,63 +71,67 @@ export class Epochs {
     return away
   })
 
-  #services(): EpochServices {
+  /** Only what an epoch uses of each service is here. */
+  #services(): Context.Context<Exclude<Effect.Services<ReturnType<typeof runEpoch>>, Scope.Scope>> {
     const { database } = this.#world
-    const services = {
-      livenessBySession: this.#host.livenessBySession,
-      logs: { follow: () => Effect.undefined },
-      runtime: {
-        start: (spec: {
-          readonly session_id: SessionId
-          readonly epoch: number
-          readonly bootstrap_token: Redacted.Redacted
-        }) =>
-          Effect.acquireRelease(
-            Effect.sync(() => {
-              const { bootstrap_token, epoch, session_id } = spec
-              return this.#host.machine.launch(
-                session_id,
-                epoch,
-                Redacted.value(bootstrap_token),
-                this.#host.server(session_id)
-              )
-            }),
-            (container) => this.#killed(container)
-          ).pipe(
-            Effect.map((container) => ({
-              id: {},
-              exit: this.#exited(container),
-              condition: Effect.sync(() => (container.gone ? "gone" : "running")),
-              kill: this.#killed(container),
-              output: Stream.empty
-            }))
-          )
-      },
-      sessions: {
-        recordContainer: () => Effect.void,
-        get: (session_id: SessionId) =>
-          Effect.sync(() =>
-            Option.map(Option.fromUndefinedOr(database.sessions.get(session_id)), (session) => this.#row(session))
-          )
-      },
-      signals: {
-        stop: (session_id: SessionId, deadline_ms: number) =>
+    const logs = { follow: () => Effect.undefined }
+    const runtime = {
+      start: (spec: {
+        readonly session_id: SessionId
+        readonly epoch: number
+        readonly bootstrap_token: Redacted.Redacted
+      }) =>
+        Effect.acquireRelease(
           Effect.sync(() => {
-            this.#host.stopping(session_id, this.#world.kernel.now + deadline_ms)
-          })
-      },
-      sockets: { open: () => Effect.succeed({ dir: "" }) },
-      tokens: {
-        bootstrap: (session_id: SessionId, _agent: string, epoch: number) =>
-          Effect.sync(() => {
-            this.#excuse = this.#excused(session_id)
-            return Redacted.make(this.#host.tokens.bootstrap(session_id, epoch))
+            const { bootstrap_token, epoch, session_id } = spec
+            return this.#host.machine.launch(
+              session_id,
+              epoch,
+              Redacted.value(bootstrap_token),
+              this.#host.server(session_id)
+            )
           }),
-        revoke: (session_id: SessionId) => Effect.sync(() => this.#host.tokens.revoke(session_id))
-      }
+          (container) => this.#killed(container)
+        ).pipe(
+          Effect.map((container) => ({
+            id: {},
+            exit: this.#exited(container),
+            condition: Effect.sync(() => (container.gone ? "gone" : "running")),
+            kill: this.#killed(container),
+            output: Stream.empty
+          }))
+        )
     }
-    // Only what an epoch uses of each service is here.
-    return services as unknown as EpochServices
+    const sessions = {
+      recordContainer: () => Effect.void,
+      get: (session_id: SessionId) =>
+        Effect.sync(() =>
+          Option.map(Option.fromUndefinedOr(database.sessions.get(session_id)), (session) => this.#row(session))
+        )
+    }
+    const signals = {
+      stop: (session_id: SessionId, deadline_ms: number) =>
+        Effect.sync(() => {
+          this.#host.stopping(session_id, this.#world.kernel.now + deadline_ms)
+        })
+    }
+    const sockets = { open: () => Effect.succeed({ dir: "" }) }
+    const tokens = {
+      bootstrap: (session_id: SessionId, _agent: string, epoch: number) =>
+        Effect.sync(() => {
+          this.#excuse = this.#excused(session_id)
+          return Redacted.make(this.#host.tokens.bootstrap(session_id, epoch))
+        }),
+      revoke: (session_id: SessionId) => Effect.sync(() => this.#host.tokens.revoke(session_id))
+    }
+    return Context.make(LiveEpochs, this.#host.livenessBySession).pipe(
+      Context.add(AgentSockets, sockets as unknown as AgentSockets["Service"]),
+      Context.add(ContainerRuntime, runtime as unknown as ContainerRuntime["Service"]),
+      Context.add(LogFiles, logs as unknown as LogFiles["Service"]),
+      Context.add(SessionStore, sessions as unknown as SessionStore["Service"]),
+      Context.add(Signals, signals as unknown as Signals["Service"]),
+      Context.add(ChoirdTokens, tokens as unknown as ChoirdTokens["Service"])
+    )
   }
 
   #exited(container: Container) {
@@ -227,7 +237,8 @@ export class Epochs {
       onStopping: Effect.void,
       onLingering: () => Effect.void
     } as unknown as EpochPlan
-    return Effect.scoped(runEpoch(this.#services(), plan)).pipe(
+    return Effect.scoped(runEpoch(plan)).pipe(
+      Effect.provideContext(this.#services()),
       Effect.orDie,
       Effect.tap((end) =>
         Effect.sync(() => {

@@ -83,7 +83,7 @@ class Connection {
   readonly #call: Call
   readonly #kernel: Kernel
   readonly #forget: () => void
-  #answered = false
+  #answer: Exchange | undefined
   readonly #due: Array<() => void> = []
   #last_at = 0
 
@@ -94,7 +94,7 @@ class Connection {
   }
 
   isAwaited(): boolean {
-    return this.open && !this.#answered
+    return this.open && this.#answer === undefined
   }
 
   close(): void {
@@ -108,7 +108,7 @@ class Connection {
     const { body, from, request, resume } = this.#call
     const error = broken(request, reason, code)
     this.#kernel.post(from, () => {
-      if (this.#answered) Queue.failCauseUnsafe(body, Cause.fail(error))
+      if (this.#answer !== undefined) Queue.failCauseUnsafe(body, Cause.fail(error))
       else resume(Effect.fail(error))
     })
   }
@@ -124,18 +124,20 @@ class Connection {
     })
   }
 
-  head(status: number, headers: Readonly<Record<string, string>>): void {
-    if (this.#answered) return
-    this.#answered = true
+  /** Begins the answer. A request that came twice is answered twice, and the client hears the first answer alone. */
+  head(answer: Exchange, status: number, headers: Readonly<Record<string, string>>): void {
+    if (this.#answer !== undefined) return
+    this.#answer = answer
     const { body, request, resume } = this.#call
     resume(Effect.succeed(makeResponse(request, status, headers, body)))
   }
 
-  piece(text: string): void {
-    Queue.offerUnsafe(this.#call.body, Buffer.from(text))
+  piece(answer: Exchange, text: string): void {
+    if (answer === this.#answer) Queue.offerUnsafe(this.#call.body, Buffer.from(text))
   }
 
-  end(): void {
+  end(answer: Exchange): void {
+    if (answer !== this.#answer) return
     this.close()
     Queue.endUnsafe(this.#call.body)
   }
@@ -240,12 +242,12 @@ export class Network {
       if (passage === undefined) this.#lose(connection)
       else connection.arrive(passage, deliver)
     }
-    return {
+    const answer: Exchange = {
       reply: (status, text, headers = {}) =>
         toClient(() => {
-          connection.head(status, { "content-type": "application/json", ...headers })
-          connection.piece(text)
-          connection.end()
+          connection.head(answer, status, { "content-type": "application/json", ...headers })
+          connection.piece(answer, text)
+          connection.end(answer)
         }),
       stream: () => {
         let broke = false
@@ -257,15 +259,16 @@ export class Network {
           broke = true
           this.#lose(connection)
         }
-        next(() => connection.head(200, { "content-type": "text/event-stream" }))
+        next(() => connection.head(answer, 200, { "content-type": "text/event-stream" }))
         return {
-          write: (text) => next(() => connection.piece(text)),
-          end: () => next(() => connection.end()),
+          write: (text) => next(() => connection.piece(answer, text)),
+          end: () => next(() => connection.end(answer)),
           isOpen: () => connection.open
         }
       },
       isAwaited: () => connection.isAwaited(),
       reset: () => connection.fail("connection reset", "ECONNRESET")
     }
+    return answer
   }
 }

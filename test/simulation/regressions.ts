@@ -30,5 +30,19 @@ export const REGRESSIONS: ReadonlyArray<Regression> = [
     issue: "L1: an order to compact, given while edge was compacted, ended in no event",
     cause:
       "the end of a compaction woke the compactor before the lane counted as free, so that the order that had come meanwhile was passed over, and nothing woke for it again"
+  },
+  {
+    seed: 1794,
+    options: { mode: "liveness" },
+    issue: "J1: a job did not end at its time, since a limit of the session was reached",
+    cause:
+      "the end at a limit waited for edge's corrected answer, however long the model that was asked for it was silent"
+  },
+  {
+    seed: 197,
+    options: { mode: "safety" },
+    issue: "N1: after an outage, an agent was ended as silent for one lost packet",
+    cause:
+      "each heartbeat that was given up doubled the wait of the next one, up to more than the silence that choird allows"
   }
 ]

@@ -19,11 +19,10 @@ const SUMMARY_TOKENS = 800
 const costOf = ({ cached, input, output }: Omit<CostedCall, "isCompaction">): number =>
   input - cached + cached / 10 + output * 5
 
-export const costSum = (calls: ReadonlyArray<CostedCall>): number =>
-  calls.reduce((total, call) => total + costOf(call), 0)
+const costSum = (calls: ReadonlyArray<CostedCall>): number => calls.reduce((total, call) => total + costOf(call), 0)
 
 /** The least that the same steps can cost: append only, a compaction on the same prefix at the same trigger, a third stays. */
-export const idealCost = (calls: ReadonlyArray<CostedCall>): number => {
+const idealCost = (calls: ReadonlyArray<CostedCall>): number => {
   const turns = calls.filter((one) => !one.isCompaction)
   const grown = turns.map(({ input }, index) => Math.max(0, input - (turns[index - 1]?.input ?? 0)))
   const fixed = turns[0]?.input ?? 0
@@ -44,4 +43,35 @@ export const idealCost = (calls: ReadonlyArray<CostedCall>): number => {
     prompt = input
   }
   return cost
+}
+
+/** Below this the steps in which a cache counts are too coarse. */
+const FOUND_TOKENS_MIN = 3000
+
+const sum = (calls: ReadonlyArray<CostedCall>, of: (one: CostedCall) => number) =>
+  calls.reduce((total, one) => total + of(one), 0)
+
+/** What the requests of a lane came to. */
+export const costFigures = (calls: ReadonlyArray<CostedCall>) => {
+  const turns = calls.filter((one) => !one.isCompaction)
+  // Of what the request before sent, as far as there is one of some size; a prompt that became shorter follows a compaction.
+  const found = calls.flatMap(({ cached, input }, index) => {
+    const before = calls[index - 1]?.input ?? 0
+    return before < FOUND_TOKENS_MIN || input < before ? [] : [cached / before]
+  })
+  const [cost, ideal] = [costSum(calls), idealCost(calls)]
+  return {
+    calls: calls.length,
+    /** Cached tokens a token of all prompts. */
+    share: sum(calls, ({ cached }) => cached) / sum(calls, ({ input }) => input),
+    /** Compactions a call. */
+    extra: (calls.length - turns.length) / turns.length,
+    /** The least that a request found of the one before. */
+    lowest: Math.min(1, ...found),
+    largest: Math.max(...turns.map(({ input }) => input)),
+    /** In fresh input tokens. */
+    cost,
+    ideal,
+    ratio: cost / ideal
+  }
 }

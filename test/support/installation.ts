@@ -14,7 +14,7 @@ import type { ChatEvent } from "#schema/ChatApi.ts"
 import { isPrintedEvent, type PrintedEvent } from "#schema/SessionsApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { agentBelow } from "#tools/Programs.ts"
-import { CHOIRD_NODE_FLAGS } from "#src/choirctl/daemon/choirdProgram.ts"
+import { CHOIRD_ENVIRONMENT, CHOIRD_NODE_FLAGS } from "#src/choirctl/daemon/choirdProgram.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { containerName, installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
@@ -183,6 +183,7 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
         PATH: process.env["PATH"],
         HOME: process.env["HOME"],
         NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+        ...CHOIRD_ENVIRONMENT,
         ...options.env
       }
     })

@@ -135,6 +135,8 @@ export interface AgentWorld {
   starts: number
   /** Makes the next builds fail, and nothing be loaded. */
   isBroken: boolean
+  /** Happens once config.json is loaded, before it is applied. */
+  loaded?: () => void
 }
 
 export const makeAgentWorld = (): AgentWorld => ({ builds: 0, runs: "0000000", starts: 0, isBroken: false })
@@ -182,9 +184,11 @@ const reconfiguration = (world: AgentWorld) =>
     Effect.map(ConfigStore, (store) =>
       Layer.mock(Reconfiguration, {
         load: () =>
-          world.isBroken
-            ? Effect.fail(refuse("CONFIG", "a repository cannot be used", ""))
-            : Effect.succeed({ changes: [], repos: [], warnings: [] }),
+          Effect.suspend(() => {
+            if (world.isBroken) return Effect.fail(refuse("CONFIG", "a repository cannot be used", ""))
+            world.loaded?.()
+            return Effect.succeed({ changes: [], repos: [], warnings: [] })
+          }),
         apply: () =>
           Effect.gen(function* () {
             const { config } = yield* Effect.orDie(loadFiles(store.home))

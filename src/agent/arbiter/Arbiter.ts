@@ -119,7 +119,11 @@ export class Arbiter extends Context.Service<
 
       const commit = Effect.fnUntraced(function* (command: Command) {
         const now = yield* Clock.currentTimeMillis
-        const decided = decide(state, command, { ...settings.situation(), profiles, skills, find: log.find })
+        const decided = decide(
+          state,
+          command,
+          Object.assign(settings.situation(), { profiles, skills, find: log.find })
+        )
         if (Result.isFailure(decided)) return yield* new Refused(decided.failure)
         if (decided.success.some((draft) => isDeeperThan(draft, EVENT_DEPTH_MAX)))
           return yield* new Refused({ reason: `an event may nest ${EVENT_DEPTH_MAX} levels at most`, unfit: true })

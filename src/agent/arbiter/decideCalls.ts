@@ -177,13 +177,13 @@ const originOf = ({ received = false, written_from }: WorkspaceLabel): Workspace
 export const endOfCall = (
   state: SessionState,
   { call_id, in_doubt, lane, result, sends }: Omit<Extract<Command, { type: "Result" }>, "type">,
-  { workspace_label }: Pick<Situation, "workspace_label">
+  situation: Pick<Situation, "workspace_label">
 ): ReadonlyArray<EventDraft> => {
   const memory = laneOf(state, lane)
   const call = callOf(state, lane, call_id)
   const ran = call?.stage === "committed" ? call : undefined
   const read = ran === undefined ? [] : readSources(state, ran)
-  const before = ran === undefined ? [] : readSources(originOf(workspace_label), ran)
+  const before = ran === undefined ? [] : readSources(originOf(situation.workspace_label), ran)
   const sources = withSources(withSources(result.sources ?? [], read), before)
   // The fold knows of this session's own writes alone; of those before it the event says so itself.
   const labels = sources.length === 0 ? {} : { sources, ...(before.length === 0 ? {} : { untrusted: true }) }

@@ -11,7 +11,7 @@ import { ControlPlane } from "./ControlPlane.ts"
 import { type Batch, EventLog, residentRevs } from "#src/agent/arbiter/EventLog.ts"
 import { fetchSecrets } from "./fetchSecrets.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { answerTime, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "./verbAnswer.ts"
+import { answerTime, attemptTime, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "./verbAnswer.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { CallId } from "#schema/Ids.ts"
 import { CORE_REPORT } from "#src/shared/session/calls.ts"
@@ -97,12 +97,14 @@ const makeHeartbeats = Effect.gen(function* () {
   const settings = yield* AgentSettings
   /** Heartbeats in a row that choird did not answer in their time. */
   let given_up = 0
+  let sent_ms = yield* monotonicMs
 
-  return Effect.fnUntraced(function* (batch: Batch | undefined, sent: number) {
-    const { config, config_version, epoch } = settings.current()
+  const requestOf = Effect.fnUntraced(function* (batch: Batch | undefined, sent: number) {
+    const { config_version, epoch } = settings.current()
     const base_rev = batch?.base_rev ?? sent
     const now = yield* Clock.currentTimeMillis
-    const request = {
+    sent_ms = yield* monotonicMs
+    return {
       epoch,
       base_rev,
       new_rev: batch?.new_rev ?? base_rev,
@@ -112,7 +114,11 @@ const makeHeartbeats = Effect.gen(function* () {
       config_version,
       timestamp: new Date(now).toISOString()
     }
-    const { crash_detection_threshold_ms: threshold_ms } = config
+  })
+
+  const send = Effect.fnUntraced(function* (batch: Batch | undefined, sent: number) {
+    const request = yield* requestOf(batch, sent)
+    const { crash_detection_threshold_ms: threshold_ms } = settings.current().config
     const timeout_ms = threshold_ms === undefined ? RPC_TIMEOUT_MS : answerTime(threshold_ms, given_up)
     const asked_ms = yield* monotonicMs
     // A choird that refuses the connection is away, and not slow.
@@ -123,6 +129,21 @@ const makeHeartbeats = Effect.gen(function* () {
     given_up = 0
     return reply
   })
+
+  /**
+   * Heartbeats without events beside an answer that is waited for longer than a lost packet may take: choird goes by their arrival. Their own
+   * answers do not count.
+   */
+  const signs = (isWaiting: () => boolean, sent: () => number) =>
+    Effect.gen(function* () {
+      const { crash_detection_threshold_ms: threshold_ms } = settings.current().config
+      const pace_ms = attemptTime(threshold_ms ?? RPC_TIMEOUT_MS)
+      const since_ms = (yield* monotonicMs) - sent_ms
+      if (!isWaiting() || since_ms < pace_ms) return yield* Effect.sleep(pace_ms - (isWaiting() ? since_ms : 0))
+      yield* Effect.ignore(plane.heartbeat(yield* requestOf(undefined, sent()), pace_ms))
+    }).pipe(Effect.forever)
+
+  return { send, signs }
 })
 
 /** Replaces the configuration and its secrets by newer ones, if there are any; says whether it did. */
@@ -193,8 +214,9 @@ const make = Effect.fnUntraced(function* () {
   )(yield* Effect.context<AgentSettings | ControlPlane | SecretStore>())
   const due = yield* makeDue
   const acknowledged = makeAcknowledged(log)
-  const send = yield* makeHeartbeats
+  const heartbeats = yield* makeHeartbeats
   let away = false
+  let isWaiting = false
   // The revision that choird's next patches start after: what it has, or less where it asks to be sent again.
   let sent = acknowledged.newest()
 
@@ -247,10 +269,12 @@ const make = Effect.fnUntraced(function* () {
     })
   const beat: Effect.Effect<void, Severed> = Effect.gen(function* () {
     const batch = log.after(sent, HEARTBEAT_PATCH_BYTES_MAX)
-    const reply = yield* send(batch, sent)
+    isWaiting = true
+    const reply = yield* heartbeats.send(batch, sent)
     away = false
     yield* obey(reply, batch)
   }).pipe(
+    Effect.ensuring(Effect.sync(() => (isWaiting = false))),
     Effect.catchTags({
       Denied: ({ reason }) => Effect.fail(new Severed({ reason })),
       Unreachable: ({ message, wait_ms }) => Effect.andThen(missed(message), Effect.sleep(wait_ms))
@@ -275,7 +299,13 @@ const make = Effect.fnUntraced(function* () {
       due.mark(NOW)
       return acknowledged.reached(log.head())
     }),
-    run: Effect.forever(Effect.andThen(drain, due.wait))
+    run: Effect.raceFirst(
+      Effect.forever(Effect.andThen(drain, due.wait)),
+      heartbeats.signs(
+        () => isWaiting,
+        () => sent
+      )
+    )
   })
 })
 

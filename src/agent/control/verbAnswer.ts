@@ -73,12 +73,15 @@ const pauses = Schedule.spaced(0).pipe(
 const ATTEMPTS_BEFORE_CRASH = 3
 const DOUBLINGS_MAX = 10
 
+/** The time in which choird has to hear of an agent, so that a lost packet can be made up for. */
+export const attemptTime = (threshold_ms: number): number => Math.ceil(threshold_ms / ATTEMPTS_BEFORE_CRASH)
+
 /**
  * How long an attempt waits for its answer: short enough that a lost packet is made up for in time, and twice as long after each one that
  * was given up, since a slow choird needs the time to answer at all.
  */
 export const answerTime = (threshold_ms: number, given_up: number): number =>
-  Math.min(RPC_TIMEOUT_MS, Math.ceil(threshold_ms / ATTEMPTS_BEFORE_CRASH) * 2 ** Math.min(given_up, DOUBLINGS_MAX))
+  Math.min(RPC_TIMEOUT_MS, attemptTime(threshold_ms) * 2 ** Math.min(given_up, DOUBLINGS_MAX))
 
 /** Repeats a request with its id while choird is away or wants to be left alone; a lost reply is answered again (R28). */
 export const patiently = <A>(call: Asked<A>): Asked<A> =>

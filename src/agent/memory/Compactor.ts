@@ -15,6 +15,7 @@ import { pictureTokens } from "#src/shared/model/pictures.ts"
 import { withServices } from "#src/shared/withServices.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd } from "#src/agent/arbiter/Arbiter.ts"
+import { lanesMap } from "#src/agent/arbiter/LivingMap.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import {
   askedAgain,
@@ -287,13 +288,12 @@ const make = Effect.fnUntraced(function* () {
   const log = yield* EventLog
   const turns = yield* makeTurns()
   // Lanes whose prompt their provider refused as too long, until their next compaction.
-  const refused = new Set<LaneId>()
+  const refused = lanesMap<true>(arbiter.state)
   // The tokens of a prompt whose window could not be made shorter.
-  const backedOff = new Map<LaneId, number>()
+  const backedOff = lanesMap<number>(arbiter.state)
 
   const boundaryOf = (lane: LaneId) => laneOf(arbiter.state(), lane)?.boundary ?? 0
   const backOff = (lane: LaneId, tokens: number, isShorter: boolean) => {
-    for (const known of backedOff.keys()) if (laneOf(arbiter.state(), known) === undefined) backedOff.delete(known)
     if (isShorter) backedOff.delete(lane)
     else backedOff.set(lane, tokens)
   }
@@ -330,10 +330,7 @@ const make = Effect.fnUntraced(function* () {
     request: turns.order,
     before: (lane, prefix) => provide(before(lane, prefix)),
     shortening: (lane) => {
-      const refuse = Effect.sync(() => {
-        for (const known of refused) if (laneOf(arbiter.state(), known) === undefined) refused.delete(known)
-        refused.add(lane)
-      })
+      const refuse = Effect.sync(() => refused.set(lane, true))
       return {
         now: Effect.andThen(refuse, turns.done(lane)),
         later: Effect.asVoid(Effect.andThen(refuse, turns.begin(lane)))

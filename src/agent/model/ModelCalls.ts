@@ -14,6 +14,7 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
+import { lanesMap } from "#src/agent/arbiter/LivingMap.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
 import { isOverflow, withoutOldResults } from "./contextOverflow.ts"
 import { promptChars, toolBytes, toolChars } from "./partSizes.ts"
@@ -159,23 +160,19 @@ const commitAnswer = Effect.fnUntraced(function* (
 
 /** The newest prompt of each lane that is there. */
 const makePrompts = (arbiter: Arbiter["Service"]) => {
-  const prompts = new Map<LaneId, SentPrompt>()
+  const prompts = lanesMap<SentPrompt>(arbiter.state)
   return {
     newest: (lane: LaneId) => prompts.get(lane),
-    remember: (lane: LaneId, prompt: SentPrompt) => {
-      for (const known of prompts.keys()) if (laneOf(arbiter.state(), known) === undefined) prompts.delete(known)
-      prompts.set(lane, prompt)
-    }
+    remember: (lane: LaneId, prompt: SentPrompt) => prompts.set(lane, prompt)
   }
 }
 
 /** The sizes of the lanes' newest prompts. */
 const makePromptSizes = (arbiter: Arbiter["Service"], tokens: TokenCount["Service"]) => {
-  const sizes = new Map<LaneId, PromptTokens>()
+  const sizes = lanesMap<PromptTokens>(arbiter.state)
   return {
     last: (lane: LaneId) => sizes.get(lane),
     remember: (lane: LaneId, size: PromptTokens) => {
-      for (const known of sizes.keys()) if (laneOf(arbiter.state(), known) === undefined) sizes.delete(known)
       sizes.set(lane, size)
       if (size.counted !== undefined) tokens.observe(size.model, size.counted, size.reported)
     },
@@ -191,7 +188,7 @@ const makePromptSizes = (arbiter: Arbiter["Service"], tokens: TokenCount["Servic
       const near = Math.min(window_tokens_max ?? Infinity, compact_at * (boundModel(config, name)?.context_window ?? 0))
       return tokens.certainlyBelow(messages, near - beside - toolBytes(tools))
         ? Effect.undefined
-        : Effect.map(tokens.count([...tools, ...messages]), (counted) => counted + beside)
+        : Effect.zipWith(tokens.count(tools), tokens.count(messages), (ours, theirs) => ours + theirs + beside)
     }
   }
 }

@@ -114,10 +114,20 @@ const makeSlice = (vocabulary: Vocabulary) => {
   }
 }
 
+/** A list of parts, and the tokens up to each. Most lists begin as the lane's one before them, whose parts are not counted again. */
+interface Counted {
+  readonly parts: ReadonlyArray<Part>
+  readonly sums: ReadonlyArray<number>
+}
+
+const NOTHING_COUNTED: Counted = { parts: [], sums: [] }
+
 const make = Effect.fnUntraced(function* () {
   const loaded = yield* Effect.cached(Effect.map(load, (found) => found && makeSlice(found)))
   const counts = makeRecent<number>(TOKEN_COUNTS_MAX)
   const counted = new WeakMap<Message | Tool, number>()
+  /** The newest list of a lane, whose second part is the lane's own. */
+  const lists = new WeakMap<Message | Tool, Counted>()
   const factors = makeRecent<number>(TOKEN_FACTORS_MAX)
   /** Characters that were counted since other fibers could run. */
   let since = 0
@@ -150,13 +160,21 @@ const make = Effect.fnUntraced(function* () {
   })
 
   const count = Effect.fnUntraced(function* (parts: ReadonlyArray<Part>) {
-    let total = 0
-    for (const part of parts) {
+    const [, own] = parts
+    const { parts: before, sums } = (typeof own === "object" ? lists.get(own) : undefined) ?? NOTHING_COUNTED
+    let same = 0
+    while (same < parts.length && before[same] === parts[same]) same++
+    let total = sums[same - 1] ?? 0
+    if (same === parts.length) return total
+    const fresh: Array<number> = []
+    for (const part of same === 0 ? parts : parts.slice(same)) {
       const known = typeof part === "string" ? undefined : counted.get(part)
       const tokens = known ?? (yield* countTexts(typeof part === "string" ? [part] : textsOf(part)))
       if (known === undefined && typeof part !== "string") counted.set(part, tokens)
       total += tokens
+      fresh.push(total)
     }
+    if (typeof own === "object") lists.set(own, { parts, sums: [...sums.slice(0, same), ...fresh] })
     return total
   })
 

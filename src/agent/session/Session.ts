@@ -13,7 +13,10 @@ import { isUnheard } from "#src/shared/session/fold.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
+import { LivingMap } from "#src/agent/arbiter/LivingMap.ts"
 import { edgeWrites } from "#src/agent/arbiter/decideCores.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { isCorrecting } from "#src/agent/arbiter/finalWords.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Confirmations } from "#src/agent/calls/Confirmations.ts"
 import { budgetRemaining } from "#src/agent/control/budgetRemaining.ts"
@@ -180,20 +183,16 @@ const supervise = Effect.fnUntraced(function* (
   exhausted: (limit: string) => Effect.Effect<never>
 ) {
   const arbiter = yield* Arbiter
-  const noticed = new Set<CallId>()
-  const forget = ({ cores }: SessionState) => {
-    const running = new Set([...cores.values()].map(({ job_id }) => job_id))
-    for (const job_id of noticed) if (!running.has(job_id)) noticed.delete(job_id)
-  }
+  const runs = (id: CallId) => [...arbiter.state().cores.values()].some(({ job_id }) => job_id === id)
+  const noticed = new LivingMap<CallId, true>(runs)
   const isNew = ({ job_id }: CoreLane) => !FiberMap.hasUnsafe(jobs, job_id)
   const isCancelled = ({ cancelled, job_id }: CoreLane) => cancelled !== undefined && !noticed.has(job_id)
   const differs = (state: SessionState) => [...state.cores.values()].some((core) => isNew(core) || isCancelled(core))
   const reconcile = Effect.gen(function* () {
     const state = yield* arbiter.until(differs)
-    forget(state)
     for (const core of state.cores.values()) {
       if (isCancelled(core)) {
-        noticed.add(core.job_id)
+        noticed.set(core.job_id, true)
         yield* FiberMap.remove(jobs, core.job_id)
       }
       if (isNew(core)) yield* FiberMap.run(jobs, core.job_id, job(core, exhausted), { onlyIfMissing: true })
@@ -257,9 +256,10 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     yield* runner.closeOpen(EDGE, "the agent was stopped")
     return { reason: "stopped", deadline_at_ms } satisfies ShutdownNotice
   }
-  // An answer that the model gave already goes out as it is, unless it is to be corrected and edge ended at the limit itself. Edge stands
-  // still first, so that it starts no job behind those that end.
-  const answered = arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING")
+  // An answer that the model gave already goes out as it is. One that is to be corrected is not waited for: the model that is asked again may
+  // be silent for minutes. Edge stands still first, so that it starts no job behind those that end.
+  const { find } = yield* EventLog
+  const answered = arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING" || isCorrecting(state, find))
   yield* Effect.raceFirst(answered, Fiber.await(edge))
   yield* Fiber.interrupt(edge)
   yield* endJobs("budget", how.limit)

@@ -71,7 +71,10 @@ export class AgentSettings extends Context.Service<
             confirm_external: settings.config.approvals.confirm_external,
             grants: settings.config.grants ?? GRANTS_DEFAULT,
             unbound,
-            workspace_label: workspaceLabel(),
+            // Few decisions ask, and the answer is a look at the file system.
+            get workspace_label() {
+              return workspaceLabel()
+            },
             pools: settings.config.jobs.pools,
             histories: settings.config.profiles ?? {}
           }),

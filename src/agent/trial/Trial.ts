@@ -2,11 +2,17 @@
  * Runs a skill as the one job of a session that exists in this process alone: the arbiter, the prompts and the models are those of an agent,
  * choird is not asked for anything, and tools are answered from a record.
  */
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, Stream, Schema } from "effect"
 import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { coreLane, EDGE, InboxId, JobName, SessionId } from "#schema/Ids.ts"
-import { TRIAL_EFFECTS_MAX, TRIAL_TEXT_CHARS_MAX, type TrialOutcome, type TrialTask } from "#schema/Trial.ts"
+import {
+  TRIAL_EFFECTS_MAX,
+  TRIAL_TEXT_CHARS_MAX,
+  TrialOutcome,
+  TrialTask,
+  TRIAL_TASK_BYTES_MAX
+} from "#schema/Trial.ts"
 import { Arbiter, commitIfDue, type Refused } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
@@ -14,8 +20,8 @@ import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Denied, type Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ImageTools, type ToolBroken } from "#src/agent/image/ImageTools.ts"
-import type { Llm } from "#src/agent/model/Llm.ts"
-import type { TokenCount } from "#src/agent/model/TokenCount.ts"
+import { Llm } from "#src/agent/model/Llm.ts"
+import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { Environment, ofPlace } from "#src/agent/model/prompt/Environment.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { runCore } from "#src/agent/session/CoreJob.ts"
@@ -27,6 +33,7 @@ import { Workspace, type WorkspaceUnavailable } from "#src/agent/workspace/Works
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeRecordedTools, type TrialEffects } from "./RecordedTools.ts"
 import { ANYTHING, layerTrial } from "./trialSession.ts"
+import type { HttpClient } from "effect/http"
 
 /** The job of a trial. */
 export const JOB = JobName.make("trial")
@@ -36,7 +43,7 @@ const OUTPUT_BYTES_MAX = 64 * 1024
 const NOBODY_ANSWERS = "Nobody can answer now. Continue without the answer."
 
 /** Where a trial runs. */
-export interface TrialPlace {
+interface TrialPlace {
   /** An empty folder in place of the workspace. */
   readonly root: string
   readonly model: Layer.Layer<Llm, never, SecretStore>
@@ -203,7 +210,7 @@ const outcomeOf = (
 }
 
 /** Why a trial has no outcome. */
-export type TrialFailure = Denied | InputSchemaRefused | Refused | ToolBroken | Unreachable | WorkspaceUnavailable
+type TrialFailure = Denied | InputSchemaRefused | Refused | ToolBroken | Unreachable | WorkspaceUnavailable
 
 /** Runs a task to its end. */
 export const runTrial = Effect.fn("Trial.run")(function* (
@@ -219,3 +226,44 @@ export const runTrial = Effect.fn("Trial.run")(function* (
     return outcomeOf(events, tools.effects(), (yield* monotonicMs) - started, failure)
   }).pipe(Effect.provide(layerSession(task, tools, place)), Effect.scoped)
 })
+
+/** A task that cannot be used. choird made it, so that this is a fault of Choir. */
+class TaskRefused extends Schema.TaggedError<TaskRefused>()("TaskRefused", { problem: Schema.String }) {
+  override get message() {
+    return `the task of the trial cannot be used: ${this.problem}`
+  }
+}
+
+const readTask = Effect.tryPromise({
+  try: async () => {
+    const chunks: Array<Buffer> = []
+    let bytes = 0
+    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+      bytes += chunk.length
+      if (bytes > TRIAL_TASK_BYTES_MAX) throw new Error(`it has more than ${TRIAL_TASK_BYTES_MAX} bytes`)
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks).toString("utf8")
+  },
+  catch: (error) => new TaskRefused({ problem: String(error) })
+})
+
+const decodeTask = Schema.decodeUnknownEffect(Schema.fromJsonString(TrialTask), { onExcessProperty: "error" })
+const encodeOutcome = Schema.encodeEffect(Schema.fromJsonString(TrialOutcome))
+
+/**
+ * The program of a trial: the task comes on standard input, and the outcome is the one line on standard output.
+ *
+ * @param root an empty folder in place of the workspace.
+ */
+export const trialProgram = (
+  root: string,
+  modelHttp: Layer.Layer<HttpClient.HttpClient>
+): Effect.Effect<void, TaskRefused | TrialFailure> =>
+  Effect.gen(function* () {
+    const text = yield* readTask
+    const task = yield* Effect.mapError(decodeTask(text), ({ message }) => new TaskRefused({ problem: message }))
+    const outcome = yield* runTrial(task, { root, model: Layer.provide(Llm.layer, modelHttp) })
+    const line = yield* Effect.orDie(encodeOutcome(outcome))
+    yield* Effect.sync(() => process.stdout.write(`${line}\n`))
+  }).pipe(Effect.provide(TokenCount.layer))

@@ -7,13 +7,13 @@ import { Context, Effect, Layer, Random, Result, Schedule, Schema, type Scope } 
 import { codeOf, descriptorPath } from "#src/shared/files/nofollow.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
+import { makeKeptFolders } from "./KeptFolders.ts"
 import { PathRefused, refusedBySystem, WORKSPACE_FILE_BYTES_MAX } from "./PathRefused.ts"
 import {
   closeLater,
   fileVersions,
   listFolder,
   openFolder,
-  readBelow,
   readFile,
   removeOldest,
   replaceFile
@@ -201,6 +201,7 @@ const make = Effect.fnUntraced(function* (root: string) {
     }),
     close
   )
+  const folders = yield* makeKeptFolders(rootFolder)
 
   const locate = Effect.fnUntraced(function* (path: string) {
     const names = yield* Effect.fromResult(segmentsOf(path))
@@ -216,8 +217,8 @@ const make = Effect.fnUntraced(function* (root: string) {
 
   const read = Effect.fnUntraced(function* (path: string, bytes_max = WORKSPACE_FILE_BYTES_MAX) {
     const { name, parents, path: inside } = yield* locate(path)
-    const bytes = yield* inFolder(inside, rootFolder, (signal) =>
-      readBelow(rootFolder, parents, name, bytes_max, signal)
+    const { bytes } = yield* inFolder(inside, rootFolder, (signal) =>
+      folders.use(parents, signal, (folder) => readFile(folder, name, bytes_max))
     )
     return { path: inside, bytes, sha256: sha256(bytes) }
   })

@@ -123,23 +123,6 @@ export const readFile = async (
   }
 }
 
-/** The same of a file below `root`, in the folder that `names` lead to. */
-export const readBelow = async (
-  root: number,
-  names: ReadonlyArray<string>,
-  name: string,
-  bytes_max: number,
-  signal: AbortSignal
-): Promise<Buffer> => {
-  if (names.length === 0) return (await readFile(root, name, bytes_max)).bytes
-  const folder = await openFolder(root, names, false, signal)
-  try {
-    return (await readFile(folder, name, bytes_max)).bytes
-  } finally {
-    closeLater(folder)
-  }
-}
-
 /** The new content of a file; `temporary` is a free name in the same folder (`EEXIST` when it is taken). */
 interface NewContent {
   readonly bytes: Uint8Array

@@ -23,6 +23,21 @@ export const ChoirdProgram = Context.Reference<string>("choir/choirctl/ChoirdPro
  */
 export const CHOIRD_NODE_FLAGS: ReadonlyArray<string> = ["--max-semi-space-size=8"]
 
+/** Freed memory at the end of choird's C heap that is not given back to the system at once, in bytes. */
+const CHOIRD_FREED_BYTES_MAX = 8 * 1024 * 1024
+/** Buffers from this size on are given back to the system when they are freed, in bytes. */
+const CHOIRD_RETURNED_BYTES_FROM = 128 * 1024
+
+/**
+ * The C library's settings for choird. By itself glibc keeps the room of freed request bodies, between smaller objects that live on, in a pool for
+ * each thread.
+ */
+export const CHOIRD_ENVIRONMENT: Readonly<Record<string, string>> = {
+  MALLOC_ARENA_MAX: "1",
+  MALLOC_MMAP_THRESHOLD_: String(CHOIRD_RETURNED_BYTES_FROM),
+  MALLOC_TRIM_THRESHOLD_: String(CHOIRD_FREED_BYTES_MAX)
+}
+
 /** The report of a task that choird prints on standard error, one document a line. */
 const Report = Schema.fromJsonString(
   Schema.Union([

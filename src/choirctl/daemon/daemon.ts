@@ -10,7 +10,7 @@ import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { homeHolder } from "#src/shared/files/homeLocks.ts"
 import type { LockHolder } from "#src/shared/files/lockFile.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
-import { CHOIRD_NODE_FLAGS, ChoirdProgram } from "./choirdProgram.ts"
+import { CHOIRD_ENVIRONMENT, CHOIRD_NODE_FLAGS, ChoirdProgram } from "./choirdProgram.ts"
 import { unitPath } from "./unit.ts"
 
 /** How long `choirctl daemon start` waits: longer than choird tries to reach Postgres. */
@@ -80,6 +80,7 @@ const spawnDaemon = Effect.fnUntraced(function* (home: string) {
       const command = [process.execPath, ...CHOIRD_NODE_FLAGS, program, "--home", home]
       const child = spawn("/bin/sh", ["-c", WITHOUT_CORES, "sh", ...command], {
         cwd: home,
+        env: { ...process.env, ...CHOIRD_ENVIRONMENT },
         detached: true,
         stdio: ["ignore", words, words]
       })

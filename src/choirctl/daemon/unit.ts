@@ -7,7 +7,7 @@ import { failed } from "#src/choirctl/terminal/failure.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { systemWords, writeWhole } from "#src/shared/files/writeWhole.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
-import { CHOIRD_NODE_FLAGS, ChoirdProgram } from "./choirdProgram.ts"
+import { CHOIRD_ENVIRONMENT, CHOIRD_NODE_FLAGS, ChoirdProgram } from "./choirdProgram.ts"
 
 const READABLE_BY_ALL = 0o644
 const SYSTEMCTL = ["/usr/bin/systemctl", "/bin/systemctl"]
@@ -95,6 +95,9 @@ StartLimitBurst=5
 [Service]
 Type=exec
 ExecStart=${[node, ...CHOIRD_NODE_FLAGS, program, "--home", home].map(argument).join(" ")}
+Environment=${Object.entries(CHOIRD_ENVIRONMENT)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" ")}
 Restart=on-failure
 RestartSec=5
 RestartPreventExitStatus=2 78

@@ -1,5 +1,5 @@
 /** The views of all agents in memory, with a stream of their changes. */
-import { Effect, PubSub, Stream } from "effect"
+import { Context, Effect, Layer, PubSub, Stream } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { AgentView } from "./Lifecycle.ts"
 
@@ -21,19 +21,27 @@ const unknownOf = (agent_id: AgentId): AgentView => ({
   reason: null
 })
 
-export interface AgentViews {
-  readonly of: (agent_id: AgentId) => AgentView
-  /** Agents that have a view, whether config.json still has them or not. */
-  readonly known: () => ReadonlyArray<AgentId>
-  readonly change: (agent_id: AgentId, change: Partial<AgentView>) => Effect.Effect<AgentView>
-  /** Clears the last run from the view, except why it ended. */
-  readonly end: (agent_id: AgentId, status: "stopped" | "crashed", reason: string | null) => Effect.Effect<AgentView>
-  readonly changes: Stream.Stream<AgentView>
-  /** The view of an agent, and then each change of it. */
-  readonly follow: (agent_id: AgentId) => Stream.Stream<AgentView>
+export class AgentViews extends Context.Service<
+  AgentViews,
+  {
+    readonly of: (agent_id: AgentId) => AgentView
+    /** Agents that have a view, whether config.json still has them or not. */
+    readonly known: () => ReadonlyArray<AgentId>
+    readonly change: (agent_id: AgentId, change: Partial<AgentView>) => Effect.Effect<AgentView>
+    /** Clears the last run from the view, except why it ended. */
+    readonly end: (agent_id: AgentId, status: "stopped" | "crashed", reason: string | null) => Effect.Effect<AgentView>
+    readonly changes: Stream.Stream<AgentView>
+    /** The view of an agent, and then each change of it. */
+    readonly follow: (agent_id: AgentId) => Stream.Stream<AgentView>
+  }
+>()("choir/choird/AgentViews") {
+  static readonly layer = Layer.effect(
+    AgentViews,
+    Effect.suspend(() => make)
+  )
 }
 
-export const makeAgentViews = Effect.gen(function* () {
+const make = Effect.gen(function* () {
   const views = new Map<AgentId, AgentView>()
   const news = yield* PubSub.sliding<AgentView>({ capacity: AGENT_CHANGES_BUFFERED_MAX })
   const of = (agent_id: AgentId) => views.get(agent_id) ?? unknownOf(agent_id)
@@ -42,7 +50,7 @@ export const makeAgentViews = Effect.gen(function* () {
       views.set(view.agent_id, view)
       return Effect.as(PubSub.publish(news, view), view)
     })
-  return {
+  return AgentViews.of({
     of,
     known: () => [...views.keys()],
     change: (agent_id, change) => Effect.suspend(() => put({ ...of(agent_id), ...change })),
@@ -58,5 +66,5 @@ export const makeAgentViews = Effect.gen(function* () {
           )
         )
       )
-  } satisfies AgentViews
+  })
 })

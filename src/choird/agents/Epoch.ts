@@ -6,24 +6,24 @@ import { Deferred, Effect, Exit, Fiber, Option, type Redacted, type Scope } from
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import type { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
-import type { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
+import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import {
   AGENT_INSPECT_MS_MAX,
   type Condition,
   type Container,
   type ContainerError,
   type ContainerExit,
-  type ContainerRuntime
+  ContainerRuntime
 } from "#src/choird/runtime/ContainerRuntime.ts"
-import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import type { Signals } from "#src/choird/queues/Signals.ts"
-import type { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Signals } from "#src/choird/queues/Signals.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SocketRefused } from "#src/shared/wire/sockets.ts"
 import type { EpochEnd } from "./afterEpoch.ts"
 import type { AgentPrograms } from "#src/choird/runtime/AgentCommand.ts"
-import { awaitSilence, type Liveness, openLiveness } from "./Liveness.ts"
+import { awaitSilence, type LiveEpochs, type Liveness, openLiveness } from "./Liveness.ts"
 import type { Image } from "#src/choird/images/Images.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 
@@ -39,16 +39,6 @@ const AGENT_EXIT_MS_MAX = 5000
 const AGENT_OUTPUT_MS_MAX = 500
 /** The interval between checks for a frozen session while its agent runs. */
 const FROZEN_LOOK_MS = 5000
-
-export interface EpochServices {
-  readonly livenessBySession: Map<SessionId, Liveness>
-  readonly logs: LogFiles["Service"]
-  readonly runtime: ContainerRuntime["Service"]
-  readonly sessions: SessionStore["Service"]
-  readonly signals: Signals["Service"]
-  readonly sockets: AgentSockets["Service"]
-  readonly tokens: Tokens["Service"]
-}
 
 export interface EpochPlan {
   readonly row: SessionRow
@@ -89,12 +79,15 @@ const exitText = ({ code, reason, signal }: ContainerExit): string => {
   }
 }
 
-const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan: EpochPlan) {
+const openContainer = Effect.fnUntraced(function* (plan: EpochPlan) {
+  const runtime = yield* ContainerRuntime
+  const sessions = yield* SessionStore
+  const sockets = yield* AgentSockets
   const { bindings, config, image, onWait, programs, row, token } = plan
   const { cpus, memory_mb, pids } = config.runtime
   const { agent_id, epoch, session_id } = row
-  const socket = yield* services.sockets.open(session_id)
-  const container = yield* services.runtime.start({
+  const socket = yield* sockets.open(session_id)
+  const container = yield* runtime.start({
     agent_id,
     session_id,
     epoch,
@@ -108,15 +101,16 @@ const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan
     limits: { cpus, memory_mb, pids },
     onWait
   })
-  yield* retryDatabase(services.sessions.recordContainer(session_id, epoch, container.id))
+  yield* retryDatabase(sessions.recordContainer(session_id, epoch, container.id))
   return container
 })
 
 /** The reason in the session's row to end the agent. This catches one that ignores the news of its frozen session. */
-const awaitRow = Effect.fnUntraced(function* (
-  { sessions }: EpochServices,
-  { fullAt, row: { session_id } }: EpochPlan
-): Effect.fn.Return<Cause> {
+const awaitRow = Effect.fnUntraced(function* ({
+  fullAt,
+  row: { session_id }
+}: EpochPlan): Effect.fn.Return<Cause, never, SessionStore> {
+  const sessions = yield* SessionStore
   for (;;) {
     yield* Effect.sleep(FROZEN_LOOK_MS)
     // A database that does not answer says nothing about the agent.
@@ -195,12 +189,9 @@ const awaitHung = Effect.fnUntraced(function* (
   }
 })
 
-const watch = Effect.fnUntraced(function* (
-  services: EpochServices,
-  plan: EpochPlan,
-  liveness: Liveness,
-  container: Container
-) {
+const watch = Effect.fnUntraced(function* (plan: EpochPlan, liveness: Liveness, container: Container) {
+  const sessions = yield* SessionStore
+  const signals = yield* Signals
   const { onReady, onStopping, row, silence_ms_max, stop, summary_ms_max } = plan
   const { session_id } = row
   const goodbye = Effect.map(Deferred.await(liveness.goodbye), (reason): Cause => ({ type: "goodbye", reason }))
@@ -226,18 +217,18 @@ const watch = Effect.fnUntraced(function* (
     awaitGone(container, last_heartbeat_ms, silence_ms_max)
   )
   const newer = Effect.as(Deferred.await(liveness.newer), { type: "newer" } satisfies Cause)
-  const running = yield* Effect.raceAllFirst([exited, silent, awaitRow(services, plan), goodbye, stopped, newer])
+  const running = yield* Effect.raceAllFirst([exited, silent, awaitRow(plan), goodbye, stopped, newer])
   if (!ENDED_GRACEFULLY.has(running.type)) return { cause: running, ready: true }
 
   yield* onStopping
   // The session's summary has its own time beside that of the stop itself.
   const limit_ms = AGENT_STOP_MS_MAX + (yield* summary_ms_max)
   // If the database is away, the agent does not hear of it, but is still stopped when its time is up.
-  const asked = Effect.andThen(services.signals.stop(session_id, limit_ms), Effect.never)
+  const asked = Effect.andThen(signals.stop(session_id, limit_ms), Effect.never)
   const tooLate = Effect.as(Effect.sleep(limit_ms), running)
   const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate, asked])
   if (last.type === "goodbye") return { cause: running.type === "stop" ? last : running, ready: true }
-  const known = yield* Effect.option(services.sessions.get(session_id))
+  const known = yield* Effect.option(sessions.get(session_id))
   yield* Effect.logWarning("the agent said no goodbye; what it committed after the acknowledged revision is lost", {
     why: last.type === "crash" ? last.reason : `it took longer than ${limit_ms / 1000} s`,
     acked_rev: known._tag === "Some" && known.value._tag === "Some" ? known.value.value.last_rev : "not known"
@@ -246,34 +237,41 @@ const watch = Effect.fnUntraced(function* (
 })
 
 /** Revokes the agent's token: at once in memory, and in its row when the database allows it. */
-const revoke = ({ tokens }: EpochServices, session_id: SessionId) =>
-  Effect.catchTag(tokens.revoke(session_id), "DatabaseAway", ({ problem }) =>
+const revoke = Effect.fnUntraced(function* (session_id: SessionId) {
+  const tokens = yield* Tokens
+  yield* Effect.catchTag(tokens.revoke(session_id), "DatabaseAway", ({ problem }) =>
     Effect.logWarning("cannot revoke the token in the database", { problem })
   )
+})
 
 /** The next epoch's token supersedes this one's: a process that still uses the old one learns that it is fenced (D8, E13). */
-const fence = (services: EpochServices, { agent_id, epoch, session_id }: SessionRow) =>
-  Effect.catchTag(services.tokens.bootstrap(session_id, agent_id, epoch + 1), "DatabaseAway", () =>
-    Effect.as(revoke(services, session_id), undefined)
+const fence = Effect.fnUntraced(function* ({ agent_id, epoch, session_id }: SessionRow) {
+  const tokens = yield* Tokens
+  return yield* Effect.catchTag(tokens.bootstrap(session_id, agent_id, epoch + 1), "DatabaseAway", () =>
+    Effect.as(revoke(session_id), undefined)
   )
+})
 
 /**
  * Starts the agent and returns how the epoch ended, after its token was fenced and its container is gone, in this order (D8).
  * Fails when the container cannot be started, or with `stuck` when it cannot be ended.
  */
 export const runEpoch = Effect.fn("Epoch.run")(function* (
-  services: EpochServices,
   plan: EpochPlan
-): Effect.fn.Return<EpochEnd, ContainerError | SocketRefused, Scope.Scope> {
+): Effect.fn.Return<
+  EpochEnd,
+  ContainerError | SocketRefused,
+  AgentSockets | ContainerRuntime | LiveEpochs | LogFiles | Scope.Scope | SessionStore | Signals | Tokens
+> {
+  const logs = yield* LogFiles
   const { row } = plan
-  const liveness = yield* openLiveness(services, row)
-  const container = yield* openContainer(services, plan)
-  const written = yield* Effect.forkScoped(services.logs.follow(row.agent_id, row.session_id, container.output))
-  const { cause, ready } = yield* watch(services, plan, liveness, container)
+  const liveness = yield* openLiveness(row)
+  const container = yield* openContainer(plan)
+  const written = yield* Effect.forkScoped(logs.follow(row.agent_id, row.session_id, container.output))
+  const { cause, ready } = yield* watch(plan, liveness, container)
   if (cause.type === "goodbye" || cause.type === "newer" || cause.type === "full")
     yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
-  const token =
-    cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
+  const token = cause.type === "crash" ? yield* fence(row) : yield* revoke(row.session_id)
   yield* Effect.logInfo("the agent's token is no longer valid")
   yield* Effect.logInfo(`epoch ${row.epoch} ends: ${cause.type}; its container is killed unless it is gone`)
   const told = Effect.delay(plan.onLingering(cause.type === "crash" ? cause.reason : undefined), CONTAINER_LINGERS_MS)

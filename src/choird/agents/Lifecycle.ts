@@ -13,11 +13,14 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
 import { bindingsOf, flagsOf, isInFile, restartBindings, type StartOptions } from "./bindings.ts"
-import { makeHeartbeats, type LastHeartbeat } from "./Liveness.ts"
+import { makeHeartbeats, type LastHeartbeat, LiveEpochs } from "./Liveness.ts"
 import { checkResources } from "./prepare.ts"
 import { recoverRuns } from "./recovery.ts"
 import { run } from "./Run.ts"
-import { type RunHandle, type RunRequest, type RunServices, runServices } from "./RunContext.ts"
+import { InstalledPrograms, type RunHandle, type RunRequest, runServices } from "./RunContext.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { AgentViews } from "./AgentViews.ts"
+import { CrashTimes } from "./Breaker.ts"
 
 /** The refusal of a request about an agent, with what to do about it. `kind` is also the API's error type. */
 export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefused", {
@@ -113,7 +116,17 @@ export class Lifecycle extends Context.Service<
 >()("choir/choird/Lifecycle") {
   /** @param programs the programs of this installation that every container gets. */
   static readonly layer = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
-    Layer.effect(Lifecycle, make(programs))
+    Layer.effect(
+      Lifecycle,
+      Effect.suspend(() => make)
+    ).pipe(
+      Layer.provide([
+        AgentViews.layer,
+        CrashTimes.layer,
+        LiveEpochs.layer,
+        Layer.succeed(InstalledPrograms, { find: programs })
+      ])
+    )
 }
 
 /** A run as the operator's commands see it. */
@@ -177,8 +190,9 @@ const makeKnown = Effect.map(ConfigStore, (store) =>
 )
 
 /** The runs of all agents, at most one of each. */
-const makeRuns = Effect.fnUntraced(function* (all: RunServices) {
-  const { views } = all
+const makeRuns = Effect.gen(function* () {
+  const views = yield* AgentViews
+  const services = yield* runServices
   const fibers = yield* FiberSet.make<void>()
   const runs = new Map<AgentId, Running>()
 
@@ -195,7 +209,7 @@ const makeRuns = Effect.fnUntraced(function* (all: RunServices) {
     }
     runs.set(agent_id, running)
     const life = Effect.gen(function* () {
-      const why = yield* run(all, request, running)
+      const why = yield* Effect.provideContext(run(request, running), services)
       runs.delete(agent_id)
       yield* Deferred.fail(running.started, why)
       yield* Deferred.succeed(running.ended, undefined)
@@ -226,10 +240,11 @@ const makeRuns = Effect.fnUntraced(function* (all: RunServices) {
     fork: (effect: Effect.Effect<void>) => FiberSet.run(fibers, effect)
   }
 })
-type Runs = Effect.Success<ReturnType<typeof makeRuns>>
+type Runs = Effect.Success<typeof makeRuns>
 
 /** The agents that choird has stopped for a while, with the request that starts each as it was. */
-const makePauses = ({ views }: RunServices, runs: Runs) => {
+const makePauses = Effect.fnUntraced(function* (runs: Runs) {
+  const views = yield* AgentViews
   const paused = new Map<AgentId, RunRequest>()
 
   const pause = Effect.fn("Lifecycle.pause")(function* (agent_id: AgentId, reason: string) {
@@ -261,14 +276,17 @@ const makePauses = ({ views }: RunServices, runs: Runs) => {
     end: (agent_id: AgentId) => paused.delete(agent_id),
     paused: Effect.sync(() => [...paused.keys()].filter((agent_id) => views.of(agent_id).status === "paused"))
   }
-}
+})
 
-const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
-  const all = yield* runServices(programs)
-  const { config, views } = all
+const make = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const sessions = yield* SessionStore
+  const views = yield* AgentViews
+  const heartbeats = yield* makeHeartbeats
   const known = yield* makeKnown
-  const runs = yield* makeRuns(all)
-  const pauses = makePauses(all, runs)
+  const services = yield* runServices
+  const runs = yield* makeRuns
+  const pauses = yield* makePauses(runs)
   let held: { readonly reason: string; readonly hint: string } | undefined
 
   const stop = Effect.fnUntraced(function* (agent_id: AgentId, again = false) {
@@ -276,8 +294,8 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     const running = runs.of(agent_id)
     if (pauses.end(agent_id) && running === undefined) {
       // A paused agent does not run; only its session is still active.
-      const latest = Option.getOrUndefined(yield* databaseDefect(all.sessions.latest(agent_id)))
-      if (latest?.status === "active") yield* databaseDefect(all.sessions.end(latest.session_id, "stopped"))
+      const latest = Option.getOrUndefined(yield* databaseDefect(sessions.latest(agent_id)))
+      if (latest?.status === "active") yield* databaseDefect(sessions.end(latest.session_id, "stopped"))
       return yield* views.end(agent_id, "stopped", null)
     }
     if (running === undefined) return yield* notRunning(agent_id)
@@ -316,7 +334,7 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     const next = restartBindings(config, agent_id, agent, { bindings, defaults }, options)
     if (Result.isFailure(next)) return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...next.failure })
     yield* Effect.mapError(
-      checkResources(all, config, agent_id, next.success),
+      Effect.provideContext(checkResources(config, agent_id, next.success), services),
       (refusal) => new AgentRefused({ ...refusal, agent_id })
     )
     return next.success
@@ -351,8 +369,10 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     wake: pauses.wake,
     paused: pauses.paused,
     hold: (reason) => Effect.sync(() => void (held = reason)),
-    recover: databaseDefect(recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(runs.launch(request))))),
-    ...makeHeartbeats(all),
+    recover: databaseDefect(recoverRuns((request) => Effect.asVoid(Effect.orDie(runs.launch(request))))).pipe(
+      Effect.provideContext(services)
+    ),
+    ...heartbeats,
     changes: views.changes,
     follow: views.follow
   })

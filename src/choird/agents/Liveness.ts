@@ -1,10 +1,10 @@
 /** The liveness of agents: the arrival of their heartbeats, by choird's own clock, which is not the host's (D8, E8). */
-import { Deferred, Effect } from "effect"
+import { Context, Deferred, Effect, Layer } from "effect"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
-import type { AgentViews } from "./AgentViews.ts"
-import { BREAKER_WINDOW_MS } from "./Breaker.ts"
+import { AgentViews } from "./AgentViews.ts"
+import { BREAKER_WINDOW_MS, CrashTimes } from "./Breaker.ts"
 
 /** The liveness of one epoch, which the API's handlers update. */
 export interface Liveness {
@@ -22,6 +22,11 @@ export interface Liveness {
   head_rev: number | null
 }
 
+/** The liveness of the epochs that run now, by session. */
+export class LiveEpochs extends Context.Service<LiveEpochs, Map<SessionId, Liveness>>()("choir/choird/LiveEpochs") {
+  static readonly layer = Layer.sync(LiveEpochs, () => new Map())
+}
+
 /** The last heartbeat of an agent. */
 export interface LastHeartbeat {
   /** Milliseconds since it arrived; null before the first one. */
@@ -32,11 +37,9 @@ export interface LastHeartbeat {
 }
 
 /** Lets the handlers reach this epoch for as long as the scope lives. */
-export const openLiveness = (
-  { livenessBySession }: { readonly livenessBySession: Map<SessionId, Liveness> },
-  { agent_id, epoch, session_id }: SessionRow
-) =>
-  Effect.acquireRelease(
+export const openLiveness = Effect.fnUntraced(function* ({ agent_id, epoch, session_id }: SessionRow) {
+  const live = yield* LiveEpochs
+  return yield* Effect.acquireRelease(
     Effect.sync(() => {
       const hello = Deferred.makeUnsafe<void>()
       const goodbye = Deferred.makeUnsafe<string>()
@@ -51,75 +54,75 @@ export const openLiveness = (
         unanswered: 0,
         head_rev: null
       }
-      livenessBySession.set(session_id, liveness)
+      live.set(session_id, liveness)
       return liveness
     }),
     (liveness) =>
       Effect.sync(() => {
-        if (livenessBySession.get(session_id) === liveness) livenessBySession.delete(session_id)
+        if (live.get(session_id) === liveness) live.delete(session_id)
       })
   )
-
-interface Heard {
-  readonly crashes: ReadonlyMap<AgentId, ReadonlyArray<number>>
-  readonly livenessBySession: ReadonlyMap<SessionId, Liveness>
-  readonly views: AgentViews
-}
+})
 
 /** The part of the lifecycle that handlers call. */
-export const makeHeartbeats = ({ crashes, livenessBySession, views }: Heard) => ({
-  hello: (session_id: SessionId, epoch: number) =>
-    Effect.sync(() => {
-      const liveness = livenessBySession.get(session_id)
-      if (liveness?.epoch === epoch) Deferred.doneUnsafe(liveness.hello, Effect.void)
+export const makeHeartbeats = Effect.gen(function* () {
+  const crashes = yield* CrashTimes
+  const live = yield* LiveEpochs
+  const views = yield* AgentViews
+  return {
+    hello: (session_id: SessionId, epoch: number) =>
+      Effect.sync(() => {
+        const liveness = live.get(session_id)
+        if (liveness?.epoch === epoch) Deferred.doneUnsafe(liveness.hello, Effect.void)
+      }),
+    heartbeat: Effect.fnUntraced(function* (session_id: SessionId, config_version: number, head_rev?: number) {
+      const liveness = live.get(session_id)
+      if (liveness === undefined) return
+      liveness.last_heartbeat_ms = yield* monotonicMs
+      liveness.head_rev = head_rev ?? liveness.head_rev
+      const view = views.of(liveness.agent_id)
+      if (view.config_version !== config_version) yield* views.change(liveness.agent_id, { config_version })
     }),
-  heartbeat: Effect.fnUntraced(function* (session_id: SessionId, config_version: number, head_rev?: number) {
-    const liveness = livenessBySession.get(session_id)
-    if (liveness === undefined) return
-    liveness.last_heartbeat_ms = yield* monotonicMs
-    liveness.head_rev = head_rev ?? liveness.head_rev
-    const view = views.of(liveness.agent_id)
-    if (view.config_version !== config_version) yield* views.change(liveness.agent_id, { config_version })
-  }),
-  whileAnswering: <A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.suspend(() => {
-      const liveness = livenessBySession.get(session_id)
-      if (liveness === undefined) return answer
-      const asked = Effect.sync(() => {
-        liveness.unanswered += 1
+    whileAnswering: <A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.suspend(() => {
+        const liveness = live.get(session_id)
+        if (liveness === undefined) return answer
+        const asked = Effect.sync(() => {
+          liveness.unanswered += 1
+        })
+        const answered = Effect.map(monotonicMs, (now_ms) => {
+          liveness.unanswered -= 1
+          liveness.last_heartbeat_ms = now_ms
+        })
+        return Effect.acquireUseRelease(
+          asked,
+          () => answer,
+          () => answered
+        )
+      }),
+    lastHeartbeat: (agent_id: AgentId) =>
+      Effect.map(monotonicMs, (now_ms): LastHeartbeat => {
+        const { session_id } = views.of(agent_id)
+        const liveness = session_id === null ? undefined : live.get(session_id)
+        const recent = (crashes.get(agent_id) ?? []).filter((at_ms) => now_ms - at_ms < BREAKER_WINDOW_MS)
+        const last_heartbeat_ms = liveness?.last_heartbeat_ms ?? 0
+        return {
+          age_ms: last_heartbeat_ms === 0 ? null : Math.max(0, now_ms - last_heartbeat_ms),
+          head_rev: liveness?.head_rev ?? null,
+          crashes: recent.length
+        }
+      }),
+    newer: (session_id: SessionId) =>
+      Effect.sync(() => {
+        const liveness = live.get(session_id)
+        if (liveness !== undefined) Deferred.doneUnsafe(liveness.newer, Effect.void)
+      }),
+    terminating: (session_id: SessionId, reason: string) =>
+      Effect.sync(() => {
+        const liveness = live.get(session_id)
+        if (liveness !== undefined) Deferred.doneUnsafe(liveness.goodbye, Effect.succeed(reason))
       })
-      const answered = Effect.map(monotonicMs, (now_ms) => {
-        liveness.unanswered -= 1
-        liveness.last_heartbeat_ms = now_ms
-      })
-      return Effect.acquireUseRelease(
-        asked,
-        () => answer,
-        () => answered
-      )
-    }),
-  lastHeartbeat: (agent_id: AgentId) =>
-    Effect.map(monotonicMs, (now_ms): LastHeartbeat => {
-      const { session_id } = views.of(agent_id)
-      const liveness = session_id === null ? undefined : livenessBySession.get(session_id)
-      const recent = (crashes.get(agent_id) ?? []).filter((at_ms) => now_ms - at_ms < BREAKER_WINDOW_MS)
-      const last_heartbeat_ms = liveness?.last_heartbeat_ms ?? 0
-      return {
-        age_ms: last_heartbeat_ms === 0 ? null : Math.max(0, now_ms - last_heartbeat_ms),
-        head_rev: liveness?.head_rev ?? null,
-        crashes: recent.length
-      }
-    }),
-  newer: (session_id: SessionId) =>
-    Effect.sync(() => {
-      const liveness = livenessBySession.get(session_id)
-      if (liveness !== undefined) Deferred.doneUnsafe(liveness.newer, Effect.void)
-    }),
-  terminating: (session_id: SessionId, reason: string) =>
-    Effect.sync(() => {
-      const liveness = livenessBySession.get(session_id)
-      if (liveness !== undefined) Deferred.doneUnsafe(liveness.goodbye, Effect.succeed(reason))
-    })
+  }
 })
 
 /** The interval between checks of an agent's heartbeats. */

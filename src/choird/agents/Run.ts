@@ -5,17 +5,25 @@
 import { Deferred, Effect, Option, type Redacted, Result } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { logFull } from "#src/choird/sessions/logLimit.ts"
-import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
+import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Signals } from "#src/choird/queues/Signals.ts"
+import { AgentViews } from "./AgentViews.ts"
+import { Leases } from "./Leases.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { adopt } from "./adopt.ts"
 import { afterEpoch, type EpochFacts, type Next } from "./afterEpoch.ts"
-import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX } from "./Breaker.ts"
+import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX, CrashTimes } from "./Breaker.ts"
 import { fallBack, type Refusal, requireInRuntime } from "./startImage.ts"
 import { oneEpoch } from "./oneEpoch.ts"
 import { databaseDefect, retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { prepare } from "./prepare.ts"
-import { afterOutage, type RunContext, type RunHandle, type RunRequest, type RunServices, tell } from "./RunContext.ts"
+import { afterOutage, InstalledPrograms, type RunContext, type RunHandle, type RunRequest, tell } from "./RunContext.ts"
 
 /** The end of a run. */
 type Ending = Extract<Next, { readonly type: "end" }>
@@ -31,20 +39,19 @@ const stoppedWhileStarting: Refusal = {
 }
 
 /** A start that nobody waits for and that does not happen (R77); one that an operator asked for is refused by the API. */
-const notStarted = ({ audit }: Pick<RunServices, "audit">, agent_id: AgentId, kind: string, reason: string) =>
-  audit.record({ who: "choird", action: "agent.restart", agent_id, detail: { refused: kind, reason } })
+const notStarted = (agent_id: AgentId, kind: string, reason: string) =>
+  Effect.flatMap(Audit, (audit) =>
+    audit.record({ who: "choird", action: "agent.restart", agent_id, detail: { refused: kind, reason } })
+  )
 
-const factsOf = Effect.fnUntraced(function* (
-  { services }: RunContext,
-  row: SessionRow,
-  breaker: Breaker,
-  proven: boolean
-) {
-  const known = Option.getOrElse(yield* retryDatabase(services.sessions.get(row.session_id)), () => row)
+const factsOf = Effect.fnUntraced(function* (row: SessionRow, breaker: Breaker, proven: boolean) {
+  const sessions = yield* SessionStore
+  const store = yield* ConfigStore
+  const known = Option.getOrElse(yield* retryDatabase(sessions.get(row.session_id)), () => row)
   const { frozen_reason, last_rev, log_bytes } = known
-  const found = Option.getOrUndefined(yield* retryDatabase(services.sessions.newer(row.session_id)))
+  const found = Option.getOrUndefined(yield* retryDatabase(sessions.newer(row.session_id)))
   const newer = found === undefined ? undefined : `${found.message}; ${found.hint}`
-  const full = logFull(log_bytes, (yield* services.config.current).config.retention)
+  const full = logFull(log_bytes, (yield* store.current).config.retention)
   return { now_ms: yield* monotonicMs, breaker, frozen_reason, newer, full, last_rev, proven } satisfies EpochFacts
 })
 
@@ -52,8 +59,10 @@ const factsOf = Effect.fnUntraced(function* (
 export const SUCCESSOR_LOOK_MS = 500
 
 /** Waits for a message without a session; `undefined` when the operator stops the agent first. */
-const successor = Effect.fnUntraced(function* ({ agent_id, bindings, prepared, services, stop }: RunContext) {
-  const { inbox, leases, sessions } = services
+const successor = Effect.fnUntraced(function* ({ agent_id, bindings, prepared, stop }: RunContext) {
+  const inbox = yield* Inbox
+  const leases = yield* Leases
+  const sessions = yield* SessionStore
   const pending = Effect.orElseSucceed(inbox.pending(agent_id), () => 0)
   const message = Effect.gen(function* () {
     while ((yield* pending) === 0) yield* Effect.sleep(SUCCESSOR_LOOK_MS)
@@ -68,25 +77,30 @@ const successor = Effect.fnUntraced(function* ({ agent_id, bindings, prepared, s
 })
 
 /** Shows an agent whose session is closed as running, since the next message starts it. */
-const awaitingView = ({ agent_id, services }: RunContext) =>
-  services.views.change(agent_id, {
-    status: "running",
-    session_id: null,
-    reason: "its session has reached its budget; the next message starts a fresh one"
-  })
+const awaitingView = ({ agent_id }: RunContext) =>
+  Effect.flatMap(AgentViews, (views) =>
+    views.change(agent_id, {
+      status: "running",
+      session_id: null,
+      reason: "its session has reached its budget; the next message starts a fresh one"
+    })
+  )
 
 /** Closes the session and keeps the resources, so that the next message finds the agent as it was (D19). */
 const close = Effect.fnUntraced(function* (context: RunContext, row: SessionRow) {
-  const { services } = context
-  yield* retryDatabase(services.sessions.end(row.session_id, "closed"))
+  const logs = yield* LogFiles
+  const sessions = yield* SessionStore
+  yield* retryDatabase(sessions.end(row.session_id, "closed"))
   yield* Effect.logInfo("the session has reached its budget and is closed")
-  yield* services.logs.archive(context.agent_id)
+  yield* logs.archive(context.agent_id)
   yield* awaitingView(context)
 })
 
 /** The session ends with its run, unless the agent is started again at once. */
-const leave = Effect.fnUntraced(function* ({ again, services }: RunContext, row: SessionRow, ending: Ending) {
-  const { sessions, signals, tokens } = services
+const leave = Effect.fnUntraced(function* ({ again }: RunContext, row: SessionRow, ending: Ending) {
+  const sessions = yield* SessionStore
+  const signals = yield* Signals
+  const tokens = yield* Tokens
   if (ending.status === "stopped" && Deferred.isDoneUnsafe(again)) {
     yield* retryDatabase(tokens.revoke(row.session_id))
     yield* signals.forget(row.session_id)
@@ -95,24 +109,30 @@ const leave = Effect.fnUntraced(function* ({ again, services }: RunContext, row:
 })
 
 /** An image that the engine lost is built again before the next epoch; one that cannot be ends the run with a hint. */
-const withImage = ({ agent_id, prepared, services, stop }: RunContext): Effect.Effect<Ending | undefined> =>
+const withImage = ({ agent_id, prepared, stop }: RunContext) =>
   Effect.raceFirst(
-    Effect.match(requireInRuntime(services, agent_id, prepared.image), {
-      onSuccess: () => undefined,
-      onFailure: ({ hint, reason }) =>
-        ({ type: "end", status: "crashed", kind: "START_FAILED", reason: `${reason}. Run ${hint}` }) as const
+    Effect.match(requireInRuntime(agent_id, prepared.image), {
+      onSuccess: (): Ending | undefined => undefined,
+      onFailure: ({ hint, reason }): Ending => ({
+        type: "end",
+        status: "crashed",
+        kind: "START_FAILED",
+        reason: `${reason}. Run ${hint}`
+      })
     }),
     Effect.as(Deferred.await(stop), STOPPED)
   )
 
 /** The epochs of a run until there is a reason to end it, or a container that cannot be ended. */
 const epochs = Effect.fnUntraced(function* (begun: RunContext) {
-  const { agent_id, bindings, services, stop } = begun
+  const crashTimes = yield* CrashTimes
+  const sessions = yield* SessionStore
+  const { agent_id, bindings, stop } = begun
   let context = begun
   let { row } = context.prepared
   let token: Redacted.Redacted | undefined
   let breaker = BREAKER
-  services.crashes.delete(agent_id)
+  crashTimes.delete(agent_id)
   let proven = context.awaiting
   for (;;) {
     row ??= yield* successor(context)
@@ -123,11 +143,11 @@ const epochs = Effect.fnUntraced(function* (begun: RunContext) {
     const { end, ready } = ended
     proven ||= ready
     if (end.type === "crashed") {
-      const earlier = services.crashes.get(agent_id) ?? []
+      const earlier = crashTimes.get(agent_id) ?? []
       const crashes = [...earlier, yield* monotonicMs].slice(-BREAKER_HOURLY_CRASHES_MAX)
-      services.crashes.set(agent_id, crashes)
+      crashTimes.set(agent_id, crashes)
     }
-    const next = afterEpoch(end, yield* afterOutage(context, factsOf(context, row, breaker, proven)))
+    const next = afterEpoch(end, yield* afterOutage(context, factsOf(row, breaker, proven)))
     if (next.type === "await message") {
       yield* close(context, row)
       token = undefined
@@ -145,15 +165,18 @@ const epochs = Effect.fnUntraced(function* (begun: RunContext) {
       if (ending !== undefined) return yield* leave(context, row, ending)
     }
     token = end.type === "crashed" ? end.token : undefined
-    row = yield* retryDatabase(services.sessions.resume(row.session_id, bindings, context.prepared.image.image_version))
+    row = yield* retryDatabase(sessions.resume(row.session_id, bindings, context.prepared.image.image_version))
   }
 })
 
 const settle = Effect.fnUntraced(function* (context: RunContext, ending: Effect.Success<ReturnType<typeof epochs>>) {
-  const { agent_id, services, unattended } = context
-  const { leases, views } = services
+  const leases = yield* Leases
+  const logs = yield* LogFiles
+  const sessions = yield* SessionStore
+  const views = yield* AgentViews
+  const { agent_id, unattended } = context
   if (ending.type === "stuck") {
-    yield* retryDatabase(services.sessions.end(ending.row.session_id, "crashed"))
+    yield* retryDatabase(sessions.end(ending.row.session_id, "crashed"))
     yield* Effect.logError(ending.reason)
     yield* views.end(agent_id, "crashed", ending.reason)
     return { kind: "START_FAILED", reason: ending.reason, hint: "look for a hung file system or device" } as const
@@ -163,14 +186,14 @@ const settle = Effect.fnUntraced(function* (context: RunContext, ending: Effect.
   if (ending.status === "stopped") {
     yield* views.end(agent_id, "stopped", null)
     yield* Effect.logInfo("the agent is stopped")
-    yield* services.logs.archive(agent_id)
+    yield* logs.archive(agent_id)
     return stoppedWhileStarting
   }
   yield* Effect.logError(`the agent is not started again: ${ending.reason}`)
   yield* views.end(agent_id, "crashed", ending.reason)
   const attended = !unattended && !Deferred.isDoneUnsafe(context.started)
   if (!attended) {
-    yield* notStarted(services, agent_id, ending.kind, ending.reason)
+    yield* notStarted(agent_id, ending.kind, ending.reason)
     yield* tell(context, `I have stopped working: ${ending.reason}. ${CALL_OPERATOR}`)
   }
   return {
@@ -180,21 +203,24 @@ const settle = Effect.fnUntraced(function* (context: RunContext, ending: Effect.
   } as const
 })
 
-const preparedFor = Effect.fnUntraced(function* (services: RunServices, request: RunRequest) {
-  const programs = yield* Effect.mapError(services.programs, ({ hint, message }): Refusal => ({
+const preparedFor = Effect.fnUntraced(function* (request: RunRequest) {
+  const { find } = yield* InstalledPrograms
+  const programs = yield* Effect.mapError(find, ({ hint, message }): Refusal => ({
     kind: "NOT_READY",
     reason: message,
     hint
   }))
   // An operator who waits learns of the outage; otherwise nobody would start the agent again.
-  const preparing = prepare(services, request)
+  const preparing = prepare(request)
   return { programs, prepared: yield* request.unattended ? retryDatabase(preparing) : databaseDefect(preparing) }
 })
 
 /** A session that cannot be resumed by itself is broken off. Resources stay with a container that cannot be ended. */
-const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunRequest, why: Refusal) {
+const giveUp = Effect.fnUntraced(function* (request: RunRequest, why: Refusal) {
+  const leases = yield* Leases
+  const sessions = yield* SessionStore
+  const views = yield* AgentViews
   const { agent_id, bindings, unattended } = request
-  const { leases, sessions, views } = services
   const latest = Option.getOrUndefined(yield* retryDatabase(sessions.latest(agent_id)))
   if (latest?.status === "active")
     yield* retryDatabase(sessions.end(latest.session_id, unattended && why.unbuilt !== true ? "crashed" : "stopped"))
@@ -210,14 +236,15 @@ const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunR
     return
   }
   yield* Effect.logError(`the agent does not start: ${why.reason}`)
-  yield* notStarted(services, agent_id, why.kind, why.reason)
-  yield* tell({ agent_id, bindings, services }, `I could not be started again: ${why.reason}. ${CALL_OPERATOR}`)
+  yield* notStarted(agent_id, why.kind, why.reason)
+  yield* tell({ agent_id, bindings }, `I could not be started again: ${why.reason}. ${CALL_OPERATOR}`)
   if (why.kind !== "START_FAILED") yield* retryDatabase(leases.release(agent_id))
   yield* views.end(agent_id, "crashed", why.reason)
 })
 
 /** Reports a defect of a run; the next start clears what the run held. */
-const broken = Effect.fnUntraced(function* ({ views }: RunServices, { agent_id }: RunRequest, defect: unknown) {
+const broken = Effect.fnUntraced(function* ({ agent_id }: RunRequest, defect: unknown) {
+  const views = yield* AgentViews
   const ref = yield* logDefect("the run broke", defect)
   const reason = defectWords("choird could not continue it", ref)
   yield* views.end(agent_id, "crashed", reason)
@@ -229,22 +256,23 @@ const broken = Effect.fnUntraced(function* ({ views }: RunServices, { agent_id }
  * session active, so that the next choird resumes it.
  */
 export const run = Effect.fn("Run.run")(
-  function* (services: RunServices, request: RunRequest, handle: RunHandle) {
+  function* (request: RunRequest, handle: RunHandle) {
+    const views = yield* AgentViews
     const { agent_id, awaiting, bindings } = request
-    yield* services.views.change(agent_id, { status: "starting", bindings, reason: null })
-    if (request.adopted !== undefined) yield* adopt(services, request.adopted)
-    const ready = yield* Effect.result(preparedFor(services, request))
+    yield* views.change(agent_id, { status: "starting", bindings, reason: null })
+    if (request.adopted !== undefined) yield* adopt(request.adopted)
+    const ready = yield* Effect.result(preparedFor(request))
     if (Result.isFailure(ready)) {
-      yield* giveUp(services, request, ready.failure)
+      yield* giveUp(request, ready.failure)
       return ready.failure
     }
-    const context: RunContext = { ...request, ...handle, ...ready.success, remark: null, services }
+    const context: RunContext = { ...request, ...handle, ...ready.success, remark: null }
     if (awaiting) yield* awaitingView(context)
     return yield* settle(context, yield* epochs(context))
   },
-  (effect, services, request) =>
+  (effect, request) =>
     effect.pipe(
-      Effect.catchDefect((defect) => broken(services, request, defect)),
+      Effect.catchDefect((defect) => broken(request, defect)),
       Effect.annotateLogs({ agent_id: request.agent_id })
     )
 )

@@ -1,58 +1,60 @@
 /** The context of a run, from its request to its end, and what a run tells the person at its DM. */
-import { Clock, type Deferred, Effect } from "effect"
-import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Clock, Context, type Deferred, Effect } from "effect"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
-import type { AgentId, SessionId } from "#schema/Ids.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
-import type { EpochServices } from "./Epoch.ts"
 import type { AgentView } from "./Lifecycle.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
-import type { Prepared, PrepareServices, StartRequest } from "./prepare.ts"
+import type { Prepared, StartRequest } from "./prepare.ts"
 import type { Refusal } from "./startImage.ts"
 import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
-import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { Images } from "#src/choird/images/Images.ts"
+import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
-import { makeAgentViews } from "./AgentViews.ts"
-import type { Liveness } from "./Liveness.ts"
-import { Images } from "#src/choird/images/Images.ts"
+import { AgentViews } from "./AgentViews.ts"
+import { CrashTimes } from "./Breaker.ts"
 import { Leases } from "./Leases.ts"
+import { LiveEpochs } from "./Liveness.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
-/** Collects the services of every run, once, when the lifecycle is built. */
-export const runServices = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
-  return {
-    audit: yield* Audit,
-    config: yield* ConfigStore,
-    crashes: new Map<AgentId, ReadonlyArray<number>>(),
-    livenessBySession: new Map<SessionId, Liveness>(),
-    images: yield* Images,
-    inbox: yield* Inbox,
-    leases: yield* Leases,
-    logs: yield* LogFiles,
-    outbox: yield* Outbox,
-    programs,
-    runtime: yield* ContainerRuntime,
-    sessions: yield* SessionStore,
-    signals: yield* Signals,
-    sockets: yield* AgentSockets,
-    tokens: yield* Tokens,
-    views: yield* makeAgentViews
-  } satisfies RunServices
-})
+/** The programs of this installation that every container gets. */
+export class InstalledPrograms extends Context.Service<
+  InstalledPrograms,
+  { readonly find: Effect.Effect<AgentPrograms, ProgramMissing> }
+>()("choir/choird/InstalledPrograms") {}
 
-export interface RunServices extends EpochServices, PrepareServices {
-  readonly audit: Audit["Service"]
-  /** The crash times of each agent since its start, by the monotonic clock, as far as the breaker looks back. */
-  readonly crashes: Map<AgentId, ReadonlyArray<number>>
-  readonly inbox: Inbox["Service"]
-  readonly outbox: Outbox["Service"]
-  readonly programs: Effect.Effect<AgentPrograms, ProgramMissing>
-}
+const RUN_SERVICES = [
+  AgentSockets,
+  AgentViews,
+  Audit,
+  ConfigStore,
+  ContainerRuntime,
+  CrashTimes,
+  Images,
+  Inbox,
+  InstalledPrograms,
+  Leases,
+  LiveEpochs,
+  LogFiles,
+  Outbox,
+  SessionStore,
+  Signals,
+  Tokens
+] as const
+
+/**
+ * The services of every run, collected once, when the lifecycle is built. They are picked by name: a run logs by the loggers of the request
+ * that starts it, not by those of choird's start.
+ */
+export const runServices = Effect.map(
+  Effect.context<Context.Service.Identifier<(typeof RUN_SERVICES)[number]>>(),
+  Context.pick(...RUN_SERVICES)
+)
 
 export interface RunRequest extends StartRequest {
   /** Nobody waits for the outcome, so a failure is reported to the DM. */
@@ -72,7 +74,6 @@ export interface RunHandle {
 }
 
 export interface RunContext extends RunRequest, RunHandle {
-  readonly services: RunServices
   readonly prepared: Prepared
   readonly programs: AgentPrograms
   /** A remark for the operator on a run that continues. */
@@ -80,27 +81,27 @@ export interface RunContext extends RunRequest, RunHandle {
 }
 
 /** Tells the person at the agent's DM, in words for somebody who has no shell. */
-export const tell = (
-  { agent_id, bindings, services }: Pick<RunContext, "agent_id" | "bindings" | "services">,
+export const tell = Effect.fnUntraced(function* (
+  { agent_id, bindings }: Pick<RunContext, "agent_id" | "bindings">,
   text: string
-) =>
-  Effect.gen(function* () {
-    const { config } = yield* services.config.current
-    const gateway = config.dms[bindings.dm]?.gateway
-    if (gateway === undefined) return
-    const source_id = `crashed:${agent_id}:${yield* Clock.currentTimeMillis}`
-    const message = { source_id, gateway, dm: bindings.dm, agent_id, text, in_reply_to: null }
-    yield* retryDatabase(services.outbox.tell({ ...message, kind: "notice" }))
-  })
+) {
+  const outbox = yield* Outbox
+  const { config } = yield* (yield* ConfigStore).current
+  const gateway = config.dms[bindings.dm]?.gateway
+  if (gateway === undefined) return
+  const source_id = `crashed:${agent_id}:${yield* Clock.currentTimeMillis}`
+  const message = { source_id, gateway, dm: bindings.dm, agent_id, text, in_reply_to: null }
+  yield* retryDatabase(outbox.tell({ ...message, kind: "notice" }))
+})
 
 /** The shortest outage to report; a restart of the server is shorter. */
 const TOLD_MS = 60_000
 const MINUTE_MS = 60_000
 
 /** Reads the facts for the next step of a run, however long the database is away. After a long outage the person at the DM gets a message. */
-export const afterOutage = Effect.fnUntraced(function* <A>(
-  context: Pick<RunContext, "agent_id" | "bindings" | "services">,
-  read: Effect.Effect<A>
+export const afterOutage = Effect.fnUntraced(function* <A, R>(
+  context: Pick<RunContext, "agent_id" | "bindings">,
+  read: Effect.Effect<A, never, R>
 ) {
   const since_ms = yield* monotonicMs
   const answer = yield* read

@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Option, Result } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { imageSources } from "./imageSources.ts"
+import { makeImageSources } from "./imageSources.ts"
 import { type BuildError, Images } from "#src/choird/images/Images.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 
@@ -41,13 +41,14 @@ export class Updates extends Context.Service<
     Updates,
     Effect.gen(function* () {
       const config = yield* ConfigStore
+      const imageSources = yield* makeImageSources
       const images = yield* Images
       const lifecycle = yield* Lifecycle
 
       const one = Effect.fnUntraced(function* (agent_id: AgentId, progress: Progress) {
         const view = yield* lifecycle.view(agent_id)
         const in_use = mounted(view)
-        const sources = yield* imageSources(config, agent_id, view)
+        const sources = yield* imageSources(agent_id, view)
         const built = yield* Effect.result(images.build(agent_id, sources, { in_use, progress }))
         if (Result.isFailure(built)) return failed(agent_id, built.failure)
         const { image_version, warnings } = built.success

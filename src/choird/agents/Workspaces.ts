@@ -13,7 +13,7 @@ import { WorkspaceLabels, workspacePath } from "#src/choird/sessions/WorkspaceLa
 import { realOf } from "#src/choird/config/realFolder.ts"
 import { Leases, type ResourceHeld } from "./Leases.ts"
 import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
-import { reapContainer } from "./prepare.ts"
+import { makeReapContainer } from "./prepare.ts"
 
 /** The refusal to reset a workspace, which is unchanged; `FAILED` may have deleted part of it. */
 export class WorkspaceRefused extends Schema.TaggedError<WorkspaceRefused>()("WorkspaceRefused", {
@@ -95,6 +95,7 @@ const make = Effect.gen(function* () {
   const labels = yield* WorkspaceLabels
   const leases = yield* Leases
   const lifecycle = yield* Lifecycle
+  const reapContainer = yield* makeReapContainer
   const runtime = yield* ContainerRuntime
   const sessions = yield* SessionStore
 
@@ -127,7 +128,7 @@ const make = Effect.gen(function* () {
       const view = yield* Effect.orDie(lifecycle.view(agent_id))
       const latest = yield* databaseDefect(sessions.latest(agent_id))
       if (Option.isSome(latest) && (view.status === "stopped" || view.status === "crashed"))
-        yield* reapContainer({ runtime }, latest.value)
+        yield* reapContainer(latest.value)
     }
   })
 

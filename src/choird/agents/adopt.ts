@@ -3,12 +3,14 @@
  * the container has it mounted, its stored lease is valid, and choird waits while it sends what choird lacks.
  */
 import { Effect, Option, Schema } from "effect"
-import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import { ContainerId, ContainerRuntime, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
+import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Liveness, openLiveness } from "./Liveness.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
-import type { RunServices } from "./RunContext.ts"
+import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { AgentViews } from "./AgentViews.ts"
 
 /** The longest silence of a container that outlived choird before choird gives it up; an agent on a slow machine is not silent (D15). */
 const ADOPTED_SILENCE_MS_MAX = 10_000
@@ -22,11 +24,8 @@ const ADOPTED_QUIET_LOOKS = 3
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 
 /** The revision up to which choird has every event that the agent reported, unchanged for several checks; none once the agent is silent. */
-const flushed = Effect.fnUntraced(function* (
-  { sessions }: RunServices,
-  { session_id }: SessionRow,
-  liveness: Liveness
-) {
+const flushed = Effect.fnUntraced(function* ({ session_id }: SessionRow, liveness: Liveness) {
+  const sessions = yield* SessionStore
   const began_ms = yield* monotonicMs
   let quiet = 0
   let seen: number | null = null
@@ -42,13 +41,14 @@ const flushed = Effect.fnUntraced(function* (
   return Option.fromNullishOr(seen)
 })
 
-const heard = Effect.fnUntraced(function* (services: RunServices, row: SessionRow, id: DockerContainerId) {
-  const { runtime, sockets } = services
+const heard = Effect.fnUntraced(function* (row: SessionRow, id: DockerContainerId) {
+  const runtime = yield* ContainerRuntime
+  const sockets = yield* AgentSockets
   const { agent_id, session_id } = row
-  const liveness = yield* openLiveness(services, row)
+  const liveness = yield* openLiveness(row)
   const { dir } = yield* sockets.open(session_id)
   if (!(yield* runtime.adopt(id, { agent_id, socket_dir: dir }))) return
-  const rev = yield* Effect.timeoutOption(flushed(services, row, liveness), ADOPTED_FLUSH_MS_MAX)
+  const rev = yield* Effect.timeoutOption(flushed(row, liveness), ADOPTED_FLUSH_MS_MAX)
   yield* Effect.logInfo(
     Option.match(Option.flatten(rev), {
       onNone: () => "its earlier container did not flush in time",
@@ -58,20 +58,22 @@ const heard = Effect.fnUntraced(function* (services: RunServices, row: SessionRo
 }, Effect.scoped)
 
 /** The agent of an active session, as an earlier choird left it. A failure here costs only what was not acknowledged. */
-export const adopt = Effect.fn("Run.adopt")(function* (services: RunServices, row: SessionRow) {
+export const adopt = Effect.fn("Run.adopt")(function* (row: SessionRow) {
+  const store = yield* ConfigStore
+  const views = yield* AgentViews
   const id = Option.getOrUndefined(decodeContainer(row.container))
   if (id?.type !== "docker") return
   const { agent_id, epoch, image_version, session_id } = row
-  const { version } = yield* services.config.current
+  const { version } = yield* store.current
   // Set before the agent is heard: the view says who the caller is.
-  yield* services.views.change(agent_id, {
+  yield* views.change(agent_id, {
     session_id,
     epoch,
     image_version,
     config_version: version,
     reason: "choird receives what it did while choird was away"
   })
-  const reason = yield* heard(services, row, id).pipe(
+  const reason = yield* heard(row, id).pipe(
     Effect.as(null),
     Effect.catch((error) =>
       Effect.as(
@@ -80,5 +82,5 @@ export const adopt = Effect.fn("Run.adopt")(function* (services: RunServices, ro
       )
     )
   )
-  yield* services.views.change(agent_id, { reason })
+  yield* views.change(agent_id, { reason })
 })

@@ -6,6 +6,10 @@ import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import type { EpochEnd } from "./afterEpoch.ts"
 import { runEpoch } from "./Epoch.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Images } from "#src/choird/images/Images.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { AgentViews } from "./AgentViews.ts"
 import type { RunContext } from "./RunContext.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 
@@ -31,27 +35,32 @@ export const withLastWords = (end: EpochEnd, secrets: SecretsFile): EpochEnd => 
   return words === "" ? end : { ...end, reason: `${end.reason}: ${words}` }
 }
 
-const cameUp = ({ agent_id, prepared, remark, services, started }: RunContext) =>
-  Effect.gen(function* () {
+const makeCameUp = Effect.fnUntraced(function* ({ agent_id, prepared, remark, started }: RunContext) {
+  const images = yield* Images
+  const views = yield* AgentViews
+  return Effect.gen(function* () {
     const since_ms = yield* Clock.currentTimeMillis
-    const view = yield* services.views.change(agent_id, { status: "running", since_ms, reason: remark })
-    yield* services.images.worked(agent_id, prepared.image.image_version)
+    const view = yield* views.change(agent_id, { status: "running", since_ms, reason: remark })
+    yield* images.worked(agent_id, prepared.image.image_version)
     yield* Deferred.succeed(started, view)
     yield* Effect.logInfo("the agent runs")
   })
+})
 
 /**
  * The silence that the running configuration allows the agent. A shorter one counts only once the agent has adopted it, since
  * until then the agent's heartbeats follow the previous configuration.
  */
-const patienceOf = ({ agent_id, prepared, services }: RunContext) => {
+const patienceOf = Effect.fnUntraced(function* ({ agent_id, prepared }: RunContext) {
+  const store = yield* ConfigStore
+  const views = yield* AgentViews
   let agreed_ms = prepared.config.crash_detection_threshold_ms
-  return Effect.map(services.config.current, ({ config, version }) => {
+  return Effect.map(store.current, ({ config, version }) => {
     const { crash_detection_threshold_ms: wanted_ms } = config
-    agreed_ms = services.views.of(agent_id).config_version === version ? wanted_ms : Math.max(agreed_ms, wanted_ms)
+    agreed_ms = views.of(agent_id).config_version === version ? wanted_ms : Math.max(agreed_ms, wanted_ms)
     return agreed_ms
   })
-}
+})
 
 const LINGERS = "its token is no longer valid, but its container is not gone yet"
 
@@ -61,11 +70,15 @@ export const oneEpoch = Effect.fnUntraced(function* (
   row: SessionRow,
   token: Redacted.Redacted | undefined
 ) {
-  const { agent_id, bindings, prepared, programs, services, stop } = context
+  const store = yield* ConfigStore
+  const tokens = yield* Tokens
+  const views = yield* AgentViews
+  const cameUp = yield* makeCameUp(context)
+  const { agent_id, bindings, prepared, programs, stop } = context
   const { epoch, session_id } = row
-  const { version } = yield* services.config.current
+  const { version } = yield* store.current
   // The view's bindings stay: the models in them may have been switched since the start.
-  yield* services.views.change(agent_id, {
+  yield* views.change(agent_id, {
     status: "starting",
     session_id,
     epoch,
@@ -80,36 +93,33 @@ export const oneEpoch = Effect.fnUntraced(function* (
     row,
     bindings,
     config: prepared.config,
-    silence_ms_max: patienceOf(context),
-    fullAt: (log_bytes: number) =>
-      Effect.map(services.config.current, ({ config }) => logFull(log_bytes, config.retention)),
-    summary_ms_max: Effect.map(services.config.current, ({ config }) => config.memory.summary_timeout_ms),
+    silence_ms_max: yield* patienceOf(context),
+    fullAt: (log_bytes: number) => Effect.map(store.current, ({ config }) => logFull(log_bytes, config.retention)),
+    summary_ms_max: Effect.map(store.current, ({ config }) => config.memory.summary_timeout_ms),
     image: prepared.image,
     programs,
-    token: token ?? (yield* retryDatabase(services.tokens.bootstrap(session_id, agent_id, epoch))),
+    token: token ?? (yield* retryDatabase(tokens.bootstrap(session_id, agent_id, epoch))),
     stop,
     onReady: Effect.andThen(
       Effect.sync(() => void (ready = true)),
-      cameUp(context)
+      cameUp
     ),
     onWait: (reason: string) =>
       Effect.suspend(() =>
-        services.views.of(agent_id).reason === reason
-          ? Effect.void
-          : Effect.asVoid(services.views.change(agent_id, { reason }))
+        views.of(agent_id).reason === reason ? Effect.void : Effect.asVoid(views.change(agent_id, { reason }))
       ),
-    onStopping: Effect.asVoid(services.views.change(agent_id, { status: "stopping" })),
+    onStopping: Effect.asVoid(views.change(agent_id, { status: "stopping" })),
     onLingering: (crash: string | undefined) =>
       Effect.gen(function* () {
         const reason = crash === undefined ? LINGERS : `${crash}; ${LINGERS}, and starts again when it is`
         yield* Effect.logWarning(reason)
-        yield* services.views.change(agent_id, { status: crash === undefined ? "stopping" : "starting", reason })
+        yield* views.change(agent_id, { status: crash === undefined ? "stopping" : "starting", reason })
       })
   }
   yield* Effect.logInfo(`epoch ${epoch} begins`)
-  const ended = yield* Effect.result(Effect.scoped(runEpoch(services, plan)))
+  const ended = yield* Effect.result(Effect.scoped(runEpoch(plan)))
   if (Result.isSuccess(ended)) {
-    const end = withLastWords(ended.success, yield* services.config.secrets)
+    const end = withLastWords(ended.success, yield* store.secrets)
     return { type: "ended", end, ready, tried: true } as const
   }
   const { failure } = ended

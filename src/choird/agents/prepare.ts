@@ -7,20 +7,18 @@ import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { type DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
-import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import { ContainerId, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { isInside } from "#src/choird/runtime/Ownership.ts"
 import { logFull } from "#src/choird/sessions/logLimit.ts"
-import { sessionId, type SessionRow, type SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { sessionId, type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { realOf } from "#src/choird/config/realFolder.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { AgentViews } from "./AgentViews.ts"
 import { unknownBinding } from "./bindings.ts"
+import type { Images } from "#src/choird/images/Images.ts"
 import { missingToolSecret, secretProblem } from "#src/choird/images/imageSecrets.ts"
-import { exclusive, type Leases } from "./Leases.ts"
-import { type ImageServices, newestImage, notReady, type Refusal, type StartImage } from "./startImage.ts"
-
-export interface PrepareServices extends ImageServices {
-  readonly leases: Leases["Service"]
-  readonly sessions: SessionStore["Service"]
-}
+import { exclusive, Leases } from "./Leases.ts"
+import { newestImage, notReady, type Refusal, type StartImage } from "./startImage.ts"
 
 /** The request to start an agent. */
 export interface StartRequest {
@@ -46,7 +44,8 @@ const isFolder = (path: string) =>
   )
 
 /** The agent that works in a folder already, under a name that config.json may have given to another one since, or behind a link. */
-const folderUser = ({ views }: PrepareServices, config: Config, agent_id: AgentId, path: string) => {
+const folderUser = Effect.fnUntraced(function* (config: Config, agent_id: AgentId, path: string) {
+  const views = yield* AgentViews
   const folder = realOf(path)
   return views.known().find((other) => {
     const { bindings, started_with, status } = views.of(other)
@@ -54,7 +53,7 @@ const folderUser = ({ views }: PrepareServices, config: Config, agent_id: AgentI
     const used = (started_with ?? config).workspaces[bindings.workspace]?.path
     return used !== undefined && realOf(used) === folder
   })
-}
+})
 
 const foldersAround = (path: string): ReadonlyArray<string> => {
   const parent = dirname(path)
@@ -72,16 +71,16 @@ const workspaceAround = ({ workspaces }: Config, path: string) => {
 
 /** Checks that the resources are configured, their secrets have values, and the workspace exists. */
 export const checkResources = Effect.fnUntraced(function* (
-  services: PrepareServices,
   config: Config,
   agent_id: AgentId,
   bindings: ResourceBindings
 ) {
+  const store = yield* ConfigStore
   const unknown = unknownBinding(config, bindings)
   if (unknown !== undefined) return yield* Effect.fail(notReady(unknown.reason, unknown.hint))
   const missing: Array<string> = []
-  for (const name of yield* services.config.secretsOf(bindings)) {
-    if (Result.isFailure(yield* Effect.result(services.config.secret(name)))) missing.push(name)
+  for (const name of yield* store.secretsOf(bindings)) {
+    if (Result.isFailure(yield* Effect.result(store.secret(name)))) missing.push(name)
   }
   if (missing.length > 0) {
     const names = missing.map((name) => `"${name}"`).join(", ")
@@ -91,7 +90,7 @@ export const checkResources = Effect.fnUntraced(function* (
     )
   }
   const path = config.workspaces[bindings.workspace]?.path ?? ""
-  const user = folderUser(services, config, agent_id, path)
+  const user = yield* folderUser(config, agent_id, path)
   if (user !== undefined)
     return yield* Effect.fail(notReady(`${user} works in the folder ${path}`, `choirctl agent stop ${user}`))
   const outer = workspaceAround(config, path)
@@ -114,8 +113,12 @@ const decodeContainer = Schema.decodeUnknownOption(ContainerId)
  * Removes what is left of the container in a session's row. No new epoch begins before it is gone, no matter whose it is (R8).
  * Nothing is left if its scope closed properly.
  */
-export const reapContainer = ({ runtime }: Pick<PrepareServices, "runtime">, { container }: SessionRow) =>
-  Option.match(decodeContainer(container), { onNone: () => Effect.void, onSome: runtime.reap })
+export const makeReapContainer = Effect.map(
+  ContainerRuntime,
+  ({ reap }) =>
+    ({ container }: SessionRow) =>
+      Option.match(decodeContainer(container), { onNone: () => Effect.void, onSome: reap })
+)
 
 /** True if a start continues the newest session; a closed one and one whose log is at its limit stay as they are. */
 const isResumed = ({ log_bytes, status }: SessionRow, { fresh }: StartRequest, { retention }: Config) =>
@@ -123,12 +126,13 @@ const isResumed = ({ log_bytes, status }: SessionRow, { fresh }: StartRequest, {
 
 /** Makes the session active in its next epoch: the newest one, when it was stopped or broken off, else a new one (D19). */
 const beginSession = Effect.fnUntraced(function* (
-  { leases, sessions }: PrepareServices,
   request: StartRequest,
   config: Config,
   latest: SessionRow | undefined,
   image_version: string
 ) {
+  const leases = yield* Leases
+  const sessions = yield* SessionStore
   const { agent_id, bindings } = request
   const goesOn = latest !== undefined && isResumed(latest, request, config)
   if (latest?.status === "active" && !goesOn) yield* sessions.end(latest.session_id, "stopped")
@@ -141,12 +145,18 @@ const beginSession = Effect.fnUntraced(function* (
 
 /** Checks all of it, takes the leases, and begins a session. A refusal leaves the session as it was. */
 export const prepare = Effect.fn("Lifecycle.prepare")(function* (
-  services: PrepareServices,
   request: StartRequest
-): Effect.fn.Return<Prepared, Refusal | DatabaseAway> {
-  const { leases, sessions } = services
+): Effect.fn.Return<
+  Prepared,
+  Refusal | DatabaseAway,
+  AgentViews | ConfigStore | ContainerRuntime | Images | Leases | SessionStore
+> {
+  const leases = yield* Leases
+  const reapContainer = yield* makeReapContainer
+  const sessions = yield* SessionStore
+  const store = yield* ConfigStore
   const { agent_id, awaiting, bindings, fresh } = request
-  const { config } = yield* services.config.current
+  const { config } = yield* store.current
   const latest = Option.getOrUndefined(yield* sessions.latest(agent_id))
   if (latest !== undefined && latest.frozen_reason !== null && !fresh) {
     return yield* Effect.fail<Refusal>({
@@ -159,13 +169,13 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
   const newer = !goesOn ? undefined : Option.getOrUndefined(yield* sessions.newer(latest.session_id))
   if (newer !== undefined)
     return yield* Effect.fail<Refusal>({ kind: "NEWER_EVENTS", reason: newer.message, hint: newer.hint })
-  yield* checkResources(services, config, agent_id, bindings)
-  const image = yield* newestImage(services, agent_id)
-  const problemOf = secretProblem(config, yield* services.config.secrets, agent_id, bindings)
+  yield* checkResources(config, agent_id, bindings)
+  const image = yield* newestImage(agent_id)
+  const problemOf = secretProblem(config, yield* store.secrets, agent_id, bindings)
   const missing = missingToolSecret(image.path, problemOf)
   if (missing !== undefined) return yield* Effect.fail(notReady(missing, `choirctl agent build ${agent_id}`))
   if (latest !== undefined) {
-    yield* Effect.mapError(reapContainer(services, latest), ({ fix, problem }): Refusal => ({
+    yield* Effect.mapError(reapContainer(latest), ({ fix, problem }): Refusal => ({
       kind: "START_FAILED",
       reason: problem,
       hint: fix
@@ -180,6 +190,6 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
     "ResourceHeld",
     ({ hint, message }) => Effect.fail(notReady(message, hint))
   )
-  const row = awaiting ? undefined : yield* beginSession(services, request, config, latest, image.image_version)
+  const row = awaiting ? undefined : yield* beginSession(request, config, latest, image.image_version)
   return { config, row, image }
 })

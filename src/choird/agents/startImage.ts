@@ -2,10 +2,11 @@
 import { Effect, Option } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ManifestHashes } from "#schema/Image.ts"
-import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import type { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import type { AgentViews } from "./AgentViews.ts"
-import type { Image, Images } from "#src/choird/images/Images.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { AgentViews } from "./AgentViews.ts"
+import { type Image, Images } from "#src/choird/images/Images.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import type { AgentRefused } from "./Lifecycle.ts"
 import type { Next } from "./afterEpoch.ts"
 import { type RunContext, tell } from "./RunContext.ts"
@@ -19,17 +20,18 @@ export const fallBack = Effect.fn("Run.fallBack")(function* (
   ending: Extract<Next, { readonly type: "end" }>
 ) {
   if (ending.status === "stopped" || OF_THE_SESSION.has(ending.kind)) return undefined
-  const { agent_id, prepared, services } = context
+  const { agent_id, prepared } = context
   const { image_version: failed } = prepared.image
-  const earlier = Option.getOrUndefined(yield* earlierImage(services, agent_id, prepared.image))
+  const earlier = Option.getOrUndefined(yield* earlierImage(agent_id, prepared.image))
   if (earlier === undefined) return undefined
   const { image_version } = earlier
   // The next start of choird takes it, too; an update tries the new one again.
-  yield* Effect.ignore(services.images.goBack(agent_id, image_version), { log: "Error" })
+  yield* Effect.ignore((yield* Images).goBack(agent_id, image_version), { log: "Error" })
   const remark = `the image ${failed} did not start: ${ending.reason}. It runs on ${image_version} again`
   yield* Effect.logError(remark)
   const detail = { refused: "START_FAILED", image_version: failed, reason: ending.reason, back_to: image_version }
-  yield* services.audit.record({ who: "choird", action: "agent.image", agent_id, detail })
+  const audit = yield* Audit
+  yield* audit.record({ who: "choird", action: "agent.image", agent_id, detail })
   yield* tell(context, `My new version did not start, so I am back on the previous one: ${ending.reason}.`)
   return { ...context, remark, prepared: { ...prepared, image: earlier } }
 })
@@ -40,13 +42,6 @@ export type Refusal = Pick<AgentRefused, "kind" | "reason" | "hint"> & {
   readonly unbuilt?: true
 }
 
-export interface ImageServices {
-  readonly config: ConfigStore["Service"]
-  readonly images: Images["Service"]
-  readonly runtime: ContainerRuntime["Service"]
-  readonly views: AgentViews
-}
-
 /** An image that was verified against its build, with its tools and skills. */
 export interface StartImage extends Image {
   readonly manifests: ManifestHashes
@@ -54,21 +49,24 @@ export interface StartImage extends Image {
 
 export const notReady = (reason: string, hint: string): Refusal => ({ kind: "NOT_READY", reason, hint })
 
-const verified = ({ images }: ImageServices, image: Image) =>
-  Effect.map(images.verify(image.path), ({ skill_manifest_hash, tool_manifest_hash }): StartImage => ({
-    ...image,
-    manifests: { skill_manifest_hash, tool_manifest_hash }
-  }))
+const verified = Effect.fnUntraced(function* (image: Image) {
+  const images = yield* Images
+  const { skill_manifest_hash, tool_manifest_hash } = yield* images.verify(image.path)
+  return { ...image, manifests: { skill_manifest_hash, tool_manifest_hash } } satisfies StartImage
+})
 
 /**
  * Builds the image again if the runtime lost it, from the commits that it was built from; otherwise returns what to run. An engine
  * that is away says nothing about its images: the start itself waits for it.
  */
 export const requireInRuntime = Effect.fn("requireInRuntime")(function* (
-  { config, images, runtime, views }: ImageServices,
   agent_id: AgentId,
   image: Image
-): Effect.fn.Return<void, Refusal> {
+): Effect.fn.Return<void, Refusal, AgentViews | ConfigStore | ContainerRuntime | Images> {
+  const config = yield* ConfigStore
+  const images = yield* Images
+  const runtime = yield* ContainerRuntime
+  const views = yield* AgentViews
   const { image_version } = image
   if (yield* Effect.orElseSucceed(runtime.hasImage(agent_id, image_version), () => true)) return
   const lost = `the Docker engine lost image ${image_version}`
@@ -91,25 +89,27 @@ export const requireInRuntime = Effect.fn("requireInRuntime")(function* (
 })
 
 /** The image of the last build. */
-export const newestImage = Effect.fnUntraced(function* (services: ImageServices, agent_id: AgentId) {
+export const newestImage = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const images = yield* Images
   const hint = `choirctl agent build ${agent_id}`
-  const image = yield* services.images.current(agent_id).pipe(
-    Effect.flatMap((newest) => verified(services, newest)),
+  const image = yield* images.current(agent_id).pipe(
+    Effect.flatMap(verified),
     Effect.mapError((error): Refusal => ({
       ...notReady(error.message, hint),
       ...(error._tag === "NoImage" ? { unbuilt: true } : {})
     }))
   )
-  yield* requireInRuntime(services, agent_id, image)
+  yield* requireInRuntime(agent_id, image)
   return image
 })
 
 /** The image from which the agent last came up, if it never came up from this one. */
-export const earlierImage = Effect.fnUntraced(function* (services: ImageServices, agent_id: AgentId, image: Image) {
-  const earlier = yield* services.images.lastWorking(agent_id, image.image_version)
+export const earlierImage = Effect.fnUntraced(function* (agent_id: AgentId, image: Image) {
+  const images = yield* Images
+  const earlier = yield* images.lastWorking(agent_id, image.image_version)
   if (Option.isNone(earlier)) return Option.none<StartImage>()
-  return yield* verified(services, earlier.value).pipe(
-    Effect.tap((found) => requireInRuntime(services, agent_id, found)),
+  return yield* verified(earlier.value).pipe(
+    Effect.tap((found) => requireInRuntime(agent_id, found)),
     Effect.option
   )
 })

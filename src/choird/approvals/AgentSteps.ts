@@ -6,7 +6,7 @@ import type { RunBindings } from "#schema/ResourceBindings.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { StartOptions } from "#src/choird/agents/bindings.ts"
 import { type BuildError, Images } from "#src/choird/images/Images.ts"
-import { imageSources } from "#src/choird/agents/imageSources.ts"
+import { makeImageSources } from "#src/choird/agents/imageSources.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import type { Approved } from "./Approved.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -57,6 +57,7 @@ const optionsOf = (bindings: RunBindings, rebound: Rebound): StartOptions =>
 
 const make = Effect.fnUntraced(function* () {
   const config = yield* ConfigStore
+  const imageSources = yield* makeImageSources
   const images = yield* Images
   const lifecycle = yield* Lifecycle
   const sessions = yield* SessionStore
@@ -104,7 +105,7 @@ const make = Effect.fnUntraced(function* () {
       // It was pushed as the session's identity, which may be the only one that can fetch it.
       const git_identity = Option.getOrUndefined(yield* databaseDefect(sessions.get(session_id)))?.resource_bindings
         .git_identity
-      const sources = { ...(yield* imageSources(config, agent_id, view)), git_identity }
+      const sources = { ...(yield* imageSources(agent_id, view)), git_identity }
       const built = images.build(agent_id, sources, { in_use, agent_commit: commit })
       return (yield* Effect.mapError(built, notBuilt)).image_version
     }),

@@ -2,8 +2,33 @@
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
-import { lookAlike, looksOwn } from "#src/shared/image/lookAlike.ts"
 import { visibleLine } from "./approvalText.ts"
+
+/** Characters and pairs that are hard to tell apart, in the order in which they are replaced. Names have no letters of other alphabets. */
+const ALIKE: ReadonlyArray<readonly [RegExp, string]> = [
+  [/[._-]/gu, ""],
+  [/0/gu, "o"],
+  [/[1i]/gu, "l"],
+  [/5/gu, "s"],
+  [/rn/gu, "m"],
+  [/vv/gu, "w"]
+]
+
+/** Names that look alike have the same one. */
+const skeleton = (name: string): string =>
+  ALIKE.reduce((text, [alike, one]) => text.replaceAll(alike, one), name.toLowerCase())
+
+const OWN = skeleton("choir")
+
+/** Whether a name begins like those of Choir's own tools. */
+const looksOwn = (name: string): boolean => skeleton(name).startsWith(OWN)
+
+/** The first of the other names for which this one may be taken. */
+const lookAlike = (name: string, others: Iterable<string>): string | undefined => {
+  const own = skeleton(name)
+  for (const other of others) if (other !== name && skeleton(other) === own) return other
+  return undefined
+}
 
 /** Facts that are given. */
 const FACTS_MAX = 10

@@ -6,7 +6,7 @@ import { Context, Effect, FiberSet, Layer, Result } from "effect"
 import type { ConfigChange } from "#schema/ConfigApi.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { dmList } from "#schema/ResourceBindings.ts"
-import { imageSources } from "#src/choird/agents/imageSources.ts"
+import { makeImageSources } from "#src/choird/agents/imageSources.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { type AgentRefused, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { mounted, type Updated, Updates } from "#src/choird/agents/Updates.ts"
@@ -120,6 +120,7 @@ const whoIs = ({ gateway, writer }: Speaker) => `gateway:${gateway}/${writer}`
 const makeWork = Effect.gen(function* () {
   const audit = yield* Audit
   const config = yield* ConfigStore
+  const imageSources = yield* makeImageSources
   const images = yield* Images
   const lifecycle = yield* Lifecycle
   const updates = yield* Updates
@@ -146,7 +147,7 @@ const makeWork = Effect.gen(function* () {
 
   const build = Effect.fnUntraced(function* (agent_id: AgentId) {
     const view = yield* lifecycle.view(agent_id)
-    const sources = yield* imageSources(config, agent_id, view)
+    const sources = yield* imageSources(agent_id, view)
     const built = yield* Effect.result(images.build(agent_id, sources, { in_use: mounted(view) }))
     if (Result.isFailure(built)) return `the build of ${agent_id} failed: ${built.failure.message}`
     const { built: isNew, image_version, warnings } = built.success

@@ -1,17 +1,59 @@
-/**
- * Lets held messages go when nothing more comes of them. The rest may still come of a gateway that is storing messages, or that has stored none
- * in this life of choird; its messages are held up to JOIN_MS_MAX.
- */
+/** Messages that are parts of one (R42): Telegram cuts a long text into several messages, and sends an album file by file. */
 import { Clock, Effect, Queue } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
+import type { Join } from "#src/choird/queues/messageJoin.ts"
+import type { Arrival } from "./route.ts"
+
+/** UTF-16 units above which a text may be a piece of a longer one: apps cut it at 4,096, or before that at the end of a paragraph or a word. */
+const JOIN_TEXT_CHARS_MIN = 2048
+/** UTF-16 units of a full piece, which has one less where a pair would have been cut. */
+const JOIN_TEXT_CHARS_FULL = 4095
+/** UTF-16 units at the end of a piece in which every app finds a blank to cut at. */
+const JOIN_TEXT_BLANK_CHARS = 300
+/** The wait for the next piece of a text, and for the next file of an album. */
+const JOIN_TEXT_QUIET_MS = 1500
+const JOIN_ALBUM_QUIET_MS = 1000
+
+/** A piece of full length without a blank near its end was cut within a word; at every other cut a blank is lost. */
+const isCutInWord = (text: string): boolean =>
+  text.length >= JOIN_TEXT_CHARS_FULL && !/\s/u.test(text.slice(-JOIN_TEXT_BLANK_CHARS))
+
+/**
+ * Which messages of a person belong together. Pure.
+ *
+ * @param problem choird's remark on a file that did not arrive
+ */
+export const joinOf = (
+  { album, file, forwarded = false, text = "", thread_id, user_id }: Arrival,
+  problem: string | undefined
+): Join => {
+  const sender = `${user_id}/${thread_id ?? ""}`
+  const words = [text, problem ?? ""].filter((line) => line !== "").join("\n")
+  const own = forwarded ? "forwarded" : "own"
+  if (file !== undefined)
+    return album === undefined
+      ? { sender, key: "file", text: words, glue: "\n", quiet_ms: 0 }
+      : { sender, key: `album/${album}/${own}`, text: words, glue: "\n", quiet_ms: JOIN_ALBUM_QUIET_MS }
+  return {
+    sender,
+    key: `text/${own}`,
+    text: words,
+    glue: isCutInWord(text) ? "" : "\n",
+    quiet_ms: text.length > JOIN_TEXT_CHARS_MIN ? JOIN_TEXT_QUIET_MS : 0
+  }
+}
 
 /** The shortest and the longest wait between two looks at the messages that are held. */
 const HELD_LOOK_MS_MIN = 200
 const HELD_LOOK_MS_MAX = 60_000
 
-/** Starts letting go, until the scope ends. Returns what the storing of a gateway's messages is wrapped in. */
+/**
+ * Releases held messages once no further part of them is expected, until the scope ends. A further part may still come from a gateway that is
+ * storing messages, or that has stored none in this life of choird; its messages are held up to JOIN_MS_MAX. Returns what the storing of a
+ * gateway's messages is wrapped in.
+ */
 export const makeHeldMessages = Effect.gen(function* () {
   const inbox = yield* Inbox
   const looks = yield* Queue.sliding<void>(1)

@@ -5,6 +5,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import { BODY_BYTES_MAX, type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
 import { CurrentOpenSession, makeOpenSession, type OpenSession } from "./OpenSession.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { makeInTurns } from "./Turns.ts"
 
 /** A refusal over a rate, with the time to wait. */
 export const rateLimited = (wait_ms: number, message = "too many requests: wait before the next one") =>
@@ -24,7 +25,7 @@ export class AgentApp extends Context.Service<
     open(session_id: SessionId): Effect.Effect<OpenSession, never, Scope.Scope>
     /** An open session. */
     find(session_id: SessionId): OpenSession | undefined
-    /** The API for requests of a session, which are refused over its rate before they are read (R47). */
+    /** The API for requests of a session, which are refused over its rate before they are read (R47), and wait for their turn. */
     of(session: OpenSession): HttpApp
     /** The API without a limit of its own, for requests that the listener has counted. */
     readonly app: HttpApp
@@ -38,6 +39,7 @@ export class AgentApp extends Context.Service<
       const mounted = yield* Deferred.make<HttpApp>()
       const app: HttpApp = Effect.flatten(Deferred.await(mounted))
       const sessions = new Map<SessionId, OpenSession>()
+      const inTurns = yield* makeInTurns
 
       const close = (session: OpenSession) =>
         Effect.gen(function* () {
@@ -53,9 +55,10 @@ export class AgentApp extends Context.Service<
         of: (session) =>
           Effect.gen(function* () {
             const { headers } = yield* HttpServerRequest.HttpServerRequest
-            const wait_ms = session.admit(yield* monotonicMs, bodyBytes(headers))
+            const bytes = bodyBytes(headers)
+            const wait_ms = session.admit(yield* monotonicMs, bytes)
             if (wait_ms > 0) return rateLimited(wait_ms)
-            return yield* Effect.provideService(app, CurrentOpenSession, session)
+            return yield* inTurns(session.turns, bytes)(Effect.provideService(app, CurrentOpenSession, session))
           }),
         open: Effect.fn("AgentApp.open")(function* (session_id) {
           const runs = yield* Scope.make()

@@ -1,10 +1,11 @@
 /** A socket for each running session (D10), all with one application, which knows the session by the socket. */
 import { rmdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Context, Effect, Layer, Scope } from "effect"
+import { Clock, Context, Effect, Layer, Scope } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type AgentEndpoint, CA_FILE } from "#src/choird/runtime/ContainerRuntime.ts"
+import { monotonicMsOf } from "#src/shared/monotonicMs.ts"
 import { RECEIVED_MARK } from "#src/shared/files/receivedMark.ts"
 import { listen } from "#src/shared/wire/http.ts"
 import { SocketRefused } from "#src/shared/wire/sockets.ts"
@@ -12,6 +13,9 @@ import { AgentApp } from "./AgentApp.ts"
 import { AgentTcp } from "./AgentTcp.ts"
 import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
 import { AGENT_CONNECTIONS_MAX } from "./OpenSession.ts"
+
+/** How long a session's socket takes no connection after one that came too fast. */
+export const REFUSED_REST_MS = 500
 
 /** `dir` holds the socket and what an agent needs to reach choird, nothing else; it is what a container is given. */
 export interface AgentSocket {
@@ -62,10 +66,12 @@ export class AgentSockets extends Context.Service<
           const mark = join(dir, RECEIVED_MARK)
           yield* Effect.addFinalizer(() => Effect.ignore(Effect.try(() => rmSync(mark, { force: true }))))
           const session = yield* app.open(session_id)
+          const clock = yield* Clock.Clock
           yield* listen(audited(app.of(session), askedByAgent(session_id)), {
             path,
             connectionsMax: AGENT_CONNECTIONS_MAX,
-            accept: (connection) => session.claim(connection)
+            accept: (connection) => session.claim(connection, monotonicMsOf(clock)),
+            restMs: REFUSED_REST_MS
           })
           if (tcp.agents?.certificate !== undefined) yield* pin(dir, tcp.agents.certificate)
           // First of all: the listeners wait for their requests, and they wait for what runs.

@@ -157,7 +157,7 @@ const makeAnswer = Effect.fnUntraced(function* (
     // The agent of an earlier choird comes before this one has taken its session over. A refusal would end it, and its work with it.
     if (session === undefined)
       return yield* asUnauthenticated(address, Effect.succeed(rateLimited(NOT_OPEN_WAIT_MS, NOT_OPEN)))
-    if (!session.claim(connection)) {
+    if (!session.claim(connection, yield* monotonicMs)) {
       const tooMany = rateLimited(1000, "too many connections of this session: close one first")
       return HttpServerResponse.setHeader(tooMany, "connection", "close")
     }

@@ -8,16 +8,60 @@ import { AgentId } from "#schema/Ids.ts"
 import type { MemoryStatus } from "#schema/SystemApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
-import { Embeddings } from "./Embeddings.ts"
-import { memoryStatus } from "./memoryStatus.ts"
+import { Embeddings, readServing } from "./Embeddings.ts"
 import { makeEmbeddingSteps } from "./embeddingSteps.ts"
 import { VectorIndexes } from "./VectorIndexes.ts"
+import { countProgress, countWaiting, type EmbeddingProgress, hasMemory } from "./embeddingRows.ts"
+import { modelName } from "./embeddingSettings.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+
+/** Agents whose texts are counted; those of further ones are left out of the sums. */
+const COUNTED_AGENTS_MAX = 100
+
+interface AgentTexts {
+  readonly waiting: number
+  /** Of the vectors of a new model. */
+  readonly change?: EmbeddingProgress
+}
+
+const textsOf = (model: string) =>
+  Effect.fnUntraced(function* (agent_id: AgentId) {
+    if (!(yield* hasMemory(agent_id))) return { waiting: 0 }
+    const serving = yield* readServing(agent_id)
+    const texts: AgentTexts = {
+      waiting: yield* countWaiting(agent_id),
+      ...(serving === undefined || serving.model === model ? {} : { change: yield* countProgress(agent_id, model) })
+    }
+    return texts
+  })
+
+const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, one) => total + one, 0)
+
+/** How searches of memory work at the moment, for operators. */
+const memoryStatus = Effect.fnUntraced(function* (agents: ReadonlyArray<AgentId>) {
+  const embeddings = yield* Embeddings
+  if (embeddings.model === undefined) return { model: null, waiting: 0 }
+  const model = modelName(embeddings.model)
+  const texts: ReadonlyArray<AgentTexts> = yield* Effect.forEach(agents.slice(0, COUNTED_AGENTS_MAX), textsOf(model))
+  const changes = texts.flatMap(({ change }) => (change === undefined ? [] : [change]))
+  const trouble = yield* embeddings.trouble
+  const failing_ms = trouble === undefined ? 0 : Math.max(0, (yield* monotonicMs) - trouble.since_ms)
+  const status: MemoryStatus = {
+    model,
+    waiting: sum(texts.map(({ waiting }) => waiting)),
+    ...(trouble === undefined ? {} : { problem: trouble.problem, failing_ms }),
+    ...(changes.length === 0
+      ? {}
+      : { reembedding: { done: sum(changes.map(({ done }) => done)), total: sum(changes.map(({ total }) => total)) } })
+  }
+  return status
+})
 
 /** The time between two looks for documents that nobody announced. */
 const EMBEDDING_LOOK_MS = 30_000
 /** The first pause after a provider has failed, which doubles, and the longest one. */
 const EMBEDDING_PAUSE_MS = 30_000
-export const EMBEDDING_PAUSE_MS_MAX = 900_000
+const EMBEDDING_PAUSE_MS_MAX = 900_000
 
 export class EmbeddingQueue extends Context.Service<
   EmbeddingQueue,

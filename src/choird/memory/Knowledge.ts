@@ -78,12 +78,15 @@ export class Knowledge extends Context.Service<
             agent_id,
             readFacts(
               agent_id,
-              (sql) => sql`valid_to IS NULL AND starts_with(coalesce(key, ''), ${prefix})
+              Effect.map(
+                SqlClient.SqlClient,
+                (sql) => sql`valid_to IS NULL AND starts_with(coalesce(key, ''), ${prefix})
                 AND ${
                   before === undefined
                     ? sql`true`
                     : sql`(created_at, id) < (SELECT created_at, id FROM ${sql(agentTable(agent_id, "knowledge_documents"))} WHERE id = ${before}::uuid)`
                 } ORDER BY created_at DESC, id DESC LIMIT ${limit}`
+              )
             )
           )
         }, onDatabase),
@@ -105,10 +108,13 @@ const lockFacts = Effect.fnUntraced(function* (agent_id: AgentId) {
 /** The fact in force that a new one replaces: the value of its key, or without a key the one that says the same. */
 const inForce = (agent_id: AgentId, { key, text }: NewFact) =>
   Effect.map(
-    readFacts(agent_id, (sql) =>
-      key === null
-        ? sql`valid_to IS NULL AND key IS NULL AND text_hash = ${textHash(text)}`
-        : sql`valid_to IS NULL AND key = ${key}`
+    readFacts(
+      agent_id,
+      Effect.map(SqlClient.SqlClient, (sql) =>
+        key === null
+          ? sql`valid_to IS NULL AND key IS NULL AND text_hash = ${textHash(text)}`
+          : sql`valid_to IS NULL AND key = ${key}`
+      )
     ),
     ([fact]) => fact
   )
@@ -117,7 +123,10 @@ const writtenBy = (agent_id: AgentId, call_id: string | undefined) =>
   call_id === undefined
     ? Effect.undefined
     : Effect.map(
-        readFacts(agent_id, (sql) => sql`call_id = ${call_id}`),
+        readFacts(
+          agent_id,
+          Effect.map(SqlClient.SqlClient, (sql) => sql`call_id = ${call_id}`)
+        ),
         ([fact]) => fact
       )
 
@@ -157,20 +166,23 @@ const requireRoom = Effect.fnUntraced(function* (agent_id: AgentId) {
 
 const end = Effect.fnUntraced(function* (agent_id: AgentId, name: FactName) {
   yield* lockFacts(agent_id)
-  const [fact] = yield* readFacts(agent_id, (sql) =>
-    "key" in name ? sql`key = ${name.key} AND valid_to IS NULL` : sql`id = ${name.id}::uuid AND valid_to IS NULL`
-  )
+  const sql = yield* SqlClient.SqlClient
+  const which = "key" in name ? sql`key = ${name.key}` : sql`id = ${name.id}::uuid`
+  const [fact] = yield* readFacts(agent_id, Effect.succeed(sql`${which} AND valid_to IS NULL`))
   if (fact === undefined) return Option.none()
   yield* endFacts(agent_id, [fact.id])
   return Option.some(fact)
 })
 
 const historyOf = (agent_id: AgentId, name: FactName) =>
-  readFacts(agent_id, (sql) => {
-    const table = sql(agentTable(agent_id, "knowledge_documents"))
-    const which =
-      "key" in name
-        ? sql`key = ${name.key}`
-        : sql`(id = ${name.id}::uuid OR key = (SELECT key FROM ${table} WHERE id = ${name.id}::uuid))`
-    return sql`${which} ORDER BY valid_to DESC NULLS FIRST, created_at DESC, id DESC LIMIT ${VALUES_MAX}`
-  })
+  readFacts(
+    agent_id,
+    Effect.map(SqlClient.SqlClient, (sql) => {
+      const table = sql(agentTable(agent_id, "knowledge_documents"))
+      const which =
+        "key" in name
+          ? sql`key = ${name.key}`
+          : sql`(id = ${name.id}::uuid OR key = (SELECT key FROM ${table} WHERE id = ${name.id}::uuid))`
+      return sql`${which} ORDER BY valid_to DESC NULLS FIRST, created_at DESC, id DESC LIMIT ${VALUES_MAX}`
+    })
+  )

@@ -87,7 +87,10 @@ const memoryPage = Effect.fnUntraced(function* (agent_id: AgentId, cursor: strin
         const next = rows.length < MEMORY_PAGE_MAX ? null : `parts ${rows.at(-1)?.id ?? NO_ID}`
         return { facts: [], parts: rows.map(partOf), next }
       }
-      const rows = yield* readFacts(agent_id, (sql) => sql`id > ${after}::uuid ORDER BY id LIMIT ${MEMORY_PAGE_MAX}`)
+      const rows = yield* readFacts(
+        agent_id,
+        Effect.succeed(sql`id > ${after}::uuid ORDER BY id LIMIT ${MEMORY_PAGE_MAX}`)
+      )
       const next = rows.length < MEMORY_PAGE_MAX ? `parts ${NO_ID}` : `facts ${rows.at(-1)?.id ?? NO_ID}`
       return { facts: rows, parts: [], next }
     })

@@ -30,11 +30,12 @@ const factOf = ({ created_at, valid_to, ...row }: FactRow): Fact => ({
 /** Facts `f` that fit, in an order. */
 export const readFacts = Effect.fnUntraced(function* (
   agent_id: AgentId,
-  rest: (sql: SqlClient.SqlClient) => Statement.Fragment
+  rest: Effect.Effect<Statement.Fragment, never, SqlClient.SqlClient>
 ) {
   const sql = yield* SqlClient.SqlClient
+  const which = yield* rest
   const rows = yield* sql<FactRow>`SELECT ${sql.literal(COLUMNS)}
-    FROM ${sql(agentTable(agent_id, "knowledge_documents"))} AS f WHERE ${rest(sql)}`
+    FROM ${sql(agentTable(agent_id, "knowledge_documents"))} AS f WHERE ${which}`
   return rows.map(factOf)
 })
 

@@ -18,11 +18,13 @@ interface Candidate {
 }
 
 /** Whether a text, as the database folds it, may hold one of the phrases; `ForgetWords` decides. */
-const mayHold = (sql: SqlClient.SqlClient, text: Statement.Fragment, { phrases }: ForgetWords) =>
-  phrases.length === 0
-    ? sql`false`
-    : sql`EXISTS (SELECT FROM unnest(${phrases}::text[]) AS phrase
+const mayHold = (text: Statement.Fragment, { phrases }: ForgetWords) =>
+  Effect.map(SqlClient.SqlClient, (sql) =>
+    phrases.length === 0
+      ? sql`false`
+      : sql`EXISTS (SELECT FROM unnest(${phrases}::text[]) AS phrase
         WHERE position(phrase IN lower(regexp_replace(normalize(${text}, NFC), '\\s+', ' ', 'g'))) > 0)`
+  )
 
 /** The ids of rows whose texts hold a phrase, read in pages by id. */
 const idsOf = Effect.fnUntraced(function* (
@@ -50,10 +52,11 @@ const namedFacts = Effect.fnUntraced(function* (agent_id: AgentId, { facts, phra
   const table = sql(agentTable(agent_id, "knowledge_documents"))
   const words = new ForgetWords(phrases)
   const text = sql`coalesce(key, '') || ' ' || text`
+  const named = yield* mayHold(text, words)
   const held = yield* idsOf(
     words,
     (after) => sql<Candidate>`SELECT id::text AS id, ${text} AS text FROM ${table}
-      WHERE id > ${after}::uuid AND ${mayHold(sql, text, words)} ORDER BY id LIMIT ${ROWS_MAX}`,
+      WHERE id > ${after}::uuid AND ${named} ORDER BY id LIMIT ${ROWS_MAX}`,
     NO_ID
   )
   // The turn of a forgotten fact goes too, and other facts may come from the same turn.
@@ -148,12 +151,13 @@ export const deleteFacts = (agent_id: AgentId, target: Target) =>
 export const chunkedSessions = Effect.fnUntraced(function* (agent_id: AgentId, words: ForgetWords) {
   const sql = yield* SqlClient.SqlClient
   const table = sql(agentTable(agent_id, "memory_documents"))
+  const held = yield* mayHold(sql`text`, words)
   const rows = yield* asAgent(
     agent_id,
     idsOf(
       words,
       (after) => sql<Candidate>`SELECT id::text AS id, text FROM ${table}
-        WHERE id > ${after}::uuid AND ${mayHold(sql, sql`text`, words)} ORDER BY id LIMIT ${ROWS_MAX}`,
+        WHERE id > ${after}::uuid AND ${held} ORDER BY id LIMIT ${ROWS_MAX}`,
       NO_ID
     ).pipe(
       Effect.flatMap(
@@ -177,62 +181,64 @@ export const deleteChunks = (agent_id: AgentId, sessions: ReadonlyArray<SessionI
   )
 
 /** The tables of `choir_control` that keep texts of a session for a while, and what is left of a row that loses its own. */
-const emptied = (sql: SqlClient.SqlClient, agent_id: AgentId, { calls, inbox, revs, session_id }: Reached) => [
-  {
-    table: "inbox",
-    id: sql`inbox_id`,
-    text: sql`text`,
-    of: sql`agent_id = ${agent_id} AND acked_rev IS NOT NULL AND text <> ''`,
-    named: sql`inbox_id::text = ANY(${[...inbox]}::text[])`,
-    left: sql`text = '', attachments = '[]'`
-  },
-  {
-    table: "outbox",
-    id: sql`outbox_id`,
-    text: sql`text`,
-    of: sql`agent_id = ${agent_id} AND text NOT IN ('', ${FORGOTTEN})`,
-    named: sql`source = 'event' AND session_id = ${session_id} AND split_part(source_id, ':', 2) = ANY(${revs.map(String)}::text[])`,
-    // One that is still to be delivered says so.
-    left: sql`text = CASE WHEN delivered_at IS NULL AND failed_at IS NULL THEN ${FORGOTTEN} ELSE '' END`
-  },
-  {
-    // Words that nobody can read cover no call.
-    table: "grants",
-    id: sql`grant_id`,
-    text: sql`words::text`,
-    of: sql`agent_id = ${agent_id} AND words <> '{}'::jsonb`,
-    named: sql`approval_id IN (SELECT id FROM choir_control.pending_approvals
+const emptied = (agent_id: AgentId, { calls, inbox, revs, session_id }: Reached) =>
+  Effect.map(SqlClient.SqlClient, (sql) => [
+    {
+      table: "inbox",
+      id: sql`inbox_id`,
+      text: sql`text`,
+      of: sql`agent_id = ${agent_id} AND acked_rev IS NOT NULL AND text <> ''`,
+      named: sql`inbox_id::text = ANY(${[...inbox]}::text[])`,
+      left: sql`text = '', attachments = '[]'`
+    },
+    {
+      table: "outbox",
+      id: sql`outbox_id`,
+      text: sql`text`,
+      of: sql`agent_id = ${agent_id} AND text NOT IN ('', ${FORGOTTEN})`,
+      named: sql`source = 'event' AND session_id = ${session_id} AND split_part(source_id, ':', 2) = ANY(${revs.map(String)}::text[])`,
+      // One that is still to be delivered says so.
+      left: sql`text = CASE WHEN delivered_at IS NULL AND failed_at IS NULL THEN ${FORGOTTEN} ELSE '' END`
+    },
+    {
+      // Words that nobody can read cover no call.
+      table: "grants",
+      id: sql`grant_id`,
+      text: sql`words::text`,
+      of: sql`agent_id = ${agent_id} AND words <> '{}'::jsonb`,
+      named: sql`approval_id IN (SELECT id FROM choir_control.pending_approvals
       WHERE session_id = ${session_id} AND call_id = ANY(${[...calls]}::text[]))`,
-    left: sql`words = '{}'::jsonb`
-  },
-  {
-    table: "signals",
-    id: sql`signal_id`,
-    text: sql`payload ->> 'content'`,
-    of: sql`session_id = ${session_id} AND acked_rev IS NOT NULL AND payload ->> 'content' <> ${FORGOTTEN}`,
-    named: sql`acked_rev = ANY(${revs}::int[])`,
-    left: sql`payload = jsonb_set(payload, '{content}', to_jsonb(${FORGOTTEN}::text))`
-  },
-  {
-    table: "call_results",
-    id: sql`call_id`,
-    text: sql`response ->> 'output'`,
-    of: sql`session_id = ${session_id} AND response <> 'null'::jsonb AND response ->> 'output' <> ${FORGOTTEN}`,
-    named: sql`call_id = ANY(${[...calls]}::text[])`,
-    left: sql`response = jsonb_set(response, '{output}', to_jsonb(${FORGOTTEN}::text))`
-  }
-]
+      left: sql`words = '{}'::jsonb`
+    },
+    {
+      table: "signals",
+      id: sql`signal_id`,
+      text: sql`payload ->> 'content'`,
+      of: sql`session_id = ${session_id} AND acked_rev IS NOT NULL AND payload ->> 'content' <> ${FORGOTTEN}`,
+      named: sql`acked_rev = ANY(${revs}::int[])`,
+      left: sql`payload = jsonb_set(payload, '{content}', to_jsonb(${FORGOTTEN}::text))`
+    },
+    {
+      table: "call_results",
+      id: sql`call_id`,
+      text: sql`response ->> 'output'`,
+      of: sql`session_id = ${session_id} AND response <> 'null'::jsonb AND response ->> 'output' <> ${FORGOTTEN}`,
+      named: sql`call_id = ANY(${[...calls]}::text[])`,
+      left: sql`response = jsonb_set(response, '{output}', to_jsonb(${FORGOTTEN}::text))`
+    }
+  ])
 
 /** Removes the texts that queues and results still hold of what was reached; answers how many. */
 export const emptyTexts = Effect.fnUntraced(function* (agent_id: AgentId, reached: Reached, words: ForgetWords) {
   const sql = yield* SqlClient.SqlClient
   let count = 0
-  for (const { id, left, named, of, table, text } of emptied(sql, agent_id, reached)) {
+  for (const { id, left, named, of, table, text } of yield* emptied(agent_id, reached)) {
+    const mentions = yield* mayHold(text, words)
     const rows = sql(`choir_control.${table}`)
     const held = yield* idsOf(
       words,
       (after) => sql<Candidate>`SELECT ${id}::text AS id, ${text} AS text FROM ${rows}
-        WHERE ${id}::text > ${after} AND ${of} AND ${mayHold(sql, text, words)} ORDER BY ${id}::text LIMIT ${ROWS_MAX}`,
+        WHERE ${id}::text > ${after} AND ${of} AND ${mentions} ORDER BY ${id}::text LIMIT ${ROWS_MAX}`,
       ""
     )
     const gone =

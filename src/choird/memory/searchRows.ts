@@ -1,7 +1,7 @@
 /** The documents that may answer a query: those that share its words, weighted by how rare they are, and those whose vectors lie near. */
 import { toSql } from "pgvector"
 import { Effect } from "effect"
-import { SqlClient, type Statement } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import type { AgentId, LaneId, Rev, SessionId } from "#schema/Ids.ts"
 import type { DocumentId, FactKey, FactSource, MemoryTier } from "#schema/Memory.ts"
 import type { Source } from "#schema/Source.ts"
@@ -38,10 +38,12 @@ const documents = ({ agent_id, store }: Scope) =>
 const embeddings = ({ agent_id, store }: Scope) =>
   agentTable(agent_id, store === "session" ? "memory_embeddings" : "knowledge_embeddings")
 
-const isSearched = (sql: SqlClient.SqlClient, { session_id, store, tiers }: Scope): Statement.Fragment =>
-  store === "knowledge"
-    ? sql`d.valid_to IS NULL`
-    : sql`d.tier = ANY(${tiers}::text[]) AND ${session_id === undefined ? sql`true` : sql`d.session_id = ${session_id}`}`
+const isSearched = ({ session_id, store, tiers }: Scope) =>
+  Effect.map(SqlClient.SqlClient, (sql) =>
+    store === "knowledge"
+      ? sql`d.valid_to IS NULL`
+      : sql`d.tier = ANY(${tiers}::text[]) AND ${session_id === undefined ? sql`true` : sql`d.session_id = ${session_id}`}`
+  )
 
 /** A word of a query as the database stems it, and its weight: rare words tell documents apart. */
 export interface Term {
@@ -58,12 +60,13 @@ interface Frequency {
 /** The words of a query, the rarest first, without those that no document has. */
 export const termsOf = Effect.fnUntraced(function* (scope: Scope, query: string) {
   const sql = yield* SqlClient.SqlClient
+  const searched = yield* isSearched(scope)
   const table = sql(documents(scope))
   const rows = yield* sql<Frequency>`SELECT q.lexeme, n.found::int AS found, t.total::int AS total
     FROM (SELECT lexeme FROM unnest(to_tsvector('english', ${query})) ORDER BY length(lexeme) DESC LIMIT ${2 * TERMS_MAX}) AS q
-    CROSS JOIN (SELECT count(*) AS total FROM ${table} AS d WHERE ${isSearched(sql, scope)}) AS t
+    CROSS JOIN (SELECT count(*) AS total FROM ${table} AS d WHERE ${searched}) AS t
     CROSS JOIN LATERAL (SELECT count(*) AS found FROM (SELECT FROM ${table} AS d
-      WHERE d.tsv @@ quote_literal(q.lexeme)::tsquery AND ${isSearched(sql, scope)} LIMIT ${WEIGHED_MAX + 1}) AS having_it) AS n`
+      WHERE d.tsv @@ quote_literal(q.lexeme)::tsquery AND ${searched} LIMIT ${WEIGHED_MAX + 1}) AS having_it) AS n`
   const terms = rows.map(({ found, lexeme, total }) => ({
     lexeme,
     found,
@@ -92,12 +95,13 @@ export const byWords = Effect.fnUntraced(function* (scope: Scope, all: Effect.Su
   const terms = all.filter(({ found }) => found > 0)
   if (terms.length === 0) return []
   const sql = yield* SqlClient.SqlClient
+  const searched = yield* isSearched(scope)
   const query = selective(terms).map(({ lexeme }) => lexeme)
   return yield* sql<Candidate>`WITH terms AS (
       SELECT * FROM unnest(${terms.map(({ lexeme }) => lexeme)}::text[], ${terms.map(({ weight }) => weight)}::float8[]) AS term (lexeme, weight)
     ), matching AS (
       SELECT d.id, d.tsv FROM ${sql(documents(scope))} AS d
-      WHERE d.tsv @@ (SELECT string_agg(quote_literal(one), ' | ')::tsquery FROM unnest(${query}::text[]) AS one) AND ${isSearched(sql, scope)}
+      WHERE d.tsv @@ (SELECT string_agg(quote_literal(one), ' | ')::tsquery FROM unnest(${query}::text[]) AS one) AND ${searched}
       LIMIT ${2 * WEIGHED_MAX}
     )
     SELECT matching.id::text AS id, sum(terms.weight * cardinality(w.positions) * ${K1 + 1}::float8
@@ -155,8 +159,9 @@ const columnsOf = ({ store }: Scope) => (store === "session" ? SESSION_COLUMNS :
 /** Documents by their ids. */
 export const readDocuments = Effect.fnUntraced(function* (scope: Scope, ids: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
+  const searched = yield* isSearched(scope)
   return yield* sql<FoundDocument>`SELECT ${sql.literal(columnsOf(scope))} FROM ${sql(documents(scope))} AS d
-    WHERE d.id = ANY(${ids}::uuid[]) AND ${isSearched(sql, scope)}`
+    WHERE d.id = ANY(${ids}::uuid[]) AND ${searched}`
 })
 
 /** A document by its id, of any tier, and a fact also when it is over. */
@@ -170,8 +175,9 @@ export const readDocument = Effect.fnUntraced(function* (scope: Scope, id: strin
 /** The parts of a session in their order, for a search of it that names no word that it has. */
 export const readSession = Effect.fnUntraced(function* (scope: Scope, limit: number) {
   const sql = yield* SqlClient.SqlClient
+  const searched = yield* isSearched(scope)
   return yield* sql<FoundDocument>`SELECT ${sql.literal(columnsOf(scope))} FROM ${sql(documents(scope))} AS d
-    WHERE ${isSearched(sql, scope)} ORDER BY d.chunk_index, d.id LIMIT ${limit}`
+    WHERE ${searched} ORDER BY d.chunk_index, d.id LIMIT ${limit}`
 })
 
 /** The stemmed words that documents have. */

@@ -20,8 +20,11 @@ const MIB = 1024 ** 2
 const DAY_MS = 86_400_000
 
 /** Instants as the database writes them, so many days before `now_ms`. */
-const daysBefore = (sql: SqlClient.SqlClient, now_ms: number) => (days: number) =>
-  sql`${new Date(now_ms - days * DAY_MS).toISOString()}::timestamptz`
+const daysBefore = (now_ms: number) =>
+  Effect.map(
+    SqlClient.SqlClient,
+    (sql) => (days: number) => sql`${new Date(now_ms - days * DAY_MS).toISOString()}::timestamptz`
+  )
 
 /** A session that is due, and the bytes of its file. */
 interface DueSession {
@@ -37,8 +40,9 @@ export const dueForArchive = Effect.fnUntraced(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   if (sessions_days === null) return []
+  const before = yield* daysBefore(now_ms)
   return yield* sql<DueSession>`SELECT s.session_id, 0 AS bytes FROM choir_control.sessions AS s
-    WHERE s.status <> 'active' AND s.archive IS NULL AND s.ended_at < ${daysBefore(sql, now_ms)(sessions_days)}
+    WHERE s.status <> 'active' AND s.archive IS NULL AND s.ended_at < ${before(sessions_days)}
       AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = s.session_id)
       AND NOT EXISTS (SELECT 1 FROM choir_control.pending_approvals AS p WHERE p.session_id = s.session_id
         AND (p.status IN ('pending', 'executing') OR p.status = 'approved' AND p.request_type <> 'confirm_tool'))
@@ -53,7 +57,8 @@ export const dueForDeletion = Effect.fnUntraced(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   if (archives_days === null && archives_mb === null) return []
-  const old = archives_days === null ? sql`false` : sql`ended_at < ${daysBefore(sql, now_ms)(archives_days)}`
+  const before = yield* daysBefore(now_ms)
+  const old = archives_days === null ? sql`false` : sql`ended_at < ${before(archives_days)}`
   const large = archives_mb === null ? sql`false` : sql`total > ${String(archives_mb * MIB)}::text::bigint`
   return yield* sql<DueSession>`SELECT session_id, bytes FROM (
       SELECT session_id, ended_at, (archive ->> 'bytes')::int AS bytes,
@@ -67,7 +72,7 @@ const AUDIT_ROWS_MAX = 200_000
 
 /** The terms in which a rule is written. `before(days)` is the instant so many days ago. */
 interface Looking {
-  readonly sql: SqlClient.SqlClient
+  readonly sql: Statement.Constructor
   readonly retention: RetentionConfig
   readonly before: (days: number) => Statement.Fragment
 }
@@ -185,7 +190,7 @@ export interface Moment {
 
 const dueRows = Effect.fnUntraced(function* ({ due, table }: Rule, { now_ms, retention }: Moment) {
   const sql = yield* SqlClient.SqlClient
-  return { table: sql(`choir_control.${table}`), due: due({ sql, retention, before: daysBefore(sql, now_ms) }) }
+  return { table: sql(`choir_control.${table}`), due: due({ sql, retention, before: yield* daysBefore(now_ms) }) }
 })
 
 /** The number of rows that a rule would remove or empty. */

@@ -11,7 +11,7 @@ import { chatAssembler } from "./chatStream.ts"
 import { isThoughtThrough, reasoningOf } from "./continuation.ts"
 import type { Model } from "#schema/Config.ts"
 import type { AssistantMessage, Call, Message, ToolMessage } from "./Conversation.ts"
-import { isPictured, type ShownPicture, shownIn } from "./pictures.ts"
+import { havePictures, isPictured, type ShownPicture, shownIn } from "./pictures.ts"
 import { type Quirks, quirksOf } from "./quirks.ts"
 import { openAiKeys, requestParameters } from "./requestParameters.ts"
 import { openAiUsage } from "./usage.ts"
@@ -273,7 +273,7 @@ const NONE_SHOWN: Sent["pictures"] = new Map()
 
 /** The messages with their pictures where this API has them. */
 const pictured = (asked: Asked): Sent => {
-  if (!asked.messages.some(isPictured)) return { messages: asked.messages, pictures: NONE_SHOWN }
+  if (!havePictures(asked.messages)) return { messages: asked.messages, pictures: NONE_SHOWN }
   const shown = shownIn(asked)
   const list: Array<Message> = []
   const shownBy = new Map<Message, ReadonlyArray<ShownPicture>>()

@@ -5,6 +5,7 @@
 import type { Picture } from "#schema/Picture.ts"
 import type { Model } from "#schema/Config.ts"
 import type { Asked } from "./Codec.ts"
+import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import type { Message, ToolMessage, UserMessage } from "./Conversation.ts"
 import { quirksOf } from "./quirks.ts"
 
@@ -41,10 +42,11 @@ export const isPictured = (message: Message): message is Pictured =>
 
 const NONE: ReadonlyArray<Picture> = []
 
+/** Each call asks several times about the same messages, of which there are hundreds. */
+export const havePictures = weakMemoize((messages: ReadonlyArray<Message>): boolean => messages.some(isPictured))
+
 const picturesOf = (messages: ReadonlyArray<Message>): ReadonlyArray<Picture> =>
-  messages.some(isPictured)
-    ? messages.flatMap((message) => (isPictured(message) ? (message.pictures ?? []) : []))
-    : NONE
+  havePictures(messages) ? messages.flatMap((message) => (isPictured(message) ? (message.pictures ?? []) : [])) : NONE
 
 const fit = (pictures: ReadonlyArray<Picture>): boolean =>
   pictures.length <= SHOWN_PICTURES_MAX &&
@@ -82,7 +84,7 @@ export const pictureTokensOfEach = (messages: ReadonlyArray<Message>): ReadonlyA
 
 /** An estimate of the tokens of the pictures in messages. */
 export const pictureTokens = (messages: ReadonlyArray<Message>): number =>
-  messages.some(isPictured) ? pictureTokensOfEach(messages).reduce((sum, tokens) => sum + tokens, 0) : 0
+  havePictures(messages) ? pictureTokensOfEach(messages).reduce((sum, tokens) => sum + tokens, 0) : 0
 
 /** A message's text and pictures as a request has them. */
 export interface Shown {

@@ -1,5 +1,4 @@
 /** The tokens and the money of one call as providers report them, in five spellings, and as they are priced. */
-import { Option, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { Usage } from "#schema/Event.ts"
 import { MODEL_USAGE_TOKENS_MAX } from "./requestParameters.ts"
@@ -19,7 +18,7 @@ export interface Counted {
   readonly cost_usd?: number
 }
 
-const isCount = Schema.is(Schema.Natural)
+const isCount = (tokens: unknown): tokens is number => Number.isSafeInteger(tokens) && (tokens as number) >= 0
 
 /** A count as far as it can be one. */
 const count = (tokens: unknown): number => (isCount(tokens) ? Math.min(tokens, MODEL_USAGE_TOKENS_MAX) : 0)
@@ -27,9 +26,9 @@ const count = (tokens: unknown): number => (isCount(tokens) ? Math.min(tokens, M
 /** The first of the counts that says something. */
 const first = (...counts: ReadonlyArray<unknown>): number => counts.map(count).find((tokens) => tokens > 0) ?? 0
 
-const Any = Schema.Record(Schema.String, Schema.Unknown)
-const decode = Schema.decodeUnknownOption(Any)
-const keysOf = (value: unknown): Readonly<Record<string, unknown>> => Option.getOrElse(decode(value), () => ({}))
+/** The keys of a JSON object; none of anything else. */
+const keysOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {}
 
 const isCost = (cost: unknown): cost is number => typeof cost === "number" && cost >= 0 && cost <= MODEL_USAGE_USD_MAX
 

@@ -59,6 +59,12 @@ export const nameserversIn = (text: string): ReadonlyArray<string> =>
       return Result.isSuccess(ip) && !NetAddress.isLoopback(ip.success)
     })
 
+/**
+ * Docker takes the jump to DOCKER-USER out of the filter table and puts it back whenever it makes a network or starts, and a connection
+ * begun in between would pass for good. This table is asked first, and Docker leaves it alone.
+ */
+export const EGRESS_TABLE = "mangle"
+
 const toward = (bridge: string) => bridge.toUpperCase()
 /** The chain of what leaves for elsewhere, and of what is meant for the host itself. */
 export const egressChains = (bridge: string) => ({ out: toward(bridge), host: `${toward(bridge)}-HOST` })
@@ -86,7 +92,7 @@ export const egressRules = ({ allowed, bridge, choird_port, nameservers }: Egres
           allowed.filter(({ is_written }) => is_written)
         )
   return [
-    "*filter",
+    `*${EGRESS_TABLE}`,
     `:${out} - [0:0]`,
     `:${host} - [0:0]`,
     known(out),
@@ -100,18 +106,20 @@ export const egressRules = ({ allowed, bridge, choird_port, nameservers }: Egres
   ].join("\n")
 }
 
-/** Where the chains are called from: Docker leaves DOCKER-USER to the operator, and looks at it first. */
+/** Where the chains are called from, in {@link EGRESS_TABLE}. */
 export const egressJumps = (bridge: string): ReadonlyArray<ReadonlyArray<string>> => {
   const { host, out } = egressChains(bridge)
   return [
-    ["DOCKER-USER", "-i", bridge, "-j", out],
+    ["FORWARD", "-i", bridge, "-j", out],
     ["INPUT", "-i", bridge, "-j", host]
   ]
 }
+
+const iptables = `iptables -t ${EGRESS_TABLE}`
 
 /** The same for an operator's shell, where choird itself may not. */
 export const egressCommands = (plan: EgressPlan): string =>
   [
     `iptables-restore --noflush <<'END'\n${egressRules(plan)}END`,
-    ...egressJumps(plan.bridge).map((rule) => `iptables -C ${rule.join(" ")} || iptables -I ${rule.join(" ")}`)
+    ...egressJumps(plan.bridge).map((rule) => `${iptables} -C ${rule.join(" ")} || ${iptables} -I ${rule.join(" ")}`)
   ].join("\n")

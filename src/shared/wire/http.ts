@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerOptions } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { ByteSize, Cause, Effect, Scope } from "effect"
+import { ByteSize, Cause, Effect, FiberSet, Scope } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { claimSocketPath, SocketRefused } from "./sockets.ts"
@@ -117,6 +117,8 @@ export interface ServeOptions {
   readonly headersMsMax?: number
   /** Sees each connection as it comes; one that it refuses is cut. */
   accept?(connection: Socket): boolean
+  /** How long after such a refusal all further ones are cut unseen, which costs a fraction. None by default. */
+  readonly restMs?: number
 }
 
 export interface ListenOptions extends ServeOptions {
@@ -143,8 +145,18 @@ export const serve = Effect.fnUntraced(function* (app: HttpApp, make: () => Serv
   )
   server.maxConnections = options.connectionsMax
   server.on("clientError", onClientError)
+  const { restMs = 0 } = options
+  const rests = yield* FiberSet.makeRuntime()
+  const rest = Effect.andThen(
+    Effect.sleep(restMs),
+    Effect.sync(() => void (server.maxConnections = options.connectionsMax))
+  )
   server.on("connection", (connection) => {
-    if (options.accept?.(connection) === false) connection.destroy()
+    if (options.accept?.(connection) !== false) return
+    connection.destroy()
+    if (restMs === 0 || server.maxConnections === 0) return
+    server.maxConnections = 0
+    rests(rest)
   })
   const requests = yield* Scope.fork(yield* Effect.scope)
   server.on("request", yield* NodeHttpServer.makeHandler(answered(app), { scope: requests }))

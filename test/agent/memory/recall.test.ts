@@ -8,7 +8,7 @@ import type { Message } from "#src/shared/model/Conversation.ts"
 import { logSearch, LogQuery } from "#src/shared/session/search.ts"
 import { configWith, modelClient } from "../../support/modelClient.ts"
 import { modelEntry } from "../../support/modelNames.ts"
-import { SIZE } from "../../support/size.ts"
+import { atSize, SIZE } from "../../support/size.ts"
 import { bookOf, carefulChange } from "../../support/skills.ts"
 import { makeProviderOf, say } from "../../support/testing/Provider.ts"
 import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
@@ -179,7 +179,12 @@ describe(`after ${TURNS} turns and five compactions`, () => {
 })
 
 describe(`after ${SIZE.recallTurns} turns with a provider`, () => {
-  it.live.each(["responses", "anthropic", "deepseek"] as const)(
+  it.live.each(
+    atSize<DialectName>(
+      ["responses", "anthropic", "deepseek"],
+      ["openai", "openrouter", "kimi", "gemini", "qwen-template", "mistral"]
+    )
+  )(
     "that speaks %s, all facts, the newest of each, are in the prompt or one query away, and the goal is in every prompt",
     (dialect) =>
       Effect.gen(function* () {

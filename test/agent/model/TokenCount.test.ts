@@ -88,6 +88,30 @@ it.layer(TokenCount.layer)("TokenCount", (it) => {
     })
   )
 
+  it.effect("counts a conversation that grows, shrinks or changes as its messages one by one", () =>
+    Effect.gen(function* () {
+      const tokens = yield* TokenCount
+      const said = (seed: number): Message => ({ role: "user", content: textOf(seed, 5 + seed) })
+      const all = Array.from({ length: 12 }, (_, seed) => said(seed))
+      const lists = [
+        all.slice(0, 4),
+        all.slice(0, 9),
+        all.slice(0, 6),
+        [...all.slice(0, 5), said(20), ...all.slice(6)],
+        all,
+        [said(21), ...all.slice(1)]
+      ]
+      for (const list of lists) {
+        const alone = list.reduce((sum, { content }) => sum + exact((content ?? "").toWellFormed()), 0)
+        assert.strictEqual(yield* tokens.count(list), alone)
+        const [first, again] = yield* Effect.all([tokens.count(list), tokens.count([...list, said(22)])], {
+          concurrency: 2
+        })
+        assert.isAbove(again, first)
+      }
+    })
+  )
+
   for (const [what, unit] of HOSTILE)
     it.effect(`counts 200,000 characters of ${what} in bounded work, close to what they are`, () =>
       Effect.gen(function* () {

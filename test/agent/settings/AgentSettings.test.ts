@@ -20,4 +20,22 @@ describe("AgentSettings", () => {
       Effect.provideService(ReceivedMark, () => isMarked)
     )
   })
+
+  it.effect("looks for choird's mark only for a decision that asks where the workspace's files come from", () => {
+    let looks = 0
+    return Effect.gen(function* () {
+      const settings = yield* AgentSettings
+      const { budgets } = settings.situation()
+      assert.deepStrictEqual(budgets, agentConfig().budgets)
+      assert.strictEqual(looks, 0)
+      assert.deepStrictEqual(settings.situation().workspace_label, {})
+      assert.strictEqual(looks, 1)
+    }).pipe(
+      Effect.provide(AgentSettings.layer(settingsOf(1))),
+      Effect.provideService(ReceivedMark, () => {
+        looks += 1
+        return false
+      })
+    )
+  })
 })

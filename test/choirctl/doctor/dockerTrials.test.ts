@@ -77,7 +77,7 @@ describe("the trials of a Docker engine", () => {
       assert.strictEqual(egressCheck(home, runtime, true).status, "ok")
       const check = egressCheck(home, runtime, false)
       assert.strictEqual(check.status, "warn")
-      assert.match(check.fix ?? "", /iptables-restore --noflush[^]*DOCKER-USER -i choir-[0-9a-f]{8} -j/u)
+      assert.match(check.fix ?? "", /iptables-restore --noflush[^]*FORWARD -i choir-[0-9a-f]{8} -j/u)
       assert.strictEqual(egressCheck(home, runtimeOf({ network: "open" }), false).status, "ok")
       const listed = runtimeOf({ network: "allowlist", allow: ["example.org"] })
       assert.deepStrictEqual(

@@ -4,8 +4,8 @@ import { TestClock } from "effect/testing"
 import { Config } from "#schema/Config.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
-import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
-import type { Liveness } from "#src/choird/agents/Liveness.ts"
+import { type EpochPlan, runEpoch } from "#src/choird/agents/Epoch.ts"
+import { LiveEpochs, type Liveness } from "#src/choird/agents/Liveness.ts"
 import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import {
@@ -79,17 +79,6 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
     })
   )
   const livenessBySession = new Map<typeof SESSION, Liveness>()
-  const services: EpochServices = yield* Effect.gen(function* () {
-    return {
-      livenessBySession,
-      logs: yield* LogFiles,
-      runtime: yield* ContainerRuntime,
-      sessions: yield* SessionStore,
-      signals: yield* Signals,
-      sockets: yield* AgentSockets,
-      tokens: yield* Tokens
-    }
-  }).pipe(Effect.provide(mocks))
   const stop = yield* Deferred.make<void>()
   const plan: EpochPlan = {
     row,
@@ -108,7 +97,10 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
     onLingering: (crash) => note(`lingers ${crash}`)
   }
   const epoch = yield* Effect.forkChild(
-    Effect.provide(Effect.result(Effect.scoped(runEpoch(services, plan))), Logger.layer([warnings])),
+    Effect.result(Effect.scoped(runEpoch(plan))).pipe(
+      Effect.provideService(LiveEpochs, livenessBySession),
+      Effect.provide([mocks, Logger.layer([warnings])])
+    ),
     { startImmediately: true }
   )
   const liveness = livenessBySession.get(SESSION)

@@ -3,12 +3,21 @@ import { assert } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { Approved } from "#src/choird/approvals/Approved.ts"
-import { advance, begin, nextExecutions } from "#src/choird/approvals/executionRows.ts"
+import { advance, begin, nextExecutions } from "#src/choird/approvals/Executions.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { traces } from "../../support/confirmations.ts"
 import { describeStores } from "../../support/engines.ts"
-import { makeAgentWorld, openProposals, type ProposalHome, pushBranch, TOOL } from "../../support/proposals.ts"
+import {
+  beginLife,
+  makeAgentWorld,
+  makeProposalHome,
+  makeProposer,
+  openProposals,
+  type ProposalHome,
+  pushBranch,
+  TOOL
+} from "../../support/proposals.ts"
 
 const EDIT = { change: [{ op: "set", path: "/budgets/turn_max_steps", value: 12 }], reason: "I need fewer" }
 const LIVE = { timeout: 300_000 }
@@ -92,6 +101,35 @@ describeStores("Executions", (it) => {
         const notes = signals.map(({ payload }) => (payload as { readonly note: string }).note)
         assert.isTrue(notes.some((note) => note.includes("could not be carried out (CHANGED)")))
         assert.isFalse(notes.some((note) => note.includes("heartbeat")))
+      }),
+    LIVE
+  )
+
+  it.effect(
+    "takes an edit of config.json back that was written, when somebody changed the file further before it was applied",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* makeProposalHome
+        const written = home.config() as object
+        const theirs = { ...written, heartbeat_interval_ms: 4000 }
+        const edited = { ...theirs, budgets: { turn_max_steps: 12 } }
+        const world = makeAgentWorld()
+        // Between the load and the apply: what was written is what the look before the write allowed.
+        world.loaded = () => {
+          home.write("config.json", edited)
+          delete world.loaded
+        }
+        const life = yield* beginLife(home, world)
+        const { propose } = yield* makeProposer(home, life)
+        const { approval_id } = yield* propose("config_change", EDIT)
+        yield* life.execute
+        yield* life.decide(approval_id, "approved")
+        const row = yield* life.ended(approval_id)
+        assertChanged({ ...row, outcome: row.outcome ?? "" }, /heartbeat_interval_ms/u)
+        assert.deepStrictEqual<unknown>(home.config(), theirs, "what somebody else wrote stays")
+        const { config: running } = yield* life.within(Effect.flatMap(ConfigStore, ({ current }) => current))
+        assert.strictEqual(running.heartbeat_interval_ms, 5000)
+        assert.notStrictEqual(running.budgets.turn_max_steps, 12)
       }),
     LIVE
   )

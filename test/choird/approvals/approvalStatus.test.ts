@@ -5,7 +5,7 @@ import { type ApprovalStep, mayFollow, resolutionOf, verdict } from "#src/choird
 import { Approved, type beginExecution } from "#src/choird/approvals/Approved.ts"
 import type { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
 import type { Proposals } from "#src/choird/approvals/Proposals.ts"
-import type { advance, begin } from "#src/choird/approvals/executionRows.ts"
+import type { advance, begin } from "#src/choird/approvals/Executions.ts"
 import type { RepoSteps } from "#src/choird/approvals/RepoSteps.ts"
 
 const HASH = "3fa9c012".padEnd(64, "0")

@@ -1,11 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Option, Schema } from "effect"
+import { Effect, Fiber, Layer, Option, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { SqlClient, SqlError } from "effect/sql"
 import { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { retryDatabase, useDatabase } from "#src/choird/database/DatabaseAway.ts"
-import { afterOutage, type RunServices } from "#src/choird/agents/RunContext.ts"
+import { afterOutage } from "#src/choird/agents/RunContext.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { stored } from "../../support/awayDatabase.ts"
 import { BINDINGS, CONFIG } from "../../support/stores.ts"
 
@@ -57,26 +59,28 @@ describe("a database that is away", () => {
       const world = { away: true }
       const told: Array<string> = []
       const config = Schema.decodeUnknownSync(Config)(CONFIG)
-      const services = {
-        config: { current: Effect.succeed({ config, version: 1 }) },
-        outbox: {
-          tell: ({ text }: { readonly text: string }) =>
+      const services = Layer.mergeAll(
+        Layer.mock(ConfigStore, { home: "/h", current: Effect.succeed({ config, version: 1 }) }),
+        Layer.mock(Outbox, {
+          tell: ({ text }) =>
             Effect.andThen(
               stored(world, 0),
               Effect.sync(() => void told.push(text))
             )
-        }
-      } as unknown as RunServices
-      const context = { agent_id: AgentId.make("helper"), bindings: BINDINGS, services }
+        })
+      )
+      const context = { agent_id: AgentId.make("helper"), bindings: BINDINGS }
       const read = retryDatabase(stored(world, Option.none()))
-      const fiber = yield* Effect.forkChild(afterOutage(context, read), { startImmediately: true })
+      const fiber = yield* Effect.forkChild(Effect.provide(afterOutage(context, read), services), {
+        startImmediately: true
+      })
       yield* TestClock.adjust("40 minutes")
       world.away = false
       yield* TestClock.adjust("1 minute")
       yield* Fiber.join(fiber)
       assert.lengthOf(told, 1)
       assert.match(told[0] ?? "", /^My database did not answer for 4[01] min, so I could not work/u)
-      yield* afterOutage(context, read)
+      yield* Effect.provide(afterOutage(context, read), services)
       assert.lengthOf(told, 1)
     })
   )

@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ResourceName } from "#schema/Ids.ts"
+import { EDGE, ResourceName } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Choices } from "#src/choird/gateway/Choices.ts"
 import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
@@ -309,7 +309,7 @@ describeStores("decisions in a chat", (it) => {
   it.effect("stand in /status, with what to say", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { agent_id, numbers } = yield* asked(PHONE, "call-s")
+      const { agent_id, numbers, talk } = yield* asked(PHONE, "call-s")
       const [s = ""] = numbers
       const status = (dm: ResourceName) =>
         Effect.flatMap(GatewayCommands, (commands) =>
@@ -338,6 +338,11 @@ describeStores("decisions in a chat", (it) => {
       const lines = (yield* status(PHONE)).text.split("\n")
       assert.deepStrictEqual(lines.slice(0, -1), [`${agent_id} has been running for 5 min.`, "It is working."])
       assert.match(lines.at(-1) ?? "", /^Used: \d+ of \d+ tokens, 1 of \d+ tool calls\.$/u)
+      const from = talk.rev
+      const payload = { skill: "plan", from: "", to: "look", on: "start", step: 0 }
+      talk.commit({ event_type: "SkillTransitionCommitted", lane: EDGE, payload })
+      yield* append(talk, from)
+      assert.include((yield* status(PHONE)).text, "\nSkill: plan, step look.\nUsed: ")
     }).pipe(alive)
   )
 

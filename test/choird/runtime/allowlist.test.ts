@@ -5,6 +5,7 @@ import { createServer } from "node:net"
 import { NameLookUp } from "#src/choird/runtime/docker/AllowedHosts.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { testEngine } from "../../support/docker.ts"
+import { docker } from "../../support/dockerImage.ts"
 import { lanAddress } from "../../support/reachable.ts"
 import { dockerSuite } from "./dockerRig.ts"
 
@@ -14,6 +15,8 @@ const { inside, runtimeWith, started } = dockerSuite(socket)
 /** Addresses that count as public, in a network of this machine's own that leads to a namespace with servers. */
 const [ROUTER, LISTED, MOVED, UNLISTED] = ["11.213.0.1", "11.213.0.2", "11.213.0.3", "11.213.0.4"]
 const OPEN = 8443
+/** Networks that the engine makes beside an agent that tries all the time. */
+const NETWORKS = 5
 
 const NS = `choir-list-${process.pid}`
 const VETH = `chl${process.pid % 100_000}`
@@ -82,6 +85,20 @@ const datagram = (host: string) => `return new Promise((done) => {
   socket.send(Buffer.from("query"), 53, ${JSON.stringify(host)}, () => setTimeout(() => done("silence"), 500))
 })`
 
+/** Sends datagrams without a pause from here on; {@link floodAnswers} ends it and counts what came back. */
+const flood = (host: string) => `
+  const socket = require("dgram").createSocket("udp4")
+  let answers = 0
+  socket.on("error", () => {}).on("message", () => (answers += 1))
+  let on = true
+  const next = () => on && socket.send("query", 53, ${JSON.stringify(host)}, () => setImmediate(next))
+  next()
+  globalThis.endFlood = () => {
+    on = false
+    return answers
+  }`
+const floodAnswers = "return globalThis.endFlood()"
+
 const CLOSED = /^(silence|EHOSTUNREACH|ENETUNREACH)$/u
 
 describe.skipIf(reason !== undefined)("runtime.network allowlist", { timeout: 300_000 }, () => {
@@ -137,6 +154,23 @@ describe.skipIf(reason !== undefined)("runtime.network allowlist", { timeout: 30
         assert.strictEqual(yield* later.agent.sh("getent hosts moving.test | head -c 10"), LISTED)
       })
       yield* inside(test, runtimeWith({ network: "allowlist", allow }).pipe(Layer.provide(names)))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("holds while the engine makes networks, for which it takes its own rules out and puts them back", () =>
+    Effect.gen(function* () {
+      yield* world
+      const test = Effect.gen(function* () {
+        const { agent } = yield* started()
+        yield* agent.ask(flood(LISTED))
+        for (let round = 0; round < NETWORKS; round++) {
+          const name = `choir-beside-${process.pid}`
+          docker(socket, "network", "create", name)
+          docker(socket, "network", "rm", name)
+        }
+        assert.strictEqual(yield* agent.ask(floodAnswers), 0)
+      })
+      yield* inside(test, runtimeWith({ network: "allowlist", allow: [`${LISTED}:${OPEN}`] }))
     }).pipe(Effect.scoped)
   )
 

@@ -71,7 +71,8 @@ describe("egressRules", () => {
   it("are printed as commands that may be run twice", () => {
     const text = egressCommands(plan)
     assert.include(text, egressRules(plan))
-    for (const rule of egressJumps(plan.bridge)) assert.include(text, `iptables -C ${rule.join(" ")} || iptables -I`)
+    for (const rule of egressJumps(plan.bridge))
+      assert.include(text, `iptables -t mangle -C ${rule.join(" ")} || iptables -t mangle -I`)
     assert.isAtMost(Math.max(host.length, out.length), 28)
   })
 })

@@ -11,7 +11,8 @@ import { isCompaction, type Script } from "./ScriptedModel.ts"
 
 const REMEMBERED_REQUESTS = 60
 const CACHED_MIN = 1024
-const CACHED_STEP = 128
+/** Tokens in which a cache counts. */
+export const CACHED_STEP = 128
 /** Tokens of a message beside its texts. */
 const MESSAGE_TOKENS = 4
 

@@ -6,7 +6,7 @@ import { type AgentId, EDGE, type ResourceName } from "#schema/Ids.ts"
 import type { AgentDetail, BuildProgress, UpdateOutcome, UpdateProgress } from "#schema/AgentsApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { Images } from "#src/choird/images/Images.ts"
-import { imageSources } from "#src/choird/agents/imageSources.ts"
+import { makeImageSources } from "#src/choird/agents/imageSources.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { keptOf } from "#src/choird/agents/bindings.ts"
 import { type AgentRefused, type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -105,70 +105,67 @@ const budgetRows = (
   core_jobs: { used: state?.cores.size ?? 0, limit: limits.max_core_jobs }
 })
 
-const services = Effect.gen(function* () {
-  return {
-    approvals: yield* Approvals,
-    config: yield* ConfigStore,
-    events: yield* EventStore,
-    images: yield* Images,
-    leases: yield* Leases,
-    lifecycle: yield* Lifecycle,
-    models: yield* Models,
-    sessions: yield* SessionStore,
-    summaries: yield* AgentSummaries
-  }
-})
-type Services = Effect.Success<typeof services>
-
-const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, agent_id: AgentId) {
-  const { approvals, config, events, leases, lifecycle, sessions, summaries } = services
-  const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
-  const { image_version: _, ...summary } = yield* summaries.of(view)
-  const running = yield* config.current
-  const { session_id } = summary
-  const found = session_id === null ? undefined : yield* Effect.result(databaseDefect(events.state(session_id)))
-  const state = found === undefined ? undefined : Result.getOrUndefined(found)
-  const unreadable = found !== undefined && Result.isFailure(found) ? found.failure.message : null
-  const row = session_id === null ? undefined : Option.getOrUndefined(yield* databaseDefect(sessions.get(session_id)))
-  return {
-    ...summary,
-    lanes: state === undefined || view.status === "stopped" ? [] : laneRows(state),
-    budgets: budgetRows(state, running.config.budgets, unpricedOf(running.config, view)),
-    leases: (yield* databaseDefect(leases.all)).flatMap(({ agent_id: holder, kind, name }) =>
-      holder === agent_id ? [{ kind, name }] : []
-    ),
-    resource_bindings: view.bindings ?? row?.resource_bindings ?? null,
-    last_rev: row?.last_rev ?? 0,
-    acked_rev: state?.rev ?? 0,
-    approvals_pending: (yield* approvals.pending).get(agent_id) ?? 0,
-    reason: view.reason ?? row?.frozen_reason ?? unreadable
-  }
+const makeDetail = Effect.gen(function* () {
+  const approvals = yield* Approvals
+  const config = yield* ConfigStore
+  const events = yield* EventStore
+  const leases = yield* Leases
+  const lifecycle = yield* Lifecycle
+  const sessions = yield* SessionStore
+  const summaries = yield* AgentSummaries
+  return Effect.fn("OperatorApi.agent")(function* (agent_id: AgentId) {
+    const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
+    const { image_version: _, ...summary } = yield* summaries.of(view)
+    const running = yield* config.current
+    const { session_id } = summary
+    const found = session_id === null ? undefined : yield* Effect.result(databaseDefect(events.state(session_id)))
+    const state = found === undefined ? undefined : Result.getOrUndefined(found)
+    const unreadable = found !== undefined && Result.isFailure(found) ? found.failure.message : null
+    const row = session_id === null ? undefined : Option.getOrUndefined(yield* databaseDefect(sessions.get(session_id)))
+    return {
+      ...summary,
+      lanes: state === undefined || view.status === "stopped" ? [] : laneRows(state),
+      budgets: budgetRows(state, running.config.budgets, unpricedOf(running.config, view)),
+      leases: (yield* databaseDefect(leases.all)).flatMap(({ agent_id: holder, kind, name }) =>
+        holder === agent_id ? [{ kind, name }] : []
+      ),
+      resource_bindings: view.bindings ?? row?.resource_bindings ?? null,
+      last_rev: row?.last_rev ?? 0,
+      acked_rev: state?.rev ?? 0,
+      approvals_pending: (yield* approvals.pending).get(agent_id) ?? 0,
+      reason: view.reason ?? row?.frozen_reason ?? unreadable
+    }
+  })
 })
 
 /** The steps of a build as they happen. A build whose client has left is stopped. */
-const build = Effect.fn("OperatorApi.build")(function* (services: Services, agent_id: AgentId, force: boolean) {
-  const { config, images, lifecycle } = services
-  const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
-  const sources = yield* imageSources(config, agent_id, view)
-  return Stream.callback<BuildProgress>(
-    Effect.fnUntraced(function* (queue) {
-      const last = yield* images
-        .build(agent_id, sources, {
-          force,
-          in_use: mounted(view),
-          progress: (step) => Effect.asVoid(Queue.offer(queue, { type: "step", text: step }))
-        })
-        .pipe(
-          Effect.match({
-            onSuccess: (built) => ({ type: "done" as const, result: { agent_id, ...built } }),
-            onFailure: (error) => ({ type: "failed" as const, error: refusedBuild(error) })
+const makeBuild = Effect.gen(function* () {
+  const images = yield* Images
+  const imageSources = yield* makeImageSources
+  const lifecycle = yield* Lifecycle
+  return Effect.fn("OperatorApi.build")(function* (agent_id: AgentId, force: boolean) {
+    const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
+    const sources = yield* imageSources(agent_id, view)
+    return Stream.callback<BuildProgress>(
+      Effect.fnUntraced(function* (queue) {
+        const last = yield* images
+          .build(agent_id, sources, {
+            force,
+            in_use: mounted(view),
+            progress: (step) => Effect.asVoid(Queue.offer(queue, { type: "step", text: step }))
           })
-        )
-      yield* Queue.offer(queue, last)
-      yield* Queue.end(queue)
-    }),
-    { bufferSize: BUILD_STEPS_MAX, strategy: "suspend" }
-  )
+          .pipe(
+            Effect.match({
+              onSuccess: (built) => ({ type: "done" as const, result: { agent_id, ...built } }),
+              onFailure: (error) => ({ type: "failed" as const, error: refusedBuild(error) })
+            })
+          )
+        yield* Queue.offer(queue, last)
+        yield* Queue.end(queue)
+      }),
+      { bufferSize: BUILD_STEPS_MAX, strategy: "suspend" }
+    )
+  })
 })
 
 type AgentAction = "agent.start" | "agent.stop" | "agent.restart"
@@ -189,21 +186,25 @@ export const layerOperatorAgents = HttpApiBuilder.group(
   OperatorApi,
   "agents",
   Effect.fnUntraced(function* (handlers) {
-    const all = yield* services
-    const { lifecycle, models, summaries } = all
+    const config = yield* ConfigStore
+    const lifecycle = yield* Lifecycle
+    const models = yield* Models
+    const summaries = yield* AgentSummaries
+    const detail = yield* makeDetail
+    const build = yield* makeBuild
     const audited = yield* makeAudited
     const changed = (action: AgentAction, agent_id: AgentId, change: Effect.Effect<AgentView, AgentRefused>) =>
       Effect.flatMap(Effect.mapError(audited(action, agent_id, change), fromAgentRefused), summaries.of)
     return handlers.handleAll({
       list: () => Effect.flatMap(lifecycle.list, (views) => Effect.forEach(views, summaries.of)),
-      status: ({ params }) => detail(all, params.id),
-      build: ({ params, payload }) => build(all, params.id, payload.force ?? false),
+      status: ({ params }) => detail(params.id),
+      build: ({ params, payload }) => build(params.id, payload.force ?? false),
       start: ({ params, payload }) => changed("agent.start", params.id, lifecycle.start(params.id, payload)),
       stop: ({ params }) => changed("agent.stop", params.id, lifecycle.stop(params.id)),
       restart: Effect.fn("OperatorApi.restart")(function* ({ params, payload }) {
         const restart = audited("agent.restart", params.id, lifecycle.restart(params.id, payload))
         const view = yield* Effect.mapError(restart, fromAgentRefused)
-        const agent = (yield* all.config.current).config.agents[params.id]
+        const agent = (yield* config.current).config.agents[params.id]
         const keeps = agent === undefined || view.bindings === null ? [] : keptOf(view.bindings, agent)
         return { ...(yield* summaries.of(view)), keeps }
       }),

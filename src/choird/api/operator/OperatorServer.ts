@@ -27,7 +27,7 @@ import { layerOperatorResume, layerOperatorSessionDetail, layerOperatorSessions 
 import { layerOperatorMemory } from "./OperatorMemory.ts"
 import { layerOperatorDms } from "./OperatorDms.ts"
 import { layerOperatorRetention } from "./OperatorRetention.ts"
-import { layerOperatorRuns } from "./OperatorRuns.ts"
+import { layerOperatorRuns } from "./OperatorSkills.ts"
 import { layerOperatorSkills } from "./OperatorSkills.ts"
 import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
 import { awayIn } from "#src/choird/database/DatabaseAway.ts"

@@ -1,5 +1,5 @@
-/** The operator's endpoints about the skills and tools of an agent's newest image. */
-import { Cause, Effect, Exit, Option, Ref, type Schema } from "effect"
+/** The operator's endpoints about the skills and tools of an agent's newest image, and the runs of its skills and jobs. */
+import { Cause, Effect, Exit, Option, Ref, type Schema, FileSystem } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AgentId } from "#schema/Ids.ts"
 import type { TriedTool } from "#schema/ContainedTrial.ts"
@@ -7,7 +7,13 @@ import type { SkillFile } from "#schema/SkillOffer.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { defaultBindings } from "#src/choird/images/imageSecrets.ts"
-import { imageReports, imageSkillFiles, imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
+import {
+  imageReports,
+  imageSkillFiles,
+  imageSkills,
+  imageTools,
+  imageProfiles
+} from "#src/choird/images/ImageFolder.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { skillModel } from "#src/choird/agents/skillModel.ts"
@@ -18,7 +24,14 @@ import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { gateReport } from "#src/shared/image/skillGate.ts"
 import { BUILT_IN_TOOL_ROWS, type ToolRow } from "./builtInToolRows.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
-import { badRequest, fromSkillRefused, fromTrialRefused, notFound } from "#src/choird/api/refusals.ts"
+import {
+  badRequest,
+  fromSkillRefused,
+  fromTrialRefused,
+  notFound,
+  conflict,
+  fromAgentRefused
+} from "#src/choird/api/refusals.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
@@ -26,7 +39,30 @@ import { unbound } from "#src/choird/trials/toolOffer.ts"
 import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
 import { TrialRefused } from "#src/choird/trials/TrialRefused.ts"
 import type { TrialFile } from "#src/choird/trials/TrialContainers.ts"
-import { newestImage } from "./newestImage.ts"
+import { Runs } from "#src/choird/sessions/Runs.ts"
+import { Images } from "#src/choird/images/Images.ts"
+
+const build = (id: AgentId) => `choirctl agent build ${id}`
+
+/** The reader of agents' newest images: `read` is given the image's path. */
+export const newestImage = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const images = yield* Images
+  const lifecycle = yield* Lifecycle
+  return Effect.fnUntraced(function* <A, E extends { readonly message: string }>(
+    id: AgentId,
+    read: (path: string) => Effect.Effect<A, E, FileSystem.FileSystem>
+  ) {
+    yield* Effect.mapError(lifecycle.view(id), fromAgentRefused)
+    const { path } = yield* Effect.mapError(images.current(id), ({ message }) =>
+      notFound("NO_IMAGE", message, build(id))
+    )
+    return yield* read(path).pipe(
+      Effect.provideService(FileSystem.FileSystem, fs),
+      Effect.mapError(({ message }) => conflict("IMAGE_DRIFT", message, `${build(id)} --force`))
+    )
+  })
+})
 
 /** Files for an empty workspace: plain paths below it. */
 const trialFiles = (files: ReadonlyArray<SkillFile>): Effect.Effect<ReadonlyArray<TrialFile>, string> => {
@@ -165,6 +201,31 @@ export const layerOperatorSkills = HttpApiBuilder.group(
         const own = yield* fromImage(id, imageTools)
         const reasonOf = yield* notOffered(id)
         return [...Array.from(BUILT_IN_TOOL_ROWS, builtInTool(reasonOf)), ...own]
+      })
+    })
+  })
+)
+
+/** Runs that are listed where the request names no number. */
+const RUNS_LISTED = 50
+
+const wanted = (last: number | undefined) => Math.max(1, Math.trunc(last ?? RUNS_LISTED))
+
+export const layerOperatorRuns = HttpApiBuilder.group(
+  OperatorApi,
+  "runs",
+  Effect.fnUntraced(function* (handlers) {
+    const runs = yield* Runs
+    const newest = yield* newestImage
+    return handlers.handleAll({
+      skills: ({ params: { id }, query: { last, skill } }) =>
+        databaseDefect(runs.skills(id, { last: wanted(last), ...(skill === undefined ? {} : { skill }) })),
+      jobs: ({ params: { id }, query: { last, orphans } }) =>
+        databaseDefect(runs.jobs(id, { last: wanted(last), orphans: orphans === "true" })),
+      profiles: Effect.fn("OperatorApi.listProfiles")(function* ({ params: { id } }) {
+        const profiles = yield* newest(id, imageProfiles)
+        const histories = yield* databaseDefect(runs.history(id))
+        return profiles.map((profile) => ({ profile, history: histories[profile.agent_type] ?? null }))
       })
     })
   })

@@ -3,13 +3,11 @@ import { Effect, Stream } from "effect"
 import { GATEWAY_CONNECTING } from "#schema/DmsApi.ts"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
-import { ResourceName } from "#schema/Ids.ts"
-import type { AgentId } from "#schema/Ids.ts"
+import { ResourceName, type AgentId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import { type ModelSummary } from "#schema/AgentSummary.ts"
-import { type SystemStatus } from "#schema/SystemApi.ts"
+import type { ModelSummary } from "#schema/AgentSummary.ts"
+import type { SystemStatus, DiskStatus } from "#schema/SystemApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
-import type { DiskStatus } from "#schema/SystemApi.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
@@ -38,8 +36,27 @@ import { badRequest, fromWorkspaceRefused } from "#src/choird/api/refusals.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { allowedPlace } from "#schema/AllowedHost.ts"
 import { formatPlace, hostOf, portOf } from "#src/shared/wire/hostPort.ts"
-import { networkRow } from "./networkRow.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+
+/**
+ * The way out of a lane that has read text from outside, in words for an operator. Pure.
+ *
+ * @param isCut whether commands can be kept from every network here. */
+export const networkRow = (
+  confirm_external: Config["approvals"]["confirm_external"],
+  isCut: boolean
+): NonNullable<SystemStatus["runtime"]["network"]> => {
+  if (confirm_external === "never")
+    return { enforced: false, detail: "open to commands of every lane: approvals.confirm_external is never" }
+  const asks =
+    confirm_external === "always" ? "a person is asked" : "a person is asked once their lane has read text from outside"
+  return isCut
+    ? { enforced: true, detail: `commands have none unless they ask for it; then ${asks}` }
+    : {
+        enforced: false,
+        detail: "cannot be cut off here: each command counts as acting outside, and a person is asked"
+      }
+}
 
 /** A warning for each model that agents cannot reach, with the entry that is missing. */
 export const unlistedModels = ({ models, runtime }: Config): ReadonlyArray<string> => {

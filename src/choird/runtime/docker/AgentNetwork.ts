@@ -4,7 +4,14 @@ import { Context, Effect, Layer, Option, Schema } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
 import { HOST_PATH, run } from "#src/choird/runtime/HostProcess.ts"
-import { egressChains, egressJumps, type EgressPlan, egressRules, nameserversIn } from "#src/shared/wire/egress.ts"
+import {
+  EGRESS_TABLE,
+  egressChains,
+  egressJumps,
+  type EgressPlan,
+  egressRules,
+  nameserversIn
+} from "#src/shared/wire/egress.ts"
 import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import type { AllowedHosts } from "./AllowedHosts.ts"
 import { DockerEngine, type DockerError, engineIsAway } from "./DockerEngine.ts"
@@ -78,6 +85,8 @@ const hostCommand = (program: string, args: ReadonlyArray<string>, input?: strin
 /** Seconds that iptables waits for another program that changes the rules. */
 const WAIT = ["-w", "5"]
 
+const iptables = (...words: ReadonlyArray<string>) => hostCommand("iptables", [...WAIT, "-t", EGRESS_TABLE, ...words])
+
 const firstLine = (text: string) => text.split("\n", 1)[0] ?? ""
 
 /** Sets the rules; returns the reason where that fails. */
@@ -85,18 +94,18 @@ const setRules = Effect.fnUntraced(function* (plan: EgressPlan) {
   const restored = yield* hostCommand("iptables-restore", [...WAIT, "--noflush"], egressRules(plan))
   if (restored.code !== 0) return firstLine(restored.text) || `iptables-restore ended with ${restored.code}`
   for (const rule of egressJumps(plan.bridge)) {
-    if ((yield* hostCommand("iptables", [...WAIT, "-C", ...rule])).code === 0) continue
-    const inserted = yield* hostCommand("iptables", [...WAIT, "-I", ...rule])
+    if ((yield* iptables("-C", ...rule)).code === 0) continue
+    const inserted = yield* iptables("-I", ...rule)
     if (inserted.code !== 0) return firstLine(inserted.text) || `iptables ended with ${inserted.code}`
   }
   return undefined
 })
 
 const dropRules = Effect.fnUntraced(function* (bridge: string) {
-  for (const rule of egressJumps(bridge)) yield* hostCommand("iptables", [...WAIT, "-D", ...rule])
+  for (const rule of egressJumps(bridge)) yield* iptables("-D", ...rule)
   for (const chain of Object.values(egressChains(bridge))) {
-    yield* hostCommand("iptables", [...WAIT, "-F", chain])
-    yield* hostCommand("iptables", [...WAIT, "-X", chain])
+    yield* iptables("-F", chain)
+    yield* iptables("-X", chain)
   }
 })
 

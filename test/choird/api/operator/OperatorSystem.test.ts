@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { networkRow } from "#src/choird/api/operator/networkRow.ts"
+import { networkRow } from "#src/choird/api/operator/OperatorSystem.ts"
 
 describe("networkRow", () => {
   it("says whether commands are cut off from the network, and when a person is asked", () => {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { submit } from "#src/agent/mail/smtp.ts"
+import { submit } from "#src/agent/mail/sendMail.ts"
 import { breakingSmtp, type SmtpEnd, type SmtpStep } from "../../support/breakingSmtp.ts"
 import { accountOf } from "../../support/mailAccount.ts"
 

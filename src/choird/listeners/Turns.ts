@@ -1,0 +1,194 @@
+/**
+ * Which requests choird works on at once. A session whose requests are nearly always there, because it sends the next ones as soon as it may,
+ * takes turns with others like it; those of all other sessions begin at once. Large bodies wait before they are read, so that what they
+ * take in memory has a bound over all sessions.
+ */
+import { Deferred, Effect } from "effect"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
+
+/** Requests that hold a turn at once, over all sessions that take turns. */
+export const TURNS_MAX = 2
+/** How long after a request of a session that takes no turns each turn is followed by a rest as long as it was itself. */
+export const RESTS_FOR_MS = 1000
+/** How long a request holds its turn: one that waits for something else, such as the rest of its body or a tool, lets others begin. */
+export const TURN_MS_MAX = 250
+/** The requests that a session has in choird on average, over the last seconds, from which on it takes turns. */
+const TURNS_FROM = 0.75
+/** After this time half of what a session has used is forgotten. */
+const HALF_LIFE_MS = 5000
+/** Bytes of large bodies that choird reads and works on at once, over all sessions. */
+export const BODIES_BYTES_MAX = 8 * BODY_BYTES_MAX
+/** Bytes of large bodies of one session at once: one of the largest. */
+export const SESSION_BODIES_BYTES_MAX = BODY_BYTES_MAX
+/** A body up to this size waits for no other. */
+export const SMALL_BODY_BYTES_MAX = 64 * 1024
+
+/** One session, as the turns know it. */
+export interface TurnUse {
+  /** The time that its requests spent in choird, of which half is forgotten every HALF_LIFE_MS. */
+  used_ms: number
+  at_ms: number
+  /** Its requests that hold a turn. */
+  turns: number
+  /** The large bodies that are worked on. */
+  bytes: number
+}
+
+export const makeTurnUse = (now_ms: number): TurnUse => ({ used_ms: 0, at_ms: now_ms, turns: 0, bytes: 0 })
+
+interface Request {
+  readonly use: TurnUse
+  /** Of a large body; 0 for any other. */
+  readonly bytes: number
+  readonly begin: () => void
+  readonly came_ms: number
+  /** When it began. */
+  began_ms: number | undefined
+}
+
+/** Rest after a turn that lasted so long: as much again, so that choird's thread is not all theirs. */
+const restAfter = (turn_ms: number) => Math.min(turn_ms, TURN_MS_MAX)
+
+const forget = (use: TurnUse, now_ms: number) => {
+  use.used_ms *= 0.5 ** (Math.max(0, now_ms - use.at_ms) / HALF_LIFE_MS)
+  use.at_ms = now_ms
+}
+
+/** Requests of a session that were in choird on average. */
+const average = ({ used_ms }: TurnUse) => (used_ms * Math.LN2) / HALF_LIFE_MS
+
+/** The session whose request goes first: it holds fewer turns, has less in memory, or has used less. */
+const compare = (one: TurnUse, other: TurnUse) =>
+  one.turns - other.turns || one.bytes - other.bytes || one.used_ms - other.used_ms
+
+/** Requests as data: each change begins those that may begin then. */
+export const makeTurns = () => {
+  const waiting = new Map<TurnUse, Array<Request>>()
+  /** The requests that hold a turn or rest after it, and until when at the latest. */
+  const holders = new Map<Request, number>()
+  let bytes = 0
+  let calm_ms = -RESTS_FOR_MS
+
+  const mayBegin = (request: Request) => {
+    const { use } = request
+    if (average(use) >= TURNS_FROM && holders.size >= TURNS_MAX) return false
+    if (request.bytes === 0) return true
+    return bytes + request.bytes <= BODIES_BYTES_MAX && use.bytes + request.bytes <= SESSION_BODIES_BYTES_MAX
+  }
+
+  const begin = (request: Request, now_ms: number) => {
+    const { use } = request
+    request.began_ms = now_ms
+    bytes += request.bytes
+    use.bytes += request.bytes
+    if (average(use) >= TURNS_FROM) {
+      holders.set(request, now_ms + TURN_MS_MAX)
+      use.turns += 1
+    } else calm_ms = now_ms
+    request.begin()
+  }
+
+  /** The next request that may begin, taken from its queue. */
+  const next = (): Request | undefined => {
+    let first: { readonly use: TurnUse; readonly queue: Array<Request>; readonly at: number } | undefined
+    for (const [use, queue] of waiting) {
+      if (first !== undefined && compare(use, first.use) >= 0) continue
+      const at = queue.findIndex(mayBegin)
+      if (at !== -1) first = { use, queue, at }
+    }
+    if (first === undefined) return undefined
+    const { at, queue, use } = first
+    const [request] = queue.splice(at, 1)
+    // The session goes behind those that are equal to it.
+    waiting.delete(use)
+    if (queue.length > 0) waiting.set(use, queue)
+    return request
+  }
+
+  const beginAll = (now_ms: number) => {
+    for (const [holder, until_ms] of holders)
+      if (until_ms <= now_ms) {
+        holders.delete(holder)
+        holder.use.turns -= 1
+      }
+    for (const use of waiting.keys()) forget(use, now_ms)
+    for (let request = next(); request !== undefined; request = next()) begin(request, now_ms)
+  }
+
+  return {
+    /** A request came; `begin` is called once it may begin, at once or later. */
+    come: (use: TurnUse, body_bytes: number, now_ms: number, begin: () => void): Request => {
+      const large = body_bytes > SMALL_BODY_BYTES_MAX ? Math.min(body_bytes, BODY_BYTES_MAX) : 0
+      const request: Request = { use, bytes: large, begin, came_ms: now_ms, began_ms: undefined }
+      const queue = waiting.get(use)
+      if (queue === undefined) waiting.set(use, [request])
+      else queue.push(request)
+      beginAll(now_ms)
+      return request
+    },
+    /** It is answered, or its client is gone. */
+    go: (request: Request, now_ms: number) => {
+      const { began_ms = now_ms, bytes: body, came_ms, use } = request
+      forget(use, now_ms)
+      use.used_ms += began_ms - came_ms + Math.min(now_ms - began_ms, TURN_MS_MAX)
+      if (request.began_ms === undefined) {
+        const queue = (waiting.get(use) ?? []).filter((each) => each !== request)
+        if (queue.length > 0) waiting.set(use, queue)
+        else waiting.delete(use)
+      } else {
+        bytes -= body
+        use.bytes -= body
+      }
+      if (holders.has(request)) {
+        const rests = now_ms - calm_ms < RESTS_FOR_MS
+        holders.set(request, now_ms + (rests ? restAfter(now_ms - began_ms) : 0))
+      }
+      beginAll(now_ms)
+    },
+    beginAll,
+    /** When the next turn or rest ends at the latest, if somebody waits for one. */
+    nextEnd_ms: (): number | undefined =>
+      waiting.size === 0 || holders.size === 0 ? undefined : Math.min(...holders.values())
+  }
+}
+
+/** Work in turns, for requests of all sessions. */
+export const makeInTurns = Effect.gen(function* () {
+  const scope = yield* Effect.scope
+  const turns = makeTurns()
+  /** When somebody looks next whether a turn or a rest has ended. */
+  let looks_ms = Infinity
+
+  /** Begins what may begin after the next end, which nothing else would notice. */
+  const lookLater: Effect.Effect<void> = Effect.gen(function* () {
+    const end_ms = turns.nextEnd_ms()
+    if (end_ms === undefined || end_ms >= looks_ms) return
+    looks_ms = end_ms
+    const look = Effect.gen(function* () {
+      yield* Effect.sleep(Math.max(1, end_ms - (yield* monotonicMs)))
+      if (looks_ms === end_ms) looks_ms = Infinity
+      turns.beginAll(yield* monotonicMs)
+      yield* lookLater
+    })
+    yield* Effect.forkIn(look, scope)
+  })
+
+  return (use: TurnUse, body_bytes: number) =>
+    <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.acquireUseRelease(
+        Effect.gen(function* () {
+          const began = Deferred.makeUnsafe<void>()
+          const begin = () => Deferred.doneUnsafe(began, Effect.void)
+          const request = turns.come(use, body_bytes, yield* monotonicMs, begin)
+          yield* lookLater
+          return { began, request }
+        }),
+        ({ began }) => Effect.andThen(Deferred.await(began), work),
+        ({ request }) =>
+          Effect.gen(function* () {
+            turns.go(request, yield* monotonicMs)
+            yield* lookLater
+          })
+      )
+})

@@ -1,0 +1,58 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { TestClock } from "effect/testing"
+import { SessionId } from "#schema/Ids.ts"
+import { AgentApp } from "#src/choird/listeners/AgentApp.ts"
+import { CurrentOpenSession, type OpenSession } from "#src/choird/listeners/OpenSession.ts"
+import { TURN_MS_MAX, TURNS_MAX } from "#src/choird/listeners/Turns.ts"
+
+const FLOOD = 60
+
+describe("AgentApp", () => {
+  it.effect("lets a session that always has requests wait for its turn, and answers another one's at once", () =>
+    Effect.gen(function* () {
+      const agents = yield* AgentApp
+      const worked: Array<string> = []
+      let held = yield* Deferred.make<void>()
+      yield* agents.mount(
+        Effect.gen(function* () {
+          worked.push((yield* CurrentOpenSession)?.session_id ?? "")
+          yield* Deferred.await(held)
+          return HttpServerResponse.empty()
+        })
+      )
+      const [flood, calm] = yield* Effect.forEach(["00000000000000aa", "00000000000000bb"], (id) =>
+        agents.open(SessionId.make(id))
+      )
+      const ask = (session: OpenSession | undefined) =>
+        session === undefined
+          ? Effect.die("no session")
+          : agents
+              .of(session)
+              .pipe(
+                Effect.provideService(
+                  HttpServerRequest.HttpServerRequest,
+                  HttpServerRequest.fromWeb(new Request("http://choird/rpc/HEARTBEAT", { method: "POST" }))
+                ),
+                Effect.scoped,
+                Effect.forkChild({ startImmediately: true })
+              )
+      const many = (count: number) => Effect.forEach(Array.from({ length: count }), () => ask(flood))
+
+      const first = yield* many(FLOOD)
+      assert.strictEqual(worked.length, FLOOD)
+      yield* TestClock.adjust(TURN_MS_MAX)
+      yield* Deferred.succeed(held, undefined)
+      yield* Effect.forEach(first, Fiber.join)
+      held = yield* Deferred.make<void>()
+      const then = yield* many(FLOOD)
+      assert.strictEqual(worked.length, FLOOD + TURNS_MAX)
+      const other = yield* ask(calm)
+      assert.strictEqual(worked.at(-1), calm?.session_id)
+      yield* Deferred.succeed(held, undefined)
+      yield* Effect.forEach([...then, other], Fiber.join)
+      assert.strictEqual(worked.length, 2 * FLOOD + 1)
+    }).pipe(Effect.provide(AgentApp.layer))
+  )
+})

@@ -1,0 +1,138 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import {
+  BODIES_BYTES_MAX,
+  makeInTurns,
+  makeTurns,
+  makeTurnUse,
+  RESTS_FOR_MS,
+  SESSION_BODIES_BYTES_MAX,
+  SMALL_BODY_BYTES_MAX,
+  TURN_MS_MAX,
+  TURNS_MAX
+} from "#src/choird/listeners/Turns.ts"
+
+/** Turns that write down who begins. */
+const makeWorld = () => {
+  const turns = makeTurns()
+  const began: Array<string> = []
+  const come = (name: string, use: ReturnType<typeof makeTurnUse>, now_ms: number, bytes = 0) =>
+    turns.come(use, bytes, now_ms, () => void began.push(name))
+  /** A session that had six requests in choird for the last ten seconds. */
+  const busy = (now_ms: number) => ({ ...makeTurnUse(now_ms), used_ms: 30_000 })
+  return { turns, began, come, busy }
+}
+
+describe("turns", () => {
+  it("begin a request of a session with few of them at once, however many others wait", () => {
+    const { began, busy, come } = makeWorld()
+    const hostile = Array.from({ length: 10 }, () => busy(0))
+    for (const use of hostile) for (let n = 0; n < 6; n++) come("hostile", use, 0)
+    assert.strictEqual(began.length, TURNS_MAX)
+    come("honest", makeTurnUse(0), 0)
+    assert.strictEqual(began.at(-1), "honest")
+  })
+
+  it("go round the sessions, each with one request at a time", () => {
+    const { began, busy, come, turns } = makeWorld()
+    const before = [busy(0), busy(0)].map((use) => come("before", use, 0))
+    const uses = ["a", "b", "c"].map((name) => ({ name, use: busy(0) }))
+    const all = uses.flatMap(({ name, use }) => [0, 1].map(() => come(name, use, 0)))
+    for (const request of before) turns.go(request, 0)
+    const done = new Set<(typeof all)[number]>()
+    for (let step = 0; step < all.length; step++) {
+      const running = all.find((request) => request.began_ms !== undefined && !done.has(request))
+      if (running === undefined) break
+      done.add(running)
+      turns.go(running, 0)
+    }
+    assert.deepStrictEqual(began, ["before", "before", "a", "b", "c", "a", "b", "c"])
+  })
+
+  it("prefer the session that has used less", () => {
+    const { began, busy, come, turns } = makeWorld()
+    const running = [busy(0), busy(0)].map((use) => come("first", use, 0))
+    come("much", { ...busy(0), used_ms: 40_000 }, 0)
+    come("less", { ...busy(0), used_ms: 20_000 }, 0)
+    for (const request of running.slice(0, 1)) turns.go(request, 0)
+    assert.deepStrictEqual(began.slice(TURNS_MAX), ["less"])
+  })
+
+  it("count the time in choird, and forget it", () => {
+    const { began, come, turns } = makeWorld()
+    const use = makeTurnUse(0)
+    const many = Array.from({ length: 40 }, () => come("flood", use, 0))
+    assert.strictEqual(began.length, 40)
+    for (const request of many) turns.go(request, TURN_MS_MAX)
+    for (let n = 0; n < 40; n++) come("flood", use, TURN_MS_MAX)
+    assert.strictEqual(began.length, 40 + TURNS_MAX)
+    assert.isBelow(use.used_ms, 40 * TURN_MS_MAX + 1)
+    turns.beginAll(60_000)
+    assert.strictEqual(began.length, 80)
+  })
+
+  it("read large bodies within one bound, one of a session at a time, and small ones at once", () => {
+    const { began, come, turns } = makeWorld()
+    const sessions = Array.from({ length: 12 }, () => makeTurnUse(0))
+    const large = sessions.map((use) => come("large", use, 0, SESSION_BODIES_BYTES_MAX))
+    assert.strictEqual(began.length, BODIES_BYTES_MAX / SESSION_BODIES_BYTES_MAX)
+    for (const use of sessions) come("small", use, 0, SMALL_BODY_BYTES_MAX)
+    assert.strictEqual(began.filter((name) => name === "small").length, sessions.length)
+    const [first] = large
+    if (first !== undefined) turns.go(first, 0)
+    assert.strictEqual(began.filter((name) => name === "large").length, BODIES_BYTES_MAX / SESSION_BODIES_BYTES_MAX + 1)
+  })
+
+  it("are followed by a rest as long as they were while others have requests, and by none otherwise", () => {
+    const alone = makeWorld()
+    const running = Array.from({ length: TURNS_MAX }, () => alone.come("a", alone.busy(0), 0))
+    alone.come("next", alone.busy(0), 0)
+    for (const request of running) alone.turns.go(request, 40)
+    assert.strictEqual(alone.began.at(-1), "next")
+
+    const { began, busy, come, turns } = makeWorld()
+    const held = Array.from({ length: TURNS_MAX }, () => come("a", busy(0), 0))
+    come("next", busy(0), 0)
+    come("calm", makeTurnUse(0), 30)
+    for (const request of held) turns.go(request, 40)
+    assert.strictEqual(turns.nextEnd_ms(), 80)
+    turns.beginAll(79)
+    assert.strictEqual(began.at(-1), "calm")
+    turns.beginAll(80)
+    assert.strictEqual(began.at(-1), "next")
+    assert.isAbove(RESTS_FOR_MS, TURN_MS_MAX)
+  })
+
+  it("forget a request whose client is gone before it began", () => {
+    const { began, busy, come, turns } = makeWorld()
+    const running = [busy(0), busy(0)].map((use) => come("running", use, 0))
+    const gone = come("gone", busy(0), 0)
+    turns.go(gone, 0)
+    for (const request of running) turns.go(request, 0)
+    assert.notInclude(began, "gone")
+    come("next", busy(0), 0)
+    assert.strictEqual(began.at(-1), "next")
+  })
+})
+
+describe("work in turns", () => {
+  it.effect("waits no longer than others may hold theirs, although they never end", () =>
+    Effect.gen(function* () {
+      const inTurns = yield* makeInTurns
+      const busy = () => ({ ...makeTurnUse(0), used_ms: 30_000 })
+      const endless = yield* Effect.forEach(Array.from({ length: TURNS_MAX }), () =>
+        Effect.forkChild(inTurns(busy(), 0)(Effect.never), { startImmediately: true })
+      )
+      const began = yield* Deferred.make<void>()
+      const waiting = yield* Effect.forkChild(inTurns(busy(), 0)(Deferred.succeed(began, undefined)), {
+        startImmediately: true
+      })
+      yield* TestClock.adjust(TURN_MS_MAX - 1)
+      assert.isFalse(yield* Deferred.isDone(began))
+      yield* TestClock.adjust(1)
+      assert.isTrue(yield* Fiber.join(waiting))
+      yield* Effect.forEach(endless, Fiber.interrupt)
+    })
+  )
+})
