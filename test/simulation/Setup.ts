@@ -54,6 +54,8 @@ export interface Setup {
   readonly forgets: boolean
   /** Whether a choird of another home wants the same database. */
   readonly rivalled: boolean
+  /** Whether another agent's history never stops growing. */
+  readonly hoards: boolean
 }
 
 export const makeSetup = (seed: number, faults: Faults): Setup => {
@@ -118,6 +120,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
     servers,
     forgets: seed % 22 === 0,
     rivalled: seed % 17 === 0,
+    hoards: seed % 19 === 0,
     config: (version) => {
       const config = versions.get(version) ?? make(version)
       versions.set(version, config)

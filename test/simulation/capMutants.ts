@@ -1,4 +1,7 @@
-/** Planted bugs of what has a limit. What hardly fits an event is said only in seeds that 23 divides. */
+/**
+ * Planted bugs of what has a limit. What hardly fits an event is said only in seeds that 23 divides, and only in those that 19 divides does an agent mean
+ * harm by its history.
+ */
 import type { Mutant } from "./Mutant.ts"
 import type { Edit } from "./patchSources.ts"
 
@@ -17,6 +20,29 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
     replace: "break",
     knownSeed: 2,
     breaks: ["C1"]
+  },
+  {
+    name: "any-number-of-jobs-runs",
+    file: "src/shared/session/fold.ts",
+    find: "if (state.cores.size >= CORE_JOBS_MAX)",
+    replace: "if (state.cores.size < 0)",
+    knownSeed: 19,
+    breaks: ["C2"]
+  },
+  {
+    name: "any-number-of-reports-is-owed",
+    file: "src/shared/session/fold.ts",
+    find: "if (state.reports.length >= REPORTS_OWED_MAX) return Result.fail(REPORTS_FULL)",
+    replace: "if (state.reports.length < 0) return Result.fail(REPORTS_FULL)",
+    also: [
+      {
+        file: "src/shared/session/snapshot.ts",
+        find: "check(Schema.isMaxLength(REPORTS_OWED_MAX))",
+        replace: "check(Schema.isMinLength(0))"
+      }
+    ],
+    knownSeed: 19,
+    breaks: ["C2"]
   },
   {
     name: "no-room-for-a-jobs-end",

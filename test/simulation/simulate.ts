@@ -6,6 +6,7 @@ import { Choird } from "./Choird.ts"
 import { Database } from "./Database.ts"
 import { type FaultKind, Faults } from "./Faults.ts"
 import { IoFault, type IoFaultOptions, type IoPlace } from "./IoFault.ts"
+import { Hoarder } from "./Hoarder.ts"
 import { Invariants } from "./Invariants.ts"
 import { EPOCH_MS, Kernel, Violation } from "./Kernel.ts"
 import { Ledger } from "./Ledger.ts"
@@ -140,12 +141,14 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
     new Approver(world, choird).start()
     chaos.start()
     if (world.setup.rivalled) new Rival(world).start()
+    const hoarder = world.setup.hoards ? new Hoarder(world) : undefined
     const calm = options.calm_s ?? CALM_S
     const end = mode === "safety" ? (options.seconds ?? END_S) : calm + END_S - CALM_S
     for (let second = 1; second <= end; second++) {
       if (second === calm && mode === "liveness") faults.end()
       kernel.runUntil(EPOCH_MS + 1000 * second)
       invariants.second()
+      hoarder?.second()
       if (io.struck && second > calm && invariants.isSettled()) break
     }
     invariants.end()

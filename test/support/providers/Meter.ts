@@ -72,6 +72,15 @@ const blocksOf = (message: unknown): ReadonlyArray<Part> =>
       })
     : [partOf(message)]
 
+/** A message of chat completions, whose content is the same as a text and as its one part, which alone can have a mark of the cache. */
+const asText = (message: unknown): unknown => {
+  if (!isObject(message) || !Array.isArray(message["content"]) || message["content"].length !== 1) return message
+  const [part]: ReadonlyArray<unknown> = message["content"]
+  if (!isObject(part) || part["type"] !== "text") return message
+  const { cache_control, text } = part
+  return { ...message, content: text, ...(cache_control === undefined ? {} : { cache_control }) }
+}
+
 /** The parts of a prompt in the order in which a model reads them. */
 export const promptParts = (dialect: Dialect, body: Keys): ReadonlyArray<Part> => {
   const { cache_control, input, instructions, messages, system, tools } = body
@@ -83,7 +92,9 @@ export const promptParts = (dialect: Dialect, body: Keys): ReadonlyArray<Part> =
     ...own(instructions),
     ...own(input),
     ...listOf(input).map(partOf),
-    ...listOf(messages).flatMap((message) => (dialect.api === "messages" ? blocksOf(message) : [partOf(message)]))
+    ...listOf(messages).flatMap((message) =>
+      dialect.api === "messages" ? blocksOf(message) : [partOf(asText(message))]
+    )
   ]
   const last = parts.at(-1)
   return cache_control === undefined || last === undefined
