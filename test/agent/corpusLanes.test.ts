@@ -19,8 +19,8 @@ const replyOf = (fixture: Fixture): double.Reply =>
 /** What an agent waits for after a limit of which the provider does not say how long it lasts, and what a provider may be overloaded for. */
 const LIMITED_MS = 59_999
 const OVERLOADED_MS = 5000
-/** A length of its own, so that nothing else sleeps as long as an agent waits for a provider. */
-const BEAT_MS = 4999
+/** Heartbeats and the signs of life between them have lengths of their own, so that nothing else sleeps as long as an agent waits for a provider. */
+const BEATS = { heartbeat_interval_ms: 4999, crash_detection_threshold_ms: 14_997 }
 const OVERLOADED: ReadonlySet<number | undefined> = new Set([503, 529])
 
 /** How long an agent waits after the recorded answer before it asks once more. */
@@ -31,26 +31,25 @@ const waitsAfter = ({ expected: { event } }: Fixture): ReadonlyArray<number> => 
   return OVERLOADED.has(status) ? [OVERLOADED_MS] : []
 }
 
-/** Runs a test of a recorded answer, which is waited for by a clock that need not wait, and only where it says so. */
-const waiting = <A, E, R>(fixture: Fixture, effect: Effect.Effect<A, E, R>) => {
+/** Runs a test of a recorded answer with a clock for its agent that skips the wait, which happens as often as it must. */
+const waiting = <A, E, R>(fixture: Fixture, test: (clock: Clock.Clock) => Effect.Effect<A, E, R>) => {
   const waits = waitsAfter(fixture)
   const { clock, skipped } = makeSkippedSleeps(...waits)
-  return effect.pipe(
-    Effect.provideService(Clock.Clock, clock),
-    Effect.andThen(Effect.sync(() => assert.deepStrictEqual(skipped, waits, "the waits before the second question")))
+  return Effect.andThen(
+    test(clock),
+    Effect.sync(() => assert.deepStrictEqual(skipped, waits, "the waits before the second question"))
   )
 }
 
 /** An agent whose model gives the recorded answer once, and says hello to everything after it. */
-const talking = Effect.fnUntraced(function* (fixture: Fixture) {
+const talking = Effect.fnUntraced(function* (fixture: Fixture, clock: Clock.Clock) {
   const { dialect } = fixture
   const provider = yield* double.makeProviderOf({ dialect })
   yield* provider.script(replyOf(fixture))
   yield* provider.otherwise(() => double.answer("hello"))
   const entry = { ...modelEntry(dialect), endpoint: provider.endpoint }
-  const plane = yield* agentWithModels({
-    config: configWith(entry, { rate_limit_retry_ms: LIMITED_MS, heartbeat_interval_ms: BEAT_MS })
-  })
+  const config = configWith(entry, { rate_limit_retry_ms: LIMITED_MS, ...BEATS })
+  const plane = yield* Effect.provideService(agentWithModels({ config }), Clock.Clock, clock)
   const say = Effect.fnUntraced(function* (text: string) {
     const before = spoken(plane.events).length
     yield* plane.say(text)
@@ -61,7 +60,7 @@ const talking = Effect.fnUntraced(function* (fixture: Fixture) {
 })
 
 /** The first request of a job is answered by the recorded answer, and everything else with hello. */
-const working = Effect.fnUntraced(function* (fixture: Fixture) {
+const working = Effect.fnUntraced(function* (fixture: Fixture, clock: Clock.Clock) {
   const { dialect } = fixture
   const provider = yield* double.makeProviderOf({ dialect })
   yield* provider.script(
@@ -75,9 +74,8 @@ const working = Effect.fnUntraced(function* (fixture: Fixture) {
   })
   yield* provider.otherwise(() => double.answer("hello"))
   const entry = { ...modelEntry(dialect), endpoint: provider.endpoint }
-  const plane = yield* agentWithModels({
-    config: configWith(entry, { rate_limit_retry_ms: LIMITED_MS, heartbeat_interval_ms: BEAT_MS })
-  })
+  const config = configWith(entry, { rate_limit_retry_ms: LIMITED_MS, ...BEATS })
+  const plane = yield* Effect.provideService(agentWithModels({ config }), Clock.Clock, clock)
   yield* plane.say("go")
   yield* plane.until((events, state) => ofType(events, "CoreStopped").length === 1 && quiet(state))
   return { plane, provider }
@@ -96,8 +94,8 @@ describe("edge, after each answer of the corpus,", () => {
   it.live.each(answers.map((fixture) => [fixture.name, fixture] as const))("goes on after %s", ([, fixture]) =>
     waiting(
       fixture,
-      Effect.gen(function* () {
-        const { provider, say } = yield* talking(fixture)
+      Effect.fnUntraced(function* (clock) {
+        const { provider, say } = yield* talking(fixture, clock)
         assert.isNotEmpty(yield* say("one"))
         assert.strictEqual(yield* say("two"), "hello")
         const refusals = yield* provider.takeRefusals
@@ -124,8 +122,8 @@ describe("a job, after each answer of the corpus,", () => {
     ([, fixture]) =>
       waiting(
         fixture,
-        Effect.gen(function* () {
-          const { plane, provider } = yield* working(fixture)
+        Effect.fnUntraced(function* (clock) {
+          const { plane, provider } = yield* working(fixture, clock)
           const [stopped] = ofType(plane.events, "CoreStopped")
           const { outcome, resumable, summary } = stopped!.payload
           // An overflow and a broken stream are asked for once more, so that most of these end well too.

@@ -41,13 +41,13 @@ export const SIZE = {
   /** Jobs of 200 steps whose provider breaks off. */
   longJobs: asSet("CHOIR_LONG_JOBS", of(3, 100)),
   /** Seeds of which each lets an agent crash one to four times in a row. */
-  crashesInARow: of(60, 150),
+  crashesInARow: of(30, 150),
   /** Kills of one kind of process in the chaos tests. */
   kills: of(3, 30),
   /** Kills of choird while its configuration changes. */
   configKills: of(5, 20),
   /** Kills of a process that sends a mail. */
-  mailKills: asSet("CHOIR_MAIL_KILLS", of(12, 1000)),
+  mailKills: asSet("CHOIR_MAIL_KILLS", of(8, 1000)),
   /** Mails of the folder that is searched. */
   mailsOfFolder: of(1000, 10_000),
   /** Seconds for which twenty people write fifty messages a second. */
@@ -71,7 +71,7 @@ export const SIZE = {
   /** Elements of a page that is made to be large. */
   domNodes: of(5000, 1_000_000),
   /** Every so many of the pages that a browser is tried on. */
-  pageStep: of(8, 1),
+  pageStep: of(14, 1),
   /** Starts and stops of a browser. */
   browserCycles: asSet("CHOIR_BROWSER_CYCLES", of(2, 200)),
   /** Changes of stored rows, each of which a replay detects. */

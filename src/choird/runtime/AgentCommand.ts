@@ -94,8 +94,6 @@ export const cutsNetwork = (): boolean => existsSync(partOf(BUNDLE, "offline"))
 const AGENT_HEAP_MIB_MAX = 512
 /** Half of the young generation of an agent's heap, in MiB. */
 const AGENT_SEMI_SPACE_MIB_MAX = 16
-/** Threads on which V8 collects and compiles beside the agent's own: each keeps memory, and four of them hold a fifth of an idle agent's. */
-const AGENT_V8_THREADS = 1
 /** Freed memory at the end of an agent's C heap that is not given back to the system at once, in bytes. */
 const AGENT_FREED_BYTES_MAX = 128 * 1024
 
@@ -128,7 +126,6 @@ export const agentCommand = (
   // V8 lets garbage grow with the room it is given; an agent lives on far less (R66).
   `--max-old-space-size=${AGENT_HEAP_MIB_MAX}`,
   `--max-semi-space-size=${AGENT_SEMI_SPACE_MIB_MAX}`,
-  `--v8-pool-size=${AGENT_V8_THREADS}`,
   paths.program,
   ...controlPlane(paths.socket, endpoint),
   `--workspace=${paths.workspace}`,

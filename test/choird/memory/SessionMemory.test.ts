@@ -116,7 +116,7 @@ describeEngines("SessionMemory", (it) => {
       const sql = yield* SqlClient.SqlClient
       const [whole, cut] = [yield* newOne, yield* newOne]
       const memory = { mid_term_sessions: 1 }
-      const drafts = Array.from({ length: 700 }, (_, n) => said(n + 1, `message ${n} ${"and words ".repeat(30)}`))
+      const drafts = Array.from({ length: 350 }, (_, n) => said(n + 1, `message ${n} ${"and words ".repeat(30)}`))
       const fill = (agent_id: AgentId) =>
         Effect.gen(function* () {
           const { session_id } = (yield* begin(agent_id, ...drafts)).caller
