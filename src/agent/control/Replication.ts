@@ -98,6 +98,7 @@ const makeHeartbeats = Effect.gen(function* () {
   /** Heartbeats in a row that choird did not answer in their time. */
   let given_up = 0
   let sent_ms = yield* monotonicMs
+  let isWaiting = false
 
   const requestOf = Effect.fnUntraced(function* (batch: Batch | undefined, sent: number) {
     const { config_version, epoch } = settings.current()
@@ -134,17 +135,42 @@ const makeHeartbeats = Effect.gen(function* () {
    * Heartbeats without events beside an answer that is waited for longer than a lost packet may take: choird goes by their arrival. Their own
    * answers do not count.
    */
-  const signs = (isWaiting: () => boolean, sent: () => number) =>
+  const signs = (sent: () => number) =>
     Effect.gen(function* () {
       const { crash_detection_threshold_ms: threshold_ms } = settings.current().config
       const pace_ms = attemptTime(threshold_ms ?? RPC_TIMEOUT_MS)
       const since_ms = (yield* monotonicMs) - sent_ms
-      if (!isWaiting() || since_ms < pace_ms) return yield* Effect.sleep(pace_ms - (isWaiting() ? since_ms : 0))
+      if (!isWaiting || since_ms < pace_ms) return yield* Effect.sleep(pace_ms - (isWaiting ? since_ms : 0))
       yield* Effect.ignore(plane.heartbeat(yield* requestOf(undefined, sent()), pace_ms))
     }).pipe(Effect.forever)
 
-  return { send, signs }
+  /** Tells {@link signs} that nothing else is sent meanwhile. */
+  const whileWaiting = <A, E, R>(answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.suspend(() => {
+      isWaiting = true
+      return Effect.ensuring(
+        answer,
+        Effect.sync(() => (isWaiting = false))
+      )
+    })
+
+  return { send, signs, whileWaiting }
 })
+
+/** An outage of choird is logged once, since a heartbeat is tried several times a second. */
+const makeOutage = () => {
+  let isOn = false
+  return {
+    isOn: () => isOn,
+    ends: () => void (isOn = false),
+    missed: (message: string) =>
+      Effect.suspend(() => {
+        if (isOn) return Effect.void
+        isOn = true
+        return Effect.logWarning(message)
+      })
+  }
+}
 
 /** Replaces the configuration and its secrets by newer ones, if there are any; says whether it did. */
 const replaceSettings = Effect.gen(function* () {
@@ -215,8 +241,7 @@ const make = Effect.fnUntraced(function* () {
   const due = yield* makeDue
   const acknowledged = makeAcknowledged(log)
   const heartbeats = yield* makeHeartbeats
-  let away = false
-  let isWaiting = false
+  const outage = makeOutage()
   // The revision that choird's next patches start after: what it has, or less where it asks to be sent again.
   let sent = acknowledged.newest()
 
@@ -260,24 +285,16 @@ const make = Effect.fnUntraced(function* () {
     else if (hasMeasured(batch, reply.ack_rev)) yield* remeasure
   })
 
-  /** Logs an outage once, since a heartbeat is tried several times a second. */
-  const missed = (message: string) =>
-    Effect.suspend(() => {
-      if (away) return Effect.void
-      away = true
-      return Effect.logWarning(message)
-    })
   const beat: Effect.Effect<void, Severed> = Effect.gen(function* () {
     const batch = log.after(sent, HEARTBEAT_PATCH_BYTES_MAX)
-    isWaiting = true
     const reply = yield* heartbeats.send(batch, sent)
-    away = false
+    outage.ends()
     yield* obey(reply, batch)
   }).pipe(
-    Effect.ensuring(Effect.sync(() => (isWaiting = false))),
+    heartbeats.whileWaiting,
     Effect.catchTags({
       Denied: ({ reason }) => Effect.fail(new Severed({ reason })),
-      Unreachable: ({ message, wait_ms }) => Effect.andThen(missed(message), Effect.sleep(wait_ms))
+      Unreachable: ({ message, wait_ms }) => Effect.andThen(outage.missed(message), Effect.sleep(wait_ms))
     })
   )
   // The next heartbeat follows at once when one could not hold everything, when choird wants events again, and when there was no answer:
@@ -286,7 +303,7 @@ const make = Effect.fnUntraced(function* () {
     const head = log.head()
     return Effect.andThen(
       beat,
-      Effect.suspend(() => (sent < head || !acknowledged.hasRoom() || away ? drain : Effect.void))
+      Effect.suspend(() => (sent < head || !acknowledged.hasRoom() || outage.isOn() ? drain : Effect.void))
     )
   })
 
@@ -301,10 +318,7 @@ const make = Effect.fnUntraced(function* () {
     }),
     run: Effect.raceFirst(
       Effect.forever(Effect.andThen(drain, due.wait)),
-      heartbeats.signs(
-        () => isWaiting,
-        () => sent
-      )
+      heartbeats.signs(() => sent)
     )
   })
 })
