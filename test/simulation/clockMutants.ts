@@ -23,7 +23,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/control/Replication.ts",
     find: "threshold_ms === undefined ? RPC_TIMEOUT_MS",
     replace: "threshold_ms !== 0 ? RPC_TIMEOUT_MS",
-    also: [{ file: "src/agent/control/Replication.ts", find: "if (!isWaiting ||", replace: "if (isWaiting ||" }],
+    also: [{ file: "src/agent/control/Replication.ts", find: "isWaiting = true", replace: "isWaiting = false" }],
     knownSeed: 4,
     breaks: ["N1"]
   },

@@ -90,7 +90,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/Session.ts",
     find: `  yield* endJobs("budget", how.limit)\n`,
     replace: "",
-    knownSeed: 1,
+    knownSeed: 3,
     breaks: ["W2"]
   }
 ]
