@@ -112,7 +112,7 @@ export class Script {
     const isInSkill = role !== "summary" && step?.content?.includes("You are in the step") === true
     if (isInSkill && !this.#faults.calm && this.#hands && role === "edge" && this.#draw.chance(0.5))
       return { calls: [this.#spawn()] }
-    const state = /You are in the step (\w+).*which stands at the end/su.exec(step?.content ?? "")?.[1]
+    const state = /You are in the step (\w+).*which is at the end/su.exec(step?.content ?? "")?.[1]
     if (isInSkill && !this.#faults.calm && state !== undefined) return this.#contract(state, final)
     if (isInSkill) return this.#faults.calm ? says(final) : this.#skill(final)
     if (role === "summary") return this.#summary(asked)
