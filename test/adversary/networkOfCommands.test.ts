@@ -173,7 +173,7 @@ describe("a command of an agent whose people are asked", LIVE, () => {
       const prepared = yield* tool.prepare({ command: "echo x > file", network: true })
       const lane = coreLane(JobName.make("work"))
       const context = { lane, call_id: "s-1-1-0" as never, seen: () => undefined, network: false }
-      assert.match((yield* prepared.run(context)).summary, /has read text from outside/u)
+      assert.match((yield* prepared.run(context)).summary, /has since read text from outside/u)
     }).pipe(Effect.scoped)
   )
 })

@@ -21,6 +21,8 @@ const HALF_LIFE_MS = 5000
 export const BODIES_BYTES_MAX = 8 * BODY_BYTES_MAX
 /** Bytes of large bodies of one session at once: one of the largest. */
 export const SESSION_BODIES_BYTES_MAX = BODY_BYTES_MAX
+/** How long a large body counts at most: a request that is at work for longer, such as a slow tool's, must not keep heartbeats waiting. */
+export const BODY_MS_MAX = 2000
 /** A body up to this size waits for no other. */
 export const SMALL_BODY_BYTES_MAX = 64 * 1024
 
@@ -67,6 +69,8 @@ export const makeTurns = () => {
   const waiting = new Map<TurnUse, Array<Request>>()
   /** The requests that hold a turn or rest after it, and until when at the latest. */
   const holders = new Map<Request, number>()
+  /** The requests whose large bodies count, and until when at the latest. */
+  const bodies = new Map<Request, number>()
   let bytes = 0
   let calm_ms = -RESTS_FOR_MS
 
@@ -80,13 +84,22 @@ export const makeTurns = () => {
   const begin = (request: Request, now_ms: number) => {
     const { use } = request
     request.began_ms = now_ms
-    bytes += request.bytes
-    use.bytes += request.bytes
+    if (request.bytes > 0) {
+      bodies.set(request, now_ms + BODY_MS_MAX)
+      bytes += request.bytes
+      use.bytes += request.bytes
+    }
     if (average(use) >= TURNS_FROM) {
       holders.set(request, now_ms + TURN_MS_MAX)
       use.turns += 1
     } else calm_ms = now_ms
     request.begin()
+  }
+
+  const letGo = (request: Request) => {
+    if (!bodies.delete(request)) return
+    bytes -= request.bytes
+    request.use.bytes -= request.bytes
   }
 
   /** The next request that may begin, taken from its queue. */
@@ -112,6 +125,7 @@ export const makeTurns = () => {
         holders.delete(holder)
         holder.use.turns -= 1
       }
+    for (const [request, until_ms] of bodies) if (until_ms <= now_ms) letGo(request)
     for (const use of waiting.keys()) forget(use, now_ms)
     for (let request = next(); request !== undefined; request = next()) begin(request, now_ms)
   }
@@ -129,17 +143,14 @@ export const makeTurns = () => {
     },
     /** It is answered, or its client is gone. */
     go: (request: Request, now_ms: number) => {
-      const { began_ms = now_ms, bytes: body, came_ms, use } = request
+      const { began_ms = now_ms, came_ms, use } = request
       forget(use, now_ms)
       use.used_ms += began_ms - came_ms + Math.min(now_ms - began_ms, TURN_MS_MAX)
       if (request.began_ms === undefined) {
         const queue = (waiting.get(use) ?? []).filter((each) => each !== request)
         if (queue.length > 0) waiting.set(use, queue)
         else waiting.delete(use)
-      } else {
-        bytes -= body
-        use.bytes -= body
-      }
+      } else letGo(request)
       if (holders.has(request)) {
         const rests = now_ms - calm_ms < RESTS_FOR_MS
         holders.set(request, now_ms + (rests ? restAfter(now_ms - began_ms) : 0))
@@ -147,9 +158,11 @@ export const makeTurns = () => {
       beginAll(now_ms)
     },
     beginAll,
-    /** When the next turn or rest ends at the latest, if somebody waits for one. */
+    /** When the next turn or rest ends at the latest, or the next body no longer counts, if somebody waits. */
     nextEnd_ms: (): number | undefined =>
-      waiting.size === 0 || holders.size === 0 ? undefined : Math.min(...holders.values())
+      waiting.size === 0 || holders.size + bodies.size === 0
+        ? undefined
+        : Math.min(...holders.values(), ...bodies.values())
   }
 }
 

@@ -38,7 +38,7 @@ describe("the agents' API under mutated requests (R27)", () => {
         const random = randomOf(SEED)
         const odd: Array<string> = []
         for (let sent = 0; sent < KNOWN_REQUESTS; sent += 1) {
-          if (sent % BATCH === 0) yield* TestClock.adjust("1 second")
+          if (sent % BATCH === 0) yield* TestClock.adjust("5 seconds")
           const verb = pick(random, VERBS)
           const body = mutate(random, JSON.stringify(BODIES[verb]))
           const headers = {

@@ -3,6 +3,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import {
   BODIES_BYTES_MAX,
+  BODY_MS_MAX,
   makeInTurns,
   makeTurns,
   makeTurnUse,
@@ -82,6 +83,21 @@ describe("turns", () => {
     const [first] = large
     if (first !== undefined) turns.go(first, 0)
     assert.strictEqual(began.filter((name) => name === "large").length, BODIES_BYTES_MAX / SESSION_BODIES_BYTES_MAX + 1)
+  })
+
+  it("keep no large body waiting for a slow tool whose input was large", () => {
+    const { began, come, turns } = makeWorld()
+    const use = makeTurnUse(0)
+    const tool = come("tool", use, 0, SESSION_BODIES_BYTES_MAX)
+    come("heartbeat", use, 0, SESSION_BODIES_BYTES_MAX)
+    assert.strictEqual(turns.nextEnd_ms(), BODY_MS_MAX)
+    turns.beginAll(BODY_MS_MAX - 1)
+    assert.deepStrictEqual(began, ["tool"])
+    turns.beginAll(BODY_MS_MAX)
+    assert.deepStrictEqual(began, ["tool", "heartbeat"])
+    // The tool's end lets nothing go a second time.
+    turns.go(tool, BODY_MS_MAX + 1)
+    assert.strictEqual(use.bytes, SESSION_BODIES_BYTES_MAX)
   })
 
   it("are followed by a rest as long as they were while others have requests, and by none otherwise", () => {
