@@ -2,8 +2,9 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { EDGE, LaneId } from "#schema/Ids.ts"
+import { Effect, Layer, Schema } from "effect"
+import { EmailAccount } from "#schema/EmailAccount.ts"
+import { EDGE, LaneId, SecretName } from "#schema/Ids.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
 import { deltaTool } from "#src/agent/memory/compaction.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
@@ -23,12 +24,26 @@ import { layerRegistry } from "../support/toolRegistry.ts"
 import { temporaryWorkspace } from "../support/workspace.ts"
 import { EVERY_TOOL } from "../support/offered.ts"
 
+const secret = SecretName.make("s")
+/** Everything that brings tools of its own. */
+const BOUND = {
+  email: Schema.decodeSync(EmailAccount)({
+    smtp_host: "mail",
+    smtp_port: 465,
+    imap_host: "mail",
+    imap_port: 993,
+    secret
+  }),
+  notion: { secret },
+  search: { secret }
+}
+
 const offered = Effect.gen(function* () {
   const { outside, root } = yield* temporaryWorkspace
   for (const scope of ["global", "agent"]) mkdirSync(join(outside, "tools", scope), { recursive: true })
   const skills = Layer.succeed(SkillRegistry, bookOf(...BUILT_IN_SKILLS))
   const own = Layer.merge(Layer.mock(ControlPlane, {}), skills)
-  const registry = yield* Effect.provide(ToolRegistry, layerRegistry({ choir: outside, root }, own))
+  const registry = yield* Effect.provide(ToolRegistry, layerRegistry({ choir: outside, root, ...BOUND }, own))
   const tools = [...registry.offered(EDGE), ...registry.offered(LaneId.make("core:a")), deltaTool, summaryTool]
   return [...new Map(tools.map((tool) => [tool.name, tool])).values()]
 })
@@ -57,7 +72,7 @@ describe("the tools as models see them", () => {
       const tools = yield* offered
       assert.isAbove(tools.length, 15)
       const names = tools.map((tool) => tool.name)
-      assert.includeMembers(names, ["choir-skill-start", "choir-skill-transition"])
+      assert.includeMembers(names, ["choir-skill-start", "choir-email-send", "choir-notion-query", "choir-web-search"])
       const schemaOf = ({ parameters }: Tool) => parameters
       assert.deepStrictEqual(
         tools.flatMap((tool) => schemaRefusal(schemaOf(tool)) ?? []),

@@ -31,15 +31,19 @@ const Input = Schema.Struct({
   save_attachments: Schema.optionalKey(
     Schema.Boolean.annotate({ description: "With uid: write its files below .choirtmp/mail" })
   ),
-  from: Schema.optionalKey(Words),
-  to: Schema.optionalKey(Words),
-  subject: Schema.optionalKey(Words),
+  from: Schema.optionalKey(Words.annotate({ description: "Words of the sender" })),
+  to: Schema.optionalKey(Words.annotate({ description: "Words of the recipients" })),
+  subject: Schema.optionalKey(Words.annotate({ description: "Words of the subject" })),
   text: Schema.optionalKey(Words.annotate({ description: "Words anywhere in the mail" })),
   since: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
-  before: Schema.optionalKey(Day),
+  before: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
   unread: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only unread ones" })),
   before_uid: Schema.optionalKey(Uid.annotate({ description: "Continue a list before this uid" })),
-  limit: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAIL_LIST_MAX })))
+  limit: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAIL_LIST_MAX })).annotate({
+      description: `Mails of a list, at most ${MAIL_LIST_MAX}`
+    })
+  )
 }).check(
   Schema.makeFilter(
     ({ save_attachments, uid }) =>

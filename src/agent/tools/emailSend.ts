@@ -24,12 +24,12 @@ const STAGING = ".choirtmp/"
 const People = Schema.Array(MailAddress).check(Schema.isMaxLength(MAIL_RECIPIENTS_MAX))
 const Input = Schema.Struct({
   to: People.check(Schema.isMinLength(1)).annotate({ description: "Addresses such as ada@example.com" }),
-  cc: Schema.optionalKey(People),
-  bcc: Schema.optionalKey(People),
+  cc: Schema.optionalKey(People.annotate({ description: "Addresses that get a copy" })),
+  bcc: Schema.optionalKey(People.annotate({ description: "Addresses that get a copy and are not shown" })),
   subject: Schema.String.check(
     Schema.isMaxLength(SUBJECT_CHARS_MAX),
     Schema.isPattern(/^[^\r\n]*$/u, { message: "a subject is one line" })
-  ),
+  ).annotate({ description: "One line" }),
   text: Schema.String.check(Schema.isMaxLength(TEXT_CHARS_MAX)).annotate({ description: "Plain text" }),
   in_reply_to: Schema.optionalKey(
     Schema.String.check(

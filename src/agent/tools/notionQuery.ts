@@ -12,28 +12,36 @@ const LISTED = 20
 const MARKDOWN_CHARS_MAX = 200_000
 const WORDS_CHARS_MAX = 500
 
-const Id = Schema.String.check(
-  Schema.isMaxLength(1000),
-  Schema.makeFilter((text) => idOf(text) !== undefined || "an id or address of Notion has 32 hex digits")
-)
+/** The description goes on the string: on what the filter makes of it no provider would see it. */
+const id = (description: string) =>
+  Schema.String.annotate({ description }).check(
+    Schema.isMaxLength(1000),
+    Schema.makeFilter((text) => idOf(text) !== undefined || "an id or address of Notion has 32 hex digits")
+  )
 const Words = Schema.String.check(Schema.isMaxLength(WORDS_CHARS_MAX))
 const Anything = Schema.Record(Schema.String, Schema.Json)
 
 const Input = Schema.Struct({
-  action: Schema.Literals(["search", "read", "create", "append", "query"]),
+  action: Schema.Literals(["search", "read", "create", "append", "query"]).annotate({ description: "The request" }),
   query: Schema.optionalKey(Words.annotate({ description: "search: words of the title" })),
-  id: Schema.optionalKey(Id.annotate({ description: "read, append: a page. query: a data source" })),
-  parent: Schema.optionalKey(Id.annotate({ description: "create: the parent page" })),
-  data_source: Schema.optionalKey(Id.annotate({ description: "create: the data source instead" })),
-  title: Schema.optionalKey(Words),
-  markdown: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(MARKDOWN_CHARS_MAX))),
+  id: Schema.optionalKey(id("read, append: a page. query: a data source")),
+  parent: Schema.optionalKey(id("create: the parent page")),
+  data_source: Schema.optionalKey(id("create: the data source instead")),
+  title: Schema.optionalKey(Words.annotate({ description: "create: the title" })),
+  markdown: Schema.optionalKey(
+    Schema.String.check(Schema.isMaxLength(MARKDOWN_CHARS_MAX)).annotate({ description: "create, append: the text" })
+  ),
   properties: Schema.optionalKey(
     Anything.annotate({ description: "create in a data source: as Notion's API has them" })
   ),
   filter: Schema.optionalKey(Anything.annotate({ description: "query: as Notion's API has it" })),
-  sorts: Schema.optionalKey(Schema.Array(Anything)),
+  sorts: Schema.optionalKey(Schema.Array(Anything).annotate({ description: "query: as Notion's API has them" })),
   cursor: Schema.optionalKey(Words.annotate({ description: "next of an earlier answer" })),
-  limit: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: NOTION_PAGE_MAX })))
+  limit: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: NOTION_PAGE_MAX })).annotate({
+      description: `search, query: results, at most ${NOTION_PAGE_MAX}`
+    })
+  )
 }).check(
   Schema.makeFilter(({ action, data_source, id, markdown, parent, title }) => {
     if ((action === "read" || action === "append" || action === "query") && id === undefined)

@@ -27,7 +27,7 @@ const URL_CHARS_MAX = 2000
 const PERIODS = { day: "pd", week: "pw", month: "pm", year: "py" } as const
 
 const Input = Schema.Struct({
-  query: Schema.String.check(
+  query: Schema.String.annotate({ description: "Words that pages have" }).check(
     Schema.isTrimmed({ message: "no spaces at the ends" }),
     Schema.isNonEmpty(),
     Schema.isMaxLength(QUERY_CHARS_MAX),
@@ -48,7 +48,9 @@ const Input = Schema.Struct({
       })
     ).annotate({ description: "day, week, month, year or YYYY-MM-DDtoYYYY-MM-DD" })
   ),
-  safe_search: Schema.optionalKey(Schema.Literals(["off", "moderate", "strict"]))
+  safe_search: Schema.optionalKey(
+    Schema.Literals(["off", "moderate", "strict"]).annotate({ description: "Whether adult pages are left out" })
+  )
 })
 type Input = typeof Input.Type
 
