@@ -17,9 +17,9 @@ const replyOf = (fixture: Fixture): double.Reply =>
   })
 
 /** What an agent waits for after a limit of which the provider does not say how long it lasts, and what a provider may be overloaded for. */
-const LIMITED_MS = 59_999
+const LIMITED_MS = 7003
 const OVERLOADED_MS = 5000
-/** Heartbeats and the signs of life between them have lengths of their own, so that nothing else sleeps as long as an agent waits for a provider. */
+/** Heartbeats and the signs of life between them have lengths of their own, and no job is so near its end, so that nothing else sleeps as long as an agent waits for a provider. */
 const BEATS = { heartbeat_interval_ms: 4999, crash_detection_threshold_ms: 14_997 }
 const OVERLOADED: ReadonlySet<number | undefined> = new Set([503, 529])
 

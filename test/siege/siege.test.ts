@@ -25,7 +25,8 @@ describe("three honest agents beside hostile ones", () => {
         const minutes = WINDOWS.all_ms / 60_000
         const it = yield* siege({ minutes, seed: "ci", database: "embedded", runtime, kinds, windows: WINDOWS })
         assert.deepStrictEqual(it.problems, [])
-        assert.isAbove(it.all.turns, 0)
+        // On a busy machine no message may fall into the short window of all at once; each that was sent is judged.
+        assert.isAbove(it.messages, 0)
         assert.isBelow(it.rss.most - it.rss.before, GROWN_MIB_MAX)
         // The attacks were made: some requests were taken, and those without a token were not.
         assert.match(it.told["replays"] ?? "", /"(?:200|429)":\d/u)
