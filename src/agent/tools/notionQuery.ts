@@ -12,7 +12,7 @@ const LISTED = 20
 const MARKDOWN_CHARS_MAX = 200_000
 const WORDS_CHARS_MAX = 500
 
-/** The description goes on the string: on what the filter makes of it no provider would see it. */
+/** The description belongs to the string: after the filter no provider would see it. */
 const id = (description: string) =>
   Schema.String.annotate({ description }).check(
     Schema.isMaxLength(1000),
