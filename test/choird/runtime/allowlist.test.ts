@@ -37,8 +37,12 @@ const world = Effect.gen(function* () {
       for (const address of [LISTED, MOVED, UNLISTED]) ip(`-n ${NS} address add ${address}/24 dev side`)
       ip(`-n ${NS} link set side up`)
     }),
-    // The other end goes with the namespace.
-    () => Effect.sync(() => ip(`netns del ${NS}`))
+    // A namespace is taken down some time after its name is gone, and its links with it; the next test has links by the same name.
+    () =>
+      Effect.sync(() => {
+        ip(`link delete ${VETH}`)
+        ip(`netns del ${NS}`)
+      })
   )
   const server = yield* Effect.acquireRelease(
     Effect.sync(() =>
