@@ -4,9 +4,10 @@
  */
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
-import { AgentId, CallId, coreLane, EDGE, InboxId, JobName, ResourceName } from "#schema/Ids.ts"
+import { AgentId, EDGE, InboxId, ResourceName } from "#schema/Ids.ts"
 import { chainEvent, hex } from "#src/shared/events/hashChain.ts"
 import { REPORTS_OWED_MAX } from "#src/shared/session/State.ts"
+import { started, stopped } from "../support/jobEvents.ts"
 import { Database, type SessionTable } from "./Database.ts"
 import { Violation } from "./Kernel.ts"
 import type { Seed } from "./Seed.ts"
@@ -21,38 +22,6 @@ const message: EventDraft = {
   event_type: "UserMsg",
   lane: EDGE,
   payload: { inbox_id: InboxId.make("1"), dm: ResourceName.make("me"), text: "hi", attachments: [] }
-}
-
-const started = (name: string): EventDraft => {
-  const [job_id, job_name] = [CallId.make(name), JobName.make(name)]
-  return {
-    event_type: "CoreStarted",
-    lane: coreLane(job_name),
-    payload: {
-      job_id,
-      job_name,
-      start: {
-        job_id,
-        job_name,
-        task_spec: "t",
-        context_bundle: { facts: [], excerpts: [], constraints: [] },
-        tool_constraints: { allowed_tools: [], time_budget_ms: 0 },
-        verbosity: "normal"
-      },
-      model: "m",
-      budgets: { max_steps: 9, max_tool_calls: 9, wall_time_ms: 9, max_injections: 9 }
-    }
-  }
-}
-
-const stopped = (name: string): EventDraft => {
-  const [job_id, job_name] = [CallId.make(name), JobName.make(name)]
-  const usage = { input_tokens: 0, output_tokens: 0 }
-  return {
-    event_type: "CoreStopped",
-    lane: coreLane(job_name),
-    payload: { job_id, job_name, outcome: "cancelled", summary: "s", usage }
-  }
 }
 
 export class Hoarder {
@@ -94,7 +63,9 @@ export class Hoarder {
 
   #drafts(): ReadonlyArray<EventDraft> {
     const names = Array.from({ length: this.#draw.between(1, JOBS_MAX) }, () => `j${++this.#jobs}`)
-    const jobs = names.flatMap((name) => (this.#ends ? [started(name), stopped(name)] : [started(name)]))
+    const jobs = names.flatMap((name) =>
+      this.#ends ? [started(name), stopped(name, { outcome: "cancelled" })] : [started(name)]
+    )
     return this.#session.events.length === 0 ? [message, ...jobs] : jobs
   }
 

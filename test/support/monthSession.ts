@@ -11,7 +11,8 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { asking, decide, ended, proposed, requested, committed } from "./confirmations.ts"
-import { answered, output, reporting, started, stopped } from "./operatorSocket.ts"
+import { started, stopped } from "./jobEvents.ts"
+import { answered, output, reporting } from "./operatorSocket.ts"
 import { BINDINGS, modelOutput, reply, Talk, userMsg } from "./stores.ts"
 
 const WORDS = "some words that a person wrote ".repeat(60)

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect, Layer, Stream, type Schema } from "effect"
 import { HttpApiClient } from "effect/http-api"
 import type { EventDraft } from "#schema/Event.ts"
-import { CallId, coreLane, EDGE, type InboxId, JobName, type LaneId } from "#schema/Ids.ts"
+import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { Images, NoImage } from "#src/choird/images/Images.ts"
@@ -125,35 +125,6 @@ export const output = (lane: LaneId, call_id: string): EventDraft => ({
     latency_ms: 1
   }
 })
-export const started = (name: string): EventDraft => {
-  const job_name = JobName.make(name)
-  const job_id = CallId.make(`job-${name}`)
-  const context_bundle = { facts: [], excerpts: [], constraints: [] }
-  const tool_constraints = { allowed_tools: [], time_budget_ms: 0 }
-  return {
-    event_type: "CoreStarted",
-    lane: coreLane(job_name),
-    payload: {
-      job_id,
-      job_name,
-      start: { job_id, job_name, task_spec: "x", context_bundle, tool_constraints, verbosity: "normal" },
-      model: "m",
-      budgets: { max_steps: 1, max_tool_calls: 1, wall_time_ms: 1, max_injections: 1 }
-    }
-  }
-}
-export const stopped = (name: string, outcome: "completed" | "cancelled" = "completed"): EventDraft => ({
-  event_type: "CoreStopped",
-  lane: coreLane(JobName.make(name)),
-  payload: {
-    job_id: CallId.make(`job-${name}`),
-    job_name: JobName.make(name),
-    outcome,
-    summary: "done",
-    usage
-  }
-})
-
 /** A call by which a job tells something of itself. */
 export const reporting = (lane: LaneId, id: string, input: Schema.Json): ReadonlyArray<EventDraft> => {
   const call_id = CallId.make(id)

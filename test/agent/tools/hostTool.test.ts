@@ -11,7 +11,7 @@ import { HOST_CALL_GRACE_MS, hostTool, type HostToolSpec, makeAskHost } from "#s
 import { Denied, Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { placed } from "../../support/history.ts"
-import { started } from "../../support/operatorSocket.ts"
+import { started } from "../../support/jobEvents.ts"
 
 const spec: HostToolSpec = {
   name: "choir.web.browse",

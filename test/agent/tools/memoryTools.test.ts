@@ -13,7 +13,7 @@ import { Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { LogAnswer, type LogHit, LogQuery } from "#src/shared/session/search.ts"
 import { placed } from "../../support/history.ts"
-import { started } from "../../support/operatorSocket.ts"
+import { started } from "../../support/jobEvents.ts"
 import { modelOutput, notice, userMsg } from "../../support/stores.ts"
 import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
 

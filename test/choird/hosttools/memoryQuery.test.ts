@@ -5,6 +5,7 @@ import { CallId, coreLane, EDGE, JobName } from "#schema/Ids.ts"
 import { memoryQuery } from "#src/choird/hosttools/memoryQuery.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { LogAnswer } from "#src/shared/session/search.ts"
+import { started } from "../../support/jobEvents.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { modelOutput, newTalk, notice, stores, type Talk, userMsg } from "../../support/stores.ts"
 import { LOG_SEARCH_BYTES_MAX, LOG_SEARCH_REVS_MAX } from "#src/choird/hosttools/memoryQuery.ts"
@@ -13,24 +14,7 @@ import { LOG_PAGE_EVENTS_MAX } from "#src/choird/sessions/storedEvents.ts"
 const WORK = JobName.make("work")
 const JOB = CallId.make("job-1")
 
-const started = (budget = 1): EventDraft => ({
-  event_type: "CoreStarted",
-  lane: coreLane(WORK),
-  payload: {
-    job_id: JOB,
-    job_name: WORK,
-    start: {
-      job_id: JOB,
-      job_name: WORK,
-      task_spec: "find the falcon",
-      context_bundle: { facts: [], excerpts: [], constraints: [] },
-      tool_constraints: { allowed_tools: [], time_budget_ms: 0 },
-      verbosity: "normal"
-    },
-    model: "m",
-    budgets: { max_steps: budget, max_tool_calls: 1, wall_time_ms: 1, max_injections: 1 }
-  }
-})
+const begun = started(WORK, { job_id: JOB, start: { task_spec: "find the falcon" } })
 const instructed = (content: string, refused?: string): EventDraft => ({
   event_type: "InjectedInstruction",
   lane: coreLane(WORK),
@@ -103,7 +87,7 @@ describeEngines("choir.memory.query in choird", (it) => {
         lane: EDGE,
         payload: { kind: "reply", text: "falcon told", in_reply_to: "1" as never }
       }
-      const talk = (yield* newTalk).commit(secret, started(), said, answered)
+      const talk = (yield* newTalk).commit(secret, begun, said, answered)
       talk.commit(instructed("falcon for the job"), instructed("falcon refused", "no more"))
       yield* store(talk)
       assert.deepStrictEqual(revs(yield* ask(talk, { query: "falcon" }, JOB)), [5, 2])

@@ -14,6 +14,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Schedules } from "#src/choird/schedules/Schedules.ts"
+import { started } from "../../support/jobEvents.ts"
 import { agentView } from "../../support/agentView.ts"
 import { describeStores, temporaryFolder } from "../../support/engines.ts"
 import { BINDINGS, newTalk, stores, Talk } from "../../support/stores.ts"
@@ -113,26 +114,8 @@ const told = ({ caller: { agent_id } }: Talk) =>
 const startedBy = (signal_id: SignalId): ReadonlyArray<EventDraft> => {
   const job_name = JobName.make("run-brief")
   const lane = coreLane(job_name)
-  const job_id = CallId.make(`job-${signal_id}`)
   return [
-    {
-      event_type: "CoreStarted",
-      lane,
-      payload: {
-        job_id,
-        job_name,
-        start: {
-          job_id,
-          job_name,
-          task_spec: "x",
-          context_bundle: { facts: [], excerpts: [], constraints: [] },
-          tool_constraints: { allowed_tools: [], time_budget_ms: 0 },
-          verbosity: "normal"
-        },
-        model: "small",
-        budgets: { max_steps: 9, max_tool_calls: 9, wall_time_ms: 9000, max_injections: 9 }
-      }
-    },
+    started(job_name, { job_id: CallId.make(`job-${signal_id}`) }),
     {
       event_type: "SkillTransitionCommitted",
       lane,

@@ -8,7 +8,8 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import type { Order } from "#src/choird/sessions/Order.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { describeStores } from "../../support/engines.ts"
-import { reporting, started, stopped } from "../../support/operatorSocket.ts"
+import { started, stopped } from "../../support/jobEvents.ts"
+import { reporting } from "../../support/operatorSocket.ts"
 import { newTalk, stores, type Talk } from "../../support/stores.ts"
 import { SIGNALS_PENDING_MAX } from "#src/choird/queues/Signals.ts"
 
@@ -120,7 +121,7 @@ describeStores("Steering", (it) => {
       assert.deepStrictEqual(first.body, { type: "CancelCore", job_name: JOB })
       const target = coreLane(JOB)
       const payload = { signal_id: first.signal_id, target, by: "user", reason: "cancelled by the user" } as const
-      talk.commit({ event_type: "Cancelled", lane: target, payload }, stopped("tidy", "cancelled"))
+      talk.commit({ event_type: "Cancelled", lane: target, payload }, stopped("tidy", { outcome: "cancelled" }))
       yield* store(talk, 1)
       const again = yield* order(session_id, "r1", { type: "CancelCore", job_name: JOB }, 1000)
       assert.deepStrictEqual([again.signal_id, again.ended], [first.signal_id, { rev: 2, refused: null }])

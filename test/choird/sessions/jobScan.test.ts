@@ -8,6 +8,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { scanJobs } from "#src/choird/sessions/JobScan.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
+import { started, stopped } from "../../support/jobEvents.ts"
 import { describeStores } from "../../support/engines.ts"
 import { newTalk, stores, type Talk, userMsg } from "../../support/stores.ts"
 
@@ -17,29 +18,9 @@ type End = Partial<Extract<EventDraft, { event_type: "CoreStopped" }>["payload"]
 
 const job = (name: string, end: End): ReadonlyArray<EventDraft> => {
   const job_name = JobName.make(name)
-  const job_id = CallId.make(`id-${name}`)
   const lane = coreLane(job_name)
   return [
-    {
-      event_type: "CoreStarted",
-      lane,
-      payload: {
-        job_id,
-        job_name,
-        start: {
-          job_id,
-          job_name,
-          task_spec: "x",
-          context_bundle: { facts: [], excerpts: [], constraints: [] },
-          tool_constraints: { allowed_tools: [], time_budget_ms: 0 },
-          verbosity: "normal",
-          agent_type: SCOUT,
-          pool: "research"
-        },
-        model: "small",
-        budgets: { max_steps: 9, max_tool_calls: 9, wall_time_ms: 9000, max_injections: 9 }
-      }
-    },
+    started(name, { start: { agent_type: SCOUT, pool: "research" } }),
     {
       event_type: "ModelOutput",
       lane,
@@ -54,18 +35,7 @@ const job = (name: string, end: End): ReadonlyArray<EventDraft> => {
         latency_ms: 1
       }
     },
-    {
-      event_type: "CoreStopped",
-      lane,
-      payload: {
-        job_id,
-        job_name,
-        outcome: "error",
-        summary: "the pin is 4711",
-        usage: { input_tokens: 1, output_tokens: 1 },
-        ...end
-      }
-    }
+    stopped(name, { outcome: "error", summary: "the pin is 4711", ...end })
   ]
 }
 

@@ -8,6 +8,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { applyRuns } from "#src/choird/sessions/runRows.ts"
 import { initialState } from "#src/shared/session/fold.ts"
+import { started, stopped } from "../../support/jobEvents.ts"
 import { describeStores } from "../../support/engines.ts"
 import { modelOutput, newTalk, stores, type Talk, userMsg } from "../../support/stores.ts"
 
@@ -44,36 +45,16 @@ const output = (lane: LaneId, id: string, cost_usd?: number): EventDraft => {
   } as EventDraft
 }
 
-const started = (job_id: string): EventDraft => ({
-  event_type: "CoreStarted",
-  lane: coreLane(JOB),
-  payload: {
-    job_id: CallId.make(job_id),
-    job_name: JOB,
-    start: {
-      job_id: CallId.make(job_id),
-      job_name: JOB,
-      task_spec: "the pin is 4711",
-      context_bundle: { facts: [], excerpts: [], constraints: [] },
-      tool_constraints: { allowed_tools: [], time_budget_ms: 0 },
-      verbosity: "normal"
-    },
-    model: "small",
-    budgets: { max_steps: 9, max_tool_calls: 9, wall_time_ms: 9000, max_injections: 9 }
-  }
-})
+const begun = (job_id: string): EventDraft =>
+  started(JOB, { job_id: CallId.make(job_id), start: { task_spec: "the pin is 4711" }, model: "small" })
 
-const stopped = (job_id: string, outcome: "completed" | "error"): EventDraft => ({
-  event_type: "CoreStopped",
-  lane: coreLane(JOB),
-  payload: {
+const ended = (job_id: string, outcome: "completed" | "error"): EventDraft =>
+  stopped(JOB, {
     job_id: CallId.make(job_id),
-    job_name: JOB,
     outcome,
     summary: "the pin is 4711",
     usage: { input_tokens: 30, output_tokens: 6, cost_usd: 0.25 }
-  }
-})
+  })
 
 /** A job that asks the user something, from its output to the question. */
 const asks = (id: string): ReadonlyArray<EventDraft> => {
@@ -105,12 +86,12 @@ const told = (talk: Talk) =>
   talk.commit(
     userMsg(1),
     transition(EDGE, "", "look", 0),
-    started("j1"),
+    begun("j1"),
     transition(coreLane(JOB), "", "look", 0),
     output(coreLane(JOB), "c5", 0.1),
     output(coreLane(JOB), "c6", 0.2),
     transition(coreLane(JOB), "look", "", 2, "cancelled"),
-    stopped("j1", "error"),
+    ended("j1", "error"),
     transition(EDGE, "look", "write", 0),
     output(EDGE, "c10"),
     transition(EDGE, "write", "done", 1, "completed"),
@@ -192,13 +173,13 @@ describeStores("runs of skills and jobs", (it) => {
       const runs = yield* Runs
       const talk = (yield* newTalk).commit(
         userMsg(1),
-        started("j1"),
+        begun("j1"),
         transition(coreLane(JOB), "", "look", 0),
         output(coreLane(JOB), "c4", Number.MAX_VALUE),
         output(coreLane(JOB), "c5", Number.MAX_VALUE),
         transition(coreLane(JOB), "look", "", 2, "cancelled"),
-        stopped("j1", "error"),
-        started("j1")
+        ended("j1", "error"),
+        begun("j1")
       )
       for (let rev = 0; rev < talk.rev; rev += 1) yield* append(talk, rev, rev + 1)
       const [job] = yield* runs.jobs(talk.caller.agent_id, { last: 10 })
@@ -215,7 +196,7 @@ describeStores("runs of skills and jobs", (it) => {
       const verdict = (score: number) => ({ judged: { score, model: "large", call_id: "v1" } })
       const talk = (yield* newTalk).commit(
         userMsg(1),
-        started("j1"),
+        begun("j1"),
         more(transition(lane, "", "look", 0), {
           version: "1.2.0",
           execution_class: "probabilistic",
@@ -226,7 +207,7 @@ describeStores("runs of skills and jobs", (it) => {
         more(transition(lane, "look", "look", 1), { on: "control:retry", confidence: 0.4, ...verdict(0.3) }),
         output(lane, "c6"),
         more(transition(lane, "look", "done", 2, "completed"), { confidence: 0.8, ...verdict(0.95) }),
-        stopped("j1", "completed")
+        ended("j1", "completed")
       )
       const { agent_id } = talk.caller
       const evidence = {
@@ -280,7 +261,7 @@ describeStores("runs of skills and jobs", (it) => {
           result("j1", "rejected"),
           ...request("j2"),
           committed,
-          started("j2"),
+          begun("j2"),
           result("j2", "success"),
           output(coreLane(JOB), "c9"),
           ...asks("q1"),
@@ -289,7 +270,7 @@ describeStores("runs of skills and jobs", (it) => {
             lane: coreLane(JOB),
             payload: { target: coreLane(JOB), source: "user", content: "4711" }
           },
-          stopped("j2", "completed")
+          ended("j2", "completed")
         )
         const { agent_id } = talk.caller
         const seen: Array<ReadonlyArray<string>> = []

@@ -12,7 +12,8 @@ import { initialState } from "#src/shared/session/fold.ts"
 import { collector, logsOf, type Manner, metricsOf, spansOf } from "../../support/collector.ts"
 import { AGENT, DM, layerWorld, makeWorld, SESSION, type World } from "../../support/control.ts"
 import { temporaryFolder } from "../../support/engines.ts"
-import { answered, started, stopped } from "../../support/operatorSocket.ts"
+import { started, stopped } from "../../support/jobEvents.ts"
+import { answered } from "../../support/operatorSocket.ts"
 
 /** Stands in every text of the conversation, and in nothing that leaves the host. */
 const CANARY = "canary-text"
