@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { atSize } from "../support/size.ts"
-import { bytesOf, type Fixture, readCorpus } from "../support/corpus.ts"
+import { bytesOf, type Fixture, nextOf, readCorpus, recordNext } from "../support/corpus.ts"
 import { agentWithModels, configWith } from "../support/modelClient.ts"
 import { modelEntry } from "../support/modelNames.ts"
 import { makeSkippedSleeps } from "../support/skippedSleeps.ts"
@@ -91,21 +91,27 @@ const PROOFS: ReadonlySet<string> = new Set([
 const answers = readCorpus()
 
 describe("edge, after each answer of the corpus,", () => {
-  it.live.each(answers.map((fixture) => [fixture.name, fixture] as const))("goes on after %s", ([, fixture]) =>
-    waiting(
-      fixture,
-      Effect.fnUntraced(function* (clock) {
-        const { provider, say } = yield* talking(fixture, clock)
-        assert.isNotEmpty(yield* say("one"))
-        assert.strictEqual(yield* say("two"), "hello")
-        const refusals = yield* provider.takeRefusals
-        assert.deepStrictEqual(
-          refusals.filter(({ rule }) => !PROOFS.has(rule)),
-          []
-        )
-        assert.isAtMost(refusals.length, 1, "refused reasoning is not sent again")
-      })
-    )
+  it.live.each(answers.map((fixture) => [fixture.name, fixture] as const))(
+    "goes on after %s, and its next request is the recorded one",
+    ([, fixture]) =>
+      waiting(
+        fixture,
+        Effect.fnUntraced(function* (clock) {
+          const { provider, say } = yield* talking(fixture, clock)
+          assert.isNotEmpty(yield* say("one"))
+          assert.strictEqual(yield* say("two"), "hello")
+          const [asked, following] = yield* provider.requests.all
+          const next = nextOf(asked?.body, following?.body)
+          if (process.env["CHOIR_GOLDEN"] === "write") recordNext(fixture.name, next)
+          else assert.deepStrictEqual(next, fixture.expected.next)
+          const refusals = yield* provider.takeRefusals
+          assert.deepStrictEqual(
+            refusals.filter(({ rule }) => !PROOFS.has(rule)),
+            []
+          )
+          assert.isAtMost(refusals.length, 1, "refused reasoning is not sent again")
+        })
+      )
   )
 })
 

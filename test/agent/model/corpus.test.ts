@@ -8,7 +8,7 @@ import { parseJson } from "#demo/dialects/looseJson.ts"
 import { statusProblem, statusWords } from "#src/agent/model/modelRequest.ts"
 import { usageOf } from "#src/shared/model/usage.ts"
 import { bodyOf, modelOf, stepOf, streamOf, wholeOf } from "../../support/askedCodec.ts"
-import { bytesOf, type Fixture, readCorpus } from "../../support/corpus.ts"
+import { type After, bytesOf, type Fixture, readCorpus } from "../../support/corpus.ts"
 
 const CORPUS = readCorpus()
 
@@ -78,9 +78,7 @@ describe("a codec", () => {
     )
   })
 
-  const continued = answers.filter(
-    ({ expected }) => !("error" in expected.event) && expected.next !== null && expected.next.length > 0
-  )
+  const continued = answers.filter(({ expected }) => !("error" in expected.event) && expected.comes_back.length > 0)
   it.each(continued.map((fixture) => [fixture.name, fixture] as const))(
     "sends back what belongs to %s",
     (_, fixture) => {
@@ -89,7 +87,7 @@ describe("a codec", () => {
       const answer = Result.getOrThrow(answerOf(fixture))
       const body = bodyOf(model, [{ role: "user", content: "Look." }, ...stepOf(model, answer)])
       const sent = (body["messages"] ?? body["input"]) as ReadonlyArray<Keys>
-      const next = fixture.expected.next ?? []
+      const next = fixture.expected.comes_back
       const wanted = answer.reasoning === undefined ? withoutReasoning(next) : next
       assert.deepStrictEqual(plain(sent.slice(1, 1 + wanted.length)), plain(wanted))
     }
@@ -126,7 +124,7 @@ const PROOFS: ReadonlySet<string> = new Set([
 
 /** The calls in what comes back, each with the message that answers it. */
 const nextRequest = ({ dialect, expected }: Fixture): Keys => {
-  const next = expected.next ?? []
+  const next = expected.comes_back
   const flat = next.flatMap((message) =>
     Array.isArray(message["content"]) ? [message, ...(message["content"] as ReadonlyArray<Keys>)] : [message]
   )
@@ -172,9 +170,23 @@ const nextRequest = ({ dialect, expected }: Fixture): Keys => {
   }
 }
 
+const OVERLOADED: ReadonlySet<number | undefined> = new Set([503, 529])
+
+/** What edge may ask for after an event. */
+const afterOf = (event: Fixture["expected"]["event"]): ReadonlyArray<After> => {
+  if ("error" in event) {
+    const { kind, status } = event.error
+    if ("overflow" in event) return ["compaction"]
+    // An error within a stream is asked for once more where the provider says that it is overloaded.
+    return kind === "rate_limited" || OVERLOADED.has(status) ? ["again"] : ["again", "end"]
+  }
+  if (event.tool_calls.length > 0) return ["results"]
+  return event.text === undefined || event.finish_reason === "length" ? ["correction"] : ["end"]
+}
+
 describe("the corpus", () => {
   it.each(CORPUS.map((fixture) => [fixture.name, fixture] as const))(
-    "has a next request for %s that is taken",
+    "sends back of %s only what its provider takes",
     (_, fixture) => {
       const body = nextRequest(fixture)
       const asked = { headers: { "anthropic-version": "2023-06-01" }, bytes: 1, body }
@@ -182,6 +194,13 @@ describe("the corpus", () => {
       const { rules, ...dialect } = DIALECTS[fixture.dialect]
       const checked = { ...dialect, rules: rules.filter(({ name }) => !PROOFS.has(name)) }
       assert.isUndefined(refusalOf(checked, asked, traits)?.message)
+    }
+  )
+
+  it.each(CORPUS.map((fixture) => [fixture.name, fixture] as const))(
+    "has the request after %s, of a kind that its event asks for",
+    (_, { expected: { event, next } }) => {
+      assert.include(afterOf(event), next.after)
     }
   )
 
