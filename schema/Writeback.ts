@@ -12,13 +12,16 @@ export const Writeback = Schema.Struct({
   reflection: Schema.Struct({
     branch: Schema.optionalKey(Line.annotate({ description: "The git branch that holds the work" })),
     commit_sha: Schema.optionalKey(
-      Schema.String.check(Schema.isPattern(/^[0-9a-f]{7,64}$/u, { message: "a commit is 7 to 64 of 0-9 and a-f" }))
+      // The description belongs to the string: after the check no provider would see it.
+      Schema.String.annotate({ description: "Its newest commit" }).check(
+        Schema.isPattern(/^[0-9a-f]{7,64}$/u, { message: "a commit is 7 to 64 of 0-9 and a-f" })
+      )
     ),
     tests_run: Schema.Array(Line)
       .check(Schema.isMaxLength(32))
       .annotate({ description: "Commands, with their outcome" }),
     blockers: Schema.Array(Line).check(Schema.isMaxLength(32)).annotate({ description: "What stands in the way" })
-  }),
+  }).annotate({ description: "How it was checked, and what is left" }),
   memory_pack: Schema.optionalKey(
     Schema.NonEmptyString.check(Schema.isMaxLength(4000)).annotate({ description: "What later work should remember" })
   )

@@ -2,9 +2,10 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
-import { EmailAccount } from "#schema/EmailAccount.ts"
-import { EDGE, LaneId, SecretName } from "#schema/Ids.ts"
+import { Effect, Layer } from "effect"
+import { EDGE, LaneId } from "#schema/Ids.ts"
+import { SkillName } from "#schema/Skill.ts"
+import { offeredName } from "#schema/Tool.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
 import { deltaTool } from "#src/agent/memory/compaction.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
@@ -16,35 +17,41 @@ import {
 } from "#src/agent/model/prompt/instructions.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { summaryTool } from "#src/agent/memory/summary.ts"
+import { verdictTool } from "#src/agent/calls/SkillJudge.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { schemaRefusal } from "#demo/dialects/schemaRules.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
-import { bookOf } from "../support/skills.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
+import { SKILLS_DESCRIBED_MAX } from "#src/shared/limits.ts"
+import { EVERYTHING_BOUND, layerEverythingBound } from "../support/everythingBound.ts"
+import { AGENT_KINDS, fixedPrompts } from "../support/fixedPrompts.ts"
+import { bookOf, carefulChange } from "../support/skills.ts"
 import { layerRegistry } from "../support/toolRegistry.ts"
 import { temporaryWorkspace } from "../support/workspace.ts"
 import { EVERY_TOOL } from "../support/offered.ts"
 
-const secret = SecretName.make("s")
-/** Everything that brings tools of its own. */
-const BOUND = {
-  email: Schema.decodeSync(EmailAccount)({
-    smtp_host: "mail",
-    smtp_port: 465,
-    imap_host: "mail",
-    imap_port: 993,
-    secret
-  }),
-  notion: { secret },
-  search: { secret }
-}
+/** So many that their list is a tool. */
+const MANY_SKILLS = bookOf(
+  ...BUILT_IN_SKILLS,
+  ...Array.from({ length: SKILLS_DESCRIBED_MAX }, (_, at) => ({
+    ...carefulChange,
+    name: SkillName.make(`skill_${at}`)
+  }))
+)
 
+/** Every tool that some lane of some agent is offered, and those that exist in one call. */
 const offered = Effect.gen(function* () {
   const { outside, root } = yield* temporaryWorkspace
   for (const scope of ["global", "agent"]) mkdirSync(join(outside, "tools", scope), { recursive: true })
-  const skills = Layer.succeed(SkillRegistry, bookOf(...BUILT_IN_SKILLS))
-  const own = Layer.merge(Layer.mock(ControlPlane, {}), skills)
-  const registry = yield* Effect.provide(ToolRegistry, layerRegistry({ choir: outside, root, ...BOUND }, own))
-  const tools = [...registry.offered(EDGE), ...registry.offered(LaneId.make("core:a")), deltaTool, summaryTool]
+  const skills = Layer.succeed(SkillRegistry, MANY_SKILLS)
+  const own = Layer.mergeAll(Layer.mock(ControlPlane, {}), skills, layerEverythingBound)
+  const registry = yield* Effect.provide(
+    ToolRegistry,
+    layerRegistry({ choir: outside, root, ...EVERYTHING_BOUND }, own)
+  )
+  const lanes = [...registry.offered(EDGE), ...registry.offered(LaneId.make("core:a"))]
+  const usual = (yield* Effect.forEach(AGENT_KINDS, fixedPrompts)).flat().flatMap(({ tools }) => tools)
+  const tools = [...usual, ...lanes, deltaTool, summaryTool, verdictTool]
   return [...new Map(tools.map((tool) => [tool.name, tool])).values()]
 })
 
@@ -70,9 +77,11 @@ describe("the tools as models see them", () => {
   it.effect("have parameters that providers take, each with a description", () =>
     Effect.gen(function* () {
       const tools = yield* offered
-      assert.isAbove(tools.length, 15)
-      const names = tools.map((tool) => tool.name)
-      assert.includeMembers(names, ["choir-skill-start", "choir-email-send", "choir-notion-query", "choir-web-search"])
+      assert.includeMembers(
+        tools.map(({ name }) => name),
+        BUILT_IN_TOOLS.map(offeredName)
+      )
+      for (const { description, name } of tools) assert.isAbove(description.length, 20, name)
       const schemaOf = ({ parameters }: Tool) => parameters
       assert.deepStrictEqual(
         tools.flatMap((tool) => schemaRefusal(schemaOf(tool)) ?? []),

@@ -22,6 +22,9 @@ import { shownValues } from "#src/agent/model/prompt/shownValues.ts"
 
 const VERDICT = answerTool(VERDICT_TOOL, "Give your verdict on the result.", VerdictInput)
 
+/** The one tool of a judge. */
+export const verdictTool = VERDICT.tool
+
 /** Two names of one model judge alike. */
 const identity = (config: AgentConfig, name: string): string => {
   const model = boundModel(config, name)
@@ -72,7 +75,7 @@ export class SkillJudge extends Context.Service<
         const wanted = skill === undefined ? undefined : skills.get(skill.name)?.contract?.judge?.model
         const { config } = settings.current()
         const model = judgeModel(config, workerOf(config, lane), wanted)
-        yield* calls.ask(lane, "judge", model, [VERDICT.tool], asked)
+        yield* calls.ask(lane, "judge", model, [verdictTool], asked)
       })
       return SkillJudge.of({ ask })
     })
