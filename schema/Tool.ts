@@ -32,6 +32,9 @@ export const shownName = (name: string): string => {
   return kind === undefined ? offeredName(name) : `${offeredName(name)} (kind ${kind})`
 }
 
+/** The names of Choir's own tools as a model knows them, in a text that people may read as well and that may have them either way. */
+export const withShownNames = (text: string): string => text.replaceAll(/\bchoir(?:\.[a-z][a-z0-9_]*)+/gu, shownName)
+
 /** The canonical name behind a wire name, or `undefined` when a model made one up that cannot be a tool. */
 export const fromWireName = (wire: string): ToolName | undefined => {
   const name = wire.replaceAll("-", ".")

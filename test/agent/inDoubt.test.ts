@@ -107,7 +107,7 @@ describe("an external call of an agent that dies", () => {
         const told = notices(plane.events)
         assert.lengthOf(told, inDoubt ? 1 : 0)
         if (inDoubt) {
-          assert.match(told[0]?.text ?? "", /while out\.send ran\. Whether it took effect is not known/u)
+          assert.match(told[0]?.text ?? "", /while out-send ran\. Whether it took effect is not known/u)
           assert.strictEqual(told[0]?.in_reply_to, "1")
         }
       })
@@ -155,7 +155,7 @@ describe("an external call of an agent that dies", () => {
       yield* plane.until((events) => ofType(events, "CoreStopped").length === 1)
       assert.lengthOf(ledger, 1)
       const [told] = notices(plane.events)
-      assert.match(told?.text ?? "", /out\.send ran for the job mail\./u)
+      assert.match(told?.text ?? "", /out-send ran for the job mail\./u)
       assert.strictEqual(told?.in_reply_to, "1")
     })
   )

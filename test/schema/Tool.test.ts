@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { effectOf, fromWireName, ToolManifest, ToolName, toWireName } from "#schema/Tool.ts"
+import { effectOf, fromWireName, ToolManifest, ToolName, toWireName, withShownNames } from "#schema/Tool.ts"
 import { makeRandom, pick } from "../support/history.ts"
 
 const manifest = (runtime: Partial<(typeof ToolManifest.Encoded)["runtime"]>) =>
@@ -10,6 +10,13 @@ const manifest = (runtime: Partial<(typeof ToolManifest.Encoded)["runtime"]>) =>
   })
 
 describe("ToolName", () => {
+  it("are known to models by what they call in texts that people may read as well", () => {
+    assert.strictEqual(
+      withShownNames("there is no tool choir.fs.serch: did you mean choir.fs.search? choir.propose.tool asks a person"),
+      "there is no tool choir-fs-serch: did you mean choir-fs-search? choir-propose (kind tool) asks a person"
+    )
+  })
+
   it("has a wire name without dots that leads back to it, for 10,000 names, and no two share one", () => {
     const random = makeRandom(3)
     const first = ["a", "b", "z"]

@@ -5,7 +5,7 @@ import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
 import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
-import { fromWireName, type LockRequest, shownName } from "#schema/Tool.ts"
+import { type LockRequest, shownName } from "#schema/Tool.ts"
 import { FILE_KEY, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
 import { CORE_REPORT, readSources, type WorkspaceOrigin } from "#src/shared/session/calls.ts"
 import { withSources } from "#src/shared/session/sources.ts"
@@ -193,7 +193,7 @@ export const endOfCall = (
   if (!isUnknown || call?.effect !== "external" || memory === undefined) return [ended]
   const inbox_id = askedBy(memory)
   const whose = "job_id" in memory ? ` for the job ${memory.job_name}` : ""
-  const text = `I was interrupted while ${fromWireName(call.name) ?? "a tool"} ran${whose}. Whether it took effect is not known, and I do not run it again by myself: please check.`
+  const text = `I was interrupted while ${shownName(call.name)} ran${whose}. Whether it took effect is not known, and I do not run it again by myself: please check.`
   const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
   return [ended, { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } }]
 }

@@ -51,7 +51,7 @@ const allowedWithin = (
 /** Why no job may begin under a name just now. */
 const noStart = (state: SessionState, job_name: JobName, budgets: Budgets): string | undefined => {
   const [write] = edgeWrites(state)
-  if (write !== undefined) return `${write.name} still runs; start the job when it has ended`
+  if (write !== undefined) return `${shownName(write.name)} still runs; start the job when it has ended`
   if (state.cores.has(job_name)) return `a job named ${job_name} already runs; choose another name`
   if (state.cores.size >= budgets.max_core_jobs)
     return `${budgets.max_core_jobs} jobs run already (budgets.max_core_jobs); wait for one to end`

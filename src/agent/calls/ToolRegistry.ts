@@ -5,7 +5,7 @@
 import { Context, Effect, Layer, type Schema } from "effect"
 import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { coreLane, jobOf, type LaneId } from "#schema/Ids.ts"
-import { offeredName, ToolName, toWireName } from "#schema/Tool.ts"
+import { offeredName, shownName, ToolName, toWireName } from "#schema/Tool.ts"
 import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
@@ -169,7 +169,7 @@ export const argumentsProblem = (
   input: Schema.Json,
   output: EventOf<"ModelOutput">["payload"] | undefined
 ): string | undefined => {
-  const name = tool.slice(0, 64)
+  const name = shownName(tool.slice(0, 64))
   if (typeof input !== "string")
     return typeof input === "object" && input !== null && !Array.isArray(input)
       ? undefined

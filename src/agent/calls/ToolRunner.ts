@@ -5,6 +5,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { ModelToolCall, PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { shownName } from "#schema/Tool.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { meantCall } from "#src/shared/session/meantCall.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
@@ -256,7 +257,7 @@ const runCall = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall) {
   const tool = registry.find(lane, name)
   const isHidden = tool !== undefined && !isControl(tool) && tool.ofScripts === true && !isOfScript(said)
   if (proposed === undefined || tool === undefined || isHidden) {
-    const summary = `there is no tool ${call.name.slice(0, 64)} for this lane`
+    const summary = `there is no tool ${shownName(call.name.slice(0, 64))} for this lane`
     const allowed = (yield* skillAllows(lane)) ?? { tools: registry.names(lane), transitions: [] }
     return yield* finishCall(lane, call, rejected(summary, { allowed }))
   }
@@ -276,7 +277,7 @@ const runCall = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall) {
   })
   yield* run.pipe(
     Effect.catchTags({
-      InvalidInput: ({ problem }) => unfit(`the input does not fit ${call.name}: ${problem}`),
+      InvalidInput: ({ problem }) => unfit(`the input does not fit ${shownName(call.name)}: ${problem}`),
       InvalidLock: ({ message }) => finishCall(lane, call, rejected(message)),
       WorktreeRefused: ({ reason }) => finishCall(lane, call, rejected(reason)),
       LockBusy: ({ message }) => finishCall(lane, call, rejected(message)),

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import type { PayloadOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
+import { shownName } from "#schema/Tool.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
@@ -52,7 +53,7 @@ export const finishCall = (
       { type: "Result", lane, call_id: call.call_id, result, in_doubt, ...(sends === undefined ? {} : { sends }) },
       (state) => openCalls(state, lane).some(({ call_id }) => call_id === call.call_id),
       (reason) => {
-        const summary = `the result of ${call.name.slice(0, 64)} cannot be kept: ${reason}`
+        const summary = `the result of ${shownName(call.name.slice(0, 64))} cannot be kept: ${reason}`
         const without: ToolResult = { status: "error", summary, duration_ms: result.duration_ms }
         return { type: "Result", lane, call_id: call.call_id, result: without }
       }

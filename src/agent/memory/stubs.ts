@@ -1,6 +1,7 @@
 /** Stubs of what leaves a window, in a line each: for the model of a compaction, and in place of a summary where no model wrote one. */
 import type { Schema } from "effect"
 import type { ChoirEvent, PayloadOf } from "#schema/Event.ts"
+import { shownName } from "#schema/Tool.ts"
 import { isPictured } from "#src/shared/model/pictures.ts"
 import type { ReferenceSummary } from "#src/shared/session/State.ts"
 import { SUMMARY_CHARS_MAX } from "#src/shared/session/memory.ts"
@@ -29,7 +30,7 @@ const argumentsOf = (input: Schema.Json): string => {
 }
 
 /** A call in one short line. */
-export const callLine = (name: string, input: Schema.Json): string => short(`${name}${argumentsOf(input)}`)
+export const callLine = (name: string, input: Schema.Json): string => short(`${shownName(name)}${argumentsOf(input)}`)
 
 const sizeOf = ({ messages }: Folding): string => {
   const bytes = messages.reduce((total, { content }) => total + Buffer.byteLength(content ?? ""), 0)

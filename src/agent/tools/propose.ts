@@ -13,7 +13,7 @@ import {
   ProposedSkill,
   ProposedTool
 } from "#schema/ProposedChange.ts"
-import { PROPOSE } from "#schema/Tool.ts"
+import { PROPOSE, withShownNames } from "#schema/Tool.ts"
 import { ProposeInput } from "#src/shared/session/meantCall.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
@@ -117,7 +117,7 @@ const proposeTool = ({ description, form, input, kind }: Kind, submit: Submit): 
         run: ({ call_id }) =>
           Effect.match(submit(kind, call_id, payload), {
             onSuccess: (asked) => outcomeOf(asked),
-            onFailure: ({ reason }) => refusal({ message: `the proposal was not accepted: ${reason}` })
+            onFailure: ({ reason }) => refusal({ message: `the proposal was not accepted: ${withShownNames(reason)}` })
           })
       }
     })

@@ -2,6 +2,7 @@
 import { Effect, Schema } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { SkillTier } from "#schema/SkillRegistryEntry.ts"
+import { withShownNames } from "#schema/Tool.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { CONTROL_TIMEOUT_MS } from "./coreTools.ts"
@@ -57,7 +58,7 @@ const shown =
   (withSchema: boolean) =>
   ({ contract, description, input_schema, name, registry }: SkillSpec) => ({
     name,
-    description,
+    description: withShownNames(description),
     ...(contract === undefined ? {} : { does_not: contract.does_not }),
     ...(registry === undefined ? {} : { tier: registry.tier }),
     ...(withSchema ? { input: input_schema ?? {} } : {})

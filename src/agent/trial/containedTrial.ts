@@ -5,7 +5,7 @@ import { dirname, join } from "node:path"
 import { Effect, Layer, Stream } from "effect"
 import type { HttpClient } from "effect/http"
 import { type ContainedTask, type FromTrial, REPORT_TEXT_CHARS_MAX, type SkillTask } from "#schema/ContainedTrial.ts"
-import { fromWireName, type ToolName } from "#schema/Tool.ts"
+import { fromWireName, shownName, type ToolName } from "#schema/Tool.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Denied } from "#src/agent/control/verbAnswer.ts"
@@ -39,7 +39,7 @@ const HELD_BACK: ToolOutcome = { status: "success", summary: "done", output: {} 
 
 const notOf = (name: string): ToolOutcome => ({
   status: "error",
-  summary: `${name} needs a session; trials have none; continue without it`
+  summary: `${shownName(name)} needs a session; trials have none; continue without it`
 })
 
 /** Tools whose effect is on sessions, memory or proposals, which a trial has none of. */

@@ -6,6 +6,7 @@
 import { Context, Effect, Fiber, Layer, Schema, type Scope, Semaphore, Stream } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
+import { shownName } from "#schema/Tool.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
@@ -74,14 +75,13 @@ const fitting = ({ name }: HostTool, { output, status }: HostOutcome): HostOutco
   const storable = storableJson(output)
   return Buffer.byteLength(JSON.stringify(storable)) <= HOST_OUTPUT_BYTES_MAX
     ? { status, output: storable }
-    : failed("error", `${name} gave more than ${HOST_OUTPUT_BYTES_MAX} bytes: ask for less`)
+    : failed("error", `${shownName(name)} gave more than ${HOST_OUTPUT_BYTES_MAX} bytes: ask for less`)
 }
 
 /** A run that ends with an outcome, whatever happens in it. */
 const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
   const { timeout_ms } = tool
-  // As models know it, since they read these words.
-  const name = tool.name.replaceAll(".", "-")
+  const name = shownName(tool.name)
   return run.pipe(
     Effect.map((outcome) => fitting(tool, outcome)),
     Effect.timeoutOrElse({

@@ -2,6 +2,7 @@
 import type { Schema } from "effect"
 import type { ChoirEvent, PayloadOf } from "#schema/Event.ts"
 import { EDGE, jobOf } from "#schema/Ids.ts"
+import { shownName } from "#schema/Tool.ts"
 import { FORGOTTEN } from "#src/choird/sessions/reducedPayload.ts"
 
 /** Characters that are kept of one text in a call's input, and of the whole input. */
@@ -115,9 +116,11 @@ export const eventWords = (event: ChoirEvent, tool: string): Words | undefined =
       return speaks ? by(job === undefined ? "agent" : `job ${job}`, said(text)) : undefined
     }
     case "ToolCallRequested":
-      return isForgotten(event.payload) ? undefined : by(`call ${event.payload.tool}`, inputText(event.payload.input))
+      return isForgotten(event.payload)
+        ? undefined
+        : by(`call ${shownName(event.payload.tool)}`, inputText(event.payload.input))
     case "ToolResultCommitted":
-      return by(`result of ${tool} (${event.payload.status})`, resultText(event.payload, tool))
+      return by(`result of ${shownName(tool)} (${event.payload.status})`, resultText(event.payload, tool))
     case "CoreStarted":
       return by(`task of job ${event.payload.job_name}`, started(event.payload))
     case "CoreStopped":

@@ -3,8 +3,10 @@
  * The agent does it over what it holds, choird over what left the agent (D9), so that both find the same.
  */
 import { Effect, Schema } from "effect"
+import type { CoreJobStart } from "#schema/Core.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type CallId, EDGE, LaneId, Rev, Sha256 } from "#schema/Ids.ts"
+import { offeredName } from "#schema/Tool.ts"
 import { coreOf } from "./lanes.ts"
 import { withoutWrites } from "./stateWrites.ts"
 import type { SessionState } from "./State.ts"
@@ -125,11 +127,18 @@ const textOf = (value: unknown): string => {
   return lines.join("\n")
 }
 
+const withOfferedNames = (start: CoreJobStart): unknown => {
+  const { allowed_tools, ...constraints } = start.tool_constraints
+  return { ...start, tool_constraints: { allowed_tools: allowed_tools.map(offeredName), ...constraints } }
+}
+
 /**
- * The texts of an event that a lane may find: its model's reasoning is for that model alone (invariant 6), and values of STATE are shown by the
+ * The texts of an event that a lane may find, with tools by the names that models know: its model's reasoning is for that model alone (invariant 6), and values of STATE are shown by the
  * scopes of a skill's steps and no other way.
  */
 const foundIn = ({ event_type, payload }: ChoirEvent): string => {
+  if (event_type === "ToolCallRequested") return textOf({ ...payload, tool: offeredName(payload.tool) })
+  if (event_type === "CoreStarted") return textOf({ ...payload, start: withOfferedNames(payload.start) })
   if (event_type === "SkillTransitionCommitted") {
     const { writes: _, ...told } = payload
     return textOf(told)
@@ -170,8 +179,14 @@ const byHash = (prefix: string): LogSearch => ({
   }
 })
 
-/** The word as it is written, in any case. */
-const patternOf = (word: string) => new RegExp(word.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`), "iu")
+/** Names of tools, which events have with dots and models with hyphens. */
+const NAME = /^[a-z][a-z0-9_]*(?:[.-][a-z][a-z0-9_]*)+$/iu
+
+/** The word as it is written, in any case; a name is found in either form. */
+const patternOf = (word: string) => {
+  const escaped = word.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`)
+  return new RegExp(NAME.test(word) ? word.replaceAll(/[.-]/gu, "[.-]") : escaped, "iu")
+}
 
 const byWords = (words: ReadonlyArray<string>): LogSearch => {
   const patterns = words.map(patternOf)

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, JobName, LaneId } from "#schema/Ids.ts"
+import { ToolName } from "#schema/Tool.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 import {
@@ -116,6 +117,67 @@ describe("a search by words", () => {
       }
     assert.deepStrictEqual(missed, [], "capital letters are found like small ones")
     assert.isFalse(keyword("absent").mayMatch(canonicalJson(event(notice("here")))))
+  })
+})
+
+describe("the tools of what is found", () => {
+  const asked = event({
+    event_type: "ToolCallRequested",
+    lane: EDGE,
+    payload: {
+      call_id: CallId.make("c-1"),
+      tool: "choir.email.send",
+      input: { subject: "hello" },
+      effect: "external",
+      locks: []
+    }
+  })
+  const proposed = event({
+    event_type: "ToolCallRequested",
+    lane: EDGE,
+    payload: { call_id: CallId.make("c-2"), tool: "choir.propose.tool", input: {}, effect: "none", locks: [] }
+  })
+  const started = event({
+    event_type: "CoreStarted",
+    lane: coreLane(JobName.make("work")),
+    payload: {
+      job_id: CallId.make("c-3"),
+      job_name: JobName.make("work"),
+      start: {
+        job_id: CallId.make("c-3"),
+        job_name: JobName.make("work"),
+        task_spec: "look",
+        context_bundle: { facts: [], excerpts: [], constraints: [] },
+        tool_constraints: { allowed_tools: [ToolName.make("choir.fs.read")], time_budget_ms: 0 },
+        verbosity: "normal"
+      },
+      model: "m",
+      budgets: { max_steps: 1, max_tool_calls: 1, wall_time_ms: 1, max_injections: 1 }
+    }
+  })
+
+  it("have the names by which models call them", () => {
+    const hit = keyword("hello").hit(asked, () => HASH)
+    assert.include(hit?.excerpt, "choir-email-send")
+    for (const told of [asked, proposed, started])
+      for (const search of [keyword("c-"), logSearch({ mode: "hash", query: HASH.slice(0, 8) })])
+        assert.notMatch(search.hit(told, () => HASH)?.excerpt ?? "choir.", /choir\./u)
+  })
+
+  it("are found by these names and by those that the log has", () => {
+    for (const [told, ...names] of [
+      [asked, "choir-email-send", "choir.email.send"],
+      [proposed, "choir-propose", "choir.propose"],
+      [started, "choir-fs-read", "choir.fs.read"]
+    ] as const)
+      for (const name of names) {
+        assert.isDefined(
+          keyword(name).hit(told, () => HASH),
+          name
+        )
+        assert.isTrue(keyword(name).mayMatch(canonicalJson(told)), name)
+      }
+    assert.isUndefined(keyword("choir-fs-read").hit(asked, () => HASH))
   })
 })
 

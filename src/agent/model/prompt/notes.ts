@@ -3,6 +3,7 @@
  * one on the same matter.
  */
 import type { ChoirEvent } from "#schema/Event.ts"
+import { shownName } from "#schema/Tool.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
 import { reportOf, reportLine } from "#src/shared/session/jobReport.ts"
 import { jobTriggers, messageTriggers, type Triggered } from "#src/agent/arbiter/skillTriggers.ts"
@@ -163,7 +164,7 @@ export const edgeNotes = (
       : [
           {
             about: `parked ${parked.output_rev}`,
-            text: `An earlier request of the user waits for a person's approval (${parked.calls.map(({ name }) => name).join(", ")}); it resumes by itself once that is decided.`
+            text: `An earlier request of the user waits for a person's approval (${parked.calls.map(({ name }) => shownName(name)).join(", ")}); it resumes by itself once that is decided.`
           }
         ]),
     ...[...state.cores.values()].flatMap((core) => jobNotes(core, find)),

@@ -4,6 +4,7 @@
  */
 import { Option, Schema } from "effect"
 import { MemoryAnswer, type MemoryHit } from "#schema/Memory.ts"
+import { shownName } from "#schema/Tool.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
 import { placeOf } from "./recalledNote.ts"
 import { EXEC, FS_SEARCH, type Offered } from "#src/agent/model/offeredTools.ts"
@@ -225,7 +226,7 @@ const HASH_DIGITS = 12
 const hits = shaped(Hits, ({ hits: all, next_before_rev, problem }, result) => {
   const texts = all.map(
     ({ created_at, event_type, excerpt: text, hash, rev, tool }) =>
-      `rev ${rev} ${event_type}${tool === undefined ? "" : ` of ${shortLine(tool, 64)}`} ${created_at} hash ${hash.slice(0, HASH_DIGITS)}\n${text}`
+      `rev ${rev} ${event_type}${tool === undefined ? "" : ` of ${shortLine(shownName(tool), 64)}`} ${created_at} hash ${hash.slice(0, HASH_DIGITS)}\n${text}`
   )
   const shown = fitting(texts, bodyRoom(result))
   const left = all[shown.length]

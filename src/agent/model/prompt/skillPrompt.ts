@@ -2,7 +2,7 @@
 import type { Schema } from "effect"
 import { ERROR_EVENT, skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
 import { schemaOf, type SkillContract } from "#schema/SkillContract.ts"
-import { offeredName, shownName, toWireName } from "#schema/Tool.ts"
+import { offeredName, shownName, toWireName, withShownNames } from "#schema/Tool.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
 import { SKILL_TRANSITION, skillEvents } from "#src/agent/arbiter/decideSkills.ts"
 import { verdictOf } from "#src/agent/arbiter/skillVerdict.ts"
@@ -38,7 +38,7 @@ export const skillList = (skills: SkillBook, offered: Offered): string =>
       ? names(skills, offered)
       : [
           "A skill leads you through a kind of work step by step. Begin the one that fits with choir-skill-start:",
-          ...[...skills.values()].map(({ description, name }) => `- ${name}: ${description}`)
+          ...[...skills.values()].map(({ description, name }) => `- ${name}: ${withShownNames(description)}`)
         ].join("\n")
 
 const transition = (rev: number, find: Find) => {
@@ -83,9 +83,6 @@ const outputRule = (spec: SkillSpec, { transitions }: SkillState): ReadonlyArray
         `The skill ends with ${last.join(" or ")}; its output must fit this schema: ${JSON.stringify(spec.output_schema)}`
       ]
 }
-
-/** The names of Choir's tools as the model sees them, in a text of a skill's author, who may write them either way. */
-const withShownNames = (text: string): string => text.replaceAll(/\bchoir(?:\.[a-z][a-z0-9_]*)+/gu, shownName)
 
 const list = (words: ReadonlyArray<string>): string => words.join(", ") || "nothing"
 
