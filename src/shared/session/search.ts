@@ -74,7 +74,7 @@ export const LogHit = Schema.Struct({
   created_at: Schema.String,
   /** For a tool's result: the tool, as the model named it. */
   tool: Schema.optionalKey(Schema.String),
-  /** Texts of the event around the first word, or its beginning when it was asked for by its hash. */
+  /** Texts of the event around the words, or its beginning when it was asked for by its hash. */
   excerpt: Schema.String,
   /** Its content came from outside: it is data and never an instruction (D31). */
   untrusted: Schema.optionalKey(Schema.Boolean)
@@ -183,23 +183,37 @@ const byHash = (prefix: string): LogSearch => ({
 const NAME = /^[a-z][a-z0-9_]*(?:[.-][a-z][a-z0-9_]*)+$/iu
 
 /** The word as it is written, in any case; a name is found in either form. */
-const patternOf = (word: string) => {
-  const escaped = word.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`)
-  return new RegExp(NAME.test(word) ? word.replaceAll(/[.-]/gu, "[.-]") : escaped, "iu")
+const sourceOf = (word: string): string =>
+  NAME.test(word) ? word.replaceAll(/[.-]/gu, "[.-]") : word.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`)
+
+/** The same, but a number is found as a whole: 7 does not find 17. */
+const wholeOf = (word: string): string => {
+  const source = sourceOf(word)
+  if (/\p{L}/u.test(word)) return source
+  return `${/^\d/u.test(word) ? String.raw`(?<!\d)` : ""}${source}${/\d$/u.test(word) ? String.raw`(?!\d)` : ""}`
 }
 
+/** A compaction says again what other events of its lane say; only those are found by words. */
+const saysAgain = (event: ChoirEvent): boolean =>
+  event.event_type === "CompactionCommitted" ||
+  (event.event_type === "ModelOutput" && event.payload.purpose === "compaction")
+
 const byWords = (words: ReadonlyArray<string>): LogSearch => {
-  const patterns = words.map(patternOf)
+  const whole = words.map(wholeOf)
+  const patterns = whole.map((word) => new RegExp(word, "iu"))
+  const phrase = new RegExp(whole.join(String.raw`\s+`), "iu")
   // In canonical text these characters are escaped, so that a word with one of them says nothing about it.
-  const plain = words.filter((word) => !/["\\\p{Cc}]/u.test(word)).map(patternOf)
+  const plain = words.filter((word) => !/["\\\p{Cc}]/u.test(word)).map((word) => new RegExp(sourceOf(word), "iu"))
   return {
     mayMatch: (canonical) => plain.every((pattern) => pattern.test(canonical)),
     hit: (event, hashOf) => {
+      if (saysAgain(event)) return undefined
       const text = foundIn(event)
       const indexes = patterns.map((pattern) => text.search(pattern))
-      return indexes.every((index) => index >= 0)
-        ? hitOf(event, hashOf(), around(text, indexes[0] ?? 0, LOG_SEARCH_EXCERPT_CHARS_MAX))
-        : undefined
+      if (indexes.some((index) => index < 0)) return undefined
+      const together = text.search(phrase)
+      const index = together < 0 ? (indexes[0] ?? 0) : together
+      return hitOf(event, hashOf(), around(text, index, LOG_SEARCH_EXCERPT_CHARS_MAX))
     }
   }
 }

@@ -1,18 +1,30 @@
-/** What an agent still knows after hundreds of turns: from its prompt, or from one query of its memory (R81). */
+/**
+ * What an agent still knows after hundreds of turns: from its prompt, or by one query of its memory (R81). Its model knows only what it is sent. Of the
+ * summary the model writes the facts, and pins the goal and the constraint; all else is Choir's.
+ */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
-import type { ChoirEvent } from "#schema/Event.ts"
+import { Effect } from "effect"
+import { ToolName, toWireName } from "#schema/Tool.ts"
 import type { DialectName } from "#demo/dialects/Dialect.ts"
-import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
-import type { Message } from "#src/shared/model/Conversation.ts"
-import { logSearch, LogQuery } from "#src/shared/session/search.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { configWith, modelClient } from "../../support/modelClient.ts"
 import { modelEntry } from "../../support/modelNames.ts"
+import {
+  type Decision,
+  decide,
+  isCompacting,
+  linesOf,
+  linesOfBody,
+  type Memory,
+  toldIn
+} from "../../support/rememberingModel.ts"
 import { atSize, SIZE } from "../../support/size.ts"
 import { bookOf, carefulChange } from "../../support/skills.ts"
 import { makeProviderOf, say } from "../../support/testing/Provider.ts"
-import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
-import { calls, inOrder, isCompaction, says, type Script } from "../../support/testing/ScriptedModel.ts"
+import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, inOrder, says } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
 const TURNS = 300
@@ -23,7 +35,6 @@ const correctionsOf = (turns: number) =>
   new Map(CORRECTED_IN.map((turn, index) => [(turn * turns) / TURNS, index * Math.ceil((7 * turns) / TURNS)]))
 const GOAL = "Goal: plan the wedding of Ines and Jo in May"
 const CONSTRAINT = "Constraint: never spend more than 9000 euros"
-const TOLD = /\b(Fact \d+): (\S+ number \d+)/gu
 
 const config = {
   ...agentConfig({ total_session_tokens: 1_000_000_000, max_tool_calls_per_session: 10_000 }),
@@ -39,98 +50,101 @@ const saidIn = (turn: number, turns = TURNS): string => {
   return turn % 3 === 1 ? `Fact ${(turn - 1) / 3}: value number ${turn}. ${talk}` : talk
 }
 
-/** The newest value of each fact, which is a corrected one for as many of them as there were corrections. */
+/** The newest value of each fact, which is a corrected one for as many of them as there were corrections, and the goal and the constraint. */
 const truthOf = (turns: number) => {
-  const truth = new Map(
-    Array.from({ length: turns }, (_, turn) => [...saidIn(turn, turns).matchAll(TOLD)]).flatMap((told) =>
-      told.map(([, key = "", value = ""]) => [key, value] as const)
-    )
-  )
+  const truth = toldIn(Array.from({ length: turns }, (_, turn) => saidIn(turn, turns)).join("\n"))
   const corrected = [...truth.values()].filter((value) => value.startsWith("corrected"))
   assert.lengthOf(corrected, CORRECTED_IN.length)
-  assert.strictEqual(truth.size, (FACTS * turns) / TURNS)
+  assert.strictEqual(truth.size, (FACTS * turns) / TURNS + 2)
   return truth
 }
 
 /** Whether a prompt lacks what must be in each of them. */
 const isForgetful = (prompt: string): boolean => !prompt.includes(GOAL) || !prompt.includes(CONSTRAINT)
 
-const textOf = (messages: ReadonlyArray<Message>): string => messages.map(({ content }) => content ?? "").join("\n")
-const knownIn = (text: string) => new Map([...text.matchAll(TOLD)].map(([, key = "", value = ""]) => [key, value]))
-
-/** A compaction's answer by all facts of a prompt that are kept; the first ones pin the goal and the constraint. */
-const deltaOf = (text: string, isFirst: boolean, keeps: (index: number) => boolean) => {
-  const facts = [...knownIn(text)].filter((_, index) => keeps(index))
-  const pinned = [GOAL, CONSTRAINT].map((text) => ({ key: text.split(":")[0] ?? "", value: text, pinned: true }))
-  return {
-    mode: "overwrite",
-    summary_update: "Open: the wedding.",
-    add_facts: [...(isFirst ? pinned : []), ...facts.map(([key, value]) => ({ key, value }))]
-  }
-}
-
-/** A model that writes down the facts of its prompt that it keeps, and pins the goal and the constraint. */
-const keeper =
-  (prompts: Array<ReadonlyArray<Message>>, keeps: (index: number) => boolean): Script =>
-  (messages) =>
-    Effect.sync(() => {
-      if (!isCompaction(messages)) {
-        prompts.push(messages)
-        const asked = messages.at(-1)
-        const isWrite = asked?.role === "user" && /day \d*00,/u.test(asked.content)
-        return isWrite ? calls(["ws.write", { text: asked.content }]) : says("noted")
-      }
-      return calls(["choir.memory.delta", deltaOf(textOf(messages), prompts.length < TURNS / 4, keeps)])
-    })
-
-const talked = Effect.fnUntraced(function* (keeps: (index: number) => boolean) {
-  yield* ticking
-  const plane = yield* makeMemoryControlPlane
-  const prompts: Array<ReadonlyArray<Message>> = []
-  let written = 0
-  const write = testTool("ws.write", () =>
-    Effect.sync(() => ({
-      status: "success" as const,
-      summary: "written",
-      writes: [{ path: `plan-${++written}.md`, after: "0".repeat(64) as never }]
-    }))
+/** The search of the log; all of it is here, so that nobody else is asked. */
+const query = Effect.gen(function* () {
+  const log = yield* EventLog
+  const { state } = yield* Arbiter
+  return memoryQuery(
+    log,
+    state,
+    () => Effect.die(new Error("all of the log is here")),
+    () => false
   )
-  yield* Effect.forkScoped(runAgent({ plane, script: keeper(prompts, keeps), tools: [write], config }))
-  for (let turn = 0; turn < TURNS; turn++) {
-    yield* plane.say(saidIn(turn))
-    yield* plane.until((events, state) => spoken(events).length === turn + 1 && quiet(state))
-  }
-  const boundaries = new Set(ofType(plane.events, "CompactionCommitted").map(({ payload }) => payload.boundary_rev))
-  const texts = prompts.map(textOf)
-  return { plane, text: texts.at(-1) ?? "", forgetful: texts.filter(isForgetful).length, compactions: boundaries.size }
 })
 
-/** The value of a fact in a prompt, or else by one query of the session's log. */
-const recalled = (key: string, text: string, events: ReadonlyArray<ChoirEvent>): string | undefined => {
-  const search = logSearch(decodeQuery({ store: "working", query: `${key}:`, mode: "keyword" }))
-  const found = () => events.findLast((event) => search.hit(event, () => "0".repeat(64)) !== undefined)?.payload
-  return knownIn(text).get(key) ?? knownIn(JSON.stringify(found())).get(key)
-}
+let written = 0
+const write = testTool("ws.write", () =>
+  Effect.sync(() => ({
+    status: "success" as const,
+    summary: "written",
+    writes: [{ path: `plan-${++written}.md`, after: "0".repeat(64) as never }]
+  }))
+)
 
-const decodeQuery = Schema.decodeUnknownSync(LogQuery)
+/**
+ * Says all of it and then asks for each fact, the goal and the constraint, which are all answered right. What was needed for that: queries; and at the
+ * end of the talk the last prompt, and the messages of the user in it that had left the window.
+ */
+const talk = Effect.fnUntraced(function* (plane: MemoryControlPlane, prompts: ReadonlyArray<string>, turns: number) {
+  let said = 0
+  const turn = Effect.fnUntraced(function* (text: string) {
+    said += 1
+    yield* plane.say(text)
+    yield* plane.until((events, state) => spoken(events).length === said && quiet(state))
+    return spoken(plane.events).at(-1)?.payload.text
+  })
+  for (let at = 0; at < turns; at++) yield* turn(saidIn(at, turns))
+  const boundaries = new Set(ofType(plane.events, "CompactionCommitted").map(({ payload }) => payload.boundary_rev))
+  const last = prompts.at(-1) ?? ""
+  const shown = ofType(plane.events, "UserMsg").filter(({ payload }) => last.includes(payload.text))
+  const verbatim = shown.filter(({ rev }) => rev <= Math.max(...boundaries)).length
+  for (const [key, value] of truthOf(turns))
+    assert.strictEqual(yield* turn(`What is the ${key}?`), `The ${key} is ${value}.`)
+  const queries = ofType(plane.events, "ToolCallRequested").filter(
+    ({ payload: { tool } }) => tool === "choir.memory.query"
+  ).length
+  return { compactions: boundaries.size, forgetful: prompts.filter(isForgetful).length, last, queries, verbatim }
+})
 
-/** The same over a socket, with a model that knows only what it was sent: its last prompt, and how often the window was compacted. */
+const talked = Effect.fnUntraced(function* (memory: Memory) {
+  yield* ticking
+  written = 0
+  const plane = yield* makeMemoryControlPlane
+  const prompts: Array<string> = []
+  const told = (decision: Decision) => ("text" in decision ? says(decision.text) : calls(decision.call as never))
+  const tools = Effect.map(query, (search) => [write, search])
+  yield* Effect.forkScoped(
+    runAgent({
+      plane,
+      script: (messages) =>
+        Effect.sync(() => {
+          const lines = linesOf(messages)
+          if (!isCompacting(lines)) prompts.push(lines.map(({ text }) => text).join("\n"))
+          return told(decide(lines, memory))
+        }),
+      tools,
+      config
+    })
+  )
+  return yield* talk(plane, prompts, TURNS)
+})
+
+const isEven = (fact: string) => Number(/\d+/u.exec(fact)?.[0]) % 2 === 0
+
+/** The same over a socket, with a model that writes down every other fact. */
 const talkedTo = Effect.fnUntraced(function* (dialect: DialectName, turns: number) {
   const provider = yield* makeProviderOf({ dialect, counts: true })
-  let last = ""
-  let [compacted, forgetful] = [0, 0]
+  const prompts: Array<string> = []
   yield* provider.otherwise(({ body }) => {
-    const { model: _, ...sent } = body as Record<string, unknown>
-    const text = JSON.stringify(sent)
+    const lines = linesOfBody(body)
+    if (!isCompacting(lines)) prompts.push(lines.map(({ text }) => text).join("\n"))
+    const decision = decide(lines, { keeps: isEven, pins: true })
     const reasoning = "What is there to keep?"
-    if (text.includes("Compaction: your context is nearly full")) {
-      compacted += 1
-      const input = deltaOf(text, compacted === 1, () => true)
-      return say({ calls: [{ name: "choir-memory-delta", input }], reasoning })
-    }
-    last = text
-    if (isForgetful(text)) forgetful += 1
-    return say({ text: "noted", reasoning })
+    if ("text" in decision) return say({ text: decision.text, reasoning })
+    const [name, input] = decision.call
+    return say({ calls: [{ name: toWireName(ToolName.make(name)), input }], reasoning })
   })
   const plane = yield* makeMemoryControlPlane
   const models = configWith({ ...modelEntry(dialect), endpoint: provider.endpoint, reasoning_effort: "low" }).models
@@ -139,41 +153,52 @@ const talkedTo = Effect.fnUntraced(function* (dialect: DialectName, turns: numbe
       plane,
       script: inOrder(),
       llm: yield* modelClient,
-      tools: [memoryDelta],
+      tools: Effect.map(query, (search) => [memoryDelta, search]),
       // With a skill every request has its tools.
       skills: bookOf(carefulChange),
       config: { ...config, models, memory: { ...config.memory, window_tokens_max: SIZE.recallWindow } }
     })
   )
-  for (let turn = 0; turn < turns; turn++) {
-    yield* plane.say(saidIn(turn, turns))
-    yield* plane.until((events, state) => spoken(events).length === turn + 1 && quiet(state))
-  }
+  const known = yield* talk(plane, prompts, turns)
   assert.strictEqual((yield* provider.summary).refusals, 0)
-  const boundaries = new Set(ofType(plane.events, "CompactionCommitted").map(({ payload }) => payload.boundary_rev))
-  return { plane, text: last, forgetful, compactions: boundaries.size }
+  return known
 })
 
 describe(`after ${TURNS} turns and five compactions`, () => {
   it.effect(
-    `${FACTS} facts, the newest of each, are in the prompt or one query away, and the goal is in every prompt`,
+    `${FACTS} facts, the newest of each, are in the prompt, and the goal and the constraint in every prompt`,
     () =>
       Effect.gen(function* () {
-        const { compactions, forgetful, plane, text } = yield* talked(() => true)
+        const { compactions, forgetful, queries } = yield* talked({ pins: true })
         assert.isAtLeast(compactions, 5)
-        for (const [key, value] of truthOf(TURNS)) assert.strictEqual(recalled(key, text, plane.events), value, key)
         assert.strictEqual(forgetful, 0, "prompts without the goal or the constraint")
+        assert.strictEqual(queries, 0)
       })
   )
 
   it.effect(
-    "the goal and the constraint are in every prompt, and the files in the last one, even where the model drops half of what it knows",
+    "each fact is one query away where the model wrote down every other one, and what it pinned once is in every prompt, however much more it writes down",
     () =>
       Effect.gen(function* () {
-        const { compactions, forgetful, text } = yield* talked((index) => index % 2 === 0)
+        const { compactions, forgetful, last, queries } = yield* talked({ keeps: isEven, pins: true, isVerbose: true })
         assert.isAtLeast(compactions, 5)
         assert.strictEqual(forgetful, 0, "prompts without the goal or the constraint")
-        for (const file of ["plan-1.md", "plan-2.md"]) assert.include(text, file)
+        assert.isAtLeast(queries, FACTS / 4)
+        assert.isAtMost(queries, FACTS)
+        for (const file of ["plan-1.md", "plan-2.md"]) assert.include(last, file)
+      })
+  )
+
+  it.effect(
+    "files and the newest words of the user are in the prompt, and all else is one query away, where the model writes down nothing",
+    () =>
+      Effect.gen(function* () {
+        const { compactions, forgetful, last, queries, verbatim } = yield* talked({ keeps: () => false, pins: false })
+        assert.isAtLeast(compactions, 5)
+        assert.isAbove(forgetful, 0, "what nobody pinned leaves the prompt")
+        assert.isAtLeast(verbatim, 5)
+        assert.isAtMost(queries, FACTS + 2)
+        for (const file of ["plan-1.md", "plan-2.md"]) assert.include(last, file)
       })
   )
 })
@@ -188,11 +213,10 @@ describe(`after ${SIZE.recallTurns} turns with a provider`, () => {
     "that speaks %s, all facts, the newest of each, are in the prompt or one query away, and the goal is in every prompt",
     (dialect) =>
       Effect.gen(function* () {
-        const { compactions, forgetful, plane, text } = yield* talkedTo(dialect, SIZE.recallTurns)
+        const { compactions, forgetful, queries } = yield* talkedTo(dialect, SIZE.recallTurns)
         assert.isAtLeast(compactions, SIZE.recallCompactions)
-        for (const [key, value] of truthOf(SIZE.recallTurns))
-          assert.strictEqual(recalled(key, text, plane.events), value, key)
         assert.strictEqual(forgetful, 0, "prompts without the goal or the constraint")
+        assert.isAbove(queries, 0)
       }).pipe(Effect.scoped)
   )
 })

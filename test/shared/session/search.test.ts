@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
-import { CallId, coreLane, EDGE, JobName, LaneId } from "#schema/Ids.ts"
+import { CallId, coreLane, EDGE, JobName, LaneId, Rev } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { initialState } from "#src/shared/session/fold.ts"
@@ -14,6 +14,7 @@ import {
   sees,
   viewOf
 } from "#src/shared/session/search.ts"
+import { output } from "../../support/drafts.ts"
 import { notice, userMsg } from "../../support/stores.ts"
 
 const HASH = `abcdef01${"0".repeat(56)}`
@@ -65,6 +66,32 @@ describe("a search by words", () => {
     assert.isDefined(found("ÜBER straße", "über die STRAßE"))
   })
 
+  it("finds a word within another one, and a number only as a whole", () => {
+    assert.isDefined(found("falc", "the falcon"))
+    assert.isDefined(found("a1b2", "commit a1b23c4"))
+    assert.isUndefined(found("Fact 7:", "Fact 17: sand"))
+    assert.isUndefined(found("room 4", "room 45"))
+    assert.isDefined(found("Fact 7:", "Fact 17: sand. Fact 7: lime"))
+    assert.isTrue(keyword("7").mayMatch(canonicalJson(event(notice("17")))), "the quick look needs no more")
+  })
+
+  it("does not find what a compaction wrote, which other events say", () => {
+    const committed: EventDraft = {
+      event_type: "CompactionCommitted",
+      lane: EDGE,
+      payload: {
+        delta: { mode: "append", add_fact: { key: "falcon", value: "grey" } },
+        boundary_rev: Rev.make(3),
+        words: ["the falcon is grey"]
+      }
+    }
+    assert.isUndefined(keyword("falcon").hit(event(committed), () => HASH))
+    assert.isDefined(logSearch({ mode: "hash", query: "abcdef01" }).hit(event(committed), () => HASH))
+    const said = (purpose: "compaction" | "turn") => event(output(EDGE, { purpose, text: "the falcon is grey" }))
+    assert.isUndefined(keyword("falcon").hit(said("compaction"), () => HASH))
+    assert.isDefined(keyword("falcon").hit(said("turn"), () => HASH))
+  })
+
   it("takes every character of a word for itself", () => {
     assert.isUndefined(found("a.c", "abc"))
     assert.isDefined(found(".*+?^${}()|[]\\/-", "x .*+?^${}()|[]\\/- y"))
@@ -85,6 +112,11 @@ describe("a search by words", () => {
       }
     }
     assert.isDefined(keyword("8080 needle").hit(event(result), () => HASH))
+  })
+
+  it("shows the place where the words stand together, rather than the first one alone", () => {
+    const excerpt = found("Fact 7:", `Fact 8: lime. ${"a ".repeat(1000)}Fact 7: sand`)?.excerpt
+    assert.include(excerpt, "Fact 7: sand")
   })
 
   it("shows a bounded part around the first word, on one line, with marks where it was cut", () => {
