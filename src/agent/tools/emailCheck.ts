@@ -16,7 +16,7 @@ const Input = Schema.Struct({
   ),
   since_uid: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4_294_967_295 })).annotate({
-      description: "The last_uid of an earlier check: only newer mails count"
+      description: "last_uid of an earlier check: only newer mails"
     })
   )
 })
@@ -25,7 +25,7 @@ export const emailCheck = Effect.gen(function* () {
   const account = yield* makeMailAccount
   const decode = decodeInput(Input)
   const tool: Tool = {
-    llm: llmView("choir.email.check", "See how many mails are new or unread, and their senders and subjects.", Input),
+    llm: llmView("choir.email.check", "Count new and unread mails, with senders and subjects.", Input),
     effect: "none",
     lanes: "both",
     readOnly: true,

@@ -27,9 +27,9 @@ const Uid = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4_294_967_2
 
 const Input = Schema.Struct({
   folder: Schema.optionalKey(Words.annotate({ description: "Default INBOX" })),
-  uid: Schema.optionalKey(Uid.annotate({ description: "Read this mail of a list; without it mails are listed" })),
+  uid: Schema.optionalKey(Uid.annotate({ description: "Read this one; without it mails are listed" })),
   save_attachments: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "With uid: write its files below .choirtmp/mail" })
+    Schema.Boolean.annotate({ description: "With uid: its files, to .choirtmp/mail" })
   ),
   from: Schema.optionalKey(Words.annotate({ description: "Words of the sender" })),
   to: Schema.optionalKey(Words.annotate({ description: "Words of the recipients" })),
@@ -38,7 +38,7 @@ const Input = Schema.Struct({
   since: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
   before: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
   unread: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only unread ones" })),
-  before_uid: Schema.optionalKey(Uid.annotate({ description: "Continue a list before this uid" })),
+  before_uid: Schema.optionalKey(Uid.annotate({ description: "Continue a list" })),
   limit: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAIL_LIST_MAX })).annotate({
       description: `Mails of a list, at most ${MAIL_LIST_MAX}`
@@ -119,7 +119,7 @@ export const emailReceive = Effect.gen(function* () {
   const tool: Tool = {
     llm: llmView(
       "choir.email.receive",
-      "List the mails of your account, the newest first, or read one by its uid. Reading marks nothing as read.",
+      "List your mails, the newest first, or read one. It marks nothing as read.",
       Input
     ),
     effect: "none",

@@ -24,8 +24,8 @@ const STAGING = ".choirtmp/"
 const People = Schema.Array(MailAddress).check(Schema.isMaxLength(MAIL_RECIPIENTS_MAX))
 const Input = Schema.Struct({
   to: People.check(Schema.isMinLength(1)).annotate({ description: "Addresses such as ada@example.com" }),
-  cc: Schema.optionalKey(People.annotate({ description: "Addresses that get a copy" })),
-  bcc: Schema.optionalKey(People.annotate({ description: "Addresses that get a copy and are not shown" })),
+  cc: Schema.optionalKey(People.annotate({ description: "Copies" })),
+  bcc: Schema.optionalKey(People.annotate({ description: "Hidden copies" })),
   subject: Schema.String.check(
     Schema.isMaxLength(SUBJECT_CHARS_MAX),
     Schema.isPattern(/^[^\r\n]*$/u, { message: "a subject is one line" })
@@ -34,7 +34,7 @@ const Input = Schema.Struct({
   in_reply_to: Schema.optionalKey(
     Schema.String.check(
       Schema.isPattern(/^<[!-~]{1,500}>$/u, { message: "the message_id of a received mail" })
-    ).annotate({ description: "The message_id of the mail that it answers" })
+    ).annotate({ description: "message_id of the mail it answers" })
   ),
   attachments: Schema.optionalKey(
     Schema.Array(Schema.String)
@@ -140,7 +140,7 @@ export const emailSend = Effect.gen(function* () {
   const tool: Tool = {
     llm: llmView(
       "choir.email.send",
-      "Send an e-mail from your account. It is sent at most once; a person is asked first when a recipient is new.",
+      "Send an e-mail from your account, at most once. A new recipient needs a person's approval.",
       Input
     ),
     effect: "external",

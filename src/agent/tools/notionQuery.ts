@@ -31,15 +31,13 @@ const Input = Schema.Struct({
   markdown: Schema.optionalKey(
     Schema.String.check(Schema.isMaxLength(MARKDOWN_CHARS_MAX)).annotate({ description: "create, append: the text" })
   ),
-  properties: Schema.optionalKey(
-    Anything.annotate({ description: "create in a data source: as Notion's API has them" })
-  ),
-  filter: Schema.optionalKey(Anything.annotate({ description: "query: as Notion's API has it" })),
-  sorts: Schema.optionalKey(Schema.Array(Anything).annotate({ description: "query: as Notion's API has them" })),
+  properties: Schema.optionalKey(Anything.annotate({ description: "create in a data source: as in Notion's API" })),
+  filter: Schema.optionalKey(Anything.annotate({ description: "query: as in Notion's API" })),
+  sorts: Schema.optionalKey(Schema.Array(Anything).annotate({ description: "query: as in Notion's API" })),
   cursor: Schema.optionalKey(Words.annotate({ description: "next of an earlier answer" })),
   limit: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: NOTION_PAGE_MAX })).annotate({
-      description: `search, query: results, at most ${NOTION_PAGE_MAX}`
+      description: `search, query: at most ${NOTION_PAGE_MAX}`
     })
   )
 }).check(

@@ -54,6 +54,9 @@ const Input = Schema.Struct({
 })
 type Input = typeof Input.Type
 
+/** The input as models see it: hardly a search needs another choice than the usual one, which is accepted all the same. */
+const { safe_search: _safe, ...OFFERED } = Input.fields
+
 const Answer = Schema.Struct({
   web: Schema.optionalKey(
     Schema.Struct({
@@ -165,7 +168,11 @@ export const webSearch = Effect.gen(function* () {
   })
 
   const tool: Tool = {
-    llm: llmView("choir.web.search", "Search the web: titles, addresses and excerpts of pages.", Input),
+    llm: llmView(
+      "choir.web.search",
+      "Search the web: titles, addresses and excerpts of pages.",
+      Schema.Struct(OFFERED)
+    ),
     effect: "none",
     lanes: "both",
     readOnly: true,

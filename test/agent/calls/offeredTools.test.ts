@@ -19,8 +19,11 @@ import { temporaryWorkspace } from "../../support/workspace.ts"
 
 const CORE = LaneId.make("core:a")
 
-/** Tokens of o200k_base that a lane's tools and instructions take in every prompt. */
-const FIXED_TOKENS_MAX = 3000
+/**
+ * Tokens of o200k_base that a lane's tools and instructions take in every prompt, by what the agent is bound to. Each service adds its tools, and the
+ * most that they come to is held here as well (docs/decisions/tools.md, Services keep their own schemas).
+ */
+const FIXED_TOKENS_MAX = { bare: 3000, initialized: 3000, "bound to everything": 3850 } as const
 
 const skills = bookOf(...BUILT_IN_SKILLS)
 
@@ -59,12 +62,10 @@ describe("the tools that a lane is offered", () => {
     )
   }, Effect.provide(TokenCount.layer))
 
-  it.live.each(["bare", "initialized"] as const)(
-    `take at most ${FIXED_TOKENS_MAX} tokens of a prompt, with the instructions, in an agent that is %s`,
-    (kind) =>
-      Effect.gen(function* () {
-        for (const { name, tokens } of yield* tokensOf(kind)) assert.isAtMost(tokens, FIXED_TOKENS_MAX, name)
-      })
+  it.live.each(AGENT_KINDS)("take few tokens of a prompt, with the instructions, in an agent that is %s", (kind) =>
+    Effect.gen(function* () {
+      for (const { name, tokens } of yield* tokensOf(kind)) assert.isAtMost(tokens, FIXED_TOKENS_MAX[kind], name)
+    })
   )
 
   it.effect("and the instructions name tools as models see them, without a dot", () =>
