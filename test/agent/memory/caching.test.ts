@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { costFigures, TRIGGER } from "../../support/idealCost.ts"
 import { LONG_WORK, STEPS, TURNS } from "../../support/longWork.ts"
-import { CACHED_STEP } from "../../support/testing/CachingModel.ts"
+import { CACHED_TOKENS_STEP } from "../../support/providers/Meter.ts"
 
 describe("the prompts of long work", () => {
   it.effect(
@@ -40,7 +40,7 @@ describe("the prompts of long work", () => {
         assert.isAtMost(extra, 0.02)
         assert.isAtLeast(lowest, 0.9)
         assert.isAtMost(ratio, 1.1)
-        const missed = edge.filter(({ cached }, index) => cached < (edge[index - 1]?.input ?? 0) - CACHED_STEP)
+        const missed = edge.filter(({ cached }, index) => cached < (edge[index - 1]?.input ?? 0) - CACHED_TOKENS_STEP)
         assert.deepStrictEqual(missed, [], "what jobs do changes nothing that was sent before")
       })
   )

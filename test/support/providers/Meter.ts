@@ -10,7 +10,8 @@ import { family } from "#demo/dialects/Rule.ts"
 
 /** https://platform.openai.com/docs/guides/prompt-caching */
 const CACHED_TOKENS_MIN = 1024
-const CACHED_TOKENS_STEP = 128
+/** Tokens in which a cache counts. */
+export const CACHED_TOKENS_STEP = 128
 const REQUESTS_KEPT_MAX = 60
 /** Blocks before a breakpoint among which Anthropic looks for an earlier one. */
 const LOOKBACK_BLOCKS_MAX = 20

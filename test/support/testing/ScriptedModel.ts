@@ -63,16 +63,17 @@ const sorted = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =>
     return OWN_WORDS.test(message.content) ? { role: "system", content: message.content } : message
   })
 
-/** A provider would refuse the request of this script's model: a defect of what made it. */
-const checked = (
+/** The body of a request, once it has passed the checks of a provider: one that it would refuse is a defect of its maker. */
+export const checkedBody = (
   model: Model | undefined,
   messages: ReadonlyArray<Message>,
-  tools: ReadonlyArray<Tool>
-): Effect.Effect<void> => {
-  if (model === undefined) return Effect.void
+  tools: ReadonlyArray<Tool>,
+  count: (text: string) => number = TRAITS.count
+): Effect.Effect<unknown> => {
+  if (model === undefined) return Effect.undefined
   const body = parseJson(CODECS.chat.body({ model, messages, tools }))
-  const refusal = bodyRefusal(body, { ...TRAITS, context_window: model.context_window })
-  return refusal === undefined ? Effect.void : Effect.die(new RefusedRequests({ refusals: [refusal] }))
+  const refusal = bodyRefusal(body, { ...TRAITS, count, context_window: model.context_window })
+  return refusal === undefined ? Effect.succeed(body) : Effect.die(new RefusedRequests({ refusals: [refusal] }))
 }
 
 /** Answers every request by the script, in no time of its own, once it has passed the checks of a provider. */
@@ -83,7 +84,7 @@ export const layerScriptedModel = (script: Script): Layer.Layer<Llm> =>
       complete: (model, messages, tools, config, asking) =>
         Effect.map(
           Effect.andThen(
-            checked(boundModel(config, model), messages, tools),
+            checkedBody(boundModel(config, model), messages, tools),
             script(sorted(messages), tools, asking?.heard)
           ),
           (said) => ({
