@@ -1,4 +1,4 @@
-/** A2 and A3: what of long work's prompts a provider's cache has, the calls for memory, and the cost beside the least that the same steps can cost. */
+/** A2 and A3: what of long work's prompts a provider's cache has, the calls for memory, and the cost beside the ideal of the same steps. */
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { type CostedCall, costFigures, TRIGGER } from "../test/support/idealCost.ts"

@@ -1,4 +1,4 @@
-/** What the model calls of a lane cost beside the least that the same steps can cost. */
+/** What the model calls of a lane cost beside an ideal: the same steps without what a harness adds to them. */
 
 /** One request of a lane, in tokens. */
 export interface CostedCall {
@@ -21,7 +21,7 @@ const costOf = ({ cached, input, output }: Omit<CostedCall, "isCompaction">): nu
 
 const costSum = (calls: ReadonlyArray<CostedCall>): number => calls.reduce((total, call) => total + costOf(call), 0)
 
-/** The least that the same steps can cost: append only, a compaction on the same prefix at the same trigger, a third stays. */
+/** The cost of the same steps, append only, with a compaction on the same prefix at the same trigger, after which a third stays. */
 const idealCost = (calls: ReadonlyArray<CostedCall>): number => {
   const turns = calls.filter((one) => !one.isCompaction)
   const grown = turns.map(({ input }, index) => Math.max(0, input - (turns[index - 1]?.input ?? 0)))

@@ -1,10 +1,10 @@
 /** Long work with a scripted model, by the clock of a test: what each request has in tokens, and what of it a provider's cache has. */
 import { deepStrictEqual } from "node:assert/strict"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { type Counted, layerCachingModel } from "./testing/CachingModel.ts"
-import { makeMemoryControlPlane } from "./testing/MemoryControlPlane.ts"
+import { makeMemoryControlPlane, type MemoryControlPlane } from "./testing/MemoryControlPlane.ts"
 import { fillerOf } from "./filler.ts"
 import { bookOf, carefulChange } from "./skills.ts"
 import { calls, isCompaction, isCore, type Said, says, type Script } from "./testing/ScriptedModel.ts"
@@ -81,21 +81,7 @@ const worker = (jobs: ReadonlyArray<string>, reports: number, memory: Said): Scr
       : Effect.sync(() => answer(messages))
 }
 
-const run = Effect.fnUntraced(function* (script: Script, messages: number, first = "go") {
-  looked = 0
-  yield* ticking
-  const plane = yield* makeMemoryControlPlane
-  const counted: Array<Counted> = []
-  yield* Effect.forkScoped(
-    runAgent({
-      plane,
-      script,
-      llm: layerCachingModel(script, counted),
-      tools: [look, memoryDelta],
-      skills: bookOf(carefulChange),
-      config
-    })
-  )
+const conversation = Effect.fnUntraced(function* (plane: MemoryControlPlane, messages: number, first: string) {
   yield* plane.say(first)
   yield* plane.until((events) => spoken(events).length === 1)
   for (let said = 1; said < messages; said++) {
@@ -105,13 +91,31 @@ const run = Effect.fnUntraced(function* (script: Script, messages: number, first
     yield* plane.until((events) => spoken(events).filter(({ payload }) => payload.kind === "reply").length > said)
   }
   yield* plane.until((_, state) => quiet(state))
+})
+
+const run = Effect.fnUntraced(function* (script: Script, messages: number, first = "go") {
+  looked = 0
+  yield* ticking
+  const plane = yield* makeMemoryControlPlane
+  const counted: Array<Counted> = []
+  const agent = yield* Effect.forkScoped(
+    runAgent({
+      plane,
+      script,
+      llm: layerCachingModel(script, counted),
+      tools: [look, memoryDelta],
+      skills: bookOf(carefulChange),
+      config
+    })
+  )
+  // A request that is refused ends the agent, and nothing would ever be answered.
+  yield* Effect.raceFirst(conversation(plane, messages, first), Effect.andThen(Fiber.join(agent), Effect.never))
   deepStrictEqual(
     ofType(plane.events, "CoreStopped").filter(({ payload }) => payload.outcome !== "completed"),
     []
   )
   return counted
 })
-
 /** The requests of one lane; each run has a script of its own, since scripts count. */
 const requestsOf = (lane: Counted["lane"], script: () => Script, messages: number, first?: string) =>
   Effect.map(
