@@ -11,6 +11,7 @@ import { type Answer, excerpt, KIND_OF, problem } from "#src/shared/model/Answer
 import type { Codec, Delta } from "#src/shared/model/Codec.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
+import { endedBySilence } from "./answerSilence.ts"
 import { CODECS, MODEL_REPLY_BYTES_MAX, readStream, readWhole } from "#src/shared/model/codecs.ts"
 
 /** The parts of a request besides its body. */
@@ -63,7 +64,7 @@ const whole = Effect.fnUntraced(function* (
   response: HttpClientResponse.HttpClientResponse,
   redact: Endpoint["redact"]
 ) {
-  const text = yield* Effect.mapError(bodyText(response), ({ error, received }): RequestFailed => ({
+  const text = yield* Effect.mapError(bodyText(response, "answer"), ({ error, received }): RequestFailed => ({
     error,
     answered: received,
     unfinished: true
@@ -85,21 +86,23 @@ const streamed = Effect.fnUntraced(function* (
   const decoder = new TextDecoder()
   const unfinished = (error: ModelError): RequestFailed => ({ error, answered: reading.chars(), unfinished: true })
   let received = 0
-  yield* response.stream.pipe(
-    Stream.mapError(brokenOff),
-    Stream.timeoutOrElse({ duration: MODEL_IDLE_MS_MAX, orElse: () => Stream.fail(silent) }),
-    Stream.runForEachWhile((chunk) =>
-      Effect.gen(function* () {
-        received += chunk.byteLength
-        if (received > MODEL_STREAM_BYTES_MAX)
-          return yield* Effect.fail(problem("too_large", `the stream is larger than ${MODEL_STREAM_BYTES_MAX} bytes`))
-        const deltas = yield* Effect.fromResult(reading.feed(decoder.decode(chunk, { stream: true })))
-        yield* Effect.forEach(deltas, heard, { discard: true })
-        return !reading.isDone()
-      })
-    ),
-    Effect.mapError(unfinished)
-  )
+  yield* endedBySilence((sign) =>
+    response.stream.pipe(
+      Stream.mapError(brokenOff),
+      Stream.runForEachWhile((chunk) =>
+        Effect.gen(function* () {
+          received += chunk.byteLength
+          if (received > MODEL_STREAM_BYTES_MAX)
+            return yield* Effect.fail(problem("too_large", `the stream is larger than ${MODEL_STREAM_BYTES_MAX} bytes`))
+          const deltas = yield* Effect.fromResult(reading.feed(decoder.decode(chunk, { stream: true })))
+          yield* Effect.forEach(deltas, heard, { discard: true })
+          const last = deltas.at(-1)
+          yield* sign(last === undefined ? undefined : last.type !== "thinking")
+          return !reading.isDone()
+        })
+      )
+    )
+  ).pipe(Effect.mapError(unfinished))
   return yield* Effect.mapError(Effect.fromResult(reading.answer()), unfinished)
 })
 
@@ -152,49 +155,58 @@ export const request = Effect.fnUntraced(function* (
 const MODEL_STREAM_BYTES_MAX = 64 * 1024 * 1024
 /** A model's answer that is read in one piece when it says its length. */
 const MODEL_WHOLE_REPLY_BYTES_MAX = 1024 * 1024
-/** How long a model may send nothing once its answer began. */
-export const MODEL_IDLE_MS_MAX = 60_000
-
 /** A body that did not come to its end, with the bytes that the server sent or, by the length that it gave, had ready. */
-export interface BodyFailed {
+interface BodyFailed {
   readonly error: ModelError
   readonly received: number
 }
 
-const silent = problem("timeout", `nothing arrived for ${MODEL_IDLE_MS_MAX / 1000} s`)
 const brokenOff = (error: Error) => problem("unreachable", `the answer broke off: ${error.message}`)
 
+/** The kind of a body: a model may think before it begins its answer, and a server says at once what is wrong. */
+type Kind = "answer" | "error"
+
 /**
- * The body as text, within the limits of size and of silence. One that says its length, as most do, is short enough to be read whole in
- * the time that silence may last; the server cannot send more than it said.
+ * The body as text, within the limits of size and of silence. One that says its length, as most do, is already there, and short enough to be read
+ * whole in the time that silence may last; the server cannot send more than it said.
  */
-export const bodyText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, BodyFailed> => {
+const bodyText = (
+  response: HttpClientResponse.HttpClientResponse,
+  kind: Kind = "error"
+): Effect.Effect<string, BodyFailed> => {
   const length = Number(response.headers["content-length"] ?? Number.NaN)
   return length <= MODEL_WHOLE_REPLY_BYTES_MAX
-    ? response.text.pipe(
-        Effect.mapError(brokenOff),
-        Effect.timeoutOrElse({ duration: MODEL_IDLE_MS_MAX, orElse: () => Effect.fail(silent) }),
+    ? endedBySilence((sign) => Effect.andThen(sign(true), Effect.mapError(response.text, brokenOff))).pipe(
         Effect.mapError((error) => ({ error, received: length }))
       )
-    : streamedText(response)
+    : streamedText(response, kind)
 }
 
-const streamedText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, BodyFailed> => {
+const isBlank = (bytes: Uint8Array): boolean =>
+  bytes.every((byte) => byte === 9 || byte === 10 || byte === 13 || byte === 32)
+
+const streamedText = (
+  response: HttpClientResponse.HttpClientResponse,
+  kind: Kind
+): Effect.Effect<string, BodyFailed> => {
   let received = 0
   const chunks: Array<Uint8Array> = []
-  return response.stream.pipe(
-    Stream.mapError(brokenOff),
-    Stream.timeoutOrElse({
-      duration: MODEL_IDLE_MS_MAX,
-      orElse: () => Stream.fail(silent)
-    }),
-    Stream.runForEach((chunk) => {
-      received += chunk.byteLength
-      if (received > MODEL_REPLY_BYTES_MAX)
-        return Effect.fail(problem("too_large", `the answer is larger than ${MODEL_REPLY_BYTES_MAX} bytes`))
-      chunks.push(chunk)
-      return Effect.void
-    }),
+  return endedBySilence((sign) =>
+    Effect.andThen(
+      sign(kind === "error"),
+      response.stream.pipe(
+        Stream.mapError(brokenOff),
+        Stream.runForEach((chunk) => {
+          received += chunk.byteLength
+          if (received > MODEL_REPLY_BYTES_MAX)
+            return Effect.fail(problem("too_large", `the answer is larger than ${MODEL_REPLY_BYTES_MAX} bytes`))
+          chunks.push(chunk)
+          // Some servers send blanks while the model works.
+          return isBlank(chunk) ? sign() : sign(true)
+        })
+      )
+    )
+  ).pipe(
     Effect.mapError((error) => ({ error, received })),
     Effect.andThen(Effect.sync(() => Buffer.concat(chunks).toString("utf8")))
   )

@@ -7,7 +7,7 @@ import type { Unanswered } from "#src/agent/model/Llm.ts"
 import { answering, asking, KEY, MESSAGES } from "../../support/askedModel.ts"
 import * as double from "../../support/testing/Provider.ts"
 import { MODEL_TOTAL_MS_MAX, OUTPUT_TOKENS_PER_SECOND_MAX } from "#src/agent/model/Llm.ts"
-import { MODEL_IDLE_MS_MAX } from "#src/agent/model/modelRequest.ts"
+import { MODEL_IDLE_MS_MAX } from "#src/agent/model/answerSilence.ts"
 
 const TOOL: Tool = { name: "choir-exec", description: "d", parameters: { type: "object" } }
 const STREAMED = { stream: true, stream_options: { include_usage: true } }
@@ -336,7 +336,7 @@ describe("Llm", () => {
   it.effect("gives up on an answer that stalls after its beginning, and on one that never begins", () =>
     Effect.gen(function* () {
       for (const [reply, limit, said] of [
-        [double.dripping("slow", MODEL_IDLE_MS_MAX * 2), MODEL_IDLE_MS_MAX, "nothing arrived for 60 s"],
+        [double.dripping("slow", MODEL_IDLE_MS_MAX * 2), MODEL_IDLE_MS_MAX, "nothing arrived for 180 s"],
         [double.hang, MODEL_TOTAL_MS_MAX, "no complete answer within 10 minutes"]
       ] as const) {
         const provider = yield* double.makeProvider

@@ -1,10 +1,10 @@
 /** Answers that are written while they are heard: what may be shown of them, and how they fail. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Logger } from "effect"
+import { Deferred, type Duration, Effect, Fiber, Logger, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import type { Spoken } from "#src/agent/model/Llm.ts"
-import { MODEL_IDLE_MS_MAX } from "#src/agent/model/modelRequest.ts"
+import { MODEL_TOTAL_MS_MAX, type Spoken, type Unanswered } from "#src/agent/model/Llm.ts"
+import { MODEL_IDLE_MS_MAX } from "#src/agent/model/answerSilence.ts"
 import { asking, KEY } from "../../support/askedModel.ts"
 import { sse } from "../../support/askedCodec.ts"
 import * as double from "../../support/testing/Provider.ts"
@@ -20,6 +20,26 @@ const pieces = (...texts: ReadonlyArray<string>): double.Reply =>
       "[DONE]"
     ]
     return HttpServerResponse.text(sse(events), { contentType: "text/event-stream" })
+  })
+
+/** A body whose parts come apart, each after a pause. */
+const paused = (pause: Duration.Input, contentType: string, ...parts: ReadonlyArray<string>): double.Reply =>
+  Effect.sync(() => {
+    const body = Stream.fromIterable(parts).pipe(
+      Stream.rechunk(1),
+      Stream.mapEffect((part, index) => Effect.delay(Effect.succeed(part), index === 0 ? 0 : pause))
+    )
+    return HttpServerResponse.stream(Stream.encodeText(body), { contentType })
+  })
+
+/** Lets the clock go until a fiber has ended. */
+const ended = <A, E>(fiber: Fiber.Fiber<A, E>) =>
+  Effect.gen(function* () {
+    while (fiber.pollUnsafe() === undefined) {
+      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      yield* TestClock.adjust(MODEL_TOTAL_MS_MAX / 100)
+    }
+    return yield* Fiber.join(fiber)
   })
 
 const hearing = Effect.fnUntraced(function* (reply: double.Reply, options: double.ProviderOptions = {}, more = {}) {
@@ -107,7 +127,70 @@ describe("an answer that is streamed", () => {
     }).pipe(Effect.provide(Logger.layer([])))
   )
 
-  it.effect("is given up once nothing came for a minute", () =>
+  it.effect("may be silent for minutes before its first word and while it thinks, but not for longer than a call", () =>
+    Effect.gen(function* () {
+      const delta = (part: object) => sse([{ choices: [{ index: 0, delta: part, finish_reason: null }] }])
+      const [role, thought, word] = [{ role: "assistant" }, { reasoning_content: "hm" }, { content: "Found." }].map(
+        delta
+      )
+      const end = sse([{ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }, "[DONE]"])
+      const parts = [role ?? "", thought ?? "", `${word}${end}`]
+      const whole = JSON.stringify({ choices: [{ message: { content: "Found." }, finish_reason: "stop" }] })
+      const item = (type: string, part: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...part })}\n\n`
+      const message = { type: "message", role: "assistant", content: [{ type: "output_text", text: "Found." }] }
+      const responses = [
+        `${item("response.output_text.delta", { delta: "Fo" })}${item("response.output_item.added", { item: { type: "reasoning" } })}`,
+        item("response.completed", { response: { status: "completed", output: [message] } })
+      ]
+      const pause_ms = MODEL_IDLE_MS_MAX * 1.5
+      for (const [reply, options, more] of [
+        [paused(pause_ms, "text/event-stream", ...parts), {}, {}],
+        [
+          paused(pause_ms, "text/event-stream", ...responses),
+          { dialect: "responses", key: KEY },
+          { api: "responses", model: "gpt-5.6" }
+        ],
+        [paused(pause_ms, "application/json", "\n", " \n", whole), {}, {}]
+      ] as const) {
+        const { completion } = yield* ended(yield* start(hearing(reply, options, more)))
+        assert.deepStrictEqual([completion.text, completion.error], ["Found.", undefined])
+        assert.isAtLeast(completion.latency_ms, pause_ms)
+      }
+      const never = paused(MODEL_TOTAL_MS_MAX, "text/event-stream", ...parts)
+      const { completion } = yield* ended(yield* start(hearing(never)))
+      assert.strictEqual(completion.error?.message, 'the model "small": no complete answer within 10 minutes')
+    }).pipe(Effect.provide(Logger.layer([])))
+  )
+
+  it.effect("ends at once by an interrupt, also while the model thinks in silence", () =>
+    Effect.gen(function* () {
+      const thought = sse([{ choices: [{ index: 0, delta: { reasoning_content: "hm" }, finish_reason: null }] }])
+      const thinking = yield* Deferred.make<void>()
+      const provider = yield* double.makeProvider
+      yield* provider.script(paused(MODEL_TOTAL_MS_MAX, "text/event-stream", thought, thought))
+      const costs: Array<Unanswered> = []
+      const asked = yield* start(
+        asking(
+          provider,
+          {},
+          {},
+          [],
+          undefined,
+          (cost) => Effect.sync(() => costs.push(cost)),
+          ({ type }) => (type === "thinking" ? Deferred.doneUnsafe(thinking, Effect.void) : false)
+        )
+      )
+      yield* Deferred.await(thinking)
+      yield* TestClock.adjust(MODEL_IDLE_MS_MAX * 2)
+      yield* Fiber.interrupt(asked)
+      assert.deepStrictEqual(
+        costs.map(({ latency_ms }) => latency_ms),
+        [MODEL_IDLE_MS_MAX * 2]
+      )
+    })
+  )
+
+  it.effect("is given up once nothing came for three minutes after a word", () =>
     Effect.gen(function* () {
       const reply = double.say({ text: "Some words are here." }, { breaks: { after: 3, how: "silence" } })
       const asked = yield* start(hearing(reply))
@@ -118,7 +201,7 @@ describe("an answer that is streamed", () => {
       const { completion } = yield* Fiber.join(asked)
       assert.deepStrictEqual(
         [completion.error?.kind, completion.error?.message],
-        ["timeout", 'the model "small": nothing arrived for 60 s']
+        ["timeout", 'the model "small": nothing arrived for 180 s']
       )
     })
   )
