@@ -39,7 +39,12 @@ export interface Tried {
 /** A turn of usual size: the instructions and tools with some conversation, and an answer of a page. */
 const TURN_TOKENS = { prompt: 10_000, answer: 500 }
 
-const dollars = (usd: number): string => `$${usd.toPrecision(2).replace(/\.?0+$/u, "")}`
+/** An amount above zero with two digits, rounded up. */
+const dollars = (usd: number): string => {
+  const unit = 10 ** (Math.floor(Math.log10(usd)) - 1)
+  const rounded = Math.ceil(Number((usd / unit).toPrecision(9))) * unit
+  return `$${rounded.toPrecision(2).replace(/\.?0+$/u, "")}`
+}
 
 /** The thoughts of a model that were seen; a small call may need none. */
 const thoughtWords = ({ has_reasoning, thinks, usage }: Tried): ReadonlyArray<string> => {

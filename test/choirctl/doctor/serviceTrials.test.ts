@@ -1,5 +1,5 @@
 import { createServer } from "node:http"
-import { writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
@@ -226,6 +226,29 @@ describe("choirctl model test and doctor", () => {
       assert.notProperty(last, "temperature")
       assert.property(last, "max_completion_tokens")
       yield* provider.takeRefusals
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("say what a turn costs at most by the price in config.json, and of no price without one", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const endpoint = yield* endpointThat(200, called({}))
+      yield* choirctl(home, ["init", "--model-endpoint", endpoint, "--model-name", "m-1"])
+      assert.notInclude((yield* choirctl(home, ["model", "test", "main"])).out, "costs")
+      const file = join(home, "config.json")
+      const { models, ...rest } = JSON.parse(readFileSync(file, "utf8")) as {
+        readonly models: { readonly main: object }
+      }
+      const main = { ...models.main, price: { input: 3, output: 15 } }
+      writeFileSync(file, JSON.stringify({ ...rest, models: { ...models, main } }))
+      const { code, err, out } = yield* choirctl(home, ["model", "test", "main"])
+      assert.strictEqual(code, 0, err)
+      // 10,000 tokens of a prompt for 3 cents, and 500 of an answer for 0.75.
+      assert.include(out, "; a turn of 10000 tokens, with an answer of 500, costs at most $0.038")
+      const { turn_usd } = document(yield* choirctl(home, ["model", "test", "main", "--json"])) as {
+        readonly turn_usd: number
+      }
+      assert.closeTo(turn_usd, 0.0375, 1e-9)
     }).pipe(Effect.scoped)
   )
 

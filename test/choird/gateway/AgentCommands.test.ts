@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
-import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
+import { AgentId, EDGE, JobName, ResourceName } from "#schema/Ids.ts"
 import { AgentRefused, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { Models } from "#src/choird/agents/Models.ts"
@@ -13,6 +13,7 @@ import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { readCommand } from "#src/choird/gateway/readCommand.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import type { AuditEntry } from "#src/choird/logs/Audit.ts"
+import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { ConfigurationRefused } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
@@ -22,6 +23,7 @@ import { Steering } from "#src/choird/sessions/Steering.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 import { agentView } from "../../support/agentView.ts"
 import { memoryAudit } from "../../support/audited.ts"
+import { promptContext } from "../../support/promptContext.ts"
 import { CONFIG, PHONE } from "../../support/stores.ts"
 import { BOT, noAgentCommands, quiet, SESSION } from "../../support/telegramBot.ts"
 import { makeJournal } from "../../support/testing/Journal.ts"
@@ -94,6 +96,9 @@ const setUp = Effect.gen(function* () {
           ...initialState,
           cores: new Map(jobs.map((job_name) => [JobName.make(job_name), {} as never]))
         })
+    }),
+    Layer.mock(Contexts, {
+      ask: (_, lane) => (lane === EDGE ? Effect.succeed(promptContext) : new NoContext({ kind: "NO_PROMPT", lane }))
     }),
     Layer.mock(Models, {}),
     Layer.mock(Steering, {})
@@ -216,6 +221,23 @@ describe("an admin's commands", () => {
       yield* say("/model llm")
       assert.isUndefined(yield* pick("hello"))
       assert.isUndefined(yield* pick("1"))
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a person's question what the model reads", () => {
+  it.effect("is answered by the size of edge's last prompt, and the tokens of each kind of part", () =>
+    Effect.gen(function* () {
+      const { say } = yield* setUp
+      assert.strictEqual(
+        yield* say("/context"),
+        [
+          "The last prompt to large has 250 of 1000 tokens (25 %):",
+          "tools: 150",
+          "instructions: 60",
+          "the user's messages: 40"
+        ].join("\n")
+      )
     }).pipe(Effect.scoped)
   )
 })

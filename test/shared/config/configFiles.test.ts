@@ -78,6 +78,21 @@ describe("configFiles", () => {
     })
   )
 
+  it.effect("warns of what the table of providers knows of a model, at the key that is wrong", () =>
+    Effect.gen(function* () {
+      const models = {
+        claude: { provider: "p", model: "claude-sonnet-4-5", endpoint: "https://api.anthropic.com/v1" },
+        thinker: { provider: "p", model: "gpt-5.6", endpoint: "https://api.openai.com/v1" },
+        plain: { provider: "p", model: "m", endpoint: "https://llm.example.org/v1" }
+      }
+      const { warnings } = yield* loadFiles(yield* makeHome({ ...CONFIG, models, agents: {} }, SECRETS))
+      const [claude, thinker, ...others] = warnings.filter(({ path }) => path.startsWith("models."))
+      assert.deepStrictEqual([claude?.path, thinker?.path, others], ["models.claude.api", "models.thinker.api", []])
+      assert.match(claude?.message ?? "", /neither a cache nor thinking.*set it to "messages"$/u)
+      assert.match(thinker?.message ?? "", /does not think when it has tools.*set it to "responses"$/u)
+    })
+  )
+
   it.effect("warns of an address that has the path of a request, with the one to use", () =>
     Effect.gen(function* () {
       const entry = { provider: "p", model: "m" }
