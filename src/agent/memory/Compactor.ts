@@ -32,6 +32,7 @@ import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
 import type { Reading } from "#src/agent/model/prompt/promptMessages.ts"
 import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { withStubs } from "./stubs.ts"
+import { withToldLoss } from "./toldLoss.ts"
 import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { isClearlySmall, promptTokens, windowFill, windowLimit } from "./windowSize.ts"
 
@@ -159,7 +160,9 @@ const ask = Effect.fnUntraced(function* (lane: LaneId, { leaving, memory, prefix
     if (deltas.length > 0) last = deltas
     more = askedAgain(output, loss ?? "your answer changed nothing in the summary in a form that the tool takes")
   }
-  return last
+  if (last === undefined) return undefined
+  yield* Effect.logWarning(`the summary of ${lane} is too long; its oldest parts are left out, and it says so`)
+  return withToldLoss(memory.summary, last, offeredOf(prefix.tools))
 })
 
 /** The newest words of people that fit. */

@@ -63,7 +63,7 @@ const bounded = ({ key, value, ...source }: MemoryFact): MemoryFact => ({
 })
 
 /** Facts are known by their key: one that is added again replaces the one before. */
-const withFacts = (facts: ReadonlyArray<MemoryFact>, { add_fact, remove_fact }: MemoryDelta) => {
+export const withFacts = (facts: ReadonlyArray<MemoryFact>, { add_fact, remove_fact }: MemoryDelta) => {
   const added = add_fact === undefined ? [] : [bounded(add_fact)]
   const gone = new Set([...added, ...(remove_fact === undefined ? [] : [bounded(remove_fact)])].map(({ key }) => key))
   return [...facts.filter(({ key }) => !gone.has(key)), ...added]
@@ -90,7 +90,8 @@ const changedReferences = (
 /** Whether a text can be a reference at all: a session's id, or the hash of an event. */
 const isReference = (text: string): boolean => isSession(text) || /^[0-9a-f]{64}$/u.test(text)
 
-const changedText = (before: string, { mode, summary_update: update = "" }: MemoryDelta): string =>
+/** The text of a summary after a change, not yet cut. */
+export const changedText = (before: string, { mode, summary_update: update = "" }: MemoryDelta): string =>
   mode === "overwrite" && update !== "" ? update : [before, update].filter((part) => part !== "").join("\n")
 
 /** The loss of a summary if these were applied to it, in words for the model that wrote them. */

@@ -4,9 +4,11 @@ import { Deferred, Effect, Fiber, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { type Folding, leavingCount } from "#src/agent/memory/compaction.ts"
-import { SUMMARY_CHARS_MAX } from "#src/shared/session/memory.ts"
+import { withToldLoss } from "#src/agent/memory/toldLoss.ts"
+import { emptySummary, SUMMARY_CHARS_MAX, SUMMARY_FACTS_MAX } from "#src/shared/session/memory.ts"
 import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane, SESSION } from "../../support/testing/MemoryControlPlane.ts"
+import { EVERY_TOOL } from "../../support/offered.ts"
 import { calls, isCompaction, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
@@ -169,6 +171,46 @@ describe("a full window", () => {
       assert.include(seen.at(-1)?.at(-1)?.content, `12001 of at most ${SUMMARY_CHARS_MAX} characters`)
     })
   )
+
+  it.effect(
+    "says in the summary what it left out where the second answer is too long as well, and how to find it",
+    () =>
+      Effect.gen(function* () {
+        yield* ticking
+        const plane = yield* makeMemoryControlPlane
+        const seen: Array<ReadonlyArray<Message>> = []
+        const lines = Array.from({ length: SUMMARY_CHARS_MAX / 10 }, (_, at) => `line ${String(at).padStart(4, "0")}.`)
+        const facts = Array.from({ length: SUMMARY_FACTS_MAX + 10 }, (_, at) => ({
+          key: `fact-${at}`,
+          value: at === 100 ? "long ".repeat(101) : "short",
+          pinned: at < 2
+        }))
+        const script = keeper(seen, () => ({ summary_update: lines.join("\n"), add_facts: facts }))
+        yield* Effect.forkScoped(runAgent({ plane, script }))
+        yield* talk(plane, 1)
+        yield* plane.push({ type: "Compact", signal_id: "1" as never })
+        yield* plane.until((_, state) => state.signals.includes("1"))
+        yield* talk(plane, 1)
+        assert.strictEqual(seen.filter(isCompaction).length, 2)
+        const { summary } = plane.state().edge
+        const [told = "", ...rest] = summary.summary.split("\n")
+        assert.match(
+          told,
+          /^\[No room for the oldest [\d,]+ characters of its 13,199; facts: fact-2, fact-3, .*, 2 more; the ends of facts longer than 500 characters: fact-100; the log has the messages behind that\]$/u
+        )
+        assert.deepStrictEqual(rest, lines.slice(-rest.length))
+        assert.isAbove(rest.length, 900)
+        assert.isAtMost(summary.summary.length, SUMMARY_CHARS_MAX)
+        assert.include(summaryIn(seen.at(-1) ?? []), told)
+      })
+  )
+
+  it("names the tool that finds what a summary left out where the lane has it, and adds nothing to one that fits", () => {
+    const text = (chars: number) => [{ mode: "overwrite", summary_update: "x".repeat(chars) } as const]
+    const [, told] = withToldLoss(emptySummary, text(SUMMARY_CHARS_MAX + 1), EVERY_TOOL)
+    assert.match(told?.summary_update ?? "", /^\[No room for .*; choir-memory-query finds [^\]]*\]\nx+$/u)
+    assert.deepStrictEqual(withToldLoss(emptySummary, text(100), EVERY_TOOL), text(100))
+  })
 
   it.effect("is compacted for a job by its own model from its own events, and its task and files stay", () =>
     Effect.gen(function* () {
