@@ -1,13 +1,14 @@
 /** A person decides on what an agent may not do by itself: real processes, choirctl, and deaths in between (D16, D17, D31). */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option, Schedule, type Schema } from "effect"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Option, Schedule, type Schema } from "effect"
 import type { ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { makeTestInstallation } from "../support/testInstallation.ts"
+import { LAYER_MS_MAX } from "../support/size.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
 
@@ -16,7 +17,7 @@ const SEND = 'call ledger.append {"note":"hello"}'
 const patiently = <A, E>(look: Effect.Effect<A, E>) =>
   Effect.retry(look, Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(1500)]))
 
-const start = Effect.fnUntraced(function* (approvals: Schema.JsonObject) {
+const make = Effect.fnUntraced(function* (approvals: Schema.JsonObject) {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const choir = yield* makeTestInstallation({
@@ -49,12 +50,14 @@ const start = Effect.fnUntraced(function* (approvals: Schema.JsonObject) {
   return { ...choir, choird, ctl, waiting, ledger, outcomes, status }
 })
 
-describe("approvals", () => {
-  it.live("a tainted call waits, is told to the person once, is approved by choirctl, and runs once", () =>
+class Choir extends Context.Service<Choir, Effect.Success<ReturnType<typeof make>>>()("choir/test/AskingChoir") {
+  static readonly layer = Layer.effect(Choir, make({ confirm_external: "tainted" }))
+}
+
+layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("approvals of what is tainted", (it) => {
+  it.effect("a tainted call waits, is told to the person once, is approved by choirctl, and runs once", () =>
     Effect.gen(function* () {
-      const { api, ctl, ledger, outcomes, params, send, settled, status, waiting } = yield* start({
-        confirm_external: "tainted"
-      })
+      const { api, ctl, ledger, outcomes, params, send, settled, status, waiting } = yield* Choir
       const { inbox_id } = yield* send("tainted-1", `call page.read {}; ${SEND}`)
       const { approval_id, request_type, summary } = yield* waiting
       assert.deepStrictEqual([request_type, summary], ["confirm_tool", 'ledger.append {"note":"hello"}'])
@@ -72,12 +75,41 @@ describe("approvals", () => {
       const again = yield* ctl("reject", approval_id)
       assert.strictEqual(again.code, 1)
       assert.nestedPropertyVal(document(again), "error.type", "ALREADY_DECIDED")
-    }).pipe(Effect.scoped)
+    })
   )
 
+  it.effect("the wait survives the death of the agent and of choird, and what is approved runs once (D17, R53)", () =>
+    Effect.gen(function* () {
+      const choir = yield* Choir
+      const { choird, ctl, ledger, outcomes, send, settled, status, waiting } = choir
+      const first = yield* send("kill-1", SEND)
+      const { approval_id } = yield* waiting
+      const pid = Option.getOrThrow(yield* choird.agent)
+      yield* Effect.sync(() => process.kill(pid, "SIGKILL"))
+      assert.strictEqual((yield* ctl("approve", approval_id)).code, 0)
+      yield* settled(first.inbox_id)
+      assert.lengthOf(ledger(), 2)
+      assert.strictEqual(yield* status(approval_id), "done")
+
+      const second = yield* send("kill-2", SEND)
+      const later = yield* waiting
+      yield* choird.signal("SIGKILL")
+      yield* choird.exited
+      yield* choir.start
+      assert.strictEqual((yield* waiting).approval_id, later.approval_id)
+      assert.strictEqual((yield* ctl("approve", later.approval_id)).code, 0)
+      yield* settled(second.inbox_id)
+      assert.lengthOf(ledger(), 3)
+      assert.strictEqual(yield* status(later.approval_id), "done")
+      assert.deepStrictEqual(yield* outcomes, ["success", "success", "success", "success"])
+    })
+  )
+})
+
+describe("approvals", () => {
   it.live("a rejected call does not run and neither does one that nobody decides on; the model is told of both", () =>
     Effect.gen(function* () {
-      const { ctl, ledger, outcomes, send, settled, status, waiting } = yield* start({
+      const { ctl, ledger, outcomes, send, settled, status, waiting } = yield* make({
         confirm_external: "always",
         timeout_ms: 3000
       })
@@ -95,33 +127,6 @@ describe("approvals", () => {
       )
       assert.deepStrictEqual(ledger(), [])
       assert.isTrue((yield* outcomes).every((outcome) => outcome === "rejected"))
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("the wait survives the death of the agent and of choird, and what is approved runs once (D17, R53)", () =>
-    Effect.gen(function* () {
-      const choir = yield* start({ confirm_external: "always" })
-      const { choird, ctl, ledger, outcomes, send, settled, status, waiting } = choir
-      const first = yield* send("kill-1", SEND)
-      const { approval_id } = yield* waiting
-      const pid = Option.getOrThrow(yield* choird.agent)
-      yield* Effect.sync(() => process.kill(pid, "SIGKILL"))
-      assert.strictEqual((yield* ctl("approve", approval_id)).code, 0)
-      yield* settled(first.inbox_id)
-      assert.lengthOf(ledger(), 1)
-      assert.strictEqual(yield* status(approval_id), "done")
-
-      const second = yield* send("kill-2", SEND)
-      const later = yield* waiting
-      yield* choird.signal("SIGKILL")
-      yield* choird.exited
-      yield* choir.start
-      assert.strictEqual((yield* waiting).approval_id, later.approval_id)
-      assert.strictEqual((yield* ctl("approve", later.approval_id)).code, 0)
-      yield* settled(second.inbox_id)
-      assert.lengthOf(ledger(), 2)
-      assert.strictEqual(yield* status(later.approval_id), "done")
-      assert.deepStrictEqual(yield* outcomes, ["success", "success"])
     }).pipe(Effect.scoped)
   )
 })

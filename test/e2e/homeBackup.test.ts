@@ -110,7 +110,7 @@ const lived = Effect.gen(function* () {
 
 describe("a backup of a whole home", () => {
   it.live(
-    "brings sessions, own tools, identity, secrets and workspaces to another path, where the agent builds and answers",
+    "brings sessions, archives too unless they are left out, own tools, identity, secrets and workspaces to another path, where the agent builds and answers",
     () =>
       Effect.gen(function* () {
         const provider = yield* makeProvider
@@ -120,9 +120,18 @@ describe("a backup of a whole home", () => {
         const lost = yield* livedIn(provider.endpoint)
         const first = yield* lost.start
         yield* lost.build
+        const old = (yield* lost.api.agents.start({ params: lost.params, payload: {} })).session_id as SessionId
+        yield* Effect.flatMap(lost.send("one", "hello"), ({ inbox_id }) => lost.settled(inbox_id))
+        yield* lost.api.agents.stop({ params: lost.params })
+        const kept = yield* lost.events(old)
+        const archived = yield* choirctl(lost.home, ["session", "archive", old])
+        assert.strictEqual(archived.code, 0, archived.err)
+        // What a writer that was killed left is no session.
+        writeFileSync(join(lost.home, "archive/demo/0123456789abcdef.jsonl.gz.part"), "half")
         const { session_id } = yield* lost.api.agents.start({ params: lost.params, payload: {} })
         const id = session_id as SessionId
-        yield* Effect.flatMap(lost.send("one", "hello"), ({ inbox_id }) => lost.settled(inbox_id))
+        assert.notStrictEqual(id, old)
+        yield* Effect.flatMap(lost.send("two", "hello"), ({ inbox_id }) => lost.settled(inbox_id))
         const acknowledged = yield* lost.events(id)
 
         const made = yield* choirctl(lost.home, ["backup", file, "--workspaces", "--passphrase-stdin", "--json"], {
@@ -132,8 +141,14 @@ describe("a backup of a whole home", () => {
         assert.strictEqual(statSync(file).mode & 0o777, 0o600)
         assert.deepInclude(document(made), { ok: true, secrets: { names: ["model-key"], sealed: true } })
         assert.nestedPropertyVal(document(made), "sources[0].uncommitted", 1)
+        assert.nestedPropertyVal(document(made), "archived.sessions", 1)
         assert.include(made.out, "1 uncommitted files in sources/agent")
         assert.notInclude(execFileSync("gzip", ["-dc", file]).toString("latin1"), SECRET)
+
+        const without = ["--without-secrets", "--without-archives"]
+        const left = yield* choirctl(lost.home, ["backup", join(folder, "without.tar.gz"), ...without])
+        assert.include(left.out, "archive/, the only copy of archived sessions: copy this folder")
+        assert.notMatch(left.out, /(?:outgoing|trials): not one of/u)
 
         const home = join(folder, "elsewhere")
         const running = yield* choirctl(lost.home, ["restore", file, "--yes", "--json"])
@@ -149,10 +164,11 @@ describe("a backup of a whole home", () => {
           assert.nestedPropertyVal(document(wrong), "error.type", "PASSPHRASE")
         }
         assert.isFalse(existsSync(home))
-        const restored = yield* choirctl(lost.home, ["restore", file, "--to", home, "--passphrase-stdin", "--json"], {
+        const restored = yield* choirctl(lost.home, ["restore", file, "--to", home, "--passphrase-stdin"], {
           stdin: PASSPHRASE
         })
         assert.strictEqual(restored.code, 0, restored.err + restored.out)
+        assert.match(restored.out, /the files of 1 archived session \(/u)
         assert.notInclude(readFileSync(join(home, "config.json"), "utf8"), lost.home)
         assert.deepStrictEqual(JSON.parse(readFileSync(join(home, "secrets.json"), "utf8")), { "model-key": SECRET })
         for (const [name, mode] of [
@@ -182,7 +198,7 @@ describe("a backup of a whole home", () => {
         assert.strictEqual((document(versions) as ReadonlyArray<unknown>).length, 1, versions.out)
         const detail = yield* found.api.agents.status({ params: found.params })
         if (detail.status !== "running") yield* found.api.agents.start({ params: found.params, payload: {} })
-        const answered = yield* Effect.flatMap(found.send("two", "call moon.phase {}"), ({ inbox_id }) =>
+        const answered = yield* Effect.flatMap(found.send("three", "call moon.phase {}"), ({ inbox_id }) =>
           found.settled(inbox_id)
         )
         assert.strictEqual(replies(answered).length, 1, JSON.stringify(answered))
@@ -192,48 +208,11 @@ describe("a backup of a whole home", () => {
         assert.isTrue(
           history.some(({ event }) => event.event_type === "ToolCallRequested" && event.payload.tool === "moon.phase")
         )
-        const verified = yield* choirctl(home, ["session", "verify", id])
-        assert.strictEqual(verified.code, 0, verified.err)
-      }).pipe(Effect.scoped),
-    240_000
-  )
-
-  it.live(
-    "has the archived sessions, which are read and verified in the restored home, unless they are left out",
-    () =>
-      Effect.gen(function* () {
-        const { first, folder, lost, provider } = yield* lived
-        const { session_id } = yield* lost.api.agents.start({ params: lost.params, payload: {} })
-        const id = session_id as SessionId
-        yield* Effect.flatMap(lost.send("one", "hello"), ({ inbox_id }) => lost.settled(inbox_id))
-        yield* lost.api.agents.stop({ params: lost.params })
-        const events = yield* lost.events(id)
-        const archived = yield* choirctl(lost.home, ["session", "archive", id])
-        assert.strictEqual(archived.code, 0, archived.err)
-        // What a writer that was killed left is no session.
-        writeFileSync(join(lost.home, "archive/demo/0123456789abcdef.jsonl.gz.part"), "half")
-
-        const [file, without] = [join(folder, "choir.tar.gz"), join(folder, "without.tar.gz")]
-        const made = yield* choirctl(lost.home, ["backup", file, "--without-secrets", "--json"])
-        assert.strictEqual(made.code, 0, made.err + made.out)
-        assert.nestedPropertyVal(document(made), "archived.sessions", 1)
-        const left = yield* choirctl(lost.home, ["backup", without, "--without-secrets", "--without-archives"])
-        assert.include(left.out, "archive/, the only copy of archived sessions: copy this folder")
-        assert.notMatch(left.out, /(?:outgoing|trials): not one of/u)
-        yield* first.signal("SIGTERM")
-        yield* first.exited
-        rmSync(lost.home, { recursive: true })
-
-        const home = join(folder, "elsewhere")
-        const restored = yield* choirctl(home, ["restore", file])
-        assert.strictEqual(restored.code, 0, restored.err + restored.out)
-        assert.match(restored.out, /the files of 1 archived session \(/u)
-        yield* choirctl(home, ["secret", "set", "model-key"], { stdin: SECRET })
-        const found = yield* makeInstallation({ endpoint: provider.endpoint, home })
-        yield* found.start
-        assert.deepStrictEqual(yield* found.events(id), events)
-        const verified = yield* choirctl(home, ["session", "verify", id])
-        assert.strictEqual(verified.code, 0, verified.err)
+        assert.deepStrictEqual(yield* found.events(old), kept)
+        for (const session of [id, old]) {
+          const verified = yield* choirctl(home, ["session", "verify", session])
+          assert.strictEqual(verified.code, 0, verified.err)
+        }
       }).pipe(Effect.scoped),
     240_000
   )

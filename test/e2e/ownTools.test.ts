@@ -3,13 +3,14 @@ import { execFile } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { choirctl } from "../support/choirctl.ts"
 import { temporaryFolder } from "../support/gitRepo.ts"
 import { ROOT } from "../support/installation.ts"
 import { makeTestInstallation } from "../support/testInstallation.ts"
+import { LAYER_MS_MAX } from "../support/size.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
 const SCRIBE = AgentId.make("scribe")
@@ -38,7 +39,7 @@ const blocks = (language: string) =>
   [...ADDING.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gmu)].flatMap(([, of, text = ""]) => (of === language ? [text] : []))
 
 /** An agent that was set up by hand and runs, in a HOME that never saw git. */
-const scribe = Effect.gen(function* () {
+const make = Effect.gen(function* () {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const choir = yield* makeTestInstallation({ endpoint: provider.endpoint, config: { agents: {} } })
@@ -58,33 +59,19 @@ const scribe = Effect.gen(function* () {
   return { ...choir, ok, sh, sources: join(home, "sources/agents/scribe") }
 })
 
-describe("a tool of one's own", () => {
-  it.live(
-    "is added as docs/tools.md says, by a user who never told git who they are",
-    () =>
-      Effect.gen(function* () {
-        const { ok, sources } = yield* scribe
-        const [manifest = ""] = blocks("json")
-        const [program = ""] = blocks("python")
-        const [commands = ""] = blocks("sh")
-        const [printed = ""] = blocks("")
-        writeFileSync(join(sources, "tools/words.count.json"), manifest)
-        writeFileSync(join(sources, "tools/words.count"), program)
-        const warned = yield* ok("choirctl agent build scribe")
-        assert.include(warned.out, `2 uncommitted files in ${sources} are not built: git -C ${sources} add`)
-        const { out } = yield* ok(commands, sources)
-        assert.include(out, printed)
-      }).pipe(Effect.scoped),
-    MINUTES_MAX
-  )
+class Scribe extends Context.Service<Scribe, Effect.Success<typeof make>>()("choir/test/Scribe") {
+  static readonly layer = Layer.effect(Scribe, make)
+}
 
-  it.live(
+layer(Scribe.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("a tool of one's own", (it) => {
+  it.effect(
     "that no agent could run fails the update with its cause, and the agent goes on as it was",
     () =>
       Effect.gen(function* () {
-        const { api, home, ok, sources } = yield* scribe
+        const { api, home, ok, sources } = yield* Scribe
         const summary = Effect.map(api.agents.list(), ([agent]) => agent)
         const before = yield* summary
+        yield* ok("git tag clean", sources)
         const manifest = (more: object) =>
           JSON.stringify({
             llm: { name: "words.count", description: "d", input_schema: { type: "object" } },
@@ -108,6 +95,7 @@ describe("a tool of one's own", () => {
             assert.include(`${refused.out}${refused.err}`, cause)
           }
         }
+        yield* ok("git reset --quiet --hard clean", sources)
         assert.strictEqual(before?.health?.epoch, 1)
         const after = yield* summary
         assert.deepStrictEqual(
@@ -115,7 +103,26 @@ describe("a tool of one's own", () => {
           ["running", before?.image_version, before?.session_id, 1]
         )
         assert.include((yield* ok("choirctl chat scribe --message 'write a.txt: hello'")).out, "Wrote a.txt")
-      }).pipe(Effect.scoped),
+      }),
+    MINUTES_MAX
+  )
+
+  it.effect(
+    "is added as docs/tools.md says, by a user who never told git who they are",
+    () =>
+      Effect.gen(function* () {
+        const { ok, sources } = yield* Scribe
+        const [manifest = ""] = blocks("json")
+        const [program = ""] = blocks("python")
+        const [commands = ""] = blocks("sh")
+        const [printed = ""] = blocks("")
+        writeFileSync(join(sources, "tools/words.count.json"), manifest)
+        writeFileSync(join(sources, "tools/words.count"), program)
+        const warned = yield* ok("choirctl agent build scribe")
+        assert.include(warned.out, `2 uncommitted files in ${sources} are not built: git -C ${sources} add`)
+        const { out } = yield* ok(commands, sources)
+        assert.include(out, printed)
+      }),
     MINUTES_MAX
   )
 })

@@ -2,25 +2,30 @@
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
 import type { Budgets } from "#schema/Config.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { makeEvolving, patiently, TOOL } from "../support/evolving.ts"
+import { LAYER_MS_MAX } from "../support/size.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
 
 const PROPOSE = `call choir.propose.tool ${JSON.stringify(TOOL)}`
 
-const start = Effect.map(makeEvolving(), (choir) => ({
+const make = Effect.map(makeEvolving(), (choir) => ({
   ...choir,
   repo: (...args: ReadonlyArray<string>) =>
     execFileSync("git", ["-C", join(choir.home, "sources/agent"), ...args], { encoding: "utf8" }).trim()
 }))
 
-describe("proposals", () => {
-  it.live("a proposed tool is read, approved, committed, built, and used by the same session (R54, R55)", () =>
+class Choir extends Context.Service<Choir, Effect.Success<typeof make>>()("choir/test/ProposingChoir") {
+  static readonly layer = Layer.effect(Choir, make)
+}
+
+layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("proposals", (it) => {
+  it.effect("a proposed tool is read, approved, committed, built, and used by the same session (R54, R55)", () =>
     Effect.gen(function* () {
-      const { api, ctl, ended, events, home, params, repo, session_id, show, talk, waiting } = yield* start
+      const { api, ctl, ended, events, home, repo, session_id, show, talk, waiting } = yield* Choir
       const before = yield* api.agents.list()
       yield* talk("propose-1", PROPOSE)
       const { approval_id, request_type, summary } = yield* waiting
@@ -60,15 +65,14 @@ describe("proposals", () => {
       )
       assert.deepStrictEqual(notes, ["control_plane", "control_plane"])
       assert.notInclude(readFileSync(join(home, "logs/choird.log"), "utf8"), "canary-of-git")
-      yield* api.agents.stop({ params })
-    }).pipe(Effect.scoped)
+    })
   )
 
-  it.live(
+  it.effect(
     "a proposed value of config.json becomes a version that agents take over and a person may take back; a rejected one none",
     () =>
       Effect.gen(function* () {
-        const { api, ctl, ended, home, talk, waiting } = yield* makeEvolving()
+        const { api, ctl, ended, home, talk, waiting } = yield* Choir
         const file = () => readFileSync(join(home, "config.json"), "utf8")
         const propose = (value: number) =>
           `call choir.propose.config_change ${JSON.stringify({ change: [{ op: "set", path: "/budgets/turn_max_steps", value }], reason: "a test" })}`
@@ -105,6 +109,6 @@ describe("proposals", () => {
         assert.strictEqual((yield* config("rollback", String(count))).code, 0)
         assert.deepStrictEqual([yield* versions, yield* turnSteps], [count + 2, steps])
         yield* converged(count + 2)
-      }).pipe(Effect.scoped)
+      })
   )
 })

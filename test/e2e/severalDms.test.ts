@@ -1,21 +1,21 @@
 /** One agent on a phone and in a console at once, with real processes: who is answered where, and who decides. */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option, Schedule } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Option, Schedule } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { makeTestInstallation } from "../support/testInstallation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
-import { atFull } from "../support/size.ts"
+import { atFull, LAYER_MS_MAX } from "../support/size.ts"
 
 const [PHONE, TABLET] = [4711, 4712]
 const TOKEN = "1000:secret"
 const SEND = 'call ledger.append {"note":"hello"}'
 
 /** An agent at an admin's phone, an admin's console and somebody's tablet, in this order. */
-const start = Effect.gen(function* () {
+const make = Effect.gen(function* () {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const telegram = yield* makeTelegram
@@ -65,13 +65,17 @@ const start = Effect.gen(function* () {
   return { ...choir, bot, choird, told, texts, ledger, verified }
 })
 
-type Shown = Effect.Success<ReturnType<Effect.Success<typeof start>["settled"]>>
+class Choir extends Context.Service<Choir, Effect.Success<typeof make>>()("choir/test/SeveralDms") {
+  static readonly layer = Layer.effect(Choir, make)
+}
+
+type Shown = Effect.Success<ReturnType<Choir["Service"]["settled"]>>
 const messagesOf = (shown: Shown) => shown.flatMap((event) => (event.type === "message" ? [event.text] : []))
 
-describe("an agent with several DMs", () => {
-  it.live("answers each question where it was asked, and holds all its DMs", () =>
+layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("an agent with several DMs", (it) => {
+  it.effect("answers each question where it was asked, and holds all its DMs", () =>
     Effect.gen(function* () {
-      const { api, bot, params, send, settled, texts, told, verified } = yield* start
+      const { api, bot, params, send, settled, texts, told, verified } = yield* Choir
       yield* bot.text(PHONE, "say to the phone")
       yield* told(PHONE, "to the phone")
       const { inbox_id } = yield* send("desk-1", "say to the desk")
@@ -88,12 +92,12 @@ describe("an agent with several DMs", () => {
         ["me", "phone", "tablet"]
       )
       yield* verified
-    }).pipe(Effect.scoped)
+    })
   )
 
-  it.live("asks for approval in the chat of the turn, where a word decides, as it does in the others", () =>
+  it.effect("asks for approval in the chat of the turn, where a word decides, as it does in the others", () =>
     Effect.gen(function* () {
-      const { api, bot, ledger, params, send, settled, texts, told, verified } = yield* start
+      const { api, bot, ledger, params, send, settled, texts, told, verified } = yield* Choir
       yield* bot.text(PHONE, SEND)
       assert.match(yield* told(PHONE, "asks for your approval 1"), /say \/approve 1 or \/reject 1\.$/u)
       yield* bot.text(PHONE, "/status")
@@ -124,13 +128,14 @@ describe("an agent with several DMs", () => {
         ["gateway:bot/phone approval.approve", "gateway:terminal/me approval.reject"]
       )
       yield* verified
-    }).pipe(Effect.scoped)
+    })
   )
 
-  atFull(it.live)("tells its first DM what nobody asked for, as when the breaker stops it", () =>
+  atFull(it.effect)("tells its first DM what nobody asked for, as when the breaker stops it", () =>
     Effect.gen(function* () {
-      const { api, choird, params, texts, told } = yield* start
+      const { api, choird, params, texts, told } = yield* Choir
       const patience = Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)])
+      const before = [yield* texts(PHONE), yield* texts(TABLET)] as const
       let last = 0
       for (let crash = 0; crash < 3; crash += 1) {
         const running = Effect.filterOrFail(
@@ -142,8 +147,8 @@ describe("an agent with several DMs", () => {
         yield* Effect.sync(() => process.kill(last, "SIGKILL"))
       }
       yield* told(PHONE, "I have stopped working")
-      assert.deepStrictEqual(yield* texts(TABLET), [])
-      assert.lengthOf(yield* texts(PHONE), 1)
-    }).pipe(Effect.scoped)
+      assert.deepStrictEqual(yield* texts(TABLET), before[1])
+      assert.lengthOf(yield* texts(PHONE), before[0].length + 1)
+    })
   )
 })

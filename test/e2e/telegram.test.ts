@@ -1,9 +1,10 @@
-import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { describeInstallations } from "../support/everyInstallation.ts"
 import { botConfig } from "../support/botConfig.ts"
 import { makeInstallation } from "../support/installation.ts"
+import { LAYER_MS_MAX } from "../support/size.ts"
 import { answer, makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { makeTelegram, type TelegramBot } from "../support/testing/Telegram.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
@@ -16,7 +17,7 @@ const textsTo = (bot: TelegramBot, user: number) =>
   Effect.map(bot.sent.all, (sent) => sent.filter(({ chat }) => chat.id === user).map(({ text }) => text ?? ""))
 
 /** An agent that is bound to a person at Telegram. */
-const start = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0]) =>
+const make = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0]) =>
   Effect.gen(function* () {
     const provider = yield* makeProvider
     yield* provider.otherwise((request) => offlineModel(request, 0))
@@ -35,58 +36,63 @@ const start = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0]
     return { ...choir, bot, choird, provider, session_id: session_id as SessionId }
   })
 
-describeInstallations("Telegram", (place) => {
-  it.live("answers a person once and in order, splits a long answer, and is deaf to strangers", () =>
-    Effect.gen(function* () {
-      const { bot, events, provider, session_id } = yield* start(place)
-      const isEye = ({ method, parameters }: { readonly method: string; readonly parameters: object }) =>
-        method === "setMessageReaction" && JSON.stringify(parameters).includes("👀")
-      // The person sees both before the model has begun to answer.
-      const signs = Effect.andThen(
-        bot.calls.first(isEye),
-        bot.calls.first(({ method }) => method === "sendChatAction")
-      )
-      yield* provider.script(
-        Effect.andThen(signs, answer("first")),
-        answer("long ".repeat(2000).trim()),
-        answer("third")
-      )
-      yield* bot.text(STRANGER, "let me in")
-      for (const text of ["one", "two", "three"]) yield* bot.text(USER, text)
-      yield* bot.sent.first(({ text }) => text === "third")
-      const texts = (yield* textsTo(bot, USER)).filter((text) => !text.endsWith("in the queue."))
-      assert.strictEqual(texts[0], "first")
-      assert.strictEqual(texts.at(-1), "third")
-      assert.strictEqual(texts.length, 5)
-      assert.strictEqual(texts.slice(1, -1).join(" ").replaceAll(/\s+/gu, " "), "long ".repeat(2000).trim())
-      assert.deepStrictEqual(yield* textsTo(bot, STRANGER), [])
-      const reactions = (yield* bot.calls.all).filter(({ method }) => method === "setMessageReaction")
-      assert.deepStrictEqual([...new Set(reactions.map(({ parameters }) => Number(parameters["chat_id"])))], [USER])
-      for (const { parameters } of reactions.filter(isEye))
-        yield* bot.calls.first(
-          (call) =>
-            call.method === "setMessageReaction" &&
-            call.parameters["message_id"] === parameters["message_id"] &&
-            !isEye(call)
-        )
-      assert.deepStrictEqual(historyProblems(session_id, yield* events(session_id)), [])
-    }).pipe(Effect.scoped)
-  )
+class Choir extends Context.Service<Choir, Effect.Success<ReturnType<typeof make>>>()("choir/test/TelegramChoir") {}
 
-  it.live("takes each message once when choird is killed right after it came (R2, R42)", () =>
-    Effect.gen(function* () {
-      const installation = yield* start(place)
-      const { bot } = installation
-      yield* bot.text(USER, "hello")
-      yield* bot.sent.first(({ text }) => text !== undefined)
-      yield* bot.text(USER, "say after the crash")
-      yield* installation.choird.signal("SIGKILL")
-      yield* installation.choird.exited
-      yield* installation.start
-      yield* bot.sent.first(({ text }) => text?.includes("after the crash") === true)
-      const history = yield* installation.events(installation.session_id)
-      const heard = history.filter(({ event }) => event.event_type === "UserMsg")
-      assert.strictEqual(heard.length, 2)
-    }).pipe(Effect.scoped)
-  )
+describeInstallations("Telegram", (place) => {
+  layer(Layer.effect(Choir, make(place)), { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
+    it.effect("answers a person once and in order, splits a long answer, and is deaf to strangers", () =>
+      Effect.gen(function* () {
+        const { bot, events, provider, session_id } = yield* Choir
+        const isEye = ({ method, parameters }: { readonly method: string; readonly parameters: object }) =>
+          method === "setMessageReaction" && JSON.stringify(parameters).includes("👀")
+        // The person sees both before the model has begun to answer.
+        const signs = Effect.andThen(
+          bot.calls.first(isEye),
+          bot.calls.first(({ method }) => method === "sendChatAction")
+        )
+        yield* provider.script(
+          Effect.andThen(signs, answer("first")),
+          answer("long ".repeat(2000).trim()),
+          answer("third")
+        )
+        yield* bot.text(STRANGER, "let me in")
+        for (const text of ["one", "two", "three"]) yield* bot.text(USER, text)
+        yield* bot.sent.first(({ text }) => text === "third")
+        const texts = (yield* textsTo(bot, USER)).filter((text) => !text.endsWith("in the queue."))
+        assert.strictEqual(texts[0], "first")
+        assert.strictEqual(texts.at(-1), "third")
+        assert.strictEqual(texts.length, 5)
+        assert.strictEqual(texts.slice(1, -1).join(" ").replaceAll(/\s+/gu, " "), "long ".repeat(2000).trim())
+        assert.deepStrictEqual(yield* textsTo(bot, STRANGER), [])
+        const reactions = (yield* bot.calls.all).filter(({ method }) => method === "setMessageReaction")
+        assert.deepStrictEqual([...new Set(reactions.map(({ parameters }) => Number(parameters["chat_id"])))], [USER])
+        for (const { parameters } of reactions.filter(isEye))
+          yield* bot.calls.first(
+            (call) =>
+              call.method === "setMessageReaction" &&
+              call.parameters["message_id"] === parameters["message_id"] &&
+              !isEye(call)
+          )
+        assert.deepStrictEqual(historyProblems(session_id, yield* events(session_id)), [])
+      })
+    )
+
+    it.effect("takes each message once when choird is killed right after it came (R2, R42)", () =>
+      Effect.gen(function* () {
+        const installation = yield* Choir
+        const { bot } = installation
+        yield* bot.text(USER, "say before the crash")
+        yield* bot.sent.first(({ text }) => text?.includes("before the crash") === true)
+        yield* bot.text(USER, "say after the crash")
+        yield* installation.choird.signal("SIGKILL")
+        yield* installation.choird.exited
+        yield* installation.start
+        yield* bot.sent.first(({ text }) => text?.includes("after the crash") === true)
+        const history = yield* installation.events(installation.session_id)
+        const heard = history.flatMap(({ event }) => (event.event_type === "UserMsg" ? [event.payload.text] : []))
+        assert.deepStrictEqual(heard.slice(-2), ["say before the crash", "say after the crash"])
+        assert.lengthOf(heard, new Set(heard).size)
+      })
+    )
+  })
 })

@@ -5,10 +5,21 @@ import { Context, Effect, Layer, Scope } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { assertNothingShows } from "./canary/leftovers.ts"
 import type { Place } from "./everyInstallation.ts"
-import { makeInstallation } from "./installation.ts"
+import { type InstallationOptions, makeInstallation } from "./installation.ts"
+import { onTestDatabase } from "./testInstallation.ts"
+import type { Journal } from "./testing/Journal.ts"
 import { makeProvider, offlineModel } from "./testing/Provider.ts"
 
-const make = Effect.fnUntraced(function* (place: Effect.Effect<Place, never, Scope.Scope>) {
+/** Entries from this index on, as a journal of their own. */
+const journalFrom = <A>({ all, at, first }: Journal<A>, index: number): Journal<A> => ({
+  all: Effect.map(all, (entries) => entries.slice(index)),
+  at: (later) => at(index + later),
+  first: (fits, later = 0) => first(fits, index + later)
+})
+
+type Shared = Place & Pick<InstallationOptions, "tools">
+
+const make = Effect.fnUntraced(function* (place: Effect.Effect<Shared, never, Scope.Scope>) {
   const suite = yield* Effect.scope
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
@@ -44,11 +55,13 @@ const make = Effect.fnUntraced(function* (place: Effect.Effect<Place, never, Sco
     const log = join(home, "logs/choird.log")
     const from = statSync(log).size
     yield* Effect.addFinalizer(() => nothingShows)
+    const asked = yield* provider.requests.all
     const { session_id } = yield* api.agents.start({ params, payload: { fresh: true } })
     return {
       ...choir,
       ask,
-      provider,
+      /** Its requests are those of this test. */
+      provider: { ...provider, requests: journalFrom(provider.requests, asked.length) },
       session_id: session_id as SessionId,
       start: startAgain,
       choird,
@@ -63,5 +76,7 @@ const make = Effect.fnUntraced(function* (place: Effect.Effect<Place, never, Sco
 export class SharedChoir extends Context.Service<SharedChoir, Effect.Success<ReturnType<typeof make>>>()(
   "choir/test/SharedChoir"
 ) {
-  static readonly layer = (place: Effect.Effect<Place, never, Scope.Scope>) => Layer.effect(SharedChoir, make(place))
+  static readonly layer = (place: Effect.Effect<Shared, never, Scope.Scope>) => Layer.effect(SharedChoir, make(place))
+  /** One that is not about databases. */
+  static readonly layerOn = (options: Shared) => SharedChoir.layer(onTestDatabase(options))
 }

@@ -17,15 +17,17 @@ export const onServer = Effect.map(postgresDatabase, asConfig)
 const onMigratedServer = Effect.map(migratedDatabase, asConfig)
 
 /**
- * {@link makeInstallation}, at size `ci` on the shared server where there is one, which takes two thirds of the time of an embedded
+ * The same options, at size `ci` on the shared server where there is one, which takes two thirds of the time of an embedded
  * database. Suites about crashes and installations have the embedded one, as people do, and at size `full` all have it.
  */
-export const makeTestInstallation = Effect.fnUntraced(function* (options: InstallationOptions) {
-  if (isFull || typeof inject("postgres") === "string") return yield* makeInstallation(options)
+export const onTestDatabase = Effect.fnUntraced(function* <A extends Pick<InstallationOptions, "postgres" | "secrets">>(
+  options: A
+) {
+  if (isFull || typeof inject("postgres") === "string") return options
   const { postgres, secrets } = yield* onMigratedServer
-  return yield* makeInstallation({
-    ...options,
-    postgres,
-    secrets: { ...options.secrets, ...secrets }
-  })
+  return { ...options, postgres, secrets: { ...options.secrets, ...secrets } }
 })
+
+/** {@link makeInstallation} on the database of {@link onTestDatabase}. */
+export const makeTestInstallation = (options: InstallationOptions) =>
+  Effect.flatMap(onTestDatabase(options), makeInstallation)
