@@ -2,15 +2,15 @@
 import { execFileSync } from "node:child_process"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Layer, Scope } from "effect"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { temporaryFolder } from "../support/engines.ts"
 import { makeEvolving, patiently, TOOL } from "../support/evolving.ts"
 import { startGitHttps } from "../support/gitServers.ts"
 import { ROOT } from "../support/installation.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
-import { atFull } from "../support/size.ts"
+import { atFull, LAYER_MS_MAX } from "../support/size.ts"
 
 const PROPOSE = `call choir.propose.tool ${JSON.stringify(TOOL)}`
 const git = (place: string, ...args: ReadonlyArray<string>) =>
@@ -68,26 +68,43 @@ const cutOff = Effect.gen(function* () {
   return { ...choir, approveAndKill, bare }
 })
 
-describe("a kill of choird while a proposal is carried out", () => {
+/** An agent that proposes, and a choird that is killed and started again. */
+const make = Effect.gen(function* () {
+  const suite = yield* Effect.scope
+  const choir = yield* makeEvolving()
+  let { choird } = choir
+  const killAndStart = Effect.gen(function* () {
+    yield* choird.signal("SIGKILL")
+    yield* choird.exited
+    // The test that comes next uses it too.
+    choird = yield* Scope.provide(choir.start, suite)
+  })
+  return { ...choir, killAndStart }
+})
+
+class Choir extends Context.Service<Choir, Effect.Success<typeof make>>()("choir/test/KilledChoir") {
+  static readonly layer = Layer.effect(Choir, make)
+}
+
+layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("a kill of choird", (it) => {
   for (const at of ["build", "update"])
-    it.live(`a kill of choird around the step ${at} changes nothing about the end (R53)`, () =>
+    it.effect(`around the step ${at} changes nothing about the end (R53)`, () =>
       Effect.gen(function* () {
-        const choir = yield* makeEvolving()
-        const { api, choird, ctl, ended, events, home, session_id, show, talk, waiting } = choir
-        yield* talk("propose-1", PROPOSE)
+        const { api, ctl, ended, events, home, killAndStart, session_id, show, talk, waiting } = yield* Choir
+        const commits = Effect.sync(() => Number(git(join(home, "sources/agent"), "rev-list", "--count", "main")))
+        const [before, name] = [yield* commits, `notes.count_${at}`]
+        yield* talk(`propose-${at}`, PROPOSE.replaceAll("notes.count", name))
         const { approval_id } = yield* waiting
         yield* Effect.forkChild(ctl("approve", approval_id))
         const steps = ["commit", "push", "build", "update"]
         yield* patiently(
           Effect.filterOrFail(show(approval_id), ({ step }) => steps.indexOf(step ?? "") >= steps.indexOf(at))
         )
-        yield* choird.signal("SIGKILL")
-        yield* choird.exited
-        yield* choir.start
+        yield* killAndStart
         const end = yield* ended(approval_id)
         assert.strictEqual(end.status, "done", end.outcome ?? "")
-        assert.strictEqual(git(join(home, "sources/agent"), "rev-list", "--count", "main"), "2")
-        yield* talk("use-1", "call notes.count {}")
+        assert.strictEqual(yield* commits, before + 1)
+        yield* talk(`use-${at}`, `call ${name} {}`)
         const [agent] = yield* api.agents.list()
         assert.deepStrictEqual([agent?.status, agent?.session_id], ["running", session_id])
         const history = yield* events(session_id)
@@ -96,9 +113,11 @@ describe("a kill of choird while a proposal is carried out", () => {
           event.event_type === "ToolResultCommitted" ? [event.payload.summary] : []
         )
         assert.strictEqual(last.at(-1), "there are 3 notes")
-      }).pipe(Effect.scoped)
+      })
     )
+})
 
+describe("a kill of choird at a request to the server of the agent's repository", () => {
   atFull(it.live)("a tool whose fetch the server held, and whose push it did and did not answer, is one commit", () =>
     Effect.gen(function* () {
       const { api, approveAndKill, bare, events, session_id, talk, waiting } = yield* cutOff

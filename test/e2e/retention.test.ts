@@ -2,8 +2,8 @@
 import { execFileSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Schedule } from "effect"
 import type { Check } from "#src/choirctl/doctor/doctorTrials.ts"
 import type { SystemStatus } from "#schema/SystemApi.ts"
 import { choirctl, document } from "../support/choirctl.ts"
@@ -11,13 +11,14 @@ import { documentedProgram, pageText } from "../support/documentedCommands.ts"
 import { temporaryFolder } from "../support/engines.ts"
 import { AGENT } from "../support/installation.ts"
 import { makeTestInstallation } from "../support/testInstallation.ts"
+import { LAYER_MS_MAX } from "../support/size.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
 const LIMIT_MS = 240_000
 /** No disk has that much free. */
 const EVERYTHING_MB = 1_073_741_824
 
-const setUp = Effect.gen(function* () {
+const make = Effect.gen(function* () {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const choir = yield* makeTestInstallation({ endpoint: provider.endpoint, config: { heartbeat_interval_ms: 200 } })
@@ -41,12 +42,16 @@ const setUp = Effect.gen(function* () {
   return { ask, choir, say, session: session_id ?? "", soon, status }
 })
 
-describe("a session of an installation", () => {
-  it.live(
+class Choir extends Context.Service<Choir, Effect.Success<typeof make>>()("choir/test/KeptChoir") {
+  static readonly layer = Layer.effect(Choir, make)
+}
+
+layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("a session of an installation", (it) => {
+  it.effect(
     "is exported with what the documented verifier proves, archived, read from there, and deleted to a record",
     () =>
       Effect.gen(function* () {
-        const { ask, choir, say, session } = yield* setUp
+        const { ask, choir, say, session } = yield* Choir
         yield* say("first", "hello")
         const folder = yield* temporaryFolder
         assert.nestedPropertyVal(yield* ask("session", "archive", AGENT), "error.type", "SESSION_RUNNING")
@@ -83,16 +88,17 @@ describe("a session of an installation", () => {
         assert.notStrictEqual(session_id, session)
         const answered = yield* say("second", "hello again")
         assert.isTrue(answered.some((event) => event.type === "message" && event.kind === "reply"))
-      }).pipe(Effect.scoped),
+      }),
     LIMIT_MS
   )
 
-  it.live(
+  it.effect(
     "waits while the disk is almost full, which status and doctor name, and goes on by itself afterwards (R50)",
     () =>
       Effect.gen(function* () {
-        const { ask, choir, say, session, soon, status } = yield* setUp
-        yield* say("first", "hello")
+        const { ask, choir, say, soon, status } = yield* Choir
+        yield* say("third", "hello")
+        const { session_id: session } = yield* choir.api.agents.status({ params: choir.params })
         const path = join(choir.home, "config.json")
         const config = JSON.parse(readFileSync(path, "utf8"))
         const apply = Effect.fnUntraced(function* (retention: object) {
@@ -116,8 +122,8 @@ describe("a session of an installation", () => {
         assert.isTrue(answered.some((event) => event.type === "message" && event.kind === "reply"))
         const detail = (yield* ask("agent", "status", AGENT)) as { session_id: string; status: string }
         assert.deepInclude(detail, { session_id: session, status: "running" })
-        assert.deepInclude((yield* ask("session", "verify", session)) as object, { ok: true })
-      }).pipe(Effect.scoped),
+        assert.deepInclude((yield* ask("session", "verify", session ?? "")) as object, { ok: true })
+      }),
     LIMIT_MS
   )
 })

@@ -1,13 +1,14 @@
 /** Voice messages, voice notes and files of a whole Choir at Telegram, whose choird is killed in between. */
 import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
 import { SILENCE } from "../support/answeringServer.ts"
 import { AUDIO_KEY, openAiAudioServer, soundOf, wordsOf } from "../support/audioServers.ts"
 import { botConfig } from "../support/botConfig.ts"
 import { makeTestInstallation } from "../support/testInstallation.ts"
 import { arrivedFiles } from "../support/outgoingWorld.ts"
+import { LAYER_MS_MAX } from "../support/size.ts"
 import { answer, callTools, makeProvider } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
 import * as fault from "../support/testing/TelegramFaults.ts"
@@ -39,12 +40,15 @@ const setUpWith = Effect.fnUntraced(function* (...first: Parameters<typeof openA
   const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload })
   return { ...choir, audio, bot, choird, provider, session_id: session_id as never }
 })
-const setUp = setUpWith()
 
-describe("a person who talks and gets files", () => {
-  it.live("is heard, is answered by voice after /voice mirror, and pays for both", () =>
+class Choir extends Context.Service<Choir, Effect.Success<ReturnType<typeof setUpWith>>>()("choir/test/Talking") {
+  static readonly layer = Layer.effect(Choir, setUpWith())
+}
+
+layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("a person who talks and gets files", (it) => {
+  it.effect("is heard, is answered by voice after /voice mirror, and pays for both", () =>
     Effect.gen(function* () {
-      const { bot, events, provider, session_id } = yield* setUp
+      const { bot, events, provider, session_id } = yield* Choir
       yield* provider.script(answer("I heard you."), answer("It is done."))
       yield* bot.file(USER, "voice", { name: "v.ogg", mime: "audio/ogg", bytes: OPUS })
       yield* bot.sent.first(({ text }) => text === "I heard you.")
@@ -74,9 +78,43 @@ describe("a person who talks and gets files", () => {
       assert.deepStrictEqual(said, [undefined, (11 * 15) / 1e6])
       const [asked] = (yield* provider.requests.all).map(({ body }) => JSON.stringify(body))
       assert.include(asked, "was transcribed from it")
-    }).pipe(Effect.scoped)
+    })
   )
 
+  it.effect("gets a file once, as its tool left it, although choird is killed while Telegram is away (R43)", () =>
+    Effect.gen(function* () {
+      const installation = yield* Choir
+      const { bot, home, provider, workspace } = installation
+      yield* bot.fail("sendDocument", fault.serverError, 2)
+      yield* provider.script(
+        callTools([
+          { name: "choir-exec", input: { command: "printf one > .choirtmp/send/a.bin; echo .choirtmp/send/a.bin" } }
+        ])
+      )
+      // The agent that dies with choird may have asked already; its successor asks again.
+      yield* provider.otherwise(() => answer("sent"))
+      yield* bot.text(USER, "make it")
+      yield* bot.calls.first(({ method }) => method === "sendDocument")
+      yield* installation.choird.signal("SIGKILL")
+      yield* installation.choird.exited
+      if (existsSync(join(workspace, ".choirtmp/send"))) writeFileSync(join(workspace, ".choirtmp/send/a.bin"), "two")
+      yield* installation.start
+      yield* bot.sent.first(({ document }) => document !== undefined)
+      yield* bot.sent.first(({ text }) => text === "sent")
+      const files = (yield* arrivedFiles(bot)).filter(({ kind }) => kind === "document")
+      assert.deepStrictEqual(
+        files.map(({ bytes, name }) => [name, bytes.toString()]),
+        [["a.bin", "one"]]
+      )
+      yield* Effect.repeat(
+        Effect.sync(() => readdirSync(join(home, "outgoing")).length),
+        { until: (left) => left === 0 }
+      )
+    })
+  )
+})
+
+describe("a person who talks while choird dies", () => {
   it.live(
     "is heard once although choird is killed while it listens, and answered although it is killed while it speaks (R42, R43)",
     () =>
@@ -113,37 +151,5 @@ describe("a person who talks and gets files", () => {
           ]
         )
       }).pipe(Effect.scoped)
-  )
-
-  it.live("gets a file once, as its tool left it, although choird is killed while Telegram is away (R43)", () =>
-    Effect.gen(function* () {
-      const installation = yield* setUp
-      const { bot, home, provider, workspace } = installation
-      yield* bot.fail("sendDocument", fault.serverError, 2)
-      yield* provider.script(
-        callTools([
-          { name: "choir-exec", input: { command: "printf one > .choirtmp/send/a.bin; echo .choirtmp/send/a.bin" } }
-        ])
-      )
-      // The agent that dies with choird may have asked already; its successor asks again.
-      yield* provider.otherwise(() => answer("sent"))
-      yield* bot.text(USER, "make it")
-      yield* bot.calls.first(({ method }) => method === "sendDocument")
-      yield* installation.choird.signal("SIGKILL")
-      yield* installation.choird.exited
-      if (existsSync(join(workspace, ".choirtmp/send"))) writeFileSync(join(workspace, ".choirtmp/send/a.bin"), "two")
-      yield* installation.start
-      yield* bot.sent.first(({ document }) => document !== undefined)
-      yield* bot.sent.first(({ text }) => text === "sent")
-      const files = yield* arrivedFiles(bot)
-      assert.deepStrictEqual(
-        files.map(({ bytes, name }) => [name, bytes.toString()]),
-        [["a.bin", "one"]]
-      )
-      yield* Effect.repeat(
-        Effect.sync(() => readdirSync(join(home, "outgoing")).length),
-        { until: (left) => left === 0 }
-      )
-    }).pipe(Effect.scoped)
   )
 })
