@@ -19,7 +19,7 @@ import { RESTORE_STEPS } from "#src/choirctl/backup/restoreHome.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { choirctl } from "../../support/choirctl.ts"
-import { temporaryFolder } from "../../support/engines.ts"
+import { putDatabase, temporaryFolder } from "../../support/engines.ts"
 import { SIZE } from "../../support/size.ts"
 
 const SCRIPT = join(import.meta.dirname, "../../support/killedAtStep.ts")
@@ -53,7 +53,7 @@ const killed = (...args: ReadonlyArray<string>) =>
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
-/** A home with a repository, a workspace and a new embedded database; `provider` tells two homes apart. */
+/** A home with a repository and a workspace; `provider` tells two homes apart. */
 const makeHome = Effect.fnUntraced(function* (home: string, provider: string) {
   mkdirSync(join(home, "workspaces/main"), { recursive: true })
   chmodSync(home, 0o700)
@@ -81,6 +81,7 @@ describe("a backup of a home that is killed", () => {
       const folder = yield* temporaryFolder
       const [home, file] = [join(folder, "home"), join(folder, "choir.tar.gz")]
       yield* makeHome(home, "first")
+      yield* putDatabase(home)
       for (const step of BACKUP_STEPS.filter(isTried)) {
         assert.strictEqual(yield* killed("backup", home, file, step), "SIGKILL", step)
         assert.isFalse(existsSync(file), step)
@@ -106,6 +107,7 @@ describe("a restore that is killed", () => {
       const folder = yield* temporaryFolder
       const [home, file, source] = [join(folder, "home"), join(folder, "choir.tar.gz"), join(folder, "source")]
       yield* makeHome(source, "new")
+      yield* putDatabase(source)
       const made = yield* choirctl(source, ["backup", file, "--workspaces", "--json"])
       assert.strictEqual(made.code, 0, made.err + made.out)
       yield* makeHome(home, "old")
