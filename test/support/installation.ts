@@ -106,6 +106,23 @@ const withoutSchedules = (file: string) => {
   writeFileSync(file, JSON.stringify({ ...skill, registry: { ...skill.registry, triggers } }))
 }
 
+/** Repositories that this process has made, by what their commit has: git runs seven programs for one. */
+const made = new Map<string, string>()
+process.once("exit", () => {
+  for (const folder of made.values()) rmSync(folder, { recursive: true, force: true })
+})
+
+/** {@link createRepo}, or a copy of one with the same contents. */
+const repoOf = Effect.fnUntraced(function* (place: string, contents: ReadonlyArray<unknown>, starter: string) {
+  const key = JSON.stringify(contents)
+  const known = made.get(key)
+  if (known !== undefined) return cpSync(known, place, { recursive: true })
+  yield* createRepo(place, starter)
+  const kept = mkdtempSync(join(tmpdir(), "choir-repo-"))
+  cpSync(place, kept, { recursive: true })
+  made.set(key, kept)
+})
+
 const writeHome = Effect.fnUntraced(function* (home: string, options: InstallationOptions) {
   const tools = [
     ["ledger.append", LEDGER_TOOL, LEDGER_SCRIPT],
@@ -126,8 +143,8 @@ const writeHome = Effect.fnUntraced(function* (home: string, options: Installati
   cpSync(join(ROOT, "docker/starter"), global, { recursive: true })
   withoutSchedules(join(global, "skills/daily-brief.json"))
   if (options.base !== undefined) writeFileSync(join(global, "Dockerfile.base"), options.base)
-  yield* createRepo(join(home, "sources/global"), global)
-  yield* createRepo(join(home, "sources/agent"), starter)
+  yield* repoOf(join(home, "sources/global"), ["global", options.base], global)
+  yield* repoOf(join(home, "sources/agent"), ["agent", tools], starter)
   const config = {
     global_repo: { url: join(home, "sources/global") },
     workspaces: { main: { path: join(home, "workspaces/main") } },
