@@ -91,8 +91,7 @@ const describeServer = (name: string, suite: Suite) => {
 }
 
 /** A suite with its agents in containers, from the operator's own Dockerfiles on. */
-const describeDocker = (name: string, suite: Suite) => {
-  const { reason, socket } = testEngine(`${name}, docker`)
+const describeDocker = (name: string, suite: Suite, { reason, socket }: ReturnType<typeof testEngine>) => {
   unless(reason)(`${name}, embedded Postgres, docker`, { timeout: DOCKER_MS_MAX }, () => suite(inDocker(socket)))
   unless(reason)(`${name}, embedded Postgres, docker, HTTPS`, { timeout: DOCKER_MS_MAX }, () =>
     suite(inDockerOverHttps(socket))
@@ -101,15 +100,18 @@ const describeDocker = (name: string, suite: Suite) => {
 
 /**
  * A suite on all installations: also on a Postgres server, over HTTPS with the embedded database and the process runtime (R30), and in
- * containers. At size `ci` the first has the whole suite and the others have its `part`.
+ * containers. At size `ci` the first has the whole suite, and containers have its `part`; a server with the process runtime is what the other
+ * end-to-end suites have, and HTTPS as a process is left to machines without an engine.
  */
 export const describeEveryInstallation = (
   name: string,
   { part, whole }: { readonly part: Suite; readonly whole: Suite }
 ) => {
   const others = isFull ? whole : part
+  const engine = testEngine(`${name}, docker`)
   describeEmbedded(name, whole)
-  describeServer(name, others)
-  describe(`${name}, embedded Postgres, process, HTTPS`, () => others(overHttps))
-  describeDocker(name, others)
+  if (isFull) describeServer(name, others)
+  if (isFull || engine.reason !== undefined)
+    describe(`${name}, embedded Postgres, process, HTTPS`, () => others(overHttps))
+  describeDocker(name, others, engine)
 }
