@@ -110,7 +110,7 @@ const lived = Effect.gen(function* () {
 
 describe("a backup of a whole home", () => {
   it.live(
-    "brings sessions, archives too unless they are left out, own tools, identity, secrets and workspaces to another path, where the agent builds and answers",
+    "brings sessions, own tools, identity, secrets and workspaces to another path, where the agent builds and answers, and has the archived sessions unless they are left out",
     () =>
       Effect.gen(function* () {
         const provider = yield* makeProvider
