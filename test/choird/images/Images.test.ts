@@ -25,10 +25,7 @@ const below = (folder: string) =>
     })
   )
 
-/** Real processes on a shared machine. */
-const TIMEOUT_MS = 20_000
-
-describe("Images", { timeout: TIMEOUT_MS }, () => {
+describe("Images", () => {
   it.effect("makes a lost image again of its own commits, whatever the repositories and clones hold by now", () =>
     Effect.gen(function* () {
       const { agent, build, global, images, sources } = yield* makeImageHome

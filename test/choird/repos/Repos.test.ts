@@ -23,10 +23,7 @@ const setup = Effect.gen(function* () {
 const texts = (files: ReadonlyArray<RepoFile>) =>
   Object.fromEntries(files.filter(isHeld).map(({ path, bytes }) => [path, Buffer.from(bytes).toString()]))
 
-/** Real processes on a shared machine. */
-const TIMEOUT_MS = 20_000
-
-describe.concurrent("Repos", { timeout: TIMEOUT_MS }, () => {
+describe.concurrent("Repos", () => {
   it.effect("reads the newest commit of a branch, and its bits and bytes", () =>
     Effect.gen(function* () {
       const { repo, first, at } = yield* setup

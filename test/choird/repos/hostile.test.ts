@@ -261,9 +261,6 @@ const traps: ReadonlyArray<[string, "built" | "FetchFailed", (home: Home, comman
   ]
 ]
 
-/** Real processes on a shared machine, some of them with 20 MiB files. */
-const TIMEOUT_MS = 20_000
-
 const halfMade = (name: string | Buffer) => name.toString().startsWith(".")
 
 const refuses = ([, tag, prepare, reason]: (typeof refused)[number]) =>
@@ -280,11 +277,11 @@ const refuses = ([, tag, prepare, reason]: (typeof refused)[number]) =>
   })
 
 // At the same time, since a failed fetch waits up to a second for the processes that git left behind.
-describe.concurrent("objects that git itself calls broken (R75)", { timeout: TIMEOUT_MS }, () => {
+describe.concurrent("objects that git itself calls broken (R75)", () => {
   it.effect.each(refused.filter(([, tag]) => tag === "FetchFailed"))("are refused for %s", refuses)
 })
 
-describe("a hostile repository (R75)", { timeout: TIMEOUT_MS }, () => {
+describe("a hostile repository (R75)", () => {
   it.effect.each(refused.filter(([, tag]) => tag === "BadRepository"))("is refused for %s", refuses)
 
   it.effect.each(urls)("is refused for %s, before git runs", ([, source]) =>
