@@ -98,7 +98,7 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("a sess
       Effect.gen(function* () {
         const { ask, choir, say, soon, status } = yield* Choir
         yield* say("third", "hello")
-        const { session_id: session } = yield* choir.api.agents.status({ params: choir.params })
+        const session = (yield* choir.api.agents.status({ params: choir.params })).session_id ?? ""
         const path = join(choir.home, "config.json")
         const config = JSON.parse(readFileSync(path, "utf8"))
         const apply = Effect.fnUntraced(function* (retention: object) {
@@ -122,7 +122,7 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("a sess
         assert.isTrue(answered.some((event) => event.type === "message" && event.kind === "reply"))
         const detail = (yield* ask("agent", "status", AGENT)) as { session_id: string; status: string }
         assert.deepInclude(detail, { session_id: session, status: "running" })
-        assert.deepInclude((yield* ask("session", "verify", session ?? "")) as object, { ok: true })
+        assert.deepInclude((yield* ask("session", "verify", session)) as object, { ok: true })
       }),
     LIMIT_MS
   )
