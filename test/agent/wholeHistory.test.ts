@@ -1,22 +1,38 @@
 /**
- * One history with all that a session meets: a long chat, skills, a stopped turn, four jobs at once, among them a long one and one whose provider
- * fails, compactions, a crash in the middle, an ordered stop, and the lives after them. A strict provider is asked over a socket, and refuses nothing.
+ * One history with all that a session meets: a long chat, files of the workspace, a call that a person approves, skills, a stopped turn, four jobs at once,
+ * among them a long one and one whose provider fails, compactions, a crash in the middle, an ordered stop, and the lives after them. A strict provider is asked over a socket, and refuses nothing.
  */
+import { readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE, SignalId } from "#schema/Ids.ts"
 import type { DialectName } from "#demo/dialects/Dialect.ts"
+import { fsEdit } from "#src/agent/tools/fsEdit.ts"
+import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { fillerOf } from "../support/filler.ts"
+import {
+  call,
+  FILES,
+  LOOKS,
+  makeModel,
+  SKILL,
+  SPAWNS,
+  stepsOf,
+  STEPS_BEFORE_CRASH,
+  SUMMARY
+} from "../support/historyModel.ts"
 import { configWith, modelClient } from "../support/modelClient.ts"
 import { modelEntry } from "../support/modelNames.ts"
 import { atSize, SIZE } from "../support/size.ts"
 import { bookOf, skillSpec } from "../support/skills.ts"
-import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import * as double from "../support/testing/Provider.ts"
 import { inOrder } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool } from "../support/testing/TestAgent.ts"
+import { temporaryWorkspace, toolServices } from "../support/workspace.ts"
 
 const STEPS = SIZE.historySteps
 const TURNS = SIZE.historyTurns
@@ -25,106 +41,8 @@ const TURNS_BESIDE = 3
 /** Many times what it takes: after a refusal the history waits for an answer that never comes. */
 const HISTORY_MS_MAX = TURNS * 18_000
 
-const reasoning = "The next place is unknown as yet."
-const call = (name: string, input: object = {}) => double.say({ calls: [{ name, input }], reasoning })
-const words = (text: string) => double.say({ text, reasoning })
-
-const LOOKS = double.say({ calls: [1, 2].map((place) => ({ name: "mem-read", input: { place } })), reasoning })
-/** The skill `tidy` from its beginning to its end. */
-const SKILL = [
-  call("choir-skill-start", { skill: "tidy" }),
-  call("mem-read"),
-  call("choir-skill-transition", { on: "complete", output: { seen: "dust" } }),
-  call("ws-write"),
-  call("choir-skill-transition", { on: "complete" })
-]
-const SUMMARY = { title: "Holes", summary: "Holes were dug.", decisions: [], open_points: [], facts: [] }
-
-/** A job's name stands in its task. */
-const SPAWNS = double.say({
-  calls: ["long", "reporting", "tidying", "failing"].map((job_name) => ({
-    name: "choir-core-spawn",
-    input: { job_name, task_spec: `Dig the hole ${job_name}.` }
-  })),
-  reasoning
-})
-/** The steps after which the two jobs that a crash interrupts wait for it. */
-const STEPS_BEFORE_CRASH = STEPS / 4
-/** The request of the failing job that fails, and the one that ends it. */
-const [FAILS_AT, ENDS_AT] = [3, 6]
-
-/** The steps of a lane; a compaction is none. */
-const stepsOf = (events: ReadonlyArray<ChoirEvent>, lane: string): number =>
-  ofType(events, "ModelOutput").filter((event) => event.lane === lane && event.payload.purpose === "turn").length
-
-/** The answers of jobs. Steps count once choird has them, so that a crash loses none. */
-const makeWorkers = (plane: MemoryControlPlane, crashed: Effect.Effect<void>) => {
-  const skill = [...SKILL]
-  let [failing, digging] = [0, 0]
-  const digs = (name: string, last_step: number): double.Reply => {
-    const step = stepsOf(plane.events, `core:${name}`)
-    // Other calls than before, whatever choird has by now.
-    digging += 1
-    const reply =
-      step > last_step
-        ? words(`dug: ${fillerOf(80, step)}`)
-        : name === "reporting"
-          ? call("choir-core-report", { kind: "progress", text: `step ${step}, ${digging}` })
-          : call("mem-read", { digging })
-    return step < STEPS_BEFORE_CRASH ? reply : Effect.andThen(crashed, reply)
-  }
-  return (text: string): double.Reply => {
-    switch (/Dig the hole (\w+)/u.exec(text)?.[1]) {
-      case "tidying":
-        return skill.shift() ?? words("all is in order")
-      case "failing":
-        failing += 1
-        if (failing === FAILS_AT) return double.failing(500)
-        return failing < ENDS_AT ? call("mem-read", { failing }) : words("it is sand")
-      case "reporting":
-        return digs("reporting", STEPS / 2)
-      default:
-        return digs("long", STEPS)
-    }
-  }
-}
-
-/** A model that knows its prompt and the plan of the present turn. */
-const makeModel = (plane: MemoryControlPlane, crashed: Effect.Effect<void>) => {
-  const work = makeWorkers(plane, crashed)
-  const planned: Array<double.Reply> = []
-  let [said, isResumed] = [0, false]
-
-  const report = (text: string): double.Reply => {
-    const failed = String.raw`\"job_name\":\"failing\",\"outcome\":\"error\"`
-    if (isResumed || !text.includes(failed)) return words("A job ended.")
-    isResumed = true
-    return call("choir-core-spawn", { job_name: "failing", task_spec: "Dig on.", resume: true })
-  }
-  return {
-    /** The messages so far. */
-    said: () => said,
-    /** A person's message, and the answers of its turn before the last one. */
-    say: (replies: ReadonlyArray<double.Reply>) =>
-      Effect.suspend(() => {
-        said += 1
-        planned.splice(0, planned.length, ...replies, words(fillerOf(60, said)))
-        return plane.say(`message ${said}: ${fillerOf(40, said)}`)
-      }),
-    decide: ({ body }: double.ProviderRequest): double.Reply => {
-      const text = JSON.stringify(body)
-      if (text.includes("Compaction: your context is nearly full"))
-        return call("choir-memory-delta", { summary_update: `Goal: to dig.\nDone: ${fillerOf(50, said)}` })
-      if (text.includes("A session of an agent with its user ends.")) return call("choir-session-summary", SUMMARY)
-      if (text.includes("You carry out one task")) return work(text)
-      const isReport = text.lastIndexOf(String.raw`<choir-note>\nReport:`) > text.lastIndexOf(`message ${said}:`)
-      return isReport ? report(text) : (planned.shift() ?? words("Fine."))
-    }
-  }
-}
-
 const configOf = (endpoint: string, dialect: DialectName) => {
-  const { budgets, memory } = agentConfig({
+  const { approvals, budgets, memory } = agentConfig({
     per_job_max_steps: 1000,
     per_job_max_tool_calls: 5000,
     message_max_steps: 1000,
@@ -132,11 +50,17 @@ const configOf = (endpoint: string, dialect: DialectName) => {
     total_session_tokens: 1e9
   })
   const entry = { ...modelEntry(dialect), endpoint, context_window: 128_000, reasoning_effort: "low" }
-  return configWith(entry, { budgets, memory: { ...memory, window_tokens_max: SIZE.historyWindow } })
+  return configWith(entry, {
+    approvals: { ...approvals, confirm_external: "always" },
+    budgets,
+    memory: { ...memory, window_tokens_max: SIZE.historyWindow }
+  })
 }
 
-/** Tools whose results are of many lengths. */
-const makeTools = () => {
+/** Tools whose results are of many lengths, files of the workspace, and a tool that acts outside. */
+const makeTools = Effect.fnUntraced(function* (workspace: string) {
+  const services = yield* toolServices(workspace)
+  const files = yield* Effect.provideContext(Effect.all([fsRead, fsEdit]), services)
   let looked = 0
   const read = testTool(
     "mem.read",
@@ -148,8 +72,12 @@ const makeTools = () => {
       }),
     { effect: "none", readOnly: true }
   )
-  return [read, testTool("ws.write", () => Effect.succeed({ status: "success", summary: "written" })), memoryDelta]
-}
+  const write = testTool("ws.write", () => Effect.succeed({ status: "success", summary: "written" }))
+  const send = testTool("out.send", () => Effect.succeed({ status: "success", summary: "sent" }), {
+    effect: "external"
+  })
+  return [read, write, send, memoryDelta, ...files]
+})
 
 const setUp = Effect.fnUntraced(function* (dialect: DialectName) {
   const provider = yield* double.makeProviderOf({ dialect, counts: true })
@@ -157,7 +85,10 @@ const setUp = Effect.fnUntraced(function* (dialect: DialectName) {
   const crash = yield* Deferred.make<void>()
   const model = makeModel(plane, Deferred.await(crash))
   yield* provider.otherwise(model.decide)
-  const [config, llm, tools] = [configOf(provider.endpoint, dialect), yield* modelClient, makeTools()]
+  const notes = join((yield* temporaryWorkspace).root, "notes.md")
+  writeFileSync(notes, "The ground is sand.\n")
+  const tools = yield* makeTools(dirname(notes))
+  const [config, llm] = [configOf(provider.endpoint, dialect), yield* modelClient]
   const skills = bookOf(skillSpec())
   const answered = plane.until(
     (events) => spoken(events).filter(({ payload }) => payload.kind === "reply").length === model.said()
@@ -169,6 +100,7 @@ const setUp = Effect.fnUntraced(function* (dialect: DialectName) {
     live: (epoch: number) =>
       Effect.forkScoped(runAgent({ plane, epoch, script: inOrder(), llm, tools, skills, config })),
     model,
+    notes,
     plane,
     provider,
     turn,
@@ -191,8 +123,26 @@ const stoppedTurn = Effect.fnUntraced(function* ({ answered, model, plane }: Eff
   yield* answered
 })
 
+/** A turn whose call waits for a person, who approves it. */
+const approvedTurn = Effect.fnUntraced(function* ({
+  answered,
+  model,
+  plane
+}: Effect.Success<ReturnType<typeof setUp>>) {
+  yield* model.say([call("out-send")])
+  yield* plane.until(() => plane.approvals.length === 1)
+  for (const { approval_id } of plane.approvals) yield* plane.decide(approval_id, "approved")
+  yield* answered
+})
+
 const endedJobs = (events: ReadonlyArray<ChoirEvent>) =>
   ofType(events, "CoreStopped").map(({ lane, payload }) => `${lane} ${payload.outcome}`)
+
+/** The results of calls that acted outside. */
+const sentOf = (events: ReadonlyArray<ChoirEvent>) =>
+  ofType(events, "ToolResultCommitted").filter(
+    ({ payload }) => payload.status === "success" && payload.summary === "sent"
+  )
 
 /** The three lives of a session. */
 const history = Effect.fnUntraced(function* (dialect: DialectName) {
@@ -201,6 +151,8 @@ const history = Effect.fnUntraced(function* (dialect: DialectName) {
   const first = yield* live(1)
   yield* chat(TURNS / 2)
   yield* turn(...SKILL)
+  yield* turn(...FILES)
+  yield* approvedTurn(world)
   yield* stoppedTurn(world)
   yield* turn(SPAWNS)
   yield* chat(TURNS_BESIDE)
@@ -220,7 +172,7 @@ const history = Effect.fnUntraced(function* (dialect: DialectName) {
   assert.strictEqual(yield* Fiber.join(second), "stopped")
   yield* live(3)
   yield* turn()
-  return { plane, said: model.said(), summary: yield* provider.summary }
+  return { notes: readFileSync(world.notes, "utf8"), plane, said: model.said(), summary: yield* provider.summary }
 })
 
 const CHAT_DIALECTS: ReadonlyArray<DialectName> = atSize<DialectName>(
@@ -234,7 +186,7 @@ describe(`a history of over ${TURNS} turns, four jobs, one of ${STEPS} steps, sk
       `has no request that ${dialect} refuses`,
       () =>
         Effect.gen(function* () {
-          const { plane, said, summary } = yield* history(dialect)
+          const { notes, plane, said, summary } = yield* history(dialect)
           const { events } = plane
           assert.strictEqual(summary.refusals, 0)
           assert.isAbove(said, TURNS)
@@ -252,6 +204,12 @@ describe(`a history of over ${TURNS} turns, four jobs, one of ${STEPS} steps, sk
             tidied.map(({ lane }) => lane as string),
             [EDGE, "core:tidying"]
           )
+          assert.strictEqual(notes, "The ground is lime.\n")
+          assert.deepStrictEqual(
+            plane.approvals.map(({ status }) => status),
+            ["approved"]
+          )
+          assert.lengthOf(sentOf(events), 1, "the approved call")
           assert.lengthOf(ofType(events, "Cancelled"), 1, "the stopped turn")
           assert.lengthOf(
             ofType(events, "CoreStarted").filter(({ payload }) => payload.resumes !== undefined),

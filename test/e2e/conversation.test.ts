@@ -5,7 +5,7 @@ import { Effect, Fiber, Option, Schedule } from "effect"
 import type { ChatEvent } from "#schema/ChatApi.ts"
 import { describeEveryInstallation, type Suite } from "../support/everyInstallation.ts"
 import { SharedChoir } from "../support/SharedChoir.ts"
-import { answer, callTools, failing, raw } from "../support/testing/Provider.ts"
+import { answer, callTools, failing, raw, say } from "../support/testing/Provider.ts"
 import { conversationProblems, historyProblems } from "../support/verifyHistory.ts"
 
 const texts = (shown: ReadonlyArray<ChatEvent>, kind: string) =>
@@ -66,6 +66,22 @@ const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
     })
   )
 
+  it.effect("shows at the console what the model writes before it has ended", () =>
+    Effect.gen(function* () {
+      const { provider, send, settled, watch } = yield* start
+      const writing = yield* Effect.forkChild(
+        watch((event) => event.type === "draft"),
+        { startImmediately: true }
+      )
+      const text = `first ${"word ".repeat(100)}last`
+      yield* provider.script(say({ text }, { waits: { after: 80, for: Fiber.await(writing) } }))
+      const { inbox_id } = yield* send("draft-1", "hello")
+      const drafts = (yield* Fiber.join(writing)).flatMap((event) => (event.type === "draft" ? [event.text] : []))
+      assert.match(drafts[0] ?? "", /^first(?: word)*$/u)
+      assert.deepStrictEqual(texts(yield* settled(inbox_id), "reply"), [text])
+    })
+  )
+
   it.effect("goes on in the same session when the agent is killed in the middle of a turn", () =>
     Effect.gen(function* () {
       const { api, choird, events, params, send, session_id, settled, workspace } = yield* start
@@ -111,7 +127,7 @@ const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
           yield* choir.start
         }
         const shown = yield* choir.settled(inbox_id)
-        const notices = texts(shown, "notice").filter((text) => text.includes("ledger.append"))
+        const notices = texts(shown, "notice").filter((text) => text.includes("ledger-append"))
         assert.strictEqual(notices.length, 1)
         assert.match(notices[0] ?? "", /Whether it took effect is not known/u)
         assert.strictEqual(texts(shown, "reply").length, 1)

@@ -5,7 +5,7 @@ import { describeInstallations } from "../support/everyInstallation.ts"
 import { botConfig } from "../support/botConfig.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { LAYER_MS_MAX } from "../support/size.ts"
-import { answer, makeProvider, offlineModel } from "../support/testing/Provider.ts"
+import { answer, makeProvider, offlineModel, say } from "../support/testing/Provider.ts"
 import { makeTelegram, type TelegramBot } from "../support/testing/Telegram.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
 
@@ -74,6 +74,19 @@ describeInstallations("Telegram", (place) => {
               !isEye(call)
           )
         assert.deepStrictEqual(historyProblems(session_id, yield* events(session_id)), [])
+      })
+    )
+
+    it.effect("shows what the model writes before it has ended", () =>
+      Effect.gen(function* () {
+        const { bot, provider } = yield* Choir
+        const before = (yield* bot.calls.all).length
+        const shown = bot.calls.first(({ method }) => method === "sendMessageDraft", before)
+        const text = `first ${"word ".repeat(100)}last`
+        yield* provider.script(say({ text }, { waits: { after: 80, for: shown } }))
+        yield* bot.text(USER, "hello")
+        yield* bot.sent.first((sent) => sent.text === text)
+        assert.match(String((yield* shown).parameters["text"]), /^first(?: word)*$/u)
       })
     )
 

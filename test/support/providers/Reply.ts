@@ -40,6 +40,8 @@ export interface StreamOptions {
   readonly comments?: number
   /** Stops after this many events. */
   readonly breaks?: { readonly after: number; readonly how: "cut" | "error" | "silence" }
+  /** Waits once, behind this many events. */
+  readonly waits?: { readonly after: number; readonly for: Effect.Effect<unknown> }
 }
 
 const write = Effect.fnUntraced(function* (answer: Answer, overrides: Keys) {
@@ -64,14 +66,19 @@ const socketOf = Effect.map(
   (request) => (NodeHttpServerRequest.toServerResponse(request) as ServerResponse).socket
 )
 
-const streamed = Effect.fnUntraced(function* ({ events }: Written, { breaks, comments = 0 }: StreamOptions) {
+const streamed = Effect.fnUntraced(function* ({ events }: Written, { breaks, comments = 0, waits }: StreamOptions) {
   const { dialect, tokens_per_second } = yield* Asking
   const socket = yield* socketOf
   const pause = (tokens: number) =>
     tokens_per_second === undefined ? Duration.zero : Duration.millis((tokens * 1000) / tokens_per_second)
-  const written = Stream.fromIterable(events().slice(0, breaks?.after)).pipe(
+  const written = Stream.fromIterable(events().slice(0, breaks?.after).entries()).pipe(
     Stream.rechunk(1),
-    Stream.mapEffect((event) => Effect.as(Effect.sleep(pause(event.tokens)), sse(event)))
+    Stream.mapEffect(([index, event]) =>
+      Effect.as(
+        Effect.andThen(index === waits?.after ? waits.for : Effect.void, Effect.sleep(pause(event.tokens))),
+        sse(event)
+      )
+    )
   )
   const ending =
     breaks === undefined
