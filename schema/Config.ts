@@ -55,7 +55,8 @@ export const Model = Schema.Struct({
   /** Whether it is shown images; without it the table of models decides (`quirks.ts`). */
   images: Schema.optionalKey(Schema.Boolean),
   secret: Schema.optionalKey(SecretName),
-  max_tokens: withDefault(Positive, 4096),
+  /** Without it the table of models decides (`quirks.ts`). */
+  max_tokens: Schema.optionalKey(Positive),
   context_window: withDefault(Positive, CONTEXT_WINDOW_DEFAULT),
   price: Schema.optionalKey(
     Schema.Struct({

@@ -13,8 +13,8 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "limit-under-its-older-name",
     file: "src/shared/model/chatCodec.ts",
-    find: "[quirks.limit]: model.max_tokens",
-    replace: "max_tokens: model.max_tokens",
+    find: "[quirks.limit]: answerTokensOf(model)",
+    replace: "max_tokens: answerTokensOf(model)",
     knownSeed: 20,
     breaks: ["W4"]
   },

@@ -35,7 +35,7 @@ export const asking = Effect.fnUntraced(function* (
   interrupted?: (cost: Unanswered) => Effect.Effect<unknown>,
   heard?: (step: Spoken) => unknown
 ) {
-  const small = { provider: "p", model: "m", endpoint: provider.endpoint, secret: "key", ...more }
+  const small = { provider: "p", model: "m", endpoint: provider.endpoint, secret: "key", max_tokens: 4096, ...more }
   const waits: Array<number> = []
   const secrets = Layer.effectDiscard(
     Effect.flatMap(SecretStore, (store) => store.replaceAll(new Map([[SecretName.make("key"), Redacted.make(KEY)]])))

@@ -13,7 +13,6 @@ import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
 import { DEFAULT_HOME } from "#src/shared/files/homeFolder.ts"
 import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
-import { quirksOf } from "#src/shared/model/quirks.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { fileText, homePlace, secretsPath, writePrivate } from "./homeFiles.ts"
 import { knownModel, knownPrice, type Price } from "./knownModels.ts"
@@ -83,15 +82,13 @@ export const modelEntry = ({
   secret
 }: Pick<Setup["model"], "api" | "endpoint" | "name" | "price" | "provider" | "secret">) => {
   const known = provider === "offline" ? undefined : knownModel(provider, name)
-  const max_tokens = known?.max_tokens ?? quirksOf({ api, endpoint, model: name, provider }).answer_tokens
   return {
     provider,
     model: name,
     endpoint,
     ...(api === "chat" ? {} : { api }),
     ...(secret === undefined ? {} : { secret }),
-    ...(max_tokens === undefined ? {} : { max_tokens }),
-    ...(known === undefined ? {} : { context_window: known.context_window }),
+    ...(known === undefined ? {} : { max_tokens: known.max_tokens, context_window: known.context_window }),
     ...(price === undefined ? {} : { price: { ...price } })
   }
 }

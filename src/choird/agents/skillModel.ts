@@ -2,6 +2,7 @@
 import type { Config } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { WorkingModel } from "#src/shared/image/skillBounds.ts"
+import { answerTokensOf } from "#src/shared/model/quirks.ts"
 
 const perCall = ({ context_window, price }: WorkingModel) =>
   price === undefined ? Infinity : price.input * context_window
@@ -13,5 +14,7 @@ export const skillModel = (config: Config, agent_id: AgentId): WorkingModel | un
   const models = [llm, core_llm ?? llm].flatMap((name) =>
     Object.hasOwn(config.models, name) ? (config.models[name] ?? []) : []
   )
-  return models.toSorted((a, b) => perCall(b) - perCall(a))[0]
+  return models
+    .map((model): WorkingModel => ({ ...model, max_tokens: answerTokensOf(model) }))
+    .toSorted((a, b) => perCall(b) - perCall(a))[0]
 }

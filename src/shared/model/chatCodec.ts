@@ -12,7 +12,7 @@ import { isThoughtThrough, reasoningOf } from "./continuation.ts"
 import type { Model } from "#schema/Config.ts"
 import type { AssistantMessage, Call, Message, ToolMessage } from "./Conversation.ts"
 import { havePictures, isPictured, type ShownPicture, shownIn } from "./pictures.ts"
-import { type Quirks, quirksOf } from "./quirks.ts"
+import { answerTokensOf, type Quirks, quirksOf } from "./quirks.ts"
 import { openAiKeys, requestParameters } from "./requestParameters.ts"
 import { openAiUsage } from "./usage.ts"
 
@@ -363,7 +363,7 @@ export const chatCodec: Codec = {
     const quirks = quirksOf(model)
     const own = {
       ...openAiKeys(asked, quirks),
-      [quirks.limit]: model.max_tokens,
+      [quirks.limit]: answerTokensOf(model),
       ...effortOf(asked, quirks),
       stream_options: quirks.stream_options ? { include_usage: true } : undefined
     }

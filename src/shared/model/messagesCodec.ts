@@ -10,7 +10,7 @@ import { isThoughtThrough, reasoningOf } from "./continuation.ts"
 import type { AssistantMessage, Call, Message, Tool } from "./Conversation.ts"
 import { messagesAssembler } from "./messagesStream.ts"
 import { isPictured, type Shown, type ShownPicture, shownIn } from "./pictures.ts"
-import { type Quirks, quirksOf } from "./quirks.ts"
+import { answerTokensOf, type Quirks, quirksOf } from "./quirks.ts"
 import { requestParameters } from "./requestParameters.ts"
 import { anthropicUsage } from "./usage.ts"
 
@@ -255,13 +255,13 @@ const thinkingOf = (
   { messages, model }: Asked,
   { effort, temperature, unbroken }: Quirks
 ): Readonly<Record<string, Schema.Json>> => {
-  const { max_tokens, reasoning_effort } = model
+  const { reasoning_effort } = model
   if (reasoning_effort === null || reasoning_effort === "none") return {}
   if (unbroken && !isThoughtThrough(messages, model)) return {}
   if (effort === "adaptive")
     return { thinking: { type: "adaptive" }, output_config: { effort: effortWord(reasoning_effort, temperature) } }
   const wanted = BUDGETS[reasoning_effort] ?? BUDGETS["medium"] ?? THINKING_TOKENS_MIN
-  const budget_tokens = Math.min(wanted, max_tokens - ANSWER_TOKENS_MIN)
+  const budget_tokens = Math.min(wanted, answerTokensOf(model) - ANSWER_TOKENS_MIN)
   return budget_tokens < THINKING_TOKENS_MIN ? {} : { thinking: { type: "enabled", budget_tokens } }
 }
 
@@ -283,7 +283,7 @@ export const messagesCodec: Codec = {
     const thinks = "thinking" in thinking || "thinking" in model.request_template
     const own = {
       model: model.model,
-      max_tokens: model.max_tokens,
+      max_tokens: answerTokensOf(model),
       temperature:
         quirks.temperature && !thinks && model.temperature !== null ? Math.min(1, model.temperature) : undefined,
       ...thinking,

@@ -28,8 +28,8 @@ export interface Quirks {
   readonly unbroken: boolean
   /** Whether the model takes images; where nothing is known, it is not shown any. */
   readonly images: "taken" | "refused" | "unknown"
-  /** `max_tokens` of a new entry in config.json: no more than each model of the family writes. `undefined` leaves Choir's default. */
-  readonly answer_tokens: number | undefined
+  /** The room for an answer where config.json says nothing: no more than each model of the family writes. */
+  readonly answer_tokens: number
 }
 
 /** The parts of a model's entry that the table looks at. */
@@ -70,8 +70,12 @@ const BLIND =
 
 /** Room for an answer of models that write and think at length. */
 export const LONG_ANSWER_TOKENS = 16_000
-/** For those that write at most 8,192. */
+/** For those that write at most 8,192, and for models that nobody knows: enough to think a little and write a file. */
 const SHORT_ANSWER_TOKENS = 8000
+/** For those that write at most 4,096, and for small contexts. */
+const LEAST_ANSWER_TOKENS = 4096
+/** The share of a context that an answer takes at most where config.json does not say. */
+const ANSWER_SHARE_MAX = 1 / 4
 
 /** Later rows win. */
 const TABLE: ReadonlyArray<Row> = [
@@ -117,9 +121,9 @@ const TABLE: ReadonlyArray<Row> = [
   // 384,000 (V4); of V3 8,192 without thinking and 65,536 with it, and many hosts still have it: https://api-docs.deepseek.com/quick_start/pricing
   { model: /(?:^|\/)deepseek-/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
   { model: /(?:^|\/)deepseek-(?:reasoner|v[4-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 16,384 and more; Codestral, with 4,096, is left to Choir's default
+  // 16,384 and more, Codestral 4,096
   { model: MISTRAL, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  { model: /(?:^|\/)codestral/iu, has: { answer_tokens: undefined } },
+  { model: /(?:^|\/)(?:codestral|command-r)/iu, has: { answer_tokens: LEAST_ANSWER_TOKENS } },
   // 8,192 (Qwen3 8B and 14B, QwQ), and 65,536 from 3.5 on
   { model: /(?:^|\/)(?:qwen-?3|qwq)/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
   { model: /(?:^|\/)qwen-?3\.[5-9]/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
@@ -127,8 +131,14 @@ const TABLE: ReadonlyArray<Row> = [
   { model: /(?:^|\/)gpt-oss/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
   // 98,304 (4.5), 131,072 (from 4.6 on), 32,768 (4.6V) and 16,384 (4.5V)
   { model: /(?:^|\/)glm-(?:4\.[5-9]|[5-9])/iu, has: { answer_tokens: LONG_ANSWER_TOKENS } },
-  // 8,192: https://huggingface.co/google/gemma-3-27b-it. Llama, of which its maker's service allows 4,096, is left to Choir's default.
+  // 8,192: https://huggingface.co/google/gemma-3-27b-it
   { model: /(?:^|\/)gemma-?[34]/iu, has: { answer_tokens: SHORT_ANSWER_TOKENS } },
+  // 4,096: Llama by its maker's service, GPT-3.5, GPT-4 up to Turbo and the first GPT-4o (gpt-tokenizer 4.0.0, src/model), Claude 2 and the first of Claude 3
+  {
+    model:
+      /(?:^|\/)(?:(?:meta-)?llama|gpt-3|gpt-4(?:-|$)|gpt-4o-2024-05|claude-(?:2|instant|3-(?:opus|sonnet|haiku)))/iu,
+    has: { answer_tokens: LEAST_ANSWER_TOKENS }
+  },
   { api: "chat", model: MISTRAL, has: { call_ids: "short", turns: "answered", stream_options: false } }
 ]
 
@@ -145,7 +155,7 @@ const USUAL: Quirks = {
   encrypted: true,
   unbroken: false,
   images: "unknown",
-  answer_tokens: undefined
+  answer_tokens: SHORT_ANSWER_TOKENS
 }
 
 /** An address that is being typed may be none. */
@@ -169,6 +179,14 @@ const lookedUp = (named: Named): Quirks =>
 /** The row of a model's entry. Each request asks for it several times, so that an entry is looked up once. */
 export const quirksOf = weakMemoize(lookedUp)
 
+/** The tokens that an answer may have, as config.json says or as the table does, which leaves small contexts room for a prompt. */
+export const answerTokensOf = (model: Model): number =>
+  model.max_tokens ??
+  Math.min(
+    quirksOf(model).answer_tokens,
+    Math.max(LEAST_ANSWER_TOKENS, Math.floor(model.context_window * ANSWER_SHARE_MAX))
+  )
+
 /** The least of `max_tokens` with which a model that thinks by a budget does think: half for the thoughts, half for the answer. */
 export const THINKING_MAX_TOKENS_MIN = 2048
 
@@ -180,7 +198,8 @@ export interface QuirkWarning {
 
 /** The objections of the table to a model's entry. */
 export const quirkWarnings = (model: Model): ReadonlyArray<QuirkWarning> => {
-  const { api, context_window, endpoint, max_tokens, reasoning_effort, temperature } = model
+  const { api, context_window, endpoint, reasoning_effort, temperature } = model
+  const max_tokens = answerTokensOf(model)
   const host = hostOf(endpoint)
   const { effort, images, temperature: takesTemperature } = quirksOf(model)
   const thinks = reasoning_effort !== null && reasoning_effort !== "none"

@@ -6,7 +6,7 @@ import { Predicate, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelApi } from "#schema/Continuation.ts"
 import type { Asked } from "./Codec.ts"
-import type { Quirks } from "./quirks.ts"
+import { answerTokensOf, type Quirks } from "./quirks.ts"
 
 /** The parameters that a model's provider refused: the keys that are left out, or sent under another name. */
 export type ParameterChanges = ReadonlyMap<string, string | undefined>
@@ -49,11 +49,11 @@ export const openAiKeys = ({ cache_key, model }: Asked, quirks: Quirks) => ({
 export const MODEL_USAGE_TOKENS_MAX = 1_000_000_000
 
 /** The most tokens that an answer may have, for room and budget: what is sent, whichever key says so. */
-export const outputTokensMax = ({ max_tokens, request_template }: Model): number => {
-  const replaced = Object.entries(request_template).flatMap(([key, value]) =>
+export const outputTokensMax = (model: Model): number => {
+  const replaced = Object.entries(model.request_template).flatMap(([key, value]) =>
     LIMITS.has(key) && Schema.is(Schema.Natural)(value) ? [value] : []
   )
-  return replaced.length === 0 ? max_tokens : Math.min(Math.max(...replaced), MODEL_USAGE_TOKENS_MAX)
+  return replaced.length === 0 ? answerTokensOf(model) : Math.min(Math.max(...replaced), MODEL_USAGE_TOKENS_MAX)
 }
 
 /** Without these there is no request. */

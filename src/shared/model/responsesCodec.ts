@@ -10,7 +10,7 @@ import { type Asked, type Assembler, type Codec, type Delta, listed, toolsOnce, 
 import { reasoningOf } from "./continuation.ts"
 import type { AssistantMessage, Call, Message } from "./Conversation.ts"
 import { isPictured, type Shown, type ShownPicture, shownIn } from "./pictures.ts"
-import { quirksOf } from "./quirks.ts"
+import { answerTokensOf, quirksOf } from "./quirks.ts"
 import { openAiKeys, requestParameters } from "./requestParameters.ts"
 import { openAiUsage } from "./usage.ts"
 
@@ -269,7 +269,7 @@ export const responsesCodec: Codec = {
     const quirks = quirksOf(model)
     const own = {
       ...openAiKeys(asked, quirks),
-      max_output_tokens: Math.max(OUTPUT_TOKENS_MIN, model.max_tokens),
+      max_output_tokens: Math.max(OUTPUT_TOKENS_MIN, answerTokensOf(model)),
       reasoning: reasoningWish(asked),
       include: quirks.encrypted ? ["reasoning.encrypted_content"] : undefined,
       store: false

@@ -5,7 +5,7 @@ import { ResourceName } from "#schema/Ids.ts"
 import { modelEntry, modelsOf } from "#src/choirctl/home/initHome.ts"
 import { knownModel, knownPrice } from "#src/choirctl/home/knownModels.ts"
 import { apiAt, hasOwnAddress, presetOf, PROVIDERS } from "#src/choirctl/home/providers.ts"
-import { quirkWarnings } from "#src/shared/model/quirks.ts"
+import { answerTokensOf, quirkWarnings } from "#src/shared/model/quirks.ts"
 
 const MAIN = ResourceName.make("main")
 const FALLBACK = ResourceName.make("fallback")
@@ -60,7 +60,7 @@ describe("a provider of the wizard's list", () => {
       })
       const made = models[MAIN]
       assert.deepStrictEqual(made === undefined ? undefined : quirkWarnings(made), [])
-      assert.isAtMost(made?.max_tokens ?? Infinity, (made?.context_window ?? 0) / 2)
+      assert.isAtMost(made === undefined ? Infinity : answerTokensOf(made), (made?.context_window ?? 0) / 2)
     }
   )
 
@@ -74,11 +74,12 @@ describe("a provider of the wizard's list", () => {
   )
 
   it.each(["deepseek", "mistral", "local"] as const)(
-    "%s lets its first model write more than Choir's default",
+    "%s lets its first model write a file in one answer",
     (provider) => {
       const { api, endpoint = "http://127.0.0.1:11434/v1", model: name } = presetOf(provider)
-      const entry = modelEntry({ provider, endpoint, api, name, secret: undefined, price: undefined })
-      assert.isAtLeast(entry.max_tokens ?? 0, 8000)
+      const main = modelEntry({ provider, endpoint, api, name, secret: undefined, price: undefined })
+      const made = decodeConfig({ global_repo: { url: "/g" }, models: { main } }).models[MAIN]
+      assert.isAtLeast(made === undefined ? 0 : answerTokensOf(made), 8000)
     }
   )
 

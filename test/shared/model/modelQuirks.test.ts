@@ -1,6 +1,6 @@
 /** What is known of models before they are asked, and what is learned from a 400 (D47). */
 import { assert, describe, it } from "@effect/vitest"
-import { quirksOf, quirkWarnings } from "#src/shared/model/quirks.ts"
+import { answerTokensOf, quirksOf, quirkWarnings } from "#src/shared/model/quirks.ts"
 import { withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { modelOf } from "../../support/askedCodec.ts"
 
@@ -48,19 +48,23 @@ describe("quirksOf", () => {
     ["deepseek-reasoner", 16_000],
     ["deepseek/deepseek-v4-pro", 16_000],
     ["mistral-medium-latest", 16_000],
-    ["codestral-latest", undefined],
-    ["mistralai/codestral-2508", undefined],
+    ["codestral-latest", 4096],
+    ["mistralai/codestral-2508", 4096],
     ["qwen3.5:27b", 16_000],
     ["qwen3:8b", 8000],
     ["qwq-plus", 8000],
     ["o1-preview", 16_000],
-    ["gpt-5-chat-latest", undefined],
+    ["gpt-5-chat-latest", 8000],
     ["gemma3:12b", 8000],
     ["claude-sonnet-5", 16_000],
-    ["claude-3-5-haiku-latest", undefined],
-    ["llama3.1", undefined],
-    ["my-own-model", undefined]
-  ] as const)("gives a new entry of %s %s tokens for an answer", (model, tokens) =>
+    ["claude-3-5-haiku-latest", 8000],
+    ["claude-3-haiku-20240307", 4096],
+    ["gpt-4-turbo", 4096],
+    ["gpt-4o", 8000],
+    ["llama3.1", 4096],
+    ["meta-llama/llama-3.3-70b-instruct", 4096],
+    ["my-own-model", 8000]
+  ] as const)("knows that %s may answer with %s tokens", (model, tokens) =>
     assert.strictEqual(quirksOf({ endpoint: ENDPOINT, model }).answer_tokens, tokens)
   )
 
@@ -75,6 +79,16 @@ describe("quirksOf", () => {
   ] as const)("at %s limits the answer of %s by %s", (endpoint, model, limit) =>
     assert.strictEqual(quirksOf({ endpoint, model }).limit, limit)
   )
+})
+
+describe("answerTokensOf", () => {
+  it.each([
+    ["what config.json says", { model: "gpt-5", max_tokens: 77 }, 77],
+    ["what the family writes", { model: "gpt-5" }, 16_000],
+    ["what most models write, of one that nobody knows", { model: "m" }, 8000],
+    ["a quarter of a small context", { model: "gpt-oss:20b", context_window: 24_000 }, 6000],
+    ["4,096 where a quarter is less", { model: "m", context_window: 8192 }, 4096]
+  ] as const)("is %s", (_, entry, tokens) => assert.strictEqual(answerTokensOf(modelOf(entry)), tokens))
 })
 
 describe("quirkWarnings", () => {

@@ -46,7 +46,7 @@ const decodeConfig = Schema.decodeUnknownSync(Config)
 export const agentConfig = (budgets: Partial<AgentConfig["budgets"]> = {}): AgentConfig => {
   const config = decodeConfig({
     global_repo: { url: "/global" },
-    models: { small: { provider: "test", model: "small", endpoint: "http://127.0.0.1:1/v1" } }
+    models: { small: { provider: "test", model: "small", endpoint: "http://127.0.0.1:1/v1", max_tokens: 4096 } }
   })
   return {
     llm: ResourceName.make("small"),
