@@ -25,7 +25,7 @@ import { callDigest } from "#src/shared/session/calls.ts"
 import { isProposal } from "#src/shared/session/meantCall.ts"
 import type { Source } from "#schema/Source.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
-import { take, type TokenBucket } from "#src/choird/listeners/TokenBucket.ts"
+import { take, type TokenBucket } from "#src/choird/queues/TokenBucket.ts"
 
 /** Proposals of one agent that choird previews in a row, which starts git; beyond that, one each PROPOSAL_LOOK_MS. */
 export const PROPOSAL_LOOKS_BURST = 10

@@ -3,7 +3,7 @@ import { Context, Deferred, Effect, type Scope, Semaphore } from "effect"
 import type { Socket } from "node:net"
 import type { SessionId } from "#schema/Ids.ts"
 import { makeRequestMemory, type RequestMemory } from "./RequestMemory.ts"
-import { take, type TokenBucket } from "./TokenBucket.ts"
+import { take, type TokenBucket } from "#src/choird/queues/TokenBucket.ts"
 import { makeTurnUse, type TurnUse } from "./Turns.ts"
 
 /** Open connections to a session's socket (R47). */

@@ -7,14 +7,20 @@ import { Deferred, Effect } from "effect"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 
-/** Requests that hold a turn at once, over all sessions that take turns. */
-export const TURNS_MAX = 2
-/** How long after a request of a session that takes no turns each turn is followed by a rest as long as it was itself. */
+/** Requests that hold a turn at once, over all sessions that take turns, while no other session asks for anything. */
+export const TURNS_MAX = 4
+/** The same while other sessions ask. */
+const TURNS_BESIDE_MAX = 1
+/** A turn is followed by a rest this many times as long, for as long as other sessions ask: those in turns get a quarter of choird's thread. */
+export const REST_PER_TURN = 3
+/** How long after a request of a session that takes no turns its kind still counts as asking. */
 export const RESTS_FOR_MS = 1000
 /** How long a request holds its turn: one that waits for something else, such as the rest of its body or a tool, lets others begin. */
 export const TURN_MS_MAX = 250
-/** The requests that a session has in choird on average, over the last seconds, from which on it takes turns. */
-const TURNS_FROM = 0.75
+/** The weight of requests per second, over the last seconds, from which on a session takes turns. An agent at work with several jobs sends some ten. */
+const TURNS_FROM_PER_SECOND = 20
+/** Bytes of a body that weigh as much as a request does without one. */
+const BYTES_PER_REQUEST = 32 * 1024
 /** After this time half of what a session has used is forgotten. */
 const HALF_LIFE_MS = 5000
 /** Bytes of large bodies that choird reads and works on at once, over all sessions. */
@@ -28,8 +34,8 @@ export const SMALL_BODY_BYTES_MAX = 64 * 1024
 
 /** One session, as the turns know it. */
 export interface TurnUse {
-  /** The time that its requests spent in choird, of which half is forgotten every HALF_LIFE_MS. */
-  used_ms: number
+  /** The weight of its requests, of which half is forgotten every HALF_LIFE_MS. The time they took would grow with what others do. */
+  used: number
   at_ms: number
   /** Its requests that hold a turn. */
   turns: number
@@ -37,32 +43,32 @@ export interface TurnUse {
   bytes: number
 }
 
-export const makeTurnUse = (now_ms: number): TurnUse => ({ used_ms: 0, at_ms: now_ms, turns: 0, bytes: 0 })
+export const makeTurnUse = (now_ms: number): TurnUse => ({ used: 0, at_ms: now_ms, turns: 0, bytes: 0 })
 
 interface Request {
   readonly use: TurnUse
   /** Of a large body; 0 for any other. */
   readonly bytes: number
   readonly begin: () => void
-  readonly came_ms: number
   /** When it began. */
   began_ms: number | undefined
 }
 
-/** Rest after a turn that lasted so long: as much again, so that choird's thread is not all theirs. */
-const restAfter = (turn_ms: number) => Math.min(turn_ms, TURN_MS_MAX)
+/** The longest rest, so that nobody who waits behind it is taken for dead. */
+export const REST_MS_MAX = 500
+const restAfter = (turn_ms: number) => Math.min(REST_PER_TURN * turn_ms, REST_MS_MAX)
 
 const forget = (use: TurnUse, now_ms: number) => {
-  use.used_ms *= 0.5 ** (Math.max(0, now_ms - use.at_ms) / HALF_LIFE_MS)
+  use.used *= 0.5 ** (Math.max(0, now_ms - use.at_ms) / HALF_LIFE_MS)
   use.at_ms = now_ms
 }
 
-/** Requests of a session that were in choird on average. */
-const average = ({ used_ms }: TurnUse) => (used_ms * Math.LN2) / HALF_LIFE_MS
+/** Whether it sends more than an agent at work does. */
+const isBusy = ({ used }: TurnUse) => (used * Math.LN2 * 1000) / HALF_LIFE_MS >= TURNS_FROM_PER_SECOND
 
 /** The session whose request goes first: it holds fewer turns, has less in memory, or has used less. */
 const compare = (one: TurnUse, other: TurnUse) =>
-  one.turns - other.turns || one.bytes - other.bytes || one.used_ms - other.used_ms
+  one.turns - other.turns || one.bytes - other.bytes || one.used - other.used
 
 /** Requests as data: each change begins those that may begin then. */
 export const makeTurns = () => {
@@ -74,9 +80,11 @@ export const makeTurns = () => {
   let bytes = 0
   let calm_ms = -RESTS_FOR_MS
 
-  const mayBegin = (request: Request) => {
+  const othersAsk = (now_ms: number) => now_ms - calm_ms < RESTS_FOR_MS
+
+  const mayBegin = (request: Request, now_ms: number) => {
     const { use } = request
-    if (average(use) >= TURNS_FROM && holders.size >= TURNS_MAX) return false
+    if (isBusy(use) && holders.size >= (othersAsk(now_ms) ? TURNS_BESIDE_MAX : TURNS_MAX)) return false
     if (request.bytes === 0) return true
     return bytes + request.bytes <= BODIES_BYTES_MAX && use.bytes + request.bytes <= SESSION_BODIES_BYTES_MAX
   }
@@ -89,7 +97,7 @@ export const makeTurns = () => {
       bytes += request.bytes
       use.bytes += request.bytes
     }
-    if (average(use) >= TURNS_FROM) {
+    if (isBusy(use)) {
       holders.set(request, now_ms + TURN_MS_MAX)
       use.turns += 1
     } else calm_ms = now_ms
@@ -103,11 +111,11 @@ export const makeTurns = () => {
   }
 
   /** The next request that may begin, taken from its queue. */
-  const next = (): Request | undefined => {
+  const next = (now_ms: number): Request | undefined => {
     let first: { readonly use: TurnUse; readonly queue: Array<Request>; readonly at: number } | undefined
     for (const [use, queue] of waiting) {
       if (first !== undefined && compare(use, first.use) >= 0) continue
-      const at = queue.findIndex(mayBegin)
+      const at = queue.findIndex((request) => mayBegin(request, now_ms))
       if (at !== -1) first = { use, queue, at }
     }
     if (first === undefined) return undefined
@@ -127,14 +135,16 @@ export const makeTurns = () => {
       }
     for (const [request, until_ms] of bodies) if (until_ms <= now_ms) letGo(request)
     for (const use of waiting.keys()) forget(use, now_ms)
-    for (let request = next(); request !== undefined; request = next()) begin(request, now_ms)
+    for (let request = next(now_ms); request !== undefined; request = next(now_ms)) begin(request, now_ms)
   }
 
   return {
     /** A request came; `begin` is called once it may begin, at once or later. */
     come: (use: TurnUse, body_bytes: number, now_ms: number, begin: () => void): Request => {
       const large = body_bytes > SMALL_BODY_BYTES_MAX ? Math.min(body_bytes, BODY_BYTES_MAX) : 0
-      const request: Request = { use, bytes: large, begin, came_ms: now_ms, began_ms: undefined }
+      const request: Request = { use, bytes: large, begin, began_ms: undefined }
+      forget(use, now_ms)
+      use.used += 1 + body_bytes / BYTES_PER_REQUEST
       const queue = waiting.get(use)
       if (queue === undefined) waiting.set(use, [request])
       else queue.push(request)
@@ -143,17 +153,14 @@ export const makeTurns = () => {
     },
     /** It is answered, or its client is gone. */
     go: (request: Request, now_ms: number) => {
-      const { began_ms = now_ms, came_ms, use } = request
-      forget(use, now_ms)
-      use.used_ms += began_ms - came_ms + Math.min(now_ms - began_ms, TURN_MS_MAX)
+      const { began_ms = now_ms, use } = request
       if (request.began_ms === undefined) {
         const queue = (waiting.get(use) ?? []).filter((each) => each !== request)
         if (queue.length > 0) waiting.set(use, queue)
         else waiting.delete(use)
       } else letGo(request)
       if (holders.has(request)) {
-        const rests = now_ms - calm_ms < RESTS_FOR_MS
-        holders.set(request, now_ms + (rests ? restAfter(now_ms - began_ms) : 0))
+        holders.set(request, now_ms + (othersAsk(now_ms) ? restAfter(now_ms - began_ms) : 0))
       }
       beginAll(now_ms)
     },

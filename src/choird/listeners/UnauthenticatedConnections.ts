@@ -1,6 +1,6 @@
 /** Limits for TCP clients without a valid token: requests by address, and connections (R47). */
 import type { Socket } from "node:net"
-import { take, type TokenBucket } from "./TokenBucket.ts"
+import { take, type TokenBucket } from "#src/choird/queues/TokenBucket.ts"
 
 /** Connections of the agents' TCP listener that have proved no session yet; the next one replaces the oldest. */
 export const UNAUTHENTICATED_CONNECTIONS_MAX = 64

@@ -1,11 +1,20 @@
 /** Turns what an agent prints into lines that cannot block it and cannot fill choird's memory. */
-import { Queue, Stream } from "effect"
+import { Clock, Effect, Queue, Stream } from "effect"
 import type { Cause } from "effect"
+import { take, type TokenBucket } from "#src/choird/queues/TokenBucket.ts"
+import { monotonicMsOf } from "#src/shared/monotonicMs.ts"
 
 /** One line of an agent's own output; the rest of the line is cut. */
 const CONTAINER_LINE_BYTES_MAX = 16 * 1024
 /** Lines of an agent's own output that wait for their reader; more are dropped and counted. */
 export const CONTAINER_LINES_MAX = 1000
+
+/** Bytes of an agent's own output that choird looks at, in the long run and at once after a pause; more are dropped unseen. */
+const OUTPUT_BYTES_PER_SECOND = 256 * 1024
+export const OUTPUT_BYTES_BURST = 2 * 1024 * 1024
+const RATE = { perSecond: OUTPUT_BYTES_PER_SECOND, burst: OUTPUT_BYTES_BURST }
+/** How long a pipe is left alone after it brought more than that: a full pipe costs choird nothing, and its agent waits no longer. */
+export const OUTPUT_REST_MS = 50
 
 const NEWLINE = 10
 
@@ -45,27 +54,47 @@ export const lineCutter = (bytesMax: number) => {
   }
 }
 
-export type OutputQueue = Queue.Queue<string, Cause.Done>
-
 /** Lines between a process and one reader. Offering never waits. */
-export const makeOutput = (queue: OutputQueue) => {
+export const makeOutput = Effect.gen(function* () {
+  const queue = yield* Queue.dropping<string, Cause.Done>(CONTAINER_LINES_MAX)
+  const clock = yield* Clock.Clock
+  let bucket: TokenBucket = { tokens: OUTPUT_BYTES_BURST, at_ms: monotonicMsOf(clock) }
   let dropped = 0
+  let unseen = 0
+  const tell = (text: string) => Queue.offerUnsafe(queue, text)
   const offer = (line: string) => {
-    if (dropped > 0 && Queue.offerUnsafe(queue, `(${dropped} lines of output were dropped)`)) dropped = 0
-    if (dropped > 0 || !Queue.offerUnsafe(queue, line)) dropped++
+    if (dropped > 0 && tell(`(${dropped} lines of output were dropped)`)) dropped = 0
+    if (dropped > 0 || !tell(line)) dropped++
+  }
+  const admits = (bytes: number) => {
+    const [next, wait_ms] = take(bucket, RATE, monotonicMsOf(clock), bytes)
+    bucket = next
+    return wait_ms === 0
   }
   return {
     /** The consumer of one stream of bytes; each stream has its own, so that lines do not mix. */
     reader: () => {
       const cutter = lineCutter(CONTAINER_LINE_BYTES_MAX)
       return {
-        data: (chunk: Buffer) => cutter.push(chunk).forEach(offer),
+        /** Whether it took the bytes; otherwise the stream had better rest. */
+        data: (chunk: Buffer): boolean => {
+          if (!admits(chunk.length)) {
+            unseen += chunk.length
+            return false
+          }
+          if (unseen > 0) {
+            cutter.end().forEach(offer)
+            offer(`(${unseen} bytes of output were dropped: more than ${OUTPUT_BYTES_PER_SECOND / 1024} KiB a second)`)
+            unseen = 0
+          }
+          cutter.push(chunk).forEach(offer)
+          return true
+        },
         end: () => cutter.end().forEach(offer)
       }
     },
     end: () => void Queue.endUnsafe(queue),
     lines: Stream.fromQueue(queue)
   }
-}
-
-export const outputQueue = Queue.dropping<string, Cause.Done>(CONTAINER_LINES_MAX)
+})
+export type ContainerOutput = Effect.Success<typeof makeOutput>

@@ -7,8 +7,7 @@ import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
 import type { Readable, Writable } from "node:stream"
 import { Deferred, Effect, Stream } from "effect"
-import { makeOutput, outputQueue } from "./ContainerOutput.ts"
-import type { OutputQueue } from "./ContainerOutput.ts"
+import { type ContainerOutput, makeOutput, OUTPUT_REST_MS } from "./ContainerOutput.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 
 export interface Launch {
@@ -97,17 +96,21 @@ const watch = (stream: Readable | undefined) => {
 }
 
 /** Wires a child up before its first event can pass by. */
-const wire = (child: ChildProcess, request: Launch, queue: OutputQueue) => {
+const wire = (child: ChildProcess, request: Launch, output: ContainerOutput) => {
   const exited = Deferred.makeUnsafe<ExitStatus>()
   const ready = Deferred.makeUnsafe<void, ContainerError>()
-  const output = makeOutput(queue)
   child.once("spawn", () => Deferred.doneUnsafe(ready, Effect.void))
   child.on("error", (cause) => Deferred.doneUnsafe(ready, Effect.fail(unavailable(request.program, cause))))
   child.once("exit", (code, signal) => Deferred.doneUnsafe(exited, Effect.succeed({ code, signal })))
   child.once("close", output.end)
   for (const stream of [child.stdout, child.stderr]) {
     const reader = output.reader()
-    stream?.on("data", reader.data).once("end", reader.end).on("error", reader.end)
+    const data = (chunk: Buffer) => {
+      if (reader.data(chunk)) return
+      stream?.pause()
+      setTimeout(() => stream?.resume(), OUTPUT_REST_MS).unref()
+    }
+    stream?.on("data", data).once("end", reader.end).on("error", reader.end)
   }
   request.inputs?.forEach((input, index) => {
     // A program that ends without reading closes the pipe; its exit reports that.
@@ -129,9 +132,9 @@ const wire = (child: ChildProcess, request: Launch, queue: OutputQueue) => {
 
 /** Starts a program. Not interruptible: a started child is always known to its caller. */
 export const launch = Effect.fn("HostProcess.launch")(function* (request: Launch) {
-  const queue = yield* outputQueue
+  const output = yield* makeOutput
   const child = yield* spawned(request)
-  const { ready, ...wired } = wire(child, request, queue)
+  const { ready, ...wired } = wire(child, request, output)
   const status = watch((child.stdio as ReadonlyArray<unknown>)[3] as Readable | undefined)
   yield* ready
   return { pid: child.pid ?? 0, ...wired, ...status } satisfies HostProcess

@@ -96,27 +96,21 @@ interface LimitFile {
 const PERIOD_US = 100_000
 
 /**
- * A tenth of what any other group or process gets where processors are short, so that agents that take all they may keep neither choird
- * nor the operator waiting: version 1 counts from 1024, version 2 from 100. In the root group it would be a tenth of what each process
- * of the host gets, and agents would not even start beside a busy one.
+ * Half of what any other group or process gets where processors are short, so that agents keep neither choird nor the operator waiting:
+ * version 1 counts from 1024, version 2 from 100. In the root group it would be half of what each process of the host gets, so there it is the
+ * kernel's own, and agents start beside a busy host.
  */
-const AGENT_CPU_SHARES = 102
-const AGENT_CPU_WEIGHT = 10
-/** In the host's root group: the kernel's own. */
-const ROOT_CPU_SHARES = 1024
-const ROOT_CPU_WEIGHT = 100
-/** A group that steps back gets this part of what it gets otherwise. */
-const STEPPED_BACK = 1 / 10
+const FRONT = { 1: 512, 2: 50 } as const
+const ROOT_FRONT = { 1: 1024, 2: 100 } as const
+/** A group that steps back gets a hundredth of another group, and in the root group a tenth, with which an agent still starts. */
+const BACK = { 1: 10, 2: 1 } as const
+const ROOT_BACK = { 1: 102, 2: 10 } as const
 
 /** The file that says what a group gets where processors are short; nothing where the hierarchy has no such file. */
 export const shareFile = ({ version, controllers, isRoot }: GroupParent, isBack: boolean): LimitFile | undefined => {
   if (!controllers.includes("cpu")) return undefined
-  const full = {
-    1: isRoot === true ? ROOT_CPU_SHARES : AGENT_CPU_SHARES,
-    2: isRoot === true ? ROOT_CPU_WEIGHT : AGENT_CPU_WEIGHT
-  }[version]
-  const text = String(Math.floor(full * (isBack ? STEPPED_BACK : 1)))
-  return { file: version === 1 ? "cpu.shares" : "cpu.weight", text, optional: true }
+  const shares = isRoot === true ? (isBack ? ROOT_BACK : ROOT_FRONT) : isBack ? BACK : FRONT
+  return { file: version === 1 ? "cpu.shares" : "cpu.weight", text: String(shares[version]), optional: true }
 }
 
 /** The file with the time of processors that a group has taken. */

@@ -164,12 +164,13 @@ export const serve = Effect.fnUntraced(function* (app: HttpApp, make: () => Serv
   return server
 })
 
-const bind = (server: Server, path: string) => {
+const bind = (server: Server, { connectionsMax, path }: ListenOptions) => {
   const failed = (cause: unknown) => new SocketRefused({ path, reason: "failed", detail: String(cause) })
   return Effect.callback<void, SocketRefused>((resume) => {
     const fail = (cause: Error) => resume(Effect.fail(failed(cause)))
     server.once("error", fail)
-    server.listen({ path }, () => {
+    // What waits to be accepted counts as well: a peer that connects without end would have the whole queue accepted and cut again and again.
+    server.listen({ path, backlog: connectionsMax }, () => {
       server.off("error", fail)
       resume(Effect.void)
     })
@@ -182,5 +183,5 @@ export const listen = Effect.fn("listen")(function* (app: HttpApp, options: List
   yield* claimSocketPath(path)
   yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(path, { force: true })))
   const server = yield* serve(app, () => createServer(serverLimits(options)), options)
-  yield* bind(server, path)
+  yield* bind(server, options)
 })

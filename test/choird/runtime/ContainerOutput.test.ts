@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { CONTAINER_LINES_MAX, lineCutter, makeOutput, outputQueue } from "#src/choird/runtime/ContainerOutput.ts"
+import { TestClock } from "effect/testing"
+import { CONTAINER_LINES_MAX, lineCutter, makeOutput, OUTPUT_BYTES_BURST } from "#src/choird/runtime/ContainerOutput.ts"
 
 describe("lineCutter", () => {
   it("joins what arrives in parts, and gives up the last line at the end", () => {
@@ -24,7 +25,7 @@ describe("lineCutter", () => {
 describe("makeOutput", () => {
   it.effect("drops lines that nobody reads, and says how many before it goes on", () =>
     Effect.gen(function* () {
-      const output = makeOutput(yield* outputQueue)
+      const output = yield* makeOutput
       const { data } = output.reader()
       data(Buffer.from(Array.from({ length: CONTAINER_LINES_MAX + 5 }, (_, index) => `${index}\n`).join("")))
       const first = yield* Stream.runCollect(Stream.take(output.lines, CONTAINER_LINES_MAX))
@@ -32,6 +33,24 @@ describe("makeOutput", () => {
       data(Buffer.from("after\n"))
       output.end()
       assert.deepStrictEqual(yield* Stream.runCollect(output.lines), ["(5 lines of output were dropped)", "after"])
+    })
+  )
+
+  it.effect("looks at no more than its rate, says what it dropped, and looks again later", () =>
+    Effect.gen(function* () {
+      const output = yield* makeOutput
+      const { data } = output.reader()
+      const line = Buffer.from(`${"x".repeat(OUTPUT_BYTES_BURST / 4 - 1)}\n`)
+      for (let n = 0; n < 4; n++) assert.isTrue(data(line))
+      assert.isFalse(data(line))
+      yield* TestClock.adjust("10 seconds")
+      assert.isTrue(data(Buffer.from("after\n")))
+      output.end()
+      const lines = yield* Stream.runCollect(output.lines)
+      assert.deepStrictEqual(lines.slice(4), [
+        `(${line.length} bytes of output were dropped: more than 256 KiB a second)`,
+        "after"
+      ])
     })
   )
 })

@@ -59,7 +59,7 @@ describe("limitFiles", () => {
       ["memory.memsw.limit_in_bytes", "536870912"],
       ["cpu.cfs_period_us", "100000"],
       ["cpu.cfs_quota_us", "150000"],
-      ["cpu.shares", "102"],
+      ["cpu.shares", "512"],
       ["pids.max", "128"]
     ])
   })
@@ -76,16 +76,16 @@ describe("limitFiles", () => {
       ["memory.max", "536870912"],
       ["memory.swap.max", "0"],
       ["cpu.max", "150000 100000"],
-      ["cpu.weight", "10"],
+      ["cpu.weight", "50"],
       ["pids.max", "128"]
     ])
   })
 
-  it("gives a group that steps back a tenth of what it gets otherwise", () => {
+  it("gives a group that steps back a small part of what it gets otherwise", () => {
     const texts = (version: 1 | 2, more: { readonly isRoot?: true }) =>
       [false, true].map((isBack) => shareFile({ version, controllers: ["cpu"], folders: [], ...more }, isBack)?.text)
-    assert.deepStrictEqual(texts(1, {}), ["102", "10"])
-    assert.deepStrictEqual(texts(2, {}), ["10", "1"])
+    assert.deepStrictEqual(texts(1, {}), ["512", "10"])
+    assert.deepStrictEqual(texts(2, {}), ["50", "1"])
     assert.deepStrictEqual(texts(1, { isRoot: true }), ["1024", "102"])
     assert.deepStrictEqual(texts(2, { isRoot: true }), ["100", "10"])
     assert.isUndefined(shareFile({ version: 1, controllers: ["memory"], folders: [] }, true))

@@ -1,6 +1,6 @@
 /** One container of the engine, from its creation to its removal. */
 import { Context, Deferred, Effect, Schedule, Schema } from "effect"
-import { makeOutput, outputQueue } from "#src/choird/runtime/ContainerOutput.ts"
+import { makeOutput } from "#src/choird/runtime/ContainerOutput.ts"
 import {
   AGENT_INSPECT_MS_MAX,
   type Condition,
@@ -127,7 +127,7 @@ export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
   started = true
   yield* watch.look(id)
 
-  const output = makeOutput(yield* outputQueue)
+  const output = yield* makeOutput
   const follow = followLog(id, output, Deferred.await(watched.ended))
   yield* Effect.forkScoped(Effect.ensuring(follow, Deferred.succeed(drained, undefined)))
   return {

@@ -2,7 +2,7 @@
 import type { Readable } from "node:stream"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, Option, Result, Stream } from "effect"
-import type { makeOutput } from "#src/choird/runtime/ContainerOutput.ts"
+import type { ContainerOutput } from "#src/choird/runtime/ContainerOutput.ts"
 import { DockerEngine, dockerError, type DockerError } from "./DockerEngine.ts"
 import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
 
@@ -50,7 +50,7 @@ export const frameCutter = () => {
  */
 export const followLog = Effect.fn("followLog")(function* (
   container_id: string,
-  output: ReturnType<typeof makeOutput>,
+  output: ContainerOutput,
   ended: Effect.Effect<unknown>
 ) {
   const engine = yield* DockerEngine

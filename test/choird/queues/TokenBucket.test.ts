@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { take, type TokenBucket } from "#src/choird/listeners/TokenBucket.ts"
+import { take, type TokenBucket } from "#src/choird/queues/TokenBucket.ts"
 
 const rate = { perSecond: 100, burst: 200 }
 const Steps = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: -50, maximum: 2000 })))
