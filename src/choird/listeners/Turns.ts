@@ -70,44 +70,58 @@ const isBusy = ({ used }: TurnUse) => (used * Math.LN2 * 1000) / HALF_LIFE_MS >=
 const compare = (one: TurnUse, other: TurnUse) =>
   one.turns - other.turns || one.bytes - other.bytes || one.used - other.used
 
+/** The large bodies that are read or worked on. */
+const makeBodies = () => {
+  /** Until when each counts at the latest. */
+  const counted = new Map<Request, number>()
+  let bytes = 0
+  const letGo = (request: Request) => {
+    if (!counted.delete(request)) return
+    bytes -= request.bytes
+    request.use.bytes -= request.bytes
+  }
+  return {
+    ends: () => counted.values(),
+    fits: (request: Request) =>
+      request.bytes === 0 ||
+      (bytes + request.bytes <= BODIES_BYTES_MAX && request.use.bytes + request.bytes <= SESSION_BODIES_BYTES_MAX),
+    begin: (request: Request, now_ms: number) => {
+      if (request.bytes === 0) return
+      counted.set(request, now_ms + BODY_MS_MAX)
+      bytes += request.bytes
+      request.use.bytes += request.bytes
+    },
+    letGo,
+    letGoUntil: (now_ms: number) => {
+      for (const [request, until_ms] of counted) if (until_ms <= now_ms) letGo(request)
+    }
+  }
+}
+
 /** Requests as data: each change begins those that may begin then. */
 export const makeTurns = () => {
   const waiting = new Map<TurnUse, Array<Request>>()
   /** The requests that hold a turn or rest after it, and until when at the latest. */
   const holders = new Map<Request, number>()
-  /** The requests whose large bodies count, and until when at the latest. */
-  const bodies = new Map<Request, number>()
-  let bytes = 0
+  const bodies = makeBodies()
   let calm_ms = -RESTS_FOR_MS
 
   const othersAsk = (now_ms: number) => now_ms - calm_ms < RESTS_FOR_MS
 
   const mayBegin = (request: Request, now_ms: number) => {
-    const { use } = request
-    if (isBusy(use) && holders.size >= (othersAsk(now_ms) ? TURNS_BESIDE_MAX : TURNS_MAX)) return false
-    if (request.bytes === 0) return true
-    return bytes + request.bytes <= BODIES_BYTES_MAX && use.bytes + request.bytes <= SESSION_BODIES_BYTES_MAX
+    const turns_max = othersAsk(now_ms) ? TURNS_BESIDE_MAX : TURNS_MAX
+    return (!isBusy(request.use) || holders.size < turns_max) && bodies.fits(request)
   }
 
   const begin = (request: Request, now_ms: number) => {
     const { use } = request
     request.began_ms = now_ms
-    if (request.bytes > 0) {
-      bodies.set(request, now_ms + BODY_MS_MAX)
-      bytes += request.bytes
-      use.bytes += request.bytes
-    }
+    bodies.begin(request, now_ms)
     if (isBusy(use)) {
       holders.set(request, now_ms + TURN_MS_MAX)
       use.turns += 1
     } else calm_ms = now_ms
     request.begin()
-  }
-
-  const letGo = (request: Request) => {
-    if (!bodies.delete(request)) return
-    bytes -= request.bytes
-    request.use.bytes -= request.bytes
   }
 
   /** The next request that may begin, taken from its queue. */
@@ -133,7 +147,7 @@ export const makeTurns = () => {
         holders.delete(holder)
         holder.use.turns -= 1
       }
-    for (const [request, until_ms] of bodies) if (until_ms <= now_ms) letGo(request)
+    bodies.letGoUntil(now_ms)
     for (const use of waiting.keys()) forget(use, now_ms)
     for (let request = next(now_ms); request !== undefined; request = next(now_ms)) begin(request, now_ms)
   }
@@ -158,7 +172,7 @@ export const makeTurns = () => {
         const queue = (waiting.get(use) ?? []).filter((each) => each !== request)
         if (queue.length > 0) waiting.set(use, queue)
         else waiting.delete(use)
-      } else letGo(request)
+      } else bodies.letGo(request)
       if (holders.has(request)) {
         holders.set(request, now_ms + (othersAsk(now_ms) ? restAfter(now_ms - began_ms) : 0))
       }
@@ -166,10 +180,10 @@ export const makeTurns = () => {
     },
     beginAll,
     /** When the next turn or rest ends at the latest, or the next body no longer counts, if somebody waits. */
-    nextEnd_ms: (): number | undefined =>
-      waiting.size === 0 || holders.size + bodies.size === 0
-        ? undefined
-        : Math.min(...holders.values(), ...bodies.values())
+    nextEnd_ms: (): number | undefined => {
+      const end_ms = Math.min(...holders.values(), ...bodies.ends())
+      return waiting.size === 0 || end_ms === Infinity ? undefined : end_ms
+    }
   }
 }
 
