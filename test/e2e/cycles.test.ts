@@ -5,7 +5,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { describePostgres, postgresDatabase } from "../support/engines.ts"
+import { describePostgres, migratedDatabase } from "../support/engines.ts"
 import { AGENT, makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { DATABASE_CONNECTIONS_MAX } from "#src/choird/database/PostgresServer.ts"
@@ -54,7 +54,7 @@ describePostgres("an agent that is started and stopped, again and again", () => 
     `leaves nothing in Postgres, in its home and in choird but the history of its sessions, ${CYCLES} times (R65)`,
     () =>
       Effect.gen(function* () {
-        const { database, host, port, user } = yield* postgresDatabase
+        const { database, host, port, user } = yield* migratedDatabase
         const provider = yield* makeProvider
         yield* provider.otherwise((request) => offlineModel(request, 0))
         const url = `postgres://${user}@${encodeURIComponent(host)}:${port}/${database}`

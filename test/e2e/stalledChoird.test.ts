@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SessionId } from "#schema/Ids.ts"
-import { describePostgres, postgresDatabase, putDatabase } from "../support/engines.ts"
+import { describePostgres, migratedDatabase, putDatabase } from "../support/engines.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
@@ -43,7 +43,7 @@ describePostgres("a database that answers seconds late", () => {
     Effect.gen(function* () {
       const provider = yield* makeProvider
       yield* provider.otherwise((request) => offlineModel(request, 0))
-      const { database, host, port, ssl, user: username } = yield* postgresDatabase
+      const { database, host, port, ssl, user: username } = yield* migratedDatabase
       const choir = yield* makeInstallation({
         endpoint: provider.endpoint,
         config: { heartbeat_interval_ms: 250, crash_detection_threshold_ms: 1000 },
