@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { testEngine } from "../support/docker.ts"
-import { temporaryFolder } from "../support/engines.ts"
+import { putDatabase, temporaryFolder } from "../support/engines.ts"
 import { describeInstallations } from "../support/everyInstallation.ts"
 import { makeRemoteRepo, newestCommit, startGitHttps, startSshd } from "../support/gitServers.ts"
 import { type InstallationOptions, makeInstallation } from "../support/installation.ts"
@@ -77,7 +77,7 @@ const engine = testEngine("a git identity in a container")
 const leftOut = engine.reason ?? ensureDebianPackages(["openssh-server"], "a git identity in a container")
 
 describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a container", () => {
-  const where = { runtime: { docker_socket: engine.socket } }
+  const where = { runtime: { docker_socket: engine.socket }, database: putDatabase }
   const work = (url: string) =>
     `git clone -q ${url} app && cd app && echo more >> README && git commit -qam second && git push -q origin main`
 
