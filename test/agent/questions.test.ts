@@ -64,6 +64,26 @@ describe("need_info", () => {
     })
   )
 
+  it.effect(
+    "is over with the words that the job says to the answer: it is not asked again with its own words last",
+    () =>
+      Effect.gen(function* () {
+        yield* ticking
+        const plane = yield* makeMemoryControlPlane
+        const lasts: Array<string | undefined> = []
+        const seen: Script = (messages, tools) => {
+          if (isCore(messages)) lasts.push(messages.at(-1)?.role)
+          return script(messages, tools)
+        }
+        yield* Effect.forkScoped(runAgent({ plane, script: seen, tools: [report] }))
+        yield* plane.say("go")
+        yield* plane.until((events) => spoken(events).length === 2)
+        yield* plane.say("main")
+        yield* plane.until((events, state) => ofType(events, "CoreStopped").length === 1 && quiet(state))
+        assert.deepStrictEqual(lasts, ["user", "user"])
+      })
+  )
+
   it.effect("is answered by the user in place: each answer reaches its job, and edge learns of it", () =>
     Effect.gen(function* () {
       yield* ticking

@@ -44,5 +44,12 @@ export const REGRESSIONS: ReadonlyArray<Regression> = [
     issue: "N1: after an outage, an agent was ended as silent for one lost packet",
     cause:
       "each heartbeat that was given up doubled the wait of the next one, up to more than the silence that choird allows"
+  },
+  {
+    seed: 1740,
+    options: { mode: "liveness" },
+    issue: "W4: a job's prompt ended with its own last words, which Mistral refuses",
+    cause:
+      "a job whose prompt showed the answer to its question was taken not to have seen it, and was asked again after its result"
   }
 ]

@@ -142,7 +142,7 @@ export interface CoreOutput {
   readonly rev: number
   /** It proposes no calls, so that it is the result unless something speaks against it. */
   readonly isFinal: boolean
-  /** An instruction came that its model may not have seen. */
+  /** An instruction came that its prompt did not show, or a skill of the job ended after it. */
   readonly isSuperseded: boolean
   /** The output before was a result too and did not fit, so that this one is its correction. */
   readonly isCorrection: boolean

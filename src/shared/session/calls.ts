@@ -199,18 +199,28 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
       const core = coreOf(next, lane)
       return core === undefined
         ? withStep(withEdge(next, { output_rev: rev }), messageOf(next.edge.turn))
-        : withCore(next, { ...core, settled_rev: rev, output: coreOutput(core, payload.tool_calls.length === 0, rev) })
+        : withCore(next, { ...core, settled_rev: rev, output: coreOutput(core, payload, rev) })
     }
   )
 }
 
-/** Its prompt was made after the newest result or output of the lane, so that an instruction since then may be unseen. */
-const coreOutput = ({ injection_rev, output, settled_rev }: CoreLane, isFinal: boolean, rev: number): CoreOutput => ({
-  rev,
-  isFinal,
-  isSuperseded: injection_rev > settled_rev,
-  isCorrection: isFinal && output.isFinal && !output.isSuperseded && injection_rev < output.rev
-})
+/**
+ * An instruction that its prompt did not show may change it. An old output does not say what its prompt showed: at least what came before the
+ * lane's newest result or output.
+ */
+const coreOutput = (
+  { injection_rev, output, settled_rev }: CoreLane,
+  { prompt, tool_calls }: EventOf<"ModelOutput">["payload"],
+  rev: number
+): CoreOutput => {
+  const isFinal = tool_calls.length === 0
+  return {
+    rev,
+    isFinal,
+    isSuperseded: injection_rev > (prompt?.rev ?? settled_rev),
+    isCorrection: isFinal && output.isFinal && !output.isSuperseded && injection_rev < output.rev
+  }
+}
 
 const countUsage = (state: SessionState, lane: LaneId, usage: EventOf<"ModelOutput">["payload"]["usage"]) => {
   const core = coreOf(state, lane)

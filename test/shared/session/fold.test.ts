@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
+import { JobName } from "#schema/Ids.ts"
 import { foldAll, fold, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeHistory, placed } from "../../support/history.ts"
@@ -227,6 +228,15 @@ describe("fold", () => {
     const boundary_rev = 1
     const compaction = draft("CompactionCommitted", "edge", { delta: { mode: "append" }, boundary_rev })
     assert.deepStrictEqual(after([userMsg(), ...mail, compaction]).edge.sources, ["mail:eve@a.example"])
+  })
+
+  it("takes a job's result for superseded where its prompt did not show the newest instruction, or cannot tell", () => {
+    const isSuperseded = (more: object) => {
+      const events = [userMsg(), started(), ...called("core:a", "k"), injected("core:a"), output("core:a", more)]
+      return after(events).cores.get(JobName.make("a"))?.output.isSuperseded
+    }
+    // The instruction is the seventh event.
+    assert.deepStrictEqual([{ prompt: { rev: 7 } }, { prompt: { rev: 6 } }, {}].map(isSuperseded), [false, true, true])
   })
 
   it("labels the workspace with a result of strangers that is kept in a file there, though the call has no effect", () => {
