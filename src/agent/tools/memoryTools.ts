@@ -6,6 +6,7 @@ import { Effect, Result, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import { Source } from "#schema/Source.ts"
+import { toWireName } from "#schema/Tool.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import {
@@ -95,6 +96,9 @@ const OFFERED = Schema.Struct({
 
 const MEMORY_QUERY = llmView("choir.memory.query", "Search this session and your memory.", OFFERED)
 
+/** The name by which models call it. */
+const SEARCH = toWireName(MEMORY_QUERY.name)
+
 /** A query beyond this session's log, or what is wrong with it. */
 const longTermOf = ({ agent, limit, mode, query, session_id, store }: MemoryQuery) => {
   if (store === undefined || store === "working")
@@ -118,9 +122,9 @@ const toolOf = (log: EventLog["Service"], event: ChoirEvent): string | undefined
     : undefined
 }
 
-/** A result that prompts mask is not found either, nor one of which it is not known. */
+/** A result that prompts mask is not found either, nor one of which it is not known, nor what an earlier search found: that would be found twice. */
 const isShown = ({ isMasked }: Sources, { event_type, tool }: LogHit): boolean =>
-  event_type !== "ToolResultCommitted" || (tool !== undefined && !isMasked(tool))
+  event_type !== "ToolResultCommitted" || (tool !== undefined && tool !== SEARCH && !isMasked(tool))
 
 /** Looks through what is here, in slices, so that other lanes run meanwhile. */
 const searchHere = Effect.fnUntraced(function* (sources: Sources, { before, query, view }: Search) {

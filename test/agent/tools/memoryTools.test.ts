@@ -238,6 +238,15 @@ describe("choir.memory.query", () => {
     })
   )
 
+  it.effect("does not find what an earlier search found", () =>
+    Effect.gen(function* () {
+      const { find } = yield* openLog(
+        history(userMsg(1), proposing("choir-memory-query", "c-2"), result("c-2", "falcon"))
+      )
+      assert.deepStrictEqual((yield* find({ query: "falcon done" })).hits, [])
+    })
+  )
+
   it.effect("lets other lanes go on while it looks", () =>
     Effect.gen(function* () {
       const { find } = yield* openLog(large(30))
