@@ -42,8 +42,9 @@ export const KINDS: ReadonlyArray<Kind> = [
   program("cards", "messages to people in the shape of choird's cards, without end"),
   program("bodies", "malformed, oversized and deeply nested bodies"),
   program("requests", "approvals, host tools and secrets that it has no right to"),
-  program("tokens", "used, forged and foreign tokens, and epochs that never were"),
-  program("slow", "heads and bodies that never end, half-closed connections, unread streams"),
+  // These two leave their own heartbeats no connection, and may be taken for dead meanwhile.
+  { ...program("tokens", "used, forged and foreign tokens, and epochs that never were"), ends: true },
+  { ...program("slow", "heads and bodies that never end, half-closed connections, unread streams"), ends: true },
   program("connections", "connections that are opened and left"),
   // It waits for choird to read its lines, and may be taken for dead meanwhile.
   { ...program("output", "lines on its own output without a pause"), ends: true },
@@ -64,7 +65,8 @@ export const KINDS: ReadonlyArray<Kind> = [
     (n, session_id) =>
       `call choir.propose.repo_change {"branch":"proposal/${session_id}/x","commit":"${PACKED}","reason":"notes ${n}"}`
   ),
-  words("processes", "processes, memory and processor time in a command", () => "run sh burn.sh"),
+  // Its commands leave its own agent no processor.
+  { ...words("processes", "processes, memory and processor time in a command", () => "run sh burn.sh"), ends: true },
   words("disk", "a full workspace, with many files", () => "run timeout 5 sh disk.sh"),
   words(
     "probes",

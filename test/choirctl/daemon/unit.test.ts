@@ -36,7 +36,7 @@ describe("the systemd unit", () => {
     const expected = {
       "Unit.StartLimitBurst": "5",
       "Unit.StartLimitIntervalSec": "300",
-      "Service.ExecStart": `"${process.execPath}" "--max-semi-space-size=8" "/opt/choir/dist/choird.js" "--home" "/home/me/.choir.d"`,
+      "Service.ExecStart": `"${process.execPath}" "--max-semi-space-size=8" "--heap-growing-percent=30" "/opt/choir/dist/choird.js" "--home" "/home/me/.choir.d"`,
       "Service.Environment": "MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=8388608",
       "Service.Restart": "on-failure",
       "Service.RestartPreventExitStatus": "2 78",
