@@ -14,7 +14,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
         replace: `import { Deferred, Effect, Fiber } from "effect"`
       }
     ],
-    knownSeed: 12,
+    knownSeed: 8,
     breaks: ["T1"]
   },
   {
