@@ -70,6 +70,7 @@ export class AgentSockets extends Context.Service<
           yield* listen(audited(app.of(session), askedByAgent(session_id)), {
             path,
             connectionsMax: AGENT_CONNECTIONS_MAX,
+            backlog: AGENT_CONNECTIONS_MAX,
             accept: (connection) => session.claim(connection, monotonicMsOf(clock)),
             restMs: REFUSED_REST_MS
           })

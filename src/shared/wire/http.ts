@@ -123,6 +123,8 @@ export interface ServeOptions {
 
 export interface ListenOptions extends ServeOptions {
   readonly path: string
+  /** How many connections wait to be accepted, 511 by default: a peer that connects without end has all of them accepted and cut, again and again. */
+  readonly backlog?: number
 }
 
 /** The times and sizes of R47, for whatever kind of server. */
@@ -164,13 +166,12 @@ export const serve = Effect.fnUntraced(function* (app: HttpApp, make: () => Serv
   return server
 })
 
-const bind = (server: Server, { connectionsMax, path }: ListenOptions) => {
+const bind = (server: Server, { backlog, path }: ListenOptions) => {
   const failed = (cause: unknown) => new SocketRefused({ path, reason: "failed", detail: String(cause) })
   return Effect.callback<void, SocketRefused>((resume) => {
     const fail = (cause: Error) => resume(Effect.fail(failed(cause)))
     server.once("error", fail)
-    // What waits to be accepted counts as well: a peer that connects without end would have the whole queue accepted and cut again and again.
-    server.listen({ path, backlog: connectionsMax }, () => {
+    server.listen({ path, ...(backlog === undefined ? {} : { backlog }) }, () => {
       server.off("error", fail)
       resume(Effect.void)
     })
