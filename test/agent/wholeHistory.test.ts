@@ -1,6 +1,7 @@
 /**
  * One history with all that a session meets: a long chat, files of the workspace, a call that a person approves, skills, a stopped turn, four jobs at once,
- * among them a long one and one whose provider fails, compactions, a crash in the middle, an ordered stop, and the lives after them. A strict provider is asked over a socket, and refuses nothing.
+ * among them a long one and one whose provider fails, compactions, a crash in the middle, an ordered stop, and the lives after them. A strict provider is asked over a socket, and refuses nothing;
+ * no request names a tool of Choir with dots, which models do not know.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -12,6 +13,7 @@ import type { DialectName } from "#demo/dialects/Dialect.ts"
 import { fsEdit } from "#src/agent/tools/fsEdit.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { fillerOf } from "../support/filler.ts"
 import {
   call,
@@ -172,8 +174,17 @@ const history = Effect.fnUntraced(function* (dialect: DialectName) {
   assert.strictEqual(yield* Fiber.join(second), "stopped")
   yield* live(3)
   yield* turn()
-  return { notes: readFileSync(world.notes, "utf8"), plane, said: model.said(), summary: yield* provider.summary }
+  const requests = yield* provider.requests.all
+  const notes = readFileSync(world.notes, "utf8")
+  return { notes, plane, requests, said: model.said(), summary: yield* provider.summary }
 })
+
+/** Where the requests name one of Choir's tools with dots; no message of the person does. */
+const dottedIn = (requests: ReadonlyArray<double.ProviderRequest>) => {
+  const names = BUILT_IN_TOOLS.map((name) => name.replaceAll(".", "\\.")).join("|")
+  const dotted = new RegExp(`.{0,80}(?:${names}).{0,80}`, "gu")
+  return [...new Set(requests.flatMap(({ body }) => JSON.stringify(body).match(dotted) ?? []))]
+}
 
 const CHAT_DIALECTS: ReadonlyArray<DialectName> = atSize<DialectName>(
   ["openai"],
@@ -186,9 +197,10 @@ describe(`a history of over ${TURNS} turns, four jobs, one of ${STEPS} steps, sk
       `has no request that ${dialect} refuses`,
       () =>
         Effect.gen(function* () {
-          const { notes, plane, said, summary } = yield* history(dialect)
+          const { notes, plane, requests, said, summary } = yield* history(dialect)
           const { events } = plane
           assert.strictEqual(summary.refusals, 0)
+          assert.deepStrictEqual(dottedIn(requests), [])
           assert.isAbove(said, TURNS)
           assert.lengthOf(ofType(events, "UserMsg"), said)
           assert.isAbove(stepsOf(events, "core:long"), STEPS)

@@ -122,9 +122,13 @@ const toolOf = (log: EventLog["Service"], event: ChoirEvent): string | undefined
     : undefined
 }
 
-/** A result that prompts mask is not found either, nor one of which it is not known, nor what an earlier search found: that would be found twice. */
-const isShown = ({ isMasked }: Sources, { event_type, tool }: LogHit): boolean =>
-  event_type !== "ToolResultCommitted" || (tool !== undefined && tool !== SEARCH && !isMasked(tool))
+/**
+ * A result that prompts mask is not found either, nor one of which it is not known. Words do not find what an earlier search found, so that nothing is
+ * found twice; its hash does, since notes and summaries name results by it.
+ */
+const isShown = ({ isMasked }: Sources, { mode }: LogQuery, { event_type, tool }: LogHit): boolean =>
+  event_type !== "ToolResultCommitted" ||
+  (tool !== undefined && (mode === "hash" || tool !== SEARCH) && !isMasked(tool))
 
 /** Looks through what is here, in slices, so that other lanes run meanwhile. */
 const searchHere = Effect.fnUntraced(function* (sources: Sources, { before, query, view }: Search) {
@@ -142,7 +146,7 @@ const searchHere = Effect.fnUntraced(function* (sources: Sources, { before, quer
   while (hits.length < query.limit && next > Math.max(view.from, log.oldest())) {
     next -= 1
     const hit = look(next)
-    if (hit !== undefined && isShown(sources, hit)) hits.push(hit)
+    if (hit !== undefined && isShown(sources, query, hit)) hits.push(hit)
     if (log.bytesAfter(next - 1) - slice < LOG_SEARCH_SLICE_BYTES) continue
     yield* Effect.yieldNow
     // Meanwhile events may have come, and old ones may have left: then the rest is choird's.
@@ -174,7 +178,7 @@ const searchThere = Effect.fnUntraced(function* (sources: Sources, search: Searc
     if (isLate || found.hits.length >= query.limit || found.next <= view.from) break
     const answer = yield* Effect.result(request(sources, search, found))
     if (Result.isFailure(answer)) return { ...found, problem: answer.failure }
-    const hits = answer.success.hits.filter((hit) => isShown(sources, hit))
+    const hits = answer.success.hits.filter((hit) => isShown(sources, query, hit))
     // Each answer leads further back, whatever it says, so that the search ends.
     const next = Math.min(found.next - 1, answer.success.next_before_rev ?? view.from)
     found = { hits: [...found.hits, ...hits], next }

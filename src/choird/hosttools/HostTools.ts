@@ -112,7 +112,10 @@ const makePrepare = (tools: ReadonlyArray<HostTool>) => {
     const work = yield* Effect.mapBoth(tool.prepare(input, caller, epoch, { call_id, is_asked }), {
       onSuccess: (run) => bounded(tool, run),
       onFailure: ({ problem }) =>
-        refused("BAD_REQUEST", `the input does not fit ${tool_name}: ${problem}`.slice(0, API_PROBLEM_CHARS_MAX))
+        refused(
+          "BAD_REQUEST",
+          `the input does not fit ${shownName(tool_name)}: ${problem}`.slice(0, API_PROBLEM_CHARS_MAX)
+        )
     })
     return { tool, work }
   })
@@ -202,7 +205,7 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
   return HostTools.of({
     runOnce: Effect.fn("HostTools.runOnce")(function* (caller, request, scope) {
       if (!OF_TRIALS.test(request.tool_name))
-        return yield* refused("NOT_AVAILABLE", `${request.tool_name} needs a session; trials have none`)
+        return yield* refused("NOT_AVAILABLE", `${shownName(request.tool_name)} needs a session; trials have none`)
       const { work } = yield* prepare({ ...caller, epoch: 1, standing: "current" }, request, scope)
       return yield* Fiber.join(yield* begin(caller.session_id, request.call_id, work, scope))
     }),

@@ -196,7 +196,7 @@ describe("a full window", () => {
         const [told = "", ...rest] = summary.summary.split("\n")
         assert.match(
           told,
-          /^\[No room for the oldest [\d,]+ characters of its 13,199; facts: fact-2, fact-3, .*, 2 more; the ends of facts longer than 500 characters: fact-100; the log has the messages behind that\]$/u
+          /^\[There was no room for the first 1,[\d,]+ characters of the summary; these facts: fact-2, fact-3, .*, 2 more; all but the first 500 characters of these facts: fact-100\. They are in older messages of this session, which you cannot search; ask if you need them\.\]$/u
         )
         assert.deepStrictEqual(rest, lines.slice(-rest.length))
         assert.isAbove(rest.length, 900)
@@ -208,8 +208,33 @@ describe("a full window", () => {
   it("names the tool that finds what a summary left out where the lane has it, and adds nothing to one that fits", () => {
     const text = (chars: number) => [{ mode: "overwrite", summary_update: "x".repeat(chars) } as const]
     const [, told] = withToldLoss(emptySummary, text(SUMMARY_CHARS_MAX + 1), EVERY_TOOL)
-    assert.match(told?.summary_update ?? "", /^\[No room for .*; choir-memory-query finds [^\]]*\]\nx+$/u)
+    assert.match(
+      told?.summary_update ?? "",
+      /^\[There was no room for .* To find them, search this session with choir-memory-query by words that they hold\.\]\nx+$/u
+    )
     assert.deepStrictEqual(withToldLoss(emptySummary, text(100), EVERY_TOOL), text(100))
+  })
+
+  it("cuts nothing of a summary that has room for the word on lost facts, and else no more than that word takes", () => {
+    const told = (chars: number) => {
+      const text = `Goal: to dig.\n${"Then the next hole was dug.\n".repeat(chars / 28)}`
+      const delta = {
+        mode: "overwrite",
+        summary_update: text,
+        add_fact: { key: "site", value: "x".repeat(501) }
+      } as const
+      const [line = "", ...rest] = (withToldLoss(emptySummary, [delta], EVERY_TOOL)[1]?.summary_update ?? "").split(
+        "\n"
+      )
+      assert.include(line, "characters of these facts: site.")
+      return { line, rest: rest.join("\n"), text }
+    }
+    const fits = told(11_700)
+    assert.strictEqual(fits.rest, fits.text)
+    const over = told(11_970)
+    assert.isTrue(over.text.endsWith(over.rest))
+    assert.isAtMost(over.line.length + 1 + over.rest.length, SUMMARY_CHARS_MAX)
+    assert.isAbove(over.line.length + 1 + over.rest.length, SUMMARY_CHARS_MAX - 60)
   })
 
   it.effect("is compacted for a job by its own model from its own events, and its task and files stay", () =>

@@ -238,12 +238,17 @@ describe("choir.memory.query", () => {
     })
   )
 
-  it.effect("does not find what an earlier search found", () =>
+  it.effect("finds what an earlier search found by its hash and not by words", () =>
     Effect.gen(function* () {
-      const { find } = yield* openLog(
-        history(userMsg(1), proposing("choir-memory-query", "c-2"), result("c-2", "falcon"))
-      )
+      const searched = history(userMsg(1), proposing("choir-memory-query", "c-2"), result("c-2", "falcon"))
+      const { find, log } = yield* openLog(searched)
       assert.deepStrictEqual((yield* find({ query: "falcon done" })).hits, [])
+      assert.deepStrictEqual(revs(yield* find({ mode: "hash", query: log.hashAt(3) })), [3])
+      const older = hit(3, { event_type: "ToolResultCommitted", tool: "choir-memory-query" })
+      const choird = makeChoird({ hits: [older] }, { hits: [older] })
+      const left = yield* openLog(MANY, { choird, left: LEFT })
+      assert.deepStrictEqual(revs(yield* left.find({ query: "absent" })), [])
+      assert.deepStrictEqual(revs(yield* left.find({ mode: "hash", query: "0".repeat(64) })), [3])
     })
   )
 

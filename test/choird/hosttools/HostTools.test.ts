@@ -195,7 +195,7 @@ describeStores("HostTools", (it) => {
       for (const input of [null, [], { n: "1" }, { n: 1, more: "canary" }]) {
         const { kind, message } = yield* refused(call("count.send", input))
         assert.strictEqual(kind, "BAD_REQUEST")
-        assert.include(message, "does not fit count.send")
+        assert.include(message, "does not fit count-send")
         assert.notInclude(message, "canary")
       }
       assert.strictEqual(state.runs, 0)
