@@ -35,7 +35,7 @@ const newestOf = (text: string, chars: number): string => {
 const list = (what: string, keys: ReadonlyArray<string>): ReadonlyArray<string> =>
   keys.length === 0 ? [] : [`${what}: ${named(keys)}`]
 
-/** What is lost of the facts, as parts of the line. */
+/** The facts that are lost, as parts of the line. */
 const lostFacts = (before: ReferenceSummary, deltas: ReadonlyArray<MemoryDelta>): ReadonlyArray<string> => {
   const kept = new Set(deltas.reduce(applyDelta, before).facts.map(({ key }) => key))
   const gone = deltas.reduce(withFacts, before.facts).flatMap(({ key }) => (kept.has(key) ? [] : [key]))

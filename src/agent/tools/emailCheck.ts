@@ -16,7 +16,7 @@ const Input = Schema.Struct({
   ),
   since_uid: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4_294_967_295 })).annotate({
-      description: "Count only mails newer than this, the last_uid of an earlier check"
+      description: "Only mails after this, the last_uid of an earlier check"
     })
   )
 })

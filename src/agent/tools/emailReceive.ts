@@ -27,9 +27,9 @@ const Uid = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4_294_967_2
 
 const Input = Schema.Struct({
   folder: Schema.optionalKey(Words.annotate({ description: "Default INBOX" })),
-  uid: Schema.optionalKey(Uid.annotate({ description: "Read this mail; leave out to list mails" })),
+  uid: Schema.optionalKey(Uid.annotate({ description: "Read this mail instead of a list" })),
   save_attachments: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "With uid: also save its attachments to .choirtmp/mail" })
+    Schema.Boolean.annotate({ description: "With uid: save its attachments to .choirtmp/mail" })
   ),
   from: Schema.optionalKey(Words.annotate({ description: "Words of the sender" })),
   to: Schema.optionalKey(Words.annotate({ description: "Words of the recipients" })),
@@ -38,7 +38,7 @@ const Input = Schema.Struct({
   since: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
   before: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
   unread: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only unread ones" })),
-  before_uid: Schema.optionalKey(Uid.annotate({ description: "Only mails older than this uid" })),
+  before_uid: Schema.optionalKey(Uid.annotate({ description: "Only mails older than this" })),
   limit: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAIL_LIST_MAX })).annotate({
       description: `Mails of a list, at most ${MAIL_LIST_MAX}`
