@@ -95,6 +95,35 @@ describe("a job that a model's error ended", () => {
     })
   )
 
+  it.effect("finds in the log what was said and read in all its lives", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const found: Array<string> = []
+      const script: Script = (messages) =>
+        Effect.sync(() => {
+          if (!isCore(messages)) return edgeSays(messages, { go: spawn(), again: resume(), more: resume() })
+          const lives = started(plane).length
+          const last = messages.at(-1)
+          if (messages.filter(({ role }) => role === "tool").length < lives)
+            return lives === 1
+              ? calls(["mem.read", {}])
+              : calls(["choir.memory.query", { store: "working", mode: "keyword", query: "sand" }])
+          if (lives > 1) found.push(last?.content ?? "")
+          return lives === 3 ? says("dug") : failed
+        })
+      yield* Effect.forkScoped(runAgent({ plane, script, tools: [read] }))
+      yield* through(plane, "go", 1)
+      yield* through(plane, "again", 2)
+      yield* through(plane, "more", 3)
+      const [first] = ofType(plane.events, "CoreStarted")
+      const sand = ofType(plane.events, "ToolResultCommitted").find(({ payload }) => payload.summary === "sand")
+      assert.strictEqual(found.length, 2)
+      for (const result of found) assert.include(result, `rev ${sand?.rev}`)
+      assert.isBelow(first!.rev, sand!.rev)
+    })
+  )
+
   it.effect("keeps its limits: steps count on over all its lives, and then it cannot be resumed", () =>
     Effect.gen(function* () {
       yield* ticking

@@ -5,7 +5,7 @@
 import type { Schema } from "effect"
 import type { ContextBundle } from "#schema/Core.ts"
 import type { ChoirEvent, PayloadOf, Prompted, WorkDone } from "#schema/Event.ts"
-import { commitsToGit } from "#src/shared/session/calls.ts"
+import { commitsToGit, isCorrectionNote } from "#src/shared/session/calls.ts"
 import { reportKind } from "#src/shared/session/jobWork.ts"
 import type { CallId } from "#schema/Ids.ts"
 
@@ -19,10 +19,10 @@ const inputOf = (call_id: CallId, input: Schema.Json) => {
   return kind === undefined ? { forgotten: call_id } : { forgotten: call_id, kind }
 }
 
-/** Notes may quote anything that the lane was shown. */
-const promptOf = (prompt: Prompted): Prompted => {
-  const { notes: _, ...kept } = prompt
-  return kept
+/** Notes may quote anything that the lane was shown; whether one asked for a correction is a part of the fold. */
+const promptOf = ({ notes = [], ...kept }: Prompted): Prompted => {
+  const corrections = notes.filter(isCorrectionNote).map(({ about }) => ({ about, text: FORGOTTEN }))
+  return corrections.length === 0 ? kept : { ...kept, notes: corrections }
 }
 
 const modelOutput = (payload: PayloadOf<"ModelOutput">): PayloadOf<"ModelOutput"> => {

@@ -144,7 +144,7 @@ export interface CoreOutput {
   readonly isFinal: boolean
   /** An instruction came that its prompt did not show, or a skill of the job ended after it. */
   readonly isSuperseded: boolean
-  /** The output before was a result too and did not fit, so that this one is its correction. */
+  /** The output before was a result too and did not fit, and this one was asked for as its correction. */
   readonly isCorrection: boolean
 }
 
@@ -174,6 +174,8 @@ export interface CoreLane extends LaneMemory {
   readonly job_name: JobName
   readonly lane: LaneId
   readonly started_rev: number
+  /** Where the first of its lives began, and with it the part of the log that it may search; no prompt needs that event. */
+  readonly began_rev: number
   readonly started_at: string
   readonly model: string
   readonly budgets: CoreBudgets

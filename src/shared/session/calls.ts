@@ -204,9 +204,15 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
   )
 }
 
+/** The matter of the note that asks a lane to correct its last words. */
+export const CORRECTION = "correction"
+
+export const isCorrectionNote = ({ about }: { readonly about: string }): boolean => about === CORRECTION
+
 /**
  * An instruction that its prompt did not show may change it. An old output does not say what its prompt showed: at least what came before the
- * lane's newest result or output.
+ * lane's newest result or output. One that says it is a correction only if its prompt asked for one: in old events a second result may
+ * follow one that nothing was wrong with.
  */
 const coreOutput = (
   { injection_rev, output, settled_rev }: CoreLane,
@@ -214,11 +220,12 @@ const coreOutput = (
   rev: number
 ): CoreOutput => {
   const isFinal = tool_calls.length === 0
+  const isAsked = prompt === undefined || prompt.notes?.some(isCorrectionNote) === true
   return {
     rev,
     isFinal,
     isSuperseded: injection_rev > (prompt?.rev ?? settled_rev),
-    isCorrection: isFinal && output.isFinal && !output.isSuperseded && injection_rev < output.rev
+    isCorrection: isAsked && isFinal && output.isFinal && !output.isSuperseded && injection_rev < output.rev
   }
 }
 

@@ -135,6 +135,7 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
     job_name: payload.job_name,
     lane,
     started_rev: rev,
+    began_rev: rev,
     started_at: created_at,
     model: payload.model,
     budgets: payload.budgets,

@@ -95,11 +95,11 @@ export interface LogView {
 export const viewOf = (state: SessionState, lane: LaneId): LogView | undefined => {
   if (lane === EDGE) return { lane, from: 1 }
   const core = coreOf(state, lane)
-  return core === undefined ? undefined : { lane, from: core.started_rev }
+  return core === undefined ? undefined : { lane, from: core.began_rev }
 }
 
 /**
- * Whether a lane's view holds an event: edge sees its own lane and where jobs began and ended, a job its own lane since its start
+ * Whether a lane's view holds an event: edge sees its own lane and where jobs began and ended, a job its own lane since its first start
  * (docs/protocol.md, What a lane sees). An instruction that was refused was never seen.
  */
 export const sees = ({ from, lane }: LogView, event: ChoirEvent): boolean => {

@@ -14,7 +14,7 @@ import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { ForgottenPayloads, rowOf as eventRowOf } from "#src/shared/events/eventRow.ts"
 import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
-import { reducedPayload } from "#src/choird/sessions/reducedPayload.ts"
+import { FORGOTTEN, reducedPayload } from "#src/choird/sessions/reducedPayload.ts"
 import { packPayload } from "#src/shared/events/storedPayload.ts"
 import { describeStores } from "../../support/engines.ts"
 import { makeHistory } from "../../support/history.ts"
@@ -43,6 +43,17 @@ describe("a reduced payload", () => {
       // Once is enough.
       for (const event of reduced) assert.deepStrictEqual(reducedPayload(event), event.payload)
     }
+  })
+
+  it("keeps of an output's notes that one asked for a correction, which the fold reads, and no more", () => {
+    const [output] = makeHistory(1, 250).events.filter((event) => event.event_type === "ModelOutput")
+    const reduced = (...about: ReadonlyArray<string>) => {
+      const prompt = { rev: Rev.make(1), notes: about.map((each) => ({ about: each, text: "what was said" })) }
+      return reducedPayload({ ...output!, payload: { ...output!.payload, prompt } })
+    }
+    const notes = [{ about: "correction", text: FORGOTTEN }]
+    assert.deepInclude(reduced("turn 7", "correction"), { prompt: { rev: Rev.make(1), notes } })
+    assert.deepInclude(reduced("turn 7"), { prompt: { rev: Rev.make(1) } })
   })
 
   it("is known in a recorded history that begins with version 1 (D52)", () => {

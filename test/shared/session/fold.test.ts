@@ -239,6 +239,28 @@ describe("fold", () => {
     assert.deepStrictEqual([{ prompt: { rev: 7 } }, { prompt: { rev: 6 } }, {}].map(isSuperseded), [false, true, true])
   })
 
+  it("takes a second result for a correction only where one was asked for, or where its output does not say", () => {
+    const isCorrection = (first: object, second: object) => {
+      const asked = [userMsg(), started(), ...called("core:a", "k"), injected("core:a")]
+      return after([...asked, output("core:a", first), output("core:a", second)]).cores.get(JobName.make("a"))?.output
+        .isCorrection
+    }
+    const said = (rev: number, about?: string) => ({
+      prompt: { rev, ...(about === undefined ? {} : { notes: [{ about, text: "t" }] }) }
+    })
+    // The instruction is the seventh event. An earlier Choir asked again after a result that had seen it, with no more than the transcript.
+    assert.deepStrictEqual(
+      [
+        isCorrection(said(7), said(8, "correction")),
+        isCorrection(said(7), said(8)),
+        isCorrection(said(7), said(8, "time")),
+        isCorrection(said(6), said(8, "correction")),
+        isCorrection({}, {})
+      ],
+      [true, false, false, false, false]
+    )
+  })
+
   it("labels the workspace with a result of strangers that is kept in a file there, though the call has no effect", () => {
     const read = (id: string, more: object) => [
       calling("core:a", id),

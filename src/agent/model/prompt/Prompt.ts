@@ -8,6 +8,7 @@ import type { ChoirEvent, EventOf, Prompted, Recalled } from "#schema/Event.ts"
 import type { Identity } from "#src/agent/image/ImageTexts.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
+import { CORRECTION } from "#src/shared/session/calls.ts"
 import { isEmpty } from "#src/shared/session/memory.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary, SessionState } from "#src/shared/session/State.ts"
 import { isNote, note, withoutNotes } from "#src/agent/model/choirNote.ts"
@@ -105,7 +106,7 @@ const dueOf = (notes: ReadonlyArray<Note>, { told }: Transcript): ReadonlyArray<
 
 /** A correction is due whatever was said before. */
 const correctionOf = (text: string | undefined): ReadonlyArray<Note> =>
-  text === undefined ? [] : [{ about: "correction", text }]
+  text === undefined ? [] : [{ about: CORRECTION, text }]
 
 /** A call's parts: what never moves, the transcript behind it, and what the lane has to know now. */
 interface Parts {
