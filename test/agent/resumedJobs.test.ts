@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Result, type Schema } from "effect"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { fold, foldAll, initialState } from "#src/shared/session/fold.ts"
+import { viewOf } from "#src/shared/session/search.ts"
 import { RESUMABLE_EVENTS_MAX, RESUMABLE_JOBS_MAX } from "#src/shared/session/resumable.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { Rev } from "#schema/Ids.ts"
@@ -95,32 +96,22 @@ describe("a job that a model's error ended", () => {
     })
   )
 
-  it.effect("finds in the log what was said and read in all its lives", () =>
+  it.effect("may search the log from the start of its first life on, in each later life", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
-      const found: Array<string> = []
       const script: Script = (messages) =>
-        Effect.sync(() => {
-          if (!isCore(messages)) return edgeSays(messages, { go: spawn(), again: resume(), more: resume() })
-          const lives = started(plane).length
-          const last = messages.at(-1)
-          if (messages.filter(({ role }) => role === "tool").length < lives)
-            return lives === 1
-              ? calls(["mem.read", {}])
-              : calls(["choir.memory.query", { store: "working", mode: "keyword", query: "sand" }])
-          if (lives > 1) found.push(last?.content ?? "")
-          return lives === 3 ? says("dug") : failed
-        })
-      yield* Effect.forkScoped(runAgent({ plane, script, tools: [read] }))
+        Effect.sync(() => (isCore(messages) ? failed : edgeSays(messages, { go: spawn(), a: resume(), b: resume() })))
+      yield* Effect.forkScoped(runAgent({ plane, script }))
       yield* through(plane, "go", 1)
-      yield* through(plane, "again", 2)
-      yield* through(plane, "more", 3)
-      const [first] = ofType(plane.events, "CoreStarted")
-      const sand = ofType(plane.events, "ToolResultCommitted").find(({ payload }) => payload.summary === "sand")
-      assert.strictEqual(found.length, 2)
-      for (const result of found) assert.include(result, `rev ${sand?.rev}`)
-      assert.isBelow(first!.rev, sand!.rev)
+      yield* through(plane, "a", 2)
+      yield* through(plane, "b", 3)
+      const starts = ofType(plane.events, "CoreStarted")
+      const views = starts.map(
+        ({ lane, rev }) => viewOf(Result.getOrThrow(foldAll(initialState, plane.events.slice(0, rev))), lane)?.from
+      )
+      assert.deepStrictEqual(views, [starts[0]?.rev, starts[0]?.rev, starts[0]?.rev])
+      assert.strictEqual(starts.length, 3)
     })
   )
 
