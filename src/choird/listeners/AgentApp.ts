@@ -5,7 +5,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import { BODY_BYTES_MAX, type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
 import { CurrentOpenSession, makeOpenSession, type OpenSession } from "./OpenSession.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { makeInTurns } from "./Turns.ts"
+import { makeInTurns, WAIT_MS_MAX, WAITING_MAX } from "./Turns.ts"
 
 /** A refusal over a rate, with the time to wait. */
 export const rateLimited = (wait_ms: number, message = "too many requests: wait before the next one") =>
@@ -58,6 +58,7 @@ export class AgentApp extends Context.Service<
             const bytes = bodyBytes(headers)
             const wait_ms = session.admit(yield* monotonicMs, bytes)
             if (wait_ms > 0) return rateLimited(wait_ms)
+            if (session.turns.waiting >= WAITING_MAX) return rateLimited(WAIT_MS_MAX)
             return yield* inTurns(session.turns, bytes)(Effect.provideService(app, CurrentOpenSession, session))
           }),
         open: Effect.fn("AgentApp.open")(function* (session_id) {

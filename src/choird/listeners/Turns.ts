@@ -17,6 +17,10 @@ export const REST_PER_TURN = 3
 export const RESTS_FOR_MS = 1000
 /** How long a request holds its turn: one that waits for something else, such as the rest of its body or a tool, lets others begin. */
 export const TURN_MS_MAX = 250
+/** Requests of one session that wait; more are refused. An agent has a third of that on its connections, but a peer may send many on one. */
+export const WAITING_MAX = 16
+/** How long a request waits for its turn at most: an agent whose heartbeats wait for long is taken for dead. */
+export const WAIT_MS_MAX = 2000
 /** The weight of requests per second, over the last seconds, from which on a session takes turns. An agent at work with several jobs sends some ten. */
 const TURNS_FROM_PER_SECOND = 20
 /** Bytes of a body that weigh as much as a request does without one. */
@@ -41,20 +45,23 @@ export interface TurnUse {
   turns: number
   /** The large bodies that are worked on. */
   bytes: number
+  /** Its requests that wait. */
+  waiting: number
 }
 
-export const makeTurnUse = (now_ms: number): TurnUse => ({ used: 0, at_ms: now_ms, turns: 0, bytes: 0 })
+export const makeTurnUse = (now_ms: number): TurnUse => ({ used: 0, at_ms: now_ms, turns: 0, bytes: 0, waiting: 0 })
 
 interface Request {
   readonly use: TurnUse
   /** Of a large body; 0 for any other. */
   readonly bytes: number
   readonly begin: () => void
+  readonly came_ms: number
   /** When it began. */
   began_ms: number | undefined
 }
 
-/** The longest rest, so that nobody who waits behind it is taken for dead. */
+/** The longest rest. */
 export const REST_MS_MAX = 500
 const restAfter = (turn_ms: number) => Math.min(REST_PER_TURN * turn_ms, REST_MS_MAX)
 
@@ -110,12 +117,14 @@ export const makeTurns = () => {
 
   const mayBegin = (request: Request, now_ms: number) => {
     const turns_max = othersAsk(now_ms) ? TURNS_BESIDE_MAX : TURNS_MAX
-    return (!isBusy(request.use) || holders.size < turns_max) && bodies.fits(request)
+    const isDue = !isBusy(request.use) || holders.size < turns_max || now_ms - request.came_ms >= WAIT_MS_MAX
+    return isDue && bodies.fits(request)
   }
 
   const begin = (request: Request, now_ms: number) => {
     const { use } = request
     request.began_ms = now_ms
+    use.waiting -= 1
     bodies.begin(request, now_ms)
     if (isBusy(use)) {
       holders.set(request, now_ms + TURN_MS_MAX)
@@ -156,12 +165,13 @@ export const makeTurns = () => {
     /** A request came; `begin` is called once it may begin, at once or later. */
     come: (use: TurnUse, body_bytes: number, now_ms: number, begin: () => void): Request => {
       const large = body_bytes > SMALL_BODY_BYTES_MAX ? Math.min(body_bytes, BODY_BYTES_MAX) : 0
-      const request: Request = { use, bytes: large, begin, began_ms: undefined }
+      const request: Request = { use, bytes: large, begin, came_ms: now_ms, began_ms: undefined }
       forget(use, now_ms)
       use.used += 1 + body_bytes / BYTES_PER_REQUEST
       const queue = waiting.get(use)
       if (queue === undefined) waiting.set(use, [request])
       else queue.push(request)
+      use.waiting += 1
       beginAll(now_ms)
       return request
     },
@@ -169,6 +179,7 @@ export const makeTurns = () => {
     go: (request: Request, now_ms: number) => {
       const { began_ms = now_ms, use } = request
       if (request.began_ms === undefined) {
+        use.waiting -= 1
         const queue = (waiting.get(use) ?? []).filter((each) => each !== request)
         if (queue.length > 0) waiting.set(use, queue)
         else waiting.delete(use)
@@ -181,8 +192,9 @@ export const makeTurns = () => {
     beginAll,
     /** When the next turn or rest ends at the latest, or the next body no longer counts, if somebody waits. */
     nextEnd_ms: (): number | undefined => {
-      const end_ms = Math.min(...holders.values(), ...bodies.ends())
-      return waiting.size === 0 || end_ms === Infinity ? undefined : end_ms
+      if (waiting.size === 0) return undefined
+      const oldest_ms = [...waiting.values()].map(([first]) => (first?.came_ms ?? Infinity) + WAIT_MS_MAX)
+      return Math.min(...holders.values(), ...bodies.ends(), ...oldest_ms)
     }
   }
 }

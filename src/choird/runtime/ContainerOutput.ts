@@ -1,4 +1,4 @@
-/** Turns what an agent prints into lines that cannot block it and cannot fill choird's memory. */
+/** Turns what an agent prints into lines that cannot hold it up for long and cannot fill choird's memory. */
 import { Clock, Effect, Queue, Stream } from "effect"
 import type { Cause } from "effect"
 import { take, type TokenBucket } from "#src/choird/queues/TokenBucket.ts"
@@ -9,9 +9,11 @@ const CONTAINER_LINE_BYTES_MAX = 16 * 1024
 /** Lines of an agent's own output that wait for their reader; more are dropped and counted. */
 export const CONTAINER_LINES_MAX = 1000
 
-/** Bytes of an agent's own output that choird looks at, in the long run and at once after a pause; more are dropped unseen. */
+/** Bytes of an agent's own output that choird looks at, in the long run and at once after a pause; more are dropped. */
 const OUTPUT_BYTES_PER_SECOND = 256 * 1024
 export const OUTPUT_BYTES_BURST = 2 * 1024 * 1024
+/** The cost of each line besides its bytes: an empty one is as much work as a long one. */
+const LINE_BYTES = 256
 const RATE = { perSecond: OUTPUT_BYTES_PER_SECOND, burst: OUTPUT_BYTES_BURST }
 /** How long a pipe is left alone after it brought more than that: a full pipe costs choird nothing, and its agent waits no longer. */
 export const OUTPUT_REST_MS = 50
@@ -54,20 +56,31 @@ export const lineCutter = (bytesMax: number) => {
   }
 }
 
+const weightOf = (chunk: Buffer) => {
+  let weight = chunk.length
+  for (const byte of chunk) if (byte === NEWLINE) weight += LINE_BYTES
+  return weight
+}
+
+/** The last line of a piece of output, whether or not it has ended. */
+const lastLine = (chunk: Buffer) => {
+  const end = chunk.at(-1) === NEWLINE ? chunk.length - 1 : chunk.length
+  return chunk.subarray(chunk.lastIndexOf(NEWLINE, end - 1) + 1, end)
+}
+
 /** Lines between a process and one reader. Offering never waits. */
 export const makeOutput = Effect.gen(function* () {
   const queue = yield* Queue.dropping<string, Cause.Done>(CONTAINER_LINES_MAX)
   const clock = yield* Clock.Clock
   let bucket: TokenBucket = { tokens: OUTPUT_BYTES_BURST, at_ms: monotonicMsOf(clock) }
   let dropped = 0
-  let unseen = 0
   const tell = (text: string) => Queue.offerUnsafe(queue, text)
   const offer = (line: string) => {
     if (dropped > 0 && tell(`(${dropped} lines of output were dropped)`)) dropped = 0
     if (dropped > 0 || !tell(line)) dropped++
   }
-  const admits = (bytes: number) => {
-    const [next, wait_ms] = take(bucket, RATE, monotonicMsOf(clock), bytes)
+  const admits = (chunk: Buffer) => {
+    const [next, wait_ms] = take(bucket, RATE, monotonicMsOf(clock), weightOf(chunk))
     bucket = next
     return wait_ms === 0
   }
@@ -75,22 +88,33 @@ export const makeOutput = Effect.gen(function* () {
     /** The consumer of one stream of bytes; each stream has its own, so that lines do not mix. */
     reader: () => {
       const cutter = lineCutter(CONTAINER_LINE_BYTES_MAX)
+      let unseen = 0
+      let newest: Buffer | undefined
+      const finish = () => {
+        cutter.end().forEach(offer)
+        if (unseen > 0)
+          offer(`(${unseen} bytes of output were dropped: more than ${OUTPUT_BYTES_PER_SECOND / 1024} KiB a second)`)
+        unseen = 0
+      }
       return {
         /** Whether it took the bytes; otherwise the stream had better rest. */
         data: (chunk: Buffer): boolean => {
-          if (!admits(chunk.length)) {
+          if (!admits(chunk)) {
             unseen += chunk.length
+            newest = chunk
             return false
           }
-          if (unseen > 0) {
-            cutter.end().forEach(offer)
-            offer(`(${unseen} bytes of output were dropped: more than ${OUTPUT_BYTES_PER_SECOND / 1024} KiB a second)`)
-            unseen = 0
-          }
+          if (unseen > 0) finish()
+          newest = undefined
           cutter.push(chunk).forEach(offer)
           return true
         },
-        end: () => cutter.end().forEach(offer)
+        /** Takes the last line in any case: it often says why a program ends. */
+        end: () => {
+          finish()
+          if (newest !== undefined) [...cutter.push(lastLine(newest)), ...cutter.end()].forEach(offer)
+          newest = undefined
+        }
       }
     },
     end: () => void Queue.endUnsafe(queue),

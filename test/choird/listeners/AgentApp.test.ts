@@ -5,56 +5,61 @@ import { TestClock } from "effect/testing"
 import { SessionId } from "#schema/Ids.ts"
 import { AgentApp } from "#src/choird/listeners/AgentApp.ts"
 import { CurrentOpenSession, type OpenSession } from "#src/choird/listeners/OpenSession.ts"
-import { TURN_MS_MAX } from "#src/choird/listeners/Turns.ts"
+import { TURN_MS_MAX, WAITING_MAX } from "#src/choird/listeners/Turns.ts"
 
 /** Requests that come at once: nearly as many as a session may send before it takes turns, and more than that. */
 const FLOOD = 140
 const MORE = 40
 
 describe("AgentApp", () => {
-  it.effect("lets a session that always has requests wait for its turn, and answers another one's at once", () =>
-    Effect.gen(function* () {
-      const agents = yield* AgentApp
-      const worked: Array<string> = []
-      let held = yield* Deferred.make<void>()
-      yield* agents.mount(
-        Effect.gen(function* () {
-          worked.push((yield* CurrentOpenSession)?.session_id ?? "")
-          yield* Deferred.await(held)
-          return HttpServerResponse.empty()
-        })
-      )
-      const [flood, calm] = yield* Effect.forEach(["00000000000000aa", "00000000000000bb"], (id) =>
-        agents.open(SessionId.make(id))
-      )
-      const ask = (session: OpenSession | undefined) =>
-        session === undefined
-          ? Effect.die("no session")
-          : agents
-              .of(session)
-              .pipe(
-                Effect.provideService(
-                  HttpServerRequest.HttpServerRequest,
-                  HttpServerRequest.fromWeb(new Request("http://choird/rpc/HEARTBEAT", { method: "POST" }))
-                ),
-                Effect.scoped,
-                Effect.forkChild({ startImmediately: true })
-              )
-      const many = (count: number) => Effect.forEach(Array.from({ length: count }), () => ask(flood))
+  it.effect(
+    "lets a busy session wait for its turn and refuses more than a few that wait, and answers another one's at once",
+    () =>
+      Effect.gen(function* () {
+        const agents = yield* AgentApp
+        const worked: Array<string> = []
+        let held = yield* Deferred.make<void>()
+        yield* agents.mount(
+          Effect.gen(function* () {
+            worked.push((yield* CurrentOpenSession)?.session_id ?? "")
+            yield* Deferred.await(held)
+            return HttpServerResponse.empty()
+          })
+        )
+        const [flood, calm] = yield* Effect.forEach(["00000000000000aa", "00000000000000bb"], (id) =>
+          agents.open(SessionId.make(id))
+        )
+        const ask = (session: OpenSession | undefined) =>
+          session === undefined
+            ? Effect.die("no session")
+            : agents
+                .of(session)
+                .pipe(
+                  Effect.provideService(
+                    HttpServerRequest.HttpServerRequest,
+                    HttpServerRequest.fromWeb(new Request("http://choird/rpc/HEARTBEAT", { method: "POST" }))
+                  ),
+                  Effect.scoped,
+                  Effect.forkChild({ startImmediately: true })
+                )
+        const many = (count: number) => Effect.forEach(Array.from({ length: count }), () => ask(flood))
 
-      const first = yield* many(FLOOD)
-      assert.strictEqual(worked.length, FLOOD)
-      yield* TestClock.adjust(TURN_MS_MAX)
-      yield* Deferred.succeed(held, undefined)
-      yield* Effect.forEach(first, Fiber.join)
-      held = yield* Deferred.make<void>()
-      const then = yield* many(MORE)
-      assert.isBelow(worked.length, FLOOD + MORE)
-      const other = yield* ask(calm)
-      assert.strictEqual(worked.at(-1), calm?.session_id)
-      yield* Deferred.succeed(held, undefined)
-      yield* Effect.forEach([...then, other], Fiber.join)
-      assert.strictEqual(worked.length, FLOOD + MORE + 1)
-    }).pipe(Effect.provide(AgentApp.layer))
+        const first = yield* many(FLOOD)
+        assert.strictEqual(worked.length, FLOOD)
+        yield* TestClock.adjust(TURN_MS_MAX)
+        yield* Deferred.succeed(held, undefined)
+        yield* Effect.forEach(first, Fiber.join)
+        held = yield* Deferred.make<void>()
+        const then = yield* many(MORE)
+        assert.strictEqual(flood?.turns.waiting, WAITING_MAX)
+        const other = yield* ask(calm)
+        assert.strictEqual(worked.at(-1), calm?.session_id)
+        yield* Deferred.succeed(held, undefined)
+        yield* Fiber.join(other)
+        const statuses = (yield* Effect.forEach(then, Fiber.join)).map(({ status }) => status)
+        const refused = statuses.filter((status) => status === 429).length
+        assert.isAbove(refused, 0)
+        assert.strictEqual(worked.length, FLOOD + MORE - refused + 1)
+      }).pipe(Effect.provide(AgentApp.layer))
   )
 })

@@ -13,7 +13,8 @@ import {
   SESSION_BODIES_BYTES_MAX,
   SMALL_BODY_BYTES_MAX,
   TURN_MS_MAX,
-  TURNS_MAX
+  TURNS_MAX,
+  WAIT_MS_MAX
 } from "#src/choird/listeners/Turns.ts"
 
 /** Turns that write down who begins. */
@@ -130,6 +131,23 @@ describe("turns", () => {
     turns.beginAll(rested_ms)
     assert.strictEqual(began.at(-1), "next")
     assert.isAbove(RESTS_FOR_MS, REST_MS_MAX)
+  })
+
+  it("keep nobody waiting for long, however many are before it", () => {
+    const { began, busy, come, turns } = makeWorld()
+    come("calm", makeTurnUse(0), 0)
+    for (let n = 0; n < 30; n++) come("endless", busy(0), 0)
+    come("late", busy(0), 1)
+    for (let now_ms = 0; now_ms < WAIT_MS_MAX; now_ms += 100) come("calm", makeTurnUse(0), now_ms)
+    const use = busy(WAIT_MS_MAX - 100)
+    const last = come("last", use, WAIT_MS_MAX - 100)
+    assert.strictEqual(use.waiting, 1)
+    turns.beginAll(WAIT_MS_MAX + 1)
+    assert.include(began, "late")
+    assert.isUndefined(last.began_ms)
+    turns.beginAll(2 * WAIT_MS_MAX - 100)
+    assert.strictEqual(began.at(-1), "last")
+    assert.strictEqual(use.waiting, 0)
   })
 
   it("forget a request whose client is gone before it began", () => {

@@ -36,21 +36,42 @@ describe("makeOutput", () => {
     })
   )
 
-  it.effect("looks at no more than its rate, says what it dropped, and looks again later", () =>
+  it.effect("looks at no more than its rate, says of each stream what it dropped, and looks again later", () =>
     Effect.gen(function* () {
       const output = yield* makeOutput
-      const { data } = output.reader()
-      const line = Buffer.from(`${"x".repeat(OUTPUT_BYTES_BURST / 4 - 1)}\n`)
+      const { data, end } = output.reader()
+      const line = Buffer.from(`${"x".repeat(OUTPUT_BYTES_BURST / 4 - 257)}\n`)
       for (let n = 0; n < 4; n++) assert.isTrue(data(line))
       assert.isFalse(data(line))
       yield* TestClock.adjust("10 seconds")
       assert.isTrue(data(Buffer.from("after\n")))
+      for (let n = 0; n < 4; n++) data(line)
+      assert.isFalse(data(Buffer.from(`${"y".repeat(OUTPUT_BYTES_BURST)}\nthe last word\n`)))
+      const other = output.reader()
+      assert.isTrue(other.data(Buffer.from("of the other stream")))
+      end()
+      other.end()
       output.end()
       const lines = yield* Stream.runCollect(output.lines)
-      assert.deepStrictEqual(lines.slice(4), [
-        `(${line.length} bytes of output were dropped: more than 256 KiB a second)`,
-        "after"
-      ])
+      const told = (bytes: number) => `(${bytes} bytes of output were dropped: more than 256 KiB a second)`
+      assert.deepStrictEqual(
+        lines.filter((each) => !each.startsWith("x")),
+        [
+          told(line.length),
+          "after",
+          told(line.length + OUTPUT_BYTES_BURST + 15),
+          "the last word",
+          "of the other stream"
+        ]
+      )
+    })
+  )
+
+  it.effect("takes an empty line for as much as a long one", () =>
+    Effect.gen(function* () {
+      const { data } = (yield* makeOutput).reader()
+      assert.isFalse(data(Buffer.alloc(64 * 1024, "\n")))
+      assert.isTrue(data(Buffer.alloc(64 * 1024, "x")))
     })
   )
 })

@@ -2,7 +2,7 @@
 import type { Readable } from "node:stream"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, Option, Result, Stream } from "effect"
-import type { ContainerOutput } from "#src/choird/runtime/ContainerOutput.ts"
+import { type ContainerOutput, OUTPUT_REST_MS } from "#src/choird/runtime/ContainerOutput.ts"
 import { DockerEngine, dockerError, type DockerError } from "./DockerEngine.ts"
 import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
 
@@ -67,19 +67,28 @@ export const followLog = Effect.fn("followLog")(function* (
         .getContainer(container_id)
         .logs({ follow: true, stdout: true, stderr: true, timestamps: true, ...since, abortSignal })
     )
+    /** Whether all of it was looked at. */
     const pass = (chunk: Uint8Array) => {
+      let taken = true
       for (const { at, bytes, stderr: isError } of frames(chunk)) {
         // Parts of one long line have the same time, so that only what an earlier reading saw is left out.
         if (at <= from) continue
         last = at
-        ;(isError ? stderr : stdout).data(bytes)
+        taken = (isError ? stderr : stdout).data(bytes) && taken
       }
+      return taken
     }
     yield* NodeStream.fromReadable<Uint8Array, DockerError>({
       evaluate: () => log as Readable,
       onError: (cause) => dockerError(WHAT, cause)
     }).pipe(
-      Stream.runForEach((chunk) => Effect.try({ try: () => pass(chunk), catch: (cause) => dockerError(WHAT, cause) }))
+      Stream.runForEach((chunk) =>
+        Effect.try({ try: () => pass(chunk), catch: (cause) => dockerError(WHAT, cause) }).pipe(
+          Effect.flatMap((taken) =>
+            taken ? Effect.void : Effect.race(Effect.sleep(OUTPUT_REST_MS), Effect.asVoid(ended))
+          )
+        )
+      )
     )
   })
 
