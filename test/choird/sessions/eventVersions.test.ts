@@ -46,7 +46,7 @@ describe("a reduced payload", () => {
   })
 
   it("keeps of an output's notes that one asked for a correction, which the fold reads, and no more", () => {
-    const [output] = makeHistory(1, 250).events.filter((event) => event.event_type === "ModelOutput")
+    const output = makeHistory(1, 250).events.find((event) => event.event_type === "ModelOutput")
     const reduced = (...about: ReadonlyArray<string>) => {
       const prompt = { rev: Rev.make(1), notes: about.map((each) => ({ about: each, text: "what was said" })) }
       return reducedPayload({ ...output!, payload: { ...output!.payload, prompt } })
