@@ -19,6 +19,8 @@ export interface Asked {
 export interface Traits {
   /** Tokens of the prompt and the longest answer together. */
   readonly context_window: number
+  /** Tokens of the longest answer that may be asked for; any where absent. */
+  readonly answer_tokens_max?: number
   /** Parameters that the model refuses beside those that its name tells: `temperature` other than 1, and others altogether. */
   readonly refuses: ReadonlyArray<string>
   /** Parameters that are known beside the dialect's own. */

@@ -248,6 +248,19 @@ const parameterRules = (spec: ChatSpec): ReadonlyArray<Rule> => [
   { name: "a request has parameters that the model takes", find: refusedParameter },
   { name: "an answer has one limit, an integer", find: limitProblem },
   {
+    name: "an answer's limit is no more than the model writes",
+    find: ({ max_completion_tokens, max_tokens }, { answer_tokens_max = Infinity }) => {
+      const limit = Number(max_completion_tokens ?? max_tokens ?? 0)
+      return limit <= answer_tokens_max
+        ? undefined
+        : {
+            message: `max_tokens is too large: ${limit}. This model supports at most ${answer_tokens_max} completion tokens, whereas you provided ${limit}.`,
+            param: max_completion_tokens === undefined ? "max_tokens" : "max_completion_tokens",
+            code: "invalid_value"
+          }
+    }
+  },
+  {
     name: "the temperature is a number from 0 to 2",
     find: ({ temperature }) =>
       temperature === undefined || (typeof temperature === "number" && temperature >= 0 && temperature <= 2)

@@ -43,6 +43,15 @@ const PARAMETER_RULES: ReadonlyArray<Rule> = [
           : say("max_tokens: Input should be greater than or equal to 1")
   },
   {
+    name: "an answer's limit is no more than the model writes",
+    find: ({ max_tokens, model }, { answer_tokens_max = Infinity }) =>
+      Number(max_tokens) <= answer_tokens_max
+        ? undefined
+        : say(
+            `max_tokens: ${String(max_tokens)} > ${answer_tokens_max}, which is the maximum allowed number of output tokens for ${String(model)}`
+          )
+  },
+  {
     name: "a request has parameters that the provider knows",
     find: (body, { extensions }) => {
       const extra = unknownKey(body, new Set([...PARAMETERS, ...extensions]))

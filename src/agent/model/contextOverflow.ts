@@ -16,7 +16,7 @@ const OVERFLOWS: ReadonlyArray<readonly [provider: string, words: RegExp]> = [
   ["xAI", /maximum prompt length is \d+/iu],
   ["Bedrock", /input is too long for requested model|too many input tokens/iu],
   ["MiniMax", /context window exceeds limit/iu],
-  ["Together", /longer than the model's context length|tokens .{0,60}must be <= ?\d+/iu],
+  ["Together", /longer than the model's context length|inputs\W? tokens .{0,60}must be <= ?\d+/iu],
   ["LM Studio", /context length of only \d+|greater than the context length/iu],
   ["GitHub", /prompt token count of \d+ exceeds the limit/iu],
   ["Anthropic", /prompt is too long|input length and .?max_tokens.? exceed context limit/iu],

@@ -9,8 +9,9 @@ import type { ModelError } from "#schema/Event.ts"
 import type { Answer } from "#src/shared/model/Answer.ts"
 import { type Asked, charsOf } from "#src/shared/model/Codec.ts"
 import { CODECS } from "#src/shared/model/codecs.ts"
+import { lowerLimit, withAnswerMax } from "#src/shared/model/answerLimit.ts"
 import { REFUSED_PICTURE, shownDigests } from "#src/shared/model/pictures.ts"
-import { type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
+import { outputTokensMax, type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { isOverflow } from "./contextOverflow.ts"
 import { RequestBodies } from "./RequestBodies.ts"
@@ -66,6 +67,8 @@ const DIGESTS_MAX = 1000
 /** The refusals of one model's provider; of its pictures also those that it took, which are not to blame for a later refusal. */
 interface Known {
   changes: ParameterChanges
+  /** The most tokens of an answer that may be asked for, where the provider refused more. */
+  answer_max: number | undefined
   readonly refused: Set<string>
   readonly taken: Set<string>
   readonly reasoning: Set<string>
@@ -111,8 +114,8 @@ const withoutPictures = (prompt: Prompt, { refused }: Known): Prompt =>
       }
 
 /**
- * Asks a model, and again without each parameter that the provider refuses by name and without the pictures and the reasoning that it refuses;
- * none of them is sent any more. `sending` hears of each request and its characters before it is sent; `lost` runs after each whose connection broke
+ * Asks a model, and again without each parameter that the provider refuses by name, with a smaller limit of the answer, and without the pictures and the
+ * reasoning that it refuses; none of them is sent any more. `sending` hears of each request and its characters before it is sent; `lost` runs after each whose connection broke
  * before its answer.
  */
 export const negotiate = Effect.fnUntraced(function* (
@@ -125,18 +128,20 @@ export const negotiate = Effect.fnUntraced(function* (
   const bodies = yield* RequestBodies
   const http = yield* HttpClient.HttpClient
   const refusals = yield* Refusals
-  const { model, name } = candidate
-  const kind = `${model.api} ${model.endpoint} ${model.model}`
+  const { model: configured, name } = candidate
+  const kind = `${configured.api} ${configured.endpoint} ${configured.model}`
   const known: Known = refusals.get(kind) ?? {
     changes: new Map(),
+    answer_max: undefined,
     refused: new Set(),
     taken: new Set(),
     reasoning: new Set()
   }
   refusals.set(kind, known)
-  const codec = CODECS[model.api]
+  const codec = CODECS[configured.api]
   while (true) {
-    const { changes } = known
+    const { answer_max, changes } = known
+    const model = withAnswerMax(configured, answer_max)
     const messages = withoutReasoning(prompt.messages, model, known.reasoning)
     const asked = { ...withoutPictures({ ...prompt, messages }, known), model, changes }
     const parts = codec.parts(asked)
@@ -174,6 +179,18 @@ export const negotiate = Effect.fnUntraced(function* (
       remember(known.reasoning, reasoning)
       yield* Effect.logWarning(
         `the model "${name}" does not take its earlier reasoning back; it is left out from here on`,
+        failure.error.message
+      )
+      continue
+    }
+    const limit =
+      failure.refused === undefined
+        ? undefined
+        : lowerLimit(failure.refused, outputTokensMax(model), answer_max !== undefined)
+    if (limit !== undefined) {
+      known.answer_max = limit
+      yield* Effect.logWarning(
+        `the model "${name}" refuses the limit of its answer; it is ${limit} tokens from here on`,
         failure.error.message
       )
       continue

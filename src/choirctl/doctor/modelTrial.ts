@@ -4,11 +4,12 @@ import type { Model } from "#schema/Config.ts"
 import type { Usage } from "#schema/Event.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import type { Answer } from "#src/shared/model/Answer.ts"
+import { lowerLimit, withAnswerMax } from "#src/shared/model/answerLimit.ts"
 import type { Asked } from "#src/shared/model/Codec.ts"
 import { CODECS, readStream, readWhole } from "#src/shared/model/codecs.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { quirkWarnings } from "#src/shared/model/quirks.ts"
-import { type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
+import { LIMITS, outputTokensMax, type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { costMax, usageOf } from "#src/shared/model/usage.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
 import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
@@ -22,8 +23,10 @@ export type TriedModel =
 /** How a trial went. */
 export interface Tried {
   readonly took_ms: number
-  /** Parameters that the provider refused, in its words; agents leave them out, or send a limit under its other name (D47). */
+  /** Parameters that the provider refused, in its words; agents leave them out, or send a limit under its other name or a smaller one (D47). */
   readonly refused_parameters: ReadonlyArray<string>
+  /** The most tokens of an answer that may be asked for, where the provider refused more; agents ask for no more. */
+  readonly answer_tokens_max?: number
   /** Whether the answer came as a stream, so that it can be shown while it is written. */
   readonly streams: boolean
   /** Whether the model was seen to think before this call. */
@@ -56,7 +59,10 @@ const thoughtWords = ({ has_reasoning, thinks, usage }: Tried): ReadonlyArray<st
 
 /** How a model that works answered. */
 export const triedWords = (model: string, tried: Tried): string => {
-  const { refused_parameters, streams, took_ms, turn_usd, warnings } = tried
+  const { answer_tokens_max, refused_parameters, streams, took_ms, turn_usd, warnings } = tried
+  const refused = refused_parameters.map((name) =>
+    answer_tokens_max !== undefined && LIMITS.has(name) ? `${name} above ${answer_tokens_max}` : name
+  )
   return [
     `${safeLine(model)} called a tool after ${(took_ms / 1000).toFixed(1)} s`,
     ...(streams ? ["it streams its answers"] : []),
@@ -66,9 +72,9 @@ export const triedWords = (model: string, tried: Tried): string => {
       : [
           `a turn of ${TURN_TOKENS.prompt} tokens, with an answer of ${TURN_TOKENS.answer}, costs at most ${dollars(turn_usd)}`
         ]),
-    ...(refused_parameters.length === 0
+    ...(refused.length === 0
       ? []
-      : [`the provider refuses ${refused_parameters.join(", ")}, and agents stop sending it after the first refusal`]),
+      : [`the provider refuses ${refused.join(", ")}, and agents stop sending it after the first refusal`]),
     ...warnings
   ].join("; ")
 }
@@ -217,10 +223,13 @@ const KINDS: Readonly<Record<Model["api"], string>> = {
 const NONE: ParameterChanges = new Map()
 
 /** Asks as an agent would: again without each parameter that the provider names as the one it refuses. */
-const negotiated = Effect.fnUntraced(function* (model: Model, key: string | undefined) {
-  const codec = CODECS[model.api]
+const negotiated = Effect.fnUntraced(function* (configured: Model, key: string | undefined) {
+  const codec = CODECS[configured.api]
   let changes = NONE
+  let most: number | undefined
+  const limits = new Set<string>()
   while (true) {
+    const model = withAnswerMax(configured, most)
     const asked: Asked = { model, messages: MESSAGES, tools: TOOLS, changes }
     const body = codec.body(asked)
     const answer = yield* ask(`${model.endpoint.replace(/\/+$/u, "")}${codec.path}`, {
@@ -234,8 +243,20 @@ const negotiated = Effect.fnUntraced(function* (model: Model, key: string | unde
     })
     const sent = codec.parameters(asked).map(([name]) => name)
     const isRefused = answer.status === 400 || answer.status === 422
+    const lower = isRefused ? lowerLimit(answer.text, outputTokensMax(model), most !== undefined) : undefined
+    if (lower !== undefined) {
+      most = lower
+      for (const name of sent) if (LIMITS.has(name)) limits.add(name)
+      continue
+    }
     const next = isRefused ? withoutRefused(answer.text, sent, changes, model.api) : undefined
-    if (next === undefined) return { answer, sent_chars: body.length, refused_parameters: [...changes.keys()] }
+    if (next === undefined)
+      return {
+        answer,
+        sent_chars: body.length,
+        refused_parameters: [...new Set([...changes.keys(), ...limits])],
+        ...(most === undefined ? {} : { answer_tokens_max: most })
+      }
     changes = next.changes
   }
 })
@@ -251,13 +272,14 @@ export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key:
     })
   const entry = entryOf(model)
   const started_ms = yield* Clock.currentTimeMillis
-  const { answer, refused_parameters, sent_chars } = yield* negotiated(entry, secret)
+  const { answer, answer_tokens_max, refused_parameters, sent_chars } = yield* negotiated(entry, secret)
   const said = yield* understood(entry, answer, secret)
   const turn_usd = costMax(entry, TURN_TOKENS.prompt, TURN_TOKENS.answer)
   const usage = usageOf(entry, sent_chars, JSON.stringify(said.tool_calls).length, said.usage)
   return {
     took_ms: (yield* Clock.currentTimeMillis) - started_ms,
     refused_parameters,
+    ...(answer_tokens_max === undefined ? {} : { answer_tokens_max }),
     streams: STREAM.test(answer.text),
     thinks: (usage.reasoning ?? 0) > 0 || showsThoughts(said.reasoning),
     has_reasoning: said.reasoning !== undefined,

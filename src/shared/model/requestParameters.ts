@@ -14,7 +14,7 @@ export type ParameterChanges = ReadonlyMap<string, string | undefined>
 const NO_CHANGES: ParameterChanges = new Map()
 
 /** The keys under which the APIs limit an answer's tokens. */
-const LIMITS: ReadonlySet<string> = new Set(["max_tokens", "max_completion_tokens", "max_output_tokens"])
+export const LIMITS: ReadonlySet<string> = new Set(["max_tokens", "max_completion_tokens", "max_output_tokens"])
 
 /** The conversation's own keys in each API, which no template replaces. */
 const OF_CONVERSATION: ReadonlySet<string> = new Set(["messages", "tools", "system", "input", "instructions"])

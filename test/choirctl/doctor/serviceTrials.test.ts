@@ -215,7 +215,6 @@ describe("choirctl model test and doctor", () => {
       const provider = yield* makeProviderOf({ refuses: ["temperature", "max_tokens"] })
       yield* provider.otherwise(() => callTools([{ name: "choir_check", input: { word: "ready" } }]))
       yield* choirctl(home, ["init", "--model-endpoint", provider.endpoint, "--model-name", "thinker"])
-      yield* provider.takeRefusals
       const tested = yield* choirctl(home, ["model", "test", "main", "--json"])
       assert.strictEqual(tested.code, 0, tested.err)
       const { refused_parameters } = document(tested) as { readonly refused_parameters: ReadonlyArray<string> }
@@ -225,7 +224,32 @@ describe("choirctl model test and doctor", () => {
       const last = (yield* provider.requests.all).at(-1)?.body as Readonly<Record<string, unknown>>
       assert.notProperty(last, "temperature")
       assert.property(last, "max_completion_tokens")
-      yield* provider.takeRefusals
+      const refused = (yield* provider.takeRefusals).map(({ param, rule }) => [param, rule])
+      const rule = "a request has parameters that the model takes"
+      const each = [
+        ["temperature", rule],
+        ["max_tokens", rule]
+      ]
+      assert.deepStrictEqual(refused, [...each, ...each])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("lower the limit of the answer as agents do, and show the one that the provider takes", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const provider = yield* makeProviderOf({ answer_tokens_max: 4096 })
+      yield* provider.otherwise(() => callTools([{ name: "choir_check", input: { word: "ready" } }]))
+      yield* choirctl(home, ["init", "--model-endpoint", provider.endpoint, "--model-name", "mine"])
+      const tested = yield* choirctl(home, ["model", "test", "main", "--json"])
+      assert.strictEqual(tested.code, 0, tested.err)
+      assert.deepInclude(document(tested), { refused_parameters: ["max_tokens"], answer_tokens_max: 4096 })
+      const words = yield* choirctl(home, ["model", "test", "main"])
+      assert.match(words.out, /the provider refuses max_tokens above 4096, and agents stop sending it/u)
+      const rule = "an answer's limit is no more than the model writes"
+      assert.deepStrictEqual(
+        (yield* provider.takeRefusals).map((refusal) => refusal.rule),
+        [rule, rule]
+      )
     }).pipe(Effect.scoped)
   )
 
