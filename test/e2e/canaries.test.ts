@@ -52,8 +52,11 @@ const plantEverywhere = Effect.fnUntraced(function* (place: Place, container: st
   plant.plantInContainer(planted, engine.socket, container, parentOf(yield* pid))
   const bot = `${telegram.url}/bot${used.telegram.value}/sendMessage`
   yield* plant.plantRequests(planted, [`${provider.endpoint}/chat/completions`, bot, otlp.endpoint])
-  // Planted requests ask for nothing, which a provider refuses.
-  yield* provider.takeRefusals
+  // The planted request is of no API.
+  assert.deepStrictEqual(
+    (yield* provider.takeRefusals).map(({ rule }) => rule),
+    ["a request has parameters that the provider knows"]
+  )
   yield* plant.plantInGitServer(planted, https.host)
   yield* plant.plantInSshd(planted, lanAddress(), sshd.port)
 })

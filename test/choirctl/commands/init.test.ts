@@ -127,7 +127,10 @@ describe("choirctl init", () => {
       assert.match(refused.err, /the home is set up, and its model does not work: .*refuses the key \(401\)/u)
       assert.match(refused.err, /hint: Copy the key again .*, then: choirctl .*secret set other-key\n/u)
       assert.isTrue(existsSync(join(folder, "b", "config.json")))
-      yield* provider.takeRefusals
+      assert.deepStrictEqual(
+        (yield* provider.takeRefusals).map(({ rule }) => rule),
+        ["a request brings the key"]
+      )
     }).pipe(Effect.scoped)
   )
 
