@@ -99,6 +99,7 @@ export const CHAT: Broken<ChatBase> = {
     max_completion_tokens: max_tokens
   }),
   "an answer has one limit, an integer": (base) => ({ ...base, max_tokens: 0 }),
+  "an answer's limit is no more than the model writes": (base) => ({ ...base, max_tokens: 128_001 }),
   "the temperature is a number from 0 to 2": (base) => ({ ...base, temperature: 3 }),
   "tools are a list that is not empty and not too long": (base) => ({ ...base, tools: [] }),
   "a tool is a function with known keys": (base) => ({ ...base, tools: [{ ...chatTool("fs-read"), strict: true }] }),

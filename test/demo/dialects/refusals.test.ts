@@ -25,7 +25,13 @@ import {
 } from "./chatRequests.ts"
 import { CHAT_DIALECTS, MODEL_NAMES } from "../../support/modelNames.ts"
 
-const TRAITS: Traits = { context_window: 128_000, refuses: [], extensions: [], count: (text) => text.length }
+const TRAITS: Traits = {
+  context_window: 128_000,
+  answer_tokens_max: 128_000,
+  refuses: [],
+  extensions: [],
+  count: (text) => text.length
+}
 
 const responsesBase = () => {
   const model = "gpt-5.6"
@@ -143,6 +149,7 @@ const anthropicTool = (base: AnthropicBase, change: Keys): Keys => ({
 const ANTHROPIC: Broken<AnthropicBase> = {
   "a request names its model": (base) => without(base, "model"),
   "an answer has a limit": (base) => without(base, "max_tokens"),
+  "an answer's limit is no more than the model writes": (base) => ({ ...base, max_tokens: 128_001 }),
   "a request has parameters that the provider knows": (base) => ({ ...base, reasoning_effort: "high" }),
   "a request has parameters that the model takes": (base) => ({ ...base, model: "claude-opus-4-7", temperature: 0.7 }),
   "the temperature is a number from 0 to 1": (base) => ({ ...base, temperature: 1.5 }),
