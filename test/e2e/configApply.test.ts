@@ -63,7 +63,7 @@ class Choir extends Context.Service<Choir, Effect.Success<typeof make>>()("choir
   static readonly layer = Layer.effect(Choir, make)
 }
 
-// Each goes on with the configuration that the one before left.
+// Each continues from the configuration that the one before left.
 layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })(
   "a configuration that an operator edits",
   (it) => {

@@ -45,7 +45,7 @@ export const STEPS_BEFORE_CRASH = STEPS / 4
 /** The request of the failing job that fails, and the one that ends it. */
 const [FAILS_AT, ENDS_AT] = [3, 6]
 
-/** The steps of a lane; a compaction is none. */
+/** The steps of a lane, without compactions. */
 export const stepsOf = (events: ReadonlyArray<ChoirEvent>, lane: string): number =>
   ofType(events, "ModelOutput").filter((event) => event.lane === lane && event.payload.purpose === "turn").length
 

@@ -1,7 +1,7 @@
 /**
- * Which requests choird works on at once. A session whose requests are nearly always there, because it sends the next ones as soon as it may,
- * takes turns with others like it; those of all other sessions begin at once. Large bodies wait before they are read, so that what they
- * take in memory has a bound over all sessions.
+ * Which requests choird works on at once. A busy session, which sends more than an agent at work does, takes turns with others like it; the
+ * requests of all other sessions begin at once. Large bodies wait before they are read, so that what they take in memory has a bound over
+ * all sessions.
  */
 import { Deferred, Effect } from "effect"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
@@ -190,11 +190,13 @@ export const makeTurns = () => {
       beginAll(now_ms)
     },
     beginAll,
-    /** When the next turn or rest ends at the latest, or the next body no longer counts, if somebody waits. */
-    nextEnd_ms: (): number | undefined => {
+    /** When the next turn or rest ends at the latest, the next body no longer counts, or the next request has waited long enough, if one waits. */
+    nextEnd_ms: (now_ms: number): number | undefined => {
       if (waiting.size === 0) return undefined
-      const oldest_ms = [...waiting.values()].map(([first]) => (first?.came_ms ?? Infinity) + WAIT_MS_MAX)
-      return Math.min(...holders.values(), ...bodies.ends(), ...oldest_ms)
+      // A request that is due already waits for room for its body alone.
+      const due_ms = [...waiting.values()].flat().map(({ came_ms }) => came_ms + WAIT_MS_MAX)
+      const end_ms = Math.min(...holders.values(), ...bodies.ends(), ...due_ms.filter((at_ms) => at_ms > now_ms))
+      return end_ms === Infinity ? undefined : end_ms
     }
   }
 }
@@ -208,7 +210,7 @@ export const makeInTurns = Effect.gen(function* () {
 
   /** Begins what may begin after the next end, which nothing else would notice. */
   const lookLater: Effect.Effect<void> = Effect.gen(function* () {
-    const end_ms = turns.nextEnd_ms()
+    const end_ms = turns.nextEnd_ms(yield* monotonicMs)
     if (end_ms === undefined || end_ms >= looks_ms) return
     looks_ms = end_ms
     const look = Effect.gen(function* () {

@@ -100,7 +100,7 @@ describe("turns", () => {
     const use = makeTurnUse(0)
     const tool = come("tool", use, 0, SESSION_BODIES_BYTES_MAX)
     come("heartbeat", use, 0, SESSION_BODIES_BYTES_MAX)
-    assert.strictEqual(turns.nextEnd_ms(), BODY_MS_MAX)
+    assert.strictEqual(turns.nextEnd_ms(0), BODY_MS_MAX)
     turns.beginAll(BODY_MS_MAX - 1)
     assert.deepStrictEqual(began, ["tool"])
     turns.beginAll(BODY_MS_MAX)
@@ -125,7 +125,7 @@ describe("turns", () => {
     come("calm", makeTurnUse(0), 30)
     turns.go(held, 40)
     const rested_ms = 40 + REST_PER_TURN * 40
-    assert.strictEqual(turns.nextEnd_ms(), rested_ms)
+    assert.strictEqual(turns.nextEnd_ms(40), rested_ms)
     turns.beginAll(rested_ms - 1)
     assert.strictEqual(began.at(-1), "calm")
     turns.beginAll(rested_ms)
@@ -148,6 +148,20 @@ describe("turns", () => {
     turns.beginAll(2 * WAIT_MS_MAX - 100)
     assert.strictEqual(began.at(-1), "last")
     assert.strictEqual(use.waiting, 0)
+  })
+
+  it("are not looked at again and again for a request that waits for room for its body alone", () => {
+    const { come, turns } = makeWorld()
+    const use = makeTurnUse(0)
+    come("first", use, 0, SESSION_BODIES_BYTES_MAX)
+    come("second", use, 0, SESSION_BODIES_BYTES_MAX)
+    const came_ms = BODY_MS_MAX / 2
+    come("third", use, came_ms, SESSION_BODIES_BYTES_MAX)
+    turns.beginAll(BODY_MS_MAX)
+    const due_ms = came_ms + WAIT_MS_MAX
+    assert.strictEqual(turns.nextEnd_ms(BODY_MS_MAX), due_ms)
+    turns.beginAll(due_ms)
+    assert.strictEqual(turns.nextEnd_ms(due_ms), 2 * BODY_MS_MAX)
   })
 
   it("forget a request whose client is gone before it began", () => {
