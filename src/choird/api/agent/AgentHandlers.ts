@@ -1,15 +1,34 @@
 /** The eight verbs and the push stream, each on the caller's own session and no other. */
-import { Deferred, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { Context, Deferred, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { AgentApi, type Caller, Lease } from "#schema/AgentApi.ts"
+import {
+  AgentApi,
+  type Caller,
+  type Heartbeat,
+  Lease,
+  type ReportStatus,
+  type TerminateSelf
+} from "#schema/AgentApi.ts"
 import { isKnownEvent } from "#schema/Event.ts"
-import { type CallId, type SessionId, SignalId } from "#schema/Ids.ts"
+import { type CallId, type SecretName, type SessionId, SignalId } from "#schema/Ids.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import type { ApprovalRequest } from "#src/choird/approvals/askApproval.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
-import type { HostRequest } from "#src/choird/hosttools/HostTools.ts"
-import type { Pushed } from "#src/choird/queues/Signals.ts"
+import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { Contexts } from "#src/choird/queues/Contexts.ts"
+import { Drafts } from "#src/choird/queues/Drafts.ts"
+import { type Pushed, Signals } from "#src/choird/queues/Signals.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { Runs } from "#src/choird/sessions/Runs.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { count } from "#src/choird/logs/metrics.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
-import { auditDenied, audited, denied, runOf, services, type Services, shareOf, words } from "./agentCaller.ts"
+import { auditDenied, audited, denied, runOf, shareOf, words } from "./agentCaller.ts"
 import { initHello } from "./initHello.ts"
 import { CurrentOpenSession } from "#src/choird/listeners/OpenSession.ts"
 import {
@@ -39,22 +58,19 @@ const resumeAfter = (header: string | undefined) => {
 const UNBOUND_AUDITED_MAX = 20
 
 /** The values of bound secrets; of the others only the names. */
-const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
-  services: Services,
-  caller: Caller,
-  resources: ReadonlyArray<Parameters<Services["config"]["secret"]>[0]>
-) {
-  const { bindings } = yield* runOf(services, caller, "GET_SECRETS")
-  const bound = yield* services.config.secretsOf(bindings)
+const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (caller: Caller, resources: ReadonlyArray<SecretName>) {
+  const store = yield* ConfigStore
+  const { bindings } = yield* runOf(caller, "GET_SECRETS")
+  const bound = yield* store.secretsOf(bindings)
   const wanted = [...new Set(resources)]
   const unbound = wanted.filter((name) => !bound.has(name))
   if (unbound.length > 0)
-    yield* audited(services, caller, "GET_SECRETS", {
+    yield* audited(caller, "GET_SECRETS", {
       refused: "UNBOUND",
       names: unbound.slice(0, UNBOUND_AUDITED_MAX)
     })
   const asked = wanted.filter((name) => bound.has(name))
-  const values = yield* services.config.secretValues(asked)
+  const values = yield* store.secretValues(asked)
   const unset = asked.filter((name) => !values.has(name))
   return {
     secrets: Object.fromEntries([...values].map(([name, value]) => [name, Redacted.value(value)])),
@@ -77,23 +93,21 @@ const isAskedAbout = ({ cores, edge }: SessionState, call_id: CallId): boolean =
   )
 
 /** A run belongs to the epoch, not to the request: a repeated request finds it. */
-const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
-  services: Services,
-  caller: Caller,
-  request: HostRequest
-) {
+const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (caller: Caller, request: HostRequest) {
+  const events = yield* EventStore
+  const hostTools = yield* HostTools
   const verb = "EXECUTE_HOST_TOOL"
   const session = yield* CurrentOpenSession
-  if (session === undefined) return yield* denied(services, caller, verb, "it did not come through a session's socket")
+  if (session === undefined) return yield* denied(caller, verb, "it did not come through a session's socket")
   const { call_id, tool_name } = request
-  const state = yield* Effect.mapError(databaseDefect(services.events.state(caller.session_id)), fromSessionUnreadable)
+  const state = yield* Effect.mapError(databaseDefect(events.state(caller.session_id)), fromSessionUnreadable)
   if (isOfAnother(state, call_id, caller.job_id))
-    return yield* denied(services, caller, verb, "the call is another lane's, or its job's token is missing")
-  const outcome = yield* services.hostTools
+    return yield* denied(caller, verb, "the call is another lane's, or its job's token is missing")
+  const outcome = yield* hostTools
     .execute(caller, { ...request, is_asked: isAskedAbout(state, call_id) }, session.runs)
     .pipe(
       Effect.tapError(({ kind, reason }) =>
-        audited(services, caller, verb, { refused: kind, tool: words(tool_name), reason: words(reason) })
+        audited(caller, verb, { refused: kind, tool: words(tool_name), reason: words(reason) })
       ),
       Effect.mapError(fromHostToolRefused)
     )
@@ -102,19 +116,20 @@ const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
 
 /** The signals of the session, and a ConfigChanged for each version that the run does not use yet. */
 const push = Effect.fn("AgentApi.events")(function* (
-  services: Services,
   caller: Caller,
   query: { readonly session_id: SessionId },
   lastEventId: string | undefined
 ) {
-  const { config, contexts, signals } = services
+  const contexts = yield* Contexts
+  const signals = yield* Signals
+  const store = yield* ConfigStore
   const session = yield* CurrentOpenSession
   if (session === undefined || query.session_id !== caller.session_id)
-    return yield* denied(services, caller, "events", "another session is named")
+    return yield* denied(caller, "events", "another session is named")
   const after = yield* resumeAfter(lastEventId)
-  const { view } = yield* runOf(services, caller, "events")
+  const { view } = yield* runOf(caller, "events")
   const replaced = yield* session.newestStream
-  const versions = Stream.map(config.changes, ({ version }) => version)
+  const versions = Stream.map(store.changes, ({ version }) => version)
   const newer = Stream.succeed(view.config_version).pipe(
     Stream.concat(versions),
     Stream.changes,
@@ -131,76 +146,117 @@ const push = Effect.fn("AgentApi.events")(function* (
   )
 })
 
+/** Stores an agent's events; its arrival alone proves that the agent lives. */
+const heartbeat = Effect.fn("AgentApi.HEARTBEAT")(function* (caller: Caller, payload: Heartbeat) {
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  const store = yield* ConfigStore
+  if (caller.standing === "superseded") {
+    yield* audited(caller, "HEARTBEAT", { refused: "FENCED", reason: "token of an older epoch" })
+    const { rev } = yield* Effect.mapError(databaseDefect(events.head(caller.session_id)), fromSessionUnknown)
+    const { version } = yield* store.current
+    return { ack_rev: rev, action: "FENCED" as const, config_version_latest: version }
+  }
+  // Its arrival alone proves liveness, so that a slow database never looks like a dead agent (D8).
+  yield* lifecycle.heartbeat(caller.session_id, payload.config_version, payload.new_rev)
+  const appended = lifecycle.whileAnswering(caller.session_id, events.append(caller, payload))
+  const [took, reply] = yield* Effect.timed(Effect.mapError(appended, fromEventTooLarge))
+  yield* count("heartbeats", { agent: caller.agent_id, action: reply.action })
+  yield* count("heartbeat_ms", { agent: caller.agent_id }, Duration.toMillis(took))
+  const { ack_rev, action } = reply
+  if (action === "OK" && payload.patches.some((event) => !isKnownEvent(event))) {
+    yield* audited(caller, "HEARTBEAT", { refused: "NEWER_EVENTS", reason: "kept, and the session ends" })
+    yield* lifecycle.newer(caller.session_id)
+  }
+  if (action === "OK") yield* auditDenied(caller, payload.patches, ack_rev)
+  if (action === "FENCED" || action === "CONFLICT")
+    yield* audited(caller, "HEARTBEAT", { refused: action, base_rev: payload.base_rev, ack_rev })
+  return reply
+})
+
+const requestApproval = Effect.fn("AgentApi.REQUEST_APPROVAL")(function* (caller: Caller, request: ApprovalRequest) {
+  const approvals = yield* Approvals
+  return yield* approvals.request(caller, request).pipe(
+    Effect.tapError(({ kind }) => audited(caller, "REQUEST_APPROVAL", { refused: kind, call_id: request.call_id })),
+    Effect.mapError(fromApprovalRefused)
+  )
+})
+
+/** What a lane does is read from its acknowledged events; the rest is passed on and forgotten. */
+const reportStatus = Effect.fn("AgentApi.REPORT_STATUS")(function* (
+  { agent_id, job_id, session_id, standing }: Caller,
+  { described, draft }: ReportStatus
+) {
+  const contexts = yield* Contexts
+  const drafts = yield* Drafts
+  if (standing !== "current" || job_id !== undefined) return { ack: true as const }
+  if (draft !== undefined) yield* databaseDefect(drafts.put(agent_id, draft))
+  if (described !== undefined) yield* contexts.answer(session_id, described.request_id, described.context)
+  return { ack: true as const }
+})
+
+const terminateSelf = Effect.fn("AgentApi.TERMINATE_SELF")(function* (
+  { session_id }: Caller,
+  payload: typeof TerminateSelf.Type
+) {
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  const sessions = yield* SessionStore
+  const head = yield* Effect.mapError(databaseDefect(events.head(session_id)), fromSessionUnknown)
+  if (head.rev !== payload.final_rev || head.hash !== payload.final_hash) return yield* notFlushed(head.rev)
+  // Before the run learns of the goodbye, since it then ends the session.
+  if (payload.summary !== undefined) yield* databaseDefect(sessions.summarize(session_id, payload.summary))
+  yield* lifecycle.terminating(session_id, words(payload.reason))
+  return { ack: true as const }
+})
+
+/** The caller's share of the configuration, unless it has the newest version. */
+const fetchConfig = Effect.fn("AgentApi.FETCH_DYNAMIC_CONFIG")(function* (caller: Caller, known: number) {
+  const store = yield* ConfigStore
+  const { bindings } = yield* runOf(caller, "FETCH_DYNAMIC_CONFIG")
+  const { config, version } = yield* store.current
+  return version === known
+    ? { config_version: version }
+    : { config_version: version, config: yield* shareOf(caller, config, bindings) }
+})
+
+const VERB_SERVICES = [
+  Approvals,
+  Audit,
+  ConfigStore,
+  Contexts,
+  Drafts,
+  EventStore,
+  HostTools,
+  Lifecycle,
+  Runs,
+  SessionStore,
+  Signals,
+  Tokens,
+  WorkspaceLabels
+] as const
+
 export const layerAgentHandlers = HttpApiBuilder.group(
   AgentApi,
   "rpc",
   Effect.fnUntraced(function* (handlers) {
-    const all = yield* services
-    const { approvals, config, events, lifecycle } = all
+    const services = Context.pick(...VERB_SERVICES)(
+      yield* Effect.context<Context.Service.Identifier<(typeof VERB_SERVICES)[number]>>()
+    )
+    /** A verb on the caller's own session, with the services that this group was built with. */
+    const verb = <A, E, R>(run: (caller: Caller) => Effect.Effect<A, E, R>) =>
+      Effect.provideContext(Effect.flatMap(Lease, run), services)
     return handlers.handleAll({
-      INIT_HELLO: ({ payload, request }) =>
-        Effect.flatMap(Lease, (caller) => initHello(all, caller, payload, request.headers["authorization"] ?? "")),
-      GET_SECRETS: ({ payload }) => Effect.flatMap(Lease, (caller) => secrets(all, caller, payload.resources)),
-      HEARTBEAT: Effect.fn("AgentApi.HEARTBEAT")(function* ({ payload }) {
-        const caller = yield* Lease
-        if (caller.standing === "superseded") {
-          yield* audited(all, caller, "HEARTBEAT", { refused: "FENCED", reason: "token of an older epoch" })
-          const { rev } = yield* Effect.mapError(databaseDefect(events.head(caller.session_id)), fromSessionUnknown)
-          const { version } = yield* config.current
-          return { ack_rev: rev, action: "FENCED" as const, config_version_latest: version }
-        }
-        // Its arrival alone proves liveness, so that a slow database never looks like a dead agent (D8).
-        yield* lifecycle.heartbeat(caller.session_id, payload.config_version, payload.new_rev)
-        const appended = lifecycle.whileAnswering(caller.session_id, events.append(caller, payload))
-        const [took, reply] = yield* Effect.timed(Effect.mapError(appended, fromEventTooLarge))
-        yield* count("heartbeats", { agent: caller.agent_id, action: reply.action })
-        yield* count("heartbeat_ms", { agent: caller.agent_id }, Duration.toMillis(took))
-        const { ack_rev, action } = reply
-        if (action === "OK" && payload.patches.some((event) => !isKnownEvent(event))) {
-          yield* audited(all, caller, "HEARTBEAT", { refused: "NEWER_EVENTS", reason: "kept, and the session ends" })
-          yield* lifecycle.newer(caller.session_id)
-        }
-        if (action === "OK") yield* auditDenied(all, caller, payload.patches, ack_rev)
-        if (action === "FENCED" || action === "CONFLICT")
-          yield* audited(all, caller, "HEARTBEAT", { refused: action, base_rev: payload.base_rev, ack_rev })
-        return reply
-      }),
-      REQUEST_APPROVAL: Effect.fn("AgentApi.REQUEST_APPROVAL")(function* ({ payload }) {
-        const caller = yield* Lease
-        return yield* approvals.request(caller, payload).pipe(
-          Effect.tapError(({ kind }) =>
-            audited(all, caller, "REQUEST_APPROVAL", { refused: kind, call_id: payload.call_id })
-          ),
-          Effect.mapError(fromApprovalRefused)
-        )
-      }),
-      // What a lane does is read from its acknowledged events; the rest is passed on and forgotten.
-      REPORT_STATUS: Effect.fn("AgentApi.REPORT_STATUS")(function* ({ payload: { described, draft } }) {
-        const { agent_id, job_id, session_id, standing } = yield* Lease
-        if (standing !== "current" || job_id !== undefined) return { ack: true as const }
-        if (draft !== undefined) yield* databaseDefect(all.drafts.put(agent_id, draft))
-        if (described !== undefined) yield* all.contexts.answer(session_id, described.request_id, described.context)
-        return { ack: true as const }
-      }),
-      TERMINATE_SELF: Effect.fn("AgentApi.TERMINATE_SELF")(function* ({ payload }) {
-        const { session_id } = yield* Lease
-        const head = yield* Effect.mapError(databaseDefect(events.head(session_id)), fromSessionUnknown)
-        if (head.rev !== payload.final_rev || head.hash !== payload.final_hash) return yield* notFlushed(head.rev)
-        // Before the run learns of the goodbye, since it then ends the session.
-        if (payload.summary !== undefined) yield* databaseDefect(all.sessions.summarize(session_id, payload.summary))
-        yield* lifecycle.terminating(session_id, words(payload.reason))
-        return { ack: true as const }
-      }),
-      FETCH_DYNAMIC_CONFIG: Effect.fn("AgentApi.FETCH_DYNAMIC_CONFIG")(function* ({ payload }) {
-        const caller = yield* Lease
-        const { bindings } = yield* runOf(all, caller, "FETCH_DYNAMIC_CONFIG")
-        const { config: running, version } = yield* config.current
-        if (payload.current_config_version === version) return { config_version: version }
-        return { config_version: version, config: yield* shareOf(all, caller, running, bindings) }
-      }),
-      EXECUTE_HOST_TOOL: ({ payload }) => Effect.flatMap(Lease, (caller) => executeHostTool(all, caller, payload)),
-      events: ({ headers, query }) =>
-        Effect.flatMap(Lease, (caller) => push(all, caller, query, headers["last-event-id"]))
+      INIT_HELLO: ({ payload, request: { headers } }) =>
+        verb((caller) => initHello(caller, payload, headers["authorization"] ?? "")),
+      GET_SECRETS: ({ payload }) => verb((caller) => secrets(caller, payload.resources)),
+      HEARTBEAT: ({ payload }) => verb((caller) => heartbeat(caller, payload)),
+      REQUEST_APPROVAL: ({ payload }) => verb((caller) => requestApproval(caller, payload)),
+      REPORT_STATUS: ({ payload }) => verb((caller) => reportStatus(caller, payload)),
+      TERMINATE_SELF: ({ payload }) => verb((caller) => terminateSelf(caller, payload)),
+      FETCH_DYNAMIC_CONFIG: ({ payload }) => verb((caller) => fetchConfig(caller, payload.current_config_version)),
+      EXECUTE_HOST_TOOL: ({ payload }) => verb((caller) => executeHostTool(caller, payload)),
+      events: ({ headers, query }) => verb((caller) => push(caller, query, headers["last-event-id"]))
     })
   })
 )

@@ -3,9 +3,12 @@ import { Effect, Redacted } from "effect"
 import type { Caller, InitHello } from "#schema/AgentApi.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
-import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { AGENT_LINE } from "#src/choird/logs/metrics.ts"
-import { audited, denied, runOf, type Services, shareOf, words } from "./agentCaller.ts"
+import { audited, denied, runOf, shareOf, words } from "./agentCaller.ts"
 import { conflict, fromSessionUnknown, fromSessionUnreadable } from "#src/choird/api/refusals.ts"
 
 /** The difference between the image that an agent names and the one that choird started. */
@@ -19,23 +22,25 @@ const imageDrift = ({ image_version, manifests }: AgentView, payload: InitHello)
 
 /** Swaps the token only if the caller is what it claims, in the image that choird started (D12). */
 export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
-  services: Services,
   caller: Caller,
   payload: InitHello,
   authorization: string
 ) {
-  const { config, events, lifecycle, tokens } = services
-  const { bindings, view } = yield* runOf(services, caller, "INIT_HELLO")
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  const store = yield* ConfigStore
+  const tokens = yield* Tokens
+  const { bindings, view } = yield* runOf(caller, "INIT_HELLO")
   if (payload.session_id !== caller.session_id || payload.agent_id !== caller.agent_id)
-    return yield* denied(services, caller, "INIT_HELLO", "says it is another agent or session")
+    return yield* denied(caller, "INIT_HELLO", "says it is another agent or session")
   const drift = imageDrift(view, payload)
   if (drift !== undefined) {
-    yield* audited(services, caller, "INIT_HELLO", { refused: "IMAGE_MISMATCH", reason: words(drift.said) })
+    yield* audited(caller, "INIT_HELLO", { refused: "IMAGE_MISMATCH", reason: words(drift.said) })
     return yield* conflict("IMAGE_MISMATCH", drift.reason)
   }
   const page = payload.tail_from
   if (page !== undefined && caller.standing !== "current")
-    return yield* denied(services, caller, "INIT_HELLO", "asks for the tail with the bootstrap token")
+    return yield* denied(caller, "INIT_HELLO", "asks for the tail with the bootstrap token")
   // Reading a long history may take the agent longer than it may be silent, and so may a slow database (D8).
   yield* lifecycle.heartbeat(caller.session_id, view.config_version)
   const { session_id } = caller
@@ -49,7 +54,7 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
     page === undefined
       ? Redacted.value(yield* databaseDefect(tokens.lease(caller)))
       : authorization.replace(/^bearer +/iu, "")
-  const current = yield* config.current
+  const current = yield* store.current
   if (page === undefined) {
     yield* lifecycle.hello(caller.session_id, caller.epoch)
     const { agent_id, epoch, session_id } = caller
@@ -64,7 +69,7 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
     epoch: caller.epoch,
     resource_bindings: bindings,
     config_version: current.version,
-    config: yield* shareOf(services, caller, current.config, bindings),
+    config: yield* shareOf(caller, current.config, bindings),
     ...(tail.snapshot === undefined ? {} : { snapshot: tail.snapshot }),
     tail_events: tail.events,
     tail_more: tail.more
