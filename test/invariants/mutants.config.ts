@@ -61,5 +61,5 @@ const mutations: Plugin = {
 export default defineConfig({
   root: ROOT,
   plugins: [mutations],
-  test: { include: ["test/invariants/mutants.ts"], isolate: false, testTimeout: 20_000 }
+  test: { include: ["test/invariants/mutants.ts"], isolate: false, testTimeout: 200_000 }
 })

@@ -9,7 +9,7 @@ import { MUTATIONS } from "./mutations.ts"
 import { ROOT } from "./source.ts"
 
 /** The child tries every mutation, one after the other; it takes some 15 s on an idle machine. */
-const CHILD_MS_MAX = 120_000
+const CHILD_MS_MAX = 300_000
 
 interface Assertion {
   readonly ancestorTitles: ReadonlyArray<string>
