@@ -59,7 +59,7 @@ const unshared = (...command: ReadonlyArray<string>) =>
   })
 
 describe("a process that belongs to no call", () => {
-  it("is gone before a tool that gets secrets starts", { timeout: 20_000 }, () => {
+  it("is gone before a tool that gets secrets starts", () => {
     const script = join(import.meta.dirname, "../support/strayBesideSecrets.ts")
     const { stderr, stdout } = unshared("/bin/sh", "-c", '"$0" "$1"; exit $?', process.execPath, script)
     assert.strictEqual(stdout.trim(), "0\nsecret", stderr)

@@ -17,24 +17,21 @@ describe("a card that an agent wrote", () => {
     assert.strictEqual(chatText({ source: "event", text: "plain * text" }), "plain * text")
   })
 
-  it.live(
-    "cannot get a yes at a terminal: the command that it names shows choird's own facts and asks",
-    () =>
-      Effect.gen(function* () {
-        const home = yield* temporaryFolder
-        const calls = yield* fakeChoird(home)
-        const digits = approvalDetail.hash.slice(0, 8)
-        const args = ["--home", home, "approval", "approve", "7", "--hash", digits]
-        const left = yield* spawnChoirctl(args, { typing: [{ after: "Approve agent-1", text: "\r" }] })
-        assert.strictEqual(left.code, 1, left.out)
-        assert.include(left.out, "tool: mail.send")
-        assert.isFalse(calls.some(({ name }) => name === "approve"))
-        const done = yield* spawnChoirctl(args, { typing: [{ after: "Approve agent-1", text: "y" }] })
-        assert.strictEqual(done.code, 0, done.out)
-        assert.deepStrictEqual(calls.filter(({ name }) => name === "approve").length, 1)
-        yield* spawnChoirctl([...args, "--yes"], { typing: [] })
-        assert.deepStrictEqual(calls.filter(({ name }) => name === "approve").length, 2)
-      }),
-    { timeout: 120_000 }
+  it.live("cannot get a yes at a terminal: the command that it names shows choird's own facts and asks", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      const digits = approvalDetail.hash.slice(0, 8)
+      const args = ["--home", home, "approval", "approve", "7", "--hash", digits]
+      const left = yield* spawnChoirctl(args, { typing: [{ after: "Approve agent-1", text: "\r" }] })
+      assert.strictEqual(left.code, 1, left.out)
+      assert.include(left.out, "tool: mail.send")
+      assert.isFalse(calls.some(({ name }) => name === "approve"))
+      const done = yield* spawnChoirctl(args, { typing: [{ after: "Approve agent-1", text: "y" }] })
+      assert.strictEqual(done.code, 0, done.out)
+      assert.deepStrictEqual(calls.filter(({ name }) => name === "approve").length, 1)
+      yield* spawnChoirctl([...args, "--yes"], { typing: [] })
+      assert.deepStrictEqual(calls.filter(({ name }) => name === "approve").length, 2)
+    })
   )
 })

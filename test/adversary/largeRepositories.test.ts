@@ -26,7 +26,7 @@ const large = (repo: ReturnType<typeof makeGitRepo>, folder: string): ReadonlyAr
     id: repo.blob(Buffer.alloc(FILE_BYTES, at + 1))
   }))
 
-describe("repositories with files of 19 MiB", { timeout: 240_000 }, () => {
+describe("repositories with files of 19 MiB", () => {
   it.live(`cost little memory when ${REPO_LOADS_IN_FLIGHT_MAX} of them are loaded at once`, () =>
     Effect.gen(function* () {
       const root = yield* temporaryFolder

@@ -16,7 +16,7 @@ const TEXTS: ReadonlyArray<readonly [string, number, string]> = [
   ["9 MiB of characters that nobody sees", 1, "\u200b".repeat(3 * 1024 * 1024)]
 ]
 
-describe("a proposed branch that is small to push", { timeout: 120_000 }, () => {
+describe("a proposed branch that is small to push", () => {
   for (const [what, count, text] of TEXTS) {
     it.live(`with ${what} is refused before it is read, and costs choird no memory`, () =>
       Effect.gen(function* () {

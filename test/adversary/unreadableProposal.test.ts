@@ -43,23 +43,19 @@ describeStores("a stored proposal that cannot be read", (it) => {
           assert.deepStrictEqual([status, outcome?.split(":")[0]], ["failed", "UNREADABLE"], outcome ?? "")
         }
         assert.deepNestedPropertyVal(home.config(), "budgets.turn_max_steps", 7)
-      }),
-    { timeout: 120_000 }
+      })
   )
 
-  it.effect(
-    "is shown with its stored payload, and can be rejected",
-    () =>
-      Effect.gen(function* () {
-        const { life, propose } = yield* openProposals()
-        const { approval_id } = yield* propose("config_change", edit(10))
-        const damage = BROKEN[0]?.[1] ?? (() => Effect.void)
-        yield* life.within(Effect.flatMap(SqlClient.SqlClient, (sql) => damage(sql, BigInt(approval_id))))
-        const row = yield* life.get(approval_id)
-        assert.match(shownText(row), /This version of Choir cannot read or carry out.*stored payload: \{"old":1\}/su)
-        yield* life.decide(approval_id, "rejected")
-        assert.strictEqual((yield* life.get(approval_id)).status, "rejected")
-      }),
-    { timeout: 120_000 }
+  it.effect("is shown with its stored payload, and can be rejected", () =>
+    Effect.gen(function* () {
+      const { life, propose } = yield* openProposals()
+      const { approval_id } = yield* propose("config_change", edit(10))
+      const damage = BROKEN[0]?.[1] ?? (() => Effect.void)
+      yield* life.within(Effect.flatMap(SqlClient.SqlClient, (sql) => damage(sql, BigInt(approval_id))))
+      const row = yield* life.get(approval_id)
+      assert.match(shownText(row), /This version of Choir cannot read or carry out.*stored payload: \{"old":1\}/su)
+      yield* life.decide(approval_id, "rejected")
+      assert.strictEqual((yield* life.get(approval_id)).status, "rejected")
+    })
   )
 })

@@ -59,7 +59,7 @@ const open = Effect.gen(function* () {
 const failure = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.map(Effect.result(effect), (result) => (Result.isFailure(result) ? result.failure : undefined))
 
-describe("a skill from elsewhere", { timeout: 120_000 }, () => {
+describe("a skill from elsewhere", () => {
   it.effect("is shown whole with its commit, tree and digest, and added as one commit of exactly these bytes", () =>
     Effect.gen(function* () {
       const { base, elsewhere, from, head, imports, listed, show } = yield* open
