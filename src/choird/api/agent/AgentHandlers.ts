@@ -182,7 +182,7 @@ const requestApproval = Effect.fn("AgentApi.REQUEST_APPROVAL")(function* (caller
   )
 })
 
-/** What a lane does is read from its acknowledged events; the rest is passed on and forgotten. */
+/** Passes on the draft and the context of a report. Its other fields are ignored: the acknowledged events say them. */
 const reportStatus = Effect.fn("AgentApi.REPORT_STATUS")(function* (
   { agent_id, job_id, session_id, standing }: Caller,
   { described, draft }: ReportStatus

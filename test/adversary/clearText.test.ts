@@ -1,9 +1,10 @@
+/** No secret crosses the network unencrypted: each address of config.json that is used with one is refused over http:// but on this host. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { clearTextProblems } from "#src/shared/config/clearText.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
-import { CONFIG, makeHome, SECRETS } from "../../support/stores.ts"
+import { CONFIG, makeHome, SECRETS } from "../support/stores.ts"
 
 const OWN = "192.0.2.7"
 const decode = Schema.decodeUnknownSync(Config)
