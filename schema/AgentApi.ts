@@ -135,12 +135,13 @@ export const Draft = Schema.Struct({
 })
 export type Draft = typeof Draft.Type
 
+/** An agent's words for people who wait. The first six are taken and not used, since the acknowledged log says them: Choir's own agent leaves them out. */
 export const ReportStatus = Schema.Struct({
-  lane: LaneId,
-  state: Schema.String.check(Schema.isMaxLength(64)),
+  lane: Schema.optionalKey(LaneId),
+  state: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(64))),
   skill: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(200))),
   step: Schema.optionalKey(Schema.Natural),
-  budget_remaining: BudgetRemaining,
+  budget_remaining: Schema.optionalKey(BudgetRemaining),
   core_event: Schema.optionalKey(CoreEvent),
   draft: Schema.optionalKey(Draft),
   /** The answer to a DescribeContext; without a `context` no prompt of the lane was made since the agent started. */

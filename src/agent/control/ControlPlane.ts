@@ -100,7 +100,7 @@ export class ControlPlane extends Context.Service<
     }): Asked<void>
     /** The newest configuration, if it is newer. */
     config(current: number): Asked<{ readonly config_version: number; readonly config?: AgentConfig }>
-    /** Reports a lane at this moment. One attempt: the next report says more. */
+    /** Passes a draft or a context on to people. One attempt: the next draft says more. */
     report(status: ReportStatus): Asked<void>
     /** Signals from the push stream, which is opened again after the last id whenever it breaks. Fails only when denied. */
     readonly signals: Stream.Stream<Pushed, Denied>

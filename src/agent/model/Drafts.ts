@@ -1,10 +1,6 @@
 /** The beginning of edge's answer on its way to the person who waits, while the model still writes it. Nothing of it is kept or sent again. */
 import { Context, Effect, Layer, Queue } from "effect"
 import { type Draft, DRAFT_CHARS_MAX } from "#schema/AgentApi.ts"
-import { EDGE } from "#schema/Ids.ts"
-import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import { budgetRemaining } from "#src/agent/control/budgetRemaining.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import type { Spoken } from "./Llm.ts"
 
@@ -28,17 +24,9 @@ export class Drafts extends Context.Service<
 }
 
 const make = Effect.fnUntraced(function* () {
-  const arbiter = yield* Arbiter
   const plane = yield* ControlPlane
-  const settings = yield* AgentSettings
   const wake = yield* Queue.sliding<void>(1)
   let newest: Draft | undefined
-
-  const report = (draft: Draft) => {
-    const state = arbiter.state()
-    const budget_remaining = budgetRemaining(state, settings.current().config.budgets)
-    return plane.report({ lane: EDGE, state: state.edge.state, budget_remaining, draft })
-  }
 
   yield* Effect.gen(function* () {
     yield* Queue.take(wake)
@@ -46,7 +34,7 @@ const make = Effect.fnUntraced(function* () {
     newest = undefined
     if (draft === undefined) return
     // A draft that is lost is followed by a longer one, and the answer comes in any case.
-    yield* Effect.ignore(report(draft))
+    yield* Effect.ignore(plane.report({ draft }))
     yield* Effect.sleep(DRAFT_INTERVAL_MS)
   }).pipe(Effect.forever, Effect.forkScoped)
 

@@ -8,7 +8,7 @@ import type { CoreOutcome } from "#schema/Event.ts"
 import type { Signal, SignalOf, UserMessage } from "#schema/Signal.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { mayPark } from "#src/shared/session/parkTurn.ts"
-import { isRunning, laneOf } from "#src/shared/session/lanes.ts"
+import { isRunning } from "#src/shared/session/lanes.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
@@ -19,7 +19,6 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { isCorrecting } from "#src/agent/arbiter/finalWords.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Confirmations } from "#src/agent/calls/Confirmations.ts"
-import { budgetRemaining } from "#src/agent/control/budgetRemaining.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { runCore } from "./CoreJob.ts"
 import { inWorktree, sweepWorktrees } from "./jobWorktree.ts"
@@ -94,20 +93,11 @@ const inject = Effect.fnUntraced(function* (
 
 /** Answers the question for a lane's prompt. A lost answer is asked for again. */
 const describe = Effect.fnUntraced(function* ({ lane, request_id }: SignalOf<"DescribeContext">) {
-  const arbiter = yield* Arbiter
   const calls = yield* ModelCalls
   const plane = yield* ControlPlane
-  const settings = yield* AgentSettings
   const prompt = calls.newestPrompt(lane)
   const context = prompt === undefined ? undefined : yield* describeContext(lane, prompt)
-  yield* Effect.ignore(
-    plane.report({
-      lane,
-      state: laneOf(arbiter.state(), lane)?.state ?? "",
-      budget_remaining: budgetRemaining(arbiter.state(), settings.current().config.budgets),
-      described: { request_id, ...(context === undefined ? {} : { context }) }
-    })
-  )
+  yield* Effect.ignore(plane.report({ described: { request_id, ...(context === undefined ? {} : { context }) } }))
 })
 
 /** Starts the job that a person or a schedule ordered once nothing that edge writes runs. It waits apart, so that a stop behind it is heard. */
