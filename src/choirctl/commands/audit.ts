@@ -21,8 +21,9 @@ const detailCell = (detail: AuditRow["detail"]) =>
 
 const outcome = ({ count, detail }: AuditRow): Cell => {
   const { outcome: known, refused } = isFields(detail) ? detail : {}
-  if (typeof refused !== "string") return typeof known === "string" ? safeLine(known) : "done"
-  return { text: count === 1 ? refused : `${refused} x${count}`, style: "yellow" }
+  const times = count === 1 ? "" : ` x${count}`
+  if (typeof refused !== "string") return `${typeof known === "string" ? safeLine(known) : "done"}${times}`
+  return { text: `${refused}${times}`, style: "yellow" }
 }
 
 const auditTable = (rows: ReadonlyArray<AuditRow>, color: boolean): string =>

@@ -96,10 +96,12 @@ const makeRecord = Effect.map(
   Audit,
   (audit) =>
     (who: string, action: string, row: ApprovalRow, more: { readonly refused?: Refusal } = {}) => {
-      const { agent_id, session_id } = row
+      const { agent_id, request_type, session_id } = row
       const detail = { ...auditDetail(row), ...more }
+      const entry = { who, action: `approval.${action}`, session_id, agent_id, detail }
+      // An agent can ask and end the call again and again.
       return Effect.andThen(
-        audit.record({ who, action: `approval.${action}`, session_id, agent_id, detail }),
+        audit.record(action === "request" ? { ...entry, repeats: request_type } : entry),
         more.refused === undefined ? approvalSeen(row, action, who) : Effect.void
       )
     }

@@ -1,6 +1,7 @@
 /** One audit row for each request that any part of an API refuses (R77). */
 import { Effect, Option, Schema } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { AgentApi } from "#schema/AgentApi.ts"
 import { ErrorDetail } from "#schema/ApiError.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { answered, type HttpApp } from "#src/shared/wire/http.ts"
@@ -61,7 +62,7 @@ export const askedByAgent =
     const { agent_id, session_id = socket } = known
     const { words } = pathWords(url)
     const [first, verb] = words
-    const isVerb = first === "events" || (first === "rpc" && verb !== undefined && VERB.test(verb))
+    const isVerb = first === "events" || (first === "rpc" && verb !== undefined && VERBS.has(verb))
     return {
       who: `agent:${agent_id ?? "unknown"}`,
       action: isVerb ? (first === "rpc" ? `rpc.${verb}` : "rpc.events") : "rpc.unknown",
@@ -69,7 +70,8 @@ export const askedByAgent =
       ...(agent_id === undefined ? {} : { agent_id })
     }
   }
-const VERB = /^[A-Z_]{1,32}$/u
+/** The verbs that exist: made-up ones would each be a kind of its own. */
+const VERBS: ReadonlySet<string> = new Set(Object.keys(AgentApi.groups.rpc.endpoints))
 
 const agentId = Schema.decodeUnknownOption(AgentId)
 const sessionId = Schema.decodeUnknownOption(SessionId)

@@ -25,6 +25,8 @@ export interface AuditEntry {
   readonly agent_id?: AgentId
   /** Names and reasons, never a secret's value. `refused`, the kind of a refusal, is what repetitions are summed by. */
   readonly detail: Readonly<Record<string, Schema.Json>>
+  /** The kind that repetitions are summed by although nothing was refused: for an action that an agent can repeat at will. */
+  readonly repeats?: string
 }
 
 /** The facts about the request that a fiber answers, so that a refusal has one row and its asker. */
@@ -49,8 +51,8 @@ export class Audit extends Context.Service<
   Audit,
   {
     /**
-     * Writes a row at once, but of equal refusals only the first: those within AUDIT_WINDOW_MS after it are counted in one further row,
-     * with the detail of the newest, so that no flood fills the table.
+     * Writes a row at once, but of equal refusals and repetitions only the first: those within AUDIT_WINDOW_MS after it are counted in one
+     * further row, with the detail of the newest, so that no flood fills the table.
      */
     record(entry: AuditEntry): Effect.Effect<void>
     /** The newest rows, the oldest of them first. */
@@ -167,10 +169,10 @@ const detailText = (detail: AuditEntry["detail"]): string => {
   return bytes <= AUDIT_DETAIL_BYTES_MAX ? text : canonicalJson({ left_out_bytes: bytes })
 }
 
-/** Time during which refusals that differ only in their detail are counted before they get a row together (R77). */
+/** Time during which entries that differ only in their detail are counted before they get a row together (R77). */
 export const AUDIT_WINDOW_MS = 60_000
-/** Kinds of refusals that are distinguished at once; those beyond are counted together. */
-export const AUDIT_SUMS_MAX = 1000
+/** Kinds of one asker that are distinguished at once; its further ones are counted together, and no other asker's with them. */
+export const AUDIT_SUMS_MAX = 200
 
 /** A row: one entry, or the newest of `count` equal ones since `since_ms`. */
 interface Sum {
@@ -180,40 +182,56 @@ interface Sum {
 }
 
 interface Window {
-  /** Refusals that came after the row was written. */
+  /** Entries that came after the row was written. */
   more: Sum | undefined
   ends_ms: number
+  readonly owner: string
 }
 
 interface AuditSums {
   /**
-   * The row to write now; `undefined` for a refusal that is only counted.
+   * The row to write now; `undefined` for an entry that is only counted.
    *
    * @param at_ms the time of day that the row has.
    */
   note(entry: AuditEntry, now_ms: number, at_ms?: number): Sum | undefined
-  /** The rows of the windows that are over. One without a further refusal is forgotten. */
+  /** The rows of the windows that are over. One without a further entry is forgotten. */
   due(now_ms: number): ReadonlyArray<Sum>
   /** The rows of all windows, at the end. */
   all(): ReadonlyArray<Sum>
 }
 
-/** The kind of all refusals beyond AUDIT_SUMS_MAX. */
-const OVERFLOW = "more kinds of refusals"
+/** The kind of all of an asker's entries beyond AUDIT_SUMS_MAX. */
+const OVERFLOW = "more kinds"
 
 /** The kind of a refusal; `undefined` for an action that was not refused. */
 export const refusalIn = ({ detail }: Pick<AuditEntry, "detail">): string | undefined =>
   typeof detail["refused"] === "string" ? detail["refused"] : undefined
 
-/** The key of equal refusals: the whole detail for the operator, who sends no floods, and the kind alone for anybody else. */
-const kindOf = ({ detail, who }: AuditEntry) =>
-  who === "operator" ? sha256(canonicalJson(storableJson(detail))) : (refusalIn({ detail }) ?? "")
+/** The key of equal entries: the whole detail for the operator, who sends no floods, and the kind alone for anybody else. */
+const kindOf = ({ detail, repeats, who }: AuditEntry) =>
+  who === "operator" ? sha256(canonicalJson(storableJson(detail))) : (refusalIn({ detail }) ?? repeats ?? "")
 
 const keyOf = (entry: AuditEntry) =>
   [entry.who, entry.action, entry.session_id ?? "", entry.agent_id ?? "", kindOf(entry)].join(" ")
 
+/**
+ * The owner of a row: each agent, with choird's rows about it apart, and otherwise the sort of asker, so that strangers of many addresses
+ * are one. Owners share no bound, here and in the table (`auditOwner` of retention/rules.ts says the same to the database).
+ */
+const ownerOf = ({ agent_id, session_id, who }: AuditEntry) => {
+  const [sort = ""] = who.split(":", 1)
+  return sort === "agent" || sort === "choird" ? `${sort} ${agent_id ?? session_id ?? ""}` : sort
+}
+
 export const makeAuditSums = (): AuditSums => {
   const windows = new Map<string, Window>()
+  const windowsOf = new Map<string, number>()
+  const countWindows = (owner: string, change: 1 | -1) => {
+    const count = (windowsOf.get(owner) ?? 0) + change
+    if (count === 0) windowsOf.delete(owner)
+    else windowsOf.set(owner, count)
+  }
   const taken = () => {
     const rows: Array<Sum> = []
     for (const window of windows.values()) if (window.more !== undefined) rows.push(window.more)
@@ -221,12 +239,15 @@ export const makeAuditSums = (): AuditSums => {
   }
   return {
     note: (entry, now_ms, at_ms = now_ms) => {
-      if (refusalIn(entry) === undefined) return { entry, count: 1, since_ms: at_ms }
+      if (refusalIn(entry) === undefined && entry.repeats === undefined) return { entry, count: 1, since_ms: at_ms }
       const own = keyOf(entry)
-      const key = windows.has(own) || windows.size < AUDIT_SUMS_MAX ? own : OVERFLOW
+      const owner = ownerOf(entry)
+      const isOwn = windows.has(own) || (windowsOf.get(owner) ?? 0) < AUDIT_SUMS_MAX
+      const key = isOwn ? own : `${OVERFLOW} ${owner}`
       const found = windows.get(key)
       if (found === undefined) {
-        windows.set(key, { more: undefined, ends_ms: now_ms + AUDIT_WINDOW_MS })
+        windows.set(key, { more: undefined, ends_ms: now_ms + AUDIT_WINDOW_MS, owner })
+        countWindows(owner, 1)
         return { entry, count: 1, since_ms: at_ms }
       }
       found.more = { entry, count: (found.more?.count ?? 0) + 1, since_ms: found.more?.since_ms ?? at_ms }
@@ -236,8 +257,10 @@ export const makeAuditSums = (): AuditSums => {
       const rows: Array<Sum> = []
       for (const [key, window] of windows) {
         if (window.ends_ms > now_ms) continue
-        if (window.more === undefined) windows.delete(key)
-        else rows.push(window.more)
+        if (window.more === undefined) {
+          windows.delete(key)
+          countWindows(window.owner, -1)
+        } else rows.push(window.more)
         window.more = undefined
         window.ends_ms = now_ms + AUDIT_WINDOW_MS
       }

@@ -67,7 +67,8 @@ export const dueForDeletion = Effect.fnUntraced(function* (
     ) AS archived WHERE ${old} OR ${large} ORDER BY ended_at LIMIT ${limit}`
 })
 
-/** Audit rows that are kept; the oldest go first. */
+/** Audit rows that are kept of each agent, and of each other sort of asker; the oldest go first. No owner's rows push out another's. */
+export const AUDIT_AGENT_ROWS_MAX = 10_000
 const AUDIT_ROWS_MAX = 200_000
 
 /** The terms in which a rule is written. `before(days)` is the instant so many days ago. */
@@ -83,6 +84,24 @@ export interface Rule {
   readonly table: string
   readonly due: (looking: Looking) => Statement.Fragment
   readonly empties?: string
+}
+
+/** The owner of an audit row, as `ownerOf` of logs/Audit.ts has it. */
+const auditOwner = `CASE WHEN split_part(who, ':', 1) IN ('agent', 'choird')
+  THEN split_part(who, ':', 1) || ' ' || coalesce(agent_id, session_id, '') ELSE split_part(who, ':', 1) END`
+
+/** Audit rows beyond those that their owner may have. Counting is cheap; only the rows of an owner that has too many are sorted. */
+const auditBeyond = (sql: Statement.Constructor) => {
+  const owner = sql.literal(auditOwner)
+  const owned = sql`SELECT id, ${owner} AS owner FROM choir_control.audit`
+  return sql`SELECT row.id FROM (${owned}) AS row JOIN (
+      SELECT owner, (SELECT id FROM (${owned}) AS own WHERE own.owner = counted.owner
+        ORDER BY id DESC OFFSET counted.rows_max LIMIT 1) AS newest_id
+      FROM (SELECT owner, count(*) AS rows,
+          CASE WHEN owner LIKE '% _%' THEN ${AUDIT_AGENT_ROWS_MAX}::int ELSE ${AUDIT_ROWS_MAX}::int END AS rows_max
+        FROM (${owned}) AS each_row GROUP BY owner) AS counted
+      WHERE rows > rows_max
+    ) AS beyond ON row.owner = beyond.owner AND row.id <= beyond.newest_id`
 }
 
 /** A settled row of the outbox: it was delivered, or given up so long ago that `status` no longer shows it. */
@@ -177,8 +196,7 @@ export const RULES: ReadonlyArray<Rule> = [
   {
     kind: "audit",
     table: "audit",
-    due: ({ before, retention, sql }) =>
-      sql`(t.id <= (SELECT max(id) FROM choir_control.audit) - ${AUDIT_ROWS_MAX}::bigint OR t.at < ${before(retention.audit_days)})`
+    due: ({ before, retention, sql }) => sql`(t.at < ${before(retention.audit_days)} OR t.id IN (${auditBeyond(sql)}))`
   }
 ]
 

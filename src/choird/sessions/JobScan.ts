@@ -1,6 +1,7 @@
 /**
- * Looks for jobs that failed or ended without the work summary that their profile requires, and audits each once. It reads rows and not
- * the events as they pass, so that none is missed over a crash; the mark comes after the audit row, so that a crash between repeats the row.
+ * Looks for jobs that failed or ended without the work summary that their profile requires, and audits each once, summed with others of
+ * its agent and outcome in the same minute: an agent can end jobs as fast as it likes. It reads rows and not the events as they pass, so
+ * that none is missed over a crash; the mark comes after the audit row, so that a crash between repeats the row.
  */
 import { Effect, Layer, Schedule, Stream } from "effect"
 import { SqlClient } from "effect/sql"
@@ -35,7 +36,7 @@ export const scanJobs = Effect.gen(function* () {
     WHERE NOT audited AND outcome IS NOT NULL AND (orphan OR outcome <> 'completed')
     ORDER BY ended_at LIMIT ${JOB_SCAN_ROWS_MAX}`
   for (const { agent_id, orphan, session_id, ...job } of jobs) {
-    const entry = { who: `agent:${agent_id}`, session_id, agent_id, detail: { ...job } }
+    const entry = { who: `agent:${agent_id}`, session_id, agent_id, detail: { ...job }, repeats: job.outcome }
     if (job.outcome !== "completed") yield* audit.record({ ...entry, action: "job.failed" })
     if (orphan) {
       yield* audit.record({ ...entry, action: "job.orphan" })

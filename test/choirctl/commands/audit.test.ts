@@ -23,15 +23,20 @@ describe("choirctl audit", () => {
     })
   )
 
-  it.effect("tells an order and a call that was broken off from what was done", () =>
+  it.effect("tells an order and a call that was broken off from what was done, and how often it was", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
-      const row = (outcome?: string) => ({ ...auditRow, count: 1, detail: outcome === undefined ? {} : { outcome } })
-      yield* fakeChoird(home, { audit: Effect.succeed([row("begun"), row("interrupted"), row("ordered"), row()]) })
+      const row = (outcome?: string, count = 1) => ({
+        ...auditRow,
+        count,
+        detail: outcome === undefined ? {} : { outcome }
+      })
+      const rows = [row("begun"), row("interrupted"), row("ordered"), row(), row("error", 7), row(undefined, 2)]
+      yield* fakeChoird(home, { audit: Effect.succeed(rows) })
       const lines = (yield* choirctl(home, ["audit"])).out.trim().split("\n").slice(1)
       assert.deepStrictEqual(
         lines.map((line) => line.split(/ {2,}/u)[3]),
-        ["begun", "interrupted", "ordered", "done"]
+        ["begun", "interrupted", "ordered", "done", "error x7", "done x2"]
       )
       assert.notInclude(lines.join(""), "outcome=")
     })

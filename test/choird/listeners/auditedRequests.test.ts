@@ -105,7 +105,7 @@ describe("what the agent API refuses has one audit row (R77)", () => {
         world.audit.map(({ action, detail }) => [action, detail["refused"]]),
         [
           ["rpc.unknown", "NOT_FOUND"],
-          ["rpc.NOPE", "NOT_FOUND"],
+          ["rpc.unknown", "NOT_FOUND"],
           ["rpc.unknown", "NOT_FOUND"]
         ]
       )

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import type { AgentId } from "#schema/Ids.ts"
+import { AgentId } from "#schema/Ids.ts"
 import {
   Audit,
   AUDIT_DETAIL_BYTES_MAX,
@@ -39,6 +39,9 @@ const retried = (agent_id: AgentId, last: number) =>
   Effect.repeat(Effect.andThen(TestClock.adjust(AUDIT_RETRY_MS), numbers(agent_id)), {
     until: (there) => there.includes(last)
   })
+
+const ADA = AgentId.make("ada")
+const EVE = AgentId.make("eve")
 
 /** New stores whose waits a test ends. */
 const onTestClock = Layer.fresh(stores).pipe(Layer.provideMerge(TestClock.layer()))
@@ -159,7 +162,36 @@ describeStores("Audit", (it) => {
   )
 })
 
-describe("sums of refusals", () => {
+describe("sums of audited actions", () => {
+  it("count what an agent repeats at will like refusals, and leave other actions their rows (R77)", () => {
+    const sums = makeAuditSums()
+    const failed = { who: "agent:ada", action: "job.failed", detail: { outcome: "error" }, repeats: "error" }
+    const written = [1, 2, 3].map(() => sums.note(failed, 0) !== undefined)
+    assert.deepStrictEqual(written, [true, false, false])
+    assert.isDefined(sums.note({ ...failed, repeats: "cancelled" }, 0))
+    const start = { who: "operator", action: "agents.start", detail: {} }
+    assert.deepStrictEqual(
+      [1, 2].map(() => sums.note(start, 0)?.count),
+      [1, 1]
+    )
+    assert.deepStrictEqual(
+      sums.due(AUDIT_WINDOW_MS).map(({ count, entry }) => `${entry.action} ${count}`),
+      ["job.failed 2"]
+    )
+  })
+
+  it("distinguish the kinds of one asker after another has filled its share (R77)", () => {
+    const sums = makeAuditSums()
+    for (let index = 0; index < 10 * AUDIT_SUMS_MAX; index += 1)
+      sums.note({ who: "agent:eve", action: `a${index}`, agent_id: EVE, detail: { refused: "AUTH" } }, 0)
+    const refusal = { who: "agent:ada", action: "rpc.HEARTBEAT", agent_id: ADA, detail: { refused: "AUTH" } }
+    assert.isDefined(sums.note(refusal, 0))
+    sums.note(refusal, 0)
+    sums.note({ ...refusal, action: "events" }, 0)
+    const due = sums.due(AUDIT_WINDOW_MS).map(({ count, entry }) => `${entry.who} ${count}`)
+    assert.deepStrictEqual(due, [`agent:eve ${9 * AUDIT_SUMS_MAX - 1}`, "agent:ada 1"])
+  })
+
   it("are bounded, however many kinds a flood has (R77)", () => {
     const sums = makeAuditSums()
     let rows = 0

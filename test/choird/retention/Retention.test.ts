@@ -2,11 +2,12 @@ import { existsSync } from "node:fs"
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { CallId } from "#schema/Ids.ts"
+import { AgentId, CallId } from "#schema/Ids.ts"
 import { CallResults } from "#src/choird/hosttools/CallResults.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { AUDIT_AGENT_ROWS_MAX } from "#src/choird/retention/rules.ts"
 import { archivePath } from "#src/choird/sessions/archivedLog.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
@@ -167,6 +168,36 @@ describeEngines("Retention of rows", (it) => {
       assert.deepInclude(last, { who: "operator", action: "prune" })
       assert.deepInclude(last?.detail as object, { "config versions": gone["config versions"] })
     }).pipe(Effect.provide(retentionWith({ config_versions: 10 })))
+  )
+
+  it.effect("removes the oldest audit rows of an agent that has too many, and no other's (R77)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const audit = yield* Audit
+      const of = (who: string) => audit.record({ who, action: "kept", detail: {} })
+      for (const who of ["operator", "choird", "gateway:bot"]) yield* of(who)
+      const [quiet, choird] = [AgentId.make("quiet"), AgentId.make("flood")]
+      yield* audit.record({ who: "agent:quiet", agent_id: quiet, action: "kept", detail: {} })
+      yield* audit.record({ who: "choird", agent_id: choird, action: "kept", detail: {} })
+      const flood = (who: string, rows: number) => sql`INSERT INTO choir_control.audit (who, action, agent_id, detail)
+        SELECT ${who}, 'flood', CASE WHEN ${who} LIKE 'agent:%' THEN 'flood' END, '{}' FROM generate_series(1, ${rows}::int)`
+      yield* flood("agent:flood", AUDIT_AGENT_ROWS_MAX + 700)
+      yield* flood("address:1", AUDIT_AGENT_ROWS_MAX + 700)
+      assert.strictEqual((yield* pruned())["audit"], 700)
+      const left = yield* sql<{ readonly who: string; readonly count: number }>`SELECT who, count(*)::int AS count
+        FROM choir_control.audit WHERE action IN ('kept', 'flood') GROUP BY who ORDER BY who`
+      assert.deepStrictEqual(
+        left.map(({ count, who }) => `${who} ${count}`),
+        [
+          `address:1 ${AUDIT_AGENT_ROWS_MAX + 700}`,
+          `agent:flood ${AUDIT_AGENT_ROWS_MAX}`,
+          "agent:quiet 1",
+          "choird 2",
+          "gateway:bot 1",
+          "operator 1"
+        ]
+      )
+    }).pipe(Effect.provide(Layer.fresh(retentionWith({}))))
   )
 })
 
