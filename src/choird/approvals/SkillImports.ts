@@ -76,7 +76,8 @@ const after = ({
       }
       const kept = new Set(bundle.files.map(({ path }) => path))
       const removed = skillFiles(bundle.spec.name, current).flatMap(({ path }) => (kept.has(path) ? [] : [path]))
-      const left = current.flatMap(({ path }) => (removed.includes(path) ? [] : [path]))
+      const gone = new Set(removed)
+      const left = current.flatMap(({ path }) => (gone.has(path) ? [] : [path]))
       const [clash] = clashes([...left, ...kept])
       return clash === undefined
         ? Result.succeed({ files: [...bundle.files, lock], removed })

@@ -1,6 +1,6 @@
 /** The files of a proposed tool or skill in the agent's repository, or everything that is wrong with them. Pure. */
 import { Result } from "effect"
-import type { HeldFile, RepoFile } from "#src/choird/repos/Tree.ts"
+import { type HeldFile, pathProblem, type RepoFile } from "#src/choird/repos/Tree.ts"
 import { toolExecutable } from "#src/shared/image/toolManifest.ts"
 import type { Proposal } from "./Proposal.ts"
 
@@ -26,10 +26,14 @@ const jsonFile = (path: string, value: unknown) => file(path, `${JSON.stringify(
 
 /** Paths of which one would be a file where another needs a folder: a commit of them would leave out the file without a word. */
 export const clashes = (paths: Iterable<string>): ReadonlyArray<string> => {
-  const all = new Set(paths)
-  return [...all].filter((path) =>
-    path.split("/").some((_, index, parts) => index > 0 && all.has(parts.slice(0, index).join("/")))
-  )
+  // With the separator before every other character, all that is below a file follows it.
+  const all = [...new Set(paths)].map((path) => path.replaceAll("/", "\0")).sort()
+  let file: string | undefined
+  return all.flatMap((path) => {
+    if (file !== undefined && path.startsWith(`${file}\0`)) return [path.replaceAll("\0", "/")]
+    file = path
+    return []
+  })
 }
 
 const fileProblems = (name: string, { bytes, path }: HeldFile): ReadonlyArray<string> => [
@@ -37,6 +41,7 @@ const fileProblems = (name: string, { bytes, path }: HeldFile): ReadonlyArray<st
   ...(path === `tools/${name}` || path.startsWith(`tools/${name}/`)
     ? []
     : [`${JSON.stringify(path)} is outside tools/${name}, and a tool may not add other files`]),
+  ...[pathProblem(path) ?? []].flat().map((problem) => `${path}: ${problem}`),
   ...(bytes.length > PROPOSED_FILE_BYTES_MAX ? [`${path} is larger than ${PROPOSED_FILE_BYTES_MAX} bytes`] : [])
 ]
 

@@ -4,7 +4,13 @@ import { join } from "node:path"
 import { Effect, FileSystem, Result, Schema } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { type CommitId, ImageVersion, ImageVersionFile } from "#schema/Image.ts"
-import { digestOf, REPO_FILE_BYTES_MAX, REPO_FILES_MAX, type RepoFile } from "#src/choird/repos/Tree.ts"
+import {
+  digestOf,
+  REPO_FILE_BYTES_MAX,
+  REPO_FILES_MAX,
+  REPO_FOLDERS_MAX,
+  type RepoFile
+} from "#src/choird/repos/Tree.ts"
 import { readSkillIndex, SKILL_INDEX } from "#src/choird/repos/skillIndex.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
@@ -142,7 +148,7 @@ export const imageTools = Effect.fnUntraced(function* (
 })
 
 /** Files and folders of an image: two whole repositories, and the folders their paths make. */
-const IMAGE_ENTRIES_MAX = 4 * REPO_FILES_MAX
+const IMAGE_ENTRIES_MAX = 2 * (REPO_FILES_MAX + REPO_FOLDERS_MAX)
 
 /** Increased when this program lays out the image of the same commits differently. */
 const BUILDER_VERSION = 2

@@ -3,6 +3,7 @@ import { isUtf8 } from "node:buffer"
 import { Schema } from "effect"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
+import { sameNames } from "./sameNames.ts"
 
 /** Paths and, for each, the SHA-256 of its content and whether it is executable. */
 export const Contents = Schema.Record(Schema.String, Schema.String)
@@ -28,6 +29,10 @@ const REPO_BYTES_MAX = 200 * 1024 * 1024
 const REPO_READ_BYTES_MAX = 8 * 1024 * 1024
 /** The path of a file in a global or agent repository. */
 export const REPO_PATH_BYTES_MAX = 512
+/** Folders within folders of a global or agent repository. */
+const REPO_DEPTH_MAX = 32
+/** Folders of a global or agent repository. */
+export const REPO_FOLDERS_MAX = 5000
 /** Problems of a repository that are reported at once. */
 const REPO_PROBLEMS_MAX = 50
 
@@ -120,11 +125,18 @@ const MODES: Readonly<Record<string, string>> = {
   "160000": "a submodule is refused"
 }
 
+/** The problem of a path that is too long or too deep for a repository. */
+export const pathProblem = (path: string): string | undefined => {
+  if (Buffer.byteLength(path) > REPO_PATH_BYTES_MAX) return `the path is longer than ${REPO_PATH_BYTES_MAX} bytes`
+  return path.split("/").length - 1 > REPO_DEPTH_MAX
+    ? `the path is more than ${REPO_DEPTH_MAX} folders deep`
+    : undefined
+}
+
 const nameProblem = ({ path, utf8 }: TreeEntry): string | undefined => {
   if (!utf8) return "the name is not UTF-8"
   if (/[\p{C}\p{Zl}\p{Zp}]/u.test(path)) return "the name holds a control or invisible character"
   if (path.includes("\\")) return "the name holds a backslash"
-  if (Buffer.byteLength(path) > REPO_PATH_BYTES_MAX) return `the path is longer than ${REPO_PATH_BYTES_MAX} bytes`
   const parts = path.split("/")
   if (parts.some((part) => part === "" || part === "." || part === "..")) return "the path leaves its folder"
   if (parts.some((part) => /^\.git(?:modules)?$/iu.test(part))) return "git's own files are refused"
@@ -135,47 +147,41 @@ const entryProblem = (entry: TreeEntry): string | undefined => {
   if (entry.mode !== "100644" && entry.mode !== "100755")
     return MODES[entry.mode] ?? `file mode ${entry.mode} is refused`
   if (entry.bytes > REPO_FILE_BYTES_MAX) return `the file is larger than ${REPO_FILE_BYTES_MAX} bytes`
-  return nameProblem(entry)
+  return pathProblem(entry.path) ?? nameProblem(entry)
 }
 
-/** Names that fold to one on some file system, where the second file would replace the first. */
-const collisions = (entries: ReadonlyArray<TreeEntry>) => {
-  const spelled = new Map<string, string>()
-  const clashing: Array<TreeEntry> = []
+/** Problems of files by themselves, at most as many as are reported. */
+const fileProblems = (repo: string, entries: ReadonlyArray<TreeEntry>): ReadonlyArray<RepoProblem> => {
+  const problems: Array<RepoProblem> = []
   for (const entry of entries) {
-    const parts = entry.path.split("/")
-    const clash = parts.some((_, index) => {
-      const prefix = parts.slice(0, index + 1).join("/")
-      const folded = prefix.normalize("NFC").toLowerCase()
-      const known = spelled.get(folded)
-      if (known === undefined) spelled.set(folded, prefix)
-      return known !== undefined && known !== prefix
-    })
-    if (clash) clashing.push(entry)
+    const reason = entryProblem(entry)
+    if (reason !== undefined) problems.push({ repo, path: shownPath(entry.path), reason })
+    if (problems.length === REPO_PROBLEMS_MAX) break
   }
-  return clashing
+  return problems
 }
 
-/** All problems of a tree, found without reading its files. */
+/** All problems of a tree, found without reading its files. Names are compared once each path is known to be short. */
 export const treeProblems = (repo: string, entries: ReadonlyArray<TreeEntry>): ReadonlyArray<RepoProblem> => {
   const whole = (reason: string) => [{ repo, path: "(all files)", reason }]
   if (entries.length > REPO_FILES_MAX) return whole(`more than ${REPO_FILES_MAX} files`)
-  const single = entries.flatMap((entry) => {
-    const reason = entryProblem(entry)
-    return reason === undefined ? [] : [{ repo, path: shownPath(entry.path), reason }]
-  })
-  const twice = collisions(entries).map(({ path }) => ({
-    repo,
-    path: shownPath(path),
-    reason: "the name differs from another only in case or accents"
-  }))
   const sum = (some: ReadonlyArray<TreeEntry>) => some.reduce((total, { bytes }) => total + bytes, 0)
-  return [
-    ...single,
-    ...twice,
+  const found = [
+    ...fileProblems(repo, entries),
     ...(sum(entries) > REPO_BYTES_MAX ? whole(`more than ${REPO_BYTES_MAX} bytes`) : []),
     ...(sum(entries.filter(isRead)) > REPO_READ_BYTES_MAX
       ? whole(`more than ${REPO_READ_BYTES_MAX} bytes of manifests, skills, identity and Dockerfiles`)
       : [])
   ]
+  if (found.length > 0) return found
+  const { isLarge, paths } = sameNames(
+    entries.map(({ path }) => path),
+    REPO_FOLDERS_MAX
+  )
+  if (isLarge) return whole(`more than ${REPO_FOLDERS_MAX} folders`)
+  return paths.map((path) => ({
+    repo,
+    path: shownPath(path),
+    reason: "the name differs from another only in case or accents"
+  }))
 }

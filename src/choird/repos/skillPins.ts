@@ -25,23 +25,34 @@ export const readPins = (files: ReadonlyArray<RepoFile>): Result.Result<SkillLoc
   })
 }
 
+/** The skill that a file belongs to. */
+const SKILL = /^skills\/(?:(?<file>[^/]+)\.json$|(?<folder>[^/]+)\/)/u
+const skillOf = ({ path }: RepoFile): string | undefined => {
+  const { file, folder } = SKILL.exec(path)?.groups ?? {}
+  return file ?? folder
+}
+
 /** The files of one skill in a repository. */
 export const skillFiles = (name: string, files: ReadonlyArray<RepoFile>): ReadonlyArray<RepoFile> =>
-  files.filter(({ path }) => path === `skills/${name}.json` || path.startsWith(`skills/${name}/`))
+  files.filter((file) => skillOf(file) === name)
 
 /** Skills whose files are no longer those that a person saw. */
 export const pinProblems = (files: ReadonlyArray<RepoFile>): ReadonlyArray<string> =>
   Result.match(readPins(files), {
     onFailure: (problem) => [problem],
-    onSuccess: (pins) =>
-      Object.entries(pins).flatMap(([name, { from, sha256 }]) => {
-        const found = bundleDigest(skillFiles(name, files).map((file) => ({ ...file, sha256: digestOf(file) })))
+    onSuccess: (pins) => {
+      // Once for all pins: there may be thousands of each.
+      const bySkill = Map.groupBy(files, skillOf)
+      return Object.entries(pins).flatMap(([name, { from, sha256 }]) => {
+        const own = bySkill.get(name) ?? []
+        const found = bundleDigest(own.map((file) => ({ ...file, sha256: digestOf(file) })))
         return found === sha256
           ? []
           : [
               `skills/${name} is not what was added from ${shownPath(from)}: add it again with choirctl skill add, or remove "${name}" from this file to make it your own`
             ]
       })
+    }
   })
 
 /** The text of the file with a skill's pin. */

@@ -58,6 +58,7 @@ const REFUSED: ReadonlyArray<readonly [string, ProposalKind, Schema.Json, RegExp
   ["an absolute path", "tool", withFile("/etc/passwd"), /leads nowhere else/u],
   ["git's own folder", "tool", withFile("tools/notes.count/.git/config"), /leads nowhere else/u],
   ["a bidirectional name", "tool", withFile("tools/notes.count\u202e"), /leads nowhere else/u],
+  ["folders in folders", "tool", withFile(`tools/notes.count/${"d/".repeat(40)}x`), /more than 32 folders deep/u],
   ["a file below a file", "tool", withFile("tools/notes.count/more"), /below a file/u],
   ["two files of one path", "tool", withFile("tools/notes.count"), /same path/u],
   ["a large file", "tool", withFile("tools/notes.count", "x".repeat(60_000)), /larger than/u],

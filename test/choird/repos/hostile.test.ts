@@ -34,6 +34,16 @@ const crowd = ({ agent }: Home) => {
   agent.commitRaw([{ name: Buffer.from("d"), mode: "40000", id: folder("040000 tree", inner) }])
 }
 
+/** 520 paths of 101 folders each, of a hundred trees: the outer ones have one folder each, and three of the inner ones have the next one twice. */
+const deep = ({ agent }: Home) => {
+  const tree = (entries: ReadonlyArray<string>) => agent.git(["mktree"], entries.join("\n"))
+  const blob = agent.blob("x")
+  let inner = tree(Array.from({ length: 65 }, (_, at) => `100644 blob ${blob}\t${String(at).padStart(2, "0")}`))
+  for (let at = 0; at < 3; at++) inner = tree(["a", "b"].map((name) => `040000 tree ${inner}\t${name}`))
+  for (let at = 0; at < 97; at++) inner = tree([`040000 tree ${inner}\td`])
+  agent.commitRaw([{ name: Buffer.from("d"), mode: "40000", id: inner }])
+}
+
 const files = (contents: Record<string, string | Uint8Array>) => (home: Home) => {
   home.agent.commit(contents)
 }
@@ -115,6 +125,7 @@ const refused: ReadonlyArray<[string, string, (home: Home) => void, RegExp]> = [
     files({ [`${"d/".repeat(1000)}x`]: "x" }),
     /longer than 512 bytes/u
   ],
+  ["520 files that are 101 folders deep, in a hundred trees", "BadRepository", deep, /is more than 32 folders deep/u],
   ["one name twice", "FetchFailed", twice, /duplicateEntries|contains duplicate/iu],
   ["an object that is not there", "FetchFailed", raw("x", "100644", "1".repeat(40)), /./u],
   ["a file that says to be a folder", "FetchFailed", raw("x", "40000", "blob"), /./u],
