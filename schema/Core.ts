@@ -58,7 +58,7 @@ export const CoreSkill = Schema.Struct({
 /** A branch of the workspace's repository on which a job works. */
 export const JobBranch = Schema.String.check(
   Schema.isPattern(/^(?!.*(?:\.\.|\/\/|\.lock(?:\/|$)|\/\.|\.$|\/$))[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$/u, {
-    message: "a branch is 1 to 100 of letters, digits, '.', '_', '-' and '/'"
+    message: "a branch is 1 to 100 characters: letters, digits, '.', '_', '-' and '/'"
   })
 )
 

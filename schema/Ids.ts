@@ -19,7 +19,7 @@ export type ResourceName = typeof ResourceName.Type
 /** The name of a value in secrets.json. */
 export const SecretName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/u, {
-    message: "a secret name is 1 to 64 of a-z, 0-9, '.', '_' and '-'"
+    message: "a secret name is 1 to 64 characters of a-z, 0-9, '.', '_' and '-'"
   })
 ).pipe(Schema.brand("SecretName"))
 export type SecretName = typeof SecretName.Type
@@ -35,7 +35,7 @@ export type SessionId = typeof SessionId.Type
 /** The name of a core job; free again once the job has stopped. */
 export const JobName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9][a-z0-9-]{0,39}$/u, {
-    message: "a job name is 1 to 40 of a-z, 0-9 and -, and does not start with -"
+    message: "a job name is 1 to 40 characters of a-z, 0-9 and -, and does not start with -"
   })
 ).pipe(Schema.brand("JobName"))
 export type JobName = typeof JobName.Type

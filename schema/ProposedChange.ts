@@ -51,7 +51,7 @@ export type ProposedSkill = typeof ProposedSkill.Type
 export const ConfigEdit = Schema.Struct({
   op: Schema.Literals(["set", "remove"]).annotate({ description: "set puts a value there, remove takes it away" }),
   path: Schema.String.check(
-    Schema.isPattern(/^(?:\/[a-z0-9_-]+){1,6}$/u, { message: "a path is such as /budgets/turn_max_steps" })
+    Schema.isPattern(/^(?:\/[a-z0-9_-]+){1,6}$/u, { message: "a path looks like /budgets/turn_max_steps" })
   ).annotate({ description: "A JSON pointer, such as /budgets/turn_max_steps" }),
   value: Schema.optionalKey(
     Schema.Union([Schema.String.check(Schema.isMaxLength(200)), Schema.Finite, Schema.Null]).annotate({

@@ -10,14 +10,16 @@ import { ToolNameInEitherForm } from "./Tool.ts"
 /** A skill's name, and that of its file without `.json`. */
 export const SkillName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/u, {
-    message: "a skill name is 1 to 64 of a-z, 0-9, '.', '_' and '-', and starts with a letter or digit"
+    message: "a skill name is 1 to 64 characters of a-z, 0-9, '.', '_' and '-', and starts with a letter or digit"
   })
 ).pipe(Schema.brand("SkillName"))
 export type SkillName = typeof SkillName.Type
 
 const word = (what: string) =>
   Schema.String.check(
-    Schema.isPattern(/^[a-z][a-z0-9_-]{0,39}$/u, { message: `${what} is a-z, then up to 39 of a-z, 0-9, '_' and '-'` })
+    Schema.isPattern(/^[a-z][a-z0-9_-]{0,39}$/u, {
+      message: `${what} starts with a-z, then up to 39 of a-z, 0-9, '_' and '-'`
+    })
   )
 
 /** The name of a state. */

@@ -40,10 +40,10 @@ export const STATE_FIELDS_MAX = 64
 
 export const Scope = Schema.Array(StateField).check(Schema.isMaxLength(STATE_FIELDS_MAX), Schema.isUnique())
 
-/** A place in STATE: a field, then keys and indexes apart by dots. `*` is every element of a list. */
+/** A place in STATE: a field, then keys and indexes separated by dots. `*` is every element of a list. */
 export const StatePath = Schema.String.check(
   Schema.isPattern(/^[a-z][a-z0-9_]{0,39}(?:\.(?:\*|[A-Za-z0-9_-]{1,64})){0,8}$/u, {
-    message: "a path is a STATE field, then up to 8 keys, indexes or * apart by dots"
+    message: "a path is a STATE field, then up to 8 keys, indexes or * separated by dots"
   })
 )
 
@@ -105,7 +105,7 @@ export type Assertion = typeof Assertion.Type
 export const Expectation = Schema.Struct({
   path: Schema.String.check(
     Schema.isPattern(/^(?:\.|(?:\*|[A-Za-z0-9_-]{1,64})(?:\.(?:\*|[A-Za-z0-9_-]{1,64})){0,8})$/u, {
-      message: "a path is ., or up to 9 keys, indexes or * apart by dots"
+      message: "a path is ., or up to 9 keys, indexes or * separated by dots"
     })
   ).pipe(Schema.withDecodingDefaultKey(Effect.succeed("."))),
   ...comparison

@@ -29,10 +29,10 @@ export type SkillTrigger = typeof SkillTrigger.Type
 /** Values for a tool's input. A text `${field}` is the value of that STATE field, and within a longer text its text. */
 const Params = Schema.Record(Schema.String, Schema.Json)
 
-/** A place in a tool's output, apart by dots; `.` is all of it. */
+/** A place in a tool's output, separated by dots; `.` is all of it. */
 const OutputPath = Schema.String.check(
   Schema.isPattern(/^(?:\.|[A-Za-z0-9_-]{1,64}(?:\.[A-Za-z0-9_-]{1,64}){0,8})$/u, {
-    message: "a place in an output is ., or up to 9 keys and indexes apart by dots"
+    message: "a place in an output is ., or up to 9 keys and indexes separated by dots"
   })
 )
 

@@ -82,7 +82,7 @@ export const unknownKey = (value: Keys, known: ReadonlySet<string>): string | un
 /** Words in a text, for lists of keys. */
 export const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/u))
 
-/** The first value that stands twice in a list. */
+/** The first value that a list has twice. */
 export const repeatedOf = (values: ReadonlyArray<unknown>): unknown =>
   values.find((value, index) => values.indexOf(value) !== index)
 

@@ -92,7 +92,7 @@ const named =
     if (job === undefined || text === undefined || text === "") return undefined
     return isJobName(job)
       ? make(job, text, source)
-      : { source, kind: "unusable", problem: "a job name is 1 to 40 of a-z, 0-9 and -" }
+      : { source, kind: "unusable", problem: "a job name is 1 to 40 characters of a-z, 0-9 and -" }
   }
 
 const report: Parser = (rest, source) => {

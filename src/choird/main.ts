@@ -60,7 +60,7 @@ const exitCodeFor = (interrupted: number, say: (type: string, message: string) =
     if (Cause.hasInterruptsOnly(cause)) return interrupted
     const failure = Cause.findError(cause)
     if (Result.isFailure(failure)) {
-      yield* Effect.logError("choird broke", cause)
+      yield* Effect.logError("choird failed", cause)
       say("INTERNAL", Cause.pretty(cause))
       return 70
     }

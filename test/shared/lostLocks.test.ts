@@ -11,7 +11,7 @@ import { takePlace } from "#src/choirctl/backup/restorePlace.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { lockHome } from "#src/choird/HomeLock.ts"
-import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { temporaryFolder } from "../support/engines.ts"
 
 /** Work that goes on until its lock is lost, and the file that it holds. */
@@ -29,7 +29,7 @@ const HOLDERS: Readonly<Record<string, Holder>> = {
   },
   "a change of config.json or secrets.json": {
     file: (home) => join(home, "files.lock"),
-    hold: (home, begun) => aloneWithFiles(home)(Effect.andThen(begun, Effect.never))
+    hold: (home, begun) => withHomeFilesLock(home)(Effect.andThen(begun, Effect.never))
   },
   "a backup of archived sessions": {
     file: (home) => join(home, "backup.lock"),

@@ -202,7 +202,7 @@ export const PUBLIC_SKILLS: ReadonlyArray<readonly [name: string, Folder, Outcom
     { "SKILL.md": "---\nname: no-description\nallowed-tools: Read\n---\nDo it.\n" },
     refused(/\["description"\]/u)
   ],
-  ["no-front-matter", { "SKILL.md": "# A skill\n\nDo it.\n" }, refused(/begins with no front matter/u)],
+  ["no-front-matter", { "SKILL.md": "# A skill\n\nDo it.\n" }, refused(/does not begin with front matter/u)],
   [
     "unquoted-colon",
     {

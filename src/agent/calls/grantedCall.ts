@@ -94,7 +94,7 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
       }))
     ),
     Effect.catchDefect((defect) =>
-      Effect.as(Effect.logError("a tool broke", { tool: tool.llm.name, defect }), {
+      Effect.as(Effect.logError("a tool crashed", { tool: tool.llm.name, defect }), {
         result: {
           status: "error",
           summary: `${shownName(tool.llm.name)} crashed; this is a fault of the tool, not of the call`,

@@ -265,7 +265,7 @@ const make = Effect.fnUntraced(function* () {
   const remeasure = replaceHistories.pipe(
     Effect.provide(context),
     Effect.timeout(RPC_TIMEOUT_MS),
-    Effect.catch((error) => Effect.logWarning("how jobs ended did not arrive", error.message))
+    Effect.catch((error) => Effect.logWarning("the counts of how jobs ended did not arrive", error.message))
   )
 
   const obey = Effect.fnUntraced(function* (reply: HeartbeatReply, batch: Batch | undefined) {

@@ -60,7 +60,7 @@ export const answerRequest = (text: string, identity: GitIdentity, secret: strin
     if (!mayGo(identity.remotes, request)) {
       const allowed = identity.remotes?.filter((remote) => remote.startsWith("https:")).join(", ")
       return Result.fail(
-        `${request.protocol}://${request.host}/${request.path} gets no credentials; the operator allows ${allowed === undefined || allowed === "" ? "no https remote" : allowed}`
+        `${request.protocol}://${request.host}/${request.path} has no credentials; the operator allows ${allowed === undefined || allowed === "" ? "no https remote" : allowed}`
       )
     }
     const [, user = request.username ?? USER, password = secret] = /^([^:]+):(.+)$/su.exec(secret) ?? []
@@ -108,7 +108,8 @@ export const serveCredentials = (path: string, parts: Parts) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const call = Schema.decodeUnknownOption(CredentialCall)(yield* request.json)
-      if (Option.isNone(call)) return HttpServerResponse.text("that is not a request of the helper", { status: 400 })
+      if (Option.isNone(call))
+        return HttpServerResponse.text("that is not a valid request of the credential helper", { status: 400 })
       const answer = yield* decide(parts, call.value)
       return Result.match(answer, {
         onSuccess: (text) => HttpServerResponse.text(text),

@@ -193,7 +193,8 @@ const compact = Effect.fn("Compactor.compact")(function* (
   const planned = yield* plan(lane, view, reason)
   if (planned === undefined) return false
   const asked = yield* ask(lane, planned)
-  if (asked === undefined) yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace what left`)
+  if (asked === undefined)
+    yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace the events that left the window`)
   const memory = laneOf(arbiter.state(), lane)
   if (memory === undefined || jobIdOf(memory) !== jobIdOf(planned.memory)) return false
   const { boundary_rev } = planned

@@ -97,7 +97,7 @@ const make = Effect.gen(function* () {
     const error = Cause.squash(cause)
     const isMissing = error instanceof Denied && error.type === "NOT_AVAILABLE"
     quiet_until = isMissing ? Infinity : (yield* monotonicMs) + QUIET_MS
-    yield* Effect.logDebug("memory was not asked", cause)
+    yield* Effect.logDebug("memory was not searched for this turn", cause)
   })
 
   return Recollection.of({

@@ -27,7 +27,7 @@ export interface NotionList {
   readonly next: string | undefined
 }
 
-const unknownForm = new OutsideProblem({ problem: "Notion answered in an unknown form", in_doubt: true })
+const unknownForm = new OutsideProblem({ problem: "Notion answered in an unknown format", in_doubt: true })
 
 /** The API with the token that the agent has now. */
 export const makeNotion = Effect.gen(function* () {

@@ -41,7 +41,7 @@ export class OutsideProblem extends Schema.TaggedError<OutsideProblem>()("Outsid
 }
 
 const notHere = ({ service }: OutsideRequest) =>
-  Effect.fail(new OutsideProblem({ problem: `${service} is not asked here`, in_doubt: false }))
+  Effect.fail(new OutsideProblem({ problem: `${service} is not available here`, in_doubt: false }))
 
 /** Asks services of the agent's resources. */
 export class OutsideApi extends Context.Service<

@@ -212,6 +212,6 @@ const sweepCall = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
     yield* Effect.sleep(PROCESS_SWEEP_PAUSE_MS)
   }
   const { processes } = yield* look
-  if (processes.length > 0) yield* Effect.logWarning("processes of a tool call outlive it", processes)
+  if (processes.length > 0) yield* Effect.logWarning("processes of a tool call could not be killed", processes)
   return processes.length
 })

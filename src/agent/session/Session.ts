@@ -158,7 +158,7 @@ const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: stri
     Effect.catchDefect(
       Effect.fnUntraced(function* (defect) {
         yield* Effect.logError("job crashed", defect)
-        yield* runner.closeOpen(lane, "the job broke")
+        yield* runner.closeOpen(lane, "the job crashed")
         const summary = "the job crashed; this is a fault of Choir, see the agent's log"
         yield* commitEnd(arbiter, { type: "StopCore", job_name, outcome: "error", summary }, isRunning(core))
       })
@@ -219,7 +219,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const compacting = yield* Effect.forkScoped(compactor.run(view))
   const edge = yield* runEdge(stopping).pipe(
     Effect.catch(({ limit }: Exhausted) => Effect.asVoid(Deferred.succeed(ending, { type: "exhausted", limit }))),
-    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("edge broke", cause))),
+    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("edge failed", cause))),
     Effect.annotateLogs("lane", EDGE),
     Effect.forkScoped
   )

@@ -38,7 +38,7 @@ export const safePointMs = (deadline_ms: number, summary_timeout_ms: number): nu
   return Math.max(free - summary_timeout_ms, free / 3)
 }
 
-const skipped = (why: string) => Effect.as(Effect.logWarning(`the session gets no summary: ${why}`), undefined)
+const skipped = (why: string) => Effect.as(Effect.logWarning(`the session ends without a summary: ${why}`), undefined)
 
 /**
  * The session's summary. One that the log ends with, because a crash came between it and the goodbye, is taken as it is; where nothing

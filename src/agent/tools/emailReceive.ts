@@ -20,28 +20,28 @@ const KEPT_BYTES_MAX = 16 * 1024 * 1024
 
 const Words = Schema.String.check(
   Schema.isMaxLength(QUERY_CHARS_MAX),
-  Schema.isPattern(/^[^\0\r\n]*$/u, { message: "one line" })
+  Schema.isPattern(/^[^\0\r\n]*$/u, { message: "must be one line" })
 )
 const Day = Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u, { message: "a day is YYYY-MM-DD" }))
 const Uid = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4_294_967_295 }))
 
 const Input = Schema.Struct({
   folder: Schema.optionalKey(Words.annotate({ description: "Default INBOX" })),
-  uid: Schema.optionalKey(Uid.annotate({ description: "Read this mail instead of a list" })),
+  uid: Schema.optionalKey(Uid.annotate({ description: "Read this mail instead of listing mails" })),
   save_attachments: Schema.optionalKey(
     Schema.Boolean.annotate({ description: "With uid: save its attachments to .choirtmp/mail" })
   ),
-  from: Schema.optionalKey(Words.annotate({ description: "Words of the sender" })),
-  to: Schema.optionalKey(Words.annotate({ description: "Words of the recipients" })),
-  subject: Schema.optionalKey(Words.annotate({ description: "Words of the subject" })),
+  from: Schema.optionalKey(Words.annotate({ description: "Words in the sender" })),
+  to: Schema.optionalKey(Words.annotate({ description: "Words in the recipients" })),
+  subject: Schema.optionalKey(Words.annotate({ description: "Words in the subject" })),
   text: Schema.optionalKey(Words.annotate({ description: "Words anywhere in the mail" })),
   since: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
   before: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
-  unread: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only unread ones" })),
-  before_uid: Schema.optionalKey(Uid.annotate({ description: "Only mails older than this" })),
+  unread: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only unread mails" })),
+  before_uid: Schema.optionalKey(Uid.annotate({ description: "Only mails with a lower uid, to continue a list" })),
   limit: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAIL_LIST_MAX })).annotate({
-      description: `Mails of a list, at most ${MAIL_LIST_MAX}`
+      description: `Mails to list, at most ${MAIL_LIST_MAX}`
     })
   )
 }).check(

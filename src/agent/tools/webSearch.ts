@@ -162,7 +162,7 @@ export const webSearch = Effect.gen(function* () {
     const known = decodeAnswer(answer)
     if (known._tag === "Some") return outcomeOf(known.value)
     return yield* new OutsideProblem({
-      problem: "the search engine answered in an unknown form",
+      problem: "the search engine answered in an unknown format",
       in_doubt: false
     })
   })

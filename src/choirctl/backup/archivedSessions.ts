@@ -45,7 +45,7 @@ export const makeArchivedRows = () => {
         if (item.type !== "row" || !inSessions) continue
         const row = Option.getOrUndefined(decodeRow(item.text))
         if (row === undefined)
-          return failed("BACKUP_UNUSABLE", "a session has an archive path of an unknown form", "choirctl logs choird")
+          return failed("BACKUP_UNUSABLE", "a session has an archive path in an unknown format", "choirctl logs choird")
         if (row.archive) rows.push(row.archive)
       }
       return Effect.void

@@ -8,7 +8,7 @@ import { measureFolder } from "#src/choirctl/home/folderContents.ts"
 import { secretsPath } from "#src/choirctl/home/homeFiles.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/config/configFiles.ts"
-import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { holdLockFile } from "#src/shared/files/lockFile.ts"
 import { addArchived, holdArchived, makeArchivedRows } from "./archivedSessions.ts"
 import { nowhere, readArchive } from "./ArchiveReader.ts"
@@ -151,7 +151,7 @@ const workFolder = Effect.fnUntraced(function* (file: string) {
 
 /** Both files of one moment, and the text of config.json as its owner wrote it. */
 const readHome = (home: string) =>
-  aloneWithFiles(home)(
+  withHomeFilesLock(home)(
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { config, home: real_home, secrets } = yield* loadFiles(home)

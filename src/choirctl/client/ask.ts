@@ -17,7 +17,7 @@ const stillWaits = Effect.flatMap(Screen, ({ note }) =>
   Effect.andThen(
     Effect.sleep(SILENCE_MS),
     note(
-      `choird has not answered for ${SILENCE_MS / 1000} s, and choirctl still waits; choirctl status tells whether it works`
+      `choird has not answered for ${SILENCE_MS / 1000} s; choirctl is still waiting. Run choirctl status to see whether choird works`
     )
   )
 )

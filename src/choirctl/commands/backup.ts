@@ -56,7 +56,7 @@ const backupText = (made: Contents & { readonly path: string; readonly bytes: nu
 
 /** A backup in one line, before somebody decides about it. */
 const foundText = (file: string, { manifest }: Found): string =>
-  `${file} is of ${safeLine(manifest.home)}, as of ${safeLine(manifest.created_at)}: ${contents(manifest)}.`
+  `${file} is a backup of ${safeLine(manifest.home)} from ${safeLine(manifest.created_at)}: ${contents(manifest)}.`
 
 interface Restored {
   readonly home: string

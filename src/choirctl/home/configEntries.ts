@@ -6,7 +6,7 @@ import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
 import { clearTextProblems } from "#src/shared/config/clearText.ts"
 import { decodeFile, InvalidFile } from "#src/shared/config/decode.ts"
-import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { fileText, type JsonObject, readConfigText, sectionOf, writePrivate } from "./homeFiles.ts"
 import { setSecret } from "./secretsFile.ts"
 
@@ -72,7 +72,7 @@ export const addEntry = Effect.fn("addEntry")(function* (home: string, entry: Ne
   yield* withEntry(home, entry)
   if (secret?.value !== undefined) yield* setSecret(home, secret.name, secret.value)
   const write = Effect.flatMap(withEntry(home, entry), (text) => writePrivate(configPath(home), text))
-  yield* aloneWithFiles(home)(write)
+  yield* withHomeFilesLock(home)(write)
   return [
     `${section}.${name}`,
     ...(secret === undefined ? [] : [`secrets.${secret.name}`]),

@@ -7,7 +7,7 @@ import { dmList, type DmNames } from "#schema/ResourceBindings.ts"
 import { type CommandFailed, configError, failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
-import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
 import { AGENT_STARTER, isFree } from "./repositories.ts"
@@ -191,5 +191,5 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
 
 /** Adds the agent, and reuses a repository that an interrupted call left. */
 export const initAgent = Effect.fn("initAgent")((home: string, id: AgentId, choice: Choice) =>
-  aloneWithFiles(home)(addAgent(home, id, choice))
+  withHomeFilesLock(home)(addAgent(home, id, choice))
 )

@@ -9,7 +9,7 @@ import { configPath } from "#src/choirctl/terminal/root.ts"
 import { clearTextProblems } from "#src/shared/config/clearText.ts"
 import { loadSecrets } from "#src/shared/config/configFiles.ts"
 import { decodeFile, InvalidFile } from "#src/shared/config/decode.ts"
-import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { DEFAULT_HOME } from "#src/shared/files/homeFolder.ts"
 import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
@@ -219,7 +219,7 @@ export const initHome = Effect.fn("initHome")(function* (home: string, setup: Se
       return yield* new InvalidFile({ path: configPath(home), problems: `${exposed.path.join(".")} ${exposed.reason}` })
     yield* make(configPath(home), writePrivate(configPath(home), text))
   })
-  yield* aloneWithFiles(home)(files)
+  yield* withHomeFilesLock(home)(files)
   yield* removeDraft(home)
   return { home, created, kept, next: nextSteps(home, setup, yield* loadSecrets(home)) } satisfies Initialized
 })

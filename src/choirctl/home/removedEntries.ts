@@ -6,7 +6,7 @@ import { failed } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
 import { secretReferences } from "#src/shared/config/configFiles.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
-import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { fileText, type JsonObject, readConfigText, sectionOf, writePrivate } from "./homeFiles.ts"
 
 /** The configuration without an entry, as it is to be written. */
@@ -90,4 +90,4 @@ export const dmRemoval = Effect.fnUntraced(function* (home: string, name: Resour
 
 /** Writes a removal, made once more from the file as it is now. */
 export const writeRemoval = <E, R>(home: string, removal: Effect.Effect<Removal, E, R>) =>
-  aloneWithFiles(home)(Effect.tap(removal, ({ text }) => writePrivate(configPath(home), text)))
+  withHomeFilesLock(home)(Effect.tap(removal, ({ text }) => writePrivate(configPath(home), text)))

@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { loadSecrets } from "#src/shared/config/configFiles.ts"
-import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { fileText, secretsPath, writePrivate } from "./homeFiles.ts"
 
 /** Kept in the order of their names, so that a diff of the file shows one line for one change. */
@@ -33,7 +33,7 @@ export const setSecret = Effect.fn("setSecret")(function* (home: string, name: S
     yield* write(home, { ...secrets, [name]: value })
     return Object.hasOwn(secrets, name)
   })
-  return yield* aloneWithFiles(home)(set)
+  return yield* withHomeFilesLock(home)(set)
 })
 
 /** Adds secrets that have no value yet; others keep theirs. For a caller that holds the lock of the files. */
@@ -50,5 +50,5 @@ export const deleteSecret = Effect.fn("deleteSecret")(function* (home: string, n
     yield* write(home, Object.fromEntries(Object.entries(secrets).filter(([other]) => other !== name)))
     return true
   })
-  return yield* aloneWithFiles(home)(remove)
+  return yield* withHomeFilesLock(home)(remove)
 })

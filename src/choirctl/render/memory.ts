@@ -17,7 +17,7 @@ export const searchText = ({ failing_ms, model, problem, reembedding, waiting }:
     reembedding === undefined
       ? []
       : [
-          `${reembedding.done} of ${reembedding.total} texts (${percent(reembedding.done, reembedding.total)} %) have vectors of it, until then those of the earlier model are searched`
+          `${reembedding.done} of ${reembedding.total} texts (${percent(reembedding.done, reembedding.total)} %) have vectors of it, and the earlier model is searched until all do`
         ]
   const since = failing_ms === undefined ? "" : ` for ${span(failing_ms)}`
   const head =

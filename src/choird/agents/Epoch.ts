@@ -229,7 +229,7 @@ const watch = Effect.fnUntraced(function* (plan: EpochPlan, liveness: Liveness, 
   const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate, asked])
   if (last.type === "goodbye") return { cause: running.type === "stop" ? last : running, ready: true }
   const known = yield* Effect.option(sessions.get(session_id))
-  yield* Effect.logWarning("the agent said no goodbye; what it committed after the acknowledged revision is lost", {
+  yield* Effect.logWarning("the agent did not say goodbye; what it committed after the acknowledged revision is lost", {
     why: last.type === "crash" ? last.reason : `it took longer than ${limit_ms / 1000} s`,
     acked_rev: known._tag === "Some" && known.value._tag === "Some" ? known.value.value.last_rev : "not known"
   })

@@ -245,7 +245,7 @@ const giveUp = Effect.fnUntraced(function* (request: RunRequest, why: Refusal) {
 /** Reports a defect of a run; the next start clears what the run held. */
 const broken = Effect.fnUntraced(function* ({ agent_id }: RunRequest, defect: unknown) {
   const views = yield* AgentViews
-  const ref = yield* logDefect("the run broke", defect)
+  const ref = yield* logDefect("the run failed", defect)
   const reason = defectWords("choird could not continue it", ref)
   yield* views.end(agent_id, "crashed", reason)
   return { kind: "START_FAILED", reason, hint: "choirctl logs choird" } satisfies Refusal

@@ -71,7 +71,7 @@ export const adopt = Effect.fn("Run.adopt")(function* (row: SessionRow) {
     epoch,
     image_version,
     config_version: version,
-    reason: "choird receives what it did while choird was away"
+    reason: "choird is receiving what it did while choird was not running"
   })
   const reason = yield* heard(row, id).pipe(
     Effect.as(null),

@@ -61,13 +61,13 @@ export const refusalOf = (row: ApprovalRow, refusal: Refusal) => {
     case "GRANTS_FULL":
       return refused(
         refusal,
-        `${row.agent_id} has as many grants as may stand: revoke one first`,
+        `${row.agent_id} already has the most grants that an agent may have: revoke one first`,
         "choirctl grant list"
       )
     case "NOT_ALONE":
       return refused(
         refusal,
-        `approval ${approval_id} is not the one request that waits and was delivered`,
+        `approval ${approval_id} is not the only pending approval that was delivered`,
         "choirctl approval list"
       )
   }

@@ -168,7 +168,7 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
         if (stored.isOther)
           return yield* refused(
             "CHANGED",
-            `the agent has other tools than when approval ${stored.row.approval_id} was asked for, so it counts no more`,
+            `the agent's tools have changed since approval ${stored.row.approval_id} was requested, so it is no longer valid`,
             "call the tool again"
           )
         const row = yield* Effect.orDie(again(stored.row, stored.rev))

@@ -9,7 +9,7 @@ import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { differences } from "#src/choird/reconfiguration/resourcesInUse.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/config/configFiles.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
-import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { makeReplaceConfig } from "./ConfigWriter.ts"
 import { AgentSteps } from "./AgentSteps.ts"
 import { type Before, editConfig, editText, isBinding, pathOf, withoutEdits } from "./configEdits.ts"
@@ -79,7 +79,7 @@ const makeEditFile = Effect.gen(function* () {
     if (isThere(JSON.parse(text), edits)) yield* replace(withoutEdits(text, before))
   })
 
-  const alone = aloneWithFiles(store.home)
+  const alone = withHomeFilesLock(store.home)
   return {
     /** Writes the edits, unless they are there; `CHANGED` if the places hold something else, or other changes wait to be applied. */
     write: (execution: Execution<Edits>) =>

@@ -6,7 +6,7 @@ import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { differences } from "#src/choird/reconfiguration/resourcesInUse.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/config/configFiles.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
-import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { writeWhole } from "#src/shared/files/writeWhole.ts"
 import { editJson } from "./jsonText.ts"
 
@@ -57,7 +57,7 @@ const make = Effect.fnUntraced(function* () {
   const replace = yield* makeReplaceConfig
   const store = yield* ConfigStore
   const file = join(store.home, CONFIG_FILE)
-  const alone = aloneWithFiles(store.home)
+  const alone = withHomeFilesLock(store.home)
 
   const write = Effect.fnUntraced(function* (edits: ReadonlyArray<Edit>) {
     const text = yield* fs.readFileString(file)

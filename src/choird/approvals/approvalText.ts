@@ -73,10 +73,10 @@ export const askingText = (asking: Asking): string => {
   ].join("\n")
 }
 
-/** The message that nobody decided in time. */
-/** For a request whose call has ended before anybody decided, as one that was stopped has. */
+/** For a request whose call ended before anybody decided, for example because the agent was stopped. */
 export const overText = ({ approval_id, summary }: Pick<Asking, "approval_id" | "summary">): string =>
-  `Approval ${approval_id} is over: ${summary}. The call was ended before a decision, and did not run.`
+  `Approval ${approval_id} is closed: ${summary}. Its call ended before a decision and did not run.`
 
+/** For a request that nobody decided in time. */
 export const expiredText = ({ approval_id, summary }: Pick<Asking, "approval_id" | "summary">): string =>
   `Approval ${approval_id} timed out: ${summary}. It was rejected automatically.`

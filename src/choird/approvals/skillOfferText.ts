@@ -128,7 +128,7 @@ export const offerText = ({ bundle, names, pin, replaced, report, repository }: 
     ...reportLines(report).map(visibleLine),
     `hosts that its text names: ${hostsText(addresses(files))}`,
     ...(replaced.length === 0 ? [] : [`It replaces ${replaced.length} files that are there: ${listed(replaced)}`]),
-    "Its words are not checked: they are a model's orders.",
+    "Its text is not checked: a model will follow it as instructions.",
     ...shownFiles(bundle)
   ].join("\n")
 }

@@ -20,7 +20,7 @@ const BACKUP_PIECES_MAX = 4
 /** The database could not be read to its end. The part of the backup that was written is worthless. */
 export class BackupFailed extends Schema.TaggedError<BackupFailed>()("BackupFailed", { problem: Schema.String }) {
   override get message() {
-    return `the backup did not get to its end: ${this.problem}. Run it again`
+    return `the backup did not finish: ${this.problem}. Run it again`
   }
 }
 

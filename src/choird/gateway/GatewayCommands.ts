@@ -156,7 +156,7 @@ const makeDisplay = Effect.map(ChatSettings, (settings) =>
     }
     yield* databaseDefect(settings.setReactions(dm, on))
     return notice(
-      on ? "A message that has arrived gets 👀 until it is answered." : "Your messages get no reactions any more."
+      on ? "A message that has arrived gets 👀 until it is answered." : "Your messages no longer get reactions."
     )
   })
 )

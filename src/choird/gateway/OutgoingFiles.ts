@@ -77,7 +77,12 @@ const filesOf = ({ form }: Row): ReadonlyArray<SentFile> => form?.files?.items ?
 /** A promise whose failure is the same as nothing. */
 const orNothing = <A>(work: () => Promise<A>): Effect.Effect<A | undefined> =>
   Effect.tryPromise(work).pipe(
-    Effect.catch((error) => Effect.as(Effect.logWarning("a file to send", error), undefined))
+    Effect.catch((error) =>
+      Effect.as(
+        Effect.logWarning("copying, reading or removing a file of an outgoing message failed", error),
+        undefined
+      )
+    )
   )
 
 const headOf = async (place: string): Promise<Uint8Array> => {

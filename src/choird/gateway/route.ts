@@ -174,7 +174,7 @@ export const route = (
     return routeCommand(config, read, { ...place, admin, group: group !== undefined, last, writer })
   }
   if (last === undefined || !isThere(last)) return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
-  if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read texts and files." }
+  if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text and files." }
   if (isTooLong(text)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
   if (group !== undefined) return { type: "message", ...place, text: `${fromGroup(group)}\n${text}`, forwarded: true }
   if (forwarded) return { type: "message", ...place, text: `${FORWARDED}\n${text}`, forwarded }

@@ -110,7 +110,7 @@ export const showReactions = Effect.fnUntraced(function* (chat: Chat) {
     const failure = left ?? shown
     if (failure !== undefined && isUnknownMethod(failure)) {
       const reason = failure.message
-      return yield* Effect.logInfo("the server of this bot shows no reactions", { dm: chat.dm, reason })
+      return yield* Effect.logInfo("the server of this bot does not support reactions", { dm: chat.dm, reason })
     }
     yield* inbox_id === undefined ? woken : Effect.sleep(REACTION_INTERVAL_MS)
   }

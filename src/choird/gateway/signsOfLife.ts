@@ -67,7 +67,7 @@ export const showDrafts = Effect.fnUntraced(function* (chat: Chat) {
       return true
     }
     const { code, message, retry_after_ms } = shown.failure
-    if (code === 404) yield* Effect.logInfo("the server of this bot shows no drafts", { dm, reason: message })
+    if (code === 404) yield* Effect.logInfo("the server of this bot does not support drafts", { dm, reason: message })
     else yield* Effect.sleep(retry_after_ms ?? DRAFT_PAUSE_MS)
     return code !== 404
   })

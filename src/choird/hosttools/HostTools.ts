@@ -89,8 +89,8 @@ const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
       orElse: () => Effect.succeed(failed("timeout", `${name} did not end within ${timeout_ms} ms`))
     }),
     Effect.catchDefect((defect) =>
-      Effect.map(Effect.annotateLogs(logDefect("a host tool broke", defect), { tool: tool.name }), (ref) =>
-        failed("error", defectWords(`${name} broke`, ref))
+      Effect.map(Effect.annotateLogs(logDefect("a host tool crashed", defect), { tool: tool.name }), (ref) =>
+        failed("error", defectWords(`${name} crashed`, ref))
       )
     )
   )

@@ -134,7 +134,7 @@ const make = Effect.gen(function* () {
     )
     yield* loop.pipe(
       Effect.tapCause((cause) =>
-        Effect.logError("texts of memory get no vectors until choird is started again", cause)
+        Effect.logError("the embedding queue failed; new texts of memory have no vectors until choird restarts", cause)
       ),
       Effect.forkScoped
     )

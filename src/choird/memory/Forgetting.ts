@@ -218,9 +218,9 @@ const make = Effect.gen(function* () {
       for (const row of rows) {
         const target = yield* decodeTarget(row.target)
         yield* retryDatabase(settle({ ...row, target }))
-        yield* Effect.logInfo(`${row.agent_id}: an order to forget that was cut short is carried out`)
+        yield* Effect.logInfo(`${row.agent_id}: carried out an order to forget that had been interrupted`)
       }
-    }).pipe(Effect.catchCause((cause) => Effect.logError("orders to forget are not carried out", cause)))
+    }).pipe(Effect.catchCause((cause) => Effect.logError("orders to forget could not be carried out", cause)))
   })
 })
 

@@ -66,7 +66,9 @@ export const make = Effect.fnUntraced(function* (details_max?: number) {
       Effect.forkScoped({ startImmediately: true })
     )
     yield* loop.pipe(
-      Effect.tapCause((cause) => Effect.logError("sessions get no memory until choird is started again", cause)),
+      Effect.tapCause((cause) =>
+        Effect.logError("the memory worker failed; ended sessions are not added to memory until choird restarts", cause)
+      ),
       Effect.forkScoped
     )
   })

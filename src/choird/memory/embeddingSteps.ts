@@ -156,7 +156,7 @@ export const makeEmbeddingSteps = Effect.gen(function* () {
       if (ids.length === 0) continue
       yield* onDatabase(postpone(agent_id, kind, ids))
       yield* Effect.logWarning(
-        `${agent_id}: ${ids.length} texts of memory were refused by ${model} and are tried later`
+        `${agent_id}: ${ids.length} texts of memory were refused by ${model}; choird tries them again later`
       )
     }
   })
@@ -202,7 +202,7 @@ export const makeEmbeddingSteps = Effect.gen(function* () {
       }).pipe(
         Effect.catchCauseIf(
           (cause) => !Cause.hasInterrupts(cause),
-          (cause) => Effect.as(Effect.logError(`${agent_id}: texts of memory could not be given vectors`, cause), IDLE)
+          (cause) => Effect.as(Effect.logError(`${agent_id}: embedding texts of memory failed`, cause), IDLE)
         )
       )
   }

@@ -202,7 +202,10 @@ export const makeMemorySteps = Effect.fnUntraced(function* (details_max = DETAIL
   const failed = Effect.fnUntraced(function* (job: MemoryJob, cause: Cause.Cause<unknown>) {
     const problem = Cause.squash(cause)
     const text = SqlError.isSqlError(problem) ? sqlProblem(problem) : String(problem)
-    yield* Effect.logError(`${job.agent_id}: the memory of the session ${job.session_id} waits`, cause)
+    yield* Effect.logError(
+      `${job.agent_id}: adding the session ${job.session_id} to memory failed; choird tries again later`,
+      cause
+    )
     yield* onDatabase(postponeJob(job, text))
   })
 

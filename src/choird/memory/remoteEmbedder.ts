@@ -41,23 +41,23 @@ const readAnswer = (
   dimensions: number
 ): EmbeddingAnswer | { readonly problem: string; readonly dimensions?: number } => {
   const answer = Option.getOrUndefined(decode(body))
-  if (answer === undefined) return { problem: "it answers with something other than embeddings" }
+  if (answer === undefined) return { problem: "it returned something other than embeddings" }
   const { data } = answer
-  if (data.length !== count) return { problem: `it answers ${data.length} vectors to ${count} texts` }
+  if (data.length !== count) return { problem: `it returned ${data.length} vectors for ${count} texts` }
   const places = data.map(({ index }, place) => index ?? place)
   if (new Set(places).size !== count || Math.max(-1, ...places) >= count)
-    return { problem: "it answers vectors that belong to no text" }
+    return { problem: "it returned vectors that belong to no text" }
   const vectors: Array<Float32Array> = []
   for (const [place, { embedding }] of data.entries()) {
     const numbers = numbersOf(embedding)
-    if (numbers === undefined) return { problem: "it answers vectors that are not numbers" }
+    if (numbers === undefined) return { problem: "it returned vectors that are not numbers" }
     if (numbers.length !== dimensions)
       return {
-        problem: `its vectors have ${numbers.length} dimensions, and ${dimensions} are configured`,
+        problem: `its vectors have ${numbers.length} dimensions, but ${dimensions} are configured`,
         dimensions: numbers.length
       }
     const unit = unitVector(numbers)
-    if (unit === undefined) return { problem: "it answers vectors without a direction" }
+    if (unit === undefined) return { problem: "it returned a vector whose length is zero or not finite" }
     vectors[places[place] ?? 0] = unit
   }
   return { vectors, usage: answer.usage }
@@ -145,7 +145,7 @@ export const makeRemoteEmbedder = Effect.fnUntraced(function* (remote: RemoteMod
     const body = yield* readBody(response, ANSWER_REST_BYTES_MAX)
     const words = errorMessage(body ?? "")?.replaceAll(/\s+/gu, " ") ?? ""
     const safe = (key === "" ? words : words.replaceAll(key, "…")).slice(0, PROBLEM_CHARS_MAX)
-    return yield* failed(`it answers ${status}${safe === "" ? "" : `: ${safe}`}`, {
+    return yield* failed(`it answered ${status}${safe === "" ? "" : `: ${safe}`}`, {
       scope: ABOUT_TEXTS.has(status) ? "texts" : "provider",
       passing: isPassing(status),
       ...(isPassing(status) ? yield* retryAfter(response.headers) : {})

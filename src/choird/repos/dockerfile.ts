@@ -81,7 +81,8 @@ const parse = (text: string): Parsed => {
       joined = joined.replace(CONTINUED, "") + (lines[at] ?? "")
     }
     const [, keyword, rest = ""] = INSTRUCTION.exec(joined.trimEnd()) ?? []
-    if (keyword === undefined) problems.push({ line, reason: "it begins with no instruction, such as RUN or COPY" })
+    if (keyword === undefined)
+      problems.push({ line, reason: "it does not begin with an instruction, such as RUN or COPY" })
     else instructions.push({ keyword: keyword.toUpperCase(), rest: rest.trim(), line, last: at + 1 })
   }
   return { instructions, problems }
@@ -94,7 +95,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   ENTRYPOINT: STARTS,
   EXPOSE: "an agent listens on no port: remove it",
   HEALTHCHECK: "choird itself watches over agents: remove it",
-  MAINTAINER: "it is out of use: write LABEL maintainer=<name>",
+  MAINTAINER: "it is deprecated: write LABEL maintainer=<name>",
   ONBUILD: "it would run within the builds of other images: write the instruction itself",
   STOPSIGNAL: STARTS,
   VOLUME: "an agent has its workspace and no other volume: use RUN mkdir"
@@ -125,7 +126,7 @@ const fromProblem = ({ role, stages }: Reading, rest: string): string | undefine
   if (more.length > 0 || (as !== undefined && (as.toUpperCase() !== "AS" || name === undefined)))
     return "write FROM <image>, or FROM <image> AS <name>"
   if (name !== undefined && (!STAGE.test(name) || name === BASE_NAME || name === "scratch"))
-    return "a stage is called by a-z, 0-9, '_', '.' and '-', and not like an image"
+    return "a stage name starts with a-z, has only a-z, 0-9, '_', '.' and '-', and is not that of an image"
   if (name !== undefined && stages.includes(name)) return `there is a stage ${name} already: choose another name`
   if (stages.includes(image)) return undefined
   if (role === "agent") {
@@ -147,12 +148,12 @@ const flagProblem = ({ stages }: Reading, keyword: string, flag: string): string
   if (name !== "from" || stages.slice(0, -1).includes(value)) return undefined
   return /^[0-9]{1,3}$/u.test(value) && Number(value) < stages.length - 1
     ? undefined
-    : "--from names an earlier stage of this file, and no image: write FROM <image> AS <name> first"
+    : "--from must name an earlier stage of this file, not an image: write FROM <image> AS <name> first"
 }
 
 const copyProblem = (keyword: string, rest: string): string | undefined => {
   const paths = rest.startsWith("[") ? Option.getOrUndefined(wordsOfArray(rest)) : words(rest)
-  if (paths === undefined) return "a list of paths is a JSON array of texts"
+  if (paths === undefined) return "a list of paths is a JSON array of strings"
   if (paths.length < 2) return "write a source and a destination"
   if (keyword === "COPY") return undefined
   return paths.every((path) => PLAIN_SOURCE.test(path) && !/^(?:git@|github\.com\/)/u.test(path))
@@ -173,7 +174,7 @@ const ruleProblem = (reading: Reading, { keyword, rest }: Instruction): string |
     args = args.slice(flag[0].length).trimStart()
   }
   if (["ADD", "COPY", "RUN"].includes(keyword) && /(?:^|[^<])<<(?!<)/u.test(args))
-    return "here-documents are refused, the builder has none: put the text into a file of the repository"
+    return "here-documents are refused, since the builder does not support them: put the text into a file of the repository"
   if (keyword === "FROM") return fromProblem(reading, args)
   return keyword === "COPY" || keyword === "ADD" ? copyProblem(keyword, args) : undefined
 }

@@ -100,7 +100,7 @@ const NAMES_TOOLS = /^allowed-tools[ \t]*:/mu
 const allowing = (file: BundleFile, tools: ReadonlyArray<string>): Result.Result<BundleFile, BundleProblem> => {
   const text = Buffer.from(file.bytes).toString("utf8")
   if (file.path !== SKILL_FILE || !FRONT.test(text))
-    return Result.fail({ path: file.path, reason: "tools can be given to a SKILL.md with front matter alone" })
+    return Result.fail({ path: file.path, reason: "--tools needs a SKILL.md with front matter" })
   const front = text.split(/^---[ \t]*\r?$/mu)[1] ?? ""
   if (NAMES_TOOLS.test(front))
     return Result.fail({ path: file.path, reason: "it declares allowed-tools; omit --tools" })

@@ -116,7 +116,7 @@ const make = Effect.gen(function* () {
     yield* tell(view, "woken", "There is space on the disk again, and I continue.")
   })
 
-  const counting = Effect.catchCause(usage.look, (cause) => Effect.logWarning("the workspaces were not counted", cause))
+  const counting = Effect.catchCause(usage.look, (cause) => Effect.logWarning("measuring the workspaces failed", cause))
   const first = (running: ReadonlyArray<AgentView>) =>
     Effect.map(holders.holdersOf(running), (held) => firstToPause(held, paused.size > 0).map(({ view }) => view))
 
@@ -145,14 +145,14 @@ const make = Effect.gen(function* () {
     if (found.low) return yield* low(found, wasLow)
     if (!wasLow) return
     yield* lifecycle.hold(undefined)
-    yield* Effect.logInfo(`there is space on the disk again: ${bytesText(space.free_bytes)} are free`)
+    yield* Effect.logInfo(`the disk has space again: ${bytesText(space.free_bytes)} free`)
     yield* Effect.forEach([...paused.values()], wake, { concurrency: "unbounded", discard: true })
   }).pipe(one.withPermit)
 
   yield* look.pipe(
     Effect.catchCauseIf(
       (cause) => !Cause.hasInterruptsOnly(cause),
-      (cause) => Effect.logError("the free space was not checked", cause)
+      (cause) => Effect.logError("checking the free space failed", cause)
     ),
     Effect.repeat(Schedule.spaced(DISK_LOOK_MS)),
     Effect.forkScoped

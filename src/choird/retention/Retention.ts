@@ -95,7 +95,9 @@ const make = Effect.gen(function* () {
     }),
     run: pruneOnce({ dry_run: false, all: false, who: "choird", step: () => Effect.void }).pipe(
       // A database that is away has the same rows when it is back.
-      Effect.catchCause((cause) => Effect.logWarning("old rows and files stay for now", cause)),
+      Effect.catchCause((cause) =>
+        Effect.logWarning("pruning old rows and files failed; choird tries again later", cause)
+      ),
       Effect.repeat(Schedule.spaced(RETENTION_LOOK_MS)),
       Effect.forkScoped,
       Effect.asVoid
@@ -161,7 +163,12 @@ const pruneSessions = Effect.fnUntraced(function* (kind: "sessions" | "archives"
           : Effect.asVoid(archives.remove(session_id, "choird"))
       const left = yield* Effect.as(work, true).pipe(
         Effect.catchTag("SessionKept", ({ message }) =>
-          Effect.as(Effect.logWarning(`the session ${session_id} stays for now: ${message}`), false)
+          Effect.as(
+            Effect.logWarning(
+              `the session ${session_id} was not ${kind === "sessions" ? "archived" : "deleted"}; choird tries again later: ${message}`
+            ),
+            false
+          )
         )
       )
       if (left) gone.push(each)

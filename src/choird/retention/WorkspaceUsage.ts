@@ -143,7 +143,7 @@ const make = Effect.gen(function* () {
   })
 
   yield* look.pipe(
-    Effect.catchCause((cause) => Effect.logWarning("the workspaces were not counted", cause)),
+    Effect.catchCause((cause) => Effect.logWarning("measuring the workspaces failed", cause)),
     Effect.repeat(Schedule.spaced(WORKSPACE_LOOK_MS)),
     Effect.forkScoped
   )

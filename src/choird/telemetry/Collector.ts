@@ -19,7 +19,7 @@ const OTLP_STOP_MS_MAX = 1000
 
 class CollectorAway extends Schema.TaggedError<CollectorAway>()("CollectorAway", { problem: Schema.String }) {
   override get message() {
-    return `the telemetry collector ${this.problem}: what it misses is dropped, and it is tried again in a minute`
+    return `the telemetry collector ${this.problem}: unsent telemetry is dropped, and choird tries again in a minute`
   }
 }
 
@@ -42,14 +42,14 @@ const bounded = (client: HttpClient.HttpClient, hasSecret: boolean) => {
       )
       yield* Stream.runDrain(Stream.take(response.stream, OTLP_ANSWER_CHUNKS_MAX))
       if (response.status < 200 || response.status > 299)
-        return yield* new CollectorAway({ problem: `answers ${response.status}` })
+        return yield* new CollectorAway({ problem: `answered ${response.status}` })
       isAway = false
       return HttpClientResponse.fromWeb(request, new Response(null, { status: 200 }))
     })
     return sent.pipe(
       Effect.timeoutOrElse({
         duration: OTLP_MS_MAX,
-        orElse: () => new CollectorAway({ problem: `does not answer within ${OTLP_MS_MAX} ms` })
+        orElse: () => new CollectorAway({ problem: `did not answer within ${OTLP_MS_MAX} ms` })
       }),
       Effect.catch((error) => {
         const away = error._tag === "CollectorAway" ? error : new CollectorAway({ problem: "cannot be reached" })

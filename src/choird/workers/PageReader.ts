@@ -102,7 +102,7 @@ const readIn = ({ pageMs, program = WORKER }: ReaderOptions & { readonly pageMs:
     let timer = setTimeout(() => fail("its process does not start"), START_MS_MAX)
     const take = (line: string) => {
       const report = Option.getOrUndefined(decodeReport(line))
-      if (report === undefined) fail("its process broke")
+      if (report === undefined) fail("its process sent something other than a report")
       else if (report._tag === "Read") answer(Effect.succeed(report.page))
       else if (report._tag === "Refused") fail(report.problem)
       else {

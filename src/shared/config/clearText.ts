@@ -54,7 +54,7 @@ export const isInTheClear = (endpoint: string, own: ReadonlySet<string> = ownAdd
 
 /** Why a request with a secret is not sent. */
 export const inTheClearText = (endpoint: string): string =>
-  `it is not asked, since its secret would cross the network in the clear: ${URL.parse(endpoint)?.host ?? "its address"} is not of this host; write https:// in config.json`
+  `no request was sent, since its secret would cross the network in the clear: ${URL.parse(endpoint)?.host ?? "its address"} is not of this host; write https:// in config.json`
 
 /** The problem of each endpoint that a secret would reach in the clear, at the path of its key. */
 export const clearTextProblems = (

@@ -3,7 +3,7 @@
  * validate` use it, so that what validates also starts.
  */
 import { Effect, Redacted, Runtime, Schema } from "effect"
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync } from "node:fs"
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync, type Stats } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { Config } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
@@ -71,6 +71,9 @@ const unreadable = (file: string, home: string) => (cause: unknown) => {
 
 const me = () => process.getuid?.() ?? 0
 
+const wrongMode = ({ mode }: Stats, wanted: string) =>
+  `its permissions are ${(mode & 0o777).toString(8).padStart(3, "0")} and must be ${wanted}, so that only its owner can use it`
+
 /** The home must be the owner's alone, since anyone who may write there decides what choird runs (R34). */
 const openHome = (home: string) =>
   Effect.try({
@@ -80,7 +83,7 @@ const openHome = (home: string) =>
       if (stat.isSymbolicLink()) throw refused(home, "it is a symbolic link", "name the folder that it leads to")
       if (!stat.isDirectory()) throw refused(home, "it is not a folder", initHint(home))
       if (stat.uid !== me()) throw refused(home, "it belongs to another user", `chown -R ${me()} ${home}`)
-      if ((stat.mode & 0o777) !== 0o700) throw refused(home, "others than its owner may use it", `chmod 700 ${home}`)
+      if ((stat.mode & 0o777) !== 0o700) throw refused(home, wrongMode(stat, "700"), `chmod 700 ${home}`)
       return realpathSync(home)
     },
     catch: unreadable(home, home)
@@ -99,8 +102,7 @@ const readText = (file: string, secret: boolean) =>
         if (stat.size > CONFIG_BYTES_MAX)
           throw refused(file, `it is larger than ${CONFIG_BYTES_MAX} bytes`, "shorten it")
         if (secret && stat.uid !== me()) throw refused(file, "it belongs to another user", `chown ${me()} ${file}`)
-        if (secret && (stat.mode & 0o777) !== 0o600)
-          throw refused(file, "others than its owner may use it, or its owner may not", `chmod 600 ${file}`)
+        if (secret && (stat.mode & 0o777) !== 0o600) throw refused(file, wrongMode(stat, "600"), `chmod 600 ${file}`)
         return readFileSync(descriptor, "utf8")
       } finally {
         closeSync(descriptor)

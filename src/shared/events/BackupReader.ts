@@ -137,7 +137,7 @@ const makeChecker = () => {
   let sha256: string | undefined
 
   const takeRow = (text: string): string | undefined => {
-    if (part === undefined) return "a row stands outside of a table"
+    if (part === undefined) return "a row is outside a table"
     const parsed = parse(text)
     if (Result.isFailure(parsed)) return parsed.failure
     const value = parsed.success

@@ -178,7 +178,7 @@ const decompress = (block: Uint8Array, out: Uint8Array, end: number): boolean =>
 export const unpackPayload = (stored: Uint8Array): Result.Result<string, string> => {
   const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength)
   if (bytes[0] === TEXT) return Result.succeed(bytes.toString())
-  if (bytes[0] !== BLOCK || bytes.length <= HEAD_BYTES) return Result.fail("its payload is stored in an unknown form")
+  if (bytes[0] !== BLOCK || bytes.length <= HEAD_BYTES) return Result.fail("its payload is stored in an unknown format")
   const size = bytes.readUInt32BE(1)
   if (size > EVENT_BYTES_MAX) return Result.fail(`its payload claims ${size} bytes`)
   const room = size <= ROOM_BYTES ? INPUT : roomOf(size)

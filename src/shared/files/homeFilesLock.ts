@@ -22,7 +22,7 @@ export class HomeFilesBusy extends Schema.TaggedError<HomeFilesBusy>()("HomeFile
  * HOME_FILES_MS_MAX at most, and ends when it loses the lock. Not to be nested. A home that is not there has nothing to keep apart: the
  * work fails by itself.
  */
-export const aloneWithFiles =
+export const withHomeFilesLock =
   (home: string) =>
   <A, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.gen(function* () {

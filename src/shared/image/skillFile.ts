@@ -135,7 +135,7 @@ export const readProfile = (
   if (Result.isFailure(decoded)) return Result.fail([plain(decoded.failure)])
   const { agent_type, permissions } = decoded.success
   const problems = [
-    ...(agent_type === stem ? [] : [`the profile is of ${agent_type}: name the file ${agent_type}.json`]),
+    ...(agent_type === stem ? [] : [`the profile is for ${agent_type}: name the file ${agent_type}.json`]),
     ...permissions.tools.flatMap((tool, index) =>
       tools === undefined || tools.has(tool) ? [] : [`at ["permissions"]["tools"][${index}]: there is no tool ${tool}`]
     )

@@ -47,7 +47,8 @@ const decodeTool = Schema.decodeUnknownResult(ToolNameInEitherForm)
 /** The part between the two lines of three dashes, and what follows. */
 const split = (text: string): Result.Result<{ readonly front: string; readonly body: string }, string> => {
   const lines = text.split("\n")
-  if (lines[0]?.trimEnd() !== "---") return Result.fail("it begins with no front matter: write --- in the first line")
+  if (lines[0]?.trimEnd() !== "---")
+    return Result.fail("it does not begin with front matter: write --- in the first line")
   const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === "---")
   if (end < 0) return Result.fail("its front matter has no end: write --- below it")
   const front = lines.slice(1, end).join("\n")

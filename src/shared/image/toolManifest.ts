@@ -165,7 +165,7 @@ export const readToolManifest = (
   if (deep !== undefined) return Result.fail([deep])
   const decoded = decode(value.success, bytes)
   const problems = [
-    ...repeatedKeys(text).map((path) => ({ path: path.join("."), reason: "the key stands twice: remove one" })),
+    ...repeatedKeys(text).map((path) => ({ path: path.join("."), reason: "duplicate key: remove one" })),
     ...(Result.isFailure(decoded) ? decoderProblems([decoded.failure.message]).map(plain) : []),
     ...meaningProblems(scope, value.success)
   ]

@@ -199,7 +199,7 @@ const coreStopped = (state: SessionState, event: EventOf<"CoreStopped">): Folded
 }
 
 const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventOf<"InjectedInstruction">): Folded => {
-  if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} and stands on ${lane}`)
+  if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} but is on ${lane}`)
   return Result.flatMap(signalled(state, payload.signal_id), (heard) => {
     if (payload.refused !== undefined) return Result.succeed(heard)
     return Result.map(move(heard, payload.target, "InjectedInstruction"), (moved) => {
@@ -217,7 +217,7 @@ const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventO
 
 const cancelled = (state: SessionState, event: EventOf<"Cancelled">): Folded => {
   const { lane, payload } = event
-  if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} and stands on ${lane}`)
+  if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} but is on ${lane}`)
   return Result.flatMap(signalled(state, payload.signal_id), (heard) => {
     if (payload.target === EDGE) {
       if (payload.turn !== undefined) return turnCancelled(heard, payload.turn, event)

@@ -182,9 +182,9 @@ export const encodeState = (state: SessionState): Result.Result<string, string> 
 /** The state that a parsed text of this fold holds at a revision, or why it holds none. */
 export const decodeState = (rev: number, fold_version: number, value: unknown): Result.Result<SessionState, string> => {
   if (fold_version !== FOLD_VERSION)
-    return Result.fail(`it is of the fold ${fold_version}, and this one is ${FOLD_VERSION}`)
+    return Result.fail(`it was made by fold ${fold_version}, and this is fold ${FOLD_VERSION}`)
   return Result.flatMap(
     Result.mapError(decode(value), ({ message }) => message),
-    (state) => (state.rev === rev ? Result.succeed(state) : Result.fail(`it is of revision ${state.rev}`))
+    (state) => (state.rev === rev ? Result.succeed(state) : Result.fail(`it is at revision ${state.rev}`))
   )
 }

@@ -128,7 +128,7 @@ cd "$(mktemp -d ${cwd}/XXXXXX)" && git clone -q ${remote} app && cd app && echo 
       )
       const refused = yield* run(`GIT_SSL_CAINFO=${env.GIT_SSL_CAINFO} git clone -q https://${server.host}/app.git app`)
       assert.notStrictEqual(refused.code, 0)
-      assert.include(refused.err, `gets no credentials; the operator allows https://${server.host}/other`)
+      assert.include(refused.err, `has no credentials; the operator allows https://${server.host}/other`)
       assert.isFalse(server.refused.some((header) => header !== ""))
       // The helper by itself, in a call but not below git.
       const ask = `printf 'protocol=https\\nhost=${server.host}\\npath=other/x\\n'`

@@ -49,7 +49,7 @@ describe("a request with a secret", () => {
     Effect.gen(function* () {
       const api = yield* OutsideApi
       const { in_doubt, problem } = yield* Effect.flip(api.ask(asked(`http://${FAR}/v1/search`)))
-      assert.match(problem, /Notion: it is not asked, .*192\.0\.2\.9 is not of this host; write https:/u)
+      assert.match(problem, /Notion: no request was sent, .*192\.0\.2\.9 is not of this host; write https:/u)
       assert.isFalse(in_doubt)
     }).pipe(Effect.provide(layerOf(["192.0.2.8"], nowhere)))
   )

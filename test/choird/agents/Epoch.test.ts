@@ -256,7 +256,7 @@ describe("Epoch", () => {
       assert.isUndefined(rude.epoch.pollUnsafe())
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* rude.end, { type: "stopped" })
-      assert.match(rude.warned.join(), /said no goodbye.*longer than 60 s.*"acked_rev":0/u)
+      assert.match(rude.warned.join(), /did not say goodbye.*longer than 60 s.*"acked_rev":0/u)
       assert.deepStrictEqual(rude.did, [
         "recorded",
         "ready",

@@ -245,7 +245,7 @@ layer(EmbeddedBackup.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX }
             }
             yield* faulty(Buffer.from(""), CUT)
             yield* faulty(Buffer.from("hello"), /it is not gzip/u)
-            yield* faulty(written(["hello"]), /a row stands outside of a table \(line 1\)/u)
+            yield* faulty(written(["hello"]), /a row is outside a table \(line 1\)/u)
             yield* faulty(written(lines.slice(0, -1)), CUT)
             yield* faulty(written([...lines, "#{}"]), /there is something after its end/u)
             const row = lines.findIndex((line) => line.startsWith("{"))

@@ -304,7 +304,7 @@ describe("cards of approvals on Telegram", () => {
         talk.commit(ended(call, "cancelled"))
         yield* append(talk, 3)
         const now = yield* edited(bot, card, approval_id)
-        assert.include(now, `◆ Approval ${approval_id} is over: ${SUMMARY}. The call was ended before a decision`)
+        assert.include(now, `◆ Approval ${approval_id} is closed: ${SUMMARY}. Its call ended before a decision`)
         assert.deepInclude(yield* find(approval_id), { status: "expired" })
       })
     )

@@ -173,7 +173,7 @@ describeStores("HostTools", (it) => {
       assert.strictEqual(broken.status, "error")
       assert.match(
         JSON.stringify(broken.output),
-        /"break-read broke; the log of choird says why under ref [0-9a-f]{8}"/u
+        /"break-read crashed; the log of choird says why under ref [0-9a-f]{8}"/u
       )
       const late = { status: "timeout", output: { error: "slow-send did not end within 5 ms" } } as const
       assert.deepStrictEqual(yield* tools.execute(caller, call("slow.send"), epoch), late)

@@ -182,7 +182,7 @@ describeEngines("SessionMemory", (it) => {
         yield* drain
         const [job, ...others] = yield* jobs(broken)
         assert.deepInclude(job, { kind: "chunk", attempts: 1, later: true })
-        assert.include(job?.problem, "stored event 2: its payload is stored in an unknown form")
+        assert.include(job?.problem, "stored event 2: its payload is stored in an unknown format")
         assert.deepStrictEqual(others, [])
         assert.strictEqual((yield* rows(broken)).length, 1)
         assert.strictEqual((yield* rows(sound)).length, 1)

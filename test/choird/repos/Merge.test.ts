@@ -333,7 +333,7 @@ describe("Merge", () => {
     [
       "a SKILL.md without front matter",
       { "skills/x/SKILL.md": "# X" },
-      /skills\/x\/SKILL\.md: it begins with no front/u
+      /skills\/x\/SKILL\.md: it does not begin with front/u
     ],
     [
       "a SKILL.md with an unknown tool",

@@ -67,7 +67,7 @@ const ACCEPTED: ReadonlyArray<readonly [what: string, role: DockerfileRole, text
 const ROLE = "only FROM choir-base or an earlier stage"
 const HEREDOC = "here-documents are refused"
 const PLAIN = "ADD takes files of the repository with plain names"
-const STAGE = "--from names an earlier stage of this file"
+const STAGE = "--from must name an earlier stage of this file"
 
 const REFUSED: ReadonlyArray<readonly [what: string, role: DockerfileRole, text: string, problem: string]> = [
   ["another image", "agent", "FROM debian\n", `1: ${ROLE}`],
@@ -80,9 +80,9 @@ const REFUSED: ReadonlyArray<readonly [what: string, role: DockerfileRole, text:
   ["a stage by its number", "agent", "FROM choir-base\nFROM 0\n", `2: ${ROLE}`],
   ["a later stage", "agent", "FROM b\nFROM choir-base AS b\n", `1: ${ROLE}`],
   ["another image in a second stage", "agent", "FROM choir-base\nFROM alpine AS b\n", `2: ${ROLE}`],
-  ["a stage called like the base", "agent", "FROM choir-base AS choir-base\n", "1: a stage is called"],
-  ["a stage in capitals", "agent", "FROM choir-base AS Build\n", "1: a stage is called"],
-  ["a stage with a variable for its name", "agent", "FROM choir-base AS $X\n", "1: a stage is called"],
+  ["a stage called like the base", "agent", "FROM choir-base AS choir-base\n", "1: a stage name starts with"],
+  ["a stage in capitals", "agent", "FROM choir-base AS Build\n", "1: a stage name starts with"],
+  ["a stage with a variable for its name", "agent", "FROM choir-base AS $X\n", "1: a stage name starts with"],
   ["two stages of one name", "agent", "FROM choir-base AS a\nFROM choir-base AS a\n", "2: there is a stage a already"],
   ["a platform", "agent", "FROM --platform=linux/amd64 choir-base\n", "1: the flag --platform is refused: remove it"],
   ["a FROM with more words", "agent", "FROM choir-base or debian\n", "1: write FROM <image>"],
@@ -143,10 +143,10 @@ const REFUSED: ReadonlyArray<readonly [what: string, role: DockerfileRole, text:
   ["a port", "agent", agent("EXPOSE 80"), "2: EXPOSE is refused"],
   ["a health check", "agent", agent("HEALTHCHECK CMD true"), "2: HEALTHCHECK is refused"],
   ["another signal", "agent", agent("STOPSIGNAL SIGKILL"), "2: STOPSIGNAL is refused"],
-  ["a maintainer", "agent", agent("MAINTAINER me"), "2: MAINTAINER is refused: it is out of use"],
+  ["a maintainer", "agent", agent("MAINTAINER me"), "2: MAINTAINER is refused: it is deprecated"],
   ["an unknown instruction", "agent", agent("INCLUDE other"), "2: INCLUDE is not an instruction"],
   ["an object's property", "agent", agent("constructor x"), "2: CONSTRUCTOR is not an instruction"],
-  ["text that is none", "agent", agent("&& apt-get install x"), "2: it begins with no instruction"],
+  ["text that is none", "agent", agent("&& apt-get install x"), "2: it does not begin with an instruction"],
   ["an instruction without a word", "agent", agent("RUN\n"), "2: RUN is empty"],
   ["a copy without a destination", "agent", agent("COPY a"), "2: write a source and a destination"],
   ["an array that is none", "agent", agent('COPY ["a", /b]'), "2: a list of paths is a JSON array"],

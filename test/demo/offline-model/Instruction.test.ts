@@ -22,7 +22,7 @@ const TABLE: ReadonlyArray<readonly [text: string, expected: object | undefined]
   ["call me later", undefined],
   ["call me", undefined],
   ["job count: run ls, then say ok", { kind: "job", job: "count", task: "run ls\nsay ok" }],
-  ["job Count: run ls", { kind: "unusable", problem: "a job name is 1 to 40 of a-z, 0-9 and -" }],
+  ["job Count: run ls", { kind: "unusable", problem: "a job name is 1 to 40 characters of a-z, 0-9 and -" }],
   ["tell count: run date", { kind: "tell", job: "count", content: "run date" }],
   ["cancel count", { kind: "cancel", job: "count" }],
   ["cancel my order please", undefined],

@@ -114,7 +114,7 @@ describe("configFiles", () => {
     })
   )
 
-  it.effect("refuses a key that stands twice, of which one would count in silence, and a byte order mark (R57)", () =>
+  it.effect("refuses a duplicate key, of which one would win silently, and a byte order mark (R57)", () =>
     Effect.gen(function* () {
       const text = JSON.stringify(CONFIG)
       const written = (name: string, content: string) =>

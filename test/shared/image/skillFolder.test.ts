@@ -38,8 +38,8 @@ const READ: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
 
 /** Texts that are refused, with the reason. */
 const REFUSED: ReadonlyArray<readonly [string, string, RegExp]> = [
-  ["no front matter", "# Notes", /begins with no front matter/u],
-  ["an empty file", "", /begins with no front matter/u],
+  ["no front matter", "# Notes", /does not begin with front matter/u],
+  ["an empty file", "", /does not begin with front matter/u],
   ["front matter without an end", "---\nname: notes\n", /has no end/u],
   ["no name", skill("description: d\nallowed-tools: Read"), /\["name"\]/u],
   ["no description", skill("name: notes\nallowed-tools: Read"), /\["description"\]/u],

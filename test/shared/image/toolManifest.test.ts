@@ -49,7 +49,7 @@ describe("readToolManifest", () => {
     [manifest({ name: "choir.exec" }), "llm.name: a built-in tool has the name choir.exec: choose another"],
     [
       JSON.stringify(manifest()).replace('{"exec_path"', '{"locks":[],"locks":[],"exec_path"'),
-      "runtime.locks: the key stands twice: remove one"
+      "runtime.locks: duplicate key: remove one"
     ],
     [
       manifest({}, { locks: Array.from({ length: 65 }, (_, n) => ({ resource: `ext:${n}`, mode: "S" })) }),

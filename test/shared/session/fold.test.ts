@@ -117,7 +117,7 @@ const REFUSALS: ReadonlyArray<readonly [string, ReadonlyArray<EventDraft>, Event
   ["a stop over open calls", [...job, calling("core:a", "c")], stopped("error"), /open calls/u],
   ["a completion before any output", job, stopped(), /not legal in CORE_INITIALIZING/u],
   ["an injection into a job that does not run", [], injected("core:a"), /no job runs/u],
-  ["an injection on another lane", job, injected("core:a", {}, "edge"), /stands on edge/u],
+  ["an injection on another lane", job, injected("core:a", {}, "edge"), /but is on edge/u],
   ["an injection into an ended edge", [cancelled("edge")], injected("edge"), /not legal/u],
   ["a signal twice", [injected("edge", { signal_id: "5" })], injected("edge", { signal_id: "5" }), /already ended/u],
   [
@@ -128,7 +128,7 @@ const REFUSALS: ReadonlyArray<readonly [string, ReadonlyArray<EventDraft>, Event
   ],
   ["an end of edge before its jobs", job, cancelled("edge"), /before its jobs/u],
   ["a second end of edge", [cancelled("edge")], cancelled("edge"), /not legal/u],
-  ["a cancel on another lane", job, cancelled("core:a", {}, "edge"), /stands on edge/u],
+  ["a cancel on another lane", job, cancelled("core:a", {}, "edge"), /but is on edge/u],
   ["a core that speaks to the user", job, message("reply", "1", "core:a"), /only edge speaks/u],
   ["a reply without a turn", [], message("reply", "1"), /no open turn/u],
   ["a reply to another message", turn, message("reply", "2"), /another message/u],

@@ -76,7 +76,7 @@ const hostCommand = (program: string, args: ReadonlyArray<string>, input?: strin
   return run({ program: first, args: rest, cwd: "/", env: { PATH: HOST_PATH }, ...inputs }).pipe(
     Effect.timeoutOrElse({
       duration: RUNTIME_COMMAND_MS_MAX,
-      orElse: () => Effect.succeed({ code: null, signal: null, text: `${program} does not end` })
+      orElse: () => Effect.succeed({ code: null, signal: null, text: `${program} did not finish in time` })
     }),
     Effect.orElseSucceed(() => ({ code: 127, signal: null, text: `${program} cannot be started` }))
   )
@@ -167,7 +167,7 @@ const ensureBridge = Effect.fnUntraced(function* (installation: Installation) {
     )
   if (found === undefined) return yield* create(installation)
   if (isOurs(installation, found)) return
-  yield* Effect.logWarning(`the network ${network} has other settings than choird gives it; replacing it`)
+  yield* Effect.logWarning(`the settings of the network ${network} are not those that choird gives it; replacing it`)
   yield* Effect.mapError(
     remove(installation),
     ({ detail }) =>

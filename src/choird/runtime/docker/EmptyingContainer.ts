@@ -107,7 +107,7 @@ export const emptyInContainer = Effect.fn("emptyInContainer")(function* (
       Effect.fail(
         new ContainerError({
           reason: "stuck",
-          problem: `the container ${profile.name} does not end`,
+          problem: `the container ${profile.name} did not end in time`,
           fix: `Run: docker rm --force ${profile.name}, then try again`
         })
       )

@@ -169,7 +169,7 @@ const events = Effect.fnUntraced(function* (
   let bytes = 0
   const push = Effect.fnUntraced(function* (line: string) {
     const lines = reader.push(line)
-    if (lines === undefined) return yield* broke("the engine's answer has an unknown form")
+    if (lines === undefined) return yield* broke("the engine's answer has an unknown format")
     yield* Effect.forEach(lines, progress, { discard: true })
   })
   yield* Stream.fromAsyncIterable(stream as unknown as AsyncIterable<Buffer>, (cause) => broke(String(cause))).pipe(

@@ -102,7 +102,7 @@ export const probe: Effect.Effect<void, ContainerError> = Effect.gen(function* (
     Effect.mapError((error) => unavailable(error.problem)),
     Effect.timeoutOrElse({
       duration: RUNTIME_COMMAND_MS_MAX,
-      orElse: () => unavailable("bubblewrap does not end")
+      orElse: () => unavailable("bubblewrap did not finish in time")
     })
   )
   if (code !== 0) return yield* unavailable(text === "" ? `bubblewrap ended with ${code}` : text)
