@@ -27,7 +27,7 @@ const Uid = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4_294_967_2
 
 const Input = Schema.Struct({
   folder: Schema.optionalKey(Words.annotate({ description: "Default INBOX" })),
-  uid: Schema.optionalKey(Uid.annotate({ description: "Read this mail instead of listing mails" })),
+  uid: Schema.optionalKey(Uid.annotate({ description: "Read this mail instead of listing" })),
   save_attachments: Schema.optionalKey(
     Schema.Boolean.annotate({ description: "With uid: save its attachments to .choirtmp/mail" })
   ),
@@ -37,8 +37,8 @@ const Input = Schema.Struct({
   text: Schema.optionalKey(Words.annotate({ description: "Words anywhere in the mail" })),
   since: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
   before: Schema.optionalKey(Day.annotate({ description: "YYYY-MM-DD" })),
-  unread: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only unread mails" })),
-  before_uid: Schema.optionalKey(Uid.annotate({ description: "Only mails with a lower uid, to continue a list" })),
+  unread: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only unread ones" })),
+  before_uid: Schema.optionalKey(Uid.annotate({ description: "Only mails with a lower uid" })),
   limit: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAIL_LIST_MAX })).annotate({
       description: `Mails to list, at most ${MAIL_LIST_MAX}`

@@ -129,8 +129,8 @@ describeEngines("EmbeddingQueue", (it, engine) => {
       yield* makeMemory(agent_id)
       yield* writeFact(agent_id, null, "the sky is blue")
       yield* Effect.gen(function* () {
-        assert.include(yield* drain, "it answers 402: no credit left for …")
-        assert.deepInclude(yield* status, { waiting: 1, problem: "it answers 402: no credit left for …" })
+        assert.include(yield* drain, "it answered 402: no credit left for …")
+        assert.deepInclude(yield* status, { waiting: 1, problem: "it answered 402: no credit left for …" })
         assert.deepStrictEqual(yield* vectorsOf(agent_id), [])
         broken = false
         assert.strictEqual(yield* drain, undefined)
