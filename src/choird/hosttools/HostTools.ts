@@ -7,7 +7,7 @@ import { Context, Effect, Fiber, Layer, Schema, type Scope, Semaphore, Stream } 
 import type { Caller } from "#schema/AgentApi.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
 import { shownName } from "#schema/Tool.ts"
-import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
+import { canonicalJson, EVENT_DEPTH_MAX, isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
@@ -109,6 +109,8 @@ const makePrepare = (tools: ReadonlyArray<HostTool>) => {
   ) {
     const tool = byName.get(tool_name)
     if (tool === undefined) return yield* refused("NOT_AVAILABLE", "choird runs no host tool of that name")
+    if (isDeeperThan(input, EVENT_DEPTH_MAX))
+      return yield* refused("BAD_REQUEST", `an input may nest at most ${EVENT_DEPTH_MAX} levels`)
     const work = yield* Effect.mapBoth(tool.prepare(input, caller, epoch, { call_id, is_asked }), {
       onSuccess: (run) => bounded(tool, run),
       onFailure: ({ problem }) =>

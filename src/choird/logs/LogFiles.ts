@@ -1,6 +1,7 @@
 /** The files `logs/choird.log` and `logs/<agent>.log` of a home, appended line by line, readable by their owner alone. */
 import { Clock, Context, Effect, Layer, Logger, Option, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { AgentId, LaneId, type SessionId } from "#schema/Ids.ts"
+import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { humanText, type LogLine, logLine, logText } from "#src/shared/text/logs.ts"
 import { type LogArchive, makeLogArchive } from "./LogArchive.ts"
 import { type LogFile, type LogFileLimits, makeLogFile } from "./LogFile.ts"
@@ -24,26 +25,29 @@ const AgentLine = Schema.fromJsonString(
 )
 const decodeAgentLine = Schema.decodeUnknownOption(AgentLine)
 
+/** How deep a message may nest whose parts are read; a deeper one is logged as its line has it. */
+const MESSAGE_DEPTH_MAX = 20
+
 const words = (message: unknown): string =>
-  Array.isArray(message)
-    ? message.map(words).join(" ")
-    : typeof message === "string"
-      ? message
-      : JSON.stringify(message)
+  (Array.isArray(message) ? message : [message])
+    .map((part: unknown) => (typeof part === "string" ? part : JSON.stringify(part)))
+    .join(" ")
 
 /** A line of an agent's output as a line of its log. choird sets its time and its source, and never takes them from the agent. */
 export const agentLine = (agent_id: AgentId, session_id: SessionId, timestamp: string, text: string): LogLine => {
   const fixed = { timestamp, source: agent_id, session_id }
-  return Option.match(decodeAgentLine(text), {
-    onNone: () => ({ ...fixed, level: "INFO", message: text }),
-    onSome: ({ annotations, cause, level, message }) => ({
+  const plain = { ...fixed, level: "INFO", message: text }
+  // No line may end the fiber that follows the output, whatever is in it.
+  const read = Result.try(() =>
+    Option.map(decodeAgentLine(text), ({ annotations, cause, level, message }) => ({
       ...fixed,
       level,
       ...(annotations?.lane === undefined ? {} : { lane: annotations.lane }),
-      message: words(message),
+      message: isDeeperThan(message, MESSAGE_DEPTH_MAX) ? text : words(message),
       ...(typeof cause === "string" ? { cause } : {})
-    })
-  })
+    }))
+  )
+  return Result.isSuccess(read) ? Option.getOrElse(read.success, () => plain) : plain
 }
 
 const CHOIRD = "choird"

@@ -4,8 +4,12 @@ import { createServer, type Socket } from "node:net"
 import { dirname } from "node:path"
 import { Deferred, Effect, Option, Schema, Stream } from "effect"
 import { FromTrial, ToTrial, TRIAL_MESSAGE_BYTES_MAX } from "#schema/ContainedTrial.ts"
+import { EVENT_DEPTH_MAX, isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { makeJsonLines } from "#src/shared/wire/jsonLines.ts"
 import { claimSocketPath, SocketRefused } from "#src/shared/wire/sockets.ts"
+
+/** How deep a message may nest: an output as deep as an event may be, and what it is in. Outcomes are compared by recursion. */
+const TRIAL_MESSAGE_DEPTH_MAX = EVENT_DEPTH_MAX + 10
 
 /** Characters of the reason why there is no outcome. */
 const REASON_CHARS_MAX = 500
@@ -20,6 +24,7 @@ export class TrialUnfinished extends Schema.TaggedError<TrialUnfinished>()("Tria
 }
 
 const decode = Schema.decodeUnknownOption(FromTrial, { onExcessProperty: "error" })
+const decodeBounded = (value: unknown) => (isDeeperThan(value, TRIAL_MESSAGE_DEPTH_MAX) ? Option.none() : decode(value))
 const encode = Schema.encodeSync(ToTrial)
 
 export const unfinished = (reason: string) =>
@@ -78,7 +83,7 @@ export const messagesOf = (socket: Socket) => {
     }),
     Stream.flatMap((values) => Stream.fromIterable(values)),
     Stream.mapEffect((value) =>
-      Option.match(decode(value), {
+      Option.match(decodeBounded(value), {
         onNone: () => Effect.fail(unfinished("its container sent a message that is not one")),
         onSome: Effect.succeed
       })

@@ -52,6 +52,7 @@ const makeRig = Effect.gen(function* () {
     tool("held.send", "external", held),
     tool("count.read", "none", counted),
     tool("count.send", "external", counted),
+    makeHostTool({ name: "any.send", effect: "external", timeout_ms: 5, input: Schema.Json, run: () => counted }),
     tool("break.read", "none", Effect.die(new Error("secret detail"))),
     tool("slow.send", "external", Effect.never, 5),
     tool("large.read", "none", Effect.succeed({ status: "success", output: "é".repeat(HOST_OUTPUT_BYTES_MAX / 2) }))
@@ -100,6 +101,18 @@ describeStores("HostTools", (it) => {
       // The same call_id of another session is another call.
       assert.strictEqual((yield* tools.execute(newCaller(), call("held.send", { n: 1 }), epoch)).status, "success")
       assert.strictEqual(state.runs, 2)
+    })
+  )
+
+  it.effect("refuses an input that nests without end, before anything walks through it", () =>
+    Effect.gen(function* () {
+      const { epoch, start, state } = yield* makeRig
+      const tools = yield* start
+      const deep = JSON.parse("[".repeat(20_000) + "]".repeat(20_000)) as Schema.Json
+      const refusal = yield* Effect.flip(tools.execute(newCaller(), call("any.send", deep), epoch))
+      assert.strictEqual(refusal.kind, "BAD_REQUEST")
+      assert.strictEqual(refusal.reason, "an input may nest at most 200 levels")
+      assert.strictEqual(state.runs, 0)
     })
   )
 

@@ -76,6 +76,25 @@ describe("LogFiles", () => {
     })
   )
 
+  it.live("logs a line that nests as deep as a line can, the lines after it, and the agent's last words", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const depth = 8149
+      const deep = `{"level":"ERROR","message":${"[".repeat(depth)}${"]".repeat(depth)}}`
+      const last = yield* Effect.gen(function* () {
+        const { follow } = yield* LogFiles
+        return yield* follow(ADA, SESSION, Stream.make("before", deep, "after", `{"level":"FATAL","message":"why"}`))
+      }).pipe(Effect.provide(logged(home)))
+      assert.strictEqual(last, "why")
+      const lines = readFileSync(join(home, "logs", "ada.log"), "utf8")
+        .trim()
+        .split("\n")
+      const [before, long, ...after] = messages(lines)
+      assert.deepStrictEqual([before, ...after], ["before", "after", "why"])
+      assert.match(String(long), /^\{"level":"ERROR","message":\[\[/u)
+    })
+  )
+
   it("believes an agent its level and lane, and not its time, name or session", () => {
     const own = { timestamp: "x", source: "choird", session_id: "y", level: "ERROR", message: ["a", { b: 1 }] }
     const annotations = { lane: "core:job", session_id: "z" }
