@@ -19,7 +19,11 @@ const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 const isSource = Schema.is(AgentId)
 
-interface Archive {
+/** The source of choird's own log. */
+export const CHOIRD = "choird"
+
+/** An archived log. Stems of one source sort by age. */
+export interface Archive {
   readonly source: string
   readonly stem: string
   readonly bytes: number
@@ -39,12 +43,71 @@ export interface LogArchive {
   /** Archives a log: `move` renames it to a free name in the open folder and returns its bytes, 0 where there is nothing to archive. */
   take(source: string, now_ms: number, move: (folder: number, name: string) => number): void
   /**
-   * Removes the oldest archives until they, with `active_bytes` of files that are still written, are within the limits, and reports what
-   * it removed or, with `dry_run`, would remove.
+   * Removes archives until they, with `active_bytes` of files that are still written, are within the limits ({@link archivesBeyond}), and
+   * reports what it removed or, with `dry_run`, would remove.
    */
   trim(active_bytes: number, limits: LogLimits, dry_run?: boolean): { readonly removed: number; readonly bytes: number }
   /** Compresses the oldest log that waits for it; whether there was one. */
   readonly compressNext: Effect.Effect<boolean>
+}
+
+/** The archives of one source that are still kept. */
+interface Share {
+  readonly source: string
+  /** The oldest first. */
+  readonly archives: Array<Archive>
+  bytes: number
+}
+
+/**
+ * Finds the share that gives up its oldest archive: the largest of the agents'. choird's own log has half of the room, and beyond that half
+ * it gives like any other; below, it gives only when nobody else has anything left.
+ */
+const giver = (shares: ReadonlyArray<Share>, sizeOf: (share: Share) => number, max: number): Share | undefined => {
+  const left = shares.filter(({ archives }) => archives.length > 0)
+  const giving = left.filter((share) => share.source !== CHOIRD || sizeOf(share) > max / 2)
+  return (giving.length > 0 ? giving : left).reduce<Share | undefined>(
+    (largest, share) => (largest === undefined || sizeOf(share) > sizeOf(largest) ? share : largest),
+    undefined
+  )
+}
+
+/** The limits of all archives, with the bytes that other files take of them. */
+export interface ArchiveLimits extends LogLimits {
+  readonly active_bytes: number
+  readonly archives_max: number
+}
+
+/**
+ * The archives that have to go: those that are too old, and then, one by one, the oldest of the source that has most, so that a source only
+ * removes its own for as long as it has more than others. Pure.
+ *
+ * @param archives the oldest first.
+ */
+export const archivesBeyond = (
+  archives: ReadonlyArray<Archive>,
+  { active_bytes, archives_max, bytes_max, oldest_ms }: ArchiveLimits
+): ReadonlyArray<Archive> => {
+  const oldest = stemOf(oldest_ms)
+  const gone = archives.filter(({ stem }) => stem < oldest)
+  const shares = [...Map.groupBy(archives.slice(gone.length), ({ source }) => source)].map(([source, own]): Share => ({
+    source,
+    archives: own,
+    bytes: own.reduce((sum, { bytes }) => sum + bytes, 0)
+  }))
+  let bytes = shares.reduce((sum, share) => sum + share.bytes, active_bytes)
+  while (bytes > bytes_max || archives.length - gone.length > archives_max) {
+    const share =
+      bytes > bytes_max
+        ? giver(shares, (each) => each.bytes, bytes_max)
+        : giver(shares, (each) => each.archives.length, archives_max)
+    const archive = share?.archives.shift()
+    if (share === undefined || archive === undefined) break
+    share.bytes -= archive.bytes
+    bytes -= archive.bytes
+    gone.push(archive)
+  }
+  return gone
 }
 
 const stemOf = (at_ms: number) => new Date(at_ms).toISOString().replaceAll(":", "-")
@@ -138,18 +201,13 @@ export const makeLogArchive = (home: string, archives_max = LOG_ARCHIVES_MAX): L
         const bytes = move(folder, archiveName(stem, false))
         if (bytes > 0) keep([...archives, { source, stem, bytes, plain: true }])
       }),
-    trim: (active_bytes, { bytes_max, oldest_ms }, dry_run = false) => {
-      const oldest = stemOf(oldest_ms)
-      let bytes = archives.reduce((sum, archive) => sum + archive.bytes, active_bytes)
-      const gone: Array<Archive> = []
-      for (const archive of archives) {
-        const isKept = bytes <= bytes_max && archives.length - gone.length <= archives_max && archive.stem >= oldest
-        if (isKept) break
-        if (!dry_run) drop(archive)
-        bytes -= archive.bytes
-        gone.push(archive)
+    trim: (active_bytes, limits, dry_run = false) => {
+      const gone = archivesBeyond(archives, { ...limits, active_bytes, archives_max })
+      if (!dry_run) {
+        for (const archive of gone) drop(archive)
+        const removed = new Set(gone)
+        archives = archives.filter((archive) => !removed.has(archive))
       }
-      if (!dry_run) archives = archives.slice(gone.length)
       return { removed: gone.length, bytes: gone.reduce((sum, archive) => sum + archive.bytes, 0) }
     },
     compressNext: Effect.suspend(() => {

@@ -3,7 +3,7 @@ import { Clock, Context, Effect, Layer, Logger, Option, Queue, Result, Schema, t
 import { AgentId, LaneId, type SessionId } from "#schema/Ids.ts"
 import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { humanText, type LogLine, logLine, logText } from "#src/shared/text/logs.ts"
-import { type LogArchive, makeLogArchive } from "./LogArchive.ts"
+import { CHOIRD, type LogArchive, makeLogArchive } from "./LogArchive.ts"
 import { type LogFile, type LogFileLimits, makeLogFile } from "./LogFile.ts"
 
 /** The size at which a log file is archived, however many lines it has: choird's, and an agent's (R50). */
@@ -50,7 +50,6 @@ export const agentLine = (agent_id: AgentId, session_id: SessionId, timestamp: s
   return Result.isSuccess(read) ? Option.getOrElse(read.success, () => plain) : plain
 }
 
-const CHOIRD = "choird"
 const DAY_MS = 86_400_000
 /** Time that a choird that stops waits for its last lines to be on the disk. */
 const LAST_WRITE_MS_MAX = 2000

@@ -3,10 +3,11 @@ import { join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
-import { makeLogArchive } from "#src/choird/logs/LogArchive.ts"
+import { type Archive, archivesBeyond, makeLogArchive } from "#src/choird/logs/LogArchive.ts"
 import { descriptorPath } from "#src/shared/files/nofollow.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
+const DAY_MS = 86_400_000
 const LIMITS = { bytes_max: 10_000, oldest_ms: 0 }
 const ARCHIVES_MAX = 10
 
@@ -28,7 +29,61 @@ const made = Effect.map(temporaryFolder, (home) => {
 const compressAll = (archive: ReturnType<typeof makeLogArchive>) =>
   Effect.repeat(archive.compressNext, { while: (more) => more })
 
-const DAY_MS = 86_400_000
+/** Archives such as `ada:1:40`, ada's of the first day with 40 bytes, the oldest first. */
+const archivesOf = (text: string) =>
+  text
+    .split(" ")
+    .map((each): Archive => {
+      const [source = "", day, bytes] = each.split(":")
+      return { source, stem: new Date(Number(day) * DAY_MS).toISOString(), bytes: Number(bytes), plain: false }
+    })
+    .toSorted((a, b) => (a.stem < b.stem ? -1 : 1))
+
+const ROOM = { active_bytes: 0, bytes_max: 100, archives_max: 100, oldest_ms: 0 }
+
+const DECISIONS: ReadonlyArray<readonly [string, string, Partial<typeof ROOM>, string]> = [
+  ["nothing while all are within the limits", "ada:1:50 bob:2:50", {}, ""],
+  ["the oldest of the largest", "bob:1:10 ada:2:40 ada:3:40 ada:4:40", {}, "ada:2"],
+  ["of whichever is the largest by then", "ada:1:30 ada:2:30 bob:3:30 bob:4:29", { bytes_max: 70 }, "ada:1 bob:3"],
+  ["all of a flood before one line of others", "bob:1:10 eve:2:60 eve:3:60", { bytes_max: 20 }, "eve:2 eve:3"],
+  ["no line of choird while it has half of the room", "choird:1:50 ada:2:40 ada:3:20", {}, "ada:2"],
+  ["choird's oldest beyond that half", "choird:1:30 choird:2:30 ada:3:50", {}, "choird:1"],
+  ["choird's where nobody else has anything", "choird:1:30 choird:2:30", { active_bytes: 60 }, "choird:1"],
+  ["room for what is still written", "ada:1:40 bob:2:30", { active_bytes: 50 }, "ada:1"],
+  ["the source with most files beyond their number", "bob:1:90 ada:2:1 ada:3:1", { archives_max: 2 }, "ada:2"],
+  [
+    "everything that is too old, whoever has it",
+    "choird:1:1 bob:2:1 ada:3:1",
+    { oldest_ms: 3 * DAY_MS },
+    "choird:1 bob:2"
+  ],
+  ["all of them, where even that is not enough", "ada:1:40 choird:2:40", { active_bytes: 200 }, "ada:1 choird:2"]
+]
+
+describe("the archives beyond the limits of all logs", () => {
+  for (const [what, archives, limits, gone] of DECISIONS)
+    it(`are ${what}`, () => {
+      const named = archivesBeyond(archivesOf(archives), { ...ROOM, ...limits }).map(
+        ({ source, stem }) => `${source}:${Date.parse(stem) / DAY_MS}`
+      )
+      assert.strictEqual(named.join(" "), gone)
+    })
+
+  it.live("leave an agent its log while another fills the room", () =>
+    Effect.gen(function* () {
+      const { archive, home, take } = yield* made
+      const name = "1970-01-01T00-00-00.001Z.log"
+      mkdirSync(join(home, "logs", "archive", "bob"))
+      writeFileSync(join(home, "logs", "archive", "bob", name), "evidence\n")
+      archive.scan()
+      for (let at = 1; at <= 8; at += 1) {
+        take(at * DAY_MS, "x".repeat(4000))
+        archive.trim(0, LIMITS)
+      }
+      assert.deepStrictEqual(readdirSync(join(home, "logs", "archive", "bob")), [name])
+    })
+  )
+})
 
 describe("LogArchive", () => {
   it.live("leaves nothing of a compression that fails, and goes on with the others", () =>
