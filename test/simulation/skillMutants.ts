@@ -1,4 +1,4 @@
-/** Planted bugs of skills (K1 to K9, J5). Only seeds that 7 divides have skills, those that 23 divides one that hands its work to a job, those whose rest by 29 is 27 skills with contracts, and those whose rest by 31 is 30 one that words begin. */
+/** Planted bugs of skills (K1 to K9, J5). docs/simulation.md says which seeds have which skills. */
 import type { Mutant } from "./Mutant.ts"
 
 export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
