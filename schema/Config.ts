@@ -197,6 +197,7 @@ export const RetentionConfig = Schema.Struct({
   archives_days: withDefault(Schema.NullOr(Days), 730),
   archives_mb: withDefault(Schema.NullOr(Mebibytes), 10_240),
   messages_days: withDefault(Days, 90),
+  unread_days: withDefault(Schema.NullOr(Days), 365),
   approvals_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 30, maximum: 36_500 })), 365),
   call_results_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 7, maximum: 36_500 })), 30),
   snapshots_days: withDefault(Days, 7),

@@ -334,6 +334,7 @@ const gateways = (world: World) =>
     }),
     Layer.mock(Outbox, {
       undeliverable: Effect.succeed([]),
+      unread: Effect.succeed([]),
       undelivered: (dm, after) =>
         Effect.sync(() =>
           world.outbox.filter((each) => each.dm === dm && Number(each.outbox_id) > Number(after ?? 0)).slice(0, 2)

@@ -32,6 +32,8 @@ const HOME_FOLDERS = Object.keys(FOLDERS).filter((name) => name !== "sources" &&
 export const DESK = ResourceName.make("desk")
 /** A DM that leaves config.json with a message that nobody read. */
 export const OLD = ResourceName.make("old")
+/** A console's DM that nobody opens. */
+export const ATTIC = ResourceName.make("attic")
 export const phone = (index: number) => ResourceName.make(`phone-${index % PHONES}`)
 export const userOf = (index: number) => 1 + (index % PHONES)
 
@@ -94,6 +96,7 @@ const makeConfig =
       dms: {
         desk: { gateway: "terminal", user_id: "local", admin: true },
         old: { gateway: "terminal", user_id: "old" },
+        [ATTIC]: { gateway: "terminal", user_id: "attic" },
         ...Object.fromEntries(phones)
       },
       git_identities: { robot: { name: "Robot", email: "robot@example.org", secret: "git-key" } },

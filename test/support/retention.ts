@@ -21,13 +21,19 @@ export const makeDisk = () => {
   }
 }
 
-/** Retention with these keys of config.json, over stores that are new. */
+/** More agents than a suite makes with `newAgent`. */
+const AGENTS_MADE_MAX = 100
+const agents = Object.fromEntries(
+  Array.from({ length: AGENTS_MADE_MAX }, (_, index) => [`agent-${index + 1}`, CONFIG.agents.helper])
+)
+
+/** Retention with these keys of config.json, which has the suite's agents, over stores that are new. */
 export const retentionWith = (retention: Readonly<Record<string, unknown>>) =>
   Retention.layer.pipe(
     Layer.provideMerge(SessionArchives.layer),
     Layer.provideMerge(Layer.unwrap(Effect.map(ConfigStore, ({ home }) => LogFiles.layer(home, undefined)))),
     Layer.provideMerge(makeDisk().layer),
-    Layer.provideMerge(Layer.fresh(storesWith({ ...CONFIG, retention })))
+    Layer.provideMerge(Layer.fresh(storesWith({ ...CONFIG, agents, retention })))
   )
 
 /** Removes all that is due and says how much of each kind, without the kinds of which nothing went. */

@@ -1,5 +1,5 @@
 /** The messages to people, in order, until a channel has delivered them (D6). */
-import { Context, Effect, Layer, type Stream } from "effect"
+import { Clock, Context, Effect, Layer, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -14,6 +14,9 @@ import { needsForm, type OutboxForm } from "./OutboxForm.ts"
 export const OUTBOX_PAGE_MAX = 100
 /** For how long `status` shows messages that were given up. Retention keeps their rows at least as long. */
 export const OUTBOX_FAILED_TOLD_DAYS = 7
+
+/** For how long before retention removes it `status` warns of a message that nobody reads; at most half of the time that it is kept. */
+const OUTBOX_UNREAD_TOLD_DAYS = 30
 
 /** The stored reason why a message was given up. */
 const OUTBOX_FAILURE_CHARS_MAX = 300
@@ -54,6 +57,14 @@ export interface Undeliverable {
   readonly reason: string
 }
 
+/** Messages of a console's DM that retention removes soon, since nobody reads them. */
+export interface Unread {
+  readonly dm: ResourceName
+  readonly count: number
+  /** When the oldest of them was written. */
+  readonly since: string
+}
+
 /** How much of a question is shown above its answer. */
 const QUESTION_CHARS_MAX = 200
 
@@ -82,6 +93,8 @@ export class Outbox extends Context.Service<
     abandon(kept: ReadonlyArray<string>): Effect.Effect<number, DatabaseAway>
     /** The messages that were given up within the last OUTBOX_FAILED_TOLD_DAYS, by DM. */
     readonly undeliverable: Effect.Effect<ReadonlyArray<Undeliverable>, DatabaseAway>
+    /** The messages at consoles that `retention.unread_days` ends soon, by DM. */
+    readonly unread: Effect.Effect<ReadonlyArray<Unread>, DatabaseAway>
     /** The ids of messages with files that are neither delivered nor given up. */
     readonly withFiles: Effect.Effect<ReadonlyArray<string>, DatabaseAway>
     /** Counts a failed attempt. */
@@ -156,6 +169,20 @@ export class Outbox extends Context.Service<
           FROM choir_control.outbox
           WHERE failed_at > now() - make_interval(days => ${OUTBOX_FAILED_TOLD_DAYS})
           GROUP BY dm ORDER BY dm`),
+        unread: Effect.gen(function* () {
+          const { config } = yield* store.current
+          const days = config.retention.unread_days
+          if (days === null) return []
+          const told_days = days - Math.min(OUTBOX_UNREAD_TOLD_DAYS, days / 2)
+          const before = new Date((yield* Clock.currentTimeMillis) - told_days * DAY_MS).toISOString()
+          const rows = yield* sql<Omit<Unread, "since"> & { readonly since: Date }>`SELECT dm, count(*)::int AS count,
+              min(created_at) AS since
+            FROM choir_control.outbox
+            WHERE delivered_at IS NULL AND failed_at IS NULL AND gateway = ANY(${consolesOf(config)}::text[])
+              AND created_at < ${before}::timestamptz
+            GROUP BY dm ORDER BY dm`
+          return rows.map((row) => ({ ...row, since: row.since.toISOString() }))
+        }).pipe(onDatabase),
         withFiles: onDatabase(
           Effect.map(
             sql<{ readonly outbox_id: string }>`SELECT outbox_id::text FROM choir_control.outbox
@@ -171,6 +198,12 @@ export class Outbox extends Context.Service<
     })
   )
 }
+
+const DAY_MS = 86_400_000
+
+/** The gateways at which a message waits until somebody opens them, however long that takes. */
+export const consolesOf = ({ gateways }: Pick<Config, "gateways">): ReadonlyArray<string> =>
+  Object.entries(gateways).flatMap(([name, { type }]) => (type === "console" ? [name] : []))
 
 const HIGH_SURROGATE = /[\uD800-\uDBFF]$/u
 const PARAGRAPH_LINE_WORD = ["\n\n", "\n", " "]

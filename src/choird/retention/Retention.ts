@@ -110,7 +110,7 @@ const prune = Effect.fnUntraced(function* (reach: Reach, look: number) {
   const archives = yield* SessionArchives
   const logs = yield* LogFiles
   const { config } = yield* (yield* ConfigStore).current
-  const run: Run = { ...reach, config, retention: config.retention, now_ms: yield* Clock.currentTimeMillis }
+  const run: Run = { ...reach, config, now_ms: yield* Clock.currentTimeMillis }
   const report: Array<Pruned> = []
   const touched = new Set<string>()
   if (!run.dry_run && (yield* archives.finish) > 0) touched.add("session_events")
@@ -148,8 +148,8 @@ const totalOf = (kind: Kind, sessions: ReadonlyArray<{ readonly bytes: number }>
 /** Archives or deletes sessions, one after the other. One that cannot go now is passed over and is due again at the next look. */
 const pruneSessions = Effect.fnUntraced(function* (kind: "sessions" | "archives", run: Run) {
   const archives = yield* SessionArchives
-  const due = kind === "sessions" ? dueForArchive : dueForDeletion
-  const look = (limit: number) => due(run.retention, run.now_ms, limit)
+  const look = (limit: number) =>
+    kind === "sessions" ? dueForArchive(run, limit) : dueForDeletion(run.config.retention, run.now_ms, limit)
   if (run.dry_run) return totalOf(kind, yield* look(DRY_SESSIONS_MAX))
   const gone: Array<{ readonly bytes: number }> = []
   for (;;) {
@@ -207,12 +207,9 @@ const removeFolder = (path: string) =>
   )
 
 /** Removes clones and images of agents that config.json no longer has. Both are made again when they are needed. */
-const pruneFolders = Effect.fnUntraced(function* (
-  kind: "clones" | "images",
-  { config, dry_run, now_ms, retention }: Run
-) {
+const pruneFolders = Effect.fnUntraced(function* (kind: "clones" | "images", { config, dry_run, now_ms }: Run) {
   const { home } = yield* ConfigStore
-  const { unused_days } = retention
+  const { unused_days } = config.retention
   const folder = kind === "clones" ? join(home, "repos", "agents") : join(home, "images")
   const unused = unused_days === null ? [] : yield* unusedFolders(folder, config, unused_days, now_ms)
   if (dry_run) return { kind, removed: unused.length }

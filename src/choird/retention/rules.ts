@@ -1,12 +1,12 @@
 /**
- * The rules by which rows are old enough to go, and the statements that remove them. Rows that are unacknowledged, undelivered, pending or
- * in doubt are never due.
+ * The rules by which rows are old enough to go, and the statements that remove them. Rows that are unacknowledged, pending or in doubt are never
+ * due, nor is a message that its channel still has to take.
  */
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import type { RetentionConfig } from "#schema/Config.ts"
+import type { Config, RetentionConfig } from "#schema/Config.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import { OUTBOX_FAILED_TOLD_DAYS } from "#src/choird/queues/Outbox.ts"
+import { consolesOf, OUTBOX_FAILED_TOLD_DAYS } from "#src/choird/queues/Outbox.ts"
 import type { Kind } from "./growth.ts"
 
 /** Rows that one statement changes; the embedded database has one backend. */
@@ -32,18 +32,28 @@ interface DueSession {
   readonly bytes: number
 }
 
-/** Sessions to archive. The session that an agent would continue stays, and one with an approval that is not settled. */
-export const dueForArchive = Effect.fnUntraced(function* (
-  { sessions_days }: RetentionConfig,
-  now_ms: number,
-  limit: number
-) {
+/** The retention of a configuration at one moment. */
+export interface Moment {
+  readonly config: Pick<Config, "agents" | "gateways" | "retention">
+  readonly now_ms: number
+}
+
+/** The names of the agents that may start again. */
+const startable = ({ agents }: Moment["config"]): ReadonlyArray<string> => Object.keys(agents)
+
+/**
+ * Sessions to archive. The session that an agent would continue stays, unless the agent left config.json, and so does one with an approval that is
+ * not settled.
+ */
+export const dueForArchive = Effect.fnUntraced(function* ({ config, now_ms }: Moment, limit: number) {
   const sql = yield* SqlClient.SqlClient
+  const { sessions_days } = config.retention
   if (sessions_days === null) return []
   const before = yield* daysBefore(now_ms)
   return yield* sql<DueSession>`SELECT s.session_id, 0 AS bytes FROM choir_control.sessions AS s
     WHERE s.status <> 'active' AND s.archive IS NULL AND s.ended_at < ${before(sessions_days)}
-      AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = s.session_id)
+      AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = s.session_id
+        AND a.agent_id = ANY(${startable(config)}::text[]))
       AND NOT EXISTS (SELECT 1 FROM choir_control.pending_approvals AS p WHERE p.session_id = s.session_id
         AND (p.status IN ('pending', 'executing') OR p.status = 'approved' AND p.request_type <> 'confirm_tool'))
     ORDER BY s.ended_at LIMIT ${limit}`
@@ -70,10 +80,13 @@ export const dueForDeletion = Effect.fnUntraced(function* (
 /** Audit rows that are kept of each agent, and of each other sort of asker; the oldest go first. No owner's rows push out another's. */
 export const AUDIT_AGENT_ROWS_MAX = 10_000
 const AUDIT_ROWS_MAX = 200_000
+/** Rows of deleted sessions that are kept; the oldest go first. An id has the time of its session in it, so that none is made twice. */
+export const DELETED_SESSIONS_MAX = 10_000
 
 /** The terms in which a rule is written. `before(days)` is the instant so many days ago. */
 interface Looking {
   readonly sql: Statement.Constructor
+  readonly config: Moment["config"]
   readonly retention: RetentionConfig
   readonly before: (days: number) => Statement.Fragment
 }
@@ -108,6 +121,10 @@ const auditBeyond = (sql: Statement.Constructor) => {
 const settled = ({ before, sql }: Looking) =>
   sql`(t.delivered_at IS NOT NULL OR t.failed_at < ${before(OUTBOX_FAILED_TOLD_DAYS)})`
 
+/** A row of the outbox that waits at a console. A bot's rows end with their delivery, or are given up after a day. */
+const unread = ({ config, sql }: Looking) =>
+  sql`t.delivered_at IS NULL AND t.failed_at IS NULL AND t.gateway = ANY(${consolesOf(config)}::text[])`
+
 /** A run that ended, or whose session ended without saying how. */
 const endedRun = ({ before, retention, sql }: Looking) =>
   sql`t.started_at < ${before(retention.runs_days)} AND (t.ended_at IS NOT NULL OR NOT EXISTS (
@@ -139,6 +156,14 @@ export const RULES: ReadonlyArray<Rule> = [
     table: "outbox",
     due: (looking) =>
       looking.sql`${settled(looking)} AND t.created_at < ${looking.before(looking.retention.messages_days + IDS_KEPT_DAYS)}`
+  },
+  {
+    kind: "unread",
+    table: "outbox",
+    due: (looking) =>
+      looking.retention.unread_days === null
+        ? looking.sql`false`
+        : looking.sql`${unread(looking)} AND t.created_at < ${looking.before(looking.retention.unread_days)}`
   },
   {
     // A repeated request is recognized by the row.
@@ -173,9 +198,10 @@ export const RULES: ReadonlyArray<Rule> = [
     // The session that an agent continues keeps its shortcut.
     kind: "snapshots",
     table: "session_snapshots",
-    due: ({ before, retention, sql }) => sql`NOT EXISTS (SELECT 1 FROM choir_control.sessions AS s
+    due: ({ before, config, retention, sql }) => sql`NOT EXISTS (SELECT 1 FROM choir_control.sessions AS s
         WHERE s.session_id = t.session_id AND (s.status = 'active' OR s.ended_at >= ${before(retention.snapshots_days)}))
-      AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = t.session_id)`
+      AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = t.session_id
+        AND a.agent_id = ANY(${startable(config)}::text[]))`
   },
   { kind: "runs", table: "skill_runs", due: endedRun },
   { kind: "runs", table: "job_runs", due: endedRun },
@@ -186,6 +212,27 @@ export const RULES: ReadonlyArray<Rule> = [
     due: ({ before, retention, sql }) => sql`t.created_at < ${before(retention.runs_days)}
       AND t.state NOT IN ('claimed', 'ordered') AND EXISTS (SELECT 1 FROM choir_control.schedule_slots AS newer
         WHERE newer.agent_id = t.agent_id AND newer.skill = t.skill AND newer.slot > t.slot)`
+  },
+  {
+    kind: "embedding costs",
+    table: "embedding_costs",
+    due: ({ before, retention, sql }) => sql`t.day < (${before(retention.runs_days)} AT TIME ZONE 'UTC')::date`
+  },
+  {
+    // While an agent's newest session is known as deleted, no earlier one is resumed in its place.
+    kind: "deleted sessions",
+    table: "deleted_sessions",
+    due: ({
+      sql
+    }) => sql`t.cleared AND t.session_id NOT IN (SELECT d.session_id FROM choir_control.deleted_sessions AS d
+        ORDER BY d.deleted_at DESC, d.session_id DESC LIMIT ${DELETED_SESSIONS_MAX})
+      AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = t.session_id)`
+  },
+  {
+    kind: "agents",
+    table: "agents",
+    due: ({ config, sql }) => sql`NOT (t.agent_id = ANY(${startable(config)}::text[]))
+      AND NOT EXISTS (SELECT 1 FROM choir_control.sessions AS s WHERE s.agent_id = t.agent_id)`
   },
   {
     kind: "config versions",
@@ -200,15 +247,11 @@ export const RULES: ReadonlyArray<Rule> = [
   }
 ]
 
-/** The retention of a configuration at one moment. */
-export interface Moment {
-  readonly retention: RetentionConfig
-  readonly now_ms: number
-}
-
-const dueRows = Effect.fnUntraced(function* ({ due, table }: Rule, { now_ms, retention }: Moment) {
+const dueRows = Effect.fnUntraced(function* ({ due, table }: Rule, { config, now_ms }: Moment) {
   const sql = yield* SqlClient.SqlClient
-  return { table: sql(`choir_control.${table}`), due: due({ sql, retention, before: yield* daysBefore(now_ms) }) }
+  const { retention } = config
+  const looking = { sql, config, retention, before: yield* daysBefore(now_ms) }
+  return { table: sql(`choir_control.${table}`), due: due(looking) }
 })
 
 /** The number of rows that a rule would remove or empty. */

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs"
 import { assert } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
-import { AgentId, CallId } from "#schema/Ids.ts"
+import { AgentId, CallId, ResourceName } from "#schema/Ids.ts"
 import { CallResults } from "#src/choird/hosttools/CallResults.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -13,6 +13,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
+import { DELETED_SESSIONS_MAX } from "#src/choird/retention/rules.ts"
 import { describeEmbedded, describeEngines, describeStores } from "../../support/engines.ts"
 import { endedBefore, pruned, retentionWith, statusOf } from "../../support/retention.ts"
 import { BINDINGS, DESK, message, newAgent, newTalk, PHONE } from "../../support/stores.ts"
@@ -80,7 +81,7 @@ describeEngines("Retention of rows", (it) => {
       yield* inbox.receive(message(caller.agent_id, "waiting"))
       yield* outbox.tell({
         source_id: `${caller.agent_id}:told`,
-        gateway: message(caller.agent_id, "x").gateway,
+        gateway: ResourceName.make("bot"),
         dm: PHONE,
         agent_id: caller.agent_id,
         kind: "notice",
@@ -95,6 +96,60 @@ describeEngines("Retention of rows", (it) => {
       assert.strictEqual((yield* outbox.undelivered(PHONE, undefined)).length, 1)
       assert.strictEqual((yield* signals.asked(caller.session_id, "request"))?.acked_rev, null)
     }).pipe(Effect.provide(retentionWith({ messages_days: 1 })))
+  )
+
+  it.effect(
+    "ends what nobody reads at a console after its days, warns of it before, and leaves what a bot still has",
+    () =>
+      Effect.gen(function* () {
+        const outbox = yield* Outbox
+        const agent_id = newAgent()
+        const about = { agent_id, kind: "reply", text: "unread", in_reply_to: null } as const
+        const places = [
+          { gateway: ResourceName.make("terminal"), dm: DESK },
+          { gateway: ResourceName.make("bot"), dm: PHONE }
+        ]
+        const waiting = Effect.forEach(places, ({ dm }) =>
+          Effect.map(
+            outbox.undelivered(dm, undefined),
+            (found) => found.filter((row) => row.agent_id === agent_id).length
+          )
+        )
+        const warned = Effect.map(outbox.unread, (found) => found.map(({ count, dm }) => `${count} ${dm}`))
+        for (const place of places) yield* outbox.tell({ ...about, ...place, source_id: `${agent_id}:${place.dm}` })
+        yield* age("outbox", 65)
+        assert.deepStrictEqual([yield* pruned(), yield* warned], [{}, []])
+        yield* age("outbox", 20)
+        assert.deepStrictEqual([yield* pruned(), yield* warned], [{}, ["1 desk"]])
+        yield* age("outbox", 20)
+        assert.deepStrictEqual(yield* pruned(), { unread: 1 })
+        assert.deepStrictEqual([yield* waiting, yield* warned], [[0, 1], []])
+      }).pipe(Effect.provide(retentionWith({ unread_days: 100 })))
+  )
+
+  it.effect(
+    "forgets old costs of embeddings, agents of which nothing is left, and the oldest of many deleted sessions",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const sessions = yield* SessionStore
+        const gone = AgentId.make("gone")
+        const { session_id } = yield* sessions.create(AgentId.make("known"), BINDINGS, "0000000")
+        yield* sql`INSERT INTO choir_control.agents (agent_id, name, image_version, last_session_id)
+        VALUES (${gone}, ${gone}, '', 'old-1')`
+        yield* sql`INSERT INTO choir_control.embedding_costs (agent_id, day, model)
+        SELECT ${gone}, (now() AT TIME ZONE 'UTC')::date - days, 'm' FROM unnest(${[89, 90, 91, 92]}::int[]) AS days`
+        yield* sql`INSERT INTO choir_control.deleted_sessions (session_id, agent_id, started_at, last_rev, who, deleted_at, cleared)
+        SELECT 'old-' || i, ${gone}, now(), 1, 'choird', now() - i * interval '1 hour', i <> ${DELETED_SESSIONS_MAX + 3}
+        FROM generate_series(1, ${DELETED_SESSIONS_MAX + 3}) AS i`
+        yield* sql`UPDATE choir_control.agents SET last_session_id = ${`old-${DELETED_SESSIONS_MAX + 2}`} WHERE agent_id = 'known'`
+        // The one that is not cleared yet is cleared at this look.
+        assert.deepStrictEqual(yield* pruned(), { "embedding costs": 2, "deleted sessions": 2, agents: 1 })
+        const kept = yield* sql`SELECT agent_id FROM choir_control.agents WHERE agent_id IN ('known', 'gone')`
+        assert.deepStrictEqual(kept, [{ agent_id: "known" }])
+        assert.strictEqual(yield* rows("deleted_sessions"), DELETED_SESSIONS_MAX + 1)
+        yield* endedBefore(session_id, 1)
+      }).pipe(Effect.provide(retentionWith({ runs_days: 90 })))
   )
 
   it.effect("keeps what was given up for as long as status tells of it, then treats it as delivered", () =>
@@ -277,5 +332,18 @@ describeStores("Retention of sessions", (it) => {
         yield* sql`SELECT session_id FROM choir_control.sessions WHERE archive IS NOT NULL AND agent_id = ${agent_id}`
       assert.deepStrictEqual(left, [{ session_id: ids[2] }])
     }).pipe(Effect.provide(retentionWith({ sessions_days: 5, archives_mb: 1 })))
+  )
+
+  it.effect("archives the newest session of an agent that left config.json", () =>
+    Effect.gen(function* () {
+      const sessions = yield* SessionStore
+      const [leaver, stayer] = [AgentId.make("leaver"), newAgent()]
+      const ids = yield* Effect.forEach([leaver, stayer], (agent_id) =>
+        Effect.map(sessions.create(agent_id, BINDINGS, "0000000"), ({ session_id }) => session_id)
+      )
+      yield* Effect.forEach(ids, (session_id) => endedBefore(session_id, 100))
+      assert.deepInclude(yield* pruned(), { sessions: 1 })
+      assert.deepStrictEqual((yield* Effect.forEach(ids, statusOf)).map(Option.getOrNull), ["closed", "stopped"])
+    }).pipe(Effect.provide(retentionWith({})))
   )
 })

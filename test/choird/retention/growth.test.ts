@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { RetentionConfig } from "#schema/Config.ts"
+import { Config, RetentionConfig } from "#schema/Config.ts"
 import { AGENT_TABLES, FOLDERS, KINDS, TABLES } from "#src/choird/retention/growth.ts"
 import { RULES } from "#src/choird/retention/rules.ts"
 
@@ -14,6 +14,9 @@ const sources = (folder: string) =>
     .map((name) => source(join(folder, name)))
 
 const byName = (a = "", b = "") => a.localeCompare(b)
+
+/** The sections of config.json with an entry for each name, which only a person adds. */
+const sections = Schema.decodeSync(Config)({ global_repo: { url: "/srv/global" } })
 
 const bounds = [...Object.values(TABLES), ...Object.values(AGENT_TABLES), ...Object.values(FOLDERS)]
 const page = source("docs/retention.md")
@@ -61,6 +64,18 @@ describe("what grows", () => {
       assert.isTrue(known, path)
     }
     for (const path of made) assert.property(FOLDERS, path)
+  })
+
+  it("names for each table a rule, a limit that the code has, or what of config.json it has rows for", () => {
+    const code = [...sources("src"), ...sources("schema")].join("\n")
+    for (const [table, bound] of [...Object.entries(TABLES), ...Object.entries(AGENT_TABLES)]) {
+      const limits = "limits" in bound ? (bound.limits ?? []) : []
+      for (const limit of limits) assert.match(code, new RegExp(`const ${limit} = `, "u"), table)
+      const entries = "entries" in bound ? bound.entries : []
+      const rules = "kinds" in bound ? bound.kinds : []
+      assert.isAbove(limits.length + entries.length + rules.length, 0, table)
+      for (const section of entries) assert.property(sections, section, table)
+    }
   })
 
   it("names a rule or a reason for each, and a place for each rule and each key of the configuration", () => {

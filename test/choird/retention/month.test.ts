@@ -41,6 +41,7 @@ const KEPT = {
   sessions_days: 4,
   archives_days: 10,
   messages_days: 3,
+  unread_days: 4,
   approvals_days: 30,
   call_results_days: 7,
   snapshots_days: 1,
@@ -58,6 +59,8 @@ const LOG_BYTES_MAX = 96 * MIB
 /** How much more of the heap may be in use at the end than after a third of the days. */
 const HEAP_GROWTH_BYTES_MAX = 24 * MIB
 const mib = (bytes: number) => (bytes / MIB).toFixed(1)
+/** Messages of a step that nobody reads. */
+const UNREAD = 200
 const [BOT, TERMINAL] = [ResourceName.make("bot"), ResourceName.make("terminal")]
 const DECISIONS = ["approved", "rejected", "expired"] as const
 
@@ -155,6 +158,22 @@ const departures = Effect.fnUntraced(function* (month: months.Month) {
   for (const folder of ["repos/agents", "images"]) month.touched(`${folder}/${months.LEAVER}`)
 })
 
+/** Messages to a console that nobody opens, in the first half of the time. */
+const unreadMessages = Effect.fnUntraced(function* (step: number) {
+  const outbox = yield* Outbox
+  if (step >= SIZE.steps / 2) return
+  for (let number = 0; number < UNREAD; number += 1)
+    yield* outbox.tell({
+      source_id: `unread-${step}-${number}`,
+      gateway: TERMINAL,
+      dm: months.ATTIC,
+      agent_id: months.BUILDER,
+      kind: "notice",
+      text: "is anybody there?",
+      in_reply_to: null
+    })
+})
+
 /** People at the console read what they are told, and Telegram takes what it is sent. */
 const deliveries = Effect.gen(function* () {
   const outbox = yield* Outbox
@@ -183,6 +202,7 @@ const day = Effect.fnUntraced(function* (month: months.Month, step: number) {
   if (step % SIZE.proposals === 0) yield* proposals(month, step)
   yield* conversations(month, step)
   if (step === 1) yield* departures(month)
+  yield* unreadMessages(step)
   yield* deliveries
   return events
 })

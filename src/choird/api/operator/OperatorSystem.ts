@@ -12,7 +12,7 @@ import { Leases } from "#src/choird/agents/Leases.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Outbox, type Undeliverable } from "#src/choird/queues/Outbox.ts"
+import { Outbox, type Undeliverable, type Unread } from "#src/choird/queues/Outbox.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -196,6 +196,9 @@ const gatewayWarnings = (gateways: SystemStatus["gateways"]): ReadonlyArray<stri
 const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
 
+const unreadText = ({ count, dm, since }: Unread, unread_days: number | null) =>
+  `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm}, the oldest of ${since}, ${count === 1 ? "waits" : "wait"} unread and will be removed after ${unread_days} days (retention.unread_days; choirctl chat shows them)`
+
 const orphansText = ([agent_id, count]: readonly [AgentId, number]): string =>
   `${count} ${count === 1 ? "job" : "jobs"} of ${agent_id} ended without the work summary that ${count === 1 ? "its" : "their"} profile requires (choirctl session orphans ${agent_id})`
 
@@ -263,7 +266,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
     const { kind, pgvector, version: postgres } = database
     const ok = yield* database.answers
     const disk = yield* guard.status
-    const { workspace_mb } = running.retention
+    const { unread_days, workspace_mb } = running.retention
     const overQuota = [...(yield* usage.all)].flatMap(([name, { bytes, over }]) =>
       over && workspace_mb !== null ? [overQuotaText(name, bytes, workspace_mb)] : []
     )
@@ -287,6 +290,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
         ...(yield* offline.problems),
         ...gatewayWarnings(gateways),
         ...(ok ? yield* databaseDefect(outbox.undeliverable) : []).map(undeliverableText),
+        ...(ok ? yield* databaseDefect(outbox.unread) : []).map((row) => unreadText(row, unread_days)),
         ...(ok ? [...(yield* databaseDefect(runs.orphans))] : []).map(orphansText),
         ...agentWarnings(views, version)
       ]
