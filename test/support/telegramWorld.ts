@@ -42,7 +42,7 @@ const makeMemory = Effect.gen(function* () {
   const topics = new Map<string, ReadonlyArray<JobTopic>>()
   /** The jobs that run, with whether each asks the person. */
   const jobs = new Map<JobName, boolean>()
-  const world = { full: false, away: false, rich: false }
+  const world = { full: false, away: false, broken: false, rich: false }
   const { wake, wakes } = yield* makeNotifier
   const appends = yield* PubSub.unbounded<Appended>()
   /** Ends a job without a message about it. */
@@ -83,9 +83,11 @@ const makeMemory = Effect.gen(function* () {
       release: () => Effect.undefined,
       edit: () => Effect.succeed("unknown" as const),
       receiveAll: (messages) =>
-        world.away
-          ? Effect.fail(new DatabaseAway({ problem: "the server is gone" }))
-          : Effect.sync(() => messages.map(received))
+        world.broken
+          ? Effect.die(new Error("a mistake of choird's"))
+          : world.away
+            ? Effect.fail(new DatabaseAway({ problem: "the server is gone" }))
+            : Effect.sync(() => messages.map(received))
     }),
     Layer.mock(Outbox, {
       tell: (message) =>

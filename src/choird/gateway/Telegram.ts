@@ -1,7 +1,7 @@
 /** One bot: a long poll for incoming messages, and an ordered reader of each DM's outbox for outgoing ones (E6, R42-R44). */
-import { Duration, Effect, Queue, Result, Schedule, Stream } from "effect"
+import { Cause, Duration, Effect, Queue, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
-import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
+import { awayIn, DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import type { Chat } from "./attempt.ts"
@@ -14,6 +14,7 @@ import { Gateways } from "./Gateways.ts"
 import { asConfigured, findMoved, followMoves } from "./movedChats.ts"
 import { makePollWatch, type PollWatch } from "./PollWatch.ts"
 import { menuOf } from "./readCommand.ts"
+import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { showReactions } from "./showReactions.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
 import { TelegramApi } from "./TelegramApi.ts"
@@ -49,24 +50,21 @@ const answerTaps = (gateway: ResourceName, taps: ReadonlyArray<TelegramTap>) =>
 
 const RETRY = Schedule.min([Schedule.exponential(TELEGRAM_RETRY_MS), Schedule.spaced(TELEGRAM_RETRY_MS_MAX)])
 
-const tryLater = (cause: unknown) =>
-  Effect.andThen(
-    Effect.logError("a gateway could not continue", cause),
-    Effect.fail(
-      new TelegramFailed({
-        method: "choird",
-        code: 0,
-        description: "the database is away",
-        retry_after_ms: null
-      })
-    )
-  )
+const tryLater = (description: string) =>
+  Effect.fail(new TelegramFailed({ method: "choird", code: 0, description, retry_after_ms: null }))
 
-/** Turns an absent database or a defect into one more reason to try again later. */
+/** Turns an absent database or a defect into one more reason to try again later. The log has a defect in full, under its reference. */
 const tolerant = <A, E, R>(work: Effect.Effect<A, E | DatabaseAway, R>) =>
   work.pipe(
-    Effect.catchIf((error) => error instanceof DatabaseAway, tryLater),
-    Effect.catchDefect(tryLater)
+    Effect.catchIf((error) => error instanceof DatabaseAway, Effect.die),
+    Effect.catchDefect((defect) => {
+      const away = awayIn(Cause.die(defect))
+      return away === undefined
+        ? Effect.flatMap(logDefect("a gateway could not continue", defect), (ref) =>
+            tryLater(defectWords("choird failed", ref))
+          )
+        : Effect.andThen(Effect.logWarning(`a gateway could not continue: ${away.message}`), tryLater(away.message))
+    })
   )
 
 /** Polls forever. Only the poll after the one whose messages were stored confirms an update. */

@@ -26,6 +26,21 @@ describe("Telegram inbound", () => {
     })
   )
 
+  it.effect("says of a defect where the log has it, never that the database is away, and tries again (R78)", () =>
+    Effect.gen(function* () {
+      const { bot, health, run, stored, world } = yield* setUpTelegram
+      world.broken = true
+      yield* start(run)
+      yield* nthPoll(bot, 1)
+      yield* bot.text(USER, "hello")
+      const line = yield* health.first((line) => line.startsWith("false"))
+      assert.match(line, /choird failed; the log of choird says why under ref [0-9a-f]{8}$/u)
+      world.broken = false
+      yield* TestClock.adjust("1 second")
+      assert.propertyVal(yield* stored.at(0), "text", "hello")
+    })
+  )
+
   it.effect("stores a text of a configured person, and confirms it with the next poll (E6)", () =>
     Effect.gen(function* () {
       const { bot, run, stored } = yield* setUpTelegram
