@@ -196,7 +196,7 @@ describe("a proposed tool", () => {
       )
       assert.include(
         card.text,
-        "did not run: its manifest alone was compared, since the runtime of this choird isolates nothing."
+        "did not run: only its manifest was compared, since the runtime of this choird isolates nothing."
       )
       assert.isFalse(existsSync(ran))
       yield* ctl("reject", approval_id)

@@ -345,7 +345,7 @@ export const tellJob = (
   { find }: Situation
 ): Decision => {
   const core = cores.get(job_name)
-  if (core?.job_id !== job_id || ended !== undefined) return reject(`the job ${job_name} does not run any more`)
+  if (core?.job_id !== job_id || ended !== undefined) return reject(`the job ${job_name} is no longer running`)
   const plan = core.plan === undefined ? undefined : reportOf(find(core.plan.rev))
   const isNew = (core.plan?.rev ?? 0) > (core.told?.rev ?? 0)
   const text =

@@ -36,9 +36,9 @@ const headline = ({ kind, problem, runs }: Rehearsal): string => {
 
 /** The line about the program of a tool. An earlier Choir ran none. */
 const programText = ({ program }: Rehearsal): string => {
-  if (program === undefined) return "The tool's program did not run: its manifest alone was compared."
+  if (program === undefined) return "The tool's program did not run: only its manifest was compared."
   if (program.problem !== undefined)
-    return `The tool's program did not run: its manifest alone was compared, since ${visibleLine(program.problem).slice(0, REASON_CHARS_MAX).toWellFormed()}.`
+    return `The tool's program did not run: only its manifest was compared, since ${visibleLine(program.problem).slice(0, REASON_CHARS_MAX).toWellFormed()}.`
   return `The tool's program ran on ${counted(program.calls, "recorded call")} beside today's: in an empty workspace, without a network and without secrets.`
 }
 

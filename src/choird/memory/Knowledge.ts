@@ -35,7 +35,7 @@ export interface Written {
 /** There are FACTS_MAX facts in force. */
 export class KnowledgeFull extends Schema.TaggedError<KnowledgeFull>()("KnowledgeFull", { facts: Schema.Natural }) {
   override get message() {
-    return `the agent has ${this.facts} facts, and no more fit: delete some`
+    return `the agent has ${this.facts} facts, which is the maximum: delete some`
   }
 }
 

@@ -58,7 +58,7 @@ const credentialFor = (
 /** The reason why nobody could push over ssh: an agent must not use the keys of the user that runs choird. */
 export const pushProblem = ({ credential, transport }: CheckedSource): string | undefined =>
   transport === "ssh" && credential === undefined
-    ? "nobody could push it: over ssh that is done with the key of the agent's git identity alone, and it has none for this host. The operator adds the host to the identity's remotes in config.json"
+    ? "it cannot be pushed: over ssh choird uses only the key of the agent's git identity, which has none for this host. The operator adds the host to the identity's remotes in config.json"
     : undefined
 
 /** The identity that is named, else the agent's default one. */

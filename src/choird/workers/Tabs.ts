@@ -230,7 +230,7 @@ export class Tabs {
       void download.cancel().catch(() => undefined)
     })
     page.on("crash", () => {
-      this.#note("the page broke down, and its tab was closed")
+      this.#note("the page crashed, and its tab was closed")
       void page.close().catch(() => undefined)
     })
     page.once("close", () => {

@@ -14,7 +14,7 @@ const WORDS: ReadonlyArray<readonly [RegExp, string]> = [
   [/<\/?(?:antml:|function_calls|invoke|tool_use|tool_call|thinking|scratchpad)/iu, "is markup of one provider"],
   [/<\|[a-z_]{1,32}\|>|\[\/?INST\]|<<\/?SYS>>/iu, "is markup of one provider"],
   [/\b(?:tool_choice|function_call|cache_control|system_fingerprint|response_format)\b/u, "is a parameter of one API"],
-  [/\bultrathink\b|\bas an? (?:AI )?language model\b/iu, "is a phrase for some models alone"]
+  [/\bultrathink\b|\bas an? (?:AI )?language model\b/iu, "is a phrase for particular models"]
 ]
 
 /** Where each text is, for a person to find it. */

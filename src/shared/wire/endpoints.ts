@@ -38,7 +38,7 @@ const originOf = ({ ca, url }: Endpoint) => {
     case "https:":
       return ca === undefined ? refused("https needs the certificate to trust (--ca)") : Effect.succeed(parsed.origin)
     case "http:":
-      return isLoopback(host) ? Effect.succeed(parsed.origin) : refused("http is for loopback addresses alone")
+      return isLoopback(host) ? Effect.succeed(parsed.origin) : refused("http is allowed only for loopback addresses")
     default:
       return refused("it must be https://HOST:PORT")
   }

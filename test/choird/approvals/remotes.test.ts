@@ -122,7 +122,7 @@ describe.skipIf(leftOut !== undefined)("ssh", () => {
         Effect.gen(function* () {
           assert.match(yield* refusal(overSsh((address) => [address], { isKnown: false })), /Host key verification/u)
           assert.match(yield* refusal(overSsh((address) => [address], { isOther: true })), /Permission denied/u)
-          assert.match(yield* refusal(overSsh(() => [])), /nobody could push it/u)
+          assert.match(yield* refusal(overSsh(() => [])), /it cannot be pushed/u)
         }),
       LIVE
     )

@@ -236,7 +236,7 @@ describe("TLS", () => {
       assert.include(yield* get(certificate?.cert, url.replace("127.0.0.1", "127.0.0.2")), "Transport")
       assert.include(yield* get(undefined), "https needs the certificate to trust (--ca)")
       assert.include(yield* get("/nowhere/ca.pem"), "/nowhere/ca.pem cannot be read")
-      assert.include(yield* get(undefined, "http://192.0.2.1:9400"), "http is for loopback addresses alone")
+      assert.include(yield* get(undefined, "http://192.0.2.1:9400"), "http is allowed only for loopback addresses")
       for (const odd of ["ftp://127.0.0.1", "127.0.0.1:9400", `${url}/path`, "https://user:pass@127.0.0.1"])
         assert.include(yield* get(certificate?.cert, odd), "it must be https://HOST:PORT")
     })

@@ -143,7 +143,10 @@ describeEngines("Knowledge", (it) => {
       assert.lengthOf(yield* texts, 1)
       assert.strictEqual(written.filter(({ change }) => change === "inserted").length, 1)
       assert.lengthOf(yield* knowledge.history(agent_id, { key: CITY }), 8)
-      assert.strictEqual(new KnowledgeFull({ facts: 3 }).message, "the agent has 3 facts, and no more fit: delete some")
+      assert.strictEqual(
+        new KnowledgeFull({ facts: 3 }).message,
+        "the agent has 3 facts, which is the maximum: delete some"
+      )
     }).pipe(Effect.provide(layer))
   )
 })

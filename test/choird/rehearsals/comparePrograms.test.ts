@@ -110,7 +110,7 @@ describe("a rehearsal of a tool in words", () => {
     )
     assert.include(
       text({ calls: 0, problem: "its manifest wants\u202e secrets" }),
-      "did not run: its manifest alone was compared, since its manifest wants\\u202e secrets."
+      "did not run: only its manifest was compared, since its manifest wants\\u202e secrets."
     )
   })
 })
