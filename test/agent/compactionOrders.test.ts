@@ -42,11 +42,14 @@ describe("a compaction", () => {
       const { asked, letGo, plane } = yield* start
       yield* plane.say("hello")
       yield* plane.until((events, state) => spoken(events).length === 1 && quiet(state))
-      const [first, second] = [SignalId.make("1"), SignalId.make("2")]
+      const [first, second, third] = [SignalId.make("1"), SignalId.make("2"), SignalId.make("3")]
       yield* plane.push({ type: "Compact", signal_id: first })
       yield* asked
       yield* plane.push({ type: "Compact", signal_id: second })
-      yield* Effect.sleep("1 second")
+      // Signals are obeyed in their order: once this one has its end, the second order waits for the first, and the compactor sleeps.
+      yield* plane.push({ type: "CancelCore", signal_id: third, job_name: JOB })
+      yield* plane.until((_, { signals }) => signals.includes(third))
+      assert.notInclude(plane.state().signals, first)
       yield* letGo
       yield* plane.until((_, { signals }) => signals.includes(first) && signals.includes(second))
     })
