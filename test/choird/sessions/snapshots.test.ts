@@ -181,17 +181,32 @@ describeStores("snapshots", (it) => {
           yield* sql`INSERT INTO ${table} (session_id, rev, hash, fold_version, snapshot)
             VALUES (${session_id}, ${rev}, ${hash}, ${fold_version}, ${JSON.stringify(snapshot)}::jsonb)`
       })
-      const damages = {
-        "of a newer fold": sql`UPDATE ${table} SET fold_version = ${FOLD_VERSION + 1} WHERE session_id = ${session_id}`,
-        "no state": sql`UPDATE ${table} SET snapshot = '{"rev":500}' WHERE session_id = ${session_id}`,
-        "another event": sql`UPDATE ${table} SET hash = ${Buffer.alloc(32)} WHERE session_id = ${session_id}`,
-        "beyond the end": sql`UPDATE ${table} SET rev = 100000 WHERE session_id = ${session_id}`
+      /** A wrong state after an event behind which nothing follows that would not fit to it, so that its use shows. */
+      const wrong = (rev: number, hash: Uint8Array, fold_version = FOLD_VERSION) => {
+        const state = { rev, last_inbox_id: "99999" }
+        return sql`UPDATE ${table} SET rev = ${rev}, hash = ${hash}, fold_version = ${fold_version},
+          snapshot = snapshot || ${JSON.stringify(state)}::jsonb WHERE session_id = ${session_id}`
       }
+      const head = Buffer.from(talk.hash(talk.rev), "hex")
+      const damages = {
+        "of a newer fold": wrong(talk.rev, head, FOLD_VERSION + 1),
+        "no state": sql`UPDATE ${table} SET snapshot = '{"rev":500}' WHERE session_id = ${session_id}`,
+        "another event": wrong(talk.rev, Buffer.alloc(32)),
+        "beyond the end": wrong(100_000, head)
+      }
+      /** What choird and the next agent begin with. */
+      const begun = Effect.gen(function* () {
+        const { recovery } = yield* EventStore
+        return { offered: (yield* recovery(session_id)).snapshot, state: yield* stateOf(talk) }
+      }).pipe(Effect.provide(stores))
       for (const [what, damage] of Object.entries(damages)) {
         yield* whole
         yield* damage
-        assert.strictEqual(yield* Effect.provide(stateOf(talk), stores), before, what)
+        assert.deepStrictEqual(yield* begun, { offered: undefined, state: before }, what)
       }
+      yield* wrong(talk.rev, head)
+      const { offered, state } = yield* begun
+      assert.deepStrictEqual([offered?.rev, state === before], [talk.rev, false])
       assert.isTrue(
         (yield* Effect.provide(
           Effect.flatMap(EventStore, ({ verify }) => verify(session_id)),
