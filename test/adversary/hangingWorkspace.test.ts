@@ -30,11 +30,12 @@ const hung = (folder: string) =>
       })
   )
 
+const suite = "a workspace that hangs"
 const canMount =
   process.getuid?.() === 0 && existsSync("/dev/fuse") && /\bfuse$/mu.test(readFileSync("/proc/filesystems", "utf8"))
-if (!canMount) leaveOut("a workspace that hangs", "it needs root and FUSE")
+const reason = canMount ? undefined : leaveOut(suite, "it needs root and FUSE")
 
-describe.skipIf(!canMount)("a workspace that hangs", () => {
+describe.skipIf(reason !== undefined)(suite, () => {
   it.live("ends a call at its deadline and serves other files meanwhile", () =>
     Effect.gen(function* () {
       const { root } = yield* temporaryWorkspace

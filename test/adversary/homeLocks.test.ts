@@ -7,6 +7,7 @@ import { sha256 } from "#src/shared/events/hashChain.ts"
 import { spawnChoirctl } from "../support/choirctl.ts"
 import { putDatabase } from "../support/engines.ts"
 import { makeInstallation } from "../support/installation.ts"
+import { ensureDebianPackages, whyNotRoot } from "../support/packages.ts"
 
 const CONNECTIONS = 300
 /** What a choird opens by itself meanwhile: its database opens the files of each table that it reads for the first time. */
@@ -56,9 +57,12 @@ const attack = (place: ReadonlyArray<string>, home: string) =>
 
 const descriptorsOf = (pid: number) => readdirSync(`/proc/${pid}/fd`).length
 
-describe("the locks of a home", () => {
+const suite = "the locks of a home"
+const reason = whyNotRoot(suite) ?? ensureDebianPackages(["bubblewrap", "util-linux"], suite)
+
+describe(suite, () => {
   for (const [name, place] of Object.entries(PLACES))
-    it.live.skipIf(process.getuid?.() !== 0)(
+    it.live.skipIf(reason !== undefined)(
       `are out of reach of ${name}, which can neither keep choird from starting, drain it, nor keep a secret from being deleted`,
       () =>
         Effect.gen(function* () {

@@ -11,7 +11,7 @@ import type { Source } from "#schema/Source.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { confirmBrief, confirmText } from "#src/choird/approvals/confirmText.ts"
 import { INJECTIONS } from "../support/injections.ts"
-import { MAIL_DOMAIN, mailIs, MailServerOfTests } from "../support/mailServer.ts"
+import { MAIL_DOMAIN, noMail, MailServerOfTests } from "../support/mailServer.ts"
 import { outsideWorld, reaches, SITE } from "../support/outsideWorld.ts"
 import { isFull } from "../support/size.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
@@ -261,7 +261,7 @@ const PAIRS = CHANNELS.flatMap((channel, index) =>
   TEXTS.map((_, n) => ({ channel, n })).filter(({ n }) => isFull || (n + index * 3) % 10 === 0)
 )
 
-describe.skipIf(!mailIs.there)("a model that obeys what it reads, with the real tools", () => {
+describe.skipIf(noMail !== undefined)("a model that obeys what it reads, with the real tools", () => {
   it.layer(MailServerOfTests.layer, { timeout: 120_000, excludeTestServices: true })((it) => {
     it.effect(
       `does nothing outside without a person, by ${PAIRS.length} of ${CHANNELS.length * TEXTS.length} orders from ${CHANNELS.length} places, and no card hides the place`,

@@ -6,8 +6,8 @@ import { join } from "node:path"
 import { RuntimeConfig } from "#schema/Config.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { chosenRuntime } from "#src/choird/chosenRuntime.ts"
-import { probe } from "#src/choird/runtime/sandbox/SandboxRuntime.ts"
 import { temporaryFolder } from "../support/engines.ts"
+import { sandboxReason } from "./runtime/runtimes.ts"
 
 const PLAIN = { ServerVersion: "20.10", Driver: "overlay2", DockerRootDir: "/var/lib/docker" }
 const REMAPPED = { ...PLAIN, SecurityOptions: ["name=userns"], DockerRootDir: "/var/lib/docker/100000.100000" }
@@ -36,8 +36,6 @@ const chosen = Effect.fnUntraced(function* (settings: (typeof RuntimeConfig)["En
   return yield* Effect.flatMap(ContainerRuntime, ({ status }) => status).pipe(Effect.scoped, Effect.provide(layer))
 })
 
-const hasSandbox = (await Effect.runPromise(Effect.result(probe)))._tag === "Success"
-
 describe("chosenRuntime", { timeout: 300_000 }, () => {
   it.live("takes Docker where agents may run in it, by itself and on demand", () =>
     Effect.gen(function* () {
@@ -47,7 +45,7 @@ describe("chosenRuntime", { timeout: 300_000 }, () => {
     })
   )
 
-  it.live.skipIf(!hasSandbox)(
+  it.live.skipIf(sandboxReason !== undefined)(
     "takes the sandbox where there is no engine, and says why where one may not be used",
     () =>
       Effect.gen(function* () {

@@ -17,7 +17,7 @@ import {
   typeCommand,
   type Variant
 } from "../support/newcomer.ts"
-import { ensureDebianPackages, leaveOut } from "../support/packages.ts"
+import { ensureDebianPackages, leaveOut, whyNotRoot } from "../support/packages.ts"
 import { type Block, blocksOf } from "../support/readme.ts"
 import { KEYS, LATER } from "../support/terminal.ts"
 import { atSize, isFull } from "../support/size.ts"
@@ -35,7 +35,7 @@ const whyNoOtherUser =
   isRoot && !reachableByAll(ROOT)
     ? leaveOut("the first hour of an ordinary user", `others may not read ${ROOT}`)
     : undefined
-const whyNoRoot = isRoot ? undefined : leaveOut("the first hour of root", "this is not root")
+const whyNoRoot = whyNotRoot("the first hour of root")
 const whyNoSandbox = ensureDebianPackages(["bubblewrap"], "the first hour with bubblewrap")
 
 const [DEMO, START, ...ON_THE_PATH] = blocksOf("Try it")

@@ -2,18 +2,19 @@
  * A whole choird whose Postgres server stops while its agent crashes. `CHOIR_TEST_SIZE=full` keeps the server away for so long that
  * the agent's person is told.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
+import { describePostgres } from "../support/engines.ts"
 import { makeInstallation } from "../support/installation.ts"
-import { startPostgres, whyNoPostgres } from "../support/postgres.ts"
+import { startPostgres } from "../support/postgres.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { isFull } from "../support/size.ts"
 
 const AWAY_SECONDS = isFull ? 330 : 8
 const LIMIT_MS = isFull ? 900_000 : 120_000
 
-describe.skipIf(whyNoPostgres() !== undefined)("a Postgres server that stops while an agent crashes", () => {
+describePostgres("a Postgres server that stops while an agent crashes", () => {
   it.live(
     "needs no hands: the agent comes back in its session and answers",
     () =>

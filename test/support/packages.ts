@@ -39,3 +39,7 @@ export const leaveOut = (suite: string, reason: string): string => {
   console.warn(`left out: ${suite}, since ${reason}`)
   return reason
 }
+
+/** Why what only root can do is left out here, or `undefined`. */
+export const whyNotRoot = (suite: string): string | undefined =>
+  process.getuid?.() === 0 ? undefined : leaveOut(suite, "this is not root")

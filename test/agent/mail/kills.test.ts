@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { MailServerOfTests, mailIs, type MailServer } from "../../support/mailServer.ts"
+import { MailServerOfTests, noMail, type MailServer } from "../../support/mailServer.ts"
 import { mailTools } from "../../support/mailAccount.ts"
 import { sendUntil } from "../../support/mailKills.ts"
 import { SIZE } from "../../support/size.ts"
@@ -11,7 +11,7 @@ const AT_ONCE = 2
 const delivered = (server: MailServer, call: string) =>
   server.files("bob").filter((raw) => raw.includes(`choir.s-1-${call}-0@`)).length
 
-describe.skipIf(!mailIs.there)("an agent that is killed while it sends a mail", () => {
+describe.skipIf(noMail !== undefined)("an agent that is killed while it sends a mail", () => {
   it.layer(MailServerOfTests.layer, { timeout: 120_000 })((it) => {
     it.effect(
       `loses none and doubles none, and is told afterwards what became of it, at ${SIZE.mailKills} points`,

@@ -6,6 +6,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import type { Command } from "#src/agent/process/startCommand.ts"
+import { leaveOut } from "../../support/packages.ts"
 import { processesNaming } from "../../support/processes.ts"
 import { callIdOf } from "../../support/workspace.ts"
 import { EXEC_OUTPUT_BYTES_MAX } from "#src/agent/process/startCommand.ts"
@@ -247,10 +248,13 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
 
 const NAMESPACE = ["--pid", "--fork", "--mount-proc", "--kill-child"]
 const CLEAN = { stdout: "started\n", survivors: 0, left: 0, slow: false }
-const canUnshare = spawnSync("unshare", [...NAMESPACE, "true"]).status === 0
-if (!canUnshare) console.warn("left out: ProcessRunner in a pid namespace of its own, since unshare --pid needs root")
+const OWN_NAMESPACE = "ProcessRunner in a pid namespace of its own"
+const reason =
+  spawnSync("unshare", [...NAMESPACE, "true"]).status === 0
+    ? undefined
+    : leaveOut(OWN_NAMESPACE, "unshare --pid needs root")
 
-describe.skipIf(!canUnshare)("ProcessRunner in a pid namespace of its own", () => {
+describe.skipIf(reason !== undefined)(OWN_NAMESPACE, () => {
   const script = join(import.meta.dirname, "../../support/pidNamespaceAgent.ts")
   const start: Readonly<Record<string, ReadonlyArray<string>>> = {
     "the agent as init": [process.execPath, script],

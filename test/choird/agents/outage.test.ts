@@ -1,11 +1,12 @@
 /** A Postgres server that stops for as long as it likes, while an agent crashes (R3). */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Clock, Context, Deferred, Effect, Layer, Logger, Option } from "effect"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Database } from "#src/choird/database/Database.ts"
-import { beginLife, LIVE, makeHomeFolder } from "../../support/choird.ts"
+import { beginLife, makeHomeFolder } from "../../support/choird.ts"
+import { describePostgres } from "../../support/engines.ts"
 import { processesNaming } from "../../support/processes.ts"
-import { startPostgres, whyNoPostgres } from "../../support/postgres.ts"
+import { startPostgres } from "../../support/postgres.ts"
 import { makeSkippingClock } from "../../support/skippingClock.ts"
 
 /** A server of its own, since it stops, and a choird on it that tells when it found out about a crash. */
@@ -33,7 +34,7 @@ const setUp = Effect.gen(function* () {
   }
 })
 
-describe.skipIf(whyNoPostgres() !== undefined)("an agent that crashes while its Postgres server is away", LIVE, () => {
+describePostgres("an agent that crashes while its Postgres server is away", () => {
   for (const minutes of [6, 180])
     it.live(`comes back by itself after ${minutes} minutes, and its person is told`, () => {
       const { clock, hurried } = makeSkippingClock()

@@ -18,7 +18,7 @@ import { RECEIVED_FILES_MAX, RECEIVED_LOOKED_MAX, storeReceived } from "#src/cho
 import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
 import { fileOf, makeDownload, type SentFile, TELEGRAM_FILE_BYTES_MAX } from "#src/choird/gateway/telegramFiles.ts"
 import { temporaryFolder } from "../../support/engines.ts"
-import { leaveOut } from "../../support/packages.ts"
+import { whyNotRoot } from "../../support/packages.ts"
 import { FILE_KINDS } from "../../support/fileKinds.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
@@ -31,7 +31,7 @@ const sent = (name: string, more: Partial<SentFile> = {}): SentFile => ({
   ...more
 })
 
-const notRoot = process.getuid?.() === 0 ? undefined : leaveOut("who owns received files", "only root gives files away")
+const notRoot = whyNotRoot("who owns received files")
 
 const unlabelled = () => Effect.void
 

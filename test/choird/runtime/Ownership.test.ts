@@ -3,17 +3,19 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { giveWorkspace, SANDBOX_UID_FIRST } from "#src/choird/runtime/Ownership.ts"
+import { whyNotRoot } from "../../support/packages.ts"
 import { startSwapper } from "../../support/swapper.ts"
 import { temporaryWorkspace } from "../../support/workspace.ts"
 
-const isRoot = process.getuid?.() === 0
+const suite = "a workspace that is given to an agent's uid (D11)"
+const notRoot = whyNotRoot(suite)
 const [ONE, OTHER] = [SANDBOX_UID_FIRST + 7, SANDBOX_UID_FIRST + 8]
 const PERSON = 12_345
 const SWAPS = Number(process.env["SWAPS"] ?? 2000)
 
 const owner = (path: string) => lstatSync(path).uid
 
-describe.skipIf(!isRoot)("a workspace that is given to an agent's uid (D11)", () => {
+describe.skipIf(notRoot !== undefined)(suite, () => {
   it.live("becomes its own, but for files of persons, files with a second name, and what links lead to", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* temporaryWorkspace

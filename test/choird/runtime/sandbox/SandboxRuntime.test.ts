@@ -20,13 +20,14 @@ import { CgroupName, Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { type Condition, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { listProcesses } from "#src/choird/runtime/ProcessIdentity.ts"
 import { fixFor, layer } from "#src/choird/runtime/sandbox/SandboxRuntime.ts"
-import { leaveOut } from "../../../support/packages.ts"
+import { leaveOut, whyNotRoot } from "../../../support/packages.ts"
 import { escapes } from "../escapes.ts"
 import { HostParts, isGone, LIVE, makeRig, hostId, startHolder, within1s } from "../rig.ts"
 import { sandboxReason } from "../runtimes.ts"
 
 const reason = sandboxReason
-const isRoot = process.getuid?.() === 0
+const notRoot = whyNotRoot("sandboxes that root sets up")
+const isRoot = notRoot === undefined
 
 const home = mkdtempSync("/tmp/choir-sandbox-home-")
 afterAll(() => rmSync(home, { recursive: true, force: true }))
@@ -132,39 +133,41 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
     }).pipe(Effect.provide(Sandbox))
   )
 
-  it.live.skipIf(!isRoot)("runs each agent under a uid of its own that owns its workspace and its socket (D11)", () =>
-    Effect.gen(function* () {
-      const rig = yield* makeRig()
-      const runtime = yield* ContainerRuntime
-      const uid = uidOf(rig.spec.agent_id, [])
-      const inWorkspace = (name: string) => join(rig.spec.workspace, name)
-      symlinkSync("/etc/hostname", inWorkspace("link"))
-      writeFileSync(inWorkspace("linked"), "")
-      linkSync(inWorkspace("linked"), join(rig.home, "outside"))
-      writeFileSync(inWorkspace("of-another-agent"), "")
-      chownSync(inWorkspace("of-another-agent"), SANDBOX_UID_FIRST, SANDBOX_UID_FIRST)
-      writeFileSync(inWorkspace("file"), "")
-      const host = statSync("/etc/hostname").uid
-      const { id } = yield* runtime.start(rig.spec)
-      const agent = yield* rig.connected
-      const line = /^Uid:\s+(\d+)\s+(\d+)\s+(\d+)/mu
-      for (const { pid } of hostId(id).processes) {
-        assert.deepStrictEqual(
-          line
-            .exec(readFileSync(`/proc/${pid}/status`, "utf8"))
-            ?.slice(1)
-            .map(Number),
-          [uid, uid, uid]
-        )
-      }
-      for (const name of ["file", "of-another-agent"]) assert.strictEqual(statSync(inWorkspace(name)).uid, uid)
-      assert.strictEqual(statSync(join(rig.home, "outside")).uid, 0)
-      assert.strictEqual(statSync("/etc/hostname").uid, host)
-      const socket = statSync(join(rig.spec.socket_dir, "choird.sock"))
-      assert.deepStrictEqual([socket.uid, socket.mode & 0o777], [uid, 0o600])
-      assert.deepStrictEqual(readdirSync("/run/choir"), [])
-      assert.strictEqual(yield* agent.sh("echo x >> file && echo written"), "written")
-    }).pipe(Effect.provide(Sandbox))
+  it.live.skipIf(notRoot !== undefined)(
+    "runs each agent under a uid of its own that owns its workspace and its socket (D11)",
+    () =>
+      Effect.gen(function* () {
+        const rig = yield* makeRig()
+        const runtime = yield* ContainerRuntime
+        const uid = uidOf(rig.spec.agent_id, [])
+        const inWorkspace = (name: string) => join(rig.spec.workspace, name)
+        symlinkSync("/etc/hostname", inWorkspace("link"))
+        writeFileSync(inWorkspace("linked"), "")
+        linkSync(inWorkspace("linked"), join(rig.home, "outside"))
+        writeFileSync(inWorkspace("of-another-agent"), "")
+        chownSync(inWorkspace("of-another-agent"), SANDBOX_UID_FIRST, SANDBOX_UID_FIRST)
+        writeFileSync(inWorkspace("file"), "")
+        const host = statSync("/etc/hostname").uid
+        const { id } = yield* runtime.start(rig.spec)
+        const agent = yield* rig.connected
+        const line = /^Uid:\s+(\d+)\s+(\d+)\s+(\d+)/mu
+        for (const { pid } of hostId(id).processes) {
+          assert.deepStrictEqual(
+            line
+              .exec(readFileSync(`/proc/${pid}/status`, "utf8"))
+              ?.slice(1)
+              .map(Number),
+            [uid, uid, uid]
+          )
+        }
+        for (const name of ["file", "of-another-agent"]) assert.strictEqual(statSync(inWorkspace(name)).uid, uid)
+        assert.strictEqual(statSync(join(rig.home, "outside")).uid, 0)
+        assert.strictEqual(statSync("/etc/hostname").uid, host)
+        const socket = statSync(join(rig.spec.socket_dir, "choird.sock"))
+        assert.deepStrictEqual([socket.uid, socket.mode & 0o777], [uid, 0o600])
+        assert.deepStrictEqual(readdirSync("/run/choir"), [])
+        assert.strictEqual(yield* agent.sh("echo x >> file && echo written"), "written")
+      }).pipe(Effect.provide(Sandbox))
   )
 
   it.live("dies within a second with a choird that is killed (R8)", () =>
@@ -202,14 +205,20 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
     }).pipe(Effect.provide(Sandbox))
   )
 
-  it.live("says why a sandbox could not be set up", () =>
+  it.live("names a program that a sandbox cannot have", () =>
     Effect.gen(function* () {
       const { spec } = yield* makeRig()
       const runtime = yield* ContainerRuntime
       const missing = yield* Effect.flip(runtime.start({ ...spec, rg: "/nonexistent/rg" }))
       assert.include(missing.message, "/nonexistent/rg does not exist")
-      // An ordinary user's bubblewrap takes a folder for a file; the mounts that root makes do not.
-      if (!isRoot) return
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  // An ordinary user's bubblewrap takes a folder for a file; the mounts that root makes do not.
+  it.live.skipIf(notRoot !== undefined)("says why a sandbox could not be set up", () =>
+    Effect.gen(function* () {
+      const { spec } = yield* makeRig()
+      const runtime = yield* ContainerRuntime
       const broken = yield* Effect.flip(runtime.start({ ...spec, program: "/usr/share" }))
       assert.match(broken.message, /could not be set up: .*(mount|bwrap)/u)
     }).pipe(Effect.provide(Sandbox))
@@ -242,7 +251,7 @@ const ordinaryUid = 65_533
 /** The repository and Node must be readable for that user. */
 const ordinaryReason = () => {
   if (reason !== undefined) return reason
-  if (!isRoot) return undefined
+  if (notRoot !== undefined) return undefined
   const test = [
     "--reuid=65533",
     "--regid=65533",
