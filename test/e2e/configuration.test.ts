@@ -7,7 +7,8 @@ import { makeInstallation } from "../support/installation.ts"
 import { LAYER_MS_MAX } from "../support/size.ts"
 import { answer, callTools, makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
-const INTERVAL_MS = 5000
+/** Longer than any of these tests takes: what arrives does not wait for a heartbeat. */
+const INTERVAL_MS = 60_000
 
 /** A running agent whose model has a key, and heartbeats as far apart as by default. */
 const make = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0]) =>
@@ -21,7 +22,7 @@ const make = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0])
       ...where,
       endpoint,
       secrets: { ...where.secrets, key: "first-canary" },
-      config: { models, heartbeat_interval_ms: INTERVAL_MS }
+      config: { models, heartbeat_interval_ms: INTERVAL_MS, crash_detection_threshold_ms: 2 * INTERVAL_MS }
     })
     /** What secrets.json holds of the test's own from now on. */
     const secrets = (own: object) =>

@@ -18,15 +18,16 @@ const SCRIPTS = [
   `env -i setsid sh -c 'f() { f & exit; }; f' >/dev/null 2>&1 & echo started`,
   `${DAEMON} echo started; sleep 100`
 ]
+/** Time to say that they started. The last one is ended by it. */
+const TIMEOUT_MS = 3000
 
 const program = Effect.gen(function* () {
   const processes = yield* ProcessRunner
   for (const [index, script] of SCRIPTS.entries()) {
-    const timeout_ms = 300
-    const command = { command: "/bin/sh", args: ["-c", script], cwd: "/", timeout_ms }
+    const command = { command: "/bin/sh", args: ["-c", script], cwd: "/", timeout_ms: TIMEOUT_MS }
     const { stdout, survivors, duration_ms } = yield* processes.run(CallId.make(`s-1-1-${index}`), command)
     const others = readProcessTable().entries.filter(({ pid }) => pid !== 1 && pid !== process.pid)
-    const slow = duration_ms > timeout_ms + 10_000
+    const slow = duration_ms > TIMEOUT_MS + 10_000
     yield* Console.log(
       JSON.stringify({ script, stdout: stdout.text, survivors, left: others.length, slow, duration_ms })
     )

@@ -308,7 +308,7 @@ export const beginLife = Effect.fnUntraced(function* (
           ({ status }) => status === "done" || status === "failed",
           ({ status, step }) => `${status} at ${step}`
         ),
-        Effect.retry(Schedule.max([Schedule.spaced("10 millis"), Schedule.recurs(1500)]))
+        Effect.retry(Schedule.spaced("10 millis"))
       )
   }
 })

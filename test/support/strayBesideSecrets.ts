@@ -17,7 +17,7 @@ const program = Effect.gen(function* () {
     command: "/bin/sh",
     args: ["-c", SEES],
     cwd: "/",
-    timeout_ms: 10_000,
+    timeout_ms: 60_000,
     secrets: Redacted.make("secret")
   })
   yield* Console.log(stdout.text)

@@ -47,18 +47,18 @@ describe("external", () => {
     )
   }
 
-  const failures: ReadonlyArray<readonly [string, string, RegExp]> = [
+  const failures: ReadonlyArray<readonly [what: string, script: string, problem: RegExp, timeout_ms?: number]> = [
     ["fails", "echo '{}'; echo reason >&2; exit 4", /ended with exit code 4/u],
     ["dies", "echo reason >&2; kill -SEGV $$", /ended with SIGSEGV/u],
     ["prints no JSON", "echo hello; echo reason >&2", /not JSON/u],
     ["prints nothing", "echo reason >&2", /not JSON/u],
     ["prints too much", "echo reason >&2; head -c 2000000 /dev/zero | tr '\\0' 1", /more than a tool may/u],
-    ["takes too long", "echo reason >&2; sleep 60", /killed at its timeout/u]
+    ["takes too long", "echo reason >&2; sleep 60", /killed at its timeout/u, 1000]
   ]
-  for (const [name, script, problem] of failures) {
+  for (const [name, script, problem, timeout_ms = 60_000] of failures) {
     it.live(`is an error with the end of standard error when the executable ${name}`, () =>
       Effect.gen(function* () {
-        const { run } = yield* externalTool(script, { runtime: { timeout_ms: 400 } })
+        const { run } = yield* externalTool(script, { runtime: { timeout_ms } })
         const { status, summary, output } = yield* run()
         assert.strictEqual(status, "error")
         assert.match(summary, problem)
@@ -69,13 +69,22 @@ describe("external", () => {
 
   it.live("R22 leaves no process behind, at its end or at its timeout", () =>
     Effect.gen(function* () {
-      const scripts: Readonly<Record<string, (sleep: string) => string>> = {
-        success: (sleep) => `setsid ${sleep} & nohup ${sleep} >/dev/null 2>&1 & (setsid sh -c '${sleep} &' &); echo 1`,
-        error: (sleep) => `trap '' TERM; setsid ${sleep} & (setsid sh -c '${sleep} &' &); ${sleep}`
-      }
-      for (const [status, script] of Object.entries(scripts)) {
+      const scripts = [
+        {
+          status: "success",
+          script: (sleep: string) =>
+            `setsid ${sleep} & nohup ${sleep} >/dev/null 2>&1 & (setsid sh -c '${sleep} &' &); echo 1`,
+          timeout_ms: 60_000
+        },
+        {
+          status: "error",
+          script: (sleep: string) => `trap '' TERM; setsid ${sleep} & (setsid sh -c '${sleep} &' &); ${sleep}`,
+          timeout_ms: 1000
+        }
+      ]
+      for (const { script, status, timeout_ms } of scripts) {
         const duration = `98764.${process.pid}${status.length}`
-        const { run } = yield* externalTool(script(`sleep ${duration}`), { runtime: { timeout_ms: 300 } })
+        const { run } = yield* externalTool(script(`sleep ${duration}`), { runtime: { timeout_ms } })
         assert.strictEqual((yield* run()).status, status)
         assert.deepStrictEqual(processesNaming(duration), [])
       }

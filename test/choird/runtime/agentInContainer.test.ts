@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { testEngine } from "../../support/docker.ts"
 import { docker } from "../../support/dockerImage.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -11,7 +11,7 @@ import { SIZE } from "../../support/size.ts"
 
 /** `PATHS=100000 SWAPS=100000` are the figures of docs/security.md. */
 const { containerPaths: PATHS, swaps: SWAPS } = SIZE
-const TEST_MS_MAX = 120_000 + 10 * Math.max(PATHS, SWAPS)
+const TEST_MS_MAX = 300_000 + 10 * Math.max(PATHS, SWAPS)
 
 const { reason, socket } = testEngine("an agent's own code in a container")
 const { inside, started } = dockerSuite(socket, "agentParts.ts")
@@ -75,10 +75,9 @@ describe.skipIf(reason !== undefined)("An agent's own code in a container", { ti
           const outcome = (yield* agent.ask(`return parts.exec(${command}, ${end === "" ? 10_000 : 300})`)) as {
             readonly status: string
           }
-          const answered = yield* Clock.currentTimeMillis
           assert.strictEqual(outcome.status, end === "" ? "success" : "timeout", name)
+          // The first look behind the answer, and not one within a second: what a tool left is gone before it answers.
           assert.deepStrictEqual(top(id.name), before, name)
-          assert.isBelow((yield* Clock.currentTimeMillis) - answered, 1000)
         }
     }).pipe(inside)
   )

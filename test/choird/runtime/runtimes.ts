@@ -86,14 +86,12 @@ const inDocker = (socket: string): RuntimePlace => {
   }
 }
 
-const RUNTIME_MS_MAX = 120_000
-
 /** One suite, on every runtime that this machine has. */
 export const describeRuntimes = (name: string, suite: (place: RuntimePlace) => void) => {
   const on = (type: string, reason: string | undefined, place: () => RuntimePlace) => {
     const left = reason === undefined ? "" : ` (left out: ${reason})`
     const unless = reason === undefined ? describe : describe.skip
-    unless(`${name} (${type})${left}`, { timeout: RUNTIME_MS_MAX }, () => suite(place()))
+    unless(`${name} (${type})${left}`, () => suite(place()))
   }
   const { reason, socket } = testEngine(`${name}, docker`)
   on("docker", reason, () => inDocker(socket))
