@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { chaos } from "../support/chaos.ts"
 import { SIZE } from "../support/size.ts"
 
-const MINUTES_MAX = 5 * 60_000
+/** Of a kill of choird with all that follows on a busy machine. */
+const KILL_MS_MAX = 60_000
 
 describe("chaos", () => {
   for (const [requirement, target, name] of [
@@ -25,7 +26,7 @@ describe("chaos", () => {
           assert.strictEqual(kills, SIZE.kills)
           assert.isAbove(messages, kills)
         }),
-      MINUTES_MAX
+      300_000 + SIZE.kills * KILL_MS_MAX
     )
   }
 })

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { ATTACKS } from "./attacks.ts"
-import { begin, counts, emptyBeat, listen, post, seen, workspace } from "./peer.ts"
+import { begin, count, counts, emptyBeat, listen, post, seen, workspace } from "./peer.ts"
 import { GO, KIND, TOLD } from "./places.ts"
 
 const LOOK_MS = 100
@@ -16,6 +16,8 @@ void listen().catch(() => undefined)
 setInterval(() => void post("HEARTBEAT", emptyBeat()), interval_ms)
 setInterval(() => writeFileSync(join(workspace, TOLD), JSON.stringify({ counts, seen: [...seen] })), TELL_MS)
 for (;;) {
-  if (existsSync(join(workspace, GO))) await attack()
-  else await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  if (existsSync(join(workspace, GO))) {
+    await attack()
+    count("attacks")
+  } else await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
 }

@@ -55,6 +55,10 @@ interface Told {
 const NOTHING: Told = { counts: {}, seen: [] }
 const readTold = (path: string): Told => (existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as Told) : NOTHING)
 
+/** How many attacks a program says that it made, in its newest life. */
+export const attacksOf = ({ workspaceOf }: Siege, id: AgentId): number =>
+  readTold(join(workspaceOf(id), TOLD)).counts["attacks"] ?? 0
+
 export const judge = Effect.fnUntraced(function* (
   siege: Siege,
   kinds: ReadonlyArray<Kind>,

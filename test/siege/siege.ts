@@ -9,7 +9,7 @@ import { type HomeOptions, HONEST, openSiege, type Siege } from "./home.ts"
 import { makeHonest } from "./honest.ts"
 import { type Kind, PACKED } from "./kinds.ts"
 import { operator } from "../support/installation.ts"
-import { judge } from "./judge.ts"
+import { attacksOf, judge } from "./judge.ts"
 
 export interface SiegeOptions extends HomeOptions {
   /** How long all kinds attack at once, altogether. */
@@ -43,7 +43,9 @@ export interface SiegeReport {
 }
 
 const ANSWER_MS_MAX = 20_000
-const STOP_MS_MAX = 30_000
+const STOP_MS_MAX = 120_000
+/** The first attack of some only prepares the others. */
+const ATTACKS_MIN = 2
 /** Its messages are read, as an open terminal does. */
 const FLOODED = "cards"
 const FIRST_QUIET = "before"
@@ -91,6 +93,18 @@ const revive = Effect.fnUntraced(function* ({ choir }: Siege, kinds: ReadonlyArr
       yield* Effect.ignore(choir.api.agents.start({ params: { id }, payload: {} }))
   }
 })
+
+/** Waits for programs that had hardly a turn within their windows, as on a busy machine. */
+const allAttacked = (it: Siege, kinds: ReadonlyArray<Kind>) =>
+  Effect.forEach(
+    kinds.filter(({ words }) => words === undefined),
+    ({ id }) =>
+      Effect.gen(function* () {
+        const { status } = yield* it.choir.api.agents.status({ params: { id } })
+        if (status === "running" && attacksOf(it, id) < ATTACKS_MIN) return yield* Effect.fail("not yet")
+      }).pipe(Effect.retry(Schedule.spaced("100 millis")), Effect.timeoutOption(ANSWER_MS_MAX)),
+    { concurrency: "unbounded", discard: true }
+  )
 
 const stopAll = (choir: Siege["choir"], ids: ReadonlyArray<AgentId>, problems: Array<string>) =>
   Effect.forEach(
@@ -154,6 +168,7 @@ export const siege = Effect.fnUntraced(
       for (const kind of share) yield* open(kind.id, [kind], lengths.one_ms)
       yield* open(ALL, kinds, lengths.all_ms)
     }
+    yield* allAttacked(it, kinds)
     const stops = yield* stopAll(
       it.choir,
       kinds.filter(({ ends }) => ends !== true).map(({ id }) => id),

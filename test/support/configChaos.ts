@@ -92,6 +92,8 @@ export const configChaos = Effect.fnUntraced(
       const changes = yield* Effect.forkChild(Effect.ignore(Effect.forever(change)))
       const looks = yield* Effect.forkChild(Effect.ignore(Effect.forever(look)))
       yield* Effect.sleep(yield* Random.nextIntBetween(0, 400))
+      // A busy machine may have changed nothing by then: one change at least comes before the last kill.
+      if (killed === kills - 1) yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => applied > 0 })
       yield* choird.signal("SIGKILL")
       yield* choird.exited
       yield* Fiber.interrupt(changes)
