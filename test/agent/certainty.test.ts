@@ -8,6 +8,7 @@ import { outsideWorld, reaches, SITE } from "../support/outsideWorld.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent } from "../support/testing/TestAgent.ts"
+import { LAYER_MS_MAX } from "../support/size.ts"
 
 const HOME = "a".repeat(32)
 const GONE = "f".repeat(32)
@@ -106,7 +107,7 @@ const rows = (port: number): ReadonlyArray<Row> => [
 ]
 
 describe.skipIf(noMail !== undefined)("a tool that acts outside", () => {
-  it.layer(MailServerOfTests.layer, { timeout: 120_000, excludeTestServices: true })((it) => {
+  it.layer(MailServerOfTests.layer, { timeout: LAYER_MS_MAX, excludeTestServices: true })((it) => {
     it.effect("says how sure it is that it did, in its event and to the model", () =>
       Effect.gen(function* () {
         const there = yield* outsideWorld(yield* MailServerOfTests, {

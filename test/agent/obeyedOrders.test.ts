@@ -13,7 +13,7 @@ import { confirmBrief, confirmText } from "#src/choird/approvals/confirmText.ts"
 import { INJECTIONS } from "../support/injections.ts"
 import { MAIL_DOMAIN, noMail, MailServerOfTests } from "../support/mailServer.ts"
 import { outsideWorld, reaches, SITE } from "../support/outsideWorld.ts"
-import { isFull } from "../support/size.ts"
+import { isFull, LAYER_MS_MAX } from "../support/size.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCompaction, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent } from "../support/testing/TestAgent.ts"
@@ -262,7 +262,7 @@ const PAIRS = CHANNELS.flatMap((channel, index) =>
 )
 
 describe.skipIf(noMail !== undefined)("a model that obeys what it reads, with the real tools", () => {
-  it.layer(MailServerOfTests.layer, { timeout: 120_000, excludeTestServices: true })((it) => {
+  it.layer(MailServerOfTests.layer, { timeout: LAYER_MS_MAX, excludeTestServices: true })((it) => {
     it.effect(
       `does nothing outside without a person, by ${PAIRS.length} of ${CHANNELS.length * TEXTS.length} orders from ${CHANNELS.length} places, and no card hides the place`,
       () =>

@@ -5,6 +5,7 @@ import { Effect, Fiber, Option, Schedule } from "effect"
 import type { ChatEvent } from "#schema/ChatApi.ts"
 import { describeEveryInstallation, type Suite } from "../support/everyInstallation.ts"
 import { SharedChoir } from "../support/SharedChoir.ts"
+import { LAYER_MS_MAX } from "../support/size.ts"
 import { answer, callTools, failing, raw, say } from "../support/testing/Provider.ts"
 import { conversationProblems, historyProblems } from "../support/verifyHistory.ts"
 
@@ -12,7 +13,6 @@ const texts = (shown: ReadonlyArray<ChatEvent>, kind: string) =>
   shown.flatMap((event) => (event.type === "message" && event.kind === kind ? [event.text] : []))
 
 /** Making an installation, with the first build of a base image. */
-const INSTALL_MS_MAX = 240_000
 
 const start = Effect.flatMap(SharedChoir, ({ begin }) => begin)
 
@@ -90,7 +90,7 @@ const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
         Effect.flatMap(events(session_id), (history) =>
           history.some(({ event }) => event.event_type === "ToolCallCommitted") ? Effect.void : Effect.fail("not yet")
         ),
-        Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(500)])
+        Schedule.spaced("20 millis")
       )
       const pid = Option.getOrThrow(yield* choird.agent)
       process.kill(pid, "SIGKILL")
@@ -118,7 +118,7 @@ const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
           Effect.suspend(() =>
             existsSync(ledger) && readFileSync(ledger, "utf8").endsWith("\n") ? Effect.void : Effect.fail("not yet")
           ),
-          Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(500)])
+          Schedule.spaced("20 millis")
         )
         if (target === "agent") process.kill(Option.getOrThrow(yield* choir.choird.agent), "SIGKILL")
         else {
@@ -217,7 +217,7 @@ const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
 const on =
   (...suites: ReadonlyArray<typeof conversation>): Suite =>
   (place) =>
-    layer(SharedChoir.layer(place), { excludeTestServices: true, timeout: INSTALL_MS_MAX })((it) => {
+    layer(SharedChoir.layer(place), { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
       for (const suite of suites) suite(it)
     })
 

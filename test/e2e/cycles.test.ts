@@ -17,7 +17,7 @@ const CYCLES = SIZE.agentCycles
 const FRESH_EVERY = 8
 /** Between two looks for memory that is still made. */
 const LOOK_MS = 50
-const CYCLES_MS_MAX = 60_000 + 5000 * CYCLES
+const CYCLES_MS_MAX = 300_000 + 10_000 * CYCLES
 /** Connections that are closing when they are counted. */
 const DESCRIPTORS_MORE_MAX = 4
 

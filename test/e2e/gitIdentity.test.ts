@@ -15,7 +15,6 @@ import { lanAddress } from "../support/reachable.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
 const CREDENTIALS = `printf "protocol=https\\nhost=git.example.org\\npath=x\\n" | git credential fill`
-const DOCKER_MS_MAX = 240_000
 
 /** Lets agents reach their model and these places, and nothing else (D22). */
 const allowOnly = (home: string, places: ReadonlyArray<string>) => {
@@ -112,22 +111,18 @@ describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a conta
         assert.strictEqual(stopped, params.id)
         assert.deepStrictEqual(readdirSync(workspace), [])
         assert.deepStrictEqual((yield* api.agents.status({ params })).leases, [])
-      }).pipe(Effect.scoped),
-    DOCKER_MS_MAX
+      }).pipe(Effect.scoped)
   )
 
-  it.live(
-    "clones, commits and pushes over ssh with a key that is in no file",
-    () =>
-      Effect.gen(function* () {
-        const bare = makeRemoteRepo(yield* temporaryFolder, "app.git")
-        const { key, known_hosts, port, said } = yield* startSshd(lanAddress())
-        const url = `ssh://root@${lanAddress()}:${port}`
-        const { run } = yield* start(where, { remotes: [url], known_hosts }, key)
-        const { result } = yield* run(work(`${url}${bare}`))
-        assert.strictEqual(result?.status, "success", `${JSON.stringify(result)}\n${said()}`)
-        assert.strictEqual(newestCommit(bare), "Ada <ada@example.org> / Ada <ada@example.org>: second")
-      }).pipe(Effect.scoped),
-    DOCKER_MS_MAX
+  it.live("clones, commits and pushes over ssh with a key that is in no file", () =>
+    Effect.gen(function* () {
+      const bare = makeRemoteRepo(yield* temporaryFolder, "app.git")
+      const { key, known_hosts, port, said } = yield* startSshd(lanAddress())
+      const url = `ssh://root@${lanAddress()}:${port}`
+      const { run } = yield* start(where, { remotes: [url], known_hosts }, key)
+      const { result } = yield* run(work(`${url}${bare}`))
+      assert.strictEqual(result?.status, "success", `${JSON.stringify(result)}\n${said()}`)
+      assert.strictEqual(newestCommit(bare), "Ada <ada@example.org> / Ada <ada@example.org>: second")
+    }).pipe(Effect.scoped)
   )
 })

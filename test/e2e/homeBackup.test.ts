@@ -213,8 +213,7 @@ describe("a backup of a whole home", () => {
           const verified = yield* choirctl(home, ["session", "verify", session])
           assert.strictEqual(verified.code, 0, verified.err)
         }
-      }).pipe(Effect.scoped),
-    240_000
+      }).pipe(Effect.scoped)
   )
 
   atFull(it.live)(
@@ -265,54 +264,50 @@ describe("a backup of a whole home", () => {
         yield* found.start
         const verified = yield* choirctl(home, ["session", "verify", deleted.id])
         assert.strictEqual(verified.code, 0, verified.err)
-      }).pipe(Effect.scoped),
-    240_000
+      }).pipe(Effect.scoped)
   )
 
-  atFull(it.live)(
-    "of a server's database restores the home and names the command that restores the database",
-    () =>
-      Effect.gen(function* () {
-        const provider = yield* makeProvider
-        yield* provider.otherwise((request) => offlineModel(request, 0))
-        const folder = yield* temporaryFolder
-        const [file, home] = [join(folder, "choir.tar.gz"), join(folder, "elsewhere")]
-        const url = Effect.map(
-          postgresDatabase,
-          ({ database, host, port, user }) => `postgres://${user}@${encodeURIComponent(host)}:${port}/${database}`
-        )
-        const postgres = { url_secret: "postgres-url" }
-        const lost = yield* livedIn(provider.endpoint, { postgres, secrets: { "postgres-url": yield* url } })
-        const first = yield* lost.start
-        yield* lost.build
-        const { session_id } = yield* lost.api.agents.start({ params: lost.params, payload: {} })
-        const id = session_id as SessionId
-        yield* Effect.flatMap(lost.send("one", "hello"), ({ inbox_id }) => lost.settled(inbox_id))
-        yield* first.signal("SIGTERM")
-        yield* first.exited
-        const made = yield* choirctl(lost.home, ["backup", file, "--without-secrets", "--json"])
-        assert.strictEqual(made.code, 0, made.err + made.out)
-        rmSync(lost.home, { recursive: true })
+  atFull(it.live)("of a server's database restores the home and names the command that restores the database", () =>
+    Effect.gen(function* () {
+      const provider = yield* makeProvider
+      yield* provider.otherwise((request) => offlineModel(request, 0))
+      const folder = yield* temporaryFolder
+      const [file, home] = [join(folder, "choir.tar.gz"), join(folder, "elsewhere")]
+      const url = Effect.map(
+        postgresDatabase,
+        ({ database, host, port, user }) => `postgres://${user}@${encodeURIComponent(host)}:${port}/${database}`
+      )
+      const postgres = { url_secret: "postgres-url" }
+      const lost = yield* livedIn(provider.endpoint, { postgres, secrets: { "postgres-url": yield* url } })
+      const first = yield* lost.start
+      yield* lost.build
+      const { session_id } = yield* lost.api.agents.start({ params: lost.params, payload: {} })
+      const id = session_id as SessionId
+      yield* Effect.flatMap(lost.send("one", "hello"), ({ inbox_id }) => lost.settled(inbox_id))
+      yield* first.signal("SIGTERM")
+      yield* first.exited
+      const made = yield* choirctl(lost.home, ["backup", file, "--without-secrets", "--json"])
+      assert.strictEqual(made.code, 0, made.err + made.out)
+      rmSync(lost.home, { recursive: true })
 
-        const restored = yield* choirctl(home, ["restore", file])
-        assert.strictEqual(restored.code, 0, restored.err + restored.out)
-        assert.include(restored.out, `choirctl --home ${home} secret set postgres-url`)
-        const next = /^ {2}choirctl --home \S+ (db restore .*)$/mu.exec(restored.out)?.[1] ?? ""
-        assert.notStrictEqual(next, "", restored.out)
-        yield* choirctl(home, ["secret", "set", "postgres-url"], { stdin: yield* url })
-        yield* choirctl(home, ["secret", "set", "model-key"], { stdin: SECRET })
-        const loaded = yield* choirctl(home, next.split(" "))
-        assert.strictEqual(loaded.code, 0, loaded.err)
-        const found = yield* makeInstallation({ endpoint: provider.endpoint, home })
-        yield* found.start
-        yield* found.build
-        const detail = yield* found.api.agents.status({ params: found.params })
-        if (detail.status !== "running") yield* found.api.agents.start({ params: found.params, payload: {} })
-        const answered = yield* Effect.flatMap(found.send("two", "hello"), ({ inbox_id }) => found.settled(inbox_id))
-        assert.strictEqual(replies(answered).length, 1)
-        const verified = yield* choirctl(home, ["session", "verify", id])
-        assert.strictEqual(verified.code, 0, verified.err)
-      }).pipe(Effect.scoped),
-    240_000
+      const restored = yield* choirctl(home, ["restore", file])
+      assert.strictEqual(restored.code, 0, restored.err + restored.out)
+      assert.include(restored.out, `choirctl --home ${home} secret set postgres-url`)
+      const next = /^ {2}choirctl --home \S+ (db restore .*)$/mu.exec(restored.out)?.[1] ?? ""
+      assert.notStrictEqual(next, "", restored.out)
+      yield* choirctl(home, ["secret", "set", "postgres-url"], { stdin: yield* url })
+      yield* choirctl(home, ["secret", "set", "model-key"], { stdin: SECRET })
+      const loaded = yield* choirctl(home, next.split(" "))
+      assert.strictEqual(loaded.code, 0, loaded.err)
+      const found = yield* makeInstallation({ endpoint: provider.endpoint, home })
+      yield* found.start
+      yield* found.build
+      const detail = yield* found.api.agents.status({ params: found.params })
+      if (detail.status !== "running") yield* found.api.agents.start({ params: found.params, payload: {} })
+      const answered = yield* Effect.flatMap(found.send("two", "hello"), ({ inbox_id }) => found.settled(inbox_id))
+      assert.strictEqual(replies(answered).length, 1)
+      const verified = yield* choirctl(home, ["session", "verify", id])
+      assert.strictEqual(verified.code, 0, verified.err)
+    }).pipe(Effect.scoped)
   )
 })

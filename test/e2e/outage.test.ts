@@ -12,7 +12,7 @@ import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { isFull } from "../support/size.ts"
 
 const AWAY_SECONDS = isFull ? 330 : 8
-const LIMIT_MS = isFull ? 900_000 : 120_000
+const LIMIT_MS = isFull ? 900_000 : 300_000
 
 describePostgres("a Postgres server that stops while an agent crashes", () => {
   it.live(

@@ -14,7 +14,6 @@ import { LAYER_MS_MAX } from "../support/size.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
 const SCRIBE = AgentId.make("scribe")
-const MINUTES_MAX = 3 * 60_000
 
 interface Typed {
   readonly code: number
@@ -64,66 +63,57 @@ class Scribe extends Context.Service<Scribe, Effect.Success<typeof make>>()("cho
 }
 
 layer(Scribe.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("a tool of one's own", (it) => {
-  it.effect(
-    "that no agent could run fails the update with its cause, and the agent goes on as it was",
-    () =>
-      Effect.gen(function* () {
-        const { api, home, ok, sources } = yield* Scribe
-        const summary = Effect.map(api.agents.list(), ([agent]) => agent)
-        const before = yield* summary
-        yield* ok("git tag clean", sources)
-        const manifest = (more: object) =>
-          JSON.stringify({
-            llm: { name: "words.count", description: "d", input_schema: { type: "object" } },
-            runtime: { exec_path: "words.count", ...more }
-          })
-        writeFileSync(join(sources, "tools/words.count"), "#!/bin/sh\n", { mode: 0o755 })
-        for (const [text, cause] of [
-          [manifest({ locks: [{ resource: "bogus", mode: "X" }] }), `"bogus" cannot be locked: no such resource`],
-          [
-            manifest({ secret_resources: ["githbu"] }),
-            `the secret "githbu" belongs to nothing that scribe is bound to`
-          ],
-          [manifest({}).replace('"object"', '"object","properties":{"a":{"typ":"string"}}'), "did you mean type?"]
-        ] as const) {
-          writeFileSync(join(sources, "tools/words.count.json"), text)
-          yield* ok("git add --all && git commit --quiet -m more", sources)
-          for (const command of ["update", "build"]) {
-            const refused = yield* choirctl(home, ["agent", command, "scribe"])
-            assert.strictEqual(refused.code, 1, `${refused.out}${refused.err}`)
-            assert.include(`${refused.out}${refused.err}`, `repository of scribe: tools/words.count.json: `)
-            assert.include(`${refused.out}${refused.err}`, cause)
-          }
+  it.effect("that no agent could run fails the update with its cause, and the agent goes on as it was", () =>
+    Effect.gen(function* () {
+      const { api, home, ok, sources } = yield* Scribe
+      const summary = Effect.map(api.agents.list(), ([agent]) => agent)
+      const before = yield* summary
+      yield* ok("git tag clean", sources)
+      const manifest = (more: object) =>
+        JSON.stringify({
+          llm: { name: "words.count", description: "d", input_schema: { type: "object" } },
+          runtime: { exec_path: "words.count", ...more }
+        })
+      writeFileSync(join(sources, "tools/words.count"), "#!/bin/sh\n", { mode: 0o755 })
+      for (const [text, cause] of [
+        [manifest({ locks: [{ resource: "bogus", mode: "X" }] }), `"bogus" cannot be locked: no such resource`],
+        [manifest({ secret_resources: ["githbu"] }), `the secret "githbu" belongs to nothing that scribe is bound to`],
+        [manifest({}).replace('"object"', '"object","properties":{"a":{"typ":"string"}}'), "did you mean type?"]
+      ] as const) {
+        writeFileSync(join(sources, "tools/words.count.json"), text)
+        yield* ok("git add --all && git commit --quiet -m more", sources)
+        for (const command of ["update", "build"]) {
+          const refused = yield* choirctl(home, ["agent", command, "scribe"])
+          assert.strictEqual(refused.code, 1, `${refused.out}${refused.err}`)
+          assert.include(`${refused.out}${refused.err}`, `repository of scribe: tools/words.count.json: `)
+          assert.include(`${refused.out}${refused.err}`, cause)
         }
-        yield* ok("git reset --quiet --hard clean", sources)
-        assert.strictEqual(before?.health?.epoch, 1)
-        const after = yield* summary
-        assert.deepStrictEqual(
-          [after?.status, after?.image_version, after?.session_id, after?.health?.epoch],
-          ["running", before?.image_version, before?.session_id, 1]
-        )
-        assert.include((yield* ok("choirctl chat scribe --message 'write a.txt: hello'")).out, "Wrote a.txt")
-      }),
-    MINUTES_MAX
+      }
+      yield* ok("git reset --quiet --hard clean", sources)
+      assert.strictEqual(before?.health?.epoch, 1)
+      const after = yield* summary
+      assert.deepStrictEqual(
+        [after?.status, after?.image_version, after?.session_id, after?.health?.epoch],
+        ["running", before?.image_version, before?.session_id, 1]
+      )
+      assert.include((yield* ok("choirctl chat scribe --message 'write a.txt: hello'")).out, "Wrote a.txt")
+    })
   )
 
-  it.effect(
-    "is added as docs/tools.md says, by a user who never told git who they are",
-    () =>
-      Effect.gen(function* () {
-        const { ok, sources } = yield* Scribe
-        const [manifest = ""] = blocks("json")
-        const [program = ""] = blocks("python")
-        const [commands = ""] = blocks("sh")
-        const [printed = ""] = blocks("")
-        writeFileSync(join(sources, "tools/words.count.json"), manifest)
-        writeFileSync(join(sources, "tools/words.count"), program)
-        const warned = yield* ok("choirctl agent build scribe")
-        assert.include(warned.out, `2 uncommitted files in ${sources} are not built: git -C ${sources} add`)
-        const { out } = yield* ok(commands, sources)
-        assert.include(out, printed)
-      }),
-    MINUTES_MAX
+  it.effect("is added as docs/tools.md says, by a user who never told git who they are", () =>
+    Effect.gen(function* () {
+      const { ok, sources } = yield* Scribe
+      const [manifest = ""] = blocks("json")
+      const [program = ""] = blocks("python")
+      const [commands = ""] = blocks("sh")
+      const [printed = ""] = blocks("")
+      writeFileSync(join(sources, "tools/words.count.json"), manifest)
+      writeFileSync(join(sources, "tools/words.count"), program)
+      const warned = yield* ok("choirctl agent build scribe")
+      assert.include(warned.out, `2 uncommitted files in ${sources} are not built: git -C ${sources} add`)
+      const { out } = yield* ok(commands, sources)
+      assert.include(out, printed)
+    })
   )
 })
 

@@ -14,7 +14,6 @@ import { makeTestInstallation } from "../support/testInstallation.ts"
 import { LAYER_MS_MAX } from "../support/size.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
-const LIMIT_MS = 240_000
 /** No disk has that much free. */
 const EVERYTHING_MB = 1_073_741_824
 
@@ -88,8 +87,7 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("a sess
         assert.notStrictEqual(session_id, session)
         const answered = yield* say("second", "hello again")
         assert.isTrue(answered.some((event) => event.type === "message" && event.kind === "reply"))
-      }),
-    LIMIT_MS
+      })
   )
 
   it.effect(
@@ -123,7 +121,6 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("a sess
         const detail = (yield* ask("agent", "status", AGENT)) as { session_id: string; status: string }
         assert.deepInclude(detail, { session_id: session, status: "running" })
         assert.deepInclude((yield* ask("session", "verify", session)) as object, { ok: true })
-      }),
-    LIMIT_MS
+      })
   )
 })

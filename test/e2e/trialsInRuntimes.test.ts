@@ -65,7 +65,7 @@ const tried = Effect.fnUntraced(function* (place: Pick<InstallationOptions, "run
 const bubblewrap = ensureDebianPackages(["bubblewrap"], "trials beside an agent, sandbox")
 const engine = testEngine("trials beside an agent, docker")
 
-describe("a tool that is tried beside its agent", { timeout: 240_000 }, () => {
+describe("a tool that is tried beside its agent", () => {
   it.live("runs as the process runtime runs it", () => tried({ runtime: "process" }))
 
   it.live.skipIf(bubblewrap !== undefined)("runs in a sandbox of its own", () => tried({ runtime: "sandbox" }))

@@ -29,7 +29,7 @@ const DM = ResourceName.make("desk")
 export const database = Layer.suspend(() => oneEngine().layer).pipe(Layer.merge(Logger.layer([])))
 
 /** Starting real processes may take a while on a busy machine. */
-export const LIVE = { timeout: 120_000 }
+export const LIVE = { timeout: 300_000 }
 
 const NoCgroups = Layer.succeed(Cgroups, {
   enforced: { cpus: false, memory_mb: false, pids: false },

@@ -18,9 +18,6 @@ export type Place = Pick<InstallationOptions, "config" | "database" | "flags" | 
   readonly canaries?: ReadonlyArray<Canary>
 }
 
-/** The first build of a base image installs packages. */
-const DOCKER_MS_MAX = 240_000
-
 const embedded: Effect.Effect<Place> = Effect.succeed({ runtime: "sandbox" })
 
 /** At size `ci` the first installation alone makes its database. */
@@ -92,10 +89,8 @@ const describeServer = (name: string, suite: Suite) => {
 
 /** A suite with its agents in containers, from the operator's own Dockerfiles on. */
 const describeDocker = (name: string, suite: Suite, { reason, socket }: ReturnType<typeof testEngine>) => {
-  unless(reason)(`${name}, embedded Postgres, docker`, { timeout: DOCKER_MS_MAX }, () => suite(inDocker(socket)))
-  unless(reason)(`${name}, embedded Postgres, docker, HTTPS`, { timeout: DOCKER_MS_MAX }, () =>
-    suite(inDockerOverHttps(socket))
-  )
+  unless(reason)(`${name}, embedded Postgres, docker`, () => suite(inDocker(socket)))
+  unless(reason)(`${name}, embedded Postgres, docker, HTTPS`, () => suite(inDockerOverHttps(socket)))
 }
 
 /**

@@ -24,28 +24,25 @@ const programsOn = (home: string): ReadonlyArray<string> =>
 const WIND_DOWN = Schedule.max([Schedule.spaced("100 millis"), Schedule.recurs(300)])
 
 describe("npm start", () => {
-  it.live(
-    "stops choird and the agent when its terminal is closed during the chat",
-    () =>
-      Effect.gen(function* () {
-        const newcomer = yield* sitDown(HERE)
-        const folder = join(newcomer.home, ".choir.d")
-        const { terminal } = newcomer
-        yield* terminal.line("npm start")
-        yield* answerWizard(newcomer, HERE)
-        yield* terminal.see("Talk to choir", LATER)
-        yield* terminal.see(CHAT_PROMPT, LATER)
-        assert.isAbove(programsOn(folder).length, 1)
-        yield* terminal.close
-        const left = yield* Effect.retry(
-          Effect.suspend(() => {
-            const running = programsOn(folder)
-            return running.length === 0 ? Effect.succeed(running) : Effect.fail(running)
-          }),
-          WIND_DOWN
-        ).pipe(Effect.catch((running) => Effect.succeed(running)))
-        assert.deepStrictEqual(left, [])
-      }).pipe(Effect.scoped),
-    180_000
+  it.live("stops choird and the agent when its terminal is closed during the chat", () =>
+    Effect.gen(function* () {
+      const newcomer = yield* sitDown(HERE)
+      const folder = join(newcomer.home, ".choir.d")
+      const { terminal } = newcomer
+      yield* terminal.line("npm start")
+      yield* answerWizard(newcomer, HERE)
+      yield* terminal.see("Talk to choir", LATER)
+      yield* terminal.see(CHAT_PROMPT, LATER)
+      assert.isAbove(programsOn(folder).length, 1)
+      yield* terminal.close
+      const left = yield* Effect.retry(
+        Effect.suspend(() => {
+          const running = programsOn(folder)
+          return running.length === 0 ? Effect.succeed(running) : Effect.fail(running)
+        }),
+        WIND_DOWN
+      ).pipe(Effect.catch((running) => Effect.succeed(running)))
+      assert.deepStrictEqual(left, [])
+    }).pipe(Effect.scoped)
   )
 })

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { MailServerOfTests, noMail, type MailServer } from "../../support/mailServer.ts"
 import { mailTools } from "../../support/mailAccount.ts"
 import { sendUntil } from "../../support/mailKills.ts"
-import { SIZE } from "../../support/size.ts"
+import { LAYER_MS_MAX, SIZE } from "../../support/size.ts"
 
 /** Processes at a time. */
 const AT_ONCE = 2
@@ -12,7 +12,7 @@ const delivered = (server: MailServer, call: string) =>
   server.files("bob").filter((raw) => raw.includes(`choir.s-1-${call}-0@`)).length
 
 describe.skipIf(noMail !== undefined)("an agent that is killed while it sends a mail", () => {
-  it.layer(MailServerOfTests.layer, { timeout: 120_000 })((it) => {
+  it.layer(MailServerOfTests.layer, { timeout: LAYER_MS_MAX })((it) => {
     it.effect(
       `loses none and doubles none, and is told afterwards what became of it, at ${SIZE.mailKills} points`,
       () =>
@@ -45,7 +45,7 @@ describe.skipIf(noMail !== undefined)("an agent that is killed while it sends a 
           assert.includeMembers([...fates.keys()], ["unknown", "not sent"])
           yield* Effect.logInfo("fates of killed mails", Object.fromEntries(fates))
         }),
-      120_000 + 4000 * SIZE.mailKills
+      300_000 + 10_000 * SIZE.mailKills
     )
   })
 })

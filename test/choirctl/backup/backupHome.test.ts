@@ -8,8 +8,6 @@ import { requireSpace } from "#src/choirctl/backup/freshFiles.ts"
 import { choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
-const LIVE = { timeout: 60_000 }
-
 /** A home whose workspace lies at a path below it, so that its backup is refused before the database is touched. */
 const withWorkspaceAt = Effect.fnUntraced(function* (path: string) {
   const folder = yield* temporaryFolder
@@ -23,7 +21,7 @@ const withWorkspaceAt = Effect.fnUntraced(function* (path: string) {
   return { folder, home, file: join(folder, "choir.gz") }
 })
 
-describe("a backup", LIVE, () => {
+describe("a backup", () => {
   for (const [path, owner] of [
     ["sources/work", "Choir"],
     ["workspaces/main/.git/hooks", "git"]

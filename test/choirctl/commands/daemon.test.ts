@@ -10,8 +10,6 @@ import { choirctl, document, spawnChoirctl } from "../../support/choirctl.ts"
 import { processesNaming } from "../../support/processes.ts"
 import { putDatabase, temporaryFolder } from "../../support/engines.ts"
 
-const LIVE = { timeout: 60_000 }
-
 /** A home whose choird, if any is left, ends with the test. */
 const home = Effect.fnUntraced(function* (also?: Parameters<typeof makeHomeFolder>[0]) {
   const made = yield* makeHomeFolder(also)
@@ -20,7 +18,7 @@ const home = Effect.fnUntraced(function* (also?: Parameters<typeof makeHomeFolde
   return made
 })
 
-describe("choirctl daemon", LIVE, () => {
+describe("choirctl daemon", () => {
   it.live("starts choird in the background, says how it does, and stops it with its agents' sessions active", () =>
     Effect.gen(function* () {
       const { agent_id, home: folder, workspace } = yield* home()

@@ -9,8 +9,6 @@ import { choirctl, document } from "../../support/choirctl.ts"
 import { embeddedTemplate } from "../../support/engines.ts"
 import { fakeChoird } from "../../support/fakeChoird.ts"
 
-const LIVE = { timeout: 60_000 }
-
 /** Works on a home's embedded database as a choird would that is not there. */
 const inDatabase = <A, E>(home: string, work: Effect.Effect<A, E, SqlClient.SqlClient>) =>
   Effect.provide(
@@ -18,7 +16,7 @@ const inDatabase = <A, E>(home: string, work: Effect.Effect<A, E, SqlClient.SqlC
     Database.layerEmbedded({ folder: join(home, "data"), template: embeddedTemplate(), migrates: false })
   )
 
-describe("choirctl db migrate", LIVE, () => {
+describe("choirctl db migrate", () => {
   it.live("makes a new database, says what it did, then that there is nothing to do (R67)", () =>
     Effect.gen(function* () {
       const { home } = yield* makeHomeFolder()

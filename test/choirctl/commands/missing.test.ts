@@ -6,8 +6,6 @@ import { Effect } from "effect"
 import { choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
-const LIVE = { timeout: 60_000 }
-
 const ON_A_HOME: ReadonlyArray<ReadonlyArray<string>> = [
   ["secret", "list"],
   ["logs", "choird"],
@@ -25,7 +23,7 @@ const ON_A_HOME: ReadonlyArray<ReadonlyArray<string>> = [
   ["model", "test", "main"]
 ]
 
-describe("a missing home", LIVE, () => {
+describe("a missing home", () => {
   for (const args of ON_A_HOME)
     it.effect(`is told by choirctl ${args.join(" ")}, with init and --home`, () =>
       Effect.gen(function* () {
@@ -40,7 +38,7 @@ describe("a missing home", LIVE, () => {
     )
 })
 
-describe("a call without a command", LIVE, () => {
+describe("a call without a command", () => {
   it.effect("lists the commands and exits 2, while a group of commands says what is missing", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
@@ -63,7 +61,7 @@ describe("a call without a command", LIVE, () => {
   )
 })
 
-describe("a configuration that cannot be read", LIVE, () => {
+describe("a configuration that cannot be read", () => {
   it.effect("is told with the name of the file where it is missing, and in plain words where a key is unknown", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
@@ -79,7 +77,7 @@ describe("a configuration that cannot be read", LIVE, () => {
   )
 })
 
-describe("a file to restore", LIVE, () => {
+describe("a file to restore", () => {
   it.effect("that is missing is told with the command that makes one, and no home is made", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
@@ -103,7 +101,7 @@ describe("a file to restore", LIVE, () => {
   )
 })
 
-describe("choirctl logs", LIVE, () => {
+describe("choirctl logs", () => {
   it.live("ends with the last line where no terminal shows it", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

@@ -7,8 +7,6 @@ import { choirctl, document, spawnChoirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { fakeChoird } from "../../support/fakeChoird.ts"
 
-const LIVE = { timeout: 60_000 }
-
 /** A home with one secret, and a choird that knows a workspace with two files in it. */
 const made = Effect.gen(function* () {
   const home = yield* temporaryFolder
@@ -26,7 +24,7 @@ const made = Effect.gen(function* () {
   return { backup, calls, home, path }
 })
 
-describe("a command that destroys", LIVE, () => {
+describe("a command that destroys", () => {
   it.effect("is a usage error where nobody can be asked, names what is lost, and touches nothing", () =>
     Effect.gen(function* () {
       const { backup, calls, home, path } = yield* made

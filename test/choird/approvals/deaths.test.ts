@@ -20,7 +20,6 @@ const EDIT = { change: [{ op: "set", path: "/budgets/turn_max_steps", value: 12 
 
 /** How many points of an execution choird may die at is not known before; more than this would be a new kind of execution. */
 const DEATHS_MAX = 40
-const LIVE = { timeout: 240_000 }
 
 const filesOf = ({ agent }: ProposalHome) => agent.git(["ls-tree", "-r", "--name-only", "main"]).split("\n")
 const commitsOf = ({ agent }: ProposalHome) => Number(agent.git(["rev-list", "--count", "main"]))
@@ -46,44 +45,38 @@ const twoLives = Effect.fnUntraced(function* (home: ProposalHome, at: number, ki
 })
 
 describeStores("Executions, cut short,", (it) => {
-  it.effect(
-    "come to the same commit, image and words, once, after a death before or after its steps (R53)",
-    () =>
-      Effect.gen(function* () {
-        let deaths = 0
-        const heads = new Set<string>()
-        const home = yield* makeProposalHome
-        for (let at = 1; at <= DEATHS_MAX; at += SIZE.deathEvery) {
-          home.agent.git(["update-ref", "refs/heads/main", home.base])
-          const { died, signals, told, world } = yield* twoLives(home, at, "tool", TOOL)
-          assert.strictEqual(commitsOf(home), 2)
-          assert.deepStrictEqual(filesOf(home), ["README.md", "tools/notes.count", "tools/notes.count.json"])
-          assert.strictEqual(home.agent.git(["log", "-1", "--format=%an %ae", "main"]), "Robot robot@example.org")
-          heads.add(home.agent.git(["rev-parse", "main^{tree}"]))
-          assert.deepStrictEqual([world.runs, world.starts], [IMAGE, 1])
-          assert.lengthOf(signals, 2)
-          assert.strictEqual(told.filter(({ text }) => text.startsWith("Done: tool notes.count")).length, 1)
-          if (!died) break
-          deaths += 1
-        }
-        assert.isAbove(deaths * SIZE.deathEvery, 10)
-        assert.strictEqual(heads.size, 1)
-      }),
-    LIVE
+  it.effect("come to the same commit, image and words, once, after a death before or after its steps (R53)", () =>
+    Effect.gen(function* () {
+      let deaths = 0
+      const heads = new Set<string>()
+      const home = yield* makeProposalHome
+      for (let at = 1; at <= DEATHS_MAX; at += SIZE.deathEvery) {
+        home.agent.git(["update-ref", "refs/heads/main", home.base])
+        const { died, signals, told, world } = yield* twoLives(home, at, "tool", TOOL)
+        assert.strictEqual(commitsOf(home), 2)
+        assert.deepStrictEqual(filesOf(home), ["README.md", "tools/notes.count", "tools/notes.count.json"])
+        assert.strictEqual(home.agent.git(["log", "-1", "--format=%an %ae", "main"]), "Robot robot@example.org")
+        heads.add(home.agent.git(["rev-parse", "main^{tree}"]))
+        assert.deepStrictEqual([world.runs, world.starts], [IMAGE, 1])
+        assert.lengthOf(signals, 2)
+        assert.strictEqual(told.filter(({ text }) => text.startsWith("Done: tool notes.count")).length, 1)
+        if (!died) break
+        deaths += 1
+      }
+      assert.isAbove(deaths * SIZE.deathEvery, 10)
+      assert.strictEqual(heads.size, 1)
+    })
   )
 
-  it.effect(
-    "come to the same config.json after a death at every step of its change (R53)",
-    () =>
-      Effect.gen(function* () {
-        for (let at = 1; at <= DEATHS_MAX; at += 1) {
-          const home = yield* makeProposalHome
-          const { died } = yield* twoLives(home, at, "config_change", EDIT)
-          assert.deepNestedPropertyVal(home.config(), "budgets.turn_max_steps", 12)
-          if (!died) return assert.isAbove(at, 4)
-        }
-        return assert.fail("it never came to its end")
-      }),
-    LIVE
+  it.effect("come to the same config.json after a death at every step of its change (R53)", () =>
+    Effect.gen(function* () {
+      for (let at = 1; at <= DEATHS_MAX; at += 1) {
+        const home = yield* makeProposalHome
+        const { died } = yield* twoLives(home, at, "config_change", EDIT)
+        assert.deepNestedPropertyVal(home.config(), "budgets.turn_max_steps", 12)
+        if (!died) return assert.isAbove(at, 4)
+      }
+      return assert.fail("it never came to its end")
+    })
   )
 })
