@@ -131,7 +131,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "failed-compaction-frees-nothing",
     file: "src/agent/memory/Compactor.ts",
-    find: "if (asked === undefined) yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace what left`)",
+    find: "if (asked === undefined) yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace old events`)",
     replace: "if (asked === undefined) return false",
     also: [
       {

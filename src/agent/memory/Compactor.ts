@@ -193,8 +193,7 @@ const compact = Effect.fn("Compactor.compact")(function* (
   const planned = yield* plan(lane, view, reason)
   if (planned === undefined) return false
   const asked = yield* ask(lane, planned)
-  if (asked === undefined)
-    yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace the events that left the window`)
+  if (asked === undefined) yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace old events`)
   const memory = laneOf(arbiter.state(), lane)
   if (memory === undefined || jobIdOf(memory) !== jobIdOf(planned.memory)) return false
   const { boundary_rev } = planned

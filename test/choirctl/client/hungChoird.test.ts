@@ -56,7 +56,7 @@ describe("a choird that hangs", () => {
       yield* TestClock.adjust("29 seconds")
       assert.deepStrictEqual(told, [])
       yield* TestClock.adjust("1 second")
-      assert.match(told.join("\n"), /choird has not answered for 30 s, and choirctl still waits/u)
+      assert.match(told.join("\n"), /choird has not answered for 30 s; choirctl is still waiting/u)
     })
   )
 
