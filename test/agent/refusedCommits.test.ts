@@ -1,11 +1,12 @@
 /** What becomes of content that no event can hold: it never stops a lane, and nobody waits for it in vain. */
-import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Schema } from "effect"
 import { SignalId } from "#schema/Ids.ts"
 import { deltasOf } from "#src/agent/memory/compaction.ts"
 import { emptySummary, SUMMARY_REFERENCES_MAX } from "#src/shared/session/memory.ts"
+import { caughtCommits } from "../support/caughtCommits.ts"
+import { parsed, parsedFolder } from "../support/syntax.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, isCore, says, type Said } from "../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
@@ -13,6 +14,41 @@ import { CORE_SUMMARY_CHARS_MAX } from "#src/agent/session/CoreJob.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 const AGENT = join(import.meta.dirname, "../../src/agent")
+
+/** Where a refusal may be caught, and what becomes of it. */
+const CAUGHT: Readonly<Record<string, string>> = {
+  "arbiter/Arbiter.ts: commitEnd: catch": "gives way to less, or is a defect while what should end is open",
+  "arbiter/Arbiter.ts: commitIfDue: catch": "a defect where no event can hold the command",
+  "calls/ToolRunner.ts: moveSkill: catchIf": "asks the judge whose verdict is missing, and commits again",
+  "calls/ToolRunner.ts: runCall: catchTags": "becomes the result of the call",
+  "calls/ToolRunner.ts: startJob: catchIf": "waits until edge writes nothing, and only while it writes",
+  "calls/grantedCall.ts: durable: timeoutOption": "of the wait for choird, not of the commit before it",
+  "calls/grantedCall.ts: runGranted: catchTag": "of a slot, not of the commit",
+  "memory/Compactor.ts: compact: catch": "answers that there is no compaction",
+  "model/ModelCalls.ts: committed: catch":
+    "a defect while the lane is there, else the cost is booked without the answer",
+  "model/ModelCalls.ts: committed: catchIf": "commits less: no reasoning, then an error in the place of the answer",
+  "tools/longTermMemory.ts: memoryDelete: catch": "of choird's answer; the commit catches for itself",
+  "tools/longTermMemory.ts: memoryUpsert: catch": "of choird's answer; the commit catches for itself",
+  "trial/Trial.ts: runSkill: catchTag": "of the limit of a trial, not of a commit"
+}
+
+/** Code that catches the refusal of a commit in one way or another, and code that does not. */
+const CODE: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+  ...["option", "exit", "result", "ignore"].map(
+    (name) => [`const a = Effect.${name}(arbiter.commit(x))`, [`a.ts: a: ${name}`]] as const
+  ),
+  ["const a = arbiter.commit(x).pipe(Effect.asVoid, Effect.catch(() => Effect.void))", ["a.ts: a: catch"]],
+  ["const a = pipe(arbiter.commit(x), Effect.orElseSucceed(() => []))", ["a.ts: a: orElseSucceed"]],
+  ["const a = Effect.gen(function* () { yield* arbiter.commit(x) }).pipe(Effect.retry(often))", ["a.ts: a: retry"]],
+  ["const a = Effect.fnUntraced(function* () { yield* arbiter.commit(x) }, Effect.ignore)", ["a.ts: a: ignore"]],
+  ["const a = Effect.forkScoped(arbiter.commit(x))", ["a.ts: a: forkScoped"]],
+  ["const send = (x) => arbiter.commit(x)\nconst a = Effect.option(send(x))", ["a.ts: a: option"]],
+  ["const send = arbiter.commit(x)\nconst a = send.pipe(Effect.exit)", ["a.ts: a: exit"]],
+  ["const a = Effect.andThen(arbiter.commit(x), Effect.option(look))", []],
+  ["const a = Effect.flatMap(Effect.exit(look), () => arbiter.commit(x))", []],
+  ["const a = look.pipe(Effect.option, Effect.andThen(arbiter.commit(x)))", []]
+]
 
 /** A session in which edge starts one job, which says this and nothing else. */
 const withJob = Effect.fnUntraced(function* (said: Said, output_schema?: object) {
@@ -138,14 +174,22 @@ describe("content that no event can hold", () => {
   })
 
   it("is never passed over: no commit of the agent is ignored", () => {
-    const ignored = readdirSync(AGENT, { recursive: true, encoding: "utf8" })
-      .filter((name) => name.endsWith(".ts"))
-      .flatMap((name) => {
-        const text = readFileSync(join(AGENT, name), "utf8")
-        const found =
-          /Effect\.ignore\(\s*(?:\w+\.)*commit\w*\(|\.commit\([^;]*?Effect\.(?:ignore|orElseSucceed)\b/u.exec(text)
-        return found === null ? [] : [`${name}: ${found[0]}`]
-      })
-    assert.deepStrictEqual(ignored, [])
+    assert.deepStrictEqual(caughtCommits(parsedFolder(AGENT)), Object.keys(CAUGHT).toSorted())
+  })
+})
+
+describe("a commit whose refusal is caught", () => {
+  for (const [code, found] of CODE)
+    it(`is ${found.length === 0 ? "not" : "found"} in ${code.split("\n").at(-1)}`, () => {
+      assert.deepStrictEqual(caughtCommits([parsed("a.ts", code)]), found)
+    })
+
+  it("is found behind an import", () => {
+    const files = [
+      parsed("a.ts", "export const end = Effect.gen(function* () { yield* arbiter.commit(a) })"),
+      parsed("b/b.ts", 'import { end as over } from "#src/agent/a.ts"\nconst b = Effect.ignore(over)'),
+      parsed("c.ts", 'import { end } from "./a.ts"\nconst c = Effect.andThen(end, Effect.option(other))')
+    ]
+    assert.deepStrictEqual(caughtCommits(files), ["b/b.ts: b: ignore"])
   })
 })
