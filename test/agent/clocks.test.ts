@@ -1,5 +1,4 @@
 /** The host's clock is set while an agent works: by an hour forth, as after a resume of its machine, and back. */
-import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Redacted, Result, Schema } from "effect"
@@ -19,6 +18,7 @@ import { SESSION } from "../support/control.ts"
 import { placed } from "../support/history.ts"
 import { started } from "../support/jobEvents.ts"
 import { settableClock } from "../support/settableClock.ts"
+import { allowed, looksAtTimeOfDay, type TimeOfDay } from "../support/timeOfDay.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
@@ -133,22 +133,16 @@ describe("an agent whose host's clock is set", () => {
 })
 
 /** Where an agent looks at the time of day, and for what. */
-const TIME_OF_DAY: Readonly<Record<string, string>> = {
+const TIME_OF_DAY: TimeOfDay = {
   "session/CoreJob.ts": "what an earlier epoch committed is as old as its event says",
   "arbiter/Arbiter.ts": "the time of an event",
   "control/Replication.ts": "the time of a heartbeat",
   "model/modelRequest.ts": "the date of Retry-After",
   "model/prompt/Environment.ts": "the day that models are told",
-  "mail/readMail.ts": "the days of a search, and the date of a mail",
   "outside/OutsideApi.ts": "the date of Retry-After",
   "tools/coreTools.ts": "the minutes of a running job that its model is told"
 }
 
 it("no code of an agent computes a span from the time of day", () => {
-  const folder = join(import.meta.dirname, "../../src/agent")
-  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"))
-  const looking = files.filter((name) =>
-    /currentTime(?:Millis|Nanos)|\bDate\b[.(]|DateTime\.now/u.test(readFileSync(join(folder, name), "utf8"))
-  )
-  assert.deepStrictEqual(looking.sort(), Object.keys(TIME_OF_DAY).sort())
+  assert.deepStrictEqual(looksAtTimeOfDay(join(import.meta.dirname, "../../src/agent")), allowed(TIME_OF_DAY))
 })

@@ -1,47 +1,49 @@
 /** The host's clock is set while choird works: by an hour forth, as after a resume of its machine, and back. */
-import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { makePaces } from "#src/choird/gateway/Pace.ts"
 import { settableClock } from "../support/settableClock.ts"
+import { allowed, looksAtTimeOfDay, type TimeOfDay } from "../support/timeOfDay.ts"
 
-/** Where choird looks at the time of day, and for what. Everything else is measured by the clock for spans. */
-const TIME_OF_DAY: Readonly<Record<string, string>> = {
+const SRC = join(import.meta.dirname, "../../src")
+
+/** Where choird looks at the time of day, for what, and how often. Everything else is measured by the clock for spans. */
+const TIME_OF_DAY: TimeOfDay = {
   "agents/RunContext.ts": "the identity of a notice",
-  "agents/oneEpoch.ts": "since when an agent runs, for people",
+  "agents/oneEpoch.ts": ["since when an agent runs, for people", 2],
   "agents/prepare.ts": "the beginning of a session's id",
   "api/operator/AgentSummaries.ts": "since when an agent runs, for people",
   "api/operator/OperatorSessions.ts": "the age of a job by the times of its events, for people",
-  "approvals/Approvals.ts": "when a stored request expires, in whatever life of choird",
+  "approvals/Approvals.ts": ["when a stored request expires, in whatever life of choird", 2],
   "approvals/SkillImports.ts": "the date of a commit",
   "approvals/askApproval.ts": "when a request expires, as it is stored",
   "approvals/askPerson.ts": "how long a stored request waits, for people",
   "approvals/callApprovals.ts": "when a request was decided",
-  "approvals/grantRows.ts": "the date to which a stored grant lasts",
+  "approvals/grantRows.ts": ["the date to which a stored grant lasts", 2],
   "approvals/settleApproval.ts": "when a request was decided, and whether that was in time",
   "database/Backup.ts": "the date of a backup",
-  "gateway/GatewayCommands.ts": "since when an agent and its jobs run, for people",
+  "gateway/GatewayCommands.ts": ["since when an agent and its jobs run, for people", 2],
   "gateway/Pairings.ts": "when a code ends, for people",
-  "gateway/PollWatch.ts": "since when a bot is silent, for people",
+  "gateway/PollWatch.ts": ["since when a bot is silent, for people", 2],
   "gateway/attachFiles.ts": "the age of files by their dates",
   "gateway/attempt.ts": "the age of a stored message, in whatever life of choird",
   "gateway/heldMessages.ts": "when a stored hold ends",
   "listeners/TlsIdentity.ts": "the dates of a certificate",
   "logs/Audit.ts": "the time of a row",
-  "logs/LogFiles.ts": "the time of a line, and the age of archives",
+  "logs/LogFiles.ts": ["the time of a line, and the age of archives", 4],
   "memory/Forgetting.ts": "the time of a receipt",
-  "memory/Recall.ts": "the age of what is remembered",
+  "memory/Recall.ts": ["the age of what is remembered", 2],
   "memory/remoteEmbedder.ts": "the date of Retry-After",
-  "queues/Inbox.ts": "when a stored hold ends",
+  "queues/Inbox.ts": ["when a stored hold ends", 3],
   "queues/heldRows.ts": "when a stored hold ends",
   "retention/DiskGuard.ts": "the identity of a notice",
   "retention/Retention.ts": "the age of stored rows, in days",
   "retention/SessionArchives.ts": "the date of an archive",
   "retention/WorkspaceUsage.ts": "the day on which a person was told",
-  "schedules/slotSteps.ts": "the times of schedules",
-  "sessions/Runs.ts": "the age of stored runs, in days",
+  "schedules/slotSteps.ts": ["the times of schedules", 3],
+  "sessions/Runs.ts": ["the age of stored runs, in days", 2],
   "sessions/SessionStore.ts": "the beginning of a session's id",
   "sessions/forgetEvents.ts": "the time of an event",
   "trials/TrialContainers.ts": "the beginning of a session's id"
@@ -66,12 +68,9 @@ describe("a clock that is set", () => {
 })
 
 it("no code of choird computes a span from the time of day", () => {
-  const folder = join(import.meta.dirname, "../../src/choird")
-  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"))
-  const looking = files.filter((name) =>
-    /currentTime(?:Millis|Nanos)|\bDate\.now\(|\bnew Date\(\)|DateTime\.now/u.test(
-      readFileSync(join(folder, name), "utf8")
-    )
-  )
-  assert.deepStrictEqual(looking.sort(), Object.keys(TIME_OF_DAY).sort())
+  assert.deepStrictEqual(looksAtTimeOfDay(join(SRC, "choird")), allowed(TIME_OF_DAY))
+})
+
+it("no code that the programs share looks at the time of day", () => {
+  assert.deepStrictEqual(looksAtTimeOfDay(join(SRC, "shared")), {})
 })

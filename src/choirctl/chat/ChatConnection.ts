@@ -3,11 +3,12 @@
  * to choird after it was shown.
  */
 import { randomUUID } from "node:crypto"
-import { Clock, Effect, Schedule, Stream } from "effect"
+import { Effect, Schedule, Stream } from "effect"
 import type { AgentId, InboxId } from "#schema/Ids.ts"
 import type { ChatAnswer, ChatEvent } from "#schema/ChatApi.ts"
 import { type CommandFailed, EXIT } from "#src/choirctl/terminal/failure.ts"
 import { connect, requestFailure } from "#src/choirctl/client/OperatorClient.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Messages that `choirctl chat` remembers to have shown, so that none is shown twice. */
 const CHAT_SHOWN_MAX = 10_000
@@ -95,7 +96,7 @@ export const openChat = Effect.fn("openChat")(function* (home: string, agent_id:
     )
     for (;;) {
       const exit = yield* Effect.result(once)
-      const now_ms = yield* Clock.currentTimeMillis
+      const now_ms = yield* monotonicMs
       if (exit._tag === "Failure" && (!met || !passes(exit.failure))) return yield* exit.failure
       if (lost_ms === undefined) yield* onNews({ type: "connection", up: false })
       lost_ms ??= now_ms

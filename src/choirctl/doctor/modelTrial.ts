@@ -1,8 +1,9 @@
 /** One small request that has to call a tool, through the API and by the codec that agents use: whether they can work with a model. */
-import { Clock, Effect, Redacted, Result } from "effect"
+import { Effect, Redacted, Result } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { Usage } from "#schema/Event.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { Answer } from "#src/shared/model/Answer.ts"
 import { lowerLimit, withAnswerMax } from "#src/shared/model/answerLimit.ts"
 import type { Asked } from "#src/shared/model/Codec.ts"
@@ -271,13 +272,13 @@ export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key:
       fix: "Copy the key again from your account at the provider, as one line"
     })
   const entry = entryOf(model)
-  const started_ms = yield* Clock.currentTimeMillis
+  const started_ms = yield* monotonicMs
   const { answer, answer_tokens_max, refused_parameters, sent_chars } = yield* negotiated(entry, secret)
   const said = yield* understood(entry, answer, secret)
   const turn_usd = costMax(entry, TURN_TOKENS.prompt, TURN_TOKENS.answer)
   const usage = usageOf(entry, sent_chars, JSON.stringify(said.tool_calls).length, said.usage)
   return {
-    took_ms: (yield* Clock.currentTimeMillis) - started_ms,
+    took_ms: (yield* monotonicMs) - started_ms,
     refused_parameters,
     ...(answer_tokens_max === undefined ? {} : { answer_tokens_max }),
     streams: STREAM.test(answer.text),
