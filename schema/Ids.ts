@@ -89,14 +89,35 @@ export type GrantId = typeof GrantId.Type
 export const Rev = Schema.Natural
 export type Rev = number
 
+/** The largest revision that a column of the database holds. */
+export const REV_MAX = 2 ** 31 - 1
+/** A revision that a peer names to have it stored or looked for. */
+export const NamedRev = Rev.check(Schema.isBetween({ minimum: 0, maximum: REV_MAX }))
+
 /** A count of an agent's starts within a session; only the newest one may write (E13). */
 export const Epoch = Schema.Natural
 
 /** A SHA-256 digest in lowercase hex. */
 export const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
 
-/** An instant as the agent's ISO text in milliseconds, kept verbatim because the chain covers it. */
-export const IsoInstant = Schema.String.check(Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u))
+const MONTH_AND_DAY = String.raw`(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|[12]\d)`
+const TIME = String.raw`(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z`
+const DAY_CHARS = "0001-01-01".length
+
+/** Whether the calendar has the day. A date that it has not would be read as a later one. */
+const isDay = (day: string): boolean => {
+  const ms = Date.parse(day)
+  return !day.startsWith("0000") && !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day)
+}
+
+/**
+ * An instant as the agent's ISO text in milliseconds, kept verbatim because the chain covers it. Any text that passes is a timestamp of
+ * the database: the days are those of the calendar, and there is no year 0.
+ */
+export const IsoInstant = Schema.String.check(
+  Schema.isPattern(new RegExp(`^\\d{4}-(?:${MONTH_AND_DAY})T${TIME}$`, "u")),
+  Schema.makeFilter((text) => isDay(text.slice(0, DAY_CHARS)) || "there is no such day")
+)
 
 /** The idempotency key of a client: any text of 1 to 80 of these characters, usually a UUID. */
 export const ClientId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._:-]{1,80}$/u))

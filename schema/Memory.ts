@@ -1,7 +1,7 @@
 /** An agent's long-term memory: chunks of its sessions, summaries of old ones, and facts (docs/memory.md). */
 import { Schema } from "effect"
 import { Sources } from "./Source.ts"
-import { AgentId, CallId, IsoInstant, LaneId, Rev, SessionId } from "./Ids.ts"
+import { AgentId, CallId, IsoInstant, LaneId, NamedRev, Rev, SessionId } from "./Ids.ts"
 
 /** Characters of a fact's key, and of its text. */
 export const FACT_KEY_CHARS_MAX = 120
@@ -115,7 +115,7 @@ export const Forget = Schema.Union([
       Schema.isPattern(/^[^\0]*$/u, { message: "no NUL characters" })
     )
   }),
-  Schema.Struct({ type: Schema.Literal("span"), session_id: SessionId, first_rev: Rev, last_rev: Rev })
+  Schema.Struct({ type: Schema.Literal("span"), session_id: SessionId, first_rev: NamedRev, last_rev: NamedRev })
 ])
 export type Forget = typeof Forget.Type
 

@@ -10,7 +10,7 @@ export const randomOf = (seed: number) => {
     return Math.floor((state / 2 ** 32) * below)
   }
 }
-type Random = ReturnType<typeof randomOf>
+export type Random = ReturnType<typeof randomOf>
 
 export const pick = <A>(random: Random, of: ReadonlyArray<A>): A => of[random(of.length)]!
 

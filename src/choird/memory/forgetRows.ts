@@ -65,7 +65,7 @@ const namedFacts = Effect.fnUntraced(function* (agent_id: AgentId, { facts, phra
     whole,
     ({ first_rev, last_rev, session_id }) =>
       sql<{ readonly id: string }>`SELECT id::text AS id FROM ${table} WHERE source ->> 'session_id' = ${session_id}
-      AND (source ->> 'rev')::int BETWEEN ${first_rev} AND ${last_rev}`
+      AND (source ->> 'rev')::bigint BETWEEN ${first_rev} AND ${last_rev}`
   )
   return [...new Set([...facts, ...held, ...derived.flat().map(({ id }) => id)])]
 })

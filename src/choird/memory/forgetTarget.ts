@@ -2,7 +2,7 @@
 import { Effect, Result, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { type AgentId, EDGE, LaneId, Rev, SessionId } from "#schema/Ids.ts"
+import { type AgentId, EDGE, LaneId, Rev, REV_MAX, SessionId } from "#schema/Ids.ts"
 import { DocumentId, FactSource, type Forget } from "#schema/Memory.ts"
 import { storedLog } from "#src/choird/sessions/storedEvents.ts"
 import { eventOf, type EventRow, readRow } from "#src/shared/events/eventRow.ts"
@@ -68,6 +68,8 @@ const originsOf = Effect.fnUntraced(function* (source: unknown) {
   const found = decodeSource(source)
   if (found._tag === "None" || found.value.session_id === undefined || found.value.rev === undefined) return []
   const { lane = EDGE, rev, session_id } = found.value
+  // No event has it, whatever the agent said that wrote the fact.
+  if (rev > REV_MAX) return []
   const turn = yield* turnOf(session_id, rev)
   return lane === EDGE ? [turn] : [turn, { session_id, first_rev: rev, last_rev: rev, lane } satisfies Span]
 })

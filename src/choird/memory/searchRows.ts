@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import type { AgentId, LaneId, Rev, SessionId } from "#schema/Ids.ts"
 import type { DocumentId, FactKey, FactSource, MemoryTier } from "#schema/Memory.ts"
 import type { Source } from "#schema/Source.ts"
+import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import { agentTable } from "./agentTables.ts"
 import { vectorType } from "./VectorIndexes.ts"
 
@@ -63,7 +64,7 @@ export const termsOf = Effect.fnUntraced(function* (scope: Scope, query: string)
   const searched = yield* isSearched(scope)
   const table = sql(documents(scope))
   const rows = yield* sql<Frequency>`SELECT q.lexeme, n.found::int AS found, t.total::int AS total
-    FROM (SELECT lexeme FROM unnest(to_tsvector('english', ${query})) ORDER BY length(lexeme) DESC LIMIT ${2 * TERMS_MAX}) AS q
+    FROM (SELECT lexeme FROM unnest(to_tsvector('english', ${storableJson(query)})) ORDER BY length(lexeme) DESC LIMIT ${2 * TERMS_MAX}) AS q
     CROSS JOIN (SELECT count(*) AS total FROM ${table} AS d WHERE ${searched}) AS t
     CROSS JOIN LATERAL (SELECT count(*) AS found FROM (SELECT FROM ${table} AS d
       WHERE d.tsv @@ quote_literal(q.lexeme)::tsquery AND ${searched} LIMIT ${WEIGHED_MAX + 1}) AS having_it) AS n`

@@ -116,6 +116,9 @@ const named = (text: string): string => text.slice(0, NAME_CHARS_MAX).toWellForm
 const TRIGGER_CHARS_MAX = 300
 const triggerName = (text: string): string => text.slice(0, TRIGGER_CHARS_MAX).toWellFormed()
 
+/** Steps that a column of a row holds; an agent may claim more. */
+const STEPS_MAX = 2 ** 31 - 1
+
 /** The most that one call counts for. */
 const NANO_USD_MAX = 1e15
 /** In whole parts, so that a sum does not depend on how the events came. */
@@ -190,7 +193,7 @@ const jobEnded = (change: JobChange, { created_at, payload, rev }: EventOf<"Core
     rev,
     at: created_at,
     outcome: payload.outcome,
-    steps: payload.work?.steps ?? 0,
+    steps: Math.min(payload.work?.steps ?? 0, STEPS_MAX),
     tokens: tokenSum(payload.usage.input_tokens, payload.usage.output_tokens),
     cost_nano_usd: nanoUsd(payload.usage.cost_usd),
     writeback:

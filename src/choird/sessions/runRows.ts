@@ -26,6 +26,9 @@ const SKILL_COLUMNS = `started_rev int, lane text, skill text, started_at timest
   cost_nano_usd bigint, ended_rev int, ended_at timestamptz, outcome text, version text, execution_class text, tier text, trigger text,
   retries int, confidence double precision, judge_score double precision, verdict text`
 
+/** The sum from which on a run counts no more: what an agent claims in one heartbeat is no more either, and both together fit a bigint. */
+const SUM_MAX = String(Number.MAX_SAFE_INTEGER)
+
 /** A run that began before there were rows is in none. */
 const writeSkills = Effect.fnUntraced(function* ({ agent_id, session_id }: Origin, { skills }: RunChanges) {
   if (skills.size === 0) return
@@ -35,7 +38,8 @@ const writeSkills = Effect.fnUntraced(function* ({ agent_id, session_id }: Origi
       SELECT * FROM jsonb_to_recordset(${rows}::text::jsonb) AS c (${sql.literal(SKILL_COLUMNS)})
     ), updated AS (
       UPDATE choir_control.skill_runs AS r SET state = coalesce(c.state, r.state), steps = coalesce(c.steps, r.steps),
-        tokens = r.tokens + c.tokens, cost_nano_usd = r.cost_nano_usd + c.cost_nano_usd,
+        tokens = least(r.tokens, ${SUM_MAX}::text::bigint) + c.tokens,
+        cost_nano_usd = greatest(least(r.cost_nano_usd, ${SUM_MAX}::text::bigint), -(${SUM_MAX}::text::bigint)) + c.cost_nano_usd,
         ended_rev = c.ended_rev, ended_at = c.ended_at, outcome = c.outcome, retries = r.retries + c.retries,
         confidence = coalesce(c.confidence, r.confidence), judge_score = coalesce(c.judge_score, r.judge_score),
         verdict = coalesce(c.verdict, r.verdict)

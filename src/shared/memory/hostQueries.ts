@@ -1,7 +1,7 @@
 /** The inputs of the host tools of long-term memory, as an agent sends them and choird decodes them. */
 import { Schema } from "effect"
 import { Sources } from "#schema/Source.ts"
-import { AgentId, CallId, LaneId, Rev, SessionId } from "#schema/Ids.ts"
+import { AgentId, CallId, LaneId, NamedRev, Rev, SessionId } from "#schema/Ids.ts"
 import { DocumentId, FactKey, FactText, MEMORY_HITS_MAX, MEMORY_QUERY_CHARS_MAX, MemoryHit } from "#schema/Memory.ts"
 
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MEMORY_HITS_MAX }))
@@ -46,7 +46,7 @@ export const UpsertInput = Schema.Struct({
   /** Where the text came from that tainted it. */
   sources: Schema.optionalKey(Sources),
   /** The output that proposed the call. */
-  rev: Rev,
+  rev: NamedRev,
   lane: LaneId,
   call_id: CallId
 })

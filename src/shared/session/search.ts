@@ -5,7 +5,7 @@
 import { Effect, Schema } from "effect"
 import type { CoreJobStart } from "#schema/Core.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { type CallId, EDGE, LaneId, Rev, Sha256 } from "#schema/Ids.ts"
+import { type CallId, EDGE, LaneId, Rev, REV_MAX, Sha256 } from "#schema/Ids.ts"
 import { offeredName } from "#schema/Tool.ts"
 import { coreOf } from "./lanes.ts"
 import { withoutWrites } from "./stateWrites.ts"
@@ -21,9 +21,6 @@ export const LOG_SEARCH_WORDS_MAX = 16
 export const LOG_SEARCH_EXCERPT_CHARS_MAX = 400
 /** Characters of an event that are shown when it is asked for by its hash. */
 const LOG_SEARCH_EVENT_CHARS_MAX = 4000
-
-/** The greatest revision that the database can compare with. */
-const REV_MAX = 2 ** 31 - 1
 
 const wordsOf = (query: string): ReadonlyArray<string> => [
   ...new Set(query.split(/\s+/u).filter((word) => word !== ""))

@@ -1,15 +1,16 @@
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Layer, Option } from "effect"
+import { Effect, Fiber, Layer, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { EventDraft } from "#schema/Event.ts"
 import { type AgentId, CallId, EDGE, Rev, type SessionId } from "#schema/Ids.ts"
-import { type DocumentId, FactKey } from "#schema/Memory.ts"
+import { type DocumentId, FactKey, Forget } from "#schema/Memory.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { agentSchema } from "#src/choird/database/AgentSchemas.ts"
 import { FORGET_EVENTS_MAX, Forgetting } from "#src/choird/memory/Forgetting.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { UpsertInput } from "#src/shared/memory/hostQueries.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { describeStores } from "../../support/engines.ts"
 import { makeMemory } from "../../support/memoryRows.ts"
@@ -200,6 +201,25 @@ describeStores("Forgetting", (it) => {
       assert.deepInclude(yield* memory.forget(agent_id, order, "operator"), { facts: 1, events: 3 })
       assert.deepStrictEqual(yield* placesWith(secret), [])
     }).pipe(Effect.provide(forgetting().pipe(Layer.provideMerge(stores))))
+  )
+
+  it.effect(
+    "forgets a fact whose agent says that a revision which no log has proposed it, and parts of its session",
+    () =>
+      Effect.gen(function* () {
+        const { talk } = yield* told
+        const { agent_id, session_id } = talk.caller
+        yield* end(talk)
+        const source = { kind: "agent", session_id, rev: Number.MAX_SAFE_INTEGER, lane: "edge" }
+        yield* writeFact(agent_id, "user.word", "secret", source)
+        const memory = yield* Forgetting
+        const span = { type: "span", session_id, first_rev: Rev.make(4), last_rev: Rev.make(6) } as const
+        assert.deepInclude(yield* memory.forget(agent_id, span, "operator"), { facts: 0 })
+        const fact = { type: "fact", key: FactKey.make("user.word") } as const
+        assert.deepInclude(yield* memory.forget(agent_id, fact, "operator"), { facts: 1 })
+        assert.isFalse(Schema.is(UpsertInput)({ ...source, text: "x", untrusted: false, call_id: "c-1" }))
+        assert.isFalse(Schema.is(Forget)({ ...span, last_rev: Number.MAX_SAFE_INTEGER }))
+      }).pipe(Effect.provide(forgetting().pipe(Layer.provideMerge(stores))))
   )
 
   it.effect("forgets what prompts and searches quoted of a fact, though its words are too common to look for", () =>

@@ -79,6 +79,19 @@ describeEngines("Searches of agents' memory", (it) => {
     }).pipe(Effect.provide(servicesOf("local")))
   )
 
+  it.effect("finds with a query that holds what the database has no character for", () =>
+    Effect.gen(function* () {
+      const agent_id = newAgent()
+      yield* makeMemory(agent_id)
+      yield* writeChunk(agent_id, "Ada: the invoice RX-4410 was paid in March")
+      const ask = yield* asking
+      const query = "\0 RX-4410 \ud800"
+      assert.include(String(texts(yield* ask("search", search(query, { mode: "text" }), agent_id))), "RX-4410")
+      const said = { text: "invoice RX-4410\0 paid in March", tokens_max: 600, shown_from: Rev.make(1) }
+      assert.include(String(texts(yield* ask("recall", said, agent_id))), "RX-4410")
+    }).pipe(Effect.provide(servicesOf("off")))
+  )
+
   it.effect("chooses a prompt's note by words while the model is not loaded", () =>
     Effect.gen(function* () {
       const agent_id = newAgent()

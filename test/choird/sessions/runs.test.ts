@@ -187,6 +187,38 @@ describeStores("runs of skills and jobs", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
+  it.effect("take claims of more steps and tokens than their columns hold", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [largest, lane] = [Number.MAX_SAFE_INTEGER, coreLane(JOB)]
+      const claim = (id: string) => {
+        const draft = output(lane, id, 1e6)
+        return {
+          ...draft,
+          payload: { ...draft.payload, usage: { input_tokens: largest, output_tokens: 2, cost_usd: 1e6 } }
+        }
+      }
+      const done = { steps: largest, tool_calls: 0, files_read: 0, files_changed: 0, commands: 0, tokens: largest }
+      const talk = (yield* newTalk).commit(
+        userMsg(1),
+        begun("j1"),
+        transition(lane, "", "look", 0),
+        ...["c4", "c5"].map((id) => claim(id) as EventDraft),
+        transition(lane, "look", "", 2, "cancelled"),
+        stopped(JOB, { job_id: CallId.make("j1"), work: { ...done, started_at: "2026-01-01T00:00:00.000Z" } })
+      )
+      yield* append(talk, 0, 4)
+      // As after a thousand such heartbeats.
+      const { session_id } = talk.caller
+      yield* sql`UPDATE choir_control.skill_runs SET tokens = 9223372036854775000, cost_nano_usd = 9223372036854775000
+        WHERE session_id = ${session_id}`
+      yield* append(talk, 4, talk.rev)
+      const { jobs, skills } = yield* rowsOf(talk)
+      assert.strictEqual(jobs[0]?.["steps"], 2 ** 31 - 1)
+      assert.isAtMost(Number(skills[0]?.["tokens"]), 2 * largest)
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("carry what the skill was, what began it, and how its result was judged", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
