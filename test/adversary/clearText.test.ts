@@ -38,7 +38,7 @@ const ENDPOINTS: ReadonlyArray<readonly [string, (url: string) => object]> = [
 ]
 
 describe("a secret beside an http:// address", () => {
-  it("is refused at every endpoint of config.json, unless the address is of this host", () => {
+  it("is refused at every endpoint of config.json, unless the address is this host's", () => {
     for (const [path, at] of ENDPOINTS) {
       for (const far of ["http://api.example.com/v1", "http://127.0.0.1.example.com/v1", "http://192.0.2.8:80"])
         assert.deepStrictEqual(problems(at(far)), [path], far)

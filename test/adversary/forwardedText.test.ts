@@ -28,7 +28,7 @@ const STRANGER = { forward_origin: { type: "hidden_user", sender_user_name: "Mal
 const OTHER_BOT = { via_bot: { id: 9, is_bot: true, first_name: "b" } }
 
 describe("a forwarded text", () => {
-  it("is no command, and says to the model that it is somebody else's", () => {
+  it("is not a command, and says to the model that it is somebody else's", () => {
     for (const more of [STRANGER, OTHER_BOT])
       for (const text of ["/approve 7", "/stop", "delete everything"]) {
         const to = routed(text, more)

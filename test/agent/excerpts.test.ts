@@ -75,7 +75,7 @@ const runOf = Effect.fnUntraced(function* (
 })
 
 describe("results that edge hands to a job", () => {
-  it.effect("stand behind its task as edge read them: all parts of the newest version of a file that it names", () =>
+  it.effect("follow its task as edge read them: all parts of the newest version of a file that it names", () =>
     Effect.gen(function* () {
       const { job, prompt, refused, started } = yield* runOf(
         [part("src/a.ts", OLD, 1, "old"), part("src/a.ts", NEW, 1, "first"), part("src/a.ts", NEW, 2, "second")],

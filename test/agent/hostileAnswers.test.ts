@@ -200,7 +200,7 @@ describe("a hostile answer", () => {
     })
   )
 
-  it.effect("counts the prompt of an answer that is no use, unless the provider refused to answer (D28)", () =>
+  it.effect("counts the prompt of a useless answer, unless the provider refused to answer (D28)", () =>
     Effect.gen(function* () {
       for (const [reply, isBilled] of [
         [double.raw("{}"), true],

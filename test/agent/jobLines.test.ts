@@ -101,7 +101,7 @@ describe("a job that takes long", () => {
     })
   )
 
-  it.effect("has its plan told once it stands for a while, and then how far it is", () =>
+  it.effect("has its plan told once it has been there for a while, and then how far it is", () =>
     Effect.gen(function* () {
       const plan = calls(["choir.core.report", PLAN])
       const progress = calls(["choir.core.report", { kind: "progress", text: "well", phase: "second\nhalf" }])

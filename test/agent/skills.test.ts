@@ -195,7 +195,7 @@ describe("a skill on edge", () => {
     })
   )
 
-  it.effect("takes its state's own error transition, where the count begins anew", () =>
+  it.effect("takes its state's own error transition, where the count begins again", () =>
     Effect.gen(function* () {
       const { look, ...states } = skillSpec().states
       const caught = skillSpec({

@@ -1,6 +1,6 @@
 /**
- * The words of everything that a person reads: help texts, errors, log lines, comments and pages. A phrase that reads like a translation is
- * listed once, with plain words in its place. Quotations are free: code blocks, inline code and quoted text of a page.
+ * The words of everything that a person reads: help texts, errors, log lines, comments, pages and titles of tests. A phrase that reads like a
+ * translation is listed once, with plain words in its place. Quotations are free: code blocks, inline code and quoted text of a page.
  */
 import { spawnSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
@@ -12,14 +12,20 @@ interface Phrase {
   readonly pattern: RegExp
   /** Words to use in its place. */
   readonly better: string
+  /** Titles of tests may have it: more than forty do. */
+  readonly isFreeInTitles?: true
 }
 
 const PHRASES: ReadonlyArray<Phrase> = [
   { pattern: /\banew\b/giu, better: "again, from the start" },
   { pattern: /\bwho(?:m)?ever\b/giu, better: "name the person or program: the agent that, anyone who" },
   { pattern: /\bstands? for\b/giu, better: "is, means, represents, replaces" },
-  { pattern: /\b(?:goes|gone|went) on\b/giu, better: "continues, resumes, runs, keeps" },
-  { pattern: /\b(?:go|going) on (?:as|from|in|until|where|with|without)\b/giu, better: "continue, resume" },
+  { pattern: /\b(?:goes|gone|went) on\b/giu, better: "continues, resumes, runs, keeps", isFreeInTitles: true },
+  {
+    pattern: /\b(?:go|going) on (?:as|from|in|until|where|with|without)\b/giu,
+    better: "continue, resume",
+    isFreeInTitles: true
+  },
   {
     pattern:
       /(?<!\bthere )\b(?:are|is|was|were) (?:no|none)\b(?= \p{L})(?! (?:better|different|earlier|larger|later|less|longer|more|other)\b)/giu,
@@ -27,7 +33,8 @@ const PHRASES: ReadonlyArray<Phrase> = [
   },
   {
     pattern: /\b(?:are|be|been|being|is|was|were) told\b(?! apart)/giu,
-    better: "learns, receives, gets a notice, is notified"
+    better: "learns, receives, gets a notice, is notified",
+    isFreeInTitles: true
   },
   { pattern: /\bin the place of\b/giu, better: "instead of" },
   { pattern: /\bshall\b/giu, better: "must, will" },
@@ -88,16 +95,16 @@ const withoutQuotations = (page: string) =>
 const withoutTables = (page: string) => page.replaceAll(/^\|.*$/gmu, blank)
 
 /** The phrases of a text, as `line: phrase (better)`. */
-const found = (text: string): ReadonlyArray<string> =>
-  PHRASES.flatMap(({ better, pattern }) =>
+const found = (text: string, phrases = PHRASES): ReadonlyArray<string> =>
+  phrases.flatMap(({ better, pattern }) =>
     [...text.matchAll(pattern)].map(({ 0: phrase, index }) => {
       const line = text.slice(0, index).split("\n").length
       return `${line}: ${phrase.replaceAll(/\s+/gu, " ")} (better: ${better})`
     })
   )
 
-const texts = (): ReadonlyArray<string> => {
-  const listed = spawnSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "--", ...ROOMS], {
+const filesOf = (...rooms: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const listed = spawnSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "--", ...rooms], {
     cwd: ROOT,
     encoding: "utf8"
   })
@@ -109,6 +116,26 @@ const texts = (): ReadonlyArray<string> => {
     )
 }
 
+/** The titles of tests and suites: the text that a call of `it`, `describe` or what a file calls like them begins with. */
+const TITLE =
+  /\b(?:describe\w*|it|suite|layer\([^\n]*\))(?:\.\w+)*\)?(?:\([^()\n]*(?:\([^()\n]*\))?[^()\n]*\))?\(\s*(?<text>"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`)/gu
+
+/** The titles of a file of tests, each at its place. */
+const titlesOf = (source: string): string => {
+  let titles = ""
+  for (const { 0: call, groups, index } of source.matchAll(TITLE)) {
+    const text = groups?.["text"] ?? ""
+    titles += blank(source.slice(titles.length, index + call.length - text.length)) + text
+  }
+  return titles
+}
+
+const titleProblems = (source: string) =>
+  found(
+    titlesOf(source),
+    PHRASES.filter(({ isFreeInTitles }) => isFreeInTitles !== true)
+  )
+
 const wordsOf = (path: string) => {
   const text = readFileSync(join(ROOT, path), "utf8")
   if (!path.endsWith(".md")) return text
@@ -117,10 +144,39 @@ const wordsOf = (path: string) => {
 
 describe("the words of texts and comments", () => {
   it("are plain", () => {
-    const paths = texts()
+    const paths = filesOf(...ROOMS)
     assert.isAbove(paths.length, 500)
     const problems = paths.flatMap((path) => found(wordsOf(path)).map((problem) => `${path}:${problem}`))
     assert.deepStrictEqual(problems, [])
+  })
+})
+
+describe("the titles of tests", () => {
+  it("are plain", () => {
+    const sources = filesOf("test", ":!test/docs/words.test.ts").map(
+      (path) => [path, readFileSync(join(ROOT, path), "utf8")] as const
+    )
+    const count = sources.reduce((sum, [, source]) => sum + [...source.matchAll(TITLE)].length, 0)
+    assert.isAbove(count, 3500)
+    const problems = sources.flatMap(([path, source]) => titleProblems(source).map((problem) => `${path}:${problem}`))
+    assert.deepStrictEqual(problems, [])
+  })
+
+  it.each([
+    'it("begins anew", () => {})',
+    'it.live.skipIf(reason !== undefined)(\n  "begins anew",\n  () => {}\n)',
+    'it.each(["a", "b"])("begins anew with %s", () => {})',
+    "describeStores(`begins anew ${often} times`, (it) => {})",
+    'layer(database, { timeout: LAYER_MS_MAX })("begins anew", (it) => {})',
+    'atFull(it.live)("begins anew", () => {})'
+  ])("are found in %j", (source) => {
+    assert.lengthOf(titleProblems(source), 1)
+  })
+
+  it("are the first text alone, at their own line", () => {
+    assert.deepStrictEqual(titleProblems('it("a", () => {\n  say("anew")\n})\nit("anew", () => {})'), [
+      "4: anew (better: again, from the start)"
+    ])
   })
 })
 

@@ -44,7 +44,7 @@ describe("the lock file (R74)", () => {
     assert.isAbove(installed.length - bare.length, 100)
   })
 
-  it("names nothing outside of the registry but what lies in this repository", () => {
+  it("names nothing outside of the registry but what this repository has", () => {
     const elsewhere = installed.filter(
       ([, { resolved }]) =>
         resolved !== undefined && !/^(?:https:\/\/registry\.npmjs\.org\/|third-party\/)/u.test(resolved)

@@ -3,7 +3,7 @@ import { Effect, Logger, References } from "effect"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 
 describe("a defect", () => {
-  it.effect("is logged under the reference that whoever met it is told (R78)", () =>
+  it.effect("is logged under the reference that the person who met it gets (R78)", () =>
     Effect.gen(function* () {
       const refs: Array<unknown> = []
       const logger = Logger.make(({ fiber }) => refs.push(fiber.getRef(References.CurrentLogAnnotations)["ref"]))

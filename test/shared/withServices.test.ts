@@ -9,7 +9,7 @@ const services = Context.make(Near, own).pipe(Context.add(Far, { far: "own" }))
 const both = Effect.map(Effect.all([Near, Far]), ([{ near }, { far }]) => `${near} ${far}`)
 
 describe("services for an effect", () => {
-  it.effect("stand in front of what the caller has, and the caller keeps its own", () =>
+  it.effect("replace what the caller has, and the caller keeps its own", () =>
     Effect.gen(function* () {
       expect(yield* withServices(services)(both)).toBe("own own")
       expect((yield* Near).near).toBe("caller's")

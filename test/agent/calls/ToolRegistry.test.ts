@@ -310,7 +310,7 @@ describe("ToolRegistry", () => {
     })
   )
 
-  it.live("lets an agent's tool stand for the global one of its name", () =>
+  it.live("lets an agent's tool replace the global one of its name", () =>
     Effect.gen(function* () {
       const registry = yield* registryOf({
         "global/a.json": manifest("mem.x", { effect: "none" }),

@@ -312,7 +312,7 @@ describe("a choird that wants to be left alone, or says nothing", () => {
   const comment = Stream.concat(Stream.make(": choir\n\n"), Stream.never).pipe(Stream.encodeText)
 
   for (const transport of ["a socket", "TCP"])
-    it.live(`has its push stream opened anew when that brings not even a comment (${transport})`, () =>
+    it.live(`has its push stream opened again when that brings not even a comment (${transport})`, () =>
       Effect.gen(function* () {
         const opened = yield* Queue.bounded<string>(10)
         const app: HttpApp = Effect.gen(function* () {

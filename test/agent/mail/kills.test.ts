@@ -14,7 +14,7 @@ const delivered = (server: MailServer, call: string) =>
 describe.skipIf(noMail !== undefined)("an agent that is killed while it sends a mail", () => {
   it.layer(MailServerOfTests.layer, { timeout: LAYER_MS_MAX })((it) => {
     it.effect(
-      `loses none and doubles none, and is told afterwards what became of it, at ${SIZE.mailKills} points`,
+      `loses none and doubles none, and learns afterwards how it ended, at ${SIZE.mailKills} points`,
       () =>
         Effect.gen(function* () {
           const server = yield* MailServerOfTests

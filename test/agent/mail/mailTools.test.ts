@@ -50,7 +50,7 @@ describe.skipIf(noMail !== undefined)("mail, by a real server", () => {
       })
     )
 
-    it.effect("asks a person about whoever the account does not know, and about nobody else", () =>
+    it.effect("asks a person about people that the account does not know, and about nobody else", () =>
       Effect.gen(function* () {
         const server = yield* MailServerOfTests
         const eve = yield* mailTools(server, "eve", { known_recipients: ["carol@else.example", "@firm.example"] })

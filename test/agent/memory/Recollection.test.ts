@@ -89,7 +89,7 @@ const recalledIn = (plane: { readonly events: Parameters<typeof ofType>[0] }) =>
   ofType(plane.events, "ModelOutput").map(({ payload }) => payload.prompt?.recalled)
 
 describe("the long-term memory of a turn", () => {
-  it.effect("is asked once, stands behind the transcript, and its rows are in the event", () =>
+  it.effect("is asked once, comes after the transcript, and its rows are in the event", () =>
     Effect.gen(function* () {
       let step = 0
       const { asked, plane, say } = yield* talk({

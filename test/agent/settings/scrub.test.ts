@@ -67,7 +67,7 @@ describe("makeScrub", () => {
     )
   })
 
-  it("leaves text alone that holds none, and secrets too short to be told from it", () => {
+  it("leaves text alone that holds none, and secrets too short to stand out from it", () => {
     const text = "the quick brown fox 1234 \u0000 é"
     assert.strictEqual(makeScrub(["not there", "a", "qui", ""])(text), text)
     assert.strictEqual(makeScrub([])(text), text)

@@ -84,7 +84,7 @@ describe("a search of long-term memory", () => {
 })
 
 describe("choir.memory.upsert", () => {
-  it.effect("commits what choird wrote, and nothing for what was known already", () =>
+  it.effect("commits what choird wrote, and nothing for what was already known", () =>
     Effect.gen(function* () {
       const { asked, commits, sources } = beside(false, written("inserted"), written("updated"), written("same"))
       const tool = memoryUpsert(sources)

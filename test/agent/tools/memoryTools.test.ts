@@ -189,7 +189,7 @@ describe("choir.memory.query", () => {
     })
   )
 
-  it.effect("keeps what it found when choird fails, and says what was not looked at", () =>
+  it.effect("keeps what it found when choird fails, and says what was not searched", () =>
     Effect.gen(function* () {
       const { find, run } = yield* openLog(MANY, { left: LEFT })
       const found = yield* run({ query: "falcon", limit: 50 })

@@ -222,7 +222,7 @@ describe("a skill that was made worse on purpose", () => {
   )
 })
 
-describe("a skill that was changed and is no worse", () => {
+describe("a skill that was changed and is not worse", () => {
   it.effect.each(NO_WORSE)("is not called worse: %s", ([, draft]) =>
     Effect.gen(function* () {
       const { reasons, verdict } = yield* compared(draft)

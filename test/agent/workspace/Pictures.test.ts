@@ -99,7 +99,7 @@ describe("Pictures", () => {
     })
   )
 
-  it.effect("takes no file that is not a picture, is too large, or lies outside the workspace", () =>
+  it.effect("takes no file that is not a picture, is too large, or is outside of the workspace", () =>
     Effect.gen(function* () {
       const { pictures, root } = yield* kept
       writeFileSync(join(root, "text"), "text")

@@ -75,7 +75,7 @@ const refused = [
 
 describe("a restored home", () => {
   for (const path of refused)
-    it.live(`is refused when a workspace would lie at ${path}`, () =>
+    it.live(`is refused when a workspace would be at ${path}`, () =>
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
         const home = join(folder, "choir")

@@ -28,7 +28,7 @@ describe("sealed secrets", () => {
   )
 
   it.live(
-    "stay closed for another passphrase, a changed byte, and beside anything else than what they were sealed with",
+    "stay closed for another passphrase, a changed byte, and beside anything other than what they were sealed with",
     () =>
       Effect.gen(function* () {
         const text = yield* sealed

@@ -40,7 +40,7 @@ describe("an answer that is being written", () => {
       assert.strictEqual(printed([answer.slice(0, end), answer], [report], true), `report: ${report}`)
   })
 
-  it("is no report's where the answer to the same message is written, and the reverse", () => {
+  it("is not a report's where the answer to the same message is written, and the reverse", () => {
     const { writing } = grow(undefined, draft("On it.\n"), false)
     assert.isUndefined(finish(writing, message("On it.\n", "report")))
     const next = grow(writing, draft("On it.\nDone", true), false)

@@ -89,7 +89,7 @@ const examined = Effect.fnUntraced(function* (runtime: object) {
 })
 
 describe("choirctl doctor on an engine", () => {
-  it.live("names for each lack the command that mends it", () =>
+  it.live("names for each lack the command that fixes it", () =>
     Effect.gen(function* () {
       const docker_socket = yield* engineThat(PLAIN)
       const found = yield* examined({ type: "docker", docker_socket })

@@ -63,7 +63,7 @@ describe("the systemd unit", () => {
     assert.strictEqual(settings(unitText(plan)).get("Service.LimitCORE"), "0")
   })
 
-  it("keeps the host's /tmp where something of Choir's lies there", () => {
+  it("keeps the host's /tmp where something of Choir's is there", () => {
     for (const changed of [{ home: "/tmp/home" }, { workspaces: ["/var/tmp/w"] }])
       assert.strictEqual(settings(unitText({ ...plan, ...changed })).get("Service.PrivateTmp"), "no")
     assert.strictEqual(settings(unitText({ ...plan, home: "/tmpfs/home" })).get("Service.PrivateTmp"), "yes")

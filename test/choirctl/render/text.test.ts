@@ -80,7 +80,7 @@ describe("span and ago", () => {
     for (const [ms, text] of cases) assert.strictEqual(span(ms), text)
   })
 
-  it("counts from now and repeats what is no time", () => {
+  it("counts from now and repeats what is not a time", () => {
     assert.strictEqual(ago("1970-01-01T00:00:00.000Z", 65_000), "1m 5s ago")
     assert.strictEqual(ago("1970-01-01T00:00:00.000Z", 10), "just now")
     assert.strictEqual(ago(null, 0), "")

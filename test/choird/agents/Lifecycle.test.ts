@@ -141,7 +141,7 @@ describe("Lifecycle", LIVE, () => {
       })
     )
 
-    it.effect("restarts an agent to the end, also when whoever asked has left meanwhile", () =>
+    it.effect("restarts an agent to the end, also when the client that asked has left meanwhile", () =>
       Effect.gen(function* () {
         const { agent_id, lifecycle, views } = yield* setUp
         yield* lifecycle.start(agent_id, {})

@@ -34,7 +34,7 @@ describe("Liveness", () => {
     })
   )
 
-  it.effect("is not misled by whoever sets the host's clock back (R7)", () =>
+  it.effect("is not misled by a host's clock that is set back (R7)", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const backwards = () => -clock.currentTimeMillisUnsafe()
@@ -55,7 +55,7 @@ describe("Liveness", () => {
     })
   )
 
-  it("starts the clock anew after a pause of choird itself, since it heard nobody meanwhile (D8)", () => {
+  it("starts the clock again after a pause of choird itself, since it heard nobody meanwhile (D8)", () => {
     const before = { last_heartbeat_ms: 1000, looked_ms: 9000, silent: 0 }
     const at = (now_ms: number) => look(before, 0, now_ms, 20_000)
     assert.deepStrictEqual(at(9500), { last_heartbeat_ms: 1000, looked_ms: 9500, silent: 0 })

@@ -345,7 +345,7 @@ describeTransports("the other verbs", ({ openSession }) => {
 })
 
 describe("a session's socket, which tells whose a request is", () => {
-  it.effect("counts the requests of whoever asks (R47)", () =>
+  it.effect("counts the requests of the session that asks (R47)", () =>
     Effect.gen(function* () {
       const { call } = yield* openSession
       for (let count = 0; count < AGENT_REQUESTS_BURST; count += 1) yield* call("REPORT_STATUS", { token: "nobody" })

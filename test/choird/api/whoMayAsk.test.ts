@@ -100,7 +100,7 @@ describeTransports("who may ask (R29)", ({ openSession, transport }) => {
     refused("INIT_HELLO", "tail", { body: { ...BODIES.INIT_HELLO, tail_from: 1 } })
   )
 
-  it.effect("fences an older epoch's heartbeat, which is no sign of life (D4)", () =>
+  it.effect("fences an older epoch's heartbeat, which is not a sign of life (D4)", () =>
     Effect.gen(function* () {
       const { call, world } = yield* openSession
       const answer = yield* call("HEARTBEAT", { token: "older" })

@@ -181,7 +181,7 @@ describeStores("Executions", (it) => {
   )
 
   it.effect(
-    "begin and go on with nothing that is not approved in the table, whatever proof they are given (R55)",
+    "begin and continue nothing that is not approved in the table, whatever proof they are given (R55)",
     () =>
       Effect.gen(function* () {
         const { life, propose } = yield* openProposals()

@@ -105,7 +105,7 @@ describe("a skill from elsewhere", () => {
     })
   )
 
-  it.effect("is found in a repository of many by its name, whatever links lie beside it", () =>
+  it.effect("is found in a repository of many by its name, whatever links are beside it", () =>
     Effect.gen(function* () {
       const { elsewhere, from, imports } = yield* open
       elsewhere.commit([

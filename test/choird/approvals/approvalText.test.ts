@@ -31,7 +31,7 @@ const asking = {
 }
 
 describe("what a person reads (R54)", () => {
-  it("holds nothing that cannot be seen, and stands for the same value", () => {
+  it("holds nothing that cannot be seen, and means the same value", () => {
     const hostile = {
       bidi: "safe\u{202e}txt.exe",
       "zero\u{200b}width": "a\u{feff}b",

@@ -31,13 +31,13 @@ describe("the words of a grant", () => {
     assert.strictEqual(wordsText(granted({ command: "make" }, EXEC)), "exactly this call of choir.exec and no other")
   })
 
-  it("are none where a card could not show them", () => {
+  it("are missing where a card could not show them", () => {
     const many = Array.from({ length: GRANT_NAMES_MAX + 1 }, (_, index) => `a${index}@example.org`)
     assert.isUndefined(grantOf({ tool: MAIL, input: { to: many } }))
     assert.isUndefined(grantOf({ tool: MAIL, input: { note: "x".repeat(GRANT_WORDS_CHARS_MAX) } }))
   })
 
-  it("are none for an act on whatever page is open, and no earlier grant covers one", () => {
+  it("are missing for an act on whatever page is open, and no earlier grant covers one", () => {
     for (const action of ["click", "type", "select", "press"]) {
       const input = { action, ref: "e12" }
       assert.isUndefined(grantOf({ tool: BROWSE_TOOL, input }), action)

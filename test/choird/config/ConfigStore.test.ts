@@ -77,7 +77,7 @@ describeStores("ConfigStore", (it) => {
       )
     )
 
-  it.effect("numbers a configuration anew when its content changed since the last start (R56)", () =>
+  it.effect("gives a configuration a new number when its content changed since the last start (R56)", () =>
     Effect.gen(function* () {
       const changed = { ...CONFIG, heartbeat_interval_ms: 1000 }
       assert.deepStrictEqual(yield* start(CONFIG, { "small-key": "a" }), [1, "a"])

@@ -209,7 +209,7 @@ describePostgres("Database on a server", () => {
   )
 })
 
-describePostgres("Database refuses at once, with the command that mends it,", () => {
+describePostgres("Database refuses at once, with the command that fixes it,", () => {
   it.live("a database that does not exist", () =>
     Effect.gen(function* () {
       const location = yield* postgresDatabase

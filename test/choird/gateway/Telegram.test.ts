@@ -216,7 +216,7 @@ describe("Telegram inbound", () => {
     })
   )
 
-  it.effect("gives up a poll that is silent for 90 s and starts anew (R44)", () =>
+  it.effect("gives up a poll that is silent for 90 s and starts another (R44)", () =>
     Effect.gen(function* () {
       const { bot, health, run, stored } = yield* setUpTelegram
       yield* bot.fail("getUpdates", fault.silence)

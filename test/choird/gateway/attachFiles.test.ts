@@ -171,7 +171,7 @@ describe("files that people send", () => {
     })
   )
 
-  it.effect.skipIf(notRoot !== undefined)("lie in folders that are all the agent's, which keeps more there", () =>
+  it.effect.skipIf(notRoot !== undefined)("are in folders that are all the agent's, which keeps more there", () =>
     Effect.gen(function* () {
       const workspace = yield* temporaryFolder
       chownSync(workspace, 1234, 1234)

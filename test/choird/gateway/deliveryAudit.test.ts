@@ -246,7 +246,7 @@ for (const [name, kind] of Object.entries(KINDS))
     )
   })
 
-describe("what is no message", () => {
+describe("what is not a message", () => {
   it.effect("keeps no message back, whatever Telegram answers to it", () =>
     Effect.gen(function* () {
       const beside = [

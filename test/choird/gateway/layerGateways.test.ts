@@ -86,7 +86,7 @@ const setUp = Effect.gen(function* () {
 })
 
 describe("gateways whose configuration changes", () => {
-  it.live("connect anew with a new token, and poll no more with the old one (R35)", () =>
+  it.live("connect again with a new token, and poll no more with the old one (R35)", () =>
     Effect.gen(function* () {
       const { change, telegram, world } = yield* setUp
       const [old, fresh] = [telegram.bot("1000:first"), telegram.bot("1000:second")]

@@ -32,7 +32,7 @@ const reached = (health: { readonly all: Effect.Effect<ReadonlyArray<string>> })
     until: () => Effect.map(health.all, (lines) => lines.some((line) => line.startsWith("true")))
   })
 
-describe("a bot that is not reached", () => {
+describe("a bot that cannot be reached", () => {
   it.effect("is told to the console after 90 seconds of silence, and once in three hours of it (R44)", () =>
     Effect.gen(function* () {
       const { bot, health, rows, run } = yield* setUpTelegram

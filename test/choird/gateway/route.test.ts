@@ -159,7 +159,7 @@ describe("route", () => {
       assert.strictEqual(from("1", text).type, "message", text)
   })
 
-  it("refuses what is no text, and a text of absurd length", () => {
+  it("refuses what is not text, and a text of absurd length", () => {
     assert.match(said(from("1", undefined)), /only read text/u)
     assert.match(said(from("1", "x".repeat(100_001))), /too long/u)
   })

@@ -140,7 +140,7 @@ describe("files of an agent", () => {
       })
   )
 
-  it.effect("are what they were when their tool named them, whatever became of them since", () =>
+  it.effect("are what they were when their tool named them, whatever happened to them since", () =>
     Effect.gen(function* () {
       const world = yield* setUpOutgoing
       yield* world.bot.fail("sendDocument", fault.serverError, 3)

@@ -80,7 +80,7 @@ describeStores("HostTools", (it) => {
     })
   )
 
-  it.effect("runs a tool with an effect once for a call_id, whoever asks again and when (D3)", () =>
+  it.effect("runs a tool with an effect once for a call_id, no matter who asks again and when (D3)", () =>
     Effect.gen(function* () {
       const { done, entered, epoch, letGo, start, state } = yield* makeRig
       const tools = yield* start

@@ -104,7 +104,7 @@ describeEngines("choir.memory.query in choird", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect("shows no other session, and refuses what is no query", () =>
+  it.effect("shows no other session, and refuses what is not a query", () =>
     Effect.gen(function* () {
       yield* store((yield* newTalk).commit(notice("falcon")))
       const talk = yield* store((yield* newTalk).commit(notice("sparrow")))

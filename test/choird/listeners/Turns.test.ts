@@ -150,7 +150,7 @@ describe("turns", () => {
     assert.strictEqual(use.waiting, 0)
   })
 
-  it("are not looked at again and again for a request that waits for room for its body alone", () => {
+  it("are not checked again and again for a request that waits for room for its body alone", () => {
     const { come, turns } = makeWorld()
     const use = makeTurnUse(0)
     come("first", use, 0, SESSION_BODIES_BYTES_MAX)

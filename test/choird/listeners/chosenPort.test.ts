@@ -44,7 +44,7 @@ describe("a port that choird chose itself", () => {
     })
   )
 
-  it.effect("is chosen anew when what was kept is no port", () =>
+  it.effect("is chosen again when what was kept is not a port", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       const place = join(home, "socks/agents.port")

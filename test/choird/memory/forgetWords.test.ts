@@ -30,7 +30,7 @@ describe("words to forget", () => {
 })
 
 describe("isDistinct", () => {
-  it("holds for values that stand for themselves", () => {
+  it("holds for values that mean themselves", () => {
     for (const text of ["Her birthday is in May", "4711", "+49 30 1234567"]) assert.isTrue(isDistinct(text), text)
     for (const text of ["dark", "yes", "in Lyon", "a b c"]) assert.isFalse(isDistinct(text), text)
   })

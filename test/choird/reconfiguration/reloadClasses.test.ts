@@ -156,7 +156,7 @@ describe("the classes of changes", () => {
     )
   })
 
-  it("stand for many agents with one command", () => {
+  it("are one command where many agents need it", () => {
     const more = ["agent-2", "agent-3", "agent-4"].map((id) => [`agents.${id}`, second] as const)
     const [row] = configChanges(configWith(...more), configWith(...more, ["global_repo.ref", "x"]), [use])
     assert.strictEqual(row?.command, "choirctl agent build <agent-id>")

@@ -139,7 +139,7 @@ describe("accessBy", () => {
     { timeout: 300_000 }
   )
 
-  it.effect("is asked for agents alone, and in the place of what runs where somebody else is given", () =>
+  it.effect("is asked for agents alone, and replaces what runs where somebody else is given", () =>
     Effect.gen(function* () {
       const root = yield* temporaryFolder
       const repo = makeGitRepo(join(root, "repo"))

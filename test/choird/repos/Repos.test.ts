@@ -119,7 +119,7 @@ describe.concurrent("Repos", () => {
     })
   )
 
-  it.effect("makes a damaged clone anew", () =>
+  it.effect("makes a damaged clone again", () =>
     Effect.gen(function* () {
       const { first, at, clone } = yield* setup
       yield* at("main")

@@ -180,7 +180,7 @@ describe("dockerfile", () => {
     assert.deepStrictEqual(found("agent", starter("agent-starter", "Dockerfile")), [])
   })
 
-  it("refuses what is too large, has too many instructions, or is no text", () => {
+  it("refuses what is too large, has too many instructions, or is not text", () => {
     const many = agent("RUN true\n".repeat(DOCKERFILE_INSTRUCTIONS_MAX))
     assert.match(found("agent", many)[0] ?? "", /^0: it has more than \d+ instructions/u)
     assert.match(found("agent", agent(`# ${"x".repeat(DOCKERFILE_BYTES_MAX)}`))[0] ?? "", /^0: it is larger than/u)

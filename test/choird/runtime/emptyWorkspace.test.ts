@@ -33,7 +33,7 @@ const place = Effect.acquireRelease(
 )
 
 describe("emptyWorkspace", () => {
-  it.live("deletes every trap and nothing that one leads to, whoever owns them (R41)", () =>
+  it.live("deletes every trap and nothing that one leads to, no matter who owns them (R41)", () =>
     Effect.gen(function* () {
       const { look, outside, root, workspace } = yield* place
       const before = look()

@@ -142,7 +142,7 @@ const provided = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   effect.pipe(Effect.scoped, Effect.provide(Layer.merge(stores, TestClock.layer())))
 
 describeStores("Schedules", (it) => {
-  it.effect("order the skill of a running agent at its time, once, and keep what became of it", () =>
+  it.effect("order the skill of a running agent at its time, once, and keep how it ended", () =>
     Effect.gen(function* () {
       const talk = yield* newTalk
       const { look } = yield* makeWorld(talk)

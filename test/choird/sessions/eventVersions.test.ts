@@ -24,7 +24,7 @@ import { addNewer, forgets, GROWN, LATER, PLAN, reduce, storeVersion1, WIDENED }
 import { historyProblems } from "../../support/verifyHistory.ts"
 
 describe("a reduced payload", () => {
-  it("folds in the place of the whole one, apart from the digests that find loops and what compactions kept", () => {
+  it("folds like the whole one, apart from the digests that find loops and what compactions kept", () => {
     for (const seed of [1, 2, 3, 4, 5, 6]) {
       const { events } = makeHistory(seed, 250)
       const reduced = events.map((event) => ({ ...event, payload: reducedPayload(event) }) as ChoirEvent)

@@ -88,7 +88,7 @@ describe.skipIf(missing !== undefined)("BrowserWorker", () => {
       })
     )
 
-    suite.effect("keeps what a page makes its browser hold out of choird, whatever becomes of the browser", () =>
+    suite.effect("keeps what a page makes its browser hold out of choird, whatever happens to the browser", () =>
       Effect.gen(function* () {
         const { serve } = yield* Rig
         const epoch = yield* Scope.make()

@@ -243,7 +243,7 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
       })
     )
 
-    it.effect("names every site whose words are in a tab: frames, and whoever wrote a page without an address", () =>
+    it.effect("names every site whose words are in a tab: frames, and the page that wrote one without an address", () =>
       Effect.gen(function* () {
         const { serve } = yield* Rig
         serve.set("/outer", pageOf(`<p>outer</p><iframe src="http://other.test/echo?inner"></iframe>`))

@@ -8,7 +8,7 @@ const paths = (text: string) => {
 }
 
 describe("repeatedKeys", () => {
-  it("names each key that was there already, by its path, however it is spelled", () => {
+  it("names each key that is there twice, by its path, however it is spelled", () => {
     assert.deepStrictEqual(paths('{"a":{"b":1,"c":[{"d":1},{"d":2,"d":3}],"b":"x"},"e":{"b":1},"a":{}}'), [
       "a.c.1.d",
       "a.b",

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { withMovedPaths } from "#src/shared/files/movedPaths.ts"
 
 describe("paths of a home that has moved", () => {
-  it("lead to the new home where a whole string is the old one or lies below it, and nowhere else", () => {
+  it("lead to the new home where a whole string is the old one or a path below it, and nowhere else", () => {
     const before = {
       home: "/srv/old",
       below: ["/srv/old/sources/global", "/private/srv/old/x"],

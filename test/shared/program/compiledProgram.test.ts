@@ -15,7 +15,7 @@ const codeOf = (value: number) =>
 
 describe("a program that was compiled before", () => {
   it.effect(
-    "is taken as it is, and compiled anew when it changed, when its form is damaged, or when there is none",
+    "is taken as it is, and compiled again when it changed, when its form is damaged, or when there is none",
     () =>
       Effect.gen(function* () {
         const folder = yield* temporaryFolder

@@ -21,7 +21,7 @@ describe("a call that needs a person's approval (D31)", () => {
     for (const { edge } of [state, again]) assert.strictEqual(edge.calls[0]?.confirm, "tainted")
   })
 
-  it("goes on with an approval and is refused without one, whoever sends the events (R55)", () => {
+  it("continues with an approval and is refused without one, no matter who sends the events (R55)", () => {
     const approved = talk().commit(committed("a-1", "7"), ended("a-1", "success"))
     assert.isTrue(Result.isSuccess(foldAll(initialState, approved.events)))
     const { approval_id: _, ...payload } = committed("a-1", "7").payload as { readonly approval_id: string }

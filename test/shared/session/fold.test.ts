@@ -179,7 +179,7 @@ describe("fold", () => {
     assert.strictEqual(after([...two, result("edge", "c", { status: "cancelled" })]).edge.state, "EDGE_REASONING")
   })
 
-  it("counts how often a call gave the same result, and begins anew with another call, result or message (E11)", () => {
+  it("counts how often a call gave the same result, and begins again with another call, result or message (E11)", () => {
     const times = (drafts: ReadonlyArray<EventDraft>) =>
       after([userMsg(), ...drafts]).edge.repetitions.at(-1)?.times ?? 0
     const again = (id: string, more: object = {}) => called("edge", id, more)

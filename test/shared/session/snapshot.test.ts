@@ -89,7 +89,7 @@ describe("a snapshot of a state", () => {
     assert.deepStrictEqual(listed(restored(odd)), listed(odd))
   })
 
-  it("is refused when it is of another fold or revision, or not wholly a state", () => {
+  it("is refused when it has another fold or revision, or is not wholly a state", () => {
     const { state } = makeHistory(5, 60)
     const value = JSON.parse(text(state)) as Record<string, unknown> & { readonly edge: Record<string, unknown> }
     const { ended: _, ...lacking } = value

@@ -73,7 +73,7 @@ describe("canonicalJson", () => {
     ])
   })
 
-  it("refuses what is no JSON", () => {
+  it("refuses what is not JSON", () => {
     for (const value of [Number.NaN, Number.POSITIVE_INFINITY, undefined, "\ud800", () => 1])
       assert.throws(() => canonicalJson(value))
   })

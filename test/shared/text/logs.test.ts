@@ -10,7 +10,7 @@ const line = (message: string): LogLine => ({
 })
 
 describe("log lines", () => {
-  it.effect("make fields of objects and annotations, and cannot be told another time or source", () =>
+  it.effect("make fields of objects and annotations, and take no other time or source from them", () =>
     Effect.gen(function* () {
       const lines: Array<LogLine> = []
       const logger = Logger.make((options) => void lines.push(logLine("choird", options)))

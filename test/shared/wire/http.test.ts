@@ -97,7 +97,7 @@ describe("listen", () => {
     })
   )
 
-  it.effect("answers bytes that are no HTTP with 400 and closes", () =>
+  it.effect("answers bytes that are not HTTP with 400 and closes", () =>
     Effect.gen(function* () {
       const path = yield* serve(echo)
       const socket = yield* dial(path)

@@ -39,7 +39,7 @@ describe("the environment that models read", () => {
     })
   )
 
-  it.effect("waits for no pipe and reads no device in the place of git's files", () =>
+  it.effect("waits for no pipe and reads no device instead of git's files", () =>
     Effect.gen(function* () {
       const { git, lines, workspace } = yield* setUp
       git("init", "--quiet")

@@ -128,7 +128,7 @@ describe("edgePrompt", () => {
     ])
   })
 
-  it("shows what became of a job, and never what it said on the way", () => {
+  it("shows how a job ended, and never what it said on the way", () => {
     const messages = edge([
       userMsg("1", "go"),
       started,

@@ -51,7 +51,7 @@ describeTransports("request ids (R28)", ({ openSession }) => {
     })
   )
 
-  it.effect("an id of one verb is none for another", () =>
+  it.effect("an id of one verb does not count for another", () =>
     Effect.gen(function* () {
       const { call } = yield* openSession
       yield* call("REPORT_STATUS", { id: "one" })

@@ -262,7 +262,7 @@ describe("chat", () => {
     })
   )
 
-  it.effect("gives unread messages first and settles what is done already", () =>
+  it.effect("gives unread messages first and settles what is already done", () =>
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()
       yield* append(world, [said(one), output(EDGE, "c1"), answered("reply", one, "hello")])

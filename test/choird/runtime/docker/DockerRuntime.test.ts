@@ -141,7 +141,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 300_000 }, () 
   )
 
   it.live(
-    "asks the engine about itself and about an image once, and about an image that took its name anew (R36)",
+    "asks the engine about itself and about an image once, and about an image that took over its name (R36)",
     () => {
       const asked: Array<string> = []
       const engine = Layer.effect(
@@ -217,7 +217,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 300_000 }, () 
     })
   )
 
-  it.live("kills and removes when whoever runs the agent is interrupted (R8)", () =>
+  it.live("kills and removes when the fiber that runs the agent is interrupted (R8)", () =>
     Effect.gen(function* () {
       const made = yield* rig()
       const runtime = yield* ContainerRuntime

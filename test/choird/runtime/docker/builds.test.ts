@@ -48,7 +48,7 @@ describe("builds in the engine", () => {
     assert.deepStrictEqual(outcome(), end)
   })
 
-  it("refuse what is no event, and an id that is none", () => {
+  it("refuse what is not an event, and an id that is not one", () => {
     const { push } = makeBuildReader()
     for (const line of ["{", "[]", "null", `{"stream":1}`, `{"error":{}}`, `{"aux":{"ID":"sha256:../x"}}`, "Step 1/1"])
       assert.isUndefined(push(line), line)
@@ -72,7 +72,7 @@ describe("builds in the engine", () => {
     assert.strictEqual(outcome().tail.at(-1), `${2 * BUILD_TAIL_LINES - 1}`)
   })
 
-  it.effect("get the same context of the same files, whoever owns them and whenever they were written", () =>
+  it.effect("get the same context of the same files, of any owner and age", () =>
     Effect.gen(function* () {
       const entries: ReadonlyArray<ContextEntry> = [
         { name: "bin", mode: 0o755, content: "folder" },
@@ -129,7 +129,7 @@ describe("builds in the engine", () => {
     })
   )
 
-  it("say what mends them: no room on the disk, no memory, no image, no network", () => {
+  it("say what fixes them: no room on the disk, no memory, no image, no network", () => {
     const source = {
       agent_id: AgentId.make("a"),
       image_version: ImageVersion.make("0123456"),
