@@ -22,7 +22,7 @@ describeInstallations("a backup", (place) => {
       const { session_id } = yield* lost.api.agents.start({ params: lost.params, payload: {} })
       const id = session_id as SessionId
       yield* Effect.flatMap(lost.send("one", "hello"), ({ inbox_id }) => lost.settled(inbox_id))
-      const { inbox_id } = yield* lost.send("two", "run sleep 5\nwrite after.txt: after")
+      const { inbox_id } = yield* lost.send("two", "run sleep 60\nwrite after.txt: after")
       const begun = Effect.map(lost.events(id), (history) =>
         history.some(({ event }) => event.event_type === "ToolCallCommitted")
       )

@@ -85,7 +85,7 @@ const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
   it.effect("goes on in the same session when the agent is killed in the middle of a turn", () =>
     Effect.gen(function* () {
       const { api, choird, events, params, send, session_id, settled, workspace } = yield* start
-      const { inbox_id } = yield* send("kill-1", "run sleep 1 && echo slow > slow.txt\nwrite after.txt: after")
+      const { inbox_id } = yield* send("kill-1", "run sleep 60 && echo slow > slow.txt\nwrite after.txt: after")
       yield* Effect.retry(
         Effect.flatMap(events(session_id), (history) =>
           history.some(({ event }) => event.event_type === "ToolCallCommitted") ? Effect.void : Effect.fail("not yet")

@@ -3,7 +3,7 @@
  * whole programs, an engine of this suite's own whose disk is a small one in memory.
  */
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
@@ -306,10 +306,14 @@ const choirdDies = Effect.fnUntraced(function* (choir: Installation) {
   think(100)
   yield* send(LONG_JOB)
   yield* until(api.sessions.cores({ params: { id: session_id } }), (cores) => cores.length > 0)
+  yield* Effect.repeat(Effect.sleep("20 millis"), { until: () => existsSync(join(choir.workspace, "long")) })
   const died_ms = Date.now()
   yield* choird.signal("SIGKILL")
   yield* choird.exited
-  yield* Effect.sleep("1500 millis")
+  const written = () => readdirSync(join(choir.workspace, "long")).length
+  const before = written()
+  // One step may have been under way already.
+  yield* Effect.repeat(Effect.sleep("20 millis"), { until: () => written() > before + 1 })
   const back_ms = Date.now()
   const next = yield* start
   yield* figure("choird killed, until its agent runs again", runs(9))

@@ -181,7 +181,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 300_000 }, () =
       const { agent, build } = yield* home("limits", { memory_mb: 256, cpus: 1.5 })
       const look = "cd /sys/fs/cgroup; cat memory/memory.limit_in_bytes memory.max; cat cpu/cpu.cfs_quota_us cpu.max"
       // The same kind of limit, lowered: root of a mapped namespace is bound by it.
-      const bomb = "ulimit -u 50; i=0; while [ $i -lt 100 ]; do sleep 2 & i=$((i+1)); done"
+      const bomb = "ulimit -u 50; i=0; while [ $i -lt 100 ]; do sleep 60 & i=$((i+1)); done"
       const run = [
         "/bin/bash",
         "-c",
