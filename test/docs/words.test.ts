@@ -164,7 +164,7 @@ describe("the titles of tests", () => {
 
   it.each([
     'it("begins anew", () => {})',
-    'it.live.skipIf(reason !== undefined)(\n  "begins anew",\n  () => {}\n)',
+    'it.live.skipIf(leaveOut(here) !== undefined)(\n  "begins anew",\n  () => {}\n)',
     'it.each(["a", "b"])("begins anew with %s", () => {})',
     "describeStores(`begins anew ${often} times`, (it) => {})",
     'layer(database, { timeout: LAYER_MS_MAX })("begins anew", (it) => {})',
