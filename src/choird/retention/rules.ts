@@ -103,18 +103,21 @@ export interface Rule {
 const auditOwner = `CASE WHEN split_part(who, ':', 1) IN ('agent', 'choird')
   THEN split_part(who, ':', 1) || ' ' || coalesce(agent_id, session_id, '') ELSE split_part(who, ':', 1) END`
 
-/** Audit rows beyond those that their owner may have. Counting is cheap; only the rows of an owner that has too many are sorted. */
+/**
+ * Audit rows beyond those that their owner may have. Counting is cheap; only the rows of an owner that has too many are sorted, once for each
+ * owner: not materialized, the planner sorts them again for each row of the table.
+ */
 const auditBeyond = (sql: Statement.Constructor) => {
   const owner = sql.literal(auditOwner)
   const owned = sql`SELECT id, ${owner} AS owner FROM choir_control.audit`
-  return sql`SELECT row.id FROM (${owned}) AS row JOIN (
+  return sql`WITH beyond AS MATERIALIZED (
       SELECT owner, (SELECT id FROM (${owned}) AS own WHERE own.owner = counted.owner
         ORDER BY id DESC OFFSET counted.rows_max LIMIT 1) AS newest_id
       FROM (SELECT owner, count(*) AS rows,
           CASE WHEN owner LIKE '% _%' THEN ${AUDIT_AGENT_ROWS_MAX}::int ELSE ${AUDIT_ROWS_MAX}::int END AS rows_max
         FROM (${owned}) AS each_row GROUP BY owner) AS counted
       WHERE rows > rows_max
-    ) AS beyond ON row.owner = beyond.owner AND row.id <= beyond.newest_id`
+    ) SELECT row.id FROM (${owned}) AS row JOIN beyond ON row.owner = beyond.owner AND row.id <= beyond.newest_id`
 }
 
 /** A settled row of the outbox: it was delivered, or given up so long ago that `status` no longer shows it. */
