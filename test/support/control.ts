@@ -335,6 +335,14 @@ const gateways = (world: World) =>
     Layer.mock(Outbox, {
       undeliverable: Effect.succeed([]),
       unread: Effect.succeed([]),
+      crowded: Effect.succeed([]),
+      waiting: (dm, rows_max) =>
+        Effect.sync(() =>
+          world.outbox
+            .filter((each) => each.dm === dm)
+            .slice(0, rows_max)
+            .map(({ outbox_id, text }) => ({ outbox_id, bytes: Buffer.byteLength(text) }))
+        ),
       undelivered: (dm, after) =>
         Effect.sync(() =>
           world.outbox.filter((each) => each.dm === dm && Number(each.outbox_id) > Number(after ?? 0)).slice(0, 2)

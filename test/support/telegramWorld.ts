@@ -29,6 +29,10 @@ type Appended = Stream.Success<EventStore["Service"]["appended"]>
 
 const config = Schema.decodeUnknownSync(Config)(CONFIG)
 
+/** As the outbox orders them: nobody waits for what an agent sends on its own, and for approval cards. */
+const isUnasked = ({ kind, source, source_id }: Outgoing) =>
+  kind === "notice" && (source === "event" || source_id.startsWith("approval/"))
+
 /** Stores in memory, on the test's own clock. */
 const makeMemory = Effect.gen(function* () {
   const stored = makeJournal<Incoming>()
@@ -95,7 +99,22 @@ const makeMemory = Effect.gen(function* () {
           ? Effect.void
           : put(message.text, { ...message, source: "choird" }),
       told: (source_id) => Effect.sync(() => rows.some((row) => row.source_id === source_id)),
-      undelivered: (dm) => Effect.sync(() => rows.filter((row) => row.dm === dm && !delivered.includes(row.outbox_id))),
+      next: (dm) =>
+        Effect.sync(() => {
+          const open = rows.filter((row) => row.dm === dm && !delivered.includes(row.outbox_id))
+          return open.find((row) => !isUnasked(row)) ?? open[0]
+        }),
+      waiting: (dm, rows_max) =>
+        Effect.sync(() =>
+          rows
+            .filter((row) => row.dm === dm && !delivered.includes(row.outbox_id))
+            .slice(0, rows_max)
+            .map(({ outbox_id, text }) => ({ outbox_id, bytes: text.length }))
+        ),
+      filed: (dm) =>
+        Effect.sync(() =>
+          rows.filter((row) => row.dm === dm && !delivered.includes(row.outbox_id) && row.form?.files !== undefined)
+        ),
       delivered: (ids) =>
         Effect.sync(() => {
           outcomes.record(`delivered ${ids.join()}`)

@@ -36,6 +36,7 @@ import { workspaceLabels } from "./migrations/0037_workspace_labels.ts"
 import { scheduleSlots } from "./migrations/0038_schedule_slots.ts"
 import { shownReactions } from "./migrations/0039_shown_reactions.ts"
 import { askingJobs } from "./migrations/0040_asking_jobs.ts"
+import { undeliveredOfAgent } from "./migrations/0041_undelivered_of_agent.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -78,7 +79,8 @@ export const MIGRATIONS = {
   "0037_workspace_labels": workspaceLabels,
   "0038_schedule_slots": scheduleSlots,
   "0039_shown_reactions": shownReactions,
-  "0040_asking_jobs": askingJobs
+  "0040_asking_jobs": askingJobs,
+  "0041_undelivered_of_agent": undeliveredOfAgent
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -3,7 +3,8 @@ import { Context, Effect, Layer } from "effect"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
-import { Outbox, OUTBOX_PAGE_MAX } from "#src/choird/queues/Outbox.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { OUTBOX_PAGE_MAX } from "#src/choird/queues/outboxRows.ts"
 
 /** The shortest outage about which the chats of a bot get a notice. */
 const OUTAGE_TOLD_MS = 120_000
@@ -71,7 +72,7 @@ export class GatewayAlerts extends Context.Service<
         waiting: Effect.fn("GatewayAlerts.waiting")(function* (gateway) {
           const counts = new Map<ResourceName, number>()
           for (const { dm, gateway: own } of yield* places)
-            if (own === gateway) counts.set(dm, (yield* outbox.undelivered(dm, undefined)).length)
+            if (own === gateway) counts.set(dm, (yield* outbox.waiting(dm, OUTBOX_PAGE_MAX)).length)
           return counts
         }),
         back: Effect.fn("GatewayAlerts.back")(function* ({ gateway, since_ms }, outage_ms, to, from) {

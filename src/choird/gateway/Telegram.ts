@@ -2,7 +2,7 @@
 import { Cause, Duration, Effect, Queue, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { awayIn, DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
-import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import type { Chat } from "./attempt.ts"
 import { makeDeliver } from "./deliver.ts"
@@ -104,13 +104,6 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName, chats: Readonly
   }
 })
 
-/** Messages that nobody waits for: approval cards, and those that an agent sends on its own. */
-const isUnasked = ({ kind, source, source_id }: Outgoing) =>
-  kind === "notice" && (source === "event" || source_id.startsWith("approval/"))
-
-/** Answers come first: an agent that asks a lot does not delay its own replies. */
-const nextOf = (rows: ReadonlyArray<Outgoing>) => rows.find((row) => !isUnasked(row)) ?? rows[0]
-
 /** Reads a DM's outbox, answers and notices in order each. A death between sending and noting it sends one message twice, never none (R43). */
 const speak = Effect.fnUntraced(function* (chat: Chat) {
   const deliver = yield* makeDeliver
@@ -119,7 +112,7 @@ const speak = Effect.fnUntraced(function* (chat: Chat) {
   const topics = yield* makeJobTopics
   const drain = Effect.gen(function* () {
     for (;;) {
-      const row = nextOf(yield* outbox.undelivered(chat.dm, undefined))
+      const row = yield* outbox.next(chat.dm)
       if (row === undefined) break
       yield* deliver(chat, row)
     }
@@ -144,8 +137,7 @@ const stageFiles = Effect.fnUntraced(function* (chat: Chat) {
   const files = yield* OutgoingFiles
   const outbox = yield* Outbox
   const stage = Effect.gen(function* () {
-    for (const row of yield* outbox.undelivered(chat.dm, undefined))
-      if (row.form?.files !== undefined) yield* files.stage(row)
+    for (const row of yield* outbox.filed(chat.dm)) yield* files.stage(row)
   })
   const patient = Effect.retry(tolerant(stage), { schedule: RETRY })
   yield* Stream.runForEach(outbox.wakes(chat.dm), () => patient)

@@ -9,9 +9,9 @@ import { makeNotifier } from "./Notifier.ts"
 import type { Config } from "#schema/Config.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { needsForm, type OutboxForm } from "./OutboxForm.ts"
+import { waitingAgents } from "./outboxRoom.ts"
+import { readFiled, readNext, readPage, readWaiting } from "./outboxRows.ts"
 
-/** Outbox rows of one read. */
-export const OUTBOX_PAGE_MAX = 100
 /** For how long `status` shows messages that were given up. Retention keeps their rows at least as long. */
 export const OUTBOX_FAILED_TOLD_DAYS = 7
 
@@ -65,9 +65,6 @@ export interface Unread {
   readonly since: string
 }
 
-/** How much of a question is shown above its answer. */
-const QUESTION_CHARS_MAX = 200
-
 /** Keeps the outbox. Rows from events are written by the EventStore, in the transaction of the event. */
 export class Outbox extends Context.Service<
   Outbox,
@@ -78,8 +75,19 @@ export class Outbox extends Context.Service<
     ): Effect.Effect<void, DatabaseAway>
     /** Whether a message of choird's own with this source was stored. */
     told(source_id: string): Effect.Effect<boolean, DatabaseAway>
-    /** Undelivered rows of a DM in order after an id, at most OUTBOX_PAGE_MAX. */
+    /** Undelivered rows of a DM in order after an id: at most OUTBOX_PAGE_MAX, and OUTBOX_PAGE_BYTES_MAX where there is more than one. */
     undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>, DatabaseAway>
+    /** The undelivered row of a DM that is sent next: answers first. */
+    next(dm: ResourceName): Effect.Effect<Outgoing | undefined, DatabaseAway>
+    /** The ids of the first undelivered rows of a DM in order, and the bytes of their texts. */
+    waiting(
+      dm: ResourceName,
+      rows_max: number
+    ): Effect.Effect<ReadonlyArray<{ readonly outbox_id: string; readonly bytes: number }>, DatabaseAway>
+    /** The first undelivered rows of a DM that have files, at most OUTBOX_PAGE_MAX. */
+    filed(
+      dm: ResourceName
+    ): Effect.Effect<ReadonlyArray<Pick<Outgoing, "outbox_id" | "agent_id" | "form">>, DatabaseAway>
     /** Ends rows; answers how many were not delivered before. @param sent_id the channel's id of the message, of a single row. */
     delivered(outbox_ids: ReadonlyArray<string>, sent_id?: string): Effect.Effect<number, DatabaseAway>
     /**
@@ -95,6 +103,8 @@ export class Outbox extends Context.Service<
     readonly undeliverable: Effect.Effect<ReadonlyArray<Undeliverable>, DatabaseAway>
     /** The messages at consoles that `retention.unread_days` ends soon, by DM. */
     readonly unread: Effect.Effect<ReadonlyArray<Unread>, DatabaseAway>
+    /** The agents that wait until somebody reads their messages, with the number of those. */
+    readonly crowded: Effect.Effect<ReadonlyArray<{ readonly agent_id: AgentId; readonly count: number }>, DatabaseAway>
     /** The ids of messages with files that are neither delivered nor given up. */
     readonly withFiles: Effect.Effect<ReadonlyArray<string>, DatabaseAway>
     /** Counts a failed attempt. */
@@ -128,19 +138,13 @@ export class Outbox extends Context.Service<
           return rows.length > 0
         }, onDatabase),
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
-          return yield* sql<Outgoing>`SELECT outbox.outbox_id::text, outbox.source, outbox.source_id, outbox.part, outbox.gateway,
-              outbox.dm, outbox.agent_id, outbox.kind, outbox.text, outbox.in_reply_to::text, outbox.sent_parts, outbox.failure,
-              (extract(epoch FROM outbox.created_at) * 1000)::float8 AS created_ms, outbox.form,
-              (SELECT card.sent_id FROM choir_control.outbox AS card
-                WHERE card.source = 'choird' AND card.source_id = outbox.form ->> 'edits'
-                ORDER BY card.part DESC LIMIT 1) AS edited_id,
-              left(inbox.text, ${QUESTION_CHARS_MAX}) AS question,
-              inbox.message_id::float8 AS reply_to, inbox.thread_id::float8 AS thread_id
-            FROM choir_control.outbox
-            LEFT JOIN choir_control.inbox ON inbox.inbox_id = outbox.in_reply_to AND inbox.dm = outbox.dm
-            WHERE outbox.dm = ${dm} AND delivered_at IS NULL AND failed_at IS NULL AND outbox_id > ${rowId(after ?? "") ?? 0n}
-            ORDER BY outbox.outbox_id LIMIT ${OUTBOX_PAGE_MAX}`
+          return yield* readPage<Outgoing>(dm, after)
         }, onDatabase),
+        next: Effect.fn("Outbox.next")(function* (dm) {
+          return yield* readNext<Outgoing>(dm)
+        }, onDatabase),
+        waiting: Effect.fn("Outbox.waiting")(readWaiting, onDatabase),
+        filed: Effect.fn("Outbox.filed")(readFiled, onDatabase),
         delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids, sent_id) {
           const ids = outbox_ids.map(rowId).filter((id) => id !== undefined)
           const rows = yield* sql`UPDATE choir_control.outbox SET delivered_at = now(), sent_id = ${sent_id ?? null}
@@ -183,6 +187,7 @@ export class Outbox extends Context.Service<
             GROUP BY dm ORDER BY dm`
           return rows.map((row) => ({ ...row, since: row.since.toISOString() }))
         }).pipe(onDatabase),
+        crowded: onDatabase(waitingAgents),
         withFiles: onDatabase(
           Effect.map(
             sql<{ readonly outbox_id: string }>`SELECT outbox_id::text FROM choir_control.outbox

@@ -71,8 +71,8 @@ export class EventStore extends Context.Service<
     /**
      * Stores the patches of a heartbeat in one transaction with their projections: acknowledged inbox rows and signals,
      * and an outbox row for each AgentMessage (D6). Resent events are a no-op, a gap is asked for, a difference or a refused
-     * event freezes the session, an older epoch is fenced (D4). BACKOFF says that the database cannot take it now. From the first event
-     * on that is not known here the chain alone is checked (D53).
+     * event freezes the session, an older epoch is fenced (D4). BACKOFF says that the database cannot take it now, or that an answer has no room
+     * in the outbox. From the first event on that is not known here the chain alone is checked (D53).
      */
     append(caller: Caller, heartbeat: Heartbeat): Effect.Effect<HeartbeatReply, EventTooLarge>
     /** The fold of the acknowledged events. */

@@ -9,7 +9,7 @@ import { inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts
 import { genesis } from "#src/shared/events/hashChain.ts"
 import { makeKeyedLock } from "#src/choird/config/keyedLock.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { applyProjections } from "./projections.ts"
+import { applyProjections, tellingsOf } from "./projections.ts"
 import { admit, decide, type Decision, prepare, type Prepared } from "./decideAppend.ts"
 import { hasRoom } from "./logLimit.ts"
 import { headHash } from "./readLog.ts"
@@ -65,8 +65,12 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     // The agent is asked to end long before, and nothing is wrong with the session.
     if (!hasRoom(log_bytes, bytesOf(links), config.retention))
       return { decision: { type: "frozen" } as const, last_rev }
+    const origin = { session_id, agent_id, dm, workspace }
+    const tellings = yield* tellingsOf(config, origin, events)
+    // Before anything is written, since the agent repeats the request until somebody reads.
+    if (tellings === undefined) return { ...BACKOFF, last_rev }
     yield* insertEvents(session_id, links, hash)
-    const dms = yield* applyProjections(config, { session_id, agent_id, dm, workspace }, events)
+    const dms = yield* applyProjections(config, origin, events, tellings)
     yield* labelWorkspace(workspacePath(config, workspace), state, newer !== undefined)
     yield* applyRuns({ session_id, agent_id }, stored.at.state, folded)
     yield* judged.success

@@ -5,6 +5,7 @@ import type { Config } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { AgentId, InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
+import { unshownNotice, waitingOf, withRoom } from "#src/choird/queues/outboxRoom.ts"
 import { noteAnswered } from "#src/choird/queues/Reactions.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
 
@@ -133,19 +134,29 @@ const dropLines = Effect.fnUntraced(function* (session_id: SessionId, dm: Resour
       AND split_part(source_id, ':', 3) = ${job}`
 })
 
-const speak = Effect.fnUntraced(function* (
+/** A message of an event, and the job that it is on. */
+type Told = OutboxMessage & { readonly rev: number; readonly answers: boolean; readonly job: JobName | undefined }
+
+/** The messages of events that have room, and those that one notice counts. */
+export type Tellings = NonNullable<ReturnType<typeof withRoom<Told>>>
+
+const NOTHING: Tellings = { taken: [], beyond: [] }
+
+/** The messages that events make, within the room of their agent; undefined where an answer has none, so that nothing of the request is stored. */
+export const tellingsOf = Effect.fnUntraced(function* (
   config: Config,
   { agent_id, dm, session_id, workspace }: Origin,
   events: ReadonlyArray<ChoirEvent>
 ) {
   const spoken = events.filter(isSpoken)
-  if (spoken.length === 0) return []
+  if (spoken.length === 0) return NOTHING
   const places = yield* placesOf(agent_id, spoken)
   const bound = config.dms[dm]
-  const messages: Array<OutboxMessage> = []
+  const messages: Array<Told> = []
   for (const { payload, rev } of spoken) {
     const in_reply_to = payload.in_reply_to ?? null
-    const place = places.get(in_reply_to ?? "") ?? (bound === undefined ? undefined : { dm, gateway: bound.gateway })
+    const asked = places.get(in_reply_to ?? "")
+    const place = asked ?? (bound === undefined ? undefined : { dm, gateway: bound.gateway })
     const source_id = sourceOf(session_id, { payload, rev })
     if (place === undefined) yield* Effect.logWarning(`message ${source_id} has nowhere to go: there is no DM ${dm}`)
     else
@@ -158,10 +169,23 @@ const speak = Effect.fnUntraced(function* (
         kind: kindOf(payload),
         text: textOf(payload),
         in_reply_to,
+        rev,
+        answers: asked !== undefined && payload.kind !== "notice",
+        job: payload.job,
         ...(payload.files === undefined ? {} : { form: { files: { workspace, items: payload.files } } })
       })
-    if (place !== undefined && payload.job !== undefined) yield* dropLines(session_id, place.dm, payload.job)
   }
+  return withRoom(yield* waitingOf(agent_id), messages)
+})
+
+const speak = Effect.fnUntraced(function* (config: Config, origin: Origin, { beyond, taken }: Tellings) {
+  for (const { dm, job } of [...taken, ...beyond]) if (job !== undefined) yield* dropLines(origin.session_id, dm, job)
+  const messages: Array<OutboxMessage> = [...taken]
+  for (const [dm, [first, ...more]] of Map.groupBy(beyond, (message) => message.dm))
+    if (first !== undefined)
+      messages.push(
+        yield* unshownNotice(origin, { gateway: first.gateway, dm }, { count: 1 + more.length, rev: first.rev })
+      )
   yield* insertOutbox(config, messages)
   return [...new Set(messages.map((message) => message.dm))]
 })
@@ -170,10 +194,11 @@ const speak = Effect.fnUntraced(function* (
 export const applyProjections = Effect.fnUntraced(function* (
   config: Config,
   origin: Origin,
-  events: ReadonlyArray<ChoirEvent>
+  events: ReadonlyArray<ChoirEvent>,
+  tellings: Tellings
 ) {
   yield* acknowledge(origin, events)
-  const spoken = yield* speak(config, origin, events)
+  const spoken = yield* speak(config, origin, tellings)
   const ids = answeredBy(events).flatMap((id) => rowId(id) ?? [])
   return [...new Set([...spoken, ...(yield* noteAnswered(origin.agent_id, ids))])]
 })

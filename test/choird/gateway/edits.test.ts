@@ -64,9 +64,12 @@ const setUp = Effect.gen(function* () {
         const payload = { inbox_id, dm: PHONE, text, attachments: [] }
         const event = { v: 2, rev, event_type: "UserMsg", lane: "edge", payload, created_at: "" }
         return sql.withTransaction(
-          applyProjections(config, { session_id, agent_id, dm: PHONE, workspace: "main" }, [
-            event as unknown as ChoirEvent
-          ])
+          applyProjections(
+            config,
+            { session_id, agent_id, dm: PHONE, workspace: "main" },
+            [event as unknown as ChoirEvent],
+            { taken: [], beyond: [] }
+          )
         )
       })
   }

@@ -67,7 +67,8 @@ const setUp = Effect.gen(function* () {
       abandon: () => Effect.succeed(0),
       tell: () => Effect.void,
       withFiles: Effect.succeed([]),
-      undelivered: () => Effect.succeed([]),
+      next: () => Effect.undefined,
+      filed: () => Effect.succeed([]),
       wakes: () => Stream.never
     }),
     Layer.mock(Reactions, { leftover: () => Effect.succeed([]) }),

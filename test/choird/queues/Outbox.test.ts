@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ResourceName } from "#schema/Ids.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
-import { Outbox, OUTBOX_PAGE_MAX } from "#src/choird/queues/Outbox.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { OUTBOX_PAGE_BYTES_MAX, OUTBOX_PAGE_MAX } from "#src/choird/queues/outboxRows.ts"
 import { describeStores } from "../../support/engines.ts"
 import { newAgent, stores } from "../../support/stores.ts"
 
@@ -138,6 +139,48 @@ describeStores("Outbox", (it, { kind }) => {
       const page = yield* outbox.undelivered(dm, undefined)
       assert.strictEqual(page.length, OUTBOX_PAGE_MAX)
       assert.strictEqual((yield* outbox.undelivered(dm, page.at(-1)?.outbox_id)).length, 1)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("is read in pages of as many bytes as one may have, and a longer text alone", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      const half = "x".repeat(OUTBOX_PAGE_BYTES_MAX / 2)
+      const texts = [`${half}${half}x`, half, half, "y", "z"]
+      yield* Effect.forEach(texts, (text, index) => outbox.tell(message(String(index), text)), { discard: true })
+      const pages: Array<number> = []
+      let after: string | undefined
+      for (;;) {
+        const page = yield* outbox.undelivered(dm, after)
+        if (page.length === 0) break
+        pages.push(page.length)
+        after = page.at(-1)?.outbox_id
+      }
+      assert.deepStrictEqual(pages, [1, 2, 2])
+      assert.deepStrictEqual(
+        (yield* outbox.waiting(dm, 2)).map(({ bytes }) => bytes),
+        texts.slice(0, 2).map(({ length }) => length)
+      )
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("names what is sent next: answers before notices of an agent and cards", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      const sent: Array<string> = []
+      assert.isUndefined(yield* outbox.next(dm))
+      yield* outbox.tell({ ...message("card"), source_id: `approval/${dm}`, kind: "notice" })
+      yield* outbox.tell({ ...message("notice"), kind: "notice" })
+      yield* outbox.tell({ ...message("reply"), kind: "reply" })
+      for (;;) {
+        const row = yield* outbox.next(dm)
+        if (row === undefined) break
+        sent.push(row.text.replace(/^.*-/u, ""))
+        yield* outbox.delivered([row.outbox_id])
+      }
+      assert.deepStrictEqual(sent, ["notice", "reply", "card"])
     }).pipe(Effect.provide(stores))
   )
 

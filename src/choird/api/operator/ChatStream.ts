@@ -14,8 +14,9 @@ import { waitsForPerson } from "#src/shared/session/parkTurn.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 
-/** Messages that a console client is shown before it acknowledges one. */
+/** Messages that a console client is shown before it acknowledges one, and the bytes of their texts; one message is always shown. */
 export const CHAT_UNACKED_MAX = 1000
+export const CHAT_UNACKED_BYTES_MAX = 4 * 1024 * 1024
 /** Messages whose end a console stream waits for; it drops the oldest. */
 const CHAT_WATCHED_MAX = 1000
 
@@ -56,21 +57,38 @@ const committed = (news: ReadonlyArray<ChoirEvent>): ReadonlyArray<InboxId> =>
 const speaks = (news: ReadonlyArray<ChoirEvent>): boolean =>
   news.some(({ event_type }) => event_type === "AgentMessage")
 
-/** The undelivered messages of a DM that one client has not seen; those beyond CHAT_UNACKED_MAX wait until some are acknowledged. */
+type Waiting = Effect.Success<ReturnType<Outbox["Service"]["waiting"]>>
+
+/** Those of the first messages that a client may be shown unacknowledged. Pure. */
+const shownOf = (waiting: Waiting): Waiting => {
+  let total = 0
+  const beyond = waiting.findIndex(({ bytes }, index) => {
+    total += bytes
+    return index > 0 && (index >= CHAT_UNACKED_MAX || total > CHAT_UNACKED_BYTES_MAX)
+  })
+  return beyond === -1 ? waiting : waiting.slice(0, beyond)
+}
+
+/** The undelivered messages of a DM that one client has not seen; those beyond its limits wait until some are acknowledged. */
 const makeUnread = Effect.map(Effect.all([Lifecycle, Outbox]), ([lifecycle, outbox]) => (dm: ResourceName) => {
-  let shown: ReadonlySet<string> = new Set()
+  // Ids of a DM commit in order, so that all before this one were shown.
+  let last: string | undefined
   return Effect.gen(function* () {
+    const waiting = yield* outbox.waiting(dm, CHAT_UNACKED_MAX + 1)
+    const shown = shownOf(waiting)
+    const news = new Set(shown.map(({ outbox_id }) => outbox_id).filter((id) => BigInt(id) > BigInt(last ?? 0)))
     const rows: Array<Outgoing> = []
-    let page: ReadonlyArray<Outgoing> = yield* outbox.undelivered(dm, undefined)
-    while (page.length > 0 && rows.length < CHAT_UNACKED_MAX) {
-      rows.push(...page.slice(0, CHAT_UNACKED_MAX - rows.length))
-      page = yield* outbox.undelivered(dm, page.at(-1)?.outbox_id)
+    while (news.size > 0) {
+      const page = yield* outbox.undelivered(dm, last)
+      const wanted = page.filter(({ outbox_id }) => news.delete(outbox_id))
+      // Whatever is left was delivered to another client meanwhile.
+      if (wanted.length === 0) break
+      rows.push(...wanted)
+      last = wanted.at(-1)?.outbox_id
     }
-    const news = rows.filter(({ outbox_id }) => !shown.has(outbox_id))
-    shown = new Set(rows.map(({ outbox_id }) => outbox_id))
     const views = yield* lifecycle.list
     const viewOf = ({ agent_id }: Outgoing) => views.find((view) => view.agent_id === agent_id)
-    return { messages: news.map((row) => message(row, viewOf(row))), all: page.length === 0 }
+    return { messages: rows.map((row) => message(row, viewOf(row))), all: shown.length === waiting.length }
   })
 })
 

@@ -199,6 +199,9 @@ const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
 const unreadText = ({ count, dm, since }: Unread, unread_days: number | null) =>
   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm}, the oldest of ${since}, ${count === 1 ? "waits" : "wait"} unread and will be removed after ${unread_days} days (retention.unread_days; choirctl chat shows them)`
 
+const crowdedText = ({ agent_id, count }: { readonly agent_id: AgentId; readonly count: number }) =>
+  `${agent_id} waits, since ${count} of its messages are neither read nor delivered: it continues when some are (choirctl chat ${agent_id})`
+
 const orphansText = ([agent_id, count]: readonly [AgentId, number]): string =>
   `${count} ${count === 1 ? "job" : "jobs"} of ${agent_id} ended without the work summary that ${count === 1 ? "its" : "their"} profile requires (choirctl session orphans ${agent_id})`
 
@@ -291,6 +294,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
         ...gatewayWarnings(gateways),
         ...(ok ? yield* databaseDefect(outbox.undeliverable) : []).map(undeliverableText),
         ...(ok ? yield* databaseDefect(outbox.unread) : []).map((row) => unreadText(row, unread_days)),
+        ...(ok ? yield* databaseDefect(outbox.crowded) : []).map(crowdedText),
         ...(ok ? [...(yield* databaseDefect(runs.orphans))] : []).map(orphansText),
         ...agentWarnings(views, version)
       ]

@@ -7,6 +7,7 @@ import { AGENT, append, DM, SESSION, type World } from "../../../support/control
 import { started, stopped } from "../../../support/jobEvents.ts"
 import { answered, openOperator, output, reporting, said } from "../../../support/operatorSocket.ts"
 import { CONFIG } from "../../../support/stores.ts"
+import { CHAT_UNACKED_BYTES_MAX } from "#src/choird/api/operator/ChatStream.ts"
 import { CHAT_TEXT_CHARS_MAX } from "#src/choird/queues/chatTextLimit.ts"
 
 const one = InboxId.make("1")
@@ -277,6 +278,30 @@ describe("chat", () => {
         const refused = yield* Effect.flip(api.chat.ack({ params: { id: AGENT }, payload: { outbox_ids } }))
         assert.nestedInclude(refused, { "error.type": "BAD_REQUEST" })
       }
+    })
+  )
+
+  it.effect("shows no more bytes of unread messages than a client may be shown, and the next once some are read", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      yield* append(world, [said(one), output(EDGE, "c1"), answered("reply", one, "hello")])
+      const more = "x".repeat(CHAT_UNACKED_BYTES_MAX / 2)
+      const rows = world.outbox.splice(0)
+      for (let index = 1; index <= 5; index += 1)
+        world.outbox.push(
+          ...rows.map((row) => ({ ...row, outbox_id: String(index), source_id: `s:${index}`, text: `${index}${more}` }))
+        )
+      const queue = yield* watch(api)
+      const shown = Effect.map(next(queue, 1), ([text = ""]) => text.slice(0, "reply 1".length))
+      const ack = (...outbox_ids: ReadonlyArray<string>) =>
+        api.chat.ack({ params: { id: AGENT }, payload: { outbox_ids } })
+      // The next of a client's news is not a message, but the agent's status and activity.
+      assert.deepStrictEqual([yield* shown, ...(yield* next(queue, 2))], ["reply 1", "running", "EDGE_IDLE"])
+      yield* ack("1")
+      assert.strictEqual(yield* shown, "reply 2")
+      yield* ack("2", "3", "4")
+      assert.strictEqual(yield* shown, "reply 5")
+      assert.deepStrictEqual(yield* next(queue, 1), ["settled 1"])
     })
   )
 
