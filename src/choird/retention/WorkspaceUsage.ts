@@ -2,7 +2,8 @@
  * The size of the workspaces, against a soft quota that is reported and never enforced. A count reads a few entries at a time, in other
  * threads than choird's one, and takes as long as it needs.
  */
-import { lstat, opendir } from "node:fs/promises"
+import { constants } from "node:fs"
+import { lstat, open, opendir, readlink, realpath } from "node:fs/promises"
 import { join } from "node:path"
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { ResourceName } from "#schema/Ids.ts"
@@ -10,6 +11,7 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { descriptorPath } from "#src/shared/files/nofollow.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 
 /** The time between two counts of the workspaces. */
@@ -42,12 +44,26 @@ interface Limits {
 
 const LIMITS: Limits = { entries_max: WORKSPACE_ENTRIES_MAX, folders_max: WORKSPACE_FOLDERS_MAX }
 const BLOCK_BYTES = 512
+const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
 
 interface Walk {
+  /** By their real paths. */
   readonly folders: Array<string>
   bytes: number
   entries: number
   partial: boolean
+}
+
+/** Opens a folder for `use`, if it is still where it was found: its agent may have put a link in the place of any folder above it. */
+const within = async (path: string, use: (opened: string) => Promise<void>) => {
+  const folder = await open(path, FOLDER).catch(() => undefined)
+  if (folder === undefined) return
+  try {
+    const opened = descriptorPath(folder.fd)
+    if ((await readlink(opened)) === path) await use(opened)
+  } finally {
+    await folder.close()
+  }
 }
 
 /** Counts entries of the folders that wait, up to a step's worth or to the end of a folder. Entries that are gone or refused count nothing. */
@@ -56,18 +72,18 @@ const countStep = async (walk: Walk, { folders_max }: Limits) => {
   while (left > 0) {
     const path = walk.folders.pop()
     if (path === undefined) return
-    const folder = await opendir(path, { bufferSize: WORKSPACE_STEP_ENTRIES }).catch(() => undefined)
-    if (folder === undefined) continue
-    for await (const entry of folder) {
-      const stat = await lstat(join(path, entry.name)).catch(() => undefined)
-      walk.entries += 1
-      left -= 1
-      walk.bytes += (stat?.blocks ?? 0) * BLOCK_BYTES
-      // A link is counted and never followed.
-      if (stat?.isDirectory() !== true) continue
-      if (walk.folders.length < folders_max) walk.folders.push(join(path, entry.name))
-      else walk.partial = true
-    }
+    await within(path, async (opened) => {
+      for await (const { name } of await opendir(opened, { bufferSize: WORKSPACE_STEP_ENTRIES })) {
+        const stat = await lstat(`${opened}/${name}`).catch(() => undefined)
+        walk.entries += 1
+        left -= 1
+        walk.bytes += (stat?.blocks ?? 0) * BLOCK_BYTES
+        // A link is counted and never followed.
+        if (stat?.isDirectory() !== true) continue
+        if (walk.folders.length < folders_max) walk.folders.push(join(path, name))
+        else walk.partial = true
+      }
+    }).catch(() => undefined)
   }
 }
 
@@ -77,10 +93,11 @@ export const countFolder = Effect.fnUntraced(function* (
   limits: Limits = LIMITS,
   pause: Effect.Effect<void> = Effect.sleep(WORKSPACE_STEP_MS)
 ) {
-  const walk: Walk = { folders: [path], bytes: 0, entries: 0, partial: false }
+  const root = yield* Effect.promise(() => realpath(path).catch(() => path))
+  const walk: Walk = { folders: [root], bytes: 0, entries: 0, partial: false }
   while (walk.folders.length > 0) {
     if (walk.entries >= limits.entries_max) return { bytes: walk.bytes, entries: walk.entries, partial: true }
-    yield* Effect.promise(() => countStep(walk, limits).catch(() => undefined))
+    yield* Effect.promise(() => countStep(walk, limits))
     yield* pause
   }
   return { bytes: walk.bytes, entries: walk.entries, partial: walk.partial }

@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
@@ -30,6 +30,37 @@ describe("the count of a workspace", () => {
       assert.deepStrictEqual([entries, partial], [608, false])
       assert.isAtLeast(bytes, 600 * 4096)
       assert.isBelow(bytes, 8 * MIB)
+    })
+  )
+
+  it.live("follows no link that takes the place of a folder which waits to be looked into, or of one above it", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const outside = yield* temporaryFolder
+      mkdirSync(join(outside, "deep"))
+      for (const name of ["large", "deep/large"]) writeFileSync(join(outside, name), Buffer.alloc(8 * MIB, 1))
+      mkdirSync(join(folder, "above/deep"), { recursive: true })
+      for (let index = 0; index < 300; index += 1) mkdirSync(join(folder, "above/deep", `d${index}`))
+      // The first step ends after the folders in `deep` were found.
+      const swap = Effect.sync(() => {
+        if (existsSync(join(folder, "moved"))) return
+        renameSync(join(folder, "above"), join(folder, "moved"))
+        for (let index = 0; index < 300; index += 1) mkdirSync(join(outside, "deep", `d${index}`))
+        writeFileSync(join(outside, "deep", "d7", "large"), Buffer.alloc(8 * MIB, 1))
+        symlinkSync(outside, join(folder, "above"))
+      })
+      const { bytes } = yield* countFolder(folder, undefined, swap)
+      assert.isBelow(bytes, 4 * MIB)
+    })
+  )
+
+  it.live("is of a workspace that its operator reaches by a link, too", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      mkdirSync(join(folder, "real/inner"), { recursive: true })
+      writeFileSync(join(folder, "real/inner/file"), "x")
+      symlinkSync(join(folder, "real"), join(folder, "link"))
+      assert.strictEqual((yield* countFolder(join(folder, "link"))).entries, 2)
     })
   )
 
