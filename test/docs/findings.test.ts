@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import { parsed, type SyntaxNode, walk } from "../support/syntax.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const page = readFileSync(join(ROOT, "docs/reliability.md"), "utf8")
@@ -16,7 +17,7 @@ const rows = findings
   .map(([, defect = "", test = "", seen = ""]) => ({ defect, test, seen }))
   .filter(({ defect }) => defect !== "defect" && !/^-+$/u.test(defect))
 
-/** A file of tests, and the beginnings and ends of the names that follow it; the … of a name stands for anything. */
+/** A file of tests, and the names that follow it; the … of a name stands for anything. */
 const named = (cell: string) => {
   const found: Array<{ readonly path: string; readonly names: Array<string> }> = []
   for (const [, path, name] of cell.matchAll(/(test\/[\w./-]+\.ts)|"([^"]+)"/gu))
@@ -24,6 +25,23 @@ const named = (cell: string) => {
     else if (name !== undefined) found.at(-1)?.names.push(name)
   return found
 }
+
+/** The texts of a file, each whole; what a template fills in is a … */
+const textsOf = (path: string): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  walk(parsed(path, readFileSync(join(ROOT, path), "utf8")).tree, (node) => {
+    if (node.type === "Literal" && typeof node["value"] === "string") found.push(node["value"])
+    if (node.type === "TemplateLiteral") found.push(templateText(node))
+  })
+  return found
+}
+
+const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/gu, String.raw`\$&`)
+
+const templateText = (node: SyntaxNode): string =>
+  (node["quasis"] as ReadonlyArray<{ readonly value: { readonly cooked: string } }>)
+    .map(({ value }) => value.cooked)
+    .join("…")
 
 it("docs/security.md has each file of the attacks that tests run, and each that it has is there", () => {
   const [, attacks = ""] = readFileSync(join(ROOT, "docs/security.md"), "utf8").split("## Attacks that tests run")
@@ -43,8 +61,14 @@ describe("a row of the defects that a review found", () => {
     for (const { defect, test } of rows)
       for (const { names, path } of named(test)) {
         assert.isTrue(existsSync(join(ROOT, path)), `${defect}: ${path}`)
-        const text = readFileSync(join(ROOT, path), "utf8")
-        for (const name of names) for (const part of name.split("…")) assert.include(text, part, `${defect}: ${path}`)
+        const texts = textsOf(path)
+        for (const name of names) {
+          const whole = new RegExp(`^${name.split("…").map(escaped).join("[^]*")}$`, "u")
+          assert.isTrue(
+            texts.some((text) => whole.test(text)),
+            `${defect}: ${path}: ${name}`
+          )
+        }
       }
   })
 })

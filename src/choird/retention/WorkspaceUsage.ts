@@ -54,7 +54,7 @@ interface Walk {
   partial: boolean
 }
 
-/** Opens a folder for `use`, if it is still where it was found: its agent may have put a link in the place of any folder above it. */
+/** Opens a folder for `use`, if it is still where it was found: its agent may have replaced any folder above it with a link. */
 const within = async (path: string, use: (opened: string) => Promise<void>) => {
   const folder = await open(path, FOLDER).catch(() => undefined)
   if (folder === undefined) return
@@ -68,15 +68,14 @@ const within = async (path: string, use: (opened: string) => Promise<void>) => {
 
 /** Counts entries of the folders that wait, up to a step's worth or to the end of a folder. Entries that are gone or refused count nothing. */
 const countStep = async (walk: Walk, { folders_max }: Limits) => {
-  let left = WORKSPACE_STEP_ENTRIES
-  while (left > 0) {
+  const from = walk.entries
+  while (walk.entries - from < WORKSPACE_STEP_ENTRIES) {
     const path = walk.folders.pop()
     if (path === undefined) return
     await within(path, async (opened) => {
       for await (const { name } of await opendir(opened, { bufferSize: WORKSPACE_STEP_ENTRIES })) {
         const stat = await lstat(`${opened}/${name}`).catch(() => undefined)
         walk.entries += 1
-        left -= 1
         walk.bytes += (stat?.blocks ?? 0) * BLOCK_BYTES
         // A link is counted and never followed.
         if (stat?.isDirectory() !== true) continue

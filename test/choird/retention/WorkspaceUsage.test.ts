@@ -54,7 +54,7 @@ describe("the count of a workspace", () => {
     })
   )
 
-  it.live("is of a workspace that its operator reaches by a link, too", () =>
+  it.live("includes a workspace that its operator reaches by a link", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       mkdirSync(join(folder, "real/inner"), { recursive: true })
