@@ -26,7 +26,6 @@ const make = Effect.gen(function* () {
     config: ({ home }) => ({
       approvals: { confirm_external: "always" },
       heartbeat_interval_ms: 200,
-      crash_detection_threshold_ms: 4000,
       gateways: {
         bot: { type: "telegram", secret: "bot-token", api_root: telegram.url },
         terminal: { type: "console" }

@@ -42,8 +42,7 @@ const twoAgents = Effect.gen(function* () {
           you: { gateway: "terminal", user_id: "you" }
         },
         agents: { [AGENT]: agent("main", "me"), [OTHER]: agent("spare", "you") },
-        heartbeat_interval_ms: 200,
-        crash_detection_threshold_ms: 4000
+        heartbeat_interval_ms: 200
       }
     }
   })

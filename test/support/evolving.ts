@@ -57,7 +57,6 @@ export const makeEvolving = Effect.fnUntraced(function* ({ identity, url, ...opt
     config: {
       git_identities: { robot },
       heartbeat_interval_ms: 200,
-      crash_detection_threshold_ms: 4000,
       ...(url === undefined ? {} : { agents: { [AGENT]: { repo: { url }, defaults } } })
     }
   })

@@ -69,8 +69,7 @@ const configOf = ({ endpoint, https, made, otlp, ssh, sshUrl, sshd, telegram }: 
       }
     },
     telemetry: { otlp: { endpoint: otlp, secret: used.otlp.name, interval_ms: 1000 } },
-    heartbeat_interval_ms: 200,
-    crash_detection_threshold_ms: 4000
+    heartbeat_interval_ms: 200
   }
 }
 
