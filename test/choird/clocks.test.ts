@@ -37,6 +37,7 @@ const TIME_OF_DAY: TimeOfDay = {
   "memory/Recall.ts": ["the age of what is remembered", 2],
   "memory/remoteEmbedder.ts": "the date of Retry-After",
   "queues/Inbox.ts": ["when a stored hold ends", 3],
+  "queues/Outbox.ts": "the age of stored messages, in days",
   "queues/heldRows.ts": "when a stored hold ends",
   "retention/DiskGuard.ts": "the identity of a notice",
   "retention/Retention.ts": "the age of stored rows, in days",

@@ -116,5 +116,3 @@ export const startLanguageServer = async () => {
     close: () => server.kill()
   }
 }
-
-export type LanguageServer = Awaited<ReturnType<typeof startLanguageServer>>
