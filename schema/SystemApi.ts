@@ -26,7 +26,11 @@ export const DiskStatus = Schema.Struct({
   total_bytes: Schema.Natural,
   /** Below this, agents are paused. */
   limit_bytes: Schema.Natural,
+  /** The files that it can still have; absent where the file system has no limit of them. */
+  files: Schema.optionalKey(Schema.Struct({ free: Schema.Natural, total: Schema.Natural, limit: Schema.Natural })),
   low: Schema.Boolean,
+  /** Those of which there is too little. */
+  lacks: Schema.Array(Schema.Literals(["bytes", "files"])),
   paused: Schema.Array(AgentId)
 })
 export type DiskStatus = typeof DiskStatus.Type

@@ -12,12 +12,14 @@ import { CONFIG, storesWith } from "./stores.ts"
 
 const GIB = 1024 ** 3
 
-/** A disk that has as much free as a test says; `undefined` is a file system that does not tell. */
+/** A disk that has as much free as a test says, and of a hundred thousand files as many. */
 export const makeDisk = () => {
-  const space: { now: Space | undefined } = { now: { free_bytes: 50 * GIB, total_bytes: 100 * GIB } }
+  const full = { free_bytes: 50 * GIB, total_bytes: 100 * GIB, files: { free: 50_000, total: 100_000 } }
+  const space: { now: Space } = { now: full }
   return {
     layer: Layer.succeed(Disk, { space: () => Effect.sync(() => space.now) }),
-    free: (bytes: number) => void (space.now = { free_bytes: bytes, total_bytes: 100 * GIB })
+    free: (bytes: number) => void (space.now = { ...space.now, free_bytes: bytes }),
+    freeFiles: (free: number) => void (space.now = { ...space.now, files: { ...full.files, free } })
   }
 }
 

@@ -17,6 +17,7 @@ import { root } from "#src/choirctl/terminal/root.ts"
 import { gatewayState } from "#src/choirctl/render/gateways.ts"
 import { fields, paint, type Paint, safeLine, span, working } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
+import { counted, plural } from "#src/shared/text/counts.ts"
 
 const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
 
@@ -46,8 +47,12 @@ export const doctor = Command.make(
   })
 ).pipe(Command.withExamples([{ command: "choirctl doctor" }]))
 
-const diskText = ({ free_bytes, low, paused, total_bytes }: DiskStatus, color: boolean): string => {
-  const free = `${bytesText(free_bytes)} of ${bytesText(total_bytes)} free`
+const diskText = ({ files, free_bytes, lacks, low, paused, total_bytes }: DiskStatus, color: boolean): string => {
+  const bytes = `${bytesText(free_bytes)} of ${bytesText(total_bytes)} free`
+  const free =
+    files !== undefined && lacks.includes("files")
+      ? `${bytes}, ${counted(files.free)} of ${plural(files.total, "file")} free`
+      : bytes
   if (!low) return free
   const agents = paused.length === 0 ? "" : `, paused: ${paused.join(", ")}`
   return `${paint(color, "red", "almost full")}, ${free}${agents}`

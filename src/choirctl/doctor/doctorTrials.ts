@@ -1,13 +1,14 @@
 /** The checks of `choirctl doctor`, each independent and each by really trying. */
-import { accessSync, constants, lstatSync } from "node:fs"
+import { accessSync, constants, lstatSync, type StatsFs } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { Effect, Option, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
-import { DISK_FIX, diskLimit } from "#src/shared/config/diskLimit.ts"
+import { DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/diskLimit.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
+import { plural } from "#src/shared/text/counts.ts"
 import { tryPostgres } from "./postgresTrial.ts"
 
 /** One trial of `choirctl doctor`. */
@@ -152,20 +153,50 @@ export const sandboxCheck = (problem: string | undefined): Check =>
 /** Below this share above its limit the disk is said to fill up. */
 const DISK_WARN_FACTOR = 1.5
 
-/** The free space of the home's disk, against the limit below which choird pauses agents. */
-export const spaceCheck = (home: string, free_bytes: number, limit_bytes: number): Check => {
-  const detail = `${bytesText(free_bytes)} free on the disk of ${home}; agents are paused below ${bytesText(limit_bytes)}`
-  if (free_bytes < limit_bytes) return check("disk", "fail", detail, DISK_FIX)
-  return free_bytes < limit_bytes * DISK_WARN_FACTOR
-    ? check("disk", "warn", detail, "free space soon; choirctl prune --dry-run shows what Choir can remove")
-    : check("disk", "ok", `${bytesText(free_bytes)} free`)
+/** Something of a disk that may run out: in words how much is free, and below which limit choird pauses agents. */
+interface Room {
+  readonly free: number
+  readonly limit: number
+  readonly words: (amount: number) => string
+}
+
+type Disk = Pick<StatsFs, "bavail" | "blocks" | "bsize" | "ffree" | "files">
+
+const roomOf = ({ bavail, blocks, bsize, ffree, files }: Disk, retention: Config["retention"]): ReadonlyArray<Room> => [
+  { free: bavail * bsize, limit: diskLimit(retention, blocks * bsize), words: bytesText },
+  // Such as btrfs, which makes room for files as it needs it.
+  ...(files === 0
+    ? []
+    : [{ free: ffree, limit: fileLimit(retention, files), words: (count: number) => plural(count, "file") }])
+]
+
+/** The free space of the home's disk, against the limits below which choird pauses agents. */
+export const spaceCheck = (home: string, disk: Disk, retention: Config["retention"]): Check => {
+  const rooms = roomOf(disk, retention)
+  const scarce = (factor: number) => rooms.filter(({ free, limit }) => free < limit * factor)
+  const detail = (some: ReadonlyArray<Room>) =>
+    some
+      .map(
+        ({ free, limit, words }) =>
+          `${words(free)} free on the disk of ${home}; agents are paused below ${words(limit)}`
+      )
+      .join("; ")
+  if (scarce(1).length > 0) return check("disk", "fail", detail(scarce(1)), DISK_FIX)
+  return scarce(DISK_WARN_FACTOR).length > 0
+    ? check(
+        "disk",
+        "warn",
+        detail(scarce(DISK_WARN_FACTOR)),
+        "free space soon; choirctl prune --dry-run shows what Choir can remove"
+      )
+    : check("disk", "ok", `${bytesText(disk.bavail * disk.bsize)} free`)
 }
 
 export const diskCheck = (home: string, retention: Config["retention"]): Effect.Effect<Check> =>
   Effect.tryPromise(() => statfs(home)).pipe(
     Effect.match({
       onFailure: () => check("disk", "warn", `the free space of ${home} is not known`),
-      onSuccess: ({ bavail, blocks, bsize }) => spaceCheck(home, bavail * bsize, diskLimit(retention, blocks * bsize))
+      onSuccess: (disk) => spaceCheck(home, disk, retention)
     })
   )
 

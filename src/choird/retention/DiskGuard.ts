@@ -4,15 +4,18 @@
  */
 import { Cause, Clock, Context, Effect, Layer, Result, Schedule, Semaphore } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
+import type { Config } from "#schema/Config.ts"
 import type { DiskStatus } from "#schema/SystemApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
-import { DISK_FIX, diskLimit } from "#src/shared/config/diskLimit.ts"
+import { plural } from "#src/shared/text/counts.ts"
+import { DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/diskLimit.ts"
 import { DiskHolders, firstToPause } from "./DiskHolders.ts"
 import { WorkspaceUsage } from "./WorkspaceUsage.ts"
+import type { StatsFs } from "node:fs"
 import { statfs } from "node:fs/promises"
 
 /** The time between two looks at the free disk. */
@@ -22,11 +25,20 @@ const DISK_WAKE_FACTOR = 1.1
 /** The share of that limit below which all agents are paused; above it only those that hold the most. */
 const DISK_ALL_SHARE = 0.5
 
-/** Bytes of a file system, as a user without special rights may use them. */
+/** Bytes and files of a file system, as a user without special rights may use them. */
 export interface Space {
   readonly free_bytes: number
   readonly total_bytes: number
+  /** Absent where the file system has no number of files. */
+  readonly files?: { readonly free: number; readonly total: number }
 }
+
+/** The space of a file system by its own numbers. One that makes room for files as it needs it, as btrfs does, reports none at all. */
+export const spaceOf = ({ bavail, blocks, bsize, ffree, files }: StatsFs): Space => ({
+  free_bytes: bavail * bsize,
+  total_bytes: blocks * bsize,
+  ...(files === 0 ? {} : { files: { free: ffree, total: files } })
+})
 
 /** The file systems of this host. */
 export class Disk extends Context.Service<
@@ -37,23 +49,48 @@ export class Disk extends Context.Service<
   }
 >()("choir/choird/Disk") {
   static readonly layer = Layer.succeed(Disk, {
-    space: (path) =>
-      Effect.promise(() =>
-        statfs(path).then(
-          ({ bavail, blocks, bsize }) => ({ free_bytes: bavail * bsize, total_bytes: blocks * bsize }),
-          () => undefined
-        )
-      )
+    space: (path) => Effect.promise(() => statfs(path).then(spaceOf, () => undefined))
   })
 }
 
 /** Whether the disk is low now. Once it is, a little more than the limit has to be free before it no longer is. */
-export const isLow = (wasLow: boolean, free_bytes: number, limit_bytes: number): boolean =>
-  free_bytes < (wasLow ? Math.floor(limit_bytes * DISK_WAKE_FACTOR) : limit_bytes)
+export const isLow = (wasLow: boolean, free: number, limit: number): boolean =>
+  free < (wasLow ? Math.floor(limit * DISK_WAKE_FACTOR) : limit)
+
+type Found = Omit<DiskStatus, "paused">
+
+/** The state of a disk, by its bytes and by its files. Pure. */
+const found = (before: Found | undefined, space: Space, retention: Config["retention"]): Found => {
+  const { files, ...bytes } = space
+  const limit_bytes = diskLimit(retention, space.total_bytes)
+  const counted = files && { ...files, limit: fileLimit(retention, files.total) }
+  const lacks_bytes = isLow(before?.lacks.includes("bytes") ?? false, space.free_bytes, limit_bytes)
+  const lacks_files =
+    counted !== undefined && isLow(before?.lacks.includes("files") ?? false, counted.free, counted.limit)
+  const lacks = [...(lacks_bytes ? (["bytes"] as const) : []), ...(lacks_files ? (["files"] as const) : [])]
+  return { ...bytes, limit_bytes, ...(counted === undefined ? {} : { files: counted }), low: lacks.length > 0, lacks }
+}
+
+/** Whether so little is left of the disk that all agents are paused. */
+const isForAll = ({ files, free_bytes, limit_bytes }: Found): boolean =>
+  free_bytes < limit_bytes * DISK_ALL_SHARE || (files !== undefined && files.free < files.limit * DISK_ALL_SHARE)
+
+const lack = (free: string, limit: string, half: string) =>
+  `${free} are free; agents that hold the most are paused below ${limit}, all of them below ${half}`
 
 /** The cause and the fix, for `status`, doctor and refusals. */
-export const lowText = (home: string, { free_bytes, limit_bytes }: Pick<DiskStatus, "free_bytes" | "limit_bytes">) =>
-  `the disk of ${home} is almost full: ${bytesText(free_bytes)} are free; agents that hold the most are paused below ${bytesText(limit_bytes)}, all of them below ${bytesText(limit_bytes * DISK_ALL_SHARE)}`
+export const lowText = (home: string, { files, free_bytes, lacks, limit_bytes }: Found) => {
+  const texts = lacks.map((what) =>
+    what === "bytes" || files === undefined
+      ? lack(bytesText(free_bytes), bytesText(limit_bytes), bytesText(limit_bytes * DISK_ALL_SHARE))
+      : lack(
+          plural(files.free, "file"),
+          plural(files.limit, "file"),
+          plural(Math.floor(files.limit * DISK_ALL_SHARE), "file")
+        )
+  )
+  return `the disk of ${home} is almost full: ${texts.join("; ")}`
+}
 
 export class DiskGuard extends Context.Service<
   DiskGuard,
@@ -82,7 +119,7 @@ const make = Effect.gen(function* () {
   const usage = yield* WorkspaceUsage
   const paused = new Map<AgentId, AgentView>()
   const one = yield* Semaphore.make(1)
-  let status: Omit<DiskStatus, "paused"> | undefined
+  let status: Found | undefined
 
   /** Tells the person. A failure, as of a database without room, is only logged: `status` has the same news. */
   const tell = ({ agent_id, bindings }: AgentView, what: "paused" | "woken", text: string) =>
@@ -117,11 +154,13 @@ const make = Effect.gen(function* () {
   })
 
   const counting = Effect.catchCause(usage.look, (cause) => Effect.logWarning("measuring the workspaces failed", cause))
-  const first = (running: ReadonlyArray<AgentView>) =>
-    Effect.map(holders.holdersOf(running), (held) => firstToPause(held, paused.size > 0).map(({ view }) => view))
+  const first = (running: ReadonlyArray<AgentView>, { lacks }: Found) =>
+    Effect.map(holders.holdersOf(running), (held) =>
+      lacks.flatMap((what) => firstToPause(held, paused.size > 0, what).map(({ view }) => view))
+    )
 
-  const low = Effect.fnUntraced(function* (found: Omit<DiskStatus, "paused">, wasLow: boolean) {
-    const reason = lowText(config.home, found)
+  const low = Effect.fnUntraced(function* (now: Found, wasLow: boolean) {
+    const reason = lowText(config.home, now)
     yield* lifecycle.hold({ reason, hint: DISK_FIX })
     if (!wasLow) {
       yield* Effect.logError(`${reason}; to fix it: ${DISK_FIX}`)
@@ -129,8 +168,7 @@ const make = Effect.gen(function* () {
       yield* Effect.forkIn(counting, scope)
     }
     const running = (yield* lifecycle.list).filter((view) => view.status === "running" && !paused.has(view.agent_id))
-    const isForAll = found.free_bytes < found.limit_bytes * DISK_ALL_SHARE
-    const chosen = isForAll ? running : yield* first(running)
+    const chosen = new Set(isForAll(now) ? running : yield* first(running, now))
     yield* Effect.forEach(chosen, (view) => pause(view, reason), { concurrency: "unbounded", discard: true })
   })
 
@@ -139,10 +177,9 @@ const make = Effect.gen(function* () {
     if (space === undefined) return
     const wasLow = status?.low ?? false
     const { config: running } = yield* config.current
-    const limit_bytes = diskLimit(running.retention, space.total_bytes)
-    const found = { ...space, limit_bytes, low: isLow(wasLow, space.free_bytes, limit_bytes) }
-    status = found
-    if (found.low) return yield* low(found, wasLow)
+    const now = found(status, space, running.retention)
+    status = now
+    if (now.low) return yield* low(now, wasLow)
     if (!wasLow) return
     yield* lifecycle.hold(undefined)
     yield* Effect.logInfo(`the disk has space again: ${bytesText(space.free_bytes)} free`)

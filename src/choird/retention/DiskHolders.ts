@@ -10,14 +10,25 @@ import { WorkspaceUsage } from "./WorkspaceUsage.ts"
 export interface Holder {
   readonly view: AgentView
   readonly bytes: number
-  /** Whether its workspace is above its quota. */
+  /** Files and folders of its workspace. */
+  readonly files: number
+  /** Whether its workspace is above its quota of bytes. */
   readonly over: boolean
+  /** Whether there is more in its workspace than can be counted. */
+  readonly partial: boolean
 }
 
-/** The agents above their quota; if there are none and no agent is paused yet, the one that holds the most. */
-export const firstToPause = (holders: ReadonlyArray<Holder>, isSomeonePaused: boolean): ReadonlyArray<Holder> => {
-  const over = holders.filter((holder) => holder.over)
-  return over.length > 0 || isSomeonePaused ? over : holders.toSorted((a, b) => b.bytes - a.bytes).slice(0, 1)
+/**
+ * The agents above their quota; if there are none and no agent is paused yet, the one that holds the most. Files have no quota but
+ * what can be counted.
+ */
+export const firstToPause = (
+  holders: ReadonlyArray<Holder>,
+  isSomeonePaused: boolean,
+  what: "bytes" | "files" = "bytes"
+): ReadonlyArray<Holder> => {
+  const over = holders.filter((holder) => (what === "bytes" ? holder.over : holder.partial))
+  return over.length > 0 || isSomeonePaused ? over : holders.toSorted((a, b) => b[what] - a[what]).slice(0, 1)
 }
 
 const deviceOf = (path: string) =>
@@ -64,7 +75,9 @@ export class DiskHolders extends Context.Service<
             Effect.map(Effect.all([workspaceOf(view), logBytes(view)]), ([workspace, log_bytes]): Holder => ({
               view,
               bytes: (workspace?.bytes ?? 0) + log_bytes,
-              over: workspace?.over ?? false
+              files: workspace?.entries ?? 0,
+              over: workspace?.over ?? false,
+              partial: workspace?.partial ?? false
             }))
           )
       })

@@ -31,9 +31,9 @@ const WORKSPACE_SOON_ENTRIES_MAX = 5000
 export interface Usage {
   readonly bytes: number
   readonly entries: number
-  /** Whether the count ended before everything was counted, so that there is more. */
+  /** Whether something was not counted, so that there is more: the count ended before, or could not read it. */
   readonly partial: boolean
-  /** Whether it is above `retention.workspace_mb`. */
+  /** Whether it is above `retention.workspace_mb`, or may be, since it was not counted whole. */
   readonly over: boolean
 }
 
@@ -54,9 +54,18 @@ interface Walk {
   partial: boolean
 }
 
+/** Errors of what went since its folder was read, or gave its place to a link. */
+const GONE: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR", "ELOOP"])
+
+/** Nothing, in place of what cannot be read. What is still there, such as a folder beyond the longest path, makes the count a part. */
+const unread = (walk: Walk) => (error: unknown) => {
+  if (!(error instanceof Error && "code" in error && GONE.has(error.code))) walk.partial = true
+  return undefined
+}
+
 /** Opens a folder for `use`, if it is still where it was found: its agent may have replaced any folder above it with a link. */
-const within = async (path: string, use: (opened: string) => Promise<void>) => {
-  const folder = await open(path, FOLDER).catch(() => undefined)
+const within = async (walk: Walk, path: string, use: (opened: string) => Promise<void>) => {
+  const folder = await open(path, FOLDER).catch(unread(walk))
   if (folder === undefined) return
   try {
     const opened = descriptorPath(folder.fd)
@@ -66,15 +75,15 @@ const within = async (path: string, use: (opened: string) => Promise<void>) => {
   }
 }
 
-/** Counts entries of the folders that wait, up to a step's worth or to the end of a folder. Entries that are gone or refused count nothing. */
+/** Counts entries of the folders that wait, up to a step's worth or to the end of a folder. */
 const countStep = async (walk: Walk, { folders_max }: Limits) => {
   const from = walk.entries
   while (walk.entries - from < WORKSPACE_STEP_ENTRIES) {
     const path = walk.folders.pop()
     if (path === undefined) return
-    await within(path, async (opened) => {
+    await within(walk, path, async (opened) => {
       for await (const { name } of await opendir(opened, { bufferSize: WORKSPACE_STEP_ENTRIES })) {
-        const stat = await lstat(`${opened}/${name}`).catch(() => undefined)
+        const stat = await lstat(`${opened}/${name}`).catch(unread(walk))
         walk.entries += 1
         walk.bytes += (stat?.blocks ?? 0) * BLOCK_BYTES
         // A link is counted and never followed.
@@ -82,7 +91,7 @@ const countStep = async (walk: Walk, { folders_max }: Limits) => {
         if (walk.folders.length < folders_max) walk.folders.push(join(path, name))
         else walk.partial = true
       }
-    }).catch(() => undefined)
+    }).catch(unread(walk))
   }
 }
 
@@ -123,8 +132,16 @@ export class WorkspaceUsage extends Context.Service<
 const MIB = 1024 ** 2
 const DAY_CHARS = "2026-01-01".length
 
-export const overQuotaText = (name: string, bytes: number, workspace_mb: number) =>
-  `the workspace ${name} holds ${bytesText(bytes)}, more than its ${bytesText(workspace_mb * MIB)} (retention.workspace_mb)`
+export const overQuotaText = (name: string, bytes: number, workspace_mb: number) => {
+  const quota = `its ${bytesText(workspace_mb * MIB)} (retention.workspace_mb)`
+  return bytes > workspace_mb * MIB
+    ? `the workspace ${name} holds ${bytesText(bytes)}, more than ${quota}`
+    : `the workspace ${name} holds at least ${bytesText(bytes)} and cannot be counted whole, so that it counts as above ${quota}: it has too many files, or folders that are nested too deeply or cannot be read`
+}
+
+/** A workspace that was not counted whole may hold anything. */
+const isOver = ({ bytes, partial }: Pick<Usage, "bytes" | "partial">, workspace_mb: number | null): boolean =>
+  workspace_mb !== null && (partial || bytes > workspace_mb * MIB)
 
 const make = Effect.gen(function* () {
   const config = yield* ConfigStore
@@ -152,9 +169,10 @@ const make = Effect.gen(function* () {
     for (const [key, { path }] of Object.entries(before.workspaces)) {
       const found = yield* countFolder(path)
       const { workspace_mb } = (yield* config.current).config.retention
-      const over = workspace_mb !== null && found.bytes > workspace_mb * MIB
+      const over = isOver(found, workspace_mb)
       counted.set(ResourceName.make(key), { ...found, over })
-      if (over) yield* tell(ResourceName.make(key), overQuotaText(key, found.bytes, workspace_mb))
+      if (workspace_mb !== null && over)
+        yield* tell(ResourceName.make(key), overQuotaText(key, found.bytes, workspace_mb))
     }
   })
 
@@ -173,8 +191,7 @@ const make = Effect.gen(function* () {
       const name = ResourceName.make(key)
       if ((counted.get(name)?.entries ?? 0) >= WORKSPACE_SOON_ENTRIES_MAX) continue
       const found = yield* countFolder(path, soon, Effect.yieldNow)
-      const over = workspace_mb !== null && found.bytes > workspace_mb * MIB
-      if (!found.partial) counted.set(name, { ...found, over })
+      if (!found.partial) counted.set(name, { ...found, over: isOver(found, workspace_mb) })
     }
     return yield* all
   })

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
+import { RetentionConfig } from "#schema/Config.ts"
 import { spaceCheck } from "#src/choirctl/doctor/doctorTrials.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -33,19 +34,58 @@ describe("a disk that is almost full", () => {
   it.effect("is named in status with the agents that are paused", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
-      const disk = { free_bytes: GIB, total_bytes: 100 * GIB, limit_bytes: 5 * GIB, low: true, paused: [AGENT] }
+      const disk = {
+        free_bytes: GIB,
+        total_bytes: 100 * GIB,
+        limit_bytes: 5 * GIB,
+        low: true,
+        lacks: ["bytes"] as const,
+        paused: [AGENT]
+      }
       yield* fakeChoird(home, { status: Effect.succeed({ ...systemStatus, disk }) })
       const { out } = yield* choirctl(home, ["status"])
       assert.match(out, /disk +almost full, 1\.0 GiB of 100\.0 GiB free, paused: agent-1/u)
     })
   )
 
+  it.effect("is one that has few files left, too", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const files = { free: 900, total: 100_000, limit: 5000 }
+      const bytes = { free_bytes: 50 * GIB, total_bytes: 100 * GIB, limit_bytes: 5 * GIB }
+      const disk = { ...bytes, files, low: true, lacks: ["files"] as const, paused: [] }
+      yield* fakeChoird(home, { status: Effect.succeed({ ...systemStatus, disk }) })
+      const { out } = yield* choirctl(home, ["status"])
+      assert.match(out, /disk +almost full, 50\.0 GiB of 100\.0 GiB free, 900 of 100,000 files free/u)
+    })
+  )
+
+  const KEYS = { ...Schema.decodeSync(RetentionConfig)({}), disk_free_mb: 2048, disk_free_percent: 5 }
+  const disk = (gib: number, ffree: number, files = 100_000) => ({
+    bsize: 4096,
+    blocks: (10 * GIB) / 4096,
+    bavail: (gib * GIB) / 4096,
+    files,
+    ffree
+  })
+
   it("fails in doctor with the fix, and warns before", () => {
-    const { detail, fix, status } = spaceCheck("/home", GIB, 2 * GIB)
+    const { detail, fix, status } = spaceCheck("/home", disk(1, 50_000), KEYS)
     assert.strictEqual(status, "fail")
-    assert.include(detail, "1.0 GiB free on the disk of /home; agents are paused below 2.0 GiB")
+    assert.strictEqual(detail, "1.0 GiB free on the disk of /home; agents are paused below 2.0 GiB")
     assert.include(fix ?? "", "choirctl prune")
-    assert.strictEqual(spaceCheck("/home", 2.5 * GIB, 2 * GIB).status, "warn")
-    assert.strictEqual(spaceCheck("/home", 4 * GIB, 2 * GIB).status, "ok")
+    assert.strictEqual(spaceCheck("/home", disk(2.5, 50_000), KEYS).status, "warn")
+    assert.strictEqual(spaceCheck("/home", disk(4, 50_000), KEYS).status, "ok")
+  })
+
+  it("does so for files as well, unless the file system has no number of them", () => {
+    const { detail, status } = spaceCheck("/home", disk(4, 4999), KEYS)
+    assert.deepStrictEqual(
+      [status, detail],
+      ["fail", "4,999 files free on the disk of /home; agents are paused below 5,000 files"]
+    )
+    assert.strictEqual(spaceCheck("/home", disk(4, 6000), KEYS).status, "warn")
+    assert.strictEqual(spaceCheck("/home", disk(4, 8000), KEYS).status, "ok")
+    assert.strictEqual(spaceCheck("/home", disk(4, 0, 0), KEYS).status, "ok")
   })
 })

@@ -69,6 +69,7 @@ const setUp = Effect.gen(function* () {
       withFiles: Effect.succeed([]),
       next: () => Effect.undefined,
       filed: () => Effect.succeed([]),
+      waiting: () => Effect.succeed([]),
       wakes: () => Stream.never
     }),
     Layer.mock(Reactions, { leftover: () => Effect.succeed([]) }),

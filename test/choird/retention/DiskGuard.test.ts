@@ -5,7 +5,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { AgentId } from "#schema/Ids.ts"
-import { Disk, DiskGuard, isLow } from "#src/choird/retention/DiskGuard.ts"
+import { Disk, DiskGuard, isLow, spaceOf } from "#src/choird/retention/DiskGuard.ts"
 import { DiskHolders } from "#src/choird/retention/DiskHolders.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -29,6 +29,16 @@ describe("the limit of the free disk (R50)", () => {
     assert.isFalse(isLow(false, 100, 100))
     assert.isTrue(isLow(true, 105, 100))
     assert.isFalse(isLow(true, 110, 100))
+  })
+})
+
+describe("the number of files of a file system", () => {
+  const stats = { bavail: 5, blocks: 10, bsize: 4096, bfree: 6, type: 0, ffree: 3, files: 7 }
+
+  it("counts where there is one, and not where the file system makes room for files as it needs it", () => {
+    const bytes = { free_bytes: 5 * 4096, total_bytes: 10 * 4096 }
+    assert.deepStrictEqual(spaceOf(stats as never), { ...bytes, files: { free: 3, total: 7 } })
+    assert.deepStrictEqual(spaceOf({ ...stats, ffree: 0, files: 0 } as never), bytes)
   })
 })
 
@@ -167,6 +177,37 @@ describe("DiskGuard", LIVE, () => {
         yield* guard.look
         yield* guard.look
         assert.deepStrictEqual(yield* statuses, { hog: "paused", calm: "running" })
+      })
+    )
+
+    it.effect("pauses who has the most files where few are left, the others at half of that, and wakes them all", () =>
+      Effect.gen(function* () {
+        const { disk, guard, hog, held, life, statuses, workspace } = yield* twoAgents
+        // The other agent holds more bytes.
+        const other = (yield* life.lifecycle.list).find(({ agent_id }) => agent_id !== hog)
+        yield* held(other?.session_id ?? "", GIB)
+        for (let index = 0; index < 20; index += 1) writeFileSync(join(workspace, `empty-${index}`), "")
+        yield* life.within(Effect.flatMap(WorkspaceUsage, ({ look }) => look))
+        disk.freeFiles(4900)
+        yield* guard.look
+        yield* guard.look
+        assert.deepStrictEqual(yield* statuses, { hog: "paused", calm: "running" })
+        assert.deepInclude(yield* guard.status, { low: true, lacks: ["files"], paused: [hog] })
+        const { reason } = yield* life.lifecycle.view(hog)
+        assert.match(
+          reason ?? "",
+          /is almost full: 4,900 files are free; .* paused below 5,000 files, all of them below 2,500 files$/u
+        )
+        disk.freeFiles(2400)
+        yield* guard.look
+        assert.deepStrictEqual(yield* statuses, { hog: "paused", calm: "paused" })
+        disk.freeFiles(5400)
+        yield* guard.look
+        assert.deepStrictEqual(yield* statuses, { hog: "paused", calm: "paused" })
+        disk.freeFiles(6000)
+        yield* guard.look
+        assert.deepStrictEqual(yield* statuses, { hog: "running", calm: "running" })
+        assert.deepInclude(yield* guard.status, { low: false, lacks: [] })
       })
     )
 

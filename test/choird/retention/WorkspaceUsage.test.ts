@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -75,6 +76,34 @@ describe("the count of a workspace", () => {
   )
 })
 
+/** A file below folders that are nested so deeply that no path reaches it from the root, made step by step as a shell does. */
+const hideDeep = (folder: string, bytes: number) => {
+  const name = "d".repeat(250)
+  const script = `import os, sys
+os.chdir(sys.argv[1])
+for _ in range(20):
+    os.mkdir("${name}")
+    os.chdir("${name}")
+open("large", "wb").write(b"x" * ${bytes})`
+  execFileSync("python3", ["-c", script, folder])
+}
+
+describe("what a count cannot read", () => {
+  it.live("makes it a part, however deep or closed it is, and what went meanwhile does not", () =>
+    Effect.gen(function* () {
+      const deep = yield* temporaryFolder
+      yield* Effect.addFinalizer(() => Effect.sync(() => execFileSync("rm", ["-rf", deep])))
+      hideDeep(deep, 8 * MIB)
+      const { bytes, partial } = yield* countFolder(deep)
+      assert.isBelow(bytes, 8 * MIB)
+      assert.isTrue(partial)
+      // No user is refused a name that is too long, so this one shows what any refusal does.
+      assert.isTrue((yield* countFolder(join(deep, "x".repeat(300)))).partial)
+      assert.isFalse((yield* countFolder(join(deep, "gone"))).partial)
+    })
+  )
+})
+
 describe("the quota of a workspace", () => {
   it.live("is told to the person once a day, and no longer when there is less", () =>
     Effect.gen(function* () {
@@ -106,6 +135,15 @@ describe("the quota of a workspace", () => {
         rmSync(join(folder, "large"))
         yield* usage.look
         assert.isFalse((yield* usage.all).get(MAIN)?.over)
+        told.clear()
+        hideDeep(folder, 3 * MIB)
+        yield* Effect.addFinalizer(() => Effect.sync(() => execFileSync("rm", ["-rf", folder])))
+        yield* usage.look
+        assert.match(
+          [...told.values()].join(),
+          /^the workspace main holds at least .* cannot be counted whole, so that it counts as above/u
+        )
+        assert.isTrue((yield* usage.all).get(MAIN)?.over)
       }).pipe(Effect.provide(Layer.provide(WorkspaceUsage.layer, world)))
     })
   )
