@@ -168,7 +168,9 @@ export const WorkspaceApi = HttpApiGroup.make("workspaces").add(
 export const Pruned = Schema.Struct({
   kind: Schema.String,
   removed: Schema.Natural,
-  bytes: Schema.optionalKey(Schema.Natural)
+  bytes: Schema.optionalKey(Schema.Natural),
+  /** Why it could not be done, or not for all of it. */
+  problem: Schema.optionalKey(Schema.String)
 })
 export type Pruned = typeof Pruned.Type
 

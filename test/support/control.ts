@@ -100,6 +100,8 @@ export interface World {
   full: boolean
   /** The database does not answer. */
   away: boolean
+  /** Old data that could not be removed. */
+  unpruned: ReadonlyArray<string>
   /** What people asked of the session, by the id of the request. */
   readonly sentSignals: Map<string, Asked>
   /** The oldest message that no event carries yet. */
@@ -134,6 +136,7 @@ export const makeWorld = Effect.gen(function* () {
     inboxFull: false,
     full: false,
     away: false,
+    unpruned: [],
     sentSignals: new Map(),
     nextMessage: undefined,
     appending: Effect.void,

@@ -54,10 +54,6 @@ export const platform = Layer.mergeAll(
   Layer.mock(EmbeddingQueue, { status: Effect.succeed({ model: null, waiting: 0 }) }),
   quietMemory,
   Layer.mock(DiskGuard, { status: Effect.succeed(undefined) }),
-  Layer.mock(Retention, {
-    prune: ({ dry_run, step = () => Effect.void }) =>
-      Effect.as(step("audit"), { dry_run, kinds: [{ kind: "audit", removed: 3 }], disk_free_bytes: 1 })
-  }),
   Layer.mock(SessionArchives, { deleted: () => Effect.succeedNone }),
   Layer.mock(WorkspaceUsage, { all: Effect.succeed(new Map()), now: Effect.succeed(new Map()) }),
   Layer.mock(SkillImports, {}),
@@ -84,6 +80,13 @@ export const database = (world: Pick<World, "away">) =>
     answers: Effect.sync(() => !world.away)
   })
 
+export const retention = (world: Pick<World, "unpruned">) =>
+  Layer.mock(Retention, {
+    prune: ({ dry_run, step = () => Effect.void }) =>
+      Effect.as(step("audit"), { dry_run, kinds: [{ kind: "audit", removed: 3 }], disk_free_bytes: 1 }),
+    problems: Effect.sync(() => world.unpruned)
+  })
+
 /** A world whose operator socket listens, with the typed client of its API. */
 export const openOperator = (built = images(), trials = Layer.mock(ToolTrials, {})) =>
   Effect.gen(function* () {
@@ -91,7 +94,7 @@ export const openOperator = (built = images(), trials = Layer.mock(ToolTrials, {
     const home = yield* temporaryFolder
     const services = yield* Layer.build(
       layerOperatorServer("0.1.0").pipe(
-        Layer.provideMerge([platform, database(world), built, layerWorld(world, home), trials])
+        Layer.provideMerge([platform, database(world), retention(world), built, layerWorld(world, home), trials])
       )
     )
     const path = join(home, "socks", "choird.sock")

@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { ArchivedSession, DeletedSession, PruneReport } from "#schema/SystemApi.ts"
 import { ask, askStream, followProgress } from "#src/choirctl/client/ask.ts"
-import { failed } from "#src/choirctl/terminal/failure.ts"
+import { EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
@@ -29,20 +29,25 @@ export const prune = Command.make(
       (text) => Effect.sync(() => void (doing = `pruning ${text}`))
     ).pipe(withProgress(() => doing))
     yield* print(report, pruneText)
+    if (report.kinds.some(({ problem }) => problem !== undefined))
+      return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })
 ).pipe(Command.withExamples([{ command: "choirctl prune --dry-run" }]))
 
 export const pruneText = ({ disk_free_bytes, dry_run, kinds }: PruneReport, color: boolean): string => {
   const rows = kinds.filter(({ removed }) => removed > 0)
+  const kept = kinds.flatMap(({ kind, problem }) =>
+    problem === undefined ? [] : [`${kind} ${dry_run ? "cannot be counted" : "are not removed"}: ${safeLine(problem)}`]
+  )
   const free = disk_free_bytes === null ? [] : [`${bytesText(disk_free_bytes)} free on the home's disk`]
-  if (rows.length === 0)
-    return [dry_run ? "nothing would be removed" : "nothing was old enough to remove", ...free].join("\n")
+  const nothing = dry_run ? "nothing would be removed" : "nothing was old enough to remove"
+  if (rows.length === 0) return [...(kept.length > 0 ? kept : [nothing]), ...free].join("\n")
   const listed = table(
     ["KIND", dry_run ? "WOULD REMOVE" : "REMOVED", "SIZE"],
     rows.map(({ bytes, kind, removed }) => [kind, String(removed), bytes === undefined ? "" : bytesText(bytes)]),
     color
   )
-  return [listed, ...free].join("\n")
+  return [listed, ...kept, ...free].join("\n")
 }
 
 interface Exported {

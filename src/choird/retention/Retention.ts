@@ -2,23 +2,23 @@
  * Applies the retention of config.json to everything that grows (docs/retention.md): in small steps all the time, and at once when an
  * operator asks for it.
  */
-import { lstat, readdir, rm } from "node:fs/promises"
-import { join } from "node:path"
-import { Clock, Context, Effect, Layer, Schedule, Schema, type Scope, Semaphore } from "effect"
-import { SqlClient } from "effect/sql"
+import { Clock, Context, Effect, Layer, Schedule, type Scope, Semaphore } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
-import { AgentId } from "#schema/Ids.ts"
 import type { Pruned, PruneReport } from "#schema/SystemApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Database } from "#src/choird/database/Database.ts"
-import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { sqlProblem } from "#src/choird/database/sqlState.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { count } from "#src/choird/logs/metrics.ts"
+import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { Disk } from "./DiskGuard.ts"
 import { type Kind, TABLES } from "./growth.ts"
 import { countDue, dueForArchive, dueForDeletion, type Moment, PRUNE_PAUSE_MS, removeDue, RULES } from "./rules.ts"
 import { SessionArchives } from "./SessionArchives.ts"
+import { pruneFolders } from "./unusedFolders.ts"
 
 /** How far one run goes. */
 interface Reach {
@@ -53,10 +53,12 @@ export interface PruneOptions {
 export class Retention extends Context.Service<
   Retention,
   {
-    /** Removes all that is due, or with `dry_run` counts it. One run at a time. */
+    /** Removes all that is due, or with `dry_run` counts it. One run at a time. A kind that fails leaves the others alone. */
     prune(options: PruneOptions): Effect.Effect<PruneReport, DatabaseAway>
     /** Looks for what is due, now and every RETENTION_LOOK_MS, until the scope closes. Each look is bounded. */
     readonly run: Effect.Effect<void, never, Scope.Scope>
+    /** The kinds that the newest run could not remove, and why. */
+    readonly problems: Effect.Effect<ReadonlyArray<string>>
   }
 >()("choir/choird/Retention") {
   static readonly layer = Layer.effect(
@@ -65,6 +67,8 @@ export class Retention extends Context.Service<
   )
 }
 
+/** The end of a run in a report, which is there only where it failed. */
+const TIDYING = "free room"
 const DRY_SESSIONS_MAX = 1_000_000
 /** Sessions that one look archives, and that it deletes. */
 const SESSIONS_LOOK_MAX = 200
@@ -80,10 +84,12 @@ const make = Effect.gen(function* () {
   const onDatabase = yield* useDatabase
   const one = yield* Semaphore.make(1)
   let looks = 0
+  let problems: ReadonlyArray<string> = []
   const pruneOnce = (reach: Reach) =>
     one.withPermit(
       Effect.suspend(() => prune(reach, reach.dry_run ? looks : looks++)).pipe(
         onDatabase,
+        Effect.tap((report) => Effect.sync(() => void (problems = reach.dry_run ? problems : problemsIn(report)))),
         Effect.provideContext(context)
       )
     )
@@ -101,8 +107,30 @@ const make = Effect.gen(function* () {
       Effect.repeat(Schedule.spaced(RETENTION_LOOK_MS)),
       Effect.forkScoped,
       Effect.asVoid
-    )
+    ),
+    problems: Effect.sync(() => problems)
   })
+})
+
+const problemsIn = (report: ReadonlyArray<Pruned>): ReadonlyArray<string> =>
+  report.flatMap(({ kind, problem }) => (problem === undefined ? [] : [`${kind}: ${problem}`]))
+
+/** The reason of a defect for the operator, whose log has it in full. */
+const problemOf = (what: string, defect: unknown) =>
+  defect instanceof DatabaseAway
+    ? Effect.fail(defect)
+    : Effect.map(logDefect(what, defect), (ref) =>
+        defectWords(SqlError.isSqlError(defect) ? sqlProblem(defect) : "it broke", ref)
+      )
+
+/** Prunes one kind by itself: where that fails, the report says why, and the run continues. A database that is away ends the run. */
+const alone = Effect.fnUntraced(function* <E, R>(kind: string, work: Effect.Effect<Pruned, E, R>) {
+  const onDatabase = yield* useDatabase
+  return yield* onDatabase(work).pipe(
+    Effect.catchDefect((defect) =>
+      Effect.map(problemOf(`pruning ${kind} failed`, defect), (problem): Pruned => ({ kind, removed: 0, problem }))
+    )
+  )
 })
 
 /** One run over everything that grows. `look` numbers the runs. */
@@ -113,36 +141,57 @@ const prune = Effect.fnUntraced(function* (reach: Reach, look: number) {
   const run: Run = { ...reach, config, now_ms: yield* Clock.currentTimeMillis }
   const report: Array<Pruned> = []
   const touched = new Set<string>()
-  if (!run.dry_run && (yield* archives.finish) > 0) touched.add("session_events")
-  for (const kind of ["sessions", "archives"] as const) {
+  /** One kind in its turn, and the tables that it leaves room in where it removed something. */
+  const take = Effect.fnUntraced(function* <E, R>(
+    kind: Kind,
+    tables: ReadonlyArray<string>,
+    work: Effect.Effect<Pruned, E, R>
+  ) {
     yield* run.step(kind)
-    const pruned = yield* pruneSessions(kind, run)
+    const pruned = yield* alone(kind, work)
     report.push(pruned)
-    if (pruned.removed > 0) for (const table of ["session_events", "sessions", "signals"]) touched.add(table)
+    if (pruned.removed > 0) for (const table of tables) touched.add(table)
+  })
+  if (!run.dry_run) {
+    const cut = yield* alone(
+      "sessions",
+      Effect.map(archives.finish, (removed) => ({ kind: "sessions", removed }))
+    )
+    if (cut.problem !== undefined) report.push({ ...cut, problem: `some were cut short: ${cut.problem}` })
+    if (cut.removed > 0) touched.add("session_events")
   }
+  for (const kind of ["sessions", "archives"] as const)
+    yield* take(kind, ["session_events", "sessions", "signals"], pruneSessions(kind, run))
   for (const rule of RULES) {
-    yield* run.step(rule.kind)
     const steps_max = run.all ? Number.POSITIVE_INFINITY : PRUNE_STEPS_MAX
-    const removed = yield* run.dry_run ? countDue(rule, run) : removeDue(rule, run, steps_max)
-    report.push({ kind: rule.kind, removed })
-    if (removed > 0) touched.add(rule.table)
+    const removed = run.dry_run ? countDue(rule, run) : removeDue(rule, run, steps_max)
+    yield* take(
+      rule.kind,
+      [rule.table],
+      Effect.map(removed, (removed) => ({ kind: rule.kind, removed }))
+    )
   }
-  yield* run.step("logs")
-  report.push({ kind: "logs", ...(yield* logs.trim(run.dry_run)) })
-  for (const kind of ["clones", "images"] as const) report.push(yield* pruneFolders(kind, run))
+  yield* take(
+    "logs",
+    [],
+    Effect.map(logs.trim(run.dry_run), (trimmed) => ({ kind: "logs", ...trimmed }))
+  )
+  for (const kind of ["clones", "images"] as const) yield* take(kind, [], pruneFolders(kind, run))
   if (!run.dry_run) {
     // Rows that are only updated leave room behind, too: each look takes another table.
     touched.add(NAMES[look % NAMES.length] ?? "sessions")
-    yield* tidy(touched)
+    const tidied = yield* alone(TIDYING, Effect.as(tidy(touched), { kind: TIDYING, removed: 0 }))
+    if (tidied.problem !== undefined) report.push(tidied)
     yield* record(report, run.who)
   }
   return report
 })
 
-const totalOf = (kind: Kind, sessions: ReadonlyArray<{ readonly bytes: number }>): Pruned => ({
+const totalOf = (kind: Kind, sessions: ReadonlyArray<{ readonly bytes: number }>, problem?: string): Pruned => ({
   kind,
   removed: sessions.length,
-  ...(kind === "archives" ? { bytes: sessions.reduce((sum, { bytes }) => sum + bytes, 0) } : {})
+  ...(kind === "archives" ? { bytes: sessions.reduce((sum, { bytes }) => sum + bytes, 0) } : {}),
+  ...(problem === undefined ? {} : { problem })
 })
 
 /** Archives or deletes sessions, one after the other. One that cannot go now is passed over and is due again at the next look. */
@@ -152,6 +201,7 @@ const pruneSessions = Effect.fnUntraced(function* (kind: "sessions" | "archives"
     kind === "sessions" ? dueForArchive(run, limit) : dueForDeletion(run.config.retention, run.now_ms, limit)
   if (run.dry_run) return totalOf(kind, yield* look(DRY_SESSIONS_MAX))
   const gone: Array<{ readonly bytes: number }> = []
+  let problem: string | undefined
   for (;;) {
     const found = yield* look(SESSIONS_LOOK_MAX)
     const before = gone.length
@@ -169,6 +219,13 @@ const pruneSessions = Effect.fnUntraced(function* (kind: "sessions" | "archives"
             ),
             false
           )
+        ),
+        // A session that cannot go must not keep the others.
+        Effect.catchDefect((defect) =>
+          Effect.map(problemOf(`pruning the session ${session_id} failed`, defect), (why) => {
+            problem ??= `${session_id}: ${why}`
+            return false
+          })
         )
       )
       if (left) gone.push(each)
@@ -176,45 +233,8 @@ const pruneSessions = Effect.fnUntraced(function* (kind: "sessions" | "archives"
       if (gone.length % SESSIONS_STEP === 0) yield* run.step(`${kind}: ${gone.length}`)
       yield* Effect.sleep(PRUNE_PAUSE_MS)
     }
-    if (!run.all || found.length < SESSIONS_LOOK_MAX || gone.length === before) return totalOf(kind, gone)
+    if (!run.all || found.length < SESSIONS_LOOK_MAX || gone.length === before) return totalOf(kind, gone, problem)
   }
-})
-
-const isAgent = Schema.is(AgentId)
-const DAY_MS = 86_400_000
-
-/** Folders below one of the home's whose agent is not configured, and that were not written to for some days. */
-const unusedFolders = (folder: string, { agents }: Config, days: number, now_ms: number) =>
-  Effect.promise(async () => {
-    const names = await readdir(folder).catch(() => [])
-    const unused: Array<string> = []
-    for (const name of names) {
-      // The sandbox's copy of Node has the form of an agent's name.
-      if (!isAgent(name) || Object.hasOwn(agents, name) || name === "node") continue
-      const stat = await lstat(join(folder, name)).catch(() => undefined)
-      if (stat?.isDirectory() === true && stat.mtimeMs < now_ms - days * DAY_MS) unused.push(join(folder, name))
-    }
-    return unused
-  })
-
-/** Whether the folder is gone. */
-const removeFolder = (path: string) =>
-  Effect.promise(() =>
-    rm(path, { recursive: true, force: true }).then(
-      () => true,
-      () => false
-    )
-  )
-
-/** Removes clones and images of agents that config.json no longer has. Both are made again when they are needed. */
-const pruneFolders = Effect.fnUntraced(function* (kind: "clones" | "images", { config, dry_run, now_ms }: Run) {
-  const { home } = yield* ConfigStore
-  const { unused_days } = config.retention
-  const folder = kind === "clones" ? join(home, "repos", "agents") : join(home, "images")
-  const unused = unused_days === null ? [] : yield* unusedFolders(folder, config, unused_days, now_ms)
-  if (dry_run) return { kind, removed: unused.length }
-  const gone = yield* Effect.forEach(unused, removeFolder)
-  return { kind, removed: gone.filter(Boolean).length }
 })
 
 /** Makes the room of removed rows free again and keeps the log short; nothing else does so for the embedded database. */

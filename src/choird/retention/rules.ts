@@ -71,7 +71,7 @@ export const dueForDeletion = Effect.fnUntraced(function* (
   const old = archives_days === null ? sql`false` : sql`ended_at < ${before(archives_days)}`
   const large = archives_mb === null ? sql`false` : sql`total > ${String(archives_mb * MIB)}::text::bigint`
   return yield* sql<DueSession>`SELECT session_id, bytes FROM (
-      SELECT session_id, ended_at, (archive ->> 'bytes')::int AS bytes,
+      SELECT session_id, ended_at, (archive ->> 'bytes')::float8 AS bytes,
         sum((archive ->> 'bytes')::bigint) OVER (ORDER BY ended_at DESC, session_id DESC) AS total
       FROM choir_control.sessions WHERE archive IS NOT NULL AND status <> 'active'
     ) AS archived WHERE ${old} OR ${large} ORDER BY ended_at LIMIT ${limit}`

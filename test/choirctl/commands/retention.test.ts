@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { RetentionConfig } from "#schema/Config.ts"
 import { spaceCheck } from "#src/choirctl/doctor/doctorTrials.ts"
+import { pruneText } from "#src/choirctl/commands/retention.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { AGENT, fakeChoird, systemStatus } from "../../support/fakeChoird.ts"
@@ -28,6 +29,20 @@ describe("choirctl prune", () => {
       )
     })
   )
+})
+
+describe("choirctl prune of a kind that fails", () => {
+  const kinds = [{ kind: "archives", removed: 0, problem: "out of range" }]
+  const text = (more: ReadonlyArray<(typeof pruneReport.kinds)[number]>, dry_run = false) =>
+    pruneText({ ...pruneReport, dry_run, kinds: [...kinds, ...more] }, false).split("\n")
+
+  it("says so beside the others", () => {
+    assert.deepStrictEqual(text([]), ["archives are not removed: out of range", "5.0 GiB free on the home's disk"])
+    assert.strictEqual(text([], true)[0], "archives cannot be counted: out of range")
+    const [, messages, kept] = text([{ kind: "messages", removed: 1 }])
+    assert.match(messages ?? "", /^messages +1/u)
+    assert.strictEqual(kept, "archives are not removed: out of range")
+  })
 })
 
 describe("a disk that is almost full", () => {

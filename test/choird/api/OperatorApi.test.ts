@@ -40,6 +40,7 @@ describe("the operator's socket", () => {
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()
       world.view = { ...world.view, status: "crashed", reason: "killed" }
+      world.unpruned = ["archives: out of range"]
       const status = yield* api.system.status()
       assert.deepStrictEqual(status.postgres, { kind: "embedded", version: "17.5", pgvector: "0.8.0", ok: true })
       assert.deepStrictEqual(status.runtime.limits, ["cpus", "pids"])
@@ -51,6 +52,7 @@ describe("the operator's socket", () => {
         ]
       )
       assert.deepStrictEqual(status.warnings, [
+        "data that is old enough stays: archives: out of range; to try it again at once: choirctl prune",
         "the gateway bot does not work: not started",
         "the agent ada crashed: killed"
       ])

@@ -22,7 +22,7 @@ import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import { agentView } from "../../support/agentView.ts"
 import { describeStores } from "../../support/engines.ts"
-import { database, images, platform } from "../../support/operatorSocket.ts"
+import { database, images, platform, retention } from "../../support/operatorSocket.ts"
 import { BINDINGS, modelOutput, newAgent, reply, stores, Talk, userMsg } from "../../support/stores.ts"
 
 const ZEROS = "0".repeat(64)
@@ -64,6 +64,7 @@ const run = Effect.gen(function* () {
       Layer.provideMerge([layerAgentListeners, Models.layer]),
       Layer.provideMerge([
         platform,
+        retention({ unpruned: [] }),
         NodeFileSystem.layer,
         database({ away: false }),
         images(),

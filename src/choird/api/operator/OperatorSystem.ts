@@ -24,6 +24,7 @@ import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/Contai
 import { DiskGuard, lowText } from "#src/choird/retention/DiskGuard.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { labelKey, WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
+import { Retention } from "#src/choird/retention/Retention.ts"
 import { overQuotaText, WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { metricsPage } from "#src/shared/wire/metricsPage.ts"
 import { DISK_FIX } from "#src/shared/config/diskLimit.ts"
@@ -193,6 +194,8 @@ const gatewayWarnings = (gateways: SystemStatus["gateways"]): ReadonlyArray<stri
     ok || detail === GATEWAY_CONNECTING ? [] : [`the gateway ${name} does not work: ${detail}`]
   )
 
+const keptText = (problem: string) => `data that is old enough stays: ${problem}; to try it again at once: choirctl prune`
+
 const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
 
@@ -259,6 +262,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   const outbox = yield* Outbox
   const runtime = yield* ContainerRuntime
   const summaries = yield* AgentSummaries
+  const retention = yield* Retention
   const runs = yield* Runs
   const usage = yield* WorkspaceUsage
   const started_ms = yield* monotonicMs
@@ -289,6 +293,7 @@ const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
         ...(ok ? [] : [NO_ANSWER]),
         ...(disk?.low === true ? [diskNote(config.home, disk)] : []),
         ...overQuota,
+        ...(yield* retention.problems).map(keptText),
         ...configWarnings(running, runtime.type),
         ...(yield* offline.problems),
         ...gatewayWarnings(gateways),
