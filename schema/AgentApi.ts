@@ -62,7 +62,7 @@ export type InitHello = typeof InitHello.Type
 /**
  * choird's fold of the events up to `rev`, whose digest is `hash` (docs/protocol.md, Snapshots): the tail's events up to there are kept
  * and not folded again. An agent that does not know the `fold_version`, or cannot read the `state`, asks for the tail from 1. At most
- * SNAPSHOT_REPLY_BYTES_MAX.
+ * SNAPSHOT_BYTES_MAX.
  */
 export const Snapshot = Schema.Struct({
   rev: Rev,

@@ -158,10 +158,14 @@ export const ModelOutput = Schema.Struct({
   judges: Schema.optionalKey(CallId)
 })
 
+/** Characters of a name in an event that a state keeps: of a tool, a model, a skill, its state or a field of it. None that may be given is as long. */
+export const NAME_CHARS_MAX = 128
+const Name = Schema.String.check(Schema.isMaxLength(NAME_CHARS_MAX))
+
 /** A valid call that waits for its locks. */
 export const ToolCallRequested = Schema.Struct({
   call_id: CallId,
-  tool: Schema.String,
+  tool: Name,
   input: Schema.Json,
   effect: ToolEffect,
   locks: Schema.Array(LockRequest),
@@ -240,10 +244,10 @@ export const CoreStarted = Schema.Struct({
   job_id: CallId,
   job_name: JobName,
   start: CoreJobStart,
-  model: Schema.String,
+  model: Name,
   budgets: CoreBudgets,
   /** The skill of edge within whose step it was started. */
-  in_skill: Schema.optionalKey(Schema.String),
+  in_skill: Schema.optionalKey(Name),
   /** The job of the same name that a model's error ended: this one continues with its conversation and its counters, as edge tells it. */
   resumes: Schema.optionalKey(Schema.Struct({ job_id: CallId, instruction: Schema.String }))
 })
@@ -319,9 +323,9 @@ export type Asserted = typeof Asserted.Type
  * own). It holds everything that follows from it, so that the fold needs no skill text. `step` counts its model calls.
  */
 export const SkillTransitionCommitted = Schema.Struct({
-  skill: Schema.String,
-  from: Schema.String,
-  to: Schema.String,
+  skill: Name,
+  from: Name,
+  to: Name,
   on: Schema.String,
   step: Schema.Natural,
   /** Why the control plane moved it, where no model asked for it. */
@@ -332,7 +336,7 @@ export const SkillTransitionCommitted = Schema.Struct({
   /** The result of the state that is left; at the end, of the skill. */
   output: Schema.optionalKey(Schema.Json),
   /** New values of STATE fields; at the beginning, those of the input. */
-  writes: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
+  writes: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json).check(Schema.isPropertyNames(Name))),
   /** Results of the skill that were not taken before this one. */
   attempt: Schema.optionalKey(Schema.Natural),
   /** The worker's own confidence in its result. */

@@ -2,11 +2,11 @@
  * The durable replica of every session's log. choird stores events and never invents one: an agent's events are checked
  * against revision, chain and fold, and answered as D4 says.
  */
-import { Context, Effect, Layer, Option, PubSub, Schema, Stream } from "effect"
+import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import type { Caller, Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
-import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
-import { type AgentId, ResourceName, Rev, type SessionId } from "#schema/Ids.ts"
+import { isKnownEvent } from "#schema/Event.ts"
+import { ResourceName, Rev, type SessionId } from "#schema/Ids.ts"
 import type { LogLine } from "#schema/SessionsApi.ts"
 import type { Verification } from "#schema/SessionsApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -17,6 +17,7 @@ import { hex } from "#src/shared/events/hashChain.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeNotifier } from "#src/choird/queues/Notifier.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
+import { type Appended, type Appends, makeAppends } from "./Appends.ts"
 import { type ArchiveUnreadable } from "./archivedLog.ts"
 import { FORGOTTEN_EVENTS_MAX, forgetEvents, type ForgottenEvents } from "./forgetEvents.ts"
 import type { SessionWords } from "./jobSummaries.ts"
@@ -38,8 +39,6 @@ import {
 } from "./readLog.ts"
 import { SessionStates } from "./SessionStates.ts"
 
-/** Appends that a slow reader of the EventStore may be behind before it loses the oldest. */
-const APPENDS_BUFFERED_MAX = 256
 /** How long an agent waits before it repeats a request that the database could not take. */
 export const APPEND_RETRY_MS = 1000
 
@@ -54,14 +53,6 @@ export class EventTooLarge extends Schema.TaggedError<EventTooLarge>()("EventToo
   get hint() {
     return "put large results into files"
   }
-}
-
-/** An append that stored something. */
-export interface Appended {
-  readonly session_id: SessionId
-  readonly agent_id: AgentId
-  readonly events: ReadonlyArray<ChoirEvent>
-  readonly state: SessionState
 }
 
 /** Appends, folds, reads and verifies the events of sessions. */
@@ -122,7 +113,7 @@ const make = Effect.gen(function* () {
   const context = yield* Effect.context<ConfigStore | SessionStates | SqlClient.SqlClient>()
   const states = yield* SessionStates
   const readers = yield* makeNotifier
-  const appends = yield* PubSub.sliding<Appended>({ capacity: APPENDS_BUFFERED_MAX })
+  const appends = yield* makeAppends
   const append = yield* makeAppend(readers, appends)
   const read = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.provideContext(onDatabase(work), context)
 
@@ -157,12 +148,12 @@ const make = Effect.gen(function* () {
       return all
     }, read),
     verify: Effect.fn("EventStore.verify")(verifySession, read),
-    appended: Stream.fromPubSub(appends)
+    appended: appends.stream
   })
 })
 
 /** Appends the patches of heartbeats, and announces stored events to the readers of a session, its DMs and `appends`. */
-const makeAppend = Effect.fnUntraced(function* (readers: Notifier, appends: PubSub.PubSub<Appended>) {
+const makeAppend = Effect.fnUntraced(function* (readers: Notifier, appends: Appends) {
   const store = yield* ConfigStore
   const outbox = yield* Outbox
   const snapshots = yield* makeSnapshots
@@ -172,14 +163,14 @@ const makeAppend = Effect.fnUntraced(function* (readers: Notifier, appends: PubS
   /** Sessions whose newest request failed, though the database may have committed it. */
   const uncertain = new BoundedMap<SessionId, true>(SESSION_STATES_MAX)
 
-  const appendPatches = yield* makeAppendPatches(({ dms, hash, isNewer, ...appended }) =>
+  const appendPatches = yield* makeAppendPatches(({ bytes, dms, hash, isNewer, ...appended }) =>
     Effect.gen(function* () {
       if (!isNewer) {
         const at = { hash, state: appended.state }
         states.keep(appended.session_id, at)
         yield* snapshots.progressed(appended.session_id, at)
       }
-      if (appended.events.length > 0) yield* PubSub.publish(appends, appended)
+      if (appended.events.length > 0) yield* appends.publish(appended, bytes)
       yield* readers.wake(appended.session_id)
       yield* Effect.forEach(dms, outbox.wake, { discard: true })
     })
@@ -191,7 +182,8 @@ const makeAppend = Effect.fnUntraced(function* (readers: Notifier, appends: PubS
       const proved = yield* Effect.option(prove(session_id))
       const state = Option.getOrUndefined(proved)?.at.state
       const events = patches.filter((event) => isKnownEvent(event))
-      if (state !== undefined) yield* PubSub.publish(appends, { session_id, agent_id, events, state })
+      const bytes = Buffer.byteLength(JSON.stringify(events))
+      if (state !== undefined) yield* appends.publish({ session_id, agent_id, events, state }, bytes)
     }
     yield* readers.wake(session_id)
     const { dms } = (yield* store.current).config

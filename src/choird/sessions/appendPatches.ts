@@ -30,6 +30,8 @@ interface Committed {
   /** Whether the session holds events that are not known here; the state is the one before them. */
   readonly isNewer: boolean
   readonly dms: ReadonlyArray<ResourceName>
+  /** Canonical bytes of the events. */
+  readonly bytes: number
 }
 
 /** `announce` runs after the commit, and only then. */
@@ -63,8 +65,8 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     if (Result.isFailure(judged)) return { decision: { type: "conflict", reason: judged.failure } as const, last_rev }
     const { config } = yield* current
     // The agent is asked to end long before, and nothing is wrong with the session.
-    if (!hasRoom(log_bytes, bytesOf(links), config.retention))
-      return { decision: { type: "frozen" } as const, last_rev }
+    const bytes = bytesOf(links)
+    if (!hasRoom(log_bytes, bytes, config.retention)) return { decision: { type: "frozen" } as const, last_rev }
     const origin = { session_id, agent_id, dm, workspace }
     const tellings = yield* tellingsOf(config, origin, events)
     // Before anything is written, since the agent repeats the request until somebody reads.
@@ -75,7 +77,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     yield* applyRuns({ session_id, agent_id }, stored.at.state, folded)
     yield* judged.success
     yield* sql.afterCommit(
-      announce({ session_id, agent_id, events: folded, state, hash, isNewer: newer !== undefined, dms })
+      announce({ session_id, agent_id, events: folded, state, hash, isNewer: newer !== undefined, dms, bytes })
     )
     return { decision, last_rev }
   })

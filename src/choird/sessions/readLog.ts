@@ -17,6 +17,7 @@ import {
   readRow
 } from "#src/shared/events/eventRow.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 import { archivedLog, archiveOf, archivePath } from "./archivedLog.ts"
 import { revsOfWords, wordsOf } from "./jobSummaries.ts"
 import { newerEvents, newerFrom } from "./newerEvents.ts"
@@ -140,7 +141,11 @@ export const firstTail = Effect.fnUntraced(function* (session_id: SessionId) {
   const offer = last_rev === 0 ? undefined : yield* offerSnapshot(session_id, last_rev)
   if (offer === undefined) return yield* tailPage(session_id, 1, last_rev)
   const { bytes, snapshot } = offer
-  const page = yield* tailPage(session_id, snapshot.tail_after.rev + 1, last_rev, TAIL_PAGE_BYTES_MAX - bytes)
+  const from = snapshot.tail_after.rev + 1
+  const room = TAIL_PAGE_BYTES_MAX - bytes
+  // A page holds at least one event, however large it is: beside a large state it is left to the next request.
+  if (room < EVENT_BYTES_MAX) return { snapshot, events: [], more: from <= last_rev } satisfies Tail
+  const page = yield* tailPage(session_id, from, last_rev, room)
   return { snapshot, ...page } satisfies Tail
 })
 

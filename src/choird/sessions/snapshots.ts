@@ -10,9 +10,9 @@ import { BoundedMap } from "./boundedMap.ts"
 import { count } from "#src/choird/logs/metrics.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
 import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
+import { stateBytes } from "#src/shared/session/stateBytes.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { type Replayed, readDigests } from "./storedEvents.ts"
-import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Canonical bytes of a page of the tail that INIT_HELLO answers, so that the whole reply stays below BODY_BYTES_MAX. */
@@ -20,10 +20,8 @@ export const TAIL_PAGE_BYTES_MAX = 896 * 1024
 /** Events and time of a live session after which choird writes its state down again (R5). */
 export const SNAPSHOT_EVENTS = 500
 export const SNAPSHOT_MS = 60_000
-/** The largest state that is stored; a recovery of a session with a larger one folds from the last stored state. */
-const SNAPSHOT_BYTES_MAX = 1024 * 1024
-/** A state within INIT_HELLO's reply, so that the first page of the tail has room for the largest event beside it. */
-export const SNAPSHOT_REPLY_BYTES_MAX = TAIL_PAGE_BYTES_MAX - EVENT_BYTES_MAX
+/** The largest state that is stored and sent. The fold keeps every state within it, and a row that is larger is of no fold. */
+export const SNAPSHOT_BYTES_MAX = TAIL_PAGE_BYTES_MAX
 /** States that wait to be written; beyond this the oldest are dropped, since a newer one follows. */
 const SNAPSHOTS_QUEUED_MAX = 32
 /** Sessions whose folded state choird keeps in memory; more agents than that never run at once on one host. */
@@ -70,9 +68,9 @@ export const offerSnapshot = Effect.fnUntraced(function* (session_id: SessionId,
   const newest = yield* newestSnapshot(session_id, until)
   if (newest === undefined) return undefined
   const { hash, state } = newest
+  if (stateBytes(state) > SNAPSHOT_BYTES_MAX) return undefined
   const text = Result.getOrThrow(encodeState(state))
   const bytes = Buffer.byteLength(text)
-  if (bytes > SNAPSHOT_REPLY_BYTES_MAX) return undefined
   const rev = oldestNamed(state) - 1
   const before = rev === 0 ? genesis(session_id) : (yield* readDigests(session_id, [rev])).get(rev)
   if (before === undefined) return undefined
@@ -90,10 +88,11 @@ const storeSnapshot = Effect.fnUntraced(function* (session_id: SessionId, { hash
       count("snapshots", { outcome }),
       Effect.logWarning(`no snapshot of session ${session_id} at ${rev}: ${reason}`)
     )
+  // Nothing is written as JSON before it is known to be small: that takes the one thread that all agents share.
+  const most = stateBytes(state)
+  if (most > SNAPSHOT_BYTES_MAX) return yield* left("too_large", `its state has up to ${most} bytes`)
   const text = encodeState(state)
   if (Result.isFailure(text)) return yield* left("failed", text.failure)
-  const bytes = Buffer.byteLength(text.success)
-  if (bytes > SNAPSHOT_BYTES_MAX) return yield* left("too_large", `its state has ${bytes} bytes`)
   const stored = sql`WITH left_out AS (
       DELETE FROM choir_control.session_snapshots WHERE session_id = ${session_id} AND rev IS DISTINCT FROM
         (SELECT max(rev) FROM choir_control.session_snapshots WHERE session_id = ${session_id} AND rev < ${rev})
@@ -105,7 +104,7 @@ const storeSnapshot = Effect.fnUntraced(function* (session_id: SessionId, { hash
       SET hash = excluded.hash, fold_version = excluded.fold_version, snapshot = excluded.snapshot`
   const told = Effect.andThen(
     count("snapshots", { outcome: "stored" }),
-    Effect.logDebug(`snapshot of session ${session_id} at ${rev}: ${bytes} bytes`)
+    Effect.logDebug(`snapshot of session ${session_id} at ${rev}: ${Buffer.byteLength(text.success)} bytes`)
   )
   return yield* Effect.matchEffect(stored, {
     onFailure: ({ message }) => left("failed", message),

@@ -1,6 +1,6 @@
 /** The effects of model outputs and tool calls on a state. */
 import { Result } from "effect"
-import type { EventOf } from "#schema/Event.ts"
+import { type EventOf, NAME_CHARS_MAX } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { Source } from "#schema/Source.ts"
 import { limitTokens } from "#src/shared/model/usage.ts"
@@ -34,6 +34,7 @@ import {
   type SessionState
 } from "./State.ts"
 import { costSum, tokenSum } from "./sums.ts"
+import { firstChars } from "./textEnds.ts"
 import { CORE_WRITEBACK } from "./writtenBack.ts"
 
 /** Files whose versions a lane remembers, and the characters of their paths together; the longest unused go first. */
@@ -184,7 +185,7 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
       const moved = afterOutput(entered, lane, payload, rev)
       const calls = payload.tool_calls.map((call) => ({
         call_id: call.call_id,
-        name: call.name,
+        name: firstChars(call.name, NAME_CHARS_MAX),
         digest: callDigest(call.name, call.input),
         stage: "proposed" as const,
         effect: undefined,
@@ -193,8 +194,8 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
         report: undefined
       }))
       const step = (laneOf(moved, lane)?.step ?? 0) + 1
-      const told = payload.prompt?.environment?.slice(0, ENVIRONMENT_CHARS_MAX).toWellFormed()
-      const environment = told === undefined ? {} : { environment: told }
+      const told = payload.prompt?.environment
+      const environment = told === undefined ? {} : { environment: firstChars(told, ENVIRONMENT_CHARS_MAX) }
       const next = inWindow(withLane(moved, lane, { calls, step, ...environment }), lane, rev)
       const core = coreOf(next, lane)
       return core === undefined

@@ -19,6 +19,7 @@ import {
 } from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
 import { compactWindow } from "./compactWindow.ts"
+import { fitState } from "./fitState.ts"
 import { noWork } from "./jobWork.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { parkTurn, resumeTurn } from "./parkTurn.ts"
@@ -30,6 +31,7 @@ import { turnCancelled } from "./turns.ts"
 import { REPORTS_OWED_MAX } from "./State.ts"
 import { SIGNALS_REMEMBERED_MAX } from "./snapshot.ts"
 import { costSum } from "./sums.ts"
+import { firstChars } from "./textEnds.ts"
 
 /** Why an event does not fit the state before it. */
 export interface FoldRefusal {
@@ -215,6 +217,9 @@ const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventO
   })
 }
 
+/** Characters of the reason for which a job was cancelled; the event has all of it. */
+export const CANCEL_REASON_CHARS_MAX = 500
+
 const cancelled = (state: SessionState, event: EventOf<"Cancelled">): Folded => {
   const { lane, payload } = event
   if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} but is on ${lane}`)
@@ -226,7 +231,11 @@ const cancelled = (state: SessionState, event: EventOf<"Cancelled">): Folded => 
     }
     if (payload.turn !== undefined) return Result.fail("only edge has turns")
     const core = coreOf(heard, payload.target)
-    return Result.succeed(core === undefined ? heard : withCore(heard, { ...core, cancelled: payload.reason }))
+    return Result.succeed(
+      core === undefined
+        ? heard
+        : withCore(heard, { ...core, cancelled: firstChars(payload.reason, CANCEL_REASON_CHARS_MAX) })
+    )
   })
 }
 
@@ -300,8 +309,9 @@ const apply = (state: SessionState, event: ChoirEvent): Folded => {
 export const fold = (state: SessionState, event: ChoirEvent): Result.Result<SessionState, FoldRefusal> => {
   if (event.rev !== state.rev + 1)
     return Result.fail({ rev: event.rev, reason: `revision ${event.rev} does not follow ${state.rev}` })
-  return Result.mapBoth(apply(state, event), {
-    onSuccess: (next) => ({ ...withoutExpired(next, event.rev), rev: event.rev }),
+  const fitted = Result.flatMap(apply(state, event), (next) => fitState(withoutExpired(next, event.rev)))
+  return Result.mapBoth(fitted, {
+    onSuccess: (next) => ({ ...next, rev: event.rev }),
     onFailure: (reason) => ({ rev: event.rev, reason: `${event.event_type}: ${reason}` })
   })
 }

@@ -3,6 +3,7 @@ import type { Schema } from "effect"
 import type { EventOf, WorkDone } from "#schema/Event.ts"
 import type { CoreLane, JobWork, OpenCall } from "./State.ts"
 import { costSum, msBetween, tokenSum } from "./sums.ts"
+import { lastChars } from "./textEnds.ts"
 
 /** Changed files of a job that are counted; a job that changed more is said to have changed at least as many. */
 export const CHANGED_FILES_MAX = 100
@@ -36,7 +37,7 @@ export const workAfter = (
   const isRun = ran && name.replaceAll("-", ".") === "choir.exec"
   const known = new Set(work.changed)
   const written = writes.flatMap(({ after, before, path }) =>
-    after === before ? [] : [path.slice(-CHANGED_PATH_CHARS_MAX).toWellFormed()]
+    after === before ? [] : [lastChars(path, CHANGED_PATH_CHARS_MAX)]
   )
   const fresh = [...new Set(written)].filter((path) => !known.has(path))
   const read = new Set(reads.flatMap(({ path }) => (seen.has(path) ? [] : [path])))

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import type { MemoryDelta, MemoryFact } from "#schema/Event.ts"
 import { SessionId } from "#schema/Ids.ts"
 import type { ReferenceSummary } from "./State.ts"
+import { firstChars, lastChars } from "./textEnds.ts"
 
 /** A lane's reference summary as text; of a longer one the newest part stays. */
 export const SUMMARY_CHARS_MAX = 12_000
@@ -52,13 +53,9 @@ export const boundedWords = (words: ReadonlyArray<string>): ReadonlyArray<string
 
 const isSession = Schema.is(SessionId)
 
-/** The newest part: the lane continues from what happened last. */
-const lastChars = (text: string, chars: number): string =>
-  text.length <= chars ? text : text.slice(-chars).toWellFormed()
-
 const bounded = ({ key, value, ...source }: MemoryFact): MemoryFact => ({
-  key: key.slice(0, SUMMARY_FACT_CHARS_MAX).toWellFormed(),
-  value: value.slice(0, SUMMARY_FACT_CHARS_MAX).toWellFormed(),
+  key: firstChars(key, SUMMARY_FACT_CHARS_MAX),
+  value: firstChars(value, SUMMARY_FACT_CHARS_MAX),
   ...source
 })
 
@@ -116,6 +113,7 @@ export const applyDelta = (before: ReferenceSummary, delta: MemoryDelta): Refere
   const text = changedText(before.summary, delta)
   return {
     ...before,
+    // The newest part: the lane continues from what happened last.
     summary: lastChars(text, SUMMARY_CHARS_MAX),
     facts: changedFacts(before.facts, delta),
     referenced_sessions: changedReferences(before.referenced_sessions, delta, isSession),

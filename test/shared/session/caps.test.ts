@@ -7,7 +7,7 @@ import { fold, foldAll, initialState } from "#src/shared/session/fold.ts"
 import { encodeState, REPETITIONS_REMEMBERED_MAX, SIGNALS_REMEMBERED_MAX } from "#src/shared/session/snapshot.ts"
 import { REPORTS_OWED_MAX, type SessionState } from "#src/shared/session/State.ts"
 import { placed } from "../../support/history.ts"
-import { SNAPSHOT_REPLY_BYTES_MAX } from "#src/choird/sessions/snapshots.ts"
+import { SNAPSHOT_BYTES_MAX } from "#src/choird/sessions/snapshots.ts"
 import { OUTPUT_CALLS_MAX, SEEN_FILES_MAX, SEEN_PATHS_CHARS_MAX } from "#src/shared/session/calls.ts"
 import { WINDOW_REVS_MAX } from "#src/shared/session/lanes.ts"
 
@@ -175,7 +175,7 @@ describe("the files that a lane has seen", () => {
     }
     assert.strictEqual(state.edge.seen.size, SEEN_FILES_MAX)
     assert.isTrue(state.edge.seen.has("src/components/module-9999/index.ts"))
-    assert.isBelow(Buffer.byteLength(Result.getOrThrow(encodeState(state))), SNAPSHOT_REPLY_BYTES_MAX)
+    assert.isBelow(Buffer.byteLength(Result.getOrThrow(encodeState(state))), SNAPSHOT_BYTES_MAX)
   })
 
   it("stay while they are looked at, and go by the length of their paths as well", () => {
