@@ -7,7 +7,7 @@ const PLAIN = /^[ !#-[\]-~]*$/u
 const textBytes = (text: string): number =>
   PLAIN.test(text) ? text.length + 2 : Buffer.byteLength(JSON.stringify(text))
 
-/** What is in a container, with its brackets and commas. */
+/** A container's bytes, with its brackets and commas. */
 const around = (count: number, inside: number): number => inside + Math.max(2, count + 1)
 
 const bytesOfParts = (value: object): number => {
@@ -58,7 +58,7 @@ const SESSION_REST_BYTES = 2048
 /** Digests as the versions of files, and what is around a path and its version. */
 const FILE_REST_BYTES = 64 + 6
 
-/** The longest lists of a state get code of their own, since each event of a lane makes them anew. */
+/** The longest lists of a state get code of their own, since each event of a lane makes them again. */
 const bytesOfFiles = (seen: EdgeLane["seen"]): number => {
   let bytes = 2
   for (const path of seen.keys()) bytes += textBytes(path) + FILE_REST_BYTES

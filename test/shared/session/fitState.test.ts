@@ -76,6 +76,7 @@ describe("the state of a session", () => {
         if (at % 16 === 0) within(state)
       }
       for (const [at, lane] of lanes.entries()) {
+        if (at % 4 !== 0) continue
         const ids = Array.from({ length: 128 }, (_, index) => `c${at}-${index}`)
         state = (at % 16 === 0 ? within : same)(
           taken(state, [hostile.output(lane, ids, text), ...ids.map((id) => hostile.requested(lane, id, text))])
@@ -83,7 +84,7 @@ describe("the state of a session", () => {
       }
       assert.isAbove(stateBytes(state), STATE_BYTES_MAX / 2)
       for (const { cancelled, model } of state.cores.values()) {
-        assert.isAtMost(cancelled?.length ?? 0, CANCEL_REASON_CHARS_MAX)
+        assert.strictEqual(cancelled?.length, CANCEL_REASON_CHARS_MAX)
         assert.isAtMost(model.length, 128)
       }
     }
