@@ -4,8 +4,10 @@
  */
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
-import { AgentId, EDGE, InboxId, ResourceName } from "#schema/Ids.ts"
+import { AgentId, coreLane, EDGE, InboxId, type JobName, ResourceName } from "#schema/Ids.ts"
+import { SNAPSHOT_BYTES_MAX } from "#src/choird/sessions/snapshots.ts"
 import { chainEvent, hex } from "#src/shared/events/hashChain.ts"
+import { SUMMARY_CHARS_MAX, SUMMARY_WORDS_CHARS_MAX } from "#src/shared/session/memory.ts"
 import { REPORTS_OWED_MAX } from "#src/shared/session/State.ts"
 import { started, stopped } from "../support/jobEvents.ts"
 import { Database, type SessionTable } from "./Database.ts"
@@ -15,6 +17,9 @@ import type { World } from "./World.ts"
 
 /** Jobs of one heartbeat at most. */
 const JOBS_MAX = 60
+/** Once this many run, jobs are filled with as much as a compaction may leave, as many as one heartbeat has room for. */
+const JOBS_FILLED_FROM = 30
+const JOBS_FILLED = 15
 const AGENT = AgentId.make("hoarder")
 const SALT_HEX = 32
 
@@ -24,6 +29,16 @@ const message: EventDraft = {
   payload: { inbox_id: InboxId.make("1"), dm: ResourceName.make("me"), text: "hi", attachments: [] }
 }
 
+const filled = (name: JobName): EventDraft => ({
+  event_type: "CompactionCommitted",
+  lane: coreLane(name),
+  payload: {
+    delta: { mode: "overwrite", summary_update: "s".repeat(SUMMARY_CHARS_MAX) },
+    boundary_rev: 0,
+    words: ["w".repeat(SUMMARY_WORDS_CHARS_MAX)]
+  }
+})
+
 export class Hoarder {
   readonly #world: World
   readonly #draw: Seed
@@ -31,6 +46,9 @@ export class Hoarder {
   readonly #database: Database
   #session: SessionTable
   #jobs = 0
+  /** Jobs of the session that were filled, and the revision of its state that was looked at last. */
+  #filled = 0
+  #measured = 0
   /** Whether its jobs end, so that it is the reports on them that grow. */
   #ends: boolean
 
@@ -42,7 +60,7 @@ export class Hoarder {
     this.#ends = this.#draw.chance(0.5)
   }
 
-  /** Sends one heartbeat. C2: what a state holds of it has a limit, whatever is sent. */
+  /** Sends one heartbeat. C2, C3: what a state holds of it has a limit, whatever is sent. */
   second(): void {
     const { epoch, session_id } = this.#session
     const caller = { session_id, agent_id: AGENT, epoch, standing: "current" } as const
@@ -50,7 +68,16 @@ export class Hoarder {
     const { cores, reports } = this.#session.state
     if (cores.size > CORE_JOBS_MAX) throw new Violation("C2", `a session has ${cores.size} running jobs`)
     if (reports.length > REPORTS_OWED_MAX) throw new Violation("C2", `a session owes ${reports.length} reports`)
+    this.#measure()
     if (action !== "OK") this.#begin(action)
+  }
+
+  #measure(): void {
+    const { snapshot } = this.#session
+    if (snapshot === undefined || snapshot.rev === this.#measured) return
+    this.#measured = snapshot.rev
+    const bytes = Buffer.byteLength(JSON.stringify(snapshot.state))
+    if (bytes > SNAPSHOT_BYTES_MAX) throw new Violation("C3", `the state of a session has ${bytes} bytes`)
   }
 
   #begin(action: string): void {
@@ -59,9 +86,17 @@ export class Hoarder {
     )
     this.#session = this.#database.create()
     this.#ends = !this.#ends
+    this.#filled = 0
+    this.#measured = 0
   }
 
   #drafts(): ReadonlyArray<EventDraft> {
+    const running = [...this.#session.state.cores.keys()]
+    const unfilled = running.slice(this.#filled, this.#filled + JOBS_FILLED)
+    if (running.length >= JOBS_FILLED_FROM && unfilled.length > 0) {
+      this.#filled += unfilled.length
+      return unfilled.map(filled)
+    }
     const names = Array.from({ length: this.#draw.between(1, JOBS_MAX) }, () => `j${++this.#jobs}`)
     const jobs = names.flatMap((name) =>
       this.#ends ? [started(name), stopped(name, { outcome: "cancelled" })] : [started(name)]

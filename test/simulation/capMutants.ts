@@ -45,6 +45,14 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["C2"]
   },
   {
+    name: "a-state-of-any-size",
+    file: "src/shared/session/fitState.ts",
+    find: "if (stateBytes(state) <= STATE_BYTES_MAX) return",
+    replace: "if (stateBytes(state) >= 0) return",
+    knownSeed: 19,
+    breaks: ["C3"]
+  },
+  {
     name: "no-room-for-a-jobs-end",
     file: "src/agent/arbiter/decideCalls.ts",
     find: "return reports.length + cores.size + asked >= REPORTS_OWED_MAX",
