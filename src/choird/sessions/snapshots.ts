@@ -21,7 +21,7 @@ export const TAIL_PAGE_BYTES_MAX = 896 * 1024
 export const SNAPSHOT_EVENTS = 500
 export const SNAPSHOT_MS = 60_000
 /** The largest state that is stored and sent. The fold keeps every state within it, and a row that is larger is of no fold. */
-export const SNAPSHOT_BYTES_MAX = TAIL_PAGE_BYTES_MAX
+export const SNAPSHOT_BYTES_MAX = 896 * 1024
 /** States that wait to be written; beyond this the oldest are dropped, since a newer one follows. */
 const SNAPSHOTS_QUEUED_MAX = 32
 /** Sessions whose folded state choird keeps in memory; more agents than that never run at once on one host. */
