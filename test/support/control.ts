@@ -12,8 +12,8 @@ import { refused } from "#src/choird/approvals/ApprovalRefused.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore, SecretMissing } from "#src/choird/config/ConfigStore.ts"
-import { Inbox, type Incoming } from "#src/choird/queues/Inbox.ts"
-import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import type { Incoming } from "#src/choird/queues/Inbox.ts"
+import type { Outgoing } from "#src/choird/queues/Outbox.ts"
 import type { AuditEntry } from "#src/choird/logs/Audit.ts"
 import type { HostTool } from "#src/choird/hosttools/HostTool.ts"
 import { HostTools } from "#src/choird/hosttools/HostTools.ts"
@@ -34,6 +34,7 @@ import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
 import { agentView } from "./agentView.ts"
 import { controlConfig as config } from "./controlConfig.ts"
+import { memoryQueues } from "./memoryQueues.ts"
 import { reconfiguration } from "./reconfiguration.ts"
 import { memoryAudit } from "./audited.ts"
 import { memoryModels } from "./memoryModels.ts"
@@ -326,43 +327,6 @@ const eventStore = (world: World) =>
 
 const storedEvents = ({ events }: World) => events.map(({ event }) => event)
 
-const gateways = (world: World) =>
-  Layer.mergeAll(
-    Layer.mock(Inbox, {
-      receive: (message) =>
-        Effect.sync(() => {
-          if (world.inboxFull) return { type: "full" as const, pending: 500 }
-          world.inbox.push(message)
-          return { type: "queued" as const, inbox_id: InboxId.make(String(world.inbox.length)), position: 0 }
-        })
-    }),
-    Layer.mock(Outbox, {
-      undeliverable: Effect.succeed([]),
-      unread: Effect.succeed([]),
-      crowded: Effect.succeed([]),
-      waiting: (dm, rows_max) =>
-        Effect.sync(() =>
-          world.outbox
-            .filter((each) => each.dm === dm)
-            .slice(0, rows_max)
-            .map(({ outbox_id, text }) => ({ outbox_id, bytes: Buffer.byteLength(text) }))
-        ),
-      undelivered: (dm, after) =>
-        Effect.sync(() =>
-          world.outbox.filter((each) => each.dm === dm && Number(each.outbox_id) > Number(after ?? 0)).slice(0, 2)
-        ),
-      delivered: (ids) =>
-        Effect.sync(() => {
-          const rest = world.outbox.filter(({ outbox_id }) => !ids.includes(outbox_id))
-          const acked = world.outbox.length - rest.length
-          world.outbox.splice(0, world.outbox.length, ...rest)
-          return acked
-        }),
-      wakes: () => Stream.concat(Stream.make(undefined), Stream.fromPubSub(world.wakes)),
-      wake: () => Effect.asVoid(PubSub.publish(world.wakes, undefined))
-    })
-  )
-
 /** A stored signal, ended by the event that carries its id. */
 const asked = (world: World, request_id: string): Asked | undefined => {
   const found = world.sentSignals.get(request_id)
@@ -434,7 +398,7 @@ export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<
         tokens(world),
         lifecycle(world),
         eventStore(world),
-        gateways(world),
+        memoryQueues(world),
         stores(world),
         memoryModels((what) => effect(world, what)),
         reconfiguration((what) => effect(world, what), config)
