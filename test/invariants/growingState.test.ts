@@ -33,6 +33,8 @@ const CHOIRD: Readonly<Record<string, string>> = {
   "queues/Drafts.ts: places": AGENTS,
   "repos/Blobs.ts: blobs": WORK,
   "repos/skillBundle.ts: spelled": WORK,
+  "retention/Retention.ts: report": WORK,
+  "retention/Retention.ts: touched": WORK,
   "runtime/ProcessTree.ts: doomed": WORK,
   "runtime/docker/DockerEngine.ts: clients": "one for each socket at which an engine may answer",
   "sessions/runChanges.ts: jobs": WORK,
