@@ -55,7 +55,8 @@ export class SessionArchives extends Context.Service<
      */
     archive(session_id: SessionId, who: string): Effect.Effect<ArchivedSession, SessionKept | DatabaseAway>
     /**
-     * Removes an ended session and its texts. A row with its id, last revision and last hash stays permanently, and the id is not used again.
+     * Removes an ended session and its texts. A row with its id, last revision and last hash stays until DELETED_SESSIONS_MAX newer ones were deleted, and
+     * the id is not used again.
      */
     remove(session_id: SessionId, who: string): Effect.Effect<DeletedSession, SessionKept | DatabaseAway>
     /** The remaining row of a deleted session. */
