@@ -41,17 +41,21 @@ export class CallResults extends Context.Service<
       return CallResults.of({
         claim: Effect.fn("CallResults.claim")(function* ({ call_id, digest, session_id }) {
           const hash = Buffer.from(digest, "hex")
-          const inserted =
-            yield* sql`INSERT INTO choir_control.call_results (session_id, call_id, request_hash, response)
+          // In a transaction, which a choird cannot commit that lost the database: the effect would come twice.
+          const inserted = yield* sql.withTransaction(
+            sql`INSERT INTO choir_control.call_results (session_id, call_id, request_hash, response)
             VALUES (${session_id}, ${call_id}, ${hash}, 'null'::jsonb) ON CONFLICT DO NOTHING RETURNING call_id`
+          )
           if (inserted.length > 0) return { type: "mine" } as const
           const [row] = yield* sql<StoredCall>`SELECT request_hash, response FROM choir_control.call_results
             WHERE session_id = ${session_id} AND call_id = ${call_id}`
           return yield* claimed(row, hash)
         }, Effect.orDie),
         keep: Effect.fn("CallResults.keep")(function* ({ call_id, session_id }, outcome) {
-          yield* sql`UPDATE choir_control.call_results SET response = ${canonicalJson(outcome)}::jsonb
+          yield* sql.withTransaction(
+            sql`UPDATE choir_control.call_results SET response = ${canonicalJson(outcome)}::jsonb
             WHERE session_id = ${session_id} AND call_id = ${call_id}`
+          )
         }, Effect.orDie)
       })
     })

@@ -122,6 +122,8 @@ export class Outbox extends Context.Service<
       const onDatabase = yield* useDatabase
       const store = yield* ConfigStore
       const { wake, wakes } = yield* makeNotifier
+      /** A mark of a delivery counts only from the choird that has the database. */
+      const fenced = sql.withTransaction
 
       return Outbox.of({
         wake,
@@ -147,25 +149,26 @@ export class Outbox extends Context.Service<
         filed: Effect.fn("Outbox.filed")(readFiled, onDatabase),
         delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids, sent_id) {
           const ids = outbox_ids.map(rowId).filter((id) => id !== undefined)
-          const rows = yield* sql`UPDATE choir_control.outbox SET delivered_at = now(), sent_id = ${sent_id ?? null}
-            WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`
+          const rows =
+            yield* fenced(sql`UPDATE choir_control.outbox SET delivered_at = now(), sent_id = ${sent_id ?? null}
+            WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`)
           return rows.length
         }, onDatabase),
         sentParts: Effect.fn("Outbox.sentParts")(function* (outbox_id, count, failure) {
-          yield* sql`UPDATE choir_control.outbox
+          yield* fenced(sql`UPDATE choir_control.outbox
             SET sent_parts = ${count}, failure = coalesce(${failure?.slice(0, OUTBOX_FAILURE_CHARS_MAX) ?? null}, failure)
-            WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`
+            WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`)
         }, onDatabase),
         giveUp: Effect.fn("Outbox.giveUp")(function* (outbox_id, reason) {
-          const rows = yield* sql`UPDATE choir_control.outbox
+          const rows = yield* fenced(sql`UPDATE choir_control.outbox
             SET failed_at = now(), failure = ${reason.slice(0, OUTBOX_FAILURE_CHARS_MAX)}
-            WHERE outbox_id = ${rowId(outbox_id) ?? 0n} AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`
+            WHERE outbox_id = ${rowId(outbox_id) ?? 0n} AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`)
           return rows.length > 0
         }, onDatabase),
         abandon: Effect.fn("Outbox.abandon")(function* (kept) {
-          const rows = yield* sql`UPDATE choir_control.outbox
+          const rows = yield* fenced(sql`UPDATE choir_control.outbox
             SET failed_at = now(), failure = 'the DM is not in config.json any more'
-            WHERE delivered_at IS NULL AND failed_at IS NULL AND NOT (dm = ANY(${kept}::text[])) RETURNING 1`
+            WHERE delivered_at IS NULL AND failed_at IS NULL AND NOT (dm = ANY(${kept}::text[])) RETURNING 1`)
           return rows.length
         }, onDatabase),
         undeliverable: onDatabase(sql<Undeliverable>`SELECT dm, count(*)::int AS count,

@@ -119,13 +119,13 @@ export const makeSlotSteps = Effect.gen(function* () {
     const ordered = yield* Effect.result(
       steering.order(request, { type: "StartSkill", skill, trigger: `schedule: ${schedule}` })
     )
-    if (Result.isSuccess(ordered)) return yield* onDatabase(moveSlot(slot, { state: "ordered" }))
+    if (Result.isSuccess(ordered)) return yield* onDatabase(inTransaction(moveSlot(slot, { state: "ordered" })))
     const { failure } = ordered
     if (failure._tag === "DatabaseAway") return yield* failure
     if (isLate(slot.slot_ms, now_ms)) return yield* skip(place, slot, failure.message)
     const isGone = failure._tag === "SessionUnknown" || failure.kind === "NOT_RUNNING"
     if (isGone && session_id !== place.session.session_id)
-      yield* onDatabase(moveSlot(slot, { state: "claimed", session_id: place.session.session_id }))
+      yield* onDatabase(inTransaction(moveSlot(slot, { state: "claimed", session_id: place.session.session_id })))
   })
 
   /**

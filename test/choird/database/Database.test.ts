@@ -5,11 +5,18 @@ import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlError } from "effect/sql"
 import { once } from "node:events"
 import { createServer } from "node:net"
+import { CallId, SessionId } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import type { PostgresOptions } from "#src/choird/database/PostgresServer.ts"
+import { CallResults } from "#src/choird/hosttools/CallResults.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { sqlProblem } from "#src/choird/database/sqlState.ts"
 import { describeEngines, describePostgres, postgresDatabase } from "../../support/engines.ts"
 import { startPostgres } from "../../support/postgres.ts"
+import { makeHome } from "../../support/stores.ts"
+
+const configured = Layer.unwrap(Effect.map(makeHome(), (home) => ConfigStore.layer({ home })))
 
 const refusal = (options: PostgresOptions) => Effect.flip(Effect.provide(Database, Database.layerPostgres(options)))
 
@@ -81,6 +88,46 @@ describePostgres("Database on a server", () => {
         assert.include(["DatabaseTaken", "DatabaseDisplaced"], lost._tag)
         assert.strictEqual(lost[Runtime.errorExitCode], 75)
       }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+  )
+
+  it.live("takes no claim of a call and no mark of a delivery from a choird that lost the lock to another one", () =>
+    Effect.gen(function* () {
+      const location = yield* postgresDatabase
+      const alone = Layer.fresh(Database.layerPostgres({ ...location, alone: true }))
+      const first = yield* Layer.build(alone)
+      const [outbox, results] = yield* Effect.all([Outbox, CallResults]).pipe(
+        Effect.provide(Layer.mergeAll(Outbox.layer, CallResults.layer).pipe(Layer.provide(configured))),
+        Effect.provideContext(first)
+      )
+      const key = (call_id: string) => ({
+        session_id: SessionId.make("0123456789abcdef"),
+        call_id: CallId.make(call_id),
+        digest: "00".repeat(32)
+      })
+      assert.deepStrictEqual(yield* results.claim(key("c-1")), { type: "mine" })
+      const admin = yield* PgClient.makeClient({ ...location, username: location.user })
+      yield* admin`INSERT INTO choir_control.outbox (source, source_id, part, gateway, dm, agent_id, kind, text)
+        VALUES ('choird', 'x', 0, 'terminal', 'desk', 'helper', 'notice', 'hello')`
+      const [row] = yield* admin<{ readonly id: string }>`SELECT outbox_id::text AS id FROM choir_control.outbox`
+      const id = row?.id ?? ""
+      // What another choird writes when it takes the database.
+      yield* admin`UPDATE choird.holder SET token = gen_random_uuid()`
+      const writes: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+        results.claim(key("c-2")),
+        results.keep(key("c-1"), { status: "success", output: "done" }),
+        outbox.delivered([id]),
+        outbox.sentParts(id, 1, undefined),
+        outbox.giveUp(id, "no"),
+        outbox.abandon([])
+      ]
+      for (const write of writes) assert.isTrue(Exit.isFailure(yield* Effect.exit(write)))
+      assert.deepStrictEqual(yield* admin`SELECT call_id, response FROM choir_control.call_results`, [
+        { call_id: "c-1", response: null }
+      ])
+      assert.deepStrictEqual(yield* admin`SELECT delivered_at, failed_at, sent_parts FROM choir_control.outbox`, [
+        { delivered_at: null, failed_at: null, sent_parts: 0 }
+      ])
+    }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
   )
 
   it.live(
