@@ -106,6 +106,20 @@ describe("resumeSession", () => {
     })
   )
 
+  it.effect("asks for the first page of the tail where the answer holds none beside a large snapshot", () =>
+    Effect.gen(function* () {
+      const { events, state } = makeHistory(4, 60)
+      const choird = choirdOf(events, 40, 7)
+      const { fingerprint: known } = yield* takenOver(choird, (first) => ({
+        ...first,
+        tail_events: [],
+        tail_more: true
+      }))
+      assert.strictEqual(known, fingerprint(state))
+      assert.strictEqual(choird.asked[0], choird.snapshot.tail_after.rev + 1)
+    })
+  )
+
   it.effect("folds only what came after the snapshot", () =>
     Effect.gen(function* () {
       const { events, state } = makeHistory(4, 60)
