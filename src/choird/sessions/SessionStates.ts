@@ -5,7 +5,11 @@ import type { SessionId } from "#schema/Ids.ts"
 import { BoundedMap } from "./boundedMap.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import { newestSnapshot, SESSION_STATES_MAX } from "./snapshots.ts"
+import { stateBytes } from "#src/shared/session/stateBytes.ts"
 import { type Replay, type Replayed, replayLog, replayStart, storedLog } from "./storedEvents.ts"
+
+/** Bytes as JSON of all kept states: one agent with a state of the largest size may have been in many sessions. */
+const SESSION_STATES_BYTES_MAX = 64 * 1024 * 1024
 
 export class SessionStates extends Context.Service<
   SessionStates,
@@ -13,7 +17,7 @@ export class SessionStates extends Context.Service<
     /** The state at a session's head, proved from the log where memory does not hold it; or where the log is broken. */
     at(session_id: SessionId, rev: number, head: Buffer): Effect.Effect<Replay, SqlError.SqlError>
     has(session_id: SessionId): boolean
-    /** Keeps a state. Of more than SESSION_STATES_MAX, the one that was kept longest ago leaves. */
+    /** Keeps a state. Of more than SESSION_STATES_MAX, or SESSION_STATES_BYTES_MAX, those that were kept longest ago leave. */
     keep(session_id: SessionId, at: Replayed): void
     /** Leaves the session to be folded from its log once more. */
     drop(session_id: SessionId): void
@@ -23,7 +27,10 @@ export class SessionStates extends Context.Service<
     SessionStates,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const states = new BoundedMap<SessionId, Replayed>(SESSION_STATES_MAX)
+      const states = new BoundedMap<SessionId, Replayed>(SESSION_STATES_MAX, {
+        most: SESSION_STATES_BYTES_MAX,
+        of: ({ state }) => stateBytes(state)
+      })
       const provedFrom = Effect.fnUntraced(function* (
         session_id: SessionId,
         from: Replayed,

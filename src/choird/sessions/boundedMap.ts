@@ -1,14 +1,23 @@
-/** A map of at most `max` keys. The key that was set longest ago leaves first. */
-export class BoundedMap<K, V> {
-  readonly #entries = new Map<K, V>()
-  readonly #max: number
+/** The weight of all values of a map together. */
+export interface Weight<V> {
+  readonly most: number
+  readonly of: (value: V) => number
+}
 
-  constructor(max: number) {
+/** A map of at most `max` keys, and of a weight. The key that was set longest ago leaves first; the newest stays in any case. */
+export class BoundedMap<K, V> {
+  readonly #entries = new Map<K, { readonly value: V; readonly weight: number }>()
+  readonly #max: number
+  readonly #weight: Weight<V> | undefined
+  #total = 0
+
+  constructor(max: number, weight?: Weight<V>) {
     this.#max = max
+    this.#weight = weight
   }
 
   get(key: K): V | undefined {
-    return this.#entries.get(key)
+    return this.#entries.get(key)?.value
   }
 
   has(key: K): boolean {
@@ -17,13 +26,19 @@ export class BoundedMap<K, V> {
 
   /** Sets a key, which becomes the newest. */
   set(key: K, value: V): void {
-    this.#entries.delete(key)
-    this.#entries.set(key, value)
-    const oldest = this.#entries.keys().next()
-    if (this.#entries.size > this.#max && oldest.done !== true) this.#entries.delete(oldest.value)
+    this.delete(key)
+    const weight = this.#weight?.of(value) ?? 0
+    this.#entries.set(key, { value, weight })
+    this.#total += weight
+    for (const oldest of this.#entries.keys()) {
+      const { size } = this.#entries
+      if (size <= this.#max && (size === 1 || this.#total <= (this.#weight?.most ?? 0))) break
+      this.delete(oldest)
+    }
   }
 
   delete(key: K): void {
+    this.#total -= this.#entries.get(key)?.weight ?? 0
     this.#entries.delete(key)
   }
 }
