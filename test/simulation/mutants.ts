@@ -64,7 +64,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 35,
+    knownSeed: 23,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -144,7 +144,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 4,
+    knownSeed: 2,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -249,7 +249,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("model/Budget.ts"),
     find: "running.add(taken)",
     replace: "running.delete(taken)",
-    knownSeed: 87,
+    knownSeed: 327,
     breaks: ["I9"]
   },
   {
@@ -313,7 +313,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 23,
+    knownSeed: 19,
     breaks: ["J1"]
   },
   {

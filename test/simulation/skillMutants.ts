@@ -15,7 +15,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "(isSkillCall(other) ? index < own : true)",
     replace: "isSkillCall(other) && index < own",
-    knownSeed: 7,
+    knownSeed: 46,
     breaks: ["K1"]
   },
   {
@@ -31,7 +31,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "if (skill.step >= spec.max_steps)",
     replace: "if (skill.step < 0)",
-    knownSeed: 14,
+    knownSeed: 63,
     breaks: ["K3"]
   },
   {
@@ -87,7 +87,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/shared/session/skills.ts",
     find: "attempt: skill.attempt + 1",
     replace: "attempt: 0",
-    knownSeed: 143,
+    knownSeed: 317,
     breaks: ["K7"]
   },
   {
