@@ -9,7 +9,7 @@ import type { Find } from "./Command.ts"
 
 /** Bytes of one field's value, and of all of them together, as JSON. */
 export const FIELD_BYTES_MAX = 64 * 1024
-export const STATE_BYTES_MAX = 192 * 1024
+export const SKILL_STATE_BYTES_MAX = 192 * 1024
 
 /** The fields that a step may read and write. A skill without a contract has no scopes. */
 export interface Scopes {
@@ -57,8 +57,8 @@ export const valuesProblem = (
     const problem = valueProblem(schemaOf(field.schema), value)
     if (problem !== undefined) return `the field ${name} does not fit its schema: ${problem}`
   }
-  return bytesOf({ ...before, ...values }) > STATE_BYTES_MAX
-    ? `all fields of STATE together may have ${STATE_BYTES_MAX} bytes at most`
+  return bytesOf({ ...before, ...values }) > SKILL_STATE_BYTES_MAX
+    ? `all fields of STATE together may have ${SKILL_STATE_BYTES_MAX} bytes at most`
     : undefined
 }
 

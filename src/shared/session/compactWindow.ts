@@ -8,7 +8,7 @@ import { applyDelta, boundedWords } from "./memory.ts"
 import type { CoreLane, EdgeLane, SessionState } from "./State.ts"
 
 /** The outputs of a lane that its next steps continue from, by revision: its newest one, and the one of a turn that was set aside. */
-const openOutputs = (memory: EdgeLane | CoreLane): ReadonlyArray<number> =>
+export const openOutputs = (memory: EdgeLane | CoreLane): ReadonlyArray<number> =>
   ("job_id" in memory ? [memory.output.rev] : [memory.output_rev, memory.parked?.output_rev ?? 0]).filter(
     (rev) => rev > 0
   )

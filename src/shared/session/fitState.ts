@@ -4,6 +4,7 @@
  */
 import { Result } from "effect"
 import { NAMED_SOURCES, type Source } from "#schema/Source.ts"
+import { openOutputs } from "./compactWindow.ts"
 import type { Folded } from "./lanes.ts"
 import { jsonBytes, laneBytes, stateBytes } from "./stateBytes.ts"
 import type { CoreLane, EdgeLane, JobWork, OpenCall, ReferenceSummary, SessionState } from "./State.ts"
@@ -15,7 +16,7 @@ export const STATE_BYTES_MAX = 896 * 1024
 const FITTED_BYTES_MAX = (STATE_BYTES_MAX / 8) * 7
 /** How much a lane may remember of one kind, in bytes, tried one after the other. */
 const SHARES = [64, 32, 16, 8, 4, 2, 1, 0.5, 0.25].map((kib) => kib * 1024)
-/** Of a window the newest part stays in any case: the next prompts are made of it. */
+/** Of a window this newest part stays in any case: the next prompts are made of it. */
 const WINDOW_BYTES_MIN = 1024
 
 /** The newest of a list within a share, the same list where all of it is. */
@@ -66,7 +67,7 @@ const leanWork = (work: JobWork, share: number): JobWork =>
 
 const forgetMemory: Forget = (lane, share) => {
   if (laneBytes(lane) <= share) return lane
-  const { environment, repetitions, skill, summary, window, written } = lane
+  const { environment, repetitions, skill, summary, written } = lane
   const lean = {
     environment: newestText(environment, share),
     repetitions: newest(repetitions, share),
@@ -79,11 +80,17 @@ const forgetMemory: Forget = (lane, share) => {
       referenced_sessions: newest(summary.referenced_sessions, share),
       words: newest(summary.words, share)
     }),
-    window: newest(window, Math.max(share, WINDOW_BYTES_MIN)),
     written: newest(written, share)
   }
   const work = "work" in lane ? { work: leanWork(lane.work, share) } : {}
   return changed<EdgeLane | CoreLane>(lane, { ...lean, ...work }) as typeof lane
+}
+
+/** Outputs whose calls are open stay, or no compaction could pass them. */
+const forgetWindow: Forget = (lane, share) => {
+  const kept = new Set([...newest(lane.window, share), ...openOutputs(lane)])
+  const window = lane.window.filter((rev) => kept.has(rev))
+  return window.length === lane.window.length ? lane : { ...lane, window }
 }
 
 /** The kinds of sources without their names, so that however little room there is no kind is hidden. */
@@ -123,7 +130,10 @@ const inAll = (state: SessionState, forget: Forget, share: number): SessionState
 
 type Step = (state: SessionState) => SessionState
 
-/** In the order in which it may be missed: a file that is forgotten only has to be read again before it is written, and edge speaks to people. */
+/**
+ * In the order in which it may be missed: a file that is forgotten only has to be read again before it is written, edge speaks to people, and
+ * what leaves a window before a compaction is in no summary.
+ */
 const STEPS: ReadonlyArray<Step> = [
   ...SHARES.map(
     (share): Step =>
@@ -140,10 +150,11 @@ const STEPS: ReadonlyArray<Step> = [
       (state) =>
         inEdge(state, forgetMemory, share)
   ),
+  (state) => inAll(state, forgetWindow, WINDOW_BYTES_MIN),
   (state) => ({ ...inAll(state, forgetNames, 0), workspace_sources: kindsOf(state.workspace_sources) })
 ]
 
-/** A state within the limit. Refused is only one whose open calls and ids alone are too many, which no agent of Choir's can have. */
+/** A state within the limit. Refused is only one whose open calls and ids alone are too many: hundreds of calls with the longest names at once. */
 export const fitState = (state: SessionState): Folded => {
   if (stateBytes(state) <= STATE_BYTES_MAX) return Result.succeed(state)
   let lean = state
@@ -151,5 +162,7 @@ export const fitState = (state: SessionState): Folded => {
     lean = step(lean)
     if (stateBytes(lean) <= FITTED_BYTES_MAX) return Result.succeed(lean)
   }
-  return Result.fail(`the session's state would have more than ${STATE_BYTES_MAX} bytes`)
+  return stateBytes(lean) <= STATE_BYTES_MAX
+    ? Result.succeed(lean)
+    : Result.fail(`the session's state would have more than ${STATE_BYTES_MAX} bytes`)
 }

@@ -219,6 +219,10 @@ const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventO
 
 /** Characters of the reason for which a job was cancelled; the event has all of it. */
 export const CANCEL_REASON_CHARS_MAX = 500
+const shortReason = (reason: string): string =>
+  reason.length <= CANCEL_REASON_CHARS_MAX
+    ? reason.toWellFormed()
+    : `${firstChars(reason, CANCEL_REASON_CHARS_MAX - 1)}…`
 
 const cancelled = (state: SessionState, event: EventOf<"Cancelled">): Folded => {
   const { lane, payload } = event
@@ -232,9 +236,7 @@ const cancelled = (state: SessionState, event: EventOf<"Cancelled">): Folded => 
     if (payload.turn !== undefined) return Result.fail("only edge has turns")
     const core = coreOf(heard, payload.target)
     return Result.succeed(
-      core === undefined
-        ? heard
-        : withCore(heard, { ...core, cancelled: firstChars(payload.reason, CANCEL_REASON_CHARS_MAX) })
+      core === undefined ? heard : withCore(heard, { ...core, cancelled: shortReason(payload.reason) })
     )
   })
 }

@@ -5,7 +5,7 @@ import { CORE_TRANSITIONS, EDGE_TRANSITIONS, type CoreState, type EdgeState, typ
 import { emptySummary } from "./memory.ts"
 import type { CoreLane, EdgeLane, LaneMemory, SessionState } from "./State.ts"
 
-/** Revisions of a lane's window that the fold keeps. A compaction comes before, so that no window loses its oldest part unsaid. */
+/** Revisions of a lane's window that the fold keeps. A compaction comes before, so that no window loses its oldest part unsaid but by `fitState`. */
 export const WINDOW_REVS_MAX = 1000
 
 /** The state after an event, or why the event does not fit. */

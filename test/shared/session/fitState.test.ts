@@ -84,10 +84,30 @@ describe("the state of a session", () => {
       }
       assert.isAbove(stateBytes(state), STATE_BYTES_MAX / 2)
       for (const { cancelled, model } of state.cores.values()) {
+        assert.isTrue(cancelled?.endsWith("…"))
         assert.strictEqual(cancelled?.length, CANCEL_REASON_CHARS_MAX)
         assert.isAtMost(model.length, 128)
       }
     }
+  })
+
+  it("takes every call of as many jobs as there are by default, with the longest names, and keeps their outputs in the windows", () => {
+    const text = hostile.textsOf("a")
+    let state = Result.getOrThrow(foldAll(initialState, placed(initialState, [hostile.message(initialState)])))
+    const take = (drafts: ReadonlyArray<EventDraft>) => {
+      state = Result.getOrThrow(foldAll(state, placed(state, drafts)))
+    }
+    for (let at = 0; at < 8; at++) {
+      const lane = `core:j${at}`
+      const ids = Array.from({ length: 128 }, (_, index) => `c${at}-${index}`)
+      take([
+        hostile.startedJob(`j${at}`, text),
+        hostile.output(lane, ids, text),
+        ...ids.map((id) => hostile.requested(lane, id, text))
+      ])
+      within(state)
+    }
+    for (const { output, window } of state.cores.values()) assert.include(window, output.rev)
   })
 
   it("forgets files before it forgets what lanes were told, and of both the oldest", () => {
