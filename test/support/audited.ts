@@ -22,6 +22,7 @@ export const memoryAudit = (entries: Array<AuditEntry>) =>
         markRecorded,
         Effect.sync(() => void entries.push(entry))
       ),
+    recordSum: (entry) => Effect.sync(() => void entries.push(entry)),
     last: () => Effect.sync(() => entries.map(row))
   })
 

@@ -55,6 +55,11 @@ export class Audit extends Context.Service<
      * further row, with the detail of the newest, so that no flood fills the table.
      */
     record(entry: AuditEntry): Effect.Effect<void>
+    /**
+     * Writes one row for `count` entries that its caller summed, this one the newest, or fails: nothing of it waits in memory, so that the
+     * caller can mark afterwards what it audited.
+     */
+    recordSum(entry: AuditEntry, count: number): Effect.Effect<void, SqlError.SqlError | Cause.TimeoutError>
     /** The newest rows, the oldest of them first. */
     last(options: { readonly count: number; readonly agent_id?: AgentId }): Effect.Effect<ReadonlyArray<AuditRow>>
   }
@@ -147,6 +152,9 @@ const make = Effect.fnUntraced(function* () {
       if (refused !== undefined) yield* count("refusals", { action: actions(entry.action), kind: kinds(refused) })
       const first = sums.note(entry, yield* monotonicMs, yield* Clock.currentTimeMillis)
       if (first !== undefined) yield* write(first)
+    }),
+    recordSum: Effect.fn("Audit.recordSum")(function* (entry, count) {
+      yield* insert({ entry, count, since_ms: yield* Clock.currentTimeMillis })
     }),
     last: Effect.fn("Audit.last")(function* ({ agent_id, count }) {
       const rows = yield* sql<AuditRow>`SELECT id::text AS audit_id, who, action, session_id, agent_id, detail, count,

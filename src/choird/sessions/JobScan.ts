@@ -1,21 +1,23 @@
 /**
- * Looks for jobs that failed or ended without the work summary that their profile requires, and audits each once, summed with others of
- * its agent and outcome in the same minute: an agent can end jobs as fast as it likes. It reads rows and not the events as they pass, so
- * that none is missed over a crash; the mark comes after the audit row, so that a crash between repeats the row.
+ * Looks for jobs that failed or ended without the work summary that their profile requires, and audits them: those of one scan that are of
+ * one session and outcome have a row together, since an agent can end jobs as fast as it likes. It reads rows and not the events as they
+ * pass, so that none is missed over a crash; the mark comes after the audit row, so that a crash between repeats the row.
  */
-import { Effect, Layer, Schedule, Stream } from "effect"
+import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { CoreOutcome } from "#schema/Event.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { count } from "#src/choird/logs/metrics.ts"
-import { EventStore } from "./EventStore.ts"
+import { plural } from "#src/shared/text/counts.ts"
 
-/** Between two scans where no event says that a job has ended. */
+/** Between two scans. Were there one for each job that ends, an agent could have a row for each. */
 const JOB_SCAN_MS = 60_000
-/** Jobs of one scan; the next one takes those behind them. */
-const JOB_SCAN_ROWS_MAX = 100
+/** Jobs of one scan; the next one, which follows at once, takes those behind them. */
+const JOB_SCAN_ROWS_MAX = 1000
+/** Ids of jobs that one audit row names. */
+const JOB_IDS_NAMED_MAX = 20
 
 interface EndedJob {
   readonly session_id: SessionId
@@ -30,43 +32,50 @@ interface EndedJob {
 /** Audits the jobs that ended since the last scan; answers how many. */
 export const scanJobs = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const audit = yield* Audit
   const jobs = yield* sql<EndedJob>`SELECT session_id, agent_id, job_id, job_name, agent_type, outcome, orphan
     FROM choir_control.job_runs
     WHERE NOT audited AND outcome IS NOT NULL AND (orphan OR outcome <> 'completed')
     ORDER BY ended_at LIMIT ${JOB_SCAN_ROWS_MAX}`
-  for (const { agent_id, orphan, session_id, ...job } of jobs) {
-    const entry = { who: `agent:${agent_id}`, session_id, agent_id, detail: { ...job }, repeats: job.outcome }
-    if (job.outcome !== "completed") yield* audit.record({ ...entry, action: "job.failed" })
-    if (orphan) {
-      yield* audit.record({ ...entry, action: "job.orphan" })
-      yield* count("orphans", { agent: agent_id })
-      yield* Effect.logWarning(`the job ${job.job_name} ended without the work summary that its profile requires`).pipe(
-        Effect.annotateLogs({ agent_id, session_id })
-      )
-    }
-    yield* sql`UPDATE choir_control.job_runs SET audited = true WHERE session_id = ${session_id} AND job_id = ${job.job_id}`
-  }
+  const equal = Map.groupBy(jobs, ({ outcome, session_id }) => `${session_id} ${outcome}`)
+  for (const [first, ...others] of equal.values()) if (first !== undefined) yield* auditEqual([first, ...others])
   return jobs.length
 })
 
-/** Scans at start, after each job that ends, and every JOB_SCAN_MS. */
+/** Audits jobs of one session and outcome, and marks them. */
+const auditEqual = Effect.fnUntraced(function* (jobs: readonly [EndedJob, ...ReadonlyArray<EndedJob>]) {
+  const sql = yield* SqlClient.SqlClient
+  const [{ agent_id, outcome, session_id }] = jobs
+  const orphans = jobs.filter(({ orphan }) => orphan)
+  if (outcome !== "completed") yield* auditSum("job.failed", jobs)
+  if (orphans.length > 0) {
+    yield* auditSum("job.orphan", orphans)
+    yield* count("orphans", { agent: agent_id }, orphans.length)
+    const names = [...new Set(orphans.map(({ job_name }) => job_name))].slice(0, JOB_IDS_NAMED_MAX)
+    yield* Effect.logWarning(
+      `${plural(orphans.length, "job")} ended without the work summary that the profile requires: ${names.join(", ")}`
+    ).pipe(Effect.annotateLogs({ agent_id, session_id }))
+  }
+  const ids = jobs.map(({ job_id }) => job_id)
+  yield* sql`UPDATE choir_control.job_runs SET audited = true WHERE session_id = ${session_id} AND job_id = ANY(${ids}::text[])`
+})
+
+/** One row, with the newest of the jobs in full and the ids of some others. */
+const auditSum = Effect.fnUntraced(function* (action: "job.failed" | "job.orphan", jobs: ReadonlyArray<EndedJob>) {
+  const newest = jobs.at(-1)
+  if (newest === undefined) return
+  const { agent_id, orphan: _, session_id, ...job } = newest
+  const others = jobs.slice(-JOB_IDS_NAMED_MAX, -1).map(({ job_id }) => job_id)
+  const detail = { ...job, ...(others.length === 0 ? {} : { others }) }
+  yield* (yield* Audit).recordSum({ who: `agent:${agent_id}`, action, session_id, agent_id, detail }, jobs.length)
+})
+
+/** Scans at start and every JOB_SCAN_MS. */
 export const layerJobScan = Layer.effectDiscard(
   Effect.gen(function* () {
-    const context = yield* Effect.context<Audit | SqlClient.SqlClient>()
-    const events = yield* EventStore
     const onDatabase = yield* useDatabase
-    const all = scanJobs.pipe(
-      Effect.repeat({ while: (jobs) => jobs === JOB_SCAN_ROWS_MAX }),
-      Effect.provideContext(context)
-    )
-    const ends = events.appended.pipe(
-      Stream.filter(({ events }) => events.some(({ event_type }) => event_type === "CoreStopped")),
-      Stream.map(() => 0)
-    )
-    const ticks = Stream.concat(Stream.make(0), Stream.fromSchedule(Schedule.spaced(JOB_SCAN_MS)))
-    yield* Stream.merge(ticks, ends).pipe(
-      Stream.runForEach(() => Effect.ignore(onDatabase(all))),
+    yield* onDatabase(Effect.repeat(scanJobs, { while: (jobs) => jobs === JOB_SCAN_ROWS_MAX })).pipe(
+      Effect.ignore,
+      Effect.repeat(Schedule.spaced(JOB_SCAN_MS)),
       Effect.forkScoped
     )
   })

@@ -165,10 +165,10 @@ describeStores("Audit", (it) => {
 describe("sums of audited actions", () => {
   it("count what an agent repeats at will like refusals, and leave other actions their rows (R77)", () => {
     const sums = makeAuditSums()
-    const failed = { who: "agent:ada", action: "job.failed", detail: { outcome: "error" }, repeats: "error" }
-    const written = [1, 2, 3].map(() => sums.note(failed, 0) !== undefined)
+    const asked = { who: "agent:ada", action: "approval.request", detail: { type: "tool" }, repeats: "tool" }
+    const written = [1, 2, 3].map(() => sums.note(asked, 0) !== undefined)
     assert.deepStrictEqual(written, [true, false, false])
-    assert.isDefined(sums.note({ ...failed, repeats: "cancelled" }, 0))
+    assert.isDefined(sums.note({ ...asked, repeats: "skill" }, 0))
     const start = { who: "operator", action: "agents.start", detail: {} }
     assert.deepStrictEqual(
       [1, 2].map(() => sums.note(start, 0)?.count),
@@ -176,7 +176,7 @@ describe("sums of audited actions", () => {
     )
     assert.deepStrictEqual(
       sums.due(AUDIT_WINDOW_MS).map(({ count, entry }) => `${entry.action} ${count}`),
-      ["job.failed 2"]
+      ["approval.request 2"]
     )
   })
 
