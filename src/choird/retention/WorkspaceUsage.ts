@@ -2,9 +2,8 @@
  * The size of the workspaces, against a soft quota that is reported and never enforced. A count reads a few entries at a time, in other
  * threads than choird's one, and takes as long as it needs.
  */
-import { constants } from "node:fs"
+import { constants, type Dirent } from "node:fs"
 import { lstat, open, opendir, readlink, realpath } from "node:fs/promises"
-import { join } from "node:path"
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -46,9 +45,20 @@ const LIMITS: Limits = { entries_max: WORKSPACE_ENTRIES_MAX, folders_max: WORKSP
 const BLOCK_BYTES = 512
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
 
+/** A path as the bytes that the kernel has, of which no name needs to be text. */
+type Path = Buffer
+
+/** The entries of a folder, with their names as bytes, which Node gives but its types lack. */
+const entriesOf = (folder: Path) =>
+  opendir(folder, { bufferSize: WORKSPACE_STEP_ENTRIES, encoding: "buffer" as "utf8" }) as Promise<
+    AsyncIterable<unknown>
+  > as Promise<AsyncIterable<Dirent<Buffer>>>
+
+const below = (folder: Path, name: Path): Path => Buffer.concat([folder, Buffer.from("/"), name])
+
 interface Walk {
   /** By their real paths. */
-  readonly folders: Array<string>
+  readonly folders: Array<Path>
   bytes: number
   entries: number
   partial: boolean
@@ -64,12 +74,12 @@ const unread = (walk: Walk) => (error: unknown) => {
 }
 
 /** Opens a folder for `use`, if it is still where it was found: its agent may have replaced any folder above it with a link. */
-const within = async (walk: Walk, path: string, use: (opened: string) => Promise<void>) => {
+const within = async (walk: Walk, path: Path, use: (opened: Path) => Promise<void>) => {
   const folder = await open(path, FOLDER).catch(unread(walk))
   if (folder === undefined) return
   try {
-    const opened = descriptorPath(folder.fd)
-    if ((await readlink(opened)) === path) await use(opened)
+    const opened = Buffer.from(descriptorPath(folder.fd))
+    if ((await readlink(opened, "buffer")).equals(path)) await use(opened)
   } finally {
     await folder.close()
   }
@@ -82,13 +92,13 @@ const countStep = async (walk: Walk, { folders_max }: Limits) => {
     const path = walk.folders.pop()
     if (path === undefined) return
     await within(walk, path, async (opened) => {
-      for await (const { name } of await opendir(opened, { bufferSize: WORKSPACE_STEP_ENTRIES })) {
-        const stat = await lstat(`${opened}/${name}`).catch(unread(walk))
+      for await (const { name } of await entriesOf(opened)) {
+        const stat = await lstat(below(opened, name)).catch(unread(walk))
         walk.entries += 1
         walk.bytes += (stat?.blocks ?? 0) * BLOCK_BYTES
         // A link is counted and never followed.
         if (stat?.isDirectory() !== true) continue
-        if (walk.folders.length < folders_max) walk.folders.push(join(path, name))
+        if (walk.folders.length < folders_max) walk.folders.push(below(path, name))
         else walk.partial = true
       }
     }).catch(unread(walk))
@@ -101,7 +111,7 @@ export const countFolder = Effect.fnUntraced(function* (
   limits: Limits = LIMITS,
   pause: Effect.Effect<void> = Effect.sleep(WORKSPACE_STEP_MS)
 ) {
-  const root = yield* Effect.promise(() => realpath(path).catch(() => path))
+  const root = yield* Effect.promise(() => realpath(path, "buffer").catch(() => Buffer.from(path)))
   const walk: Walk = { folders: [root], bytes: 0, entries: 0, partial: false }
   while (walk.folders.length > 0) {
     if (walk.entries >= limits.entries_max) return { bytes: walk.bytes, entries: walk.entries, partial: true }

@@ -55,6 +55,18 @@ describe("the count of a workspace", () => {
     })
   )
 
+  it.live("includes what is below a folder whose name is no text", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const named = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff])])
+      mkdirSync(named)
+      writeFileSync(Buffer.concat([named, Buffer.from("/large")]), Buffer.alloc(2 * MIB, 1))
+      const { bytes, entries, partial } = yield* countFolder(folder)
+      assert.deepStrictEqual([entries, partial], [2, false])
+      assert.isAtLeast(bytes, 2 * MIB)
+    })
+  )
+
   it.live("includes a workspace that its operator reaches by a link", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
