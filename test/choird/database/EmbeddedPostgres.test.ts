@@ -115,7 +115,7 @@ describe("EmbeddedPostgres", { timeout: 300_000 }, () => {
         assert.strictEqual(error._tag, "SqlError")
         assert.deepStrictEqual(yield* Fiber.join(outside), [{ one: 1 }])
         assert.deepStrictEqual(yield* sql`SELECT * FROM t`, [])
-      }).pipe(Effect.provide(open(folder, { idleInTransactionMs: 100 })))
+      }).pipe(Effect.provide(open(folder, { idleInTransactionMs: 5000 })))
     })
   )
 
