@@ -9,7 +9,7 @@ import { makeNotifier } from "./Notifier.ts"
 import type { Config } from "#schema/Config.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { needsForm, type OutboxForm } from "./OutboxForm.ts"
-import { waitingAgents } from "./outboxRoom.ts"
+import { type Crowd, crowds } from "./outboxRoom.ts"
 import { readFiled, readNext, readPage, readWaiting } from "./outboxRows.ts"
 
 /** For how long `status` shows messages that were given up. Retention keeps their rows at least as long. */
@@ -103,8 +103,8 @@ export class Outbox extends Context.Service<
     readonly undeliverable: Effect.Effect<ReadonlyArray<Undeliverable>, DatabaseAway>
     /** The messages at consoles that `retention.unread_days` ends soon, by DM. */
     readonly unread: Effect.Effect<ReadonlyArray<Unread>, DatabaseAway>
-    /** The agents that wait until somebody reads their messages, with the number of those. */
-    readonly crowded: Effect.Effect<ReadonlyArray<{ readonly agent_id: AgentId; readonly count: number }>, DatabaseAway>
+    /** The DMs where an agent's next answer may have to wait until somebody reads. */
+    readonly crowded: Effect.Effect<ReadonlyArray<Crowd>, DatabaseAway>
     /** The ids of messages with files that are neither delivered nor given up. */
     readonly withFiles: Effect.Effect<ReadonlyArray<string>, DatabaseAway>
     /** Counts a failed attempt. */
@@ -190,7 +190,7 @@ export class Outbox extends Context.Service<
             GROUP BY dm ORDER BY dm`
           return rows.map((row) => ({ ...row, since: row.since.toISOString() }))
         }).pipe(onDatabase),
-        crowded: onDatabase(waitingAgents),
+        crowded: onDatabase(crowds),
         withFiles: onDatabase(
           Effect.map(
             sql<{ readonly outbox_id: string }>`SELECT outbox_id::text FROM choir_control.outbox

@@ -1,12 +1,12 @@
 /** The room of an agent for messages that nobody has read yet: what is beyond is counted in one notice, or waits with the agent (D6). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import type { AgentId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 const MIB = 1024 ** 2
 
-/** Undelivered rows of an agent, and bytes of their texts, up to which its messages that answer nobody are stored. */
+/** Undelivered rows of an agent at one DM, and bytes of their texts, up to which its messages that answer nobody are stored. */
 export const UNASKED_ROWS_MAX = 1000
 export const UNASKED_BYTES_MAX = 16 * MIB
 /** Those up to which its answers to people are stored. */
@@ -23,49 +23,76 @@ interface Waiting {
 
 /** A message that an event makes. */
 interface Said {
+  readonly dm: ResourceName
   readonly text: string
-  /** Whether it answers a message of a person, other than by a notice. */
+  /** Whether somebody asked for it, so that a number cannot stand for it. */
   readonly answers: boolean
 }
 
-/** The messages that have room, and those that have none; undefined where an answer has none. Pure. */
-export const withRoom = <M extends Said>(waiting: Waiting, messages: ReadonlyArray<M>) => {
+/**
+ * The messages that have room, and those that have none; undefined where an answer has none. Pure.
+ *
+ * @param waiting what each DM has already. A DM that nobody reads takes no room from the others.
+ */
+export const withRoom = <M extends Said>(waiting: ReadonlyMap<ResourceName, Waiting>, messages: ReadonlyArray<M>) => {
   const taken: Array<M> = []
   const beyond: Array<M> = []
-  let { bytes, rows } = waiting
+  const used = new Map(waiting)
   for (const message of messages) {
     const [rows_max, bytes_max] = message.answers
       ? [UNDELIVERED_ROWS_MAX, UNDELIVERED_BYTES_MAX]
       : [UNASKED_ROWS_MAX, UNASKED_BYTES_MAX]
-    const added = Buffer.byteLength(message.text)
-    if (rows < rows_max && bytes + added <= bytes_max) {
+    const { bytes, rows } = used.get(message.dm) ?? { rows: 0, bytes: 0 }
+    const after = bytes + Buffer.byteLength(message.text)
+    if (rows < rows_max && after <= bytes_max) {
       taken.push(message)
-      rows += 1
-      bytes += added
+      used.set(message.dm, { rows: rows + 1, bytes: after })
     } else if (message.answers) return undefined
     else beyond.push(message)
   }
   return { taken, beyond }
 }
 
-/** The undelivered rows of an agent, at all DMs. */
-export const waitingOf = Effect.fnUntraced(function* (agent_id: AgentId) {
+/**
+ * The undelivered rows that an agent's events made, by DM. choird's own rows have bounds of their own.
+ *
+ * @param replaced the jobs whose earlier lines give way to the messages that come.
+ */
+export const waitingOf = Effect.fnUntraced(function* (
+  { agent_id, session_id }: { readonly agent_id: AgentId; readonly session_id: SessionId },
+  replaced: ReadonlyArray<JobName>
+) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<Waiting>`SELECT count(*)::int AS rows, coalesce(sum(octet_length(text)), 0)::float8 AS bytes
-    FROM choir_control.outbox WHERE agent_id = ${agent_id} AND delivered_at IS NULL AND failed_at IS NULL`
-  return row ?? { rows: 0, bytes: 0 }
+  const rows = yield* sql<Waiting & { readonly dm: ResourceName }>`SELECT dm, count(*)::int AS rows,
+      sum(octet_length(text))::float8 AS bytes
+    FROM choir_control.outbox
+    WHERE agent_id = ${agent_id} AND delivered_at IS NULL AND failed_at IS NULL AND source = 'event'
+      AND NOT (session_id = ${session_id} AND split_part(source_id, ':', 3) = ANY(${replaced}::text[]))
+    GROUP BY dm`
+  return new Map(rows.map(({ bytes, dm, rows: count }) => [dm, { rows: count, bytes }]))
 })
 
-/** The agents whose next answer may have no room, so that they wait until somebody reads. */
-export const waitingAgents = Effect.gen(function* () {
+/** Messages of an agent at a DM that leave no sure room for its next answer there. */
+export interface Crowd {
+  readonly agent_id: AgentId
+  readonly dm: ResourceName
+  readonly count: number
+}
+
+/** Where the next answer of an agent may have no room, so that the agent waits with it until somebody reads. */
+export const crowds = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<{ readonly agent_id: AgentId; readonly count: number }>`SELECT agent_id, count(*)::int AS count
-    FROM choir_control.outbox WHERE delivered_at IS NULL AND failed_at IS NULL GROUP BY agent_id
+  return yield* sql<Crowd>`SELECT agent_id, dm, count(*)::int AS count
+    FROM choir_control.outbox
+    WHERE delivered_at IS NULL AND failed_at IS NULL AND source = 'event' GROUP BY agent_id, dm
     HAVING count(*) >= ${UNDELIVERED_ROWS_MAX} OR sum(octet_length(text)) > ${UNDELIVERED_BYTES_MAX - EVENT_BYTES_MAX}
-    ORDER BY agent_id`
+    ORDER BY agent_id, dm`
 })
 
-/** The notice about messages beyond the room, and those that the one before it counted, which nobody has read and which it replaces. */
+/**
+ * The notice about messages beyond the room, and those that the one of the same session before it counted, which nobody has read and which
+ * it replaces. It names one log, so it counts no other session's.
+ */
 export const unshownNotice = Effect.fnUntraced(function* (
   { agent_id, session_id }: { readonly agent_id: AgentId; readonly session_id: SessionId },
   place: { readonly gateway: ResourceName; readonly dm: ResourceName },
@@ -73,7 +100,7 @@ export const unshownNotice = Effect.fnUntraced(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   const earlier = yield* sql<{ readonly count: number }>`DELETE FROM choir_control.outbox
-    WHERE dm = ${place.dm} AND agent_id = ${agent_id} AND delivered_at IS NULL AND failed_at IS NULL
+    WHERE dm = ${place.dm} AND agent_id = ${agent_id} AND session_id = ${session_id} AND delivered_at IS NULL AND failed_at IS NULL
       AND source = 'choird' AND starts_with(source_id, ${UNSHOWN}) RETURNING split_part(source_id, '/', 3)::int AS count`
   const all = earlier.reduce((sum, each) => sum + each.count, count)
   return {

@@ -134,6 +134,13 @@ const dropLines = Effect.fnUntraced(function* (session_id: SessionId, dm: Resour
       AND split_part(source_id, ':', 3) = ${job}`
 })
 
+/**
+ * Whether somebody asked for a message: for files always, since no log has them, and otherwise by the message that it answers. A line on a
+ * job is only news. Pure.
+ */
+const isAsked = ({ files, job, kind }: Spoken["payload"], asked: Place | undefined) =>
+  files !== undefined || (asked !== undefined && !(kind === "notice" && job !== undefined))
+
 /** A message of an event, and the job that it is on. */
 type Told = OutboxMessage & { readonly rev: number; readonly answers: boolean; readonly job: JobName | undefined }
 
@@ -170,16 +177,17 @@ export const tellingsOf = Effect.fnUntraced(function* (
         text: textOf(payload),
         in_reply_to,
         rev,
-        answers: asked !== undefined && payload.kind !== "notice",
+        answers: isAsked(payload, asked),
         job: payload.job,
         ...(payload.files === undefined ? {} : { form: { files: { workspace, items: payload.files } } })
       })
   }
-  return withRoom(yield* waitingOf(agent_id), messages)
+  const replaced = messages.flatMap(({ job }) => job ?? [])
+  return withRoom(yield* waitingOf({ agent_id, session_id }, replaced), messages)
 })
 
 const speak = Effect.fnUntraced(function* (config: Config, origin: Origin, { beyond, taken }: Tellings) {
-  for (const { dm, job } of [...taken, ...beyond]) if (job !== undefined) yield* dropLines(origin.session_id, dm, job)
+  for (const { dm, job } of taken) if (job !== undefined) yield* dropLines(origin.session_id, dm, job)
   const messages: Array<OutboxMessage> = [...taken]
   for (const [dm, [first, ...more]] of Map.groupBy(beyond, (message) => message.dm))
     if (first !== undefined)

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import type { EventDraft, EventOf } from "#schema/Event.ts"
+import { EDGE, InboxId, JobName, ResourceName, Sha256 } from "#schema/Ids.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import {
@@ -12,26 +14,33 @@ import {
 } from "#src/choird/queues/outboxRoom.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { describeStores } from "../../support/engines.ts"
-import { DESK, message, newTalk, notice, stores, type Talk } from "../../support/stores.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { BINDINGS, DESK, message, newTalk, notice, PHONE, stores, Talk } from "../../support/stores.ts"
 
 describe("the room for messages that nobody has read", () => {
-  const said = (text: string, answers = false) => ({ text, answers })
+  const said = (text: string, answers = false, dm = DESK) => ({ dm, text, answers })
+  const at = (rows: number, bytes: number) => new Map([[DESK, { rows, bytes }]])
 
   it("is bounded in rows and in bytes, and a message that answers nobody is counted beyond it", () => {
     const [a, b] = [said("aa"), said("b")]
-    assert.deepStrictEqual(withRoom({ rows: UNASKED_ROWS_MAX - 1, bytes: 0 }, [a, b]), { taken: [a], beyond: [b] })
-    assert.deepStrictEqual(withRoom({ rows: 0, bytes: UNASKED_BYTES_MAX - 1 }, [a, b]), { taken: [b], beyond: [a] })
+    assert.deepStrictEqual(withRoom(at(UNASKED_ROWS_MAX - 1, 0), [a, b]), { taken: [a], beyond: [b] })
+    assert.deepStrictEqual(withRoom(at(0, UNASKED_BYTES_MAX - 1), [a, b]), { taken: [b], beyond: [a] })
   })
 
   it("is larger for answers, and a request whose answer has none is refused whole", () => {
     const [asked, unasked] = [said("ü", true), said("b")]
-    const full = { rows: UNASKED_ROWS_MAX, bytes: UNASKED_BYTES_MAX }
+    const full = at(UNASKED_ROWS_MAX, UNASKED_BYTES_MAX)
     assert.deepStrictEqual(withRoom(full, [unasked, asked]), { taken: [asked], beyond: [unasked] })
-    assert.isUndefined(withRoom({ rows: UNDELIVERED_ROWS_MAX, bytes: 0 }, [unasked, asked]))
-    assert.isUndefined(withRoom({ rows: 0, bytes: UNDELIVERED_BYTES_MAX - 1 }, [asked]))
-    assert.deepStrictEqual(withRoom({ rows: 0, bytes: UNDELIVERED_BYTES_MAX - 2 }, [asked]), {
-      taken: [asked],
-      beyond: []
+    assert.isUndefined(withRoom(at(UNDELIVERED_ROWS_MAX, 0), [unasked, asked]))
+    assert.isUndefined(withRoom(at(0, UNDELIVERED_BYTES_MAX - 1), [asked]))
+    assert.deepStrictEqual(withRoom(at(0, UNDELIVERED_BYTES_MAX - 2), [asked]), { taken: [asked], beyond: [] })
+  })
+
+  it("is each DM's own", () => {
+    const [desk, phone, asked] = [said("a"), said("b", false, PHONE), said("c", true, PHONE)]
+    assert.deepStrictEqual(withRoom(at(UNDELIVERED_ROWS_MAX, 0), [desk, phone, asked]), {
+      taken: [phone, asked],
+      beyond: [desk]
     })
   })
 })
@@ -45,6 +54,17 @@ const fill = ({ caller: { agent_id, session_id } }: Talk, count: number) =>
       SELECT 'event', ${session_id} || ':fill-' || i, 0, 'terminal', ${DESK}, ${agent_id}, ${session_id}, 'notice', 'x'
       FROM generate_series(1, ${count}) AS i`
   )
+
+/** The notice that counts messages of a session. */
+const told = ({ caller: { agent_id, session_id } }: Talk, count: number) =>
+  `${count} further ${count === 1 ? "message" : "messages"} of ${agent_id} ${count === 1 ? "is" : "are"} not shown here, because too many of its messages are unread. The log has them all: choirctl session events ${session_id}`
+
+/** A notice with more than its words. */
+const noticeWith = (payload: Partial<EventOf<"AgentMessage">["payload"]>): EventDraft => ({
+  event_type: "AgentMessage",
+  lane: EDGE,
+  payload: { kind: "notice", ...payload }
+})
 
 /** The texts of an agent's undelivered rows that the test did not fill in. */
 const textsOf = ({ caller: { agent_id } }: Talk) =>
@@ -67,18 +87,15 @@ describeStores("An agent whose messages nobody reads", (it) => {
     Effect.gen(function* () {
       const store = yield* EventStore
       const talk = yield* newTalk
-      const { session_id, agent_id } = talk.caller
-      const told = (count: number) =>
-        `${count} further messages of ${agent_id} are not shown here, because too many of its messages are unread. The log has them all: choirctl session events ${session_id}`
       yield* fill(talk, UNASKED_ROWS_MAX - 1)
       talk.commit(notice("fits"), notice("one"), notice("two"))
       assert.deepInclude(yield* store.append(talk.caller, talk.heartbeat(0)), { action: "OK", ack_rev: 3 })
-      assert.deepStrictEqual(yield* textsOf(talk), ["fits", told(2)])
+      assert.deepStrictEqual(yield* textsOf(talk), ["fits", told(talk, 2)])
       talk.commit(notice("three"))
       // A repeated request counts nothing twice.
       for (const _ of [1, 2])
         assert.deepInclude(yield* store.append(talk.caller, talk.heartbeat(3)), { action: "OK", ack_rev: 4 })
-      assert.deepStrictEqual(yield* textsOf(talk), ["fits", told(3)])
+      assert.deepStrictEqual(yield* textsOf(talk), ["fits", told(talk, 3)])
       yield* readAll(talk)
       talk.commit(notice("four"))
       yield* store.append(talk.caller, talk.heartbeat(4))
@@ -111,11 +128,80 @@ describeStores("An agent whose messages nobody reads", (it) => {
         assert.deepInclude(yield* again, { action: "BACKOFF", ack_rev: 3 })
         assert.deepInclude(yield* again, { action: "BACKOFF", ack_rev: 3 })
         assert.strictEqual(yield* inbox.pending(agent_id), 1)
-        assert.deepStrictEqual(yield* crowded, [{ agent_id, count: UNDELIVERED_ROWS_MAX }])
+        assert.deepStrictEqual(yield* crowded, [{ agent_id, dm: DESK, count: UNDELIVERED_ROWS_MAX }])
         yield* readAll(talk)
         assert.deepInclude(yield* again, { action: "OK", ack_rev: 6 })
         assert.deepStrictEqual(yield* textsOf(talk), ["the next"])
         assert.strictEqual(yield* inbox.pending(agent_id), 0)
       }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("shows what somebody asked for, and all that goes to a DM where its messages are read", () =>
+    Effect.gen(function* () {
+      const [store, inbox] = [yield* EventStore, yield* Inbox]
+      const talk = yield* newTalk
+      const { agent_id } = talk.caller
+      const receive = (client_id: string, place: object) =>
+        Effect.map(inbox.receive({ ...message(agent_id, client_id), ...place }), (received) =>
+          InboxId.make(received.type === "queued" ? received.inbox_id : "")
+        )
+      const desk = yield* receive("at the desk", {})
+      const phone = yield* receive("on the phone", { gateway: ResourceName.make("bot"), dm: PHONE })
+      yield* fill(talk, UNASKED_ROWS_MAX)
+      const job = JobName.make("build")
+      talk.turn(desk).turn(phone)
+      talk.commit(
+        noticeWith({ text: "in doubt", in_reply_to: desk }),
+        noticeWith({ text: "files", files: [{ path: "a", bytes: 1, sha256: Sha256.make("0".repeat(64)) }] }),
+        noticeWith({ text: "line at the desk", job, in_reply_to: desk }),
+        noticeWith({ text: "line on the phone", job, in_reply_to: phone })
+      )
+      assert.deepInclude(yield* store.append(talk.caller, talk.heartbeat(0)), { action: "OK" })
+      assert.deepStrictEqual(yield* textsOf(talk), [
+        "done",
+        "done",
+        "in doubt",
+        "files",
+        "line on the phone",
+        told(talk, 1)
+      ])
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("keeps the unread line on a job until the next one, which takes its place", () =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const talk = yield* newTalk
+      const job = JobName.make("build")
+      yield* fill(talk, UNASKED_ROWS_MAX - 1)
+      talk.commit(noticeWith({ text: "first", job }))
+      yield* store.append(talk.caller, talk.heartbeat(0))
+      talk.commit(noticeWith({ text: "second", job }))
+      yield* store.append(talk.caller, talk.heartbeat(1))
+      assert.deepStrictEqual(yield* textsOf(talk), ["second"])
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE choir_control.outbox SET source_id = 'more-' || source_id WHERE text = 'x'`
+      yield* fill(talk, 1)
+      talk.commit(noticeWith({ text: "third", job }))
+      yield* store.append(talk.caller, talk.heartbeat(2))
+      assert.deepStrictEqual(yield* textsOf(talk), ["second", told(talk, 1)])
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("has the messages of each session counted beside the log that has them", () =>
+    Effect.gen(function* () {
+      const [store, sessions] = [yield* EventStore, yield* SessionStore]
+      const earlier = yield* newTalk
+      yield* fill(earlier, UNASKED_ROWS_MAX)
+      earlier.commit(notice("one"), notice("two"))
+      yield* store.append(earlier.caller, earlier.heartbeat(0))
+      const { agent_id } = earlier.caller
+      yield* sessions.end(earlier.caller.session_id, "closed")
+      const { session_id } = yield* sessions.create(agent_id, BINDINGS, "0000000")
+      const later = new Talk(session_id, agent_id)
+      later.commit(notice("three"))
+      yield* store.append(later.caller, later.heartbeat(0))
+      assert.deepStrictEqual(yield* textsOf(earlier), [told(earlier, 2), told(later, 1)])
+    }).pipe(Effect.provide(stores))
   )
 })

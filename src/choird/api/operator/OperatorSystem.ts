@@ -13,6 +13,7 @@ import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox, type Undeliverable, type Unread } from "#src/choird/queues/Outbox.ts"
+import type { Crowd } from "#src/choird/queues/outboxRoom.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -203,8 +204,9 @@ const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
 const unreadText = ({ count, dm, since }: Unread, unread_days: number | null) =>
   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm}, the oldest of ${since}, ${count === 1 ? "waits" : "wait"} unread and will be removed after ${unread_days} days (retention.unread_days; choirctl chat shows them)`
 
-const crowdedText = ({ agent_id, count }: { readonly agent_id: AgentId; readonly count: number }) =>
-  `${agent_id} waits, since ${count} of its messages are neither read nor delivered: it continues when some are (choirctl chat ${agent_id})`
+/** Pure. */
+export const crowdedText = ({ agent_id, count, dm }: Crowd) =>
+  `${agent_id} may have to wait with its next answer: ${count} of its messages to the DM ${dm} are neither read nor delivered`
 
 const orphansText = ([agent_id, count]: readonly [AgentId, number]): string =>
   `${count} ${count === 1 ? "job" : "jobs"} of ${agent_id} ended without the work summary that ${count === 1 ? "its" : "their"} profile requires (choirctl session orphans ${agent_id})`
