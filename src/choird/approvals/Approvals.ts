@@ -149,6 +149,12 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
           `${stored.waiting} approvals of this session are already waiting`,
           "wait"
         )
+      case "unread":
+        return yield* refused(
+          "APPROVALS_FULL",
+          `${stored.unread} messages about approvals are neither read nor delivered where this one would be asked for`,
+          "wait"
+        )
       case "granted": {
         const { grant_id, row } = stored
         yield* record(`grant:${grant_id}`, "approve", row)

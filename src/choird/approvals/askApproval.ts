@@ -15,7 +15,7 @@ import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { ApprovalRefused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { toolsOf, useGrant } from "./grantRows.ts"
-import { tellAsked } from "./askPerson.ts"
+import { APPROVALS_UNREAD_MAX, countUnread, tellAsked } from "./askPerson.ts"
 import { makePageFacts } from "./pageFacts.ts"
 import { shownText, type Understood } from "./requestTypes.ts"
 import type { ConfirmTool } from "#schema/Approval.ts"
@@ -182,6 +182,9 @@ export const makeAsk = Effect.gen(function* () {
       const waiting = grant_id === null ? yield* rows.countPending(session_id) : 0
       if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
       const { config: running } = yield* config.current
+      const place = { state, dm: session.dm }
+      const unread = grant_id === null ? yield* countUnread(running, { agent_id, lane }, place) : 0
+      if (unread >= APPROVALS_UNREAD_MAX) return { type: "unread", unread } as const
       const { canonical, hash, summary } = asked
       const row = yield* rows.insertApproval({
         session_id,
@@ -200,7 +203,7 @@ export const makeAsk = Effect.gen(function* () {
         expires_ms: now_ms + running.approvals.timeout_ms
       })
       if (grant_id !== null) return { type: "granted", row, grant_id } as const
-      const dm = yield* tellAsked(running, row, { text: shownText(row), state, dm: session.dm })
+      const dm = yield* tellAsked(running, row, { text: shownText(row), ...place })
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
       return { type: "asked", row } as const
     },

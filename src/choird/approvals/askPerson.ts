@@ -25,8 +25,11 @@ const sourceOf = ({ approval_id }: ApprovalRow) => `approval/${approval_id}`
 /** The source of the file that holds all of a request. */
 export const documentSource = (approval_id: string) => `approval/${approval_id}/document`
 
+/** Whose approval it is. */
+type Asker = Pick<ApprovalRow, "agent_id" | "lane">
+
 /** The message that the lane of an approval works for. */
-const askedIn = ({ cores, edge }: SessionState, { lane }: ApprovalRow): InboxId | undefined => {
+const askedIn = ({ cores, edge }: SessionState, { lane }: Asker): InboxId | undefined => {
   const job = jobOf(lane)
   if (job !== undefined) return cores.get(job)?.inbox_id
   return edge.turn?.kind === "turn" ? edge.turn.inbox_id : edge.turn?.report.inbox_id
@@ -35,16 +38,34 @@ const askedIn = ({ cores, edge }: SessionState, { lane }: ApprovalRow): InboxId 
 /** The place of the inbox row; else the session's own DM. */
 const placeOf = Effect.fnUntraced(function* (
   config: Config,
-  row: ApprovalRow,
-  inbox_id: InboxId | undefined,
-  dm: string | null
+  asker: Asker,
+  { dm, state }: { readonly state: SessionState; readonly dm: string | null }
 ) {
   const sql = yield* SqlClient.SqlClient
+  const inbox_id = askedIn(state, asker)
   const [place] = yield* sql<Place>`SELECT gateway, dm, inbox_id::text AS in_reply_to FROM choir_control.inbox
-    WHERE agent_id = ${row.agent_id} AND inbox_id = ${rowId(inbox_id ?? "") ?? 0n}`
+    WHERE agent_id = ${asker.agent_id} AND inbox_id = ${rowId(inbox_id ?? "") ?? 0n}`
   const bound = dm !== null && Object.hasOwn(config.dms, dm) ? config.dms[dm as ResourceName] : undefined
   if (place !== undefined || bound === undefined) return place
   return { gateway: bound.gateway, dm: dm as ResourceName, in_reply_to: null } satisfies Place
+})
+
+/** Messages about approvals of an agent that wait at a DM; a further request there is refused. */
+export const APPROVALS_UNREAD_MAX = 100
+
+/** How many of these wait where an approval would be asked for. */
+export const countUnread = Effect.fnUntraced(function* (
+  config: Config,
+  asker: Asker,
+  facts: { readonly state: SessionState; readonly dm: string | null }
+) {
+  const place = yield* placeOf(config, asker, facts)
+  if (place === undefined) return 0
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly count: number }>`SELECT count(*)::int AS count FROM choir_control.outbox
+    WHERE agent_id = ${asker.agent_id} AND dm = ${place.dm} AND delivered_at IS NULL AND failed_at IS NULL
+      AND source = 'choird' AND starts_with(source_id, 'approval/')`
+  return row?.count ?? 0
 })
 
 /** The grants that a person at this DM may give along with the approval: of a call, and for an agent as a whole only by an admin. */
@@ -62,7 +83,7 @@ export const tellAsked = Effect.fnUntraced(function* (
   row: ApprovalRow,
   facts: { readonly text: string; readonly state: SessionState; readonly dm: string | null }
 ) {
-  const place = yield* placeOf(config, row, askedIn(facts.state, row), facts.dm)
+  const place = yield* placeOf(config, row, facts)
   if (place === undefined) {
     yield* Effect.logWarning(`nobody was asked about approval ${row.approval_id}: there is no DM ${facts.dm}`)
     return undefined

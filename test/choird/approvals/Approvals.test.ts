@@ -7,8 +7,9 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { append, committed, decide, ended, find, INPUT, request, traces, waiting } from "../../support/confirmations.ts"
 import { describeStores } from "../../support/engines.ts"
-import { stores } from "../../support/stores.ts"
+import { DESK, stores } from "../../support/stores.ts"
 import { APPROVALS_PENDING_MAX } from "#src/choird/approvals/askApproval.ts"
+import { APPROVALS_UNREAD_MAX } from "#src/choird/approvals/askPerson.ts"
 import { APPROVAL_PAYLOAD_BYTES_MAX } from "#src/choird/approvals/requestTypes.ts"
 
 /** One life of choird over the database: what it had in memory is gone with it. */
@@ -108,6 +109,23 @@ describeStores("Approvals", (it) => {
         (yield* Effect.flatMap(Approvals, ({ pending }) => pending)).get(talk.caller.agent_id),
         APPROVALS_PENDING_MAX
       )
+    }).pipe(life)
+  )
+
+  it.effect("refuses what nobody would read where it is asked for, until somebody has read there", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const talk = yield* waiting("call-unread")
+      const { agent_id, session_id } = talk.caller
+      yield* sql`INSERT INTO choir_control.outbox
+        (source, source_id, part, gateway, dm, agent_id, session_id, kind, text)
+        SELECT 'choird', 'approval/unread-' || i, 0, 'terminal', ${DESK}, ${agent_id}, ${session_id}, 'notice', 'x'
+        FROM generate_series(1, ${APPROVALS_UNREAD_MAX}) AS i`
+      assert.strictEqual((yield* Effect.flip(request(talk, "call-unread"))).kind, "APPROVALS_FULL")
+      assert.strictEqual((yield* Effect.flatMap(Approvals, ({ pending }) => pending)).get(agent_id), undefined)
+      yield* sql`UPDATE choir_control.outbox SET delivered_at = now()
+        WHERE agent_id = ${agent_id} AND source_id = 'approval/unread-1'`
+      assert.strictEqual((yield* request(talk, "call-unread")).status, "pending")
     }).pipe(life)
   )
 
