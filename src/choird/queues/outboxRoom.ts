@@ -25,14 +25,14 @@ interface Waiting {
 interface Said {
   readonly dm: ResourceName
   readonly text: string
-  /** Whether somebody asked for it, so that a number cannot stand for it. */
+  /** Whether somebody asked for it: a number cannot replace it. */
   readonly answers: boolean
 }
 
 /**
  * The messages that have room, and those that have none; undefined where an answer has none. Pure.
  *
- * @param waiting what each DM has already. A DM that nobody reads takes no room from the others.
+ * @param waiting the rows of each DM. A DM that nobody reads takes no room from the others.
  */
 export const withRoom = <M extends Said>(waiting: ReadonlyMap<ResourceName, Waiting>, messages: ReadonlyArray<M>) => {
   const taken: Array<M> = []

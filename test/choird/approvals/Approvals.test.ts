@@ -112,7 +112,7 @@ describeStores("Approvals", (it) => {
     }).pipe(life)
   )
 
-  it.effect("refuses what nobody would read where it is asked for, until somebody has read there", () =>
+  it.effect("refuses a request where too many messages about approvals are unread, until one of them is read", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const talk = yield* waiting("call-unread")
