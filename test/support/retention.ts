@@ -1,4 +1,7 @@
 /** Retention over the stores of a suite's database, on a clock that a test moves and a disk that a test fills. */
+import { execFile, execFileSync } from "node:child_process"
+import { join } from "node:path"
+import { promisify } from "node:util"
 import { Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
@@ -54,4 +57,21 @@ export const endedBefore = Effect.fnUntraced(function* (session_id: SessionId, d
 
 export const statusOf = Effect.fnUntraced(function* (session_id: SessionId) {
   return Option.map(yield* (yield* SessionStore).get(session_id), ({ status }) => status)
+})
+
+const HIDING = `import os, sys
+os.chdir(sys.argv[1])
+for _ in range(20):
+    os.mkdir(sys.argv[2])
+    os.chdir(sys.argv[2])
+open("large", "wb").write(b"x" * int(sys.argv[3]))`
+
+/**
+ * A file below folders that are nested so deeply that no path reaches it from the root, made step by step as a shell does, until the
+ * scope closes.
+ */
+export const hideDeep = Effect.fnUntraced(function* (folder: string, bytes: number) {
+  const name = "d".repeat(250)
+  yield* Effect.addFinalizer(() => Effect.sync(() => execFileSync("rm", ["-rf", join(folder, name)])))
+  yield* Effect.promise(() => promisify(execFile)("python3", ["-c", HIDING, folder, name, String(bytes)]))
 })

@@ -155,8 +155,8 @@ const make = Effect.gen(function* () {
 
   const counting = Effect.catchCause(usage.look, (cause) => Effect.logWarning("measuring the workspaces failed", cause))
   const first = (running: ReadonlyArray<AgentView>, { lacks }: Found) =>
-    Effect.map(holders.holdersOf(running), (held) =>
-      lacks.flatMap((what) => firstToPause(held, paused.size > 0, what).map(({ view }) => view))
+    Effect.map(holders.holdersOf([...running, ...paused.values()]), (held) =>
+      lacks.flatMap((what) => firstToPause(held, what).map(({ view }) => view))
     )
 
   const low = Effect.fnUntraced(function* (now: Found, wasLow: boolean) {
@@ -169,7 +169,8 @@ const make = Effect.gen(function* () {
     }
     const running = (yield* lifecycle.list).filter((view) => view.status === "running" && !paused.has(view.agent_id))
     const chosen = new Set(isForAll(now) ? running : yield* first(running, now))
-    yield* Effect.forEach(chosen, (view) => pause(view, reason), { concurrency: "unbounded", discard: true })
+    const unpaused = [...chosen].filter(({ agent_id }) => !paused.has(agent_id))
+    yield* Effect.forEach(unpaused, (view) => pause(view, reason), { concurrency: "unbounded", discard: true })
   })
 
   const look = Effect.gen(function* () {

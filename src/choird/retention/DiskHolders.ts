@@ -19,16 +19,16 @@ export interface Holder {
 }
 
 /**
- * The agents above their quota; if there are none and no agent is paused yet, the one that holds the most. Files have no quota but
- * what can be counted.
+ * The agents above their quota; if none of them is known to be, since there are none or they were not counted whole, the one that holds the
+ * most, too. Files have no quota but what can be counted. `holders` has those that are paused already, so that no other takes their place.
  */
 export const firstToPause = (
   holders: ReadonlyArray<Holder>,
-  isSomeonePaused: boolean,
   what: "bytes" | "files" = "bytes"
 ): ReadonlyArray<Holder> => {
   const over = holders.filter((holder) => (what === "bytes" ? holder.over : holder.partial))
-  return over.length > 0 || isSomeonePaused ? over : holders.toSorted((a, b) => b[what] - a[what]).slice(0, 1)
+  const isKnown = over.some(({ partial }) => !partial)
+  return isKnown ? over : [...over, ...holders.toSorted((a, b) => b[what] - a[what]).slice(0, 1)]
 }
 
 const deviceOf = (path: string) =>

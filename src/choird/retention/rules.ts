@@ -124,7 +124,7 @@ const auditBeyond = (sql: Statement.Constructor) => {
 const settled = ({ before, sql }: Looking) =>
   sql`(t.delivered_at IS NOT NULL OR t.failed_at < ${before(OUTBOX_FAILED_TOLD_DAYS)})`
 
-/** A row of the outbox that waits at a console. A bot's rows end with their delivery, or are given up after a day. */
+/** A row of the outbox that waits at a console. A bot's rows wait for their delivery, or until its channel gives them up. */
 const unread = ({ config, sql }: Looking) =>
   sql`t.delivered_at IS NULL AND t.failed_at IS NULL AND t.gateway = ANY(${consolesOf(config)}::text[])`
 

@@ -12,7 +12,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { diskLimit } from "#src/shared/config/diskLimit.ts"
 import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
-import { makeDisk } from "../../support/retention.ts"
+import { hideDeep, makeDisk } from "../../support/retention.ts"
 import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const GIB = 1024 ** 3
@@ -177,6 +177,19 @@ describe("DiskGuard", LIVE, () => {
         yield* guard.look
         yield* guard.look
         assert.deepStrictEqual(yield* statuses, { hog: "paused", calm: "running" })
+      })
+    )
+
+    it.effect("pauses the one that holds most, too, where only who cannot be counted whole is over a quota", () =>
+      Effect.gen(function* () {
+        const { calm, disk, guard, held, life, statuses, workspace } = yield* twoAgents
+        const { session_id } = yield* life.lifecycle.view(calm)
+        yield* held(session_id ?? "", 3 * GIB)
+        yield* hideDeep(workspace, 1)
+        yield* life.within(Effect.flatMap(WorkspaceUsage, ({ look }) => look))
+        disk.free(4.9 * GIB)
+        yield* guard.look
+        assert.deepStrictEqual(yield* statuses, { hog: "paused", calm: "paused" })
       })
     )
 

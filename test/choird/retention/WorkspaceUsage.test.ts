@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,6 +9,7 @@ import { countFolder, WorkspaceUsage } from "#src/choird/retention/WorkspaceUsag
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { agentView } from "../../support/agentView.ts"
 import { temporaryFolder } from "../../support/engines.ts"
+import { hideDeep } from "../../support/retention.ts"
 import { BINDINGS, CONFIG, makeHome } from "../../support/stores.ts"
 
 const MIB = 1024 ** 2
@@ -88,24 +88,11 @@ describe("the count of a workspace", () => {
   )
 })
 
-/** A file below folders that are nested so deeply that no path reaches it from the root, made step by step as a shell does. */
-const hideDeep = (folder: string, bytes: number) => {
-  const name = "d".repeat(250)
-  const script = `import os, sys
-os.chdir(sys.argv[1])
-for _ in range(20):
-    os.mkdir("${name}")
-    os.chdir("${name}")
-open("large", "wb").write(b"x" * ${bytes})`
-  execFileSync("python3", ["-c", script, folder])
-}
-
 describe("what a count cannot read", () => {
   it.live("makes it a part, however deep or closed it is, and what went meanwhile does not", () =>
     Effect.gen(function* () {
       const deep = yield* temporaryFolder
-      yield* Effect.addFinalizer(() => Effect.sync(() => execFileSync("rm", ["-rf", deep])))
-      hideDeep(deep, 8 * MIB)
+      yield* hideDeep(deep, 8 * MIB)
       const { bytes, partial } = yield* countFolder(deep)
       assert.isBelow(bytes, 8 * MIB)
       assert.isTrue(partial)
@@ -148,8 +135,7 @@ describe("the quota of a workspace", () => {
         yield* usage.look
         assert.isFalse((yield* usage.all).get(MAIN)?.over)
         told.clear()
-        hideDeep(folder, 3 * MIB)
-        yield* Effect.addFinalizer(() => Effect.sync(() => execFileSync("rm", ["-rf", folder])))
+        yield* hideDeep(folder, 3 * MIB)
         yield* usage.look
         assert.match(
           [...told.values()].join(),
