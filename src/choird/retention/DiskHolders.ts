@@ -20,7 +20,7 @@ export interface Holder {
 
 /**
  * The agents above their quota; if none of them is known to be, since there are none or they were not counted whole, the one that holds the
- * most, too. Files have no quota but what can be counted. `holders` has those that are paused already, so that no other takes their place.
+ * most, too. Files have no quota but what can be counted. `holders` includes those that are already paused, so that no other takes their place.
  */
 export const firstToPause = (
   holders: ReadonlyArray<Holder>,

@@ -55,7 +55,7 @@ describe("the count of a workspace", () => {
     })
   )
 
-  it.live("includes what is below a folder whose name is no text", () =>
+  it.live("includes what is below a folder whose name is not UTF-8", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const named = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff])])
