@@ -37,7 +37,7 @@ export const prune = Command.make(
 export const pruneText = ({ disk_free_bytes, dry_run, kinds }: PruneReport, color: boolean): string => {
   const rows = kinds.filter(({ removed }) => removed > 0)
   const kept = kinds.flatMap(({ kind, problem }) =>
-    problem === undefined ? [] : [`${kind} ${dry_run ? "cannot be counted" : "are not removed"}: ${safeLine(problem)}`]
+    problem === undefined ? [] : [`${kind}, ${dry_run ? "not counted" : "not all pruned"}: ${safeLine(problem)}`]
   )
   const free = disk_free_bytes === null ? [] : [`${bytesText(disk_free_bytes)} free on the home's disk`]
   const nothing = dry_run ? "nothing would be removed" : "nothing was old enough to remove"

@@ -68,7 +68,7 @@ export class Retention extends Context.Service<
 }
 
 /** The end of a run in a report, which is there only where it failed. */
-const TIDYING = "free room"
+const TIDYING = "room of removed rows"
 const DRY_SESSIONS_MAX = 1_000_000
 /** Sessions that one look archives, and that it deletes. */
 const SESSIONS_LOOK_MAX = 200

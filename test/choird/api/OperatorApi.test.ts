@@ -52,7 +52,7 @@ describe("the operator's socket", () => {
         ]
       )
       assert.deepStrictEqual(status.warnings, [
-        "data that is old enough stays: archives: out of range; to try it again at once: choirctl prune",
+        "pruning failed in part: archives: out of range; to try it again at once: choirctl prune",
         "the gateway bot does not work: not started",
         "the agent ada crashed: killed"
       ])

@@ -195,8 +195,7 @@ const gatewayWarnings = (gateways: SystemStatus["gateways"]): ReadonlyArray<stri
     ok || detail === GATEWAY_CONNECTING ? [] : [`the gateway ${name} does not work: ${detail}`]
   )
 
-const keptText = (problem: string) =>
-  `data that is old enough stays: ${problem}; to try it again at once: choirctl prune`
+const keptText = (problem: string) => `pruning failed in part: ${problem}; to try it again at once: choirctl prune`
 
 const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
