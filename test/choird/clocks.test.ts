@@ -31,7 +31,7 @@ const TIME_OF_DAY: TimeOfDay = {
   "gateway/attempt.ts": "the age of a stored message, in whatever life of choird",
   "gateway/heldMessages.ts": "when a stored hold ends",
   "listeners/TlsIdentity.ts": "the dates of a certificate",
-  "logs/Audit.ts": "the time of a row",
+  "logs/Audit.ts": ["the time of a row", 2],
   "logs/LogFiles.ts": ["the time of a line, and the age of archives", 4],
   "memory/Forgetting.ts": "the time of a receipt",
   "memory/Recall.ts": ["the age of what is remembered", 2],
