@@ -38,7 +38,7 @@ describe("choirctl prune of a kind that fails", () => {
 
   it("says so beside the others", () => {
     assert.deepStrictEqual(text([]), ["archives, not all pruned: out of range", "5.0 GiB free on the home's disk"])
-    assert.strictEqual(text([], true)[0], "archives cannot be counted: out of range")
+    assert.strictEqual(text([], true)[0], "archives, not counted: out of range")
     const [, messages, kept] = text([{ kind: "messages", removed: 1 }])
     assert.match(messages ?? "", /^messages +1/u)
     assert.strictEqual(kept, "archives, not all pruned: out of range")
