@@ -36,14 +36,17 @@ export const clashes = (paths: Iterable<string>): ReadonlyArray<string> => {
   })
 }
 
-const fileProblems = (name: string, { bytes, path }: HeldFile): ReadonlyArray<string> => [
-  ...(PLAIN.test(path) ? [] : ["a path may hold only a-z, A-Z, 0-9, '.', '_', '-' and '/', and leads nowhere else"]),
-  ...(path === `tools/${name}` || path.startsWith(`tools/${name}/`)
-    ? []
-    : [`${JSON.stringify(path)} is outside tools/${name}, and a tool may not add other files`]),
-  ...[pathProblem(path) ?? []].flat().map((problem) => `${path}: ${problem}`),
-  ...(bytes.length > PROPOSED_FILE_BYTES_MAX ? [`${path} is larger than ${PROPOSED_FILE_BYTES_MAX} bytes`] : [])
-]
+const fileProblems = (name: string, { bytes, path }: HeldFile): ReadonlyArray<string> => {
+  const problem = pathProblem(path)
+  return [
+    ...(PLAIN.test(path) ? [] : ["a path may hold only a-z, A-Z, 0-9, '.', '_', '-' and '/', and leads nowhere else"]),
+    ...(path === `tools/${name}` || path.startsWith(`tools/${name}/`)
+      ? []
+      : [`${JSON.stringify(path)} is outside tools/${name}, and a tool may not add other files`]),
+    ...(problem === undefined ? [] : [`${path}: ${problem}`]),
+    ...(bytes.length > PROPOSED_FILE_BYTES_MAX ? [`${path} is larger than ${PROPOSED_FILE_BYTES_MAX} bytes`] : [])
+  ]
+}
 
 const toolDraft = (
   { tool, written }: Extract<Proposal, { kind: "tool" }>,

@@ -1,7 +1,7 @@
 /** One bot: a long poll for incoming messages, and an ordered reader of each DM's outbox for outgoing ones (E6, R42-R44). */
 import { Cause, Duration, Effect, Queue, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
-import { awayIn, DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
+import { awayIn, type DatabaseAway, databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import type { Chat } from "./attempt.ts"
@@ -55,8 +55,7 @@ const tryLater = (description: string) =>
 
 /** Turns an absent database or a defect into one more reason to try again later. The log has a defect in full, under its reference. */
 const tolerant = <A, E, R>(work: Effect.Effect<A, E | DatabaseAway, R>) =>
-  work.pipe(
-    Effect.catchIf((error) => error instanceof DatabaseAway, Effect.die),
+  databaseDefect(work).pipe(
     Effect.catchDefect((defect) => {
       const away = awayIn(Cause.die(defect))
       return away === undefined

@@ -146,7 +146,7 @@ const REFUSED: ReadonlyArray<readonly [what: string, role: DockerfileRole, text:
   ["a maintainer", "agent", agent("MAINTAINER me"), "2: MAINTAINER is refused: it is deprecated"],
   ["an unknown instruction", "agent", agent("INCLUDE other"), "2: INCLUDE is not an instruction"],
   ["an object's property", "agent", agent("constructor x"), "2: CONSTRUCTOR is not an instruction"],
-  ["text that is none", "agent", agent("&& apt-get install x"), "2: it does not begin with an instruction"],
+  ["text without an instruction", "agent", agent("&& apt-get install x"), "2: it does not begin with an instruction"],
   ["an instruction without a word", "agent", agent("RUN\n"), "2: RUN is empty"],
   ["a copy without a destination", "agent", agent("COPY a"), "2: write a source and a destination"],
   ["an array that is none", "agent", agent('COPY ["a", /b]'), "2: a list of paths is a JSON array"],

@@ -146,7 +146,7 @@ const push = Effect.fn("AgentApi.events")(function* (
   )
 })
 
-/** Stores an agent's events; its arrival alone proves that the agent lives. */
+/** Stores an agent's events. */
 const heartbeat = Effect.fn("AgentApi.HEARTBEAT")(function* (caller: Caller, payload: Heartbeat) {
   const events = yield* EventStore
   const lifecycle = yield* Lifecycle
