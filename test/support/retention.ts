@@ -11,7 +11,7 @@ import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { CONFIG, storesWith } from "./stores.ts"
+import { agentsMade, CONFIG, storesWith } from "./stores.ts"
 
 const GIB = 1024 ** 3
 
@@ -27,10 +27,13 @@ export const makeDisk = () => {
 }
 
 /** More agents than a suite makes with `newAgent`. */
-const AGENTS_MADE_MAX = 100
-const agents = Object.fromEntries(
-  Array.from({ length: AGENTS_MADE_MAX }, (_, index) => [`agent-${index + 1}`, CONFIG.agents.helper])
-)
+const AGENTS_OF_SUITE_MAX = 100
+/** Those that the suite has made, and those that it is about to make. */
+const agentsOfSuite = () => {
+  const made = agentsMade()
+  const numbers = Array.from({ length: 2 * AGENTS_OF_SUITE_MAX }, (_, index) => made - AGENTS_OF_SUITE_MAX + index + 1)
+  return Object.fromEntries(numbers.flatMap((n) => (n > 0 ? [[`agent-${n}`, CONFIG.agents.helper]] : [])))
+}
 
 /** Retention with these keys of config.json, which has the suite's agents, over stores that are new. */
 export const retentionWith = (retention: Readonly<Record<string, unknown>>) =>
@@ -38,7 +41,7 @@ export const retentionWith = (retention: Readonly<Record<string, unknown>>) =>
     Layer.provideMerge(SessionArchives.layer),
     Layer.provideMerge(Layer.unwrap(Effect.map(ConfigStore, ({ home }) => LogFiles.layer(home, undefined)))),
     Layer.provideMerge(makeDisk().layer),
-    Layer.provideMerge(Layer.fresh(storesWith({ ...CONFIG, agents, retention })))
+    Layer.provideMerge(Layer.fresh(Layer.suspend(() => storesWith({ ...CONFIG, agents: agentsOfSuite(), retention }))))
   )
 
 /** Removes all that is due and says how much of each kind, without the kinds of which nothing went. */

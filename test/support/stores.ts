@@ -115,6 +115,8 @@ export const activeSession = (agent_id: AgentId, session_id: SessionId): Session
 })
 
 let agents = 0
+/** How many agents the tests of this process have made: those of all its files count on. */
+export const agentsMade = (): number => agents
 /** An agent that no other test uses. */
 export const newAgent = (): AgentId => {
   agents += 1
