@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Config } from "#schema/Config.ts"
-import { unlistedModels } from "#src/choird/api/operator/OperatorSystem.ts"
-import { CONFIG } from "../../support/stores.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { crowdedText, unlistedModels } from "#src/choird/api/operator/statusWarnings.ts"
+import { CONFIG } from "../../../support/stores.ts"
 
 const configWith = (runtime: object) =>
   Schema.decodeUnknownSync(Config)({
@@ -25,5 +26,14 @@ describe("unlistedModels", () => {
     const all = ["api.example.org", "api.example.org:80", "10.0.0.5:8080"]
     assert.deepStrictEqual(unlistedModels(configWith({ network: "allowlist", allow: all })), [])
     assert.deepStrictEqual(unlistedModels(configWith({ network: "public" })), [])
+  })
+})
+
+describe("crowdedText", () => {
+  it("names the DM whose messages wait, and says no more than that an answer may have to", () => {
+    assert.strictEqual(
+      crowdedText({ agent_id: AgentId.make("ada"), dm: ResourceName.make("desk"), count: 4000 }),
+      "ada may have to wait with its next answer: 4000 of its messages to the DM desk are neither read nor delivered"
+    )
   })
 })

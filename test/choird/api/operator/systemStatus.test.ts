@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { AgentId, ResourceName } from "#schema/Ids.ts"
-import { crowdedText, networkRow } from "#src/choird/api/operator/OperatorSystem.ts"
+import { networkRow } from "#src/choird/api/operator/systemStatus.ts"
 
 describe("networkRow", () => {
   it("says whether commands are cut off from the network, and when a person is asked", () => {
@@ -25,14 +24,5 @@ describe("networkRow", () => {
     assert.match(always?.[0] ?? "", /none unless they ask for it; then a person is asked$/u)
     for (const detail of [tainted?.[1], always?.[1]])
       assert.match(detail ?? "", /^cannot be cut off here: each command counts as acting outside/u)
-  })
-})
-
-describe("crowdedText", () => {
-  it("names the DM whose messages wait, and says no more than that an answer may have to", () => {
-    assert.strictEqual(
-      crowdedText({ agent_id: AgentId.make("ada"), dm: ResourceName.make("desk"), count: 4000 }),
-      "ada may have to wait with its next answer: 4000 of its messages to the DM desk are neither read nor delivered"
-    )
   })
 })

@@ -1,0 +1,131 @@
+/** The status of choird, also while the database does not answer. */
+import { Effect } from "effect"
+import type { Config } from "#schema/Config.ts"
+import { ResourceName } from "#schema/Ids.ts"
+import type { SystemStatus } from "#schema/SystemApi.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Database } from "#src/choird/database/Database.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
+import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { DiskGuard } from "#src/choird/retention/DiskGuard.ts"
+import { Retention } from "#src/choird/retention/Retention.ts"
+import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
+import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
+import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { Runs } from "#src/choird/sessions/Runs.ts"
+import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { metricsPage } from "#src/shared/wire/metricsPage.ts"
+import { AgentSummaries } from "./AgentSummaries.ts"
+import { statusWarnings } from "./statusWarnings.ts"
+
+/**
+ * The way out of a lane that has read text from outside, in words for an operator. Pure.
+ *
+ * @param isCut whether commands can be kept from every network here. */
+export const networkRow = (
+  confirm_external: Config["approvals"]["confirm_external"],
+  isCut: boolean
+): NonNullable<SystemStatus["runtime"]["network"]> => {
+  if (confirm_external === "never")
+    return { enforced: false, detail: "open to commands of every lane: approvals.confirm_external is never" }
+  const asks =
+    confirm_external === "always" ? "a person is asked" : "a person is asked once their lane has read text from outside"
+  return isCut
+    ? { enforced: true, detail: `commands have none unless they ask for it; then ${asks}` }
+    : {
+        enforced: false,
+        detail: "cannot be cut off here: each command counts as acting outside, and a person is asked"
+      }
+}
+
+const NOT_STARTED: Health = { ok: false, detail: "not started" }
+const CONSOLE: Health = { ok: true, detail: "choirctl chat" }
+
+const gatewayRows = (config: Config, healths: ReadonlyMap<ResourceName, Health>): SystemStatus["gateways"] =>
+  Object.entries(config.gateways).map(([key, { type }]) => {
+    const name = ResourceName.make(key)
+    return { name, type, ...(healths.get(name) ?? (type === "console" ? CONSOLE : NOT_STARTED)) }
+  })
+
+const runtimeRow = (
+  config: Config,
+  browser: string,
+  { isolation, limits, type, warnings }: RuntimeStatus
+): SystemStatus["runtime"] => ({
+  type,
+  isolation,
+  network: networkRow(config.approvals.confirm_external, cutsNetwork()),
+  browser,
+  limits: Object.entries(limits).flatMap(([name, enforced]) => (enforced ? [name] : [])),
+  warnings
+})
+
+const total = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((sum, count) => sum + count, 0)
+
+/** @param choirdVersion as its package says. */
+export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
+  const approvals = yield* Approvals
+  const browser = yield* BrowserWorker
+  const config = yield* ConfigStore
+  const database = yield* Database
+  const guard = yield* DiskGuard
+  const health = yield* GatewayHealth
+  const lifecycle = yield* Lifecycle
+  const memory = yield* EmbeddingQueue
+  const offline = yield* OfflineModels
+  const outbox = yield* Outbox
+  const runtime = yield* ContainerRuntime
+  const summaries = yield* AgentSummaries
+  const retention = yield* Retention
+  const runs = yield* Runs
+  const usage = yield* WorkspaceUsage
+  const started_ms = yield* monotonicMs
+  const stored = databaseDefect(
+    Effect.all({
+      undeliverable: outbox.undeliverable,
+      unread: outbox.unread,
+      crowded: outbox.crowded,
+      orphans: runs.orphans
+    })
+  )
+  return Effect.gen(function* () {
+    const { config: running, version } = yield* config.current
+    const views = yield* lifecycle.list
+    const gateways = gatewayRows(running, yield* health.all)
+    const { kind, pgvector, version: postgres } = database
+    const ok = yield* database.answers
+    const disk = yield* guard.status
+    const metrics = metricsPage(config.home, running)
+    const uptime_ms = (yield* monotonicMs) - started_ms
+    return {
+      choird: { version: choirdVersion, uptime_ms, config_version: version, pid: process.pid },
+      postgres: { kind, version: postgres, pgvector, ok },
+      runtime: runtimeRow(running, yield* browser.status, yield* runtime.status),
+      gateways,
+      ...(metrics === undefined ? {} : { metrics }),
+      ...(disk === undefined ? {} : { disk }),
+      ...(ok ? { memory: yield* databaseDefect(memory.status) } : {}),
+      agents: yield* Effect.forEach(views, ok ? summaries.of : summaries.known),
+      approvals: { pending: ok ? total(yield* approvals.pending) : null },
+      warnings: statusWarnings({
+        home: config.home,
+        config: running,
+        version,
+        runtime: runtime.type,
+        disk,
+        usage: yield* usage.all,
+        unpruned: yield* retention.problems,
+        offline: yield* offline.problems,
+        gateways,
+        agents: views,
+        ...(ok ? { stored: yield* stored } : {})
+      })
+    }
+  })
+})
