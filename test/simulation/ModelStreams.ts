@@ -138,7 +138,8 @@ export class ModelStreams {
     const { kernel } = this.#world
     const draw = this.#draw
     const wait = draw.pick(["1", "3", new Date(kernel.now + 4000).toUTCString()])
-    const headers: Readonly<Record<string, string>> = draw.chance(0.5) ? { "retry-after": wait } : {}
+    const date = new Date(kernel.now).toUTCString()
+    const headers: Readonly<Record<string, string>> = draw.chance(0.5) ? { "retry-after": wait, date } : {}
     const fail = (status: number, message: string) =>
       exchange.reply(status, JSON.stringify(dialect.errorBody({ status, message })), headers)
     switch (fault) {

@@ -107,7 +107,8 @@ export class Provider implements Server {
     switch (kind) {
       case "429": {
         const wait = draw.pick(["1", "3", "8", "soon", new Date(kernel.now + 4000).toUTCString()])
-        soon(() => exchange.reply(429, "slow down", draw.chance(0.7) ? { "retry-after": wait } : {}))
+        const date = new Date(kernel.now).toUTCString()
+        soon(() => exchange.reply(429, "slow down", draw.chance(0.7) ? { "retry-after": wait, date } : {}))
         return
       }
       case "500":

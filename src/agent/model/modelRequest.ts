@@ -2,8 +2,8 @@
  * One HTTP request to a model's endpoint and its answer before the content is looked at, which is hostile in size, speed and status. A failed
  * request says what the provider may have charged for.
  */
-import { Clock, Duration, Effect, Predicate, Redacted, Result, Stream } from "effect"
-import { Headers, type HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { Clock, Effect, Predicate, Redacted, Stream } from "effect"
+import { type HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import type { SecretName } from "#schema/Ids.ts"
@@ -11,6 +11,7 @@ import { type Answer, excerpt, KIND_OF, problem } from "#src/shared/model/Answer
 import type { Codec, Delta } from "#src/shared/model/Codec.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
+import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
 import { endedBySilence } from "./answerSilence.ts"
 import { CODECS, MODEL_REPLY_BYTES_MAX, readStream, readWhole } from "#src/shared/model/codecs.ts"
 
@@ -215,14 +216,6 @@ const streamedText = (
 /** Overload, which a provider that says when to come back treats as a limit of its rate. */
 export const OVERLOADED: ReadonlySet<number> = new Set([503, 529])
 
-const retryAfter = (header: string | undefined, now: number): number | undefined => {
-  if (header === undefined) return undefined
-  const parsed = Headers.parseRetryAfter(header)
-  if (Result.isFailure(parsed)) return undefined
-  const wait = Math.ceil(Duration.toMillis(Headers.retryAfterDelay(parsed.success, now)))
-  return Math.min(wait, Number.MAX_SAFE_INTEGER)
-}
-
 /** The problem in an answer that is not a success; `redact` takes secrets out of it. */
 export const statusProblem = Effect.fnUntraced(function* (
   response: HttpClientResponse.HttpClientResponse,
@@ -231,7 +224,7 @@ export const statusProblem = Effect.fnUntraced(function* (
 ) {
   const { status } = response
   const said = redact(yield* Effect.orElseSucceed(bodyText(response), () => ""))
-  const wait = retryAfter(response.headers["retry-after"], yield* Clock.currentTimeMillis)
+  const wait = retryAfterMs(response.headers, yield* Clock.currentTimeMillis)
   if (status === 429 || (OVERLOADED.has(status) && wait !== undefined)) {
     const detail = said === "" ? "" : `: ${excerpt(errorMessage(said) ?? said)}`
     const what = status === 429 ? "the provider's rate limit is reached" : `the provider is overloaded (${status})`

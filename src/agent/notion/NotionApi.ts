@@ -1,8 +1,9 @@
 /** Notion's REST API for one call: its address, version and token, its pages of answers, and its limits by Retry-After. */
 import { Effect, Redacted, Schema } from "effect"
-import { OutsideApi, OutsideProblem, type OutsideRequest, retryAfterOf } from "#src/agent/outside/OutsideApi.ts"
+import { OutsideApi, OutsideProblem, type OutsideRequest } from "#src/agent/outside/OutsideApi.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
 
 const ENDPOINT = "https://api.notion.com"
 /** The version that has data sources. */
@@ -54,7 +55,7 @@ export const makeNotion = Effect.gen(function* () {
         url: `${origin}${path}`,
         headers: { authorization: `Bearer ${Redacted.value(token)}`, "notion-version": NOTION_VERSION },
         ...(body === undefined ? {} : { body }),
-        waitOf: (headers, now_ms) => retryAfterOf(headers["retry-after"], now_ms)
+        waitOf: retryAfterMs
       })
     return {
       object: (method: OutsideRequest["method"], path: string, body?: Schema.Json) =>

@@ -1,6 +1,6 @@
 /** One request to a service's API with its key, and its answer within limits: nothing in it is believed but its shape, later. */
-import { Clock, Context, Duration, Effect, Layer, Option, Result, Schema, Stream } from "effect"
-import { Headers, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { Clock, Context, Effect, Layer, Option, Schema, Stream } from "effect"
+import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
@@ -105,14 +105,6 @@ const statusProblem = ({ service }: OutsideRequest, status: number, said: string
 }
 
 const OVERLOADED: ReadonlySet<number> = new Set([429, 503, 529])
-
-/** Retry-After, as a number of seconds or a date. */
-export const retryAfterOf = (header: string | undefined, now_ms: number): number | undefined => {
-  if (header === undefined) return undefined
-  const parsed = Headers.parseRetryAfter(header)
-  if (Result.isFailure(parsed)) return undefined
-  return Math.ceil(Duration.toMillis(Headers.retryAfterDelay(parsed.success, now_ms)))
-}
 
 const make = (client: HttpClient.HttpClient, settings: AgentSettings["Service"]): OutsideApi["Service"] => {
   const send = Effect.fnUntraced(function* (request: OutsideRequest, accept: string, bytes_max: number) {

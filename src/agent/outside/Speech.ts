@@ -3,7 +3,8 @@ import { Effect, Redacted, type Schema } from "effect"
 import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { OutsideApi, OutsideProblem, retryAfterOf } from "./OutsideApi.ts"
+import { OutsideApi, OutsideProblem } from "./OutsideApi.ts"
+import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
 
 /** Characters of one speech: what OpenAI takes, which is less than ElevenLabs does. */
 export const SPEECH_CHARS_MAX = 4096
@@ -88,7 +89,7 @@ export const makeSpeak = Effect.gen(function* () {
       headers,
       body,
       ms_max: SPEECH_MS_MAX,
-      waitOf: (given, now_ms) => retryAfterOf(given["retry-after"], now_ms)
+      waitOf: retryAfterMs
     })
     if (bytes.length === 0) return yield* problem("the voice service returned no sound")
     const price = voice.tts.price_per_million_characters

@@ -6,11 +6,11 @@ import {
   OUTSIDE_ANSWER_MS_MAX,
   OUTSIDE_WAIT_MS_MAX,
   OutsideApi,
-  OutsideProblem,
-  retryAfterOf
+  OutsideProblem
 } from "#src/agent/outside/OutsideApi.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
 import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 
 const ENDPOINT = "https://api.search.brave.com/res/v1/web/search"
@@ -92,7 +92,7 @@ export const braveWait = (
   headers: Readonly<Record<string, string | undefined>>,
   now_ms: number
 ): number | undefined => {
-  const after = retryAfterOf(headers["retry-after"], now_ms)
+  const after = retryAfterMs(headers, now_ms)
   if (after !== undefined) return after
   const resets = numbers(headers["x-ratelimit-reset"])
   const used = numbers(headers["x-ratelimit-remaining"]).flatMap((left, window) =>

@@ -1,10 +1,11 @@
 /** An embedding model behind an API that is compatible with OpenAI's. */
-import { Clock, Duration, Effect, Option, Redacted, Result, Schema, Stream } from "effect"
+import { Clock, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { Headers, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { knownEmbedding, routedEmbedding } from "#schema/knownEmbeddings.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { openAiUsage, estimateTokens } from "#src/shared/model/usage.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
+import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import {
   Embedder,
@@ -114,10 +115,8 @@ const readBody = (response: HttpClientResponse.HttpClientResponse, bytes_max: nu
   })
 
 const retryAfter = Effect.fnUntraced(function* (headers: Headers.Headers) {
-  const parsed = Result.getOrUndefined(Headers.parseRetryAfter(headers["retry-after"] ?? ""))
-  if (parsed === undefined) return {}
-  const wait = Headers.retryAfterDelay(parsed, yield* Clock.currentTimeMillis)
-  return { retry_after_ms: Math.min(Duration.toMillis(wait), RETRY_AFTER_MS_MAX) }
+  const wait = retryAfterMs(headers, yield* Clock.currentTimeMillis)
+  return wait === undefined ? {} : { retry_after_ms: Math.min(wait, RETRY_AFTER_MS_MAX) }
 })
 
 /** The embedder of one model. Secrets are read for each request, so that a new one counts at once. */
