@@ -74,6 +74,10 @@ export class AnswerRules {
         if (event.payload.kind === "notice") return
         this.#ends(EDGE, event.payload.text ?? "")
         return void this.#outputs.delete(EDGE)
+      case "Cancelled":
+        // A stopped turn ends with the runtime's words, which quote how the job ended that it was to tell of.
+        if (event.payload.target === EDGE) this.#outputs.delete(EDGE)
+        return
       case "CoreStopped":
         return this.#stopped(event)
       default:
