@@ -113,7 +113,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     also: [
       {
         file: "src/agent/memory/Compactor.ts",
-        find: "if (fill <= FILL_BEGINS_AT && (yield* isClearlySmall(prefix, BEGINS_AT))) return",
+        find: "if (fill <= FILL_BEGINS_AT && (yield* isClearlySmall(lane, prefix, BEGINS_AT))) return",
         replace: ""
       }
     ],

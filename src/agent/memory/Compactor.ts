@@ -304,7 +304,7 @@ const make = Effect.fnUntraced(function* () {
   const before = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
     const boundary = boundaryOf(lane)
     const fill = windowFill(log, laneOf(arbiter.state(), lane)?.window ?? [])
-    if (fill <= FILL_BEGINS_AT && (yield* isClearlySmall(prefix, BEGINS_AT))) return
+    if (fill <= FILL_BEGINS_AT && (yield* isClearlySmall(lane, prefix, BEGINS_AT))) return
     const limit = yield* windowLimit(prefix)
     const tokens = yield* promptTokens(lane, prefix)
     // A compaction that ended while tokens were counted has made another prompt of it.

@@ -33,10 +33,11 @@ export const toolChars = weakMemoize((tools: ReadonlyArray<Tool>) =>
 /** Characters of messages as they are sent. */
 export const promptChars = memoizeSum(weakMemoize((message: Message) => JSON.stringify(message).length))
 
-/** Whether one prompt begins with another, message by message. */
-export const beginsWith = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Message>): boolean =>
-  before.length <= messages.length &&
-  before.every((message, index) => {
+/** How many messages two prompts have in common from their beginning on. */
+export const commonBeginning = (messages: ReadonlyArray<Message>, before: ReadonlyArray<Message>): number => {
+  const other = before.findIndex((message, index) => {
     const same = messages[index]
-    return same === message || (same !== undefined && JSON.stringify(same) === JSON.stringify(message))
+    return same !== message && (same === undefined || JSON.stringify(same) !== JSON.stringify(message))
   })
+  return other === -1 ? before.length : other
+}
