@@ -86,7 +86,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/model/modelRequest.ts",
     find: "Effect.retry({ times: 1, while: isBroken })",
     replace: "Effect.retry({ times: 0, while: isBroken })",
-    knownSeed: 3,
+    knownSeed: 5,
     breaks: ["P4"]
   },
   {
@@ -102,7 +102,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/CoreJob.ts",
     find: `next.type === "stop" && left_ms > 0 ?`,
     replace: `next.type === "stop" && left_ms < 0 ?`,
-    knownSeed: 3,
+    knownSeed: 13,
     breaks: ["P3"]
   },
   {

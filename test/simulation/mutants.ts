@@ -64,7 +64,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 23,
+    knownSeed: 2,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -144,7 +144,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 2,
+    knownSeed: 4,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -297,7 +297,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "if (allowed_tools !== undefined && !allowed_tools.includes(tool))",
     replace: "if (false)",
-    knownSeed: 4,
+    knownSeed: 2,
     breaks: ["J2"]
   },
   {
@@ -305,7 +305,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: `if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)`,
     replace: "",
-    knownSeed: 4,
+    knownSeed: 19,
     breaks: ["J1"]
   },
   {
@@ -313,7 +313,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 19,
+    knownSeed: 37,
     breaks: ["J1"]
   },
   {

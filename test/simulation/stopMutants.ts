@@ -39,7 +39,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideStop.ts",
     find: "    lastWord(state, report, find),\n",
     replace: "",
-    knownSeed: 4,
+    knownSeed: 8,
     breaks: ["T1"]
   },
   {
@@ -48,7 +48,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     find: "resumeTurn(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }))",
     replace:
       "resumeTurn(withEdge(moved, payload.text?.startsWith('Stopped.') ? { state: 'EDGE_REASONING' } : { turn: undefined, step: 0, output_rev: 0 }))",
-    knownSeed: 4,
+    knownSeed: 8,
     breaks: ["I11"]
   },
   {
@@ -90,7 +90,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/Session.ts",
     find: `  yield* endJobs("budget", how.limit)\n`,
     replace: "",
-    knownSeed: 3,
+    knownSeed: 7,
     breaks: ["W2"]
   }
 ]
