@@ -253,7 +253,9 @@ export class StoreChecks {
       // With a provider that counts honestly and writes no more than it is asked for, reservations leave room for no more than the last call (D28); else R23 holds.
       const isHonest =
         !faults.kinds.has("hostile-model") && !faults.kinds.has("answers") && rules.largest <= CONTEXT_TOKENS
-      const calls = isHonest ? 1 : max_core_jobs + 1
+      // An answer that broke off is paid for along with the attempt after it, and the reservations of two calls at once were for one attempt each.
+      const isBroken = faults.kinds.has("loss") || faults.kinds.has("cut")
+      const calls = isHonest ? (isBroken ? 2 : 1) : max_core_jobs + 1
       if (spent.tokens > total_session_tokens + calls * (rules.largest + 500))
         throw new Violation(
           "I9",

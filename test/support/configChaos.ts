@@ -15,19 +15,19 @@ export interface ConfigChaosOptions {
 
 /** Each key of a configuration carries its number, so that a mixture of two shows. */
 const marked = (mark: number) => ({
-  budgets: { max_core_jobs: mark, turn_max_steps: mark },
+  budgets: { per_job_max_steps: mark, turn_max_steps: mark },
   rate_limit_retry_ms: 1000 + mark
 })
 
 interface Marked {
-  readonly budgets: { readonly max_core_jobs: number; readonly turn_max_steps: number }
+  readonly budgets: { readonly per_job_max_steps: number; readonly turn_max_steps: number }
   readonly rate_limit_retry_ms: number
 }
 
 /** The number that a configuration carries, or `undefined` for a mixture. */
 const markOf = (config: unknown): number | undefined => {
   const { budgets, rate_limit_retry_ms } = config as Marked
-  const mark = budgets.max_core_jobs
+  const mark = budgets.per_job_max_steps
   return budgets.turn_max_steps === mark && rate_limit_retry_ms === 1000 + mark ? mark : undefined
 }
 
