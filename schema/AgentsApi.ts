@@ -58,7 +58,7 @@ export const AgentModels = Schema.Struct({
 })
 export type AgentModels = typeof AgentModels.Type
 
-/** Overrides of an agent's defaults for one run. `fresh` leaves the earlier session behind (D19). */
+/** Overrides of an agent's defaults for one run. `fresh` starts a new session instead of resuming the earlier one (D19). */
 export const StartAgent = Schema.Struct({
   workspace: Schema.optionalKey(ResourceName),
   llm: Schema.optionalKey(ResourceName),

@@ -170,7 +170,7 @@ export const SessionDetail = Schema.Struct({
   head: Schema.String,
   image_version: Schema.String,
   resource_bindings: ResourceBindings,
-  /** Why only `agent start --fresh` leaves it behind; null for a session that can be resumed. */
+  /** Why it cannot be resumed, so that the agent needs a new session (`agent start --fresh`); null where it can. */
   frozen_reason: Schema.NullOr(Schema.String),
   /** The first event that only a later Choir knows, for which the session does not run (D53); absent in all others. */
   newer: Schema.optionalKey(

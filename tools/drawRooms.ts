@@ -10,13 +10,13 @@ const FILE = join(import.meta.dirname, "../docs/architecture.svg")
 const BOX = { width: 142, height: 36, gapX: 14, gapY: 30 }
 const MARGIN = 20
 const TITLE = 34
-/** The number of a floor stands at the left edge. */
+/** The number of a floor is at the left edge. */
 const FLOOR_WIDTH = 24
 /** Width of an arrow in a row that it passes. */
 const LANE_WIDTH = 4
 /** Rounds of ordering the rows by their neighbours; further rounds change nothing visible. */
 const SWEEPS = 4
-/** Panels that stand side by side. */
+/** Panels that are side by side. */
 const BANDS = [["src/choird"], ["src/agent", "src/choirctl"], ["src/shared"]] satisfies ReadonlyArray<
   ReadonlyArray<(typeof PROGRAMS)[number]>
 >

@@ -33,7 +33,7 @@ interface Streak {
 export class JobRules {
   readonly #budgets: AgentConfig["budgets"]
   readonly #confirm: AgentConfig["approvals"]["confirm_external"]
-  /** Lanes that saw what nobody vouches for. */
+  /** Lanes that saw untrusted text. */
   readonly #tainted = new Set<LaneId>()
   readonly #jobs = new Map<LaneId, Job>()
   /** Jobs that can be resumed, and what they used up. */
@@ -154,7 +154,7 @@ export class JobRules {
     else this.#streaks.set(lane, { call, result, times: 1 })
   }
 
-  /** Words begin a skill only where somebody vouches for them. */
+  /** Words begin a skill only where they are trusted. */
   #begins({ lane, payload, rev }: EventOf<"SkillTransitionCommitted">): void {
     const { skill, trigger } = payload
     if (trigger === undefined || trigger === "person") return

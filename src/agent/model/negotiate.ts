@@ -169,7 +169,7 @@ export const negotiate = Effect.fnUntraced(function* (
       const fresh = shown.filter((digest) => !known.taken.has(digest))
       remember(known.refused, fresh.length === 0 ? shown : fresh)
       yield* Effect.logWarning(
-        `the model "${name}" refuses images; they are left out from here on`,
+        `the model "${name}" refuses images; they are left out from now on`,
         failure.error.message
       )
       continue
@@ -178,7 +178,7 @@ export const negotiate = Effect.fnUntraced(function* (
     if (reasoning.length > 0 && reasoning.length <= DIGESTS_MAX) {
       remember(known.reasoning, reasoning)
       yield* Effect.logWarning(
-        `the model "${name}" does not take its earlier reasoning back; it is left out from here on`,
+        `the model "${name}" rejects its earlier reasoning; it is left out from now on`,
         failure.error.message
       )
       continue
@@ -190,7 +190,7 @@ export const negotiate = Effect.fnUntraced(function* (
     if (limit !== undefined) {
       known.answer_max = limit
       yield* Effect.logWarning(
-        `the model "${name}" refuses the limit of its answer; it is ${limit} tokens from here on`,
+        `the model "${name}" rejects this max_tokens; using ${limit} from now on`,
         failure.error.message
       )
       continue
@@ -202,7 +202,7 @@ export const negotiate = Effect.fnUntraced(function* (
     if (next === undefined) return yield* Effect.fail<RequestFailed>(failure)
     known.changes = next.changes
     yield* Effect.logWarning(
-      `the model "${name}" refuses the parameter ${next.parameter}; it is left out from here on`,
+      `the model "${name}" refuses the parameter ${next.parameter}; it is left out from now on`,
       {
         parameter: next.parameter,
         instead: next.changes.get(next.parameter)

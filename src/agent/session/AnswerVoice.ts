@@ -53,7 +53,7 @@ const make = Effect.gen(function* () {
       voiced(text, rev).pipe(
         Effect.timeoutOrElse({
           duration: ANSWER_VOICE_MS_MAX,
-          orElse: () => Effect.fail({ message: `no sound came within ${ANSWER_VOICE_MS_MAX / 1000} s` })
+          orElse: () => Effect.fail({ message: `speech synthesis timed out after ${ANSWER_VOICE_MS_MAX / 1000} s` })
         }),
         Effect.catch(({ message }) => Effect.as(Effect.logWarning("sending text only", { reason: message }), undefined))
       )

@@ -59,7 +59,7 @@ const rangeOf = ({ head, limit, lines, offset = 1, tail }: typeof Input.Type, to
 
 const binary = ({ path, bytes, sha256 }: WorkspaceFile): ToolOutcome => ({
   status: "success",
-  summary: `${path} is binary, or not UTF-8: ${counted(bytes.length)} bytes. a command can show a part of it`,
+  summary: `${path} is binary, or not UTF-8: ${counted(bytes.length)} bytes. Use a command to show part of it`,
   output: { path, binary: true, bytes: bytes.length, sha256 },
   reads: [{ path, sha256 }]
 })

@@ -108,7 +108,7 @@ export const egressCheck = (home: string, { allow, network }: Runtime, isRoot: b
   return check(
     "docker network",
     "warn",
-    "agents reach this host and its networks, since choird is not root",
+    "agents can reach this host and its networks, since choird is not root",
     `after the first start of an agent, run as root:\n${commands}`
   )
 }

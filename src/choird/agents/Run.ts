@@ -182,7 +182,7 @@ const settle = Effect.fnUntraced(function* (context: RunContext, ending: Effect.
     return { kind: "START_FAILED", reason: ending.reason, hint: "look for a hung file system or device" } as const
   }
   yield* retryDatabase(leases.release(agent_id))
-  yield* Effect.logInfo("its resources are free")
+  yield* Effect.logInfo("released its workspace, DMs and other leases")
   if (ending.status === "stopped") {
     yield* views.end(agent_id, "stopped", null)
     yield* Effect.logInfo("the agent is stopped")

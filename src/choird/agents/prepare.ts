@@ -162,7 +162,7 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
     return yield* Effect.fail<Refusal>({
       kind: "FROZEN",
       reason: `the session ${latest.session_id} of ${agent_id} is frozen: ${latest.frozen_reason}`,
-      hint: `choirctl agent start ${agent_id} --fresh leaves it behind`
+      hint: `choirctl agent start ${agent_id} --fresh starts a new session`
     })
   }
   const goesOn = latest !== undefined && isResumed(latest, request, config)

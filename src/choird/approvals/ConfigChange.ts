@@ -46,7 +46,7 @@ const onlyThese = Effect.fnUntraced(function* (running: Config, written: Config,
   )
   if (waiting.length > 0)
     return yield* changed(
-      `config.json has changes that do not run yet (${waiting.map(({ path }) => path.join(".")).join(", ")}): load and apply them, or undo them`
+      `config.json has unapplied changes (${waiting.map(({ path }) => path.join(".")).join(", ")}): load and apply them, or undo them`
     )
 })
 

@@ -66,7 +66,7 @@ const make = Effect.fnUntraced(function* () {
     const waiting = differences(running, written).map(({ path }) => path.join("."))
     if (waiting.length > 0)
       return yield* new EditRefused({
-        reason: `config.json has changes that do not run yet (${waiting.join(", ")}): apply them, or undo them`
+        reason: `config.json has unapplied changes (${waiting.join(", ")}): apply them, or undo them`
       })
     yield* replace(edits.reduce((made, { path, value }) => editJson(made, path, value), text))
     // Checked as an operator's edit is; what is not valid never stays.

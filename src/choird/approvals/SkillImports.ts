@@ -223,7 +223,7 @@ const make = Effect.fnUntraced(function* () {
     if (considered.pin.sha256 !== sha256)
       return yield* new SkillRefused({
         kind: "CHANGED",
-        reason: `the skill has the digest ${considered.pin.sha256}, and was seen with ${sha256}`,
+        reason: `the skill changed since you reviewed it: its digest was ${sha256} and is now ${considered.pin.sha256}`,
         hint: "read it again, then decide again"
       })
     return yield* Effect.catchIf(

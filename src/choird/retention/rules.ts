@@ -77,7 +77,7 @@ export const dueForDeletion = Effect.fnUntraced(function* (
     ) AS archived WHERE ${old} OR ${large} ORDER BY ended_at LIMIT ${limit}`
 })
 
-/** Audit rows that are kept of each agent, and of each other sort of asker; the oldest go first. No owner's rows push out another's. */
+/** Audit rows that are kept of each agent, and of each other kind of requester; the oldest go first. No owner's rows push out another's. */
 export const AUDIT_AGENT_ROWS_MAX = 10_000
 const AUDIT_ROWS_MAX = 200_000
 /** Rows of deleted sessions that are kept; the oldest go first. An id has the time of its session in it, so that none is made twice. */

@@ -165,7 +165,8 @@ export const tellingsOf = Effect.fnUntraced(function* (
     const asked = places.get(in_reply_to ?? "")
     const place = asked ?? (bound === undefined ? undefined : { dm, gateway: bound.gateway })
     const source_id = sourceOf(session_id, { payload, rev })
-    if (place === undefined) yield* Effect.logWarning(`message ${source_id} has nowhere to go: there is no DM ${dm}`)
+    if (place === undefined)
+      yield* Effect.logWarning(`message ${source_id} cannot be delivered: config.json has no DM ${dm}`)
     else
       messages.push({
         ...place,

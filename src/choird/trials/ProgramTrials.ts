@@ -56,7 +56,10 @@ const make = Effect.gen(function* () {
         : Effect.catchTag(ran, "TrialUnfinished", (error) => Effect.succeed(endedBy(error, trial)))
     ).pipe(Effect.mapError(trialFailed))
     if (outcome.type === "tried_program" && outcome.tried.length === inputs.length) return outcome.tried
-    return yield* new TrialRefused({ kind: "TRIAL_FAILED", reason: "its container answered another question" })
+    return yield* new TrialRefused({
+      kind: "TRIAL_FAILED",
+      reason: "the trial's container sent a reply that does not match the request"
+    })
   })
 
   return ProgramTrials.of({ run })

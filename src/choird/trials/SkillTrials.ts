@@ -155,7 +155,10 @@ const make = Effect.gen(function* () {
       trialFailed
     )
     if (outcome.type === "tried_skill") return outcome.tried
-    return yield* new TrialRefused({ kind: "TRIAL_FAILED", reason: "its container answered another question" })
+    return yield* new TrialRefused({
+      kind: "TRIAL_FAILED",
+      reason: "the trial's container sent a reply that does not match the request"
+    })
   })
 
   return SkillTrials.of({ run })

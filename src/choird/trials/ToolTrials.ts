@@ -111,7 +111,10 @@ const make = Effect.gen(function* () {
       trialFailed
     )
     if (outcome.type === "tried_tool") return outcome.tried
-    return yield* new TrialRefused({ kind: "TRIAL_FAILED", reason: "its container answered another question" })
+    return yield* new TrialRefused({
+      kind: "TRIAL_FAILED",
+      reason: "the trial's container sent a reply that does not match the request"
+    })
   })
 
   return ToolTrials.of({ run })

@@ -26,7 +26,7 @@ const encodeStart = Schema.encodeSync(Schema.fromJsonString(BrowserStart))
 
 const gone = (acted: boolean) =>
   new ActionFailed({
-    problem: `the browser ended, and all its tabs with it: open the page again${acted ? ". Whether it took this is not known" : ""}`,
+    problem: `the browser ended, and all its tabs with it: open the page again${acted ? ". It is unknown whether the page received this action" : ""}`,
     is_unknown: acted
   })
 

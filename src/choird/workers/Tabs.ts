@@ -105,11 +105,14 @@ export class Tabs {
     return Effect.tryPromise({ try: run, catch: problemOf })
   }
 
-  /** Runs a step that acts on a page. Where the browser ends in the middle of it, nobody knows whether the page took it. */
+  /** Runs a step that acts on a page. Where the browser ends in the middle of it, it is unknown whether the page received it. */
   acting<A>(run: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ActionFailed> {
     return Effect.mapError(this.step(run), (error) =>
       error === GONE
-        ? new ActionFailed({ problem: `${GONE.problem}. Whether it took this is not known`, is_unknown: true })
+        ? new ActionFailed({
+            problem: `${GONE.problem}. It is unknown whether the page received this action`,
+            is_unknown: true
+          })
         : error
     )
   }

@@ -12,7 +12,7 @@ export const INVALID_LOCK_CHARS_MAX = 200
 const PROBLEMS = {
   empty_path: "the path is empty; name a file or folder, or . for the whole workspace",
   nul: "the path holds a NUL byte",
-  not_text: "the path holds half of a surrogate pair, which no file name can spell",
+  not_text: "the path holds an unpaired surrogate, which is not valid in a file name",
   path_too_long: `the path is longer than ${WORKSPACE_PATH_BYTES_MAX} bytes`,
   outside: "the path leaves the workspace; give one inside it, relative to its root",
   unknown_resource: "no such resource; use workspace, file:<path>, browser_tab, choirtmp or mem:, repo:, net:, ext:",

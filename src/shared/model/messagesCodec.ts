@@ -161,7 +161,7 @@ const turnOf = (message: Message, asked: Asked, shown: ReturnType<typeof shownIn
 
 const isThought = ({ type }: Content): boolean => type === "thinking" || type === "redacted_thinking"
 
-/** Thinking stands at the beginning of a message only. */
+/** Thinking is at the beginning of a message only. */
 const together = (before: Turn, after: Turn): Turn => {
   const [first] = before.content
   const kept =

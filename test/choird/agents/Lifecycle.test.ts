@@ -87,7 +87,7 @@ describe("Lifecycle", LIVE, () => {
       })
     )
 
-    it.effect("resumes the same session in the next epoch, and leaves it behind with fresh (D19, E13)", () =>
+    it.effect("resumes the same session in the next epoch, and starts a new one with fresh (D19, E13)", () =>
       Effect.gen(function* () {
         const life = yield* setUp
         const { agent_id, lifecycle } = life

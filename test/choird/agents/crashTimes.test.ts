@@ -93,14 +93,14 @@ describe("a crash", LIVE, () => {
         const last = yield* life.lines.first(({ text }) => text.startsWith("the agent is not started again"))
         const lines = yield* life.lines.all
         const seen = lines.findLast(({ text }) => FENCED.test(text))
-        const freed = lines.findLast(({ text }) => text === "its resources are free")
+        const freed = lines.findLast(({ text }) => text === "released its workspace, DMs and other leases")
         assert.isBelow((freed?.at_ms ?? Infinity) - (seen?.at_ms ?? 0), SOON_MS_MAX)
         const end = lines.slice(lines.indexOf(seen!), lines.indexOf(last) + 1).map(({ text }) => text)
         assert.deepStrictEqual(end.slice(0, 4), [
           "the agent's token is no longer valid",
           "epoch 3 ends: crash; its container is killed unless it is gone",
           "its container is gone",
-          "its resources are free"
+          "released its workspace, DMs and other leases"
         ])
         assert.strictEqual(yield* held(life, agent_id), 0)
         assert.strictEqual((yield* life.session).status, "crashed")

@@ -305,7 +305,7 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
         spawnSync("kill", ["-9", ...chromiums()])
         const { output, status } = yield* Fiber.join(click)
         assert.strictEqual(status, "timeout")
-        assert.match(JSON.stringify(output), /the browser ended.*Whether it took this is not known/u)
+        assert.match(JSON.stringify(output), /the browser ended.*It is unknown whether the page received this action/u)
         yield* Scope.close(epoch, Exit.void)
       })
     )

@@ -167,7 +167,7 @@ const ensureBridge = Effect.fnUntraced(function* (installation: Installation) {
     )
   if (found === undefined) return yield* create(installation)
   if (isOurs(installation, found)) return
-  yield* Effect.logWarning(`the settings of the network ${network} are not those that choird gives it; replacing it`)
+  yield* Effect.logWarning(`the network ${network} has unexpected settings; recreating it`)
   yield* Effect.mapError(
     remove(installation),
     ({ detail }) =>
@@ -200,10 +200,10 @@ const make = Effect.fnUntraced(function* (installation: Installation, { allowed,
     if (unguarded !== undefined && policy === "allowlist")
       return yield* new ContainerError({
         reason: "refused",
-        problem: `agents cannot be kept to runtime.allow: ${unguarded}`,
+        problem: `runtime.allow cannot be enforced: ${unguarded}`,
         fix: "Run choird as root with iptables, or set runtime.network to public"
       })
-    if (unguarded !== undefined) yield* Effect.logWarning(`agents reach this host and its networks: ${unguarded}`)
+    if (unguarded !== undefined) yield* Effect.logWarning(`agents can reach this host and its networks: ${unguarded}`)
   })
 
   const close = Effect.gen(function* () {
@@ -223,7 +223,7 @@ const make = Effect.fnUntraced(function* (installation: Installation, { allowed,
       ...(unguarded === undefined || policy === "allowlist"
         ? []
         : [
-            `Agents reach this host and its networks, since the rules for their bridge could not be set (${unguarded}). choirctl doctor prints them.`
+            `Agents can reach this host and its networks, since the rules for their bridge could not be set (${unguarded}). choirctl doctor prints them.`
           ]),
       ...allowed.problems()
     ])
