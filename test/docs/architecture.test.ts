@@ -10,7 +10,8 @@ const lines = readFileSync(join(ROOT, "docs/architecture.md"), "utf8").split("\n
 /** Folders and files at the top of the repository, as a path of the page begins. */
 const TOPS = new Set(readdirSync(ROOT))
 const unquoted = (cell = "") => cell.replaceAll("`", "")
-const isPath = (text: string) => TOPS.has(text.split("/")[0] ?? "")
+/** A source below a folder is a path as well where the folder is not at the top, so that it is found missing. */
+const isPath = (text: string) => TOPS.has(text.split("/")[0] ?? "") || /^[\w.-]+\/[\w./-]*\.ts$/u.test(text)
 const isFile = (text: string) => /^[\w.-]+\.(?:ts|svg)$/u.test(text)
 
 interface Named {

@@ -1,5 +1,5 @@
 /**
- * The words of everything that a person reads: help texts, errors, log lines, comments, pages and titles of tests. A phrase that reads like a
+ * The words that a person reads: help texts, errors, log lines, comments of sources and launchers, pages, and titles of tests. A phrase that reads like a
  * translation is listed once, with plain words in its place. Quotations are free: code blocks, inline code and quoted text of a page.
  */
 import { spawnSync } from "node:child_process"
@@ -66,6 +66,7 @@ const PHRASES: ReadonlyArray<Phrase> = [
 ]
 
 const ROOMS = [
+  "bin",
   "src",
   "schema",
   "demo",
@@ -112,7 +113,8 @@ const filesOf = (...rooms: ReadonlyArray<string>): ReadonlyArray<string> => {
   return listed.stdout
     .split("\n")
     .filter(
-      (path) => /\.(?:json|md|sh|ts)$/u.test(path) && !path.startsWith("schema/golden/") && existsSync(join(ROOT, path))
+      (path) =>
+        /^bin\/|\.(?:json|md|sh|ts)$/u.test(path) && !path.startsWith("schema/golden/") && existsSync(join(ROOT, path))
     )
 }
 

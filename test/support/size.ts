@@ -1,6 +1,6 @@
 /**
- * The two sizes of the tests. `CHOIR_TEST_SIZE=ci`, the default, is for every commit; `full` is for a release. Both make the same
- * assertions about the same subjects: `full` repeats them more often and in more places. A test that is left out at size `ci` is not
+ * The two sizes of the tests. `CHOIR_TEST_SIZE=ci`, the default, is for every commit; `full` is for a release. Both cover the same
+ * subjects: `full` repeats them more often and in more places, and has four bounds that need the longer run (docs/testing.md). A test that is left out at size `ci` is not
  * registered, so that a skipped test always means a missing part of the machine.
  */
 const asked = process.env["CHOIR_TEST_SIZE"] ?? "ci"

@@ -93,13 +93,13 @@ export interface StatusFacts {
   readonly runtime: RuntimeStatus["type"]
   readonly disk: DiskStatus | undefined
   readonly usage: ReadonlyMap<ResourceName, Usage>
-  /** What pruning could not remove. */
+  /** The rows and folders that pruning could not remove. */
   readonly unpruned: ReadonlyArray<string>
-  /** What keeps the offline models from answering. */
+  /** The reasons why the offline models do not answer. */
   readonly offline: ReadonlyArray<string>
   readonly gateways: SystemStatus["gateways"]
   readonly agents: ReadonlyArray<AgentView>
-  /** What is known from the database; absent while it does not answer. */
+  /** The part that comes from the database; absent while it does not answer. */
   readonly stored?: {
     readonly undeliverable: ReadonlyArray<Undeliverable>
     readonly unread: ReadonlyArray<Unread>
