@@ -5,7 +5,7 @@ import { Effect, Option, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
-import { DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/diskLimit.ts"
+import { countsFiles, DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/diskLimit.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { plural } from "#src/shared/text/counts.ts"
@@ -164,10 +164,9 @@ type Disk = Pick<StatsFs, "bavail" | "blocks" | "bsize" | "ffree" | "files">
 
 const roomOf = ({ bavail, blocks, bsize, ffree, files }: Disk, retention: Config["retention"]): ReadonlyArray<Room> => [
   { free: bavail * bsize, limit: diskLimit(retention, blocks * bsize), words: bytesText },
-  // Such as btrfs, which makes room for files as it needs it.
-  ...(files === 0
-    ? []
-    : [{ free: ffree, limit: fileLimit(retention, files), words: (count: number) => plural(count, "file") }])
+  ...(countsFiles({ ffree, files })
+    ? [{ free: ffree, limit: fileLimit(retention, files), words: (count: number) => plural(count, "file") }]
+    : [])
 ]
 
 /** The free space of the home's disk, against the limits below which choird pauses agents. */

@@ -50,10 +50,13 @@ const placeOf = Effect.fnUntraced(function* (
   return { gateway: bound.gateway, dm: dm as ResourceName, in_reply_to: null } satisfies Place
 })
 
-/** Messages about approvals of an agent that wait at a DM; a further request there is refused. */
+/** Messages about approvals of an agent that wait at a DM and that no person decided; a further request there is refused. */
 export const APPROVALS_UNREAD_MAX = 100
 
-/** How many of these wait where an approval would be asked for. */
+/**
+ * How many of these wait where an approval would be asked for. What a person decided counts no more, also where they decide with choirctl and
+ * never open the chat: an agent alone cannot make more of it.
+ */
 export const countUnread = Effect.fnUntraced(function* (
   config: Config,
   asker: Asker,
@@ -62,9 +65,11 @@ export const countUnread = Effect.fnUntraced(function* (
   const place = yield* placeOf(config, asker, facts)
   if (place === undefined) return 0
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ readonly count: number }>`SELECT count(*)::int AS count FROM choir_control.outbox
-    WHERE agent_id = ${asker.agent_id} AND dm = ${place.dm} AND delivered_at IS NULL AND failed_at IS NULL
-      AND source = 'choird' AND starts_with(source_id, 'approval/')`
+  const [row] = yield* sql<{ readonly count: number }>`SELECT count(*)::int AS count FROM choir_control.outbox AS o
+    WHERE o.agent_id = ${asker.agent_id} AND o.dm = ${place.dm} AND o.delivered_at IS NULL AND o.failed_at IS NULL
+      AND o.source = 'choird' AND starts_with(o.source_id, 'approval/')
+      AND EXISTS (SELECT 1 FROM choir_control.pending_approvals AS a
+        WHERE a.id = split_part(o.source_id, '/', 2)::bigint AND (a.resolved_by IS NULL OR a.resolved_by = 'choird' OR starts_with(a.resolved_by, 'agent:')))`
   return row?.count ?? 0
 })
 

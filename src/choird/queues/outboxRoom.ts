@@ -6,10 +6,10 @@ import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 const MIB = 1024 ** 2
 
-/** Undelivered rows of an agent at one DM, and bytes of their texts, up to which its messages that answer nobody are stored. */
+/** Undelivered rows of an agent at one DM, and bytes of their texts, up to which its texts that answer nobody are stored. */
 export const UNASKED_ROWS_MAX = 1000
 export const UNASKED_BYTES_MAX = 16 * MIB
-/** Those up to which its answers to people are stored. */
+/** Those up to which its answers to people are stored, and files that it sends unasked. */
 export const UNDELIVERED_ROWS_MAX = 4000
 export const UNDELIVERED_BYTES_MAX = 64 * MIB
 
@@ -25,8 +25,8 @@ interface Waiting {
 interface Said {
   readonly dm: ResourceName
   readonly text: string
-  /** Whether somebody asked for it: a number cannot replace it. */
-  readonly answers: boolean
+  /** Answers to people are never left out; files that nobody asked for have as much room as these, and other news has less. */
+  readonly room: "answer" | "files" | "news"
 }
 
 /**
@@ -39,15 +39,14 @@ export const withRoom = <M extends Said>(waiting: ReadonlyMap<ResourceName, Wait
   const beyond: Array<M> = []
   const used = new Map(waiting)
   for (const message of messages) {
-    const [rows_max, bytes_max] = message.answers
-      ? [UNDELIVERED_ROWS_MAX, UNDELIVERED_BYTES_MAX]
-      : [UNASKED_ROWS_MAX, UNASKED_BYTES_MAX]
+    const [rows_max, bytes_max] =
+      message.room === "news" ? [UNASKED_ROWS_MAX, UNASKED_BYTES_MAX] : [UNDELIVERED_ROWS_MAX, UNDELIVERED_BYTES_MAX]
     const { bytes, rows } = used.get(message.dm) ?? { rows: 0, bytes: 0 }
     const after = bytes + Buffer.byteLength(message.text)
     if (rows < rows_max && after <= bytes_max) {
       taken.push(message)
       used.set(message.dm, { rows: rows + 1, bytes: after })
-    } else if (message.answers) return undefined
+    } else if (message.room === "answer") return undefined
     else beyond.push(message)
   }
   return { taken, beyond }

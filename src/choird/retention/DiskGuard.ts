@@ -12,7 +12,7 @@ import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { plural } from "#src/shared/text/counts.ts"
-import { DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/diskLimit.ts"
+import { countsFiles, DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/diskLimit.ts"
 import { DiskHolders, firstToPause } from "./DiskHolders.ts"
 import { WorkspaceUsage } from "./WorkspaceUsage.ts"
 import type { StatsFs } from "node:fs"
@@ -33,11 +33,11 @@ export interface Space {
   readonly files?: { readonly free: number; readonly total: number }
 }
 
-/** The space of a file system by its own numbers. One that makes room for files as it needs it, as btrfs does, reports none at all. */
+/** The space of a file system by its own numbers. */
 export const spaceOf = ({ bavail, blocks, bsize, ffree, files }: StatsFs): Space => ({
   free_bytes: bavail * bsize,
   total_bytes: blocks * bsize,
-  ...(files === 0 ? {} : { files: { free: ffree, total: files } })
+  ...(countsFiles({ ffree, files }) ? { files: { free: ffree, total: files } } : {})
 })
 
 /** The file systems of this host. */

@@ -74,7 +74,8 @@ export const layerJobScan = Layer.effectDiscard(
   Effect.gen(function* () {
     const onDatabase = yield* useDatabase
     yield* onDatabase(Effect.repeat(scanJobs, { while: (jobs) => jobs === JOB_SCAN_ROWS_MAX })).pipe(
-      Effect.ignore,
+      // A defect at one look must not end the others.
+      Effect.catchCause((cause) => Effect.logWarning("looking for ended jobs failed; choird tries again later", cause)),
       Effect.repeat(Schedule.spaced(JOB_SCAN_MS)),
       Effect.forkScoped
     )

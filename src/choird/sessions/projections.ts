@@ -134,15 +134,18 @@ const dropLines = Effect.fnUntraced(function* (session_id: SessionId, dm: Resour
       AND split_part(source_id, ':', 3) = ${job}`
 })
 
-/**
- * Whether somebody asked for a message: for files always, since no log has them, and otherwise by the message that it answers. A line on a
- * job is only news. Pure.
- */
-const isAsked = ({ files, job, kind }: Spoken["payload"], asked: Place | undefined) =>
-  files !== undefined || (asked !== undefined && !(kind === "notice" && job !== undefined))
+/** The room of a message: what answers nobody's message is news, as a line on a job is, or files, which no log has. Pure. */
+const roomOf = ({ files, job, kind }: Spoken["payload"], asked: Place | undefined) => {
+  if (asked !== undefined && !(kind === "notice" && job !== undefined)) return "answer"
+  return files === undefined ? "news" : "files"
+}
 
 /** A message of an event, and the job that it is on. */
-type Told = OutboxMessage & { readonly rev: number; readonly answers: boolean; readonly job: JobName | undefined }
+type Told = OutboxMessage & {
+  readonly rev: number
+  readonly room: "answer" | "files" | "news"
+  readonly job: JobName | undefined
+}
 
 /** The messages of events that have room, and those that one notice counts. */
 export type Tellings = NonNullable<ReturnType<typeof withRoom<Told>>>
@@ -178,7 +181,7 @@ export const tellingsOf = Effect.fnUntraced(function* (
         text: textOf(payload),
         in_reply_to,
         rev,
-        answers: isAsked(payload, asked),
+        room: roomOf(payload, asked),
         job: payload.job,
         ...(payload.files === undefined ? {} : { form: { files: { workspace, items: payload.files } } })
       })

@@ -14,3 +14,7 @@ export const fileLimit = ({ disk_free_percent }: Pick<RetentionConfig, "disk_fre
 
 /** The fix for a disk that is almost full. */
 export const DISK_FIX = "choirctl prune, or delete other files on this disk; paused agents then resume by themselves"
+
+/** Whether a file system has a number of files: one that makes room for them as it needs it reports none, or a number that means no limit. Pure. */
+export const countsFiles = ({ ffree, files }: { readonly ffree: number; readonly files: number }): boolean =>
+  files > 0 && Number.isSafeInteger(files) && ffree <= files

@@ -112,21 +112,28 @@ describeStores("Approvals", (it) => {
     }).pipe(life)
   )
 
-  it.effect("refuses a request where too many messages about approvals are unread, until one of them is read", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const talk = yield* waiting("call-unread")
-      const { agent_id, session_id } = talk.caller
-      yield* sql`INSERT INTO choir_control.outbox
+  it.effect(
+    "refuses a request where too many messages about approvals are unread, until a person reads or decides",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const talk = yield* waiting("call-first", "call-read", "call-decided")
+        const { agent_id, session_id } = talk.caller
+        const { approval_id } = yield* request(talk, "call-first")
+        yield* sql`INSERT INTO choir_control.outbox
         (source, source_id, part, gateway, dm, agent_id, session_id, kind, text)
-        SELECT 'choird', 'approval/unread-' || i, 0, 'terminal', ${DESK}, ${agent_id}, ${session_id}, 'notice', 'x'
-        FROM generate_series(1, ${APPROVALS_UNREAD_MAX}) AS i`
-      assert.strictEqual((yield* Effect.flip(request(talk, "call-unread"))).kind, "APPROVALS_FULL")
-      assert.strictEqual((yield* Effect.flatMap(Approvals, ({ pending }) => pending)).get(agent_id), undefined)
-      yield* sql`UPDATE choir_control.outbox SET delivered_at = now()
-        WHERE agent_id = ${agent_id} AND source_id = 'approval/unread-1'`
-      assert.strictEqual((yield* request(talk, "call-unread")).status, "pending")
-    }).pipe(life)
+        SELECT 'choird', 'approval/' || ${approval_id}::text || '/more-' || i, 0, 'terminal', ${DESK}, ${agent_id},
+          ${session_id}, 'notice', 'x' FROM generate_series(1, ${APPROVALS_UNREAD_MAX - 1}::int) AS i`
+        assert.strictEqual((yield* Effect.flip(request(talk, "call-read"))).kind, "APPROVALS_FULL")
+        assert.strictEqual((yield* Effect.flatMap(Approvals, ({ pending }) => pending)).get(agent_id), 1)
+        yield* sql`UPDATE choir_control.outbox SET delivered_at = now()
+        WHERE agent_id = ${agent_id} AND source_id = ${`approval/${approval_id}/more-1`}`
+        assert.strictEqual((yield* request(talk, "call-read")).status, "pending")
+        assert.strictEqual((yield* Effect.flip(request(talk, "call-decided"))).kind, "APPROVALS_FULL")
+        // With choirctl, where nobody ever opens the chat.
+        yield* decide(approval_id, "approved")
+        assert.strictEqual((yield* request(talk, "call-decided")).status, "pending")
+      }).pipe(life)
   )
 
   it.effect("tells the chat that was asked about a call how an operator decided elsewhere", () =>

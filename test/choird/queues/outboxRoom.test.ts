@@ -18,7 +18,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { BINDINGS, DESK, message, newTalk, notice, PHONE, stores, Talk } from "../../support/stores.ts"
 
 describe("the room for messages that nobody has read", () => {
-  const said = (text: string, answers = false, dm = DESK) => ({ dm, text, answers })
+  const said = (text: string, room: "answer" | "files" | "news" = "news", dm = DESK) => ({ dm, text, room })
   const at = (rows: number, bytes: number) => new Map([[DESK, { rows, bytes }]])
 
   it("is bounded in rows and in bytes, and a message that answers nobody is counted beyond it", () => {
@@ -28,7 +28,7 @@ describe("the room for messages that nobody has read", () => {
   })
 
   it("is larger for answers, and a request whose answer has none is refused whole", () => {
-    const [asked, unasked] = [said("ü", true), said("b")]
+    const [asked, unasked] = [said("ü", "answer"), said("b")]
     const full = at(UNASKED_ROWS_MAX, UNASKED_BYTES_MAX)
     assert.deepStrictEqual(withRoom(full, [unasked, asked]), { taken: [asked], beyond: [unasked] })
     assert.isUndefined(withRoom(at(UNDELIVERED_ROWS_MAX, 0), [unasked, asked]))
@@ -36,8 +36,14 @@ describe("the room for messages that nobody has read", () => {
     assert.deepStrictEqual(withRoom(at(0, UNDELIVERED_BYTES_MAX - 2), [asked]), { taken: [asked], beyond: [] })
   })
 
+  it("is as large for files that nobody asked for, which are counted beyond it and hold up no answer elsewhere", () => {
+    const [file, asked] = [said("a", "files"), said("b", "answer", PHONE)]
+    assert.deepStrictEqual(withRoom(at(UNASKED_ROWS_MAX, 0), [file, asked]), { taken: [file, asked], beyond: [] })
+    assert.deepStrictEqual(withRoom(at(UNDELIVERED_ROWS_MAX, 0), [file, asked]), { taken: [asked], beyond: [file] })
+  })
+
   it("is each DM's own", () => {
-    const [desk, phone, asked] = [said("a"), said("b", false, PHONE), said("c", true, PHONE)]
+    const [desk, phone, asked] = [said("a"), said("b", "news", PHONE), said("c", "answer", PHONE)]
     assert.deepStrictEqual(withRoom(at(UNDELIVERED_ROWS_MAX, 0), [desk, phone, asked]), {
       taken: [phone, asked],
       beyond: [desk]

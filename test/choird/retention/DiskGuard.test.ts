@@ -39,6 +39,8 @@ describe("the number of files of a file system", () => {
     const bytes = { free_bytes: 5 * 4096, total_bytes: 10 * 4096 }
     assert.deepStrictEqual(spaceOf(stats as never), { ...bytes, files: { free: 3, total: 7 } })
     assert.deepStrictEqual(spaceOf({ ...stats, ffree: 0, files: 0 } as never), bytes)
+    for (const unlimited of [{ ffree: 2 ** 64 }, { ffree: 2 ** 64, files: 2 ** 64 }])
+      assert.deepStrictEqual(spaceOf({ ...stats, ...unlimited } as never), bytes)
   })
 })
 
