@@ -93,7 +93,7 @@ export interface StatusFacts {
   readonly runtime: RuntimeStatus["type"]
   readonly disk: DiskStatus | undefined
   readonly usage: ReadonlyMap<ResourceName, Usage>
-  /** The rows and folders that pruning could not remove. */
+  /** Problems of the last pruning, such as a folder that could not be removed. */
   readonly unpruned: ReadonlyArray<string>
   /** The reasons why the offline models do not answer. */
   readonly offline: ReadonlyArray<string>
