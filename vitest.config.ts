@@ -8,16 +8,17 @@ const FULL = process.env["CHOIR_TEST_SIZE"] === "full" ? [] : ["test/**/*.full.t
  * The groups of the tests, each with workers of its own. A worker that opened dozens of databases is half a gigabyte large, and to start a
  * program from it, and to write to its memory afterwards, takes many times as long as from a small one. So tests that start many programs are apart.
  */
-const GROUPS: ReadonlyArray<readonly [name: string, ...folders: ReadonlyArray<string>]> = [
+const GROUPS: ReadonlyArray<readonly [name: string, ...foldersAndFiles: ReadonlyArray<string>]> = [
   ["approvals", "choird/approvals", "choird/agents", "choird/reconfiguration", "choird/rehearsals"],
-  ["programs", "choird/images", "choird/repos", "choird/runtime", "choird/startup", "agent/git", "agent/process"],
+  ["programs", "choird/images", "choird/repos", "choird/runtime", "choird/main.test.ts", "agent/git", "agent/process"],
   ["systems", "adversary", "chaos", "docs", "e2e", "invariants", "library", "siege", "simulation", "tools"],
   ["choirctl", "choirctl", "demo", "mutate", "support"],
   ["choird", "choird"],
   ["units", "agent", "schema", "shared"]
 ]
 
-const filesIn = (folders: ReadonlyArray<string>) => folders.map((folder) => `test/${folder}/**/*.test.ts`)
+const filesIn = (paths: ReadonlyArray<string>) =>
+  paths.map((path) => (path.endsWith(".ts") ? `test/${path}` : `test/${path}/**/*.test.ts`))
 
 /** Files of a group that are in none before it. */
 const projects = GROUPS.map(([name, ...folders], at) => ({

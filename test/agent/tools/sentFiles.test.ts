@@ -5,10 +5,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { exec } from "#src/agent/tools/exec.ts"
 import { fsSend } from "#src/agent/tools/fsSend.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, isCore, type Said, says, type Script } from "../support/testing/ScriptedModel.ts"
-import { ofType, quiet, runAgent } from "../support/testing/TestAgent.ts"
-import { temporaryWorkspace, toolServices } from "../support/workspace.ts"
+import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, isCore, type Said, says, type Script } from "../../support/testing/ScriptedModel.ts"
+import { ofType, quiet, runAgent } from "../../support/testing/TestAgent.ts"
+import { temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 const agent = Effect.fnUntraced(function* (say: (...asked: Parameters<Script>) => Said) {
   const script: Script = (...asked) => Effect.sync(() => say(...asked))

@@ -2,9 +2,9 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { startSwapper } from "../support/swapper.ts"
-import { OUTSIDE_TEXT, temporaryWorkspace, walkUnderRaces } from "../support/workspace.ts"
-import { SIZE } from "../support/size.ts"
+import { startSwapper } from "../../support/swapper.ts"
+import { OUTSIDE_TEXT, temporaryWorkspace, walkUnderRaces } from "../../support/workspace.ts"
+import { SIZE } from "../../support/size.ts"
 
 const SWAPS = SIZE.swaps
 

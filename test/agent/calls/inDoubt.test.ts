@@ -3,9 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
-import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
-import { ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
+import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
+import { ofType, quiet, runAgent, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
 /** What a life does to itself; `die` cuts it off from choird and ends it. */
 interface Moments {

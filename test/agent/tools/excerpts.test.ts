@@ -6,9 +6,9 @@ import type { ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { EXCERPTS_BYTES_MAX } from "#src/agent/tools/excerpts.ts"
 import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
-import { makeMemoryControlPlane, SESSION } from "../support/testing/MemoryControlPlane.ts"
-import { calls, isCore, says, type Said, type Script } from "../support/testing/ScriptedModel.ts"
-import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
+import { makeMemoryControlPlane, SESSION } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, isCore, says, type Said, type Script } from "../../support/testing/ScriptedModel.ts"
+import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
 const OLD = "a".repeat(64)
 const NEW = "b".repeat(64)

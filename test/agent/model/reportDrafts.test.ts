@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { InboxId, JobName, SignalId } from "#schema/Ids.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
-import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
+import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
+import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
 const report = testTool("choir.core.report", () => Effect.succeed({ status: "success", summary: "told" }), {
   effect: "none",

@@ -4,9 +4,9 @@ import { Effect } from "effect"
 import { isOverflow } from "#src/agent/model/contextOverflow.ts"
 import { statusWords } from "#src/agent/model/modelRequest.ts"
 import { errorIn } from "#src/shared/model/Answer.ts"
-import { agentWithModels, configWith } from "../support/modelClient.ts"
-import * as double from "../support/testing/Provider.ts"
-import { ofType, quiet, spoken } from "../support/testing/TestAgent.ts"
+import { agentWithModels, configWith } from "../../support/modelClient.ts"
+import * as double from "../../support/testing/Provider.ts"
+import { ofType, quiet, spoken } from "../../support/testing/TestAgent.ts"
 
 const of = (error: object) => JSON.stringify({ error })
 

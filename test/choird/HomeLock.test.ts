@@ -6,7 +6,7 @@ import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { lockHome } from "#src/choird/HomeLock.ts"
 import { homeHolder } from "#src/shared/files/homeLocks.ts"
-import { temporaryFolder } from "../../support/engines.ts"
+import { temporaryFolder } from "../support/engines.ts"
 
 const serve = (path: string) =>
   Effect.acquireRelease(

@@ -8,11 +8,11 @@ import { LockRequest } from "#schema/Tool.ts"
 import { layerWorktrees, Worktrees } from "#src/agent/git/Worktrees.ts"
 import { exec } from "#src/agent/tools/exec.ts"
 import { endFacts } from "#src/shared/session/jobText.ts"
-import { ensureDebianPackages } from "../support/packages.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, inOrder, isCore, says, type Said, type Script } from "../support/testing/ScriptedModel.ts"
-import { ofType, quiet, runAgent, spoken, testTool } from "../support/testing/TestAgent.ts"
-import { temporaryWorkspace, toolServices } from "../support/workspace.ts"
+import { ensureDebianPackages } from "../../support/packages.ts"
+import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, inOrder, isCore, says, type Said, type Script } from "../../support/testing/ScriptedModel.ts"
+import { ofType, quiet, runAgent, spoken, testTool } from "../../support/testing/TestAgent.ts"
+import { temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 const leftOut = ensureDebianPackages(["git"], "worktrees")
 

@@ -1,10 +1,10 @@
 /** A provider that takes a smaller limit of the answer than the agent sends: the turn is answered, and the limit is sent once only. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { agentWithModels, configWith } from "../support/modelClient.ts"
-import { modelEntry } from "../support/modelNames.ts"
-import * as double from "../support/testing/Provider.ts"
-import { ofType, quiet, spoken } from "../support/testing/TestAgent.ts"
+import { agentWithModels, configWith } from "../../support/modelClient.ts"
+import { modelEntry } from "../../support/modelNames.ts"
+import * as double from "../../support/testing/Provider.ts"
+import { ofType, quiet, spoken } from "../../support/testing/TestAgent.ts"
 
 const limitOf = ({ body }: double.ProviderRequest): unknown => (body as Readonly<Record<string, unknown>>)["max_tokens"]
 

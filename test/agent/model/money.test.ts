@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { DialectName } from "#demo/dialects/Dialect.ts"
 import { ResourceName } from "#schema/Ids.ts"
-import { agentWithModels } from "../support/modelClient.ts"
-import { modelEntry } from "../support/modelNames.ts"
-import * as double from "../support/testing/Provider.ts"
-import { agentConfig, ofType, quiet, spoken } from "../support/testing/TestAgent.ts"
+import { agentWithModels } from "../../support/modelClient.ts"
+import { modelEntry } from "../../support/modelNames.ts"
+import * as double from "../../support/testing/Provider.ts"
+import { agentConfig, ofType, quiet, spoken } from "../../support/testing/TestAgent.ts"
 
 /** OpenRouter's double takes the same. What goes into a cache costs as much as any other input here, since the double sums only what came out of it. */
 const PRICE = { input: 3, output: 15, cache_read: 0.3, cache_write: 3 }

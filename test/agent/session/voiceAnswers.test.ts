@@ -7,11 +7,11 @@ import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { AnswerVoice } from "#src/agent/session/AnswerVoice.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { AUDIO_KEY, openAiAudioServer } from "../support/audioServers.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { says } from "../support/testing/ScriptedModel.ts"
-import { agentConfig, ofType, quiet, runAgent, spoken, settingsOf } from "../support/testing/TestAgent.ts"
-import { temporaryWorkspace, toolServices } from "../support/workspace.ts"
+import { AUDIO_KEY, openAiAudioServer } from "../../support/audioServers.ts"
+import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { says } from "../../support/testing/ScriptedModel.ts"
+import { agentConfig, ofType, quiet, runAgent, spoken, settingsOf } from "../../support/testing/TestAgent.ts"
+import { temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 const SECRET = SecretName.make("voice-key")
 

@@ -5,12 +5,12 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Schedule } from "effect"
-import { LIVE, makeHomeFolder } from "../../support/choird.ts"
-import { putDatabase, temporaryFolder } from "../../support/engines.ts"
-import { makeJournal } from "../../support/testing/Journal.ts"
-import { processesNaming } from "../../support/processes.ts"
+import { LIVE, makeHomeFolder } from "../support/choird.ts"
+import { putDatabase, temporaryFolder } from "../support/engines.ts"
+import { makeJournal } from "../support/testing/Journal.ts"
+import { processesNaming } from "../support/processes.ts"
 
-const PROGRAM = join(import.meta.dirname, "../../../dist/choird.js")
+const PROGRAM = join(import.meta.dirname, "../../dist/choird.js")
 
 /** choird as an operator starts it; its lines on standard error, and the code it ends with. */
 const begin = (

@@ -5,9 +5,9 @@ import { Arbitrary, Effect, Result } from "effect"
 import { fileKey } from "#src/shared/image/lockKey.ts"
 import { PathRefused } from "#src/agent/workspace/PathRefused.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
-import { hostilePath } from "../support/hostilePaths.ts"
-import { OUTSIDE_TEXT, temporaryWorkspace } from "../support/workspace.ts"
-import { SIZE } from "../support/size.ts"
+import { hostilePath } from "../../support/hostilePaths.ts"
+import { OUTSIDE_TEXT, temporaryWorkspace } from "../../support/workspace.ts"
+import { SIZE } from "../../support/size.ts"
 
 const RUNS = SIZE.workspacePaths
 

@@ -7,12 +7,12 @@ import { decide } from "#src/agent/arbiter/decide.ts"
 import { fold, foldAll, initialState } from "#src/shared/session/fold.ts"
 import { jobTriggers, messageTriggers } from "#src/agent/arbiter/skillTriggers.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { situation, userMessage } from "../support/history.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
-import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
-import { bookOf, skillDraft } from "../support/skills.ts"
-import { contractSpec, summarize } from "../support/contracts.ts"
+import { situation, userMessage } from "../../support/history.ts"
+import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
+import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
+import { bookOf, skillDraft } from "../../support/skills.ts"
+import { contractSpec, summarize } from "../../support/contracts.ts"
 
 const skill = (name: string, triggers: ReadonlyArray<object>, more = {}): readonly [string, SkillSpec] => [
   name,

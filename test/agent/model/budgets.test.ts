@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, type Schema } from "effect"
 import type { Message } from "#src/shared/model/Conversation.ts"
-import { seeded } from "../support/seeded.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, says, type Script, isCore } from "../support/testing/ScriptedModel.ts"
-import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
+import { seeded } from "../../support/seeded.ts"
+import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, says, type Script, isCore } from "../../support/testing/ScriptedModel.ts"
+import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
 const asked = (messages: ReadonlyArray<Message>) => messages.findLast(({ role }) => role === "user")?.content ?? ""
 const job = (job_name: string, more: Readonly<Record<string, Schema.Json>> = {}) =>

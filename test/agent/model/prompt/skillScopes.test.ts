@@ -5,12 +5,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { Message } from "#src/shared/model/Conversation.ts"
-import { makeRandom } from "../support/history.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
-import { quiet, runAgent, spoken, ticking } from "../support/testing/TestAgent.ts"
-import { contractSpec, summarize } from "../support/contracts.ts"
-import { bookOf } from "../support/skills.ts"
+import { makeRandom } from "../../../support/history.ts"
+import { makeMemoryControlPlane } from "../../../support/testing/MemoryControlPlane.ts"
+import { calls, isCore, says, type Script } from "../../../support/testing/ScriptedModel.ts"
+import { quiet, runAgent, spoken, ticking } from "../../../support/testing/TestAgent.ts"
+import { contractSpec, summarize } from "../../../support/contracts.ts"
+import { bookOf } from "../../../support/skills.ts"
 
 const SEEDS = 24
 const FIELDS = ["a", "b", "c", "d", "e", "f"]

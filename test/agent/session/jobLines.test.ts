@@ -7,9 +7,9 @@ import { Sha256 } from "#schema/Ids.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { endFacts } from "#src/shared/session/jobText.ts"
 import { lineDue, PLAN_LINE_AFTER_MS } from "#src/agent/session/jobLines.ts"
-import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, isCore, says, type Said, type Script } from "../support/testing/ScriptedModel.ts"
-import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
+import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, isCore, says, type Said, type Script } from "../../support/testing/ScriptedModel.ts"
+import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
 const MINUTE = 60_000
 const sha256 = (digit: string) => Sha256.make(digit.repeat(64))

@@ -5,10 +5,10 @@ import { Effect, Fiber, Layer } from "effect"
 import { InboxId, JobName, SignalId } from "#schema/Ids.ts"
 import { Llm } from "#src/agent/model/Llm.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { configOf } from "../support/askedModel.ts"
-import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import * as double from "../support/testing/Provider.ts"
-import { agentConfig, ofType, quiet, runAgent, spoken } from "../support/testing/TestAgent.ts"
+import { configOf } from "../../support/askedModel.ts"
+import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import * as double from "../../support/testing/Provider.ts"
+import { agentConfig, ofType, quiet, runAgent, spoken } from "../../support/testing/TestAgent.ts"
 
 const PRICE = { input: 3, output: 15 }
 

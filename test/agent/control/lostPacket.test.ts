@@ -4,10 +4,10 @@ import { Effect, Layer, Redacted } from "effect"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { layerEndpointClient } from "#src/shared/wire/endpoints.ts"
-import { openSessionWith } from "../support/agentSocket.ts"
-import { SESSION } from "../support/control.ts"
-import { replicating } from "../support/heartbeats.ts"
-import { agentConfig, settingsOf } from "../support/testing/TestAgent.ts"
+import { openSessionWith } from "../../support/agentSocket.ts"
+import { SESSION } from "../../support/control.ts"
+import { replicating } from "../../support/heartbeats.ts"
+import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
 
 /** The heartbeat is sent again after a third of it. */
 const THRESHOLD_MS = 15_000

@@ -7,9 +7,9 @@ import { EDGE } from "#schema/Ids.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { isControl } from "#src/agent/tools/Tool.ts"
-import { SESSION } from "../support/testing/MemoryControlPlane.ts"
-import { layerRegistry } from "../support/toolRegistry.ts"
-import { temporaryWorkspace } from "../support/workspace.ts"
+import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
+import { layerRegistry } from "../../support/toolRegistry.ts"
+import { temporaryWorkspace } from "../../support/workspace.ts"
 
 /** The form of a proposed branch, as a model gets it for an empty call. */
 const described = Effect.fnUntraced(function* (url: string) {

@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { coreLane, JobName, SignalId } from "#schema/Ids.ts"
-import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
-import { calls, isCompaction, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
-import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
+import { makeMemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, isCompaction, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
+import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../../support/testing/TestAgent.ts"
 
 const JOB = JobName.make("eye")
 const SPAWN = ["choir.core.spawn", { job_name: JOB, task_spec: "look around" }] as const
