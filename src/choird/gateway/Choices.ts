@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { CommandWords } from "#schema/ChatCommand.ts"
-import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 

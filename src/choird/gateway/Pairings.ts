@@ -13,7 +13,7 @@ import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
-import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 const PAIRING_MS_MAX = 600_000

@@ -8,7 +8,7 @@ import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
 import { wordsIn } from "#src/choird/memory/ranking.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { excerpt } from "#src/choird/memory/recallBlock.ts"
-import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 

@@ -10,7 +10,7 @@ import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAwa
 import { imageSkills } from "#src/choird/images/ImageFolder.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { schedulesOf, type SkillSchedule } from "#src/shared/image/skillSchedule.ts"
 import { forgetSlots, lastSlots, openSlots } from "./slotRows.ts"
 import { makeSlotSteps, type Place } from "./slotSteps.ts"

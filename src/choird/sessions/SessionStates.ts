@@ -2,7 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
-import { BoundedMap } from "./boundedMap.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import { newestSnapshot, SESSION_STATES_MAX } from "./snapshots.ts"
 import { stateBytes } from "#src/shared/session/stateBytes.ts"

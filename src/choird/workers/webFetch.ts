@@ -1,7 +1,7 @@
 /** The host tool `choir.web.fetch`: a page of the public web as text, in parts that fit a prompt. */
 import { Effect } from "effect"
 import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
-import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { FETCH_TOOL, FetchInput, type FetchedPart } from "#src/shared/web/hostQueries.ts"
 import { PageReader } from "./PageReader.ts"
 import { textPart } from "./textPart.ts"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { BoundedMap } from "#src/choird/sessions/boundedMap.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 
 const MAX = 3
 
