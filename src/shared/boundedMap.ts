@@ -4,7 +4,11 @@ export interface Weight<V> {
   readonly of: (value: V) => number
 }
 
-/** A map of at most `max` keys, and of a weight. The key that was set longest ago leaves first; the newest stays in any case. */
+/**
+ * A map of at most `max` keys, and of a weight. The key that was set longest ago leaves first; the newest stays in any case. These differ and
+ * are written by hand: `Audit.ts` counts the row that it drops, `Prometheus.ts` closes the connection that it drops, `AllowedHosts.ts` adds the
+ * addresses of one answer before it drops any, and `RequestMemory.ts` drops by age as well.
+ */
 export class BoundedMap<K, V> {
   readonly #entries = new Map<K, { readonly value: V; readonly weight: number }>()
   readonly #max: number
@@ -24,12 +28,28 @@ export class BoundedMap<K, V> {
     return this.#entries.has(key)
   }
 
+  /** Reads a key, which becomes the newest. */
+  use(key: K): V | undefined {
+    const value = this.get(key)
+    if (value !== undefined) this.set(key, value)
+    return value
+  }
+
+  *values(): Iterable<V> {
+    for (const { value } of this.#entries.values()) yield value
+  }
+
   /** Sets a key, which becomes the newest. */
   set(key: K, value: V): void {
     this.delete(key)
+    this.setInPlace(key, value)
+  }
+
+  /** Sets a key. One that was set before does not become newer. */
+  setInPlace(key: K, value: V): void {
     const weight = this.#weight?.of(value) ?? 0
+    this.#total += weight - (this.#entries.get(key)?.weight ?? 0)
     this.#entries.set(key, { value, weight })
-    this.#total += weight
     for (const oldest of this.#entries.keys()) {
       const { size } = this.#entries
       if (size <= this.#max && (size === 1 || this.#total <= (this.#weight?.most ?? 0))) break
@@ -37,8 +57,9 @@ export class BoundedMap<K, V> {
     }
   }
 
-  delete(key: K): void {
+  /** Whether the key was there. */
+  delete(key: K): boolean {
     this.#total -= this.#entries.get(key)?.weight ?? 0
-    this.#entries.delete(key)
+    return this.#entries.delete(key)
   }
 }

@@ -11,6 +11,7 @@ import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import type { Denied } from "#src/agent/control/verbAnswer.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 
 /** How often a call that waits for a person asks choird while no decision arrives. */
 const APPROVAL_POLL_MS = 10_000
@@ -63,7 +64,7 @@ const make = Effect.fnUntraced(function* () {
   const stopped = yield* Deferred.make<void>()
   const waiting = new Map<ApprovalId, Deferred.Deferred<void>>()
   // A decision may arrive before the answer that the call has to wait for it.
-  const told = new Set<ApprovalId>()
+  const told = new BoundedMap<ApprovalId, true>(APPROVALS_REMEMBERED_MAX)
 
   const change = (approval_id: ApprovalId) =>
     Effect.suspend(() => {
@@ -109,9 +110,7 @@ const make = Effect.fnUntraced(function* () {
       Effect.suspend(() => {
         const decided = waiting.get(approval_id)
         if (decided !== undefined) return Effect.asVoid(Deferred.succeed(decided, undefined))
-        told.add(approval_id)
-        const oldest = told.values().next()
-        if (told.size > APPROVALS_REMEMBERED_MAX && oldest.done !== true) told.delete(oldest.value)
+        told.setInPlace(approval_id, true)
         return Effect.void
       }),
     stop: Effect.asVoid(Deferred.succeed(stopped, undefined))

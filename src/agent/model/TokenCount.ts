@@ -6,6 +6,7 @@ import { hash } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { Context, Effect, Layer } from "effect"
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { packVocabulary, Vocabulary } from "./Vocabulary.ts"
 import { promptBytes, textsOf } from "./partSizes.ts"
@@ -76,23 +77,6 @@ const load = Effect.gen(function* () {
   Effect.uninterruptible
 )
 
-/** A map that forgets what was not asked for the longest time. */
-const makeRecent = <A>(most: number) => {
-  const entries = new Map<string, A>()
-  const set = (key: string, value: A) => {
-    entries.delete(key)
-    entries.set(key, value)
-    const [oldest] = entries.keys()
-    if (entries.size > most && oldest !== undefined) entries.delete(oldest)
-  }
-  const get = (key: string) => {
-    const value = entries.get(key)
-    if (value !== undefined) set(key, value)
-    return value
-  }
-  return { get, set }
-}
-
 /** The tokens of a text from a place on, for about a slice, and where the next one begins. */
 const makeSlice = (vocabulary: Vocabulary) => {
   const pattern = new RegExp(O200K_TOKEN_SPLIT_REGEX)
@@ -124,11 +108,11 @@ const NOTHING_COUNTED: Counted = { parts: [], sums: [] }
 
 const make = Effect.fnUntraced(function* () {
   const loaded = yield* Effect.cached(Effect.map(load, (found) => found && makeSlice(found)))
-  const counts = makeRecent<number>(TOKEN_COUNTS_MAX)
+  const counts = new BoundedMap<string, number>(TOKEN_COUNTS_MAX)
   const counted = new WeakMap<Message | Tool, number>()
   /** The newest list of a lane, whose second part is the lane's own. */
   const lists = new WeakMap<Message | Tool, Counted>()
-  const factors = makeRecent<number>(TOKEN_FACTORS_MAX)
+  const factors = new BoundedMap<string, number>(TOKEN_FACTORS_MAX)
   /** Characters that were counted since other fibers could run. */
   let since = 0
 
@@ -140,7 +124,7 @@ const make = Effect.fnUntraced(function* () {
     for (const text of texts) {
       // The digest, so that what is remembered does not keep the texts.
       const key = text.length < TOKEN_COUNTED_CHARS_MIN ? undefined : hash("sha256", text, "base64")
-      const known = key === undefined ? undefined : counts.get(key)
+      const known = key === undefined ? undefined : counts.use(key)
       let tokens = known ?? 0
       let from = known === undefined ? 0 : text.length
       while (from < text.length) {
@@ -184,9 +168,9 @@ const make = Effect.fnUntraced(function* () {
     observe: (model, counted, reported) => {
       const factor = reported / counted
       if (!(factor >= TOKEN_FACTOR_MIN && factor <= TOKEN_FACTOR_MAX)) return
-      const before = factors.get(model) ?? factor
+      const before = factors.use(model) ?? factor
       factors.set(model, before + (factor - before) * WEIGHT)
     },
-    factor: (model) => factors.get(model) ?? 1
+    factor: (model) => factors.use(model) ?? 1
   })
 })

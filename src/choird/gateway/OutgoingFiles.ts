@@ -10,31 +10,11 @@ import { SEND_FOLDER, SENT_COPIES, type SentFile } from "#schema/SentFile.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { Outgoing } from "#src/choird/queues/Outbox.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { shownName } from "./attachFiles.ts"
 import { copyOut, removeSent } from "./copyOut.ts"
 import { fileKind } from "./fileKind.ts"
 import { type MediaKind, mediaKind } from "./mediaKind.ts"
-
-/** A set of at most `max` values. The value that was added longest ago leaves first. */
-class BoundedSet<V> {
-  readonly #values = new Set<V>()
-  readonly #max: number
-
-  constructor(max: number) {
-    this.#max = max
-  }
-
-  has(value: V): boolean {
-    return this.#values.has(value)
-  }
-
-  add(value: V): void {
-    this.#values.delete(value)
-    this.#values.add(value)
-    const oldest = this.#values.values().next()
-    if (this.#values.size > this.#max && oldest.done !== true) this.#values.delete(oldest.value)
-  }
-}
 
 /** Bytes of all copies together; what has no room is copied when its turn comes. */
 const OUTGOING_BYTES_MAX = 2 * 1024 * 1024 * 1024
@@ -104,7 +84,7 @@ const make = Effect.gen(function* () {
   const lifecycle = yield* Lifecycle
   const folder = join(store.home, "outgoing")
   const one = yield* Semaphore.make(1)
-  const ended = new BoundedSet<string>(ENDED_MAX)
+  const ended = new BoundedMap<string, true>(ENDED_MAX)
   const placeOf = ({ outbox_id }: Row, index: number) => join(folder, `${outbox_id}-${index}`)
 
   const workspaceOf = Effect.fnUntraced(function* ({ agent_id, form }: Row) {
@@ -165,7 +145,7 @@ const make = Effect.gen(function* () {
 
   const end = Effect.fn("OutgoingFiles.end")(function* (row: Row, delivered: boolean) {
     if (filesOf(row).length === 0) return
-    ended.add(row.outbox_id)
+    ended.set(row.outbox_id, true)
     const workspace = delivered ? yield* workspaceOf(row) : undefined
     yield* orNothing(async () => {
       for (const [index, file] of filesOf(row).entries()) {

@@ -6,6 +6,7 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { answeredBy } from "#src/choird/sessions/projections.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeNotifier } from "#src/choird/queues/Notifier.ts"
 import { waitsForPerson } from "#src/shared/session/parkTurn.ts"
@@ -30,14 +31,6 @@ interface Open {
   readonly dm: ResourceName
   readonly agent_id: AgentId
   readonly since_ms: number
-}
-
-/** Adds to a map or a set whose oldest entries go first. */
-const forgetOldest = (keys: Map<InboxId, Open> | Set<InboxId>) => {
-  for (const oldest of keys.keys()) {
-    if (keys.size <= PRESENCE_MESSAGES_MAX) return
-    keys.delete(oldest)
-  }
 }
 
 /** A job that asks the person something. */
@@ -71,8 +64,8 @@ export class Presence extends Context.Service<
       const drafts = yield* Drafts
       const lifecycle = yield* Lifecycle
       const { wake, wakes } = yield* makeNotifier
-      const open = new Map<InboxId, Open>()
-      const answered = new Set<InboxId>()
+      const open = new BoundedMap<InboxId, Open>(PRESENCE_MESSAGES_MAX)
+      const answered = new BoundedMap<InboxId, true>(PRESENCE_MESSAGES_MAX)
       /** The reports that agents make now. Each is followed for as long as its agent owes it. */
       const reporting = new Map<AgentId, Open & { readonly rev: number }>()
       const seen = yield* PubSub.sliding<Seen>(SEEN_BUFFERED_MAX)
@@ -81,8 +74,7 @@ export class Presence extends Context.Service<
         const known = open.get(inbox_id)
         if (known !== undefined && known.agent_id !== agent_id) return
         open.delete(inbox_id)
-        answered.add(inbox_id)
-        forgetOldest(answered)
+        answered.setInPlace(inbox_id, true)
       }
 
       /** Without the database nobody is known to wait for the report. */
@@ -125,8 +117,7 @@ export class Presence extends Context.Service<
       return Presence.of({
         asked: Effect.fnUntraced(function* (dm, agent_id, inbox_id) {
           if (answered.has(inbox_id)) return
-          open.set(inbox_id, { dm, agent_id, since_ms: yield* monotonicMs })
-          forgetOldest(open)
+          open.setInPlace(inbox_id, { dm, agent_id, since_ms: yield* monotonicMs })
           yield* wake(dm)
           yield* PubSub.publish(seen, { dm, inbox_id })
         }),

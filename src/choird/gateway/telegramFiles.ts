@@ -1,5 +1,6 @@
 /** Files in Telegram's messages: what a message says of them, and their bytes. */
 import { Effect, Redacted, Schema } from "effect"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
 
@@ -92,7 +93,7 @@ type GetFile = (file_id: string) => Effect.Effect<unknown, TelegramFailed>
 
 /** Makes the download of a bot. The address has the bot's token, so no error quotes it. */
 export const makeDownload = (token: Redacted.Redacted, api_root: string, getFile: GetFile) => {
-  const attempts = new Map<string, number>()
+  const attempts = new BoundedMap<string, number>(TELEGRAM_FILES_COUNTED_MAX)
   const get = (path: string) =>
     Effect.tryPromise({
       try: async (signal) => {
@@ -126,9 +127,7 @@ export const makeDownload = (token: Redacted.Redacted, api_root: string, getFile
     if ((file.bytes ?? 0) > TELEGRAM_FILE_BYTES_MAX) return Effect.fail(tooLarge)
     return Effect.catchTag(download(file.file_id), "TelegramFailed", (failure) => {
       const count = (attempts.get(file.file_id) ?? 0) + 1
-      attempts.set(file.file_id, count)
-      const [oldest] = attempts.keys()
-      if (attempts.size > TELEGRAM_FILES_COUNTED_MAX && oldest !== undefined) attempts.delete(oldest)
+      attempts.setInPlace(file.file_id, count)
       return Effect.fail(
         count < TELEGRAM_FILE_ATTEMPTS_MAX ? failure : failed(504, `it did not arrive in ${count} attempts`)
       )

@@ -8,6 +8,7 @@ import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { Appended } from "#src/choird/sessions/Appends.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { type Fact, factsOf, type Interval, laneFacts, newWatch, type Watch } from "./facts.ts"
 import { AGENT_LINE, configurationRuns, count, makeLabels } from "#src/choird/logs/metrics.ts"
@@ -63,13 +64,11 @@ const make = Effect.gen(function* () {
   const models = makeLabels()
   const skills = makeLabels()
   const tools = makeLabels()
-  const watches = new Map<SessionId, Watch>()
+  const watches = new BoundedMap<SessionId, Watch>(SESSION_STATES_MAX)
 
   const watchOf = ({ events, session_id }: Appended) => {
     const found = watches.get(session_id)
     if (found !== undefined) return found
-    const [oldest] = watches.keys()
-    if (watches.size >= SESSION_STATES_MAX && oldest !== undefined) watches.delete(oldest)
     const watch = newWatch((events[0]?.rev ?? 1) - 1)
     watches.set(session_id, watch)
     return watch

@@ -3,6 +3,7 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { LaneState } from "#schema/Lane.ts"
 import { fromWireName } from "#schema/Tool.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
 /** Open tool calls of a session that telemetry remembers; it drops the oldest. */
@@ -41,7 +42,8 @@ interface Call {
 export interface Watch {
   rev: number
   readonly states: Map<LaneId, LaneState>
-  readonly calls: Map<string, Call>
+  /** A crash closes open calls by an event; a hostile agent may leave as many open as it likes. */
+  readonly calls: BoundedMap<string, Call>
   readonly jobs: Map<LaneId, number>
   turn_ms: number | undefined
 }
@@ -49,7 +51,7 @@ export interface Watch {
 export const newWatch = (rev: number): Watch => ({
   rev,
   states: new Map(),
-  calls: new Map(),
+  calls: new BoundedMap(TELEMETRY_CALLS_MAX),
   jobs: new Map(),
   turn_ms: undefined
 })
@@ -84,18 +86,10 @@ const modelFact = ({ lane, payload, ...event }: EventOf<"ModelOutput">, end_ms: 
   }
 }
 
-/** Calls that a crash left open are closed by an event; a hostile agent may leave as many as it likes. */
-const remember = (watch: Watch, call_id: string, call: Call) => {
-  const [oldest] = watch.calls.keys()
-  if (!watch.calls.has(call_id) && watch.calls.size >= TELEMETRY_CALLS_MAX && oldest !== undefined)
-    watch.calls.delete(oldest)
-  watch.calls.set(call_id, call)
-}
-
 /** A refused call is never requested: only the model's answer names its tool. */
 const rememberCalls = (watch: Watch, event: EventOf<"ModelOutput">) => {
   for (const { call_id, name } of event.payload.tool_calls)
-    remember(watch, call_id, {
+    watch.calls.setInPlace(call_id, {
       tool: named(fromWireName(name) ?? name),
       asked_ms: msOf(event),
       granted_ms: undefined,
@@ -106,7 +100,7 @@ const rememberCalls = (watch: Watch, event: EventOf<"ModelOutput">) => {
 const requested = (watch: Watch, event: EventOf<"ToolCallRequested">): Fact => {
   const { call_id, effect, locks } = event.payload
   const tool = named(event.payload.tool)
-  remember(watch, call_id, { tool, asked_ms: msOf(event), granted_ms: undefined, locks: locks.length })
+  watch.calls.setInPlace(call_id, { tool, asked_ms: msOf(event), granted_ms: undefined, locks: locks.length })
   const fields = { rev: event.rev, call_id, tool, effect, locks: locks.length }
   return { kind: "tool", lane: event.lane, message: `tool call requested: ${tool}`, fields }
 }

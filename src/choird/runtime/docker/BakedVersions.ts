@@ -6,6 +6,7 @@ import { Context, Effect, Layer } from "effect"
 import type Docker from "dockerode"
 import { extract } from "tar-stream"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { DockerEngine, type DockerError } from "./DockerEngine.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 
@@ -61,7 +62,7 @@ const builtVersion = (folder: string) =>
 
 const make = Effect.gen(function* () {
   const engine = yield* DockerEngine
-  const known = new Map<string, string>()
+  const known = new BoundedMap<string, string>(BAKED_VERSIONS_MAX)
 
   const bakedVersion = Effect.fnUntraced(function* (container: Docker.Container, image_id: string) {
     const read = known.get(image_id)
@@ -69,9 +70,7 @@ const make = Effect.gen(function* () {
     const baked = yield* engine.use(`${PATH} of the image could not be read`, (_, abortSignal) =>
       container.getArchive({ path: PATH, abortSignal }).then((archive) => firstFile(archive as Readable))
     )
-    known.set(image_id, baked)
-    const [oldest] = known.keys()
-    if (known.size > BAKED_VERSIONS_MAX && oldest !== undefined) known.delete(oldest)
+    known.setInPlace(image_id, baked)
     return baked
   })
 
