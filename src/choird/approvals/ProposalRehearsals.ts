@@ -11,7 +11,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
-import { programProblem, proposedProgram } from "#src/choird/rehearsals/proposedProgram.ts"
+import { programProblem, proposedProgram } from "#src/choird/rehearsals/comparePrograms.ts"
 import {
   nothingRecorded,
   type Programs,

@@ -3,7 +3,6 @@ import { isUtf8 } from "node:buffer"
 import { Schema } from "effect"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
-import { sameNames } from "./sameNames.ts"
 
 /** Paths and, for each, the SHA-256 of its content and whether it is executable. */
 export const Contents = Schema.Record(Schema.String, Schema.String)
@@ -159,6 +158,57 @@ const fileProblems = (repo: string, entries: ReadonlyArray<TreeEntry>): Readonly
     if (problems.length === REPO_PROBLEMS_MAX) break
   }
   return problems
+}
+
+interface Folder {
+  /** Folders in it, by their names. */
+  readonly folders: Map<string, Folder>
+  /** The first spelling of each name in it. */
+  readonly spelled: Map<string, string>
+}
+
+interface SameNames {
+  /** Paths with a name that is another spelling of an earlier one in the same folder. */
+  readonly paths: ReadonlyArray<string>
+  /** Whether there are more folders than were asked for; the search then ends there. */
+  readonly isLarge: boolean
+}
+
+const folder = (): Folder => ({ folders: new Map(), spelled: new Map() })
+
+/**
+ * Finds names within one folder that are one on some file system, where the second would replace the first. Compares each name with those
+ * beside it, and looks at a folder's name once for all files in it: the work grows
+ * with the bytes of the paths.
+ */
+const sameNames = (paths: ReadonlyArray<string>, folders_max: number): SameNames => {
+  const same: Array<string> = []
+  const top = folder()
+  let folders = 0
+  /** Whether the name is the first of its kind in its folder, or spelled as that one is. */
+  const isOwn = ({ spelled }: Folder, name: string) => {
+    const folded = name.normalize("NFC").toLowerCase()
+    const known = spelled.get(folded)
+    if (known === undefined) spelled.set(folded, name)
+    return known === undefined || known === name
+  }
+  for (const path of paths) {
+    const names = path.split("/")
+    const file = names.pop() ?? ""
+    let here: Folder | undefined = top
+    for (const name of names) {
+      let next: Folder | undefined = here.folders.get(name)
+      if (next === undefined && isOwn(here, name)) {
+        if ((folders += 1) > folders_max) return { paths: same, isLarge: true }
+        next = folder()
+        here.folders.set(name, next)
+      }
+      here = next
+      if (here === undefined) break
+    }
+    if (here === undefined || !isOwn(here, file)) same.push(path)
+  }
+  return { paths: same, isLarge: false }
 }
 
 /** All problems of a tree, found without reading its files. Names are compared once each path is known to be short. */

@@ -3,8 +3,12 @@ import { Result, Schema } from "effect"
 import type { TriedTool } from "#schema/ContainedTrial.ts"
 import { ToolManifest } from "#schema/Tool.ts"
 import { rehearsalText } from "#src/choird/approvals/rehearsalText.ts"
-import { comparePrograms, type ProgramCall } from "#src/choird/rehearsals/comparePrograms.ts"
-import { programProblem, proposedProgram } from "#src/choird/rehearsals/proposedProgram.ts"
+import {
+  comparePrograms,
+  type ProgramCall,
+  programProblem,
+  proposedProgram
+} from "#src/choird/rehearsals/comparePrograms.ts"
 
 type Output = Extract<TriedTool, { readonly type: "ran" }>["output"]
 type Status = Extract<TriedTool, { readonly type: "ran" }>["status"]
