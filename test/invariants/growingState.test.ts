@@ -19,7 +19,6 @@ const CHOIRD: Readonly<Record<string, string>> = {
   "database/Backup.ts: newest": WORK,
   "gateway/GatewayHealth.ts: healths": "one for each gateway of config.json",
   "gateway/GatewayHealth.ts: names": "one for each gateway of config.json",
-  "gateway/Presence.ts: answered": "`forgetOldest` after each",
   "gateway/jobTopics.ts: without_until_ms": "one for each chat of config.json",
   "gateway/markedText.ts: parts": WORK,
   "logs/LogFiles.ts: files": AGENTS,
