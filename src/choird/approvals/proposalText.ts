@@ -1,7 +1,8 @@
 /** The text of a proposal that a person reads before a decision: facts that choird found, then every change in full (D24). Pure. */
 import { effectOf } from "#schema/Tool.ts"
 import { visibleLine } from "./approvalText.ts"
-import { type RuntimeStatus, toolNetworkFact } from "#src/choird/runtime/ContainerRuntime.ts"
+import { toolNetworkFact } from "#src/choird/runtime/capabilities.ts"
+import type { RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { Difference } from "./Difference.ts"
 import { type Proposal, proposalTitle, reasonOf } from "./Proposal.ts"
 

@@ -205,29 +205,3 @@ export class ContainerRuntime extends Context.Service<
     readonly status: Effect.Effect<RuntimeStatus>
   }
 >()("choir/choird/ContainerRuntime") {}
-
-type RuntimeType = RuntimeStatus["type"]
-
-/** The features of a runtime that images and tools may rely on. */
-interface Capabilities {
-  /** Whether Dockerfiles are built, so that a tool may have sources instead of an executable. */
-  readonly compiles: boolean
-  /** Whether a tool is cut off from the network when its manifest says `network: false`. */
-  readonly cutsNetwork: boolean
-}
-
-const CAPABILITIES: Readonly<Record<RuntimeType, Capabilities>> = {
-  docker: { compiles: true, cutsNetwork: true },
-  sandbox: { compiles: false, cutsNetwork: true },
-  process: { compiles: false, cutsNetwork: true }
-}
-
-export const capabilities = (runtime: RuntimeType): Capabilities => CAPABILITIES[runtime]
-
-/** A sentence about the network that a tool reaches here, which no manifest can change. */
-export const toolNetworkFact = (runtime: RuntimeType, asks: boolean, containerNetwork: string): string => {
-  if (capabilities(runtime).cutsNetwork && !asks) return "network: no, it is cut off here"
-  return runtime === "docker"
-    ? `network: yes, all that the agent's container reaches (runtime.network ${containerNetwork})`
-    : "network: yes, nothing limits it here"
-}

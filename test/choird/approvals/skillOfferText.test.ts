@@ -5,7 +5,7 @@ import { judge } from "#src/choird/repos/skillIndex.ts"
 import { skillSources } from "#src/choird/repos/Merge.ts"
 import { readBundle } from "#src/choird/repos/skillBundle.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { capabilities } from "#src/choird/runtime/ContainerRuntime.ts"
+import { capabilities } from "#src/choird/runtime/capabilities.ts"
 import { bundleFiles } from "../../support/skillCorpus.ts"
 
 const TEXT =

@@ -177,7 +177,9 @@ export const rateLimited = (wait?: { readonly seconds: number } | { readonly dat
         : "seconds" in wait
           ? String(wait.seconds)
           : new Date(now_ms + wait.date_in_seconds * 1000).toUTCString()
-    return fail(429, value === undefined ? {} : { headers: { "retry-after": value } })
+    // The server's clock is the one by which it says when to come back.
+    const date = new Date(now_ms).toUTCString()
+    return fail(429, value === undefined ? {} : { headers: { "retry-after": value, date } })
   })
 
 /** Overload, from which a client is told to come back. */

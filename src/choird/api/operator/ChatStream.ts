@@ -52,11 +52,21 @@ const message = (row: Outgoing, view: AgentView | undefined): ChatEvent => {
   }
 }
 
-const committed = (news: ReadonlyArray<ChoirEvent>): ReadonlyArray<InboxId> =>
-  news.flatMap((event) => (event.event_type === "UserMsg" ? [event.payload.inbox_id] : []))
+/** The newest messages that a session took, and whether its agent said something. */
+interface News {
+  readonly taken: ReadonlyArray<InboxId>
+  readonly speaks: boolean
+}
 
-const speaks = (news: ReadonlyArray<ChoirEvent>): boolean =>
-  news.some(({ event_type }) => event_type === "AgentMessage")
+const NO_NEWS: News = { taken: [], speaks: false }
+
+/** Keeps no event: a client that reads slowly may have missed any number of them. */
+const withEvent = ({ speaks, taken }: News, event: ChoirEvent): News => {
+  if (event.event_type === "AgentMessage") return { taken, speaks: true }
+  return event.event_type === "UserMsg"
+    ? { taken: [...taken, event.payload.inbox_id].slice(-CHAT_WATCHED_MAX), speaks }
+    : { taken, speaks }
+}
 
 type Waiting = Effect.Success<ReturnType<Outbox["Service"]["waiting"]>>
 
@@ -102,18 +112,19 @@ const makeStates = Effect.map(
       : Effect.map(Effect.option(databaseDefect(events.state(session_id))), Option.getOrUndefined)
 )
 
-/** The events of a session after a revision that open or answer a message. */
+/** The news of a session after a revision. */
 const makeNews = Effect.map(EventStore, (events) =>
   Effect.fnUntraced(function* (session_id: SessionId, after: number, { rev: head }: SessionState, tick: Tick) {
-    if (head <= after) return []
+    if (head <= after) return NO_NEWS
     // A slow reader loses the oldest ticks, so the log decides.
     const pushed = tick.type === "appended" && tick.appended.session_id === session_id ? tick.appended.events : []
-    if (pushed[0]?.rev === after + 1 && pushed.at(-1)?.rev === head) return pushed
+    if (pushed[0]?.rev === after + 1 && pushed.at(-1)?.rev === head) return pushed.reduce(withEvent, NO_NEWS)
     return yield* events.events(session_id, { from: after + 1, follow: false }).pipe(
       Stream.filter(isPrintedEvent),
-      Stream.map(({ event }) => event),
-      Stream.filter(({ event_type }) => event_type === "UserMsg" || event_type === "AgentMessage"),
-      Stream.runCollect,
+      Stream.runFold(
+        () => NO_NEWS,
+        (news, { event }) => withEvent(news, event)
+      ),
       Effect.orDie
     )
   })
@@ -211,15 +222,16 @@ const makeFollow = Effect.gen(function* () {
       const state = current === null ? undefined : yield* stateOf(current, arrived ? 0 : rev, tick)
       session_id = current
       if (arrived) rev = state?.rev ?? 0
-      const news = state === undefined || current === null || arrived ? [] : yield* newsOf(current, rev, state, tick)
+      const news =
+        state === undefined || current === null || arrived ? NO_NEWS : yield* newsOf(current, rev, state, tick)
       if (state !== undefined) {
         rev = Math.max(rev, state.rev)
-        const ids = [...watched, ...(arrived ? watchedAtFirst(state) : []), ...committed(news)]
+        const ids = [...watched, ...(arrived ? watchedAtFirst(state) : []), ...news.taken]
         watched = new Set(ids.slice(-CHAT_WATCHED_MAX))
       }
       const settled = state === undefined ? [] : settledIn(state, watched)
       // An event's rows are stored with it, so what is read now comes before what it settles.
-      const wanted = tick.type === "outbox" || settled.length > 0 || arrived || speaks(news)
+      const wanted = tick.type === "outbox" || settled.length > 0 || arrived || news.speaks
       const { all, messages } = wanted ? yield* unread : { all: true, messages: [] }
       const out: Array<ChatEvent> = [...messages, ...standing(view)]
       if (state !== undefined && current !== null) out.push(...(yield* activity(current, state)))
