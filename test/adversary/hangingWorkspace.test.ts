@@ -52,12 +52,12 @@ describe.skipIf(reason !== undefined)(suite, () => {
   )
 })
 
-describe("the file tools of an agent", () => {
+describe("the file tools and the worktrees of an agent", () => {
   it("never wait on the agent's own thread", () => {
-    for (const name of ["Workspace.ts", "workspaceFiles.ts"]) {
-      const text = readFileSync(join(import.meta.dirname, "../../src/agent/workspace", name), "utf8")
+    for (const name of ["workspace/Workspace.ts", "workspace/workspaceFiles.ts", "git/Worktrees.ts"]) {
+      const text = readFileSync(join(import.meta.dirname, "../../src/agent", name), "utf8")
       // The workspace itself is opened before the agent has said hello.
-      assert.deepStrictEqual(text.match(/\b\w+Sync\(/gu) ?? [], name === "Workspace.ts" ? ["openSync("] : [])
+      assert.deepStrictEqual(text.match(/\b\w+Sync\(/gu) ?? [], name.endsWith("Workspace.ts") ? ["openSync("] : [])
     }
   })
 })

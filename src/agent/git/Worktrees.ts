@@ -1,5 +1,5 @@
 /** The git worktrees of jobs that work on a branch of their own, `.worktrees/<job>` in the workspace. */
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { access, mkdir, readdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Context, Effect, Layer, Result, Schema, Semaphore } from "effect"
 import type { JobTree } from "#schema/Core.ts"
@@ -16,6 +16,8 @@ import {
 
 /** Worktrees of ended jobs that a start of the agent looks at. */
 const LEFT_MAX = 256
+/** For how long an agent that starts waits to hear whether its workspace is a repository. */
+const OFFERED_MS_MAX = 5000
 /** Paths of a conflict in the event, and characters of each. */
 const CONFLICT_PATHS_MAX = 8
 const PATH_CHARS_MAX = 200
@@ -81,6 +83,15 @@ const knownTrees = ({ ask }: WorktreeGit) =>
     return new Map(entries.map((entry) => [entry.path, entry]))
   })
 
+/** Whether a path is there, asked of no thread of the agent's own: a workspace may be on a file system that does not answer. */
+const exists = (path: string) =>
+  Effect.promise(() =>
+    access(path).then(
+      () => true,
+      () => false
+    )
+  )
+
 /** The mode of a repository within a repository in git's index. */
 const GITLINK = "160000 "
 
@@ -93,10 +104,11 @@ const uncommitted = ({ git, path }: WorktreeGit, job_name: JobName) =>
     const tree = path(job_name)
     const status = yield* git(tree, "status", "--porcelain", "--untracked-files=all", "--ignore-submodules=all")
     const index = yield* git(tree, "ls-files", "--stage", "-z")
-    const nested = index.out.split("\0").filter((entry) => {
+    const links = index.out.split("\0").flatMap((entry) => {
       const [head = "", name = ""] = entry.split("\t")
-      return head.startsWith(GITLINK) && existsSync(join(tree, name, ".git"))
+      return head.startsWith(GITLINK) ? [name] : []
     })
+    const nested = yield* Effect.filter(links, (name) => exists(join(tree, name, ".git")))
     return { isKnown: status.code === 0 && index.code === 0, count: lines(status.out).length + nested.length }
   })
 
@@ -134,20 +146,18 @@ const check = Effect.fnUntraced(function* (repository: WorktreeGit, { branch, jo
     return yield* refuse(
       `${worktreeOf(job_name)} holds uncommitted work of an earlier job: commit or remove it, or choose another job_name`
     )
-  if (mine === undefined && existsSync(path(job_name)))
+  if (mine === undefined && (yield* exists(path(job_name))))
     return yield* refuse(`${worktreeOf(job_name)} exists and is not a worktree: remove it, or choose another job_name`)
 })
 
 const add = Effect.fnUntraced(function* ({ ask, git, path, root }: WorktreeGit, { branch, job_name }: TreeJob) {
   yield* git(root, "worktree", "remove", "--force", "--force", path(job_name))
   yield* ask("worktree", "prune")
-  yield* Effect.sync(() => {
-    mkdirSync(join(root, WORKTREES), { recursive: true })
-    // So that the repository around them never takes them for its own files.
-    writeFileSync(join(root, WORKTREES, ".gitignore"), "*\n")
-  })
-  const exists = yield* ask("rev-parse", "--verify", "--quiet", `refs/heads/${branch}^{commit}`)
-  const added = yield* exists.code === 0
+  yield* Effect.promise(() => mkdir(join(root, WORKTREES), { recursive: true }))
+  // So that the repository around them never takes them for its own files.
+  yield* Effect.promise(() => writeFile(join(root, WORKTREES, ".gitignore"), "*\n"))
+  const known = yield* ask("rev-parse", "--verify", "--quiet", `refs/heads/${branch}^{commit}`)
+  const added = yield* known.code === 0
     ? git(root, "worktree", "add", "--quiet", path(job_name), branch)
     : git(root, "worktree", "add", "--quiet", "--no-track", "-b", branch, path(job_name), "HEAD")
   if (added.code !== 0) return yield* refuse(`git could not make a worktree: ${lastLine(added)}`)
@@ -157,7 +167,7 @@ const open = Effect.fnUntraced(function* (repository: WorktreeGit, job: TreeJob)
   const path = repository.path(job.job_name)
   yield* check(repository, job)
   const mine = (yield* knownTrees(repository)).get(path)
-  const isOpen = mine?.isHalf === false && mine.branch === job.branch && existsSync(path)
+  const isOpen = mine?.isHalf === false && mine.branch === job.branch && (yield* exists(path))
   if (!isOpen) yield* add(repository, job)
 })
 
@@ -202,25 +212,22 @@ const close = Effect.fnUntraced(function* (repository: WorktreeGit, job_name: Jo
   const path = repository.path(job_name)
   const mine = (yield* knownTrees(repository)).get(path)
   if (mine === undefined) return
-  if (mine.isHalf || !existsSync(path)) yield* git(root, "worktree", "remove", "--force", "--force", path)
+  if (mine.isHalf || !(yield* exists(path))) yield* git(root, "worktree", "remove", "--force", "--force", path)
   else if (yield* isClean(repository, job_name)) yield* git(root, "worktree", "remove", path)
   yield* ask("worktree", "prune")
 })
 
 const named = Schema.decodeUnknownResult(JobName)
 /** The jobs that have a folder among the worktrees. */
-const jobsWithTrees = (root: string): ReadonlyArray<JobName> => {
-  try {
-    return readdirSync(join(root, WORKTREES))
-      .slice(0, LEFT_MAX)
-      .flatMap((name) => {
+const jobsWithTrees = (root: string): Effect.Effect<ReadonlyArray<JobName>> =>
+  Effect.map(
+    Effect.promise(() => readdir(join(root, WORKTREES)).catch(() => [])),
+    (names) =>
+      names.slice(0, LEFT_MAX).flatMap((name) => {
         const job_name = named(name)
         return Result.isSuccess(job_name) ? [job_name.success] : []
       })
-  } catch {
-    return []
-  }
-}
+  )
 
 const make = Effect.gen(function* () {
   const repository = yield* makeWorktreeGit
@@ -230,7 +237,10 @@ const make = Effect.gen(function* () {
   const alone = (yield* Semaphore.make(1)).withPermits(1)
   const forget = (job_name: JobName) => Effect.sync(() => void opened.delete(coreLane(job_name)))
   return {
-    offered: yield* Effect.sync(() => existsSync(join(root, ".git"))),
+    offered: yield* Effect.timeoutOrElse(exists(join(root, ".git")), {
+      duration: OFFERED_MS_MAX,
+      orElse: () => Effect.succeed(false)
+    }),
     check: (job) => alone(check(repository, job)),
     open: (job) =>
       Effect.andThen(
@@ -242,10 +252,12 @@ const make = Effect.gen(function* () {
     close: (job_name) => Effect.andThen(forget(job_name), alone(close(repository, job_name))),
     sweep: (running) =>
       alone(
-        Effect.forEach(
-          jobsWithTrees(root).filter((name) => !running.has(name)),
-          (job_name) => close(repository, job_name),
-          { discard: true }
+        Effect.flatMap(jobsWithTrees(root), (names) =>
+          Effect.forEach(
+            names.filter((name) => !running.has(name)),
+            (job_name) => close(repository, job_name),
+            { discard: true }
+          )
         )
       )
   } satisfies Methods
