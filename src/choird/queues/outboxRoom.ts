@@ -21,12 +21,14 @@ interface Waiting {
   readonly bytes: number
 }
 
+/** Answers to people are never left out; files that nobody asked for have as much room as these, and other news has less. */
+export type Room = "answer" | "files" | "news"
+
 /** A message that an event makes. */
 interface Said {
   readonly dm: ResourceName
   readonly text: string
-  /** Answers to people are never left out; files that nobody asked for have as much room as these, and other news has less. */
-  readonly room: "answer" | "files" | "news"
+  readonly room: Room
 }
 
 /**

@@ -18,7 +18,11 @@ export const capabilities = (runtime: RuntimeType, isCut = cutsNetwork()): Capab
   cutsNetwork: isCut
 })
 
-/** A sentence about the network that a tool reaches here, which no manifest can change. @param isCut as above. */
+/**
+ * A sentence about the network that a tool reaches here, which no manifest can change.
+ *
+ * @param isCut whether this installation has the program that cuts commands off from the network.
+ */
 export const toolNetworkFact = (
   runtime: RuntimeType,
   asks: boolean,

@@ -5,7 +5,7 @@ import type { Config } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { AgentId, InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
-import { unshownNotice, waitingOf, withRoom } from "#src/choird/queues/outboxRoom.ts"
+import { type Room, unshownNotice, waitingOf, withRoom } from "#src/choird/queues/outboxRoom.ts"
 import { noteAnswered } from "#src/choird/queues/Reactions.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
 
@@ -135,7 +135,7 @@ const dropLines = Effect.fnUntraced(function* (session_id: SessionId, dm: Resour
 })
 
 /** The room of a message: what answers nobody's message is news, as a line on a job is, or files, which no log has. Pure. */
-const roomOf = ({ files, job, kind }: Spoken["payload"], asked: Place | undefined) => {
+const roomOf = ({ files, job, kind }: Spoken["payload"], asked: Place | undefined): Room => {
   if (asked !== undefined && !(kind === "notice" && job !== undefined)) return "answer"
   return files === undefined ? "news" : "files"
 }
@@ -143,7 +143,7 @@ const roomOf = ({ files, job, kind }: Spoken["payload"], asked: Place | undefine
 /** A message of an event, and the job that it is on. */
 type Told = OutboxMessage & {
   readonly rev: number
-  readonly room: "answer" | "files" | "news"
+  readonly room: Room
   readonly job: JobName | undefined
 }
 

@@ -6,6 +6,7 @@ import { EDGE, InboxId, JobName, ResourceName, Sha256 } from "#schema/Ids.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import {
+  type Room,
   UNASKED_BYTES_MAX,
   UNASKED_ROWS_MAX,
   UNDELIVERED_BYTES_MAX,
@@ -18,7 +19,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { BINDINGS, DESK, message, newTalk, notice, PHONE, stores, Talk } from "../../support/stores.ts"
 
 describe("the room for messages that nobody has read", () => {
-  const said = (text: string, room: "answer" | "files" | "news" = "news", dm = DESK) => ({ dm, text, room })
+  const said = (text: string, room: Room = "news", dm = DESK) => ({ dm, text, room })
   const at = (rows: number, bytes: number) => new Map([[DESK, { rows, bytes }]])
 
   it("is bounded in rows and in bytes, and a message that answers nobody is counted beyond it", () => {
