@@ -45,6 +45,12 @@ const mailApart: Plugin = {
   resolveId: (id) => (id === "./mailClients.ts" ? { id: `./choir-agent${MAIL}`, external: true } : undefined)
 }
 
+/** choird itself is a file of its own, since only what is loaded after the check of Node's version comes from Node's compile cache. */
+const runApart: Plugin = {
+  name: "run apart",
+  resolveId: (id) => (id === "./run.ts" ? { id: "./choird.run.js", external: true } : undefined)
+}
+
 /** The IMAP client neither logs nor uses a proxy. */
 const NO_LOG = "export default undefined"
 const NO_PROXY = "export const SocksClient = undefined"
@@ -147,7 +153,8 @@ const choirctl = defineConfig({
 })
 
 export default [
-  program("choird", "src/choird/main.ts"),
+  program("choird", "src/choird/main.ts", [runApart]),
+  program("choird.run", "src/choird/run.ts"),
   program("postgres-worker", "src/choird/database/postgres-worker.ts"),
   program("embedding-worker", "src/choird/memory/embedding-worker.ts"),
   program("page-worker", "src/choird/workers/page-worker.ts"),

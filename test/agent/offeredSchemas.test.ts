@@ -16,7 +16,7 @@ import {
   SUMMARY_INSTRUCTIONS
 } from "#src/agent/model/prompt/instructions.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { summaryTool } from "#src/agent/memory/summary.ts"
+import { summaryTool } from "#src/agent/session/shutdownNotice.ts"
 import { verdictTool } from "#src/agent/calls/SkillJudge.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { schemaRefusal } from "#demo/dialects/schemaRules.ts"

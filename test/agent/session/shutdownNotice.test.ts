@@ -3,8 +3,13 @@ import { Clock, Deferred, Effect, Fiber, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
-import { safePointMs, STOP_RESERVE_MS } from "#src/agent/session/shutdownNotice.ts"
-import { summaryOf, summaryPrompt, summaryTool } from "#src/agent/memory/summary.ts"
+import {
+  safePointMs,
+  STOP_RESERVE_MS,
+  summaryOf,
+  summaryPrompt,
+  summaryTool
+} from "#src/agent/session/shutdownNotice.ts"
 import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { emptySummary } from "#src/shared/session/memory.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"

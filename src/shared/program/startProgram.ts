@@ -1,0 +1,27 @@
+/** The start of a program that loads the rest of itself. Node keeps what it compiled for the next start, which then takes less time. */
+import * as nodeModule from "node:module"
+import { nodeTooOld } from "./version.ts"
+
+/**
+ * Loads a program and runs it. A Node that is too old is reported before anything else is loaded, since it would stop at the first thing that it
+ * lacks; and only what is loaded after this comes from Node's compile cache.
+ *
+ * @param name in front of the problem.
+ */
+export const startProgram = async (
+  name: string,
+  load: () => Promise<{ readonly main: (args: ReadonlyArray<string>) => void }>
+): Promise<void> => {
+  const tooOld = nodeTooOld(process.versions.node)
+  if (tooOld !== undefined) {
+    process.stderr.write(`${name}: ${tooOld}\n`)
+    process.exitCode = 78
+    return
+  }
+  // A folder of the user's own: in the shared one for temporary files others could leave code for this process.
+  const caches =
+    process.env["XDG_CACHE_HOME"] ?? (process.env["HOME"] === undefined ? undefined : `${process.env["HOME"]}/.cache`)
+  if (caches !== undefined) nodeModule.enableCompileCache(`${caches}/choir`)
+  const { main } = await load()
+  main(process.argv.slice(2))
+}
