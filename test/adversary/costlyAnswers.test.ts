@@ -1,7 +1,7 @@
 /** Answers of models within their limit of bytes that overflow the stack of their reader, or take hours of it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { makeSpoken } from "#src/agent/model/spoken.ts"
+import { makeVisibleText } from "#src/agent/model/visibleText.ts"
 import { CODECS, readStream, readWhole } from "#src/shared/model/codecs.ts"
 
 const same = (text: string): string => text
@@ -101,8 +101,8 @@ describe("an answer of countless parts", () => {
 
   it("costs what its bytes cost when it begins with blanks, while somebody watches", () =>
     within(() => {
-      const spoken = makeSpoken({ begun: () => 0, scrub: same })
-      for (let count = 0; count < 300_000; count++) spoken(" ")
-      assert.strictEqual(spoken("Four."), "Four.")
+      const visible = makeVisibleText({ begun: () => 0, scrub: same })
+      for (let count = 0; count < 300_000; count++) visible(" ")
+      assert.strictEqual(visible("Four."), "Four.")
     }))
 })

@@ -8,7 +8,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, type SessionId } from "#schema/Ids.ts"
 import { type ApprovalRequest, isAsked, proposedOn } from "#src/choird/approvals/askApproval.ts"
 import { type ApprovalStep, mayFollow, resolutionOf, verdict } from "#src/choird/approvals/approvalStatus.ts"
-import { Approved } from "#src/choird/approvals/Approved.ts"
+import { ProofOfApproval } from "#src/choird/approvals/ProofOfApproval.ts"
 import type { ApprovalRow as StoredRow } from "#src/choird/approvals/approvalRows.ts"
 import { decidedNote, endedNote, type Ending } from "#src/choird/approvals/proposalNotes.ts"
 import { understand } from "#src/choird/approvals/requestTypes.ts"
@@ -118,9 +118,9 @@ export class ApprovalTable {
     return this.rows.filter((row) => row.isProposal && this.proofOf(row) !== undefined)
   }
 
-  proofOf(row: ApprovalRow): Approved | undefined {
+  proofOf(row: ApprovalRow): ProofOfApproval | undefined {
     const stored = row as unknown as StoredRow
-    return Approved.of(stored) ?? Approved.begun(stored)
+    return ProofOfApproval.of(stored) ?? ProofOfApproval.begun(stored)
   }
 
   /** Proposals whose execution has not begun. */

@@ -4,7 +4,7 @@ import type { Mutant } from "./Mutant.ts"
 export const PROPOSAL_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "carried-out-unapproved",
-    file: "src/choird/approvals/Approved.ts",
+    file: "src/choird/approvals/ProofOfApproval.ts",
     find: `mayFollow(row.status, "executing") ?`,
     replace: `row.status === "pending" || mayFollow(row.status, "executing") ?`,
     knownSeed: 10,
@@ -36,7 +36,7 @@ export const PROPOSAL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "carried-out-twice",
-    file: "src/choird/approvals/Approved.ts",
+    file: "src/choird/approvals/ProofOfApproval.ts",
     find: `return row.status === "executing" ?`,
     replace: `return row.status === "executing" || row.status === "done" ?`,
     knownSeed: 10,

@@ -11,7 +11,7 @@ import type { HostCall, HostOutcome, HostTool } from "#src/choird/hosttools/Host
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ChromiumProgram } from "#src/choird/workers/BrowserProcess.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
-import { PagePatience } from "#src/choird/workers/PagePatience.ts"
+import { PageWaitFactor } from "#src/choird/workers/PageWaitFactor.ts"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
 import { webBrowse } from "#src/choird/workers/webBrowse.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
@@ -95,7 +95,7 @@ const rig = Effect.fnUntraced(function* (program: string | undefined) {
     Layer.provide(BrowserWorker.layer, Cgroups.layer),
     Layer.merge(layerDialer({ names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer())
   ).pipe(
-    Layer.provide(Layer.succeed(PagePatience, 20)),
+    Layer.provide(Layer.succeed(PageWaitFactor, 20)),
     Layer.provide(program === undefined ? Layer.empty : Layer.succeed(ChromiumProgram, () => program))
   )
   const context = yield* Layer.build(parts)

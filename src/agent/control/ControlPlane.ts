@@ -27,7 +27,7 @@ import {
   asked,
   type Denied,
   failure,
-  patiently,
+  retryVerb,
   RPC_RETRY_MS,
   RPC_TIMEOUT_MS
 } from "./verbAnswer.ts"
@@ -135,7 +135,7 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       let given_up = 0
       // An answer that says to ask again came in time, however often it comes.
       const attempt = Effect.onInterrupt(call, () => Effect.sync(() => void given_up++))
-      return patiently(Effect.suspend(() => asked(verb, answerTime(silence_ms, given_up))(attempt)))
+      return retryVerb(Effect.suspend(() => asked(verb, answerTime(silence_ms, given_up))(attempt)))
     })
 
   const last = yield* Ref.make<string | undefined>(undefined)
@@ -179,7 +179,7 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       const call = Effect.mapError(rpc.EXECUTE_HOST_TOOL({ headers, payload }), (error) =>
         failure("EXECUTE_HOST_TOOL", error)
       )
-      const { output, status } = yield* connections.host(timeout_ms, patiently(call))
+      const { output, status } = yield* connections.host(timeout_ms, retryVerb(call))
       return { output, status }
     }),
     approval: Effect.fn("ControlPlane.approval")(function* (payload) {

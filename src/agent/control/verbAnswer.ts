@@ -84,5 +84,5 @@ export const answerTime = (threshold_ms: number, given_up: number): number =>
   Math.min(RPC_TIMEOUT_MS, attemptTime(threshold_ms) * 2 ** Math.min(given_up, DOUBLINGS_MAX))
 
 /** Repeats a request with its id while choird is away or wants to be left alone; a lost reply is answered again (R28). */
-export const patiently = <A>(call: Asked<A>): Asked<A> =>
+export const retryVerb = <A>(call: Asked<A>): Asked<A> =>
   Effect.retry(call, { while: (error) => error._tag === "Unreachable", schedule: pauses, times: RPC_ATTEMPTS_MAX })

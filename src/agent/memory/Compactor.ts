@@ -32,7 +32,7 @@ import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
 import type { Reading } from "#src/agent/model/prompt/promptMessages.ts"
 import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { withStubs } from "./stubs.ts"
-import { withToldLoss } from "./toldLoss.ts"
+import { withLossNote } from "./lossNote.ts"
 import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { isClearlySmall, promptTokens, windowFill, windowLimit } from "./windowSize.ts"
 
@@ -162,7 +162,7 @@ const ask = Effect.fnUntraced(function* (lane: LaneId, { leaving, memory, prefix
   }
   if (last === undefined) return undefined
   yield* Effect.logWarning(`the summary of ${lane} is too long; its oldest parts are left out, and it says so`)
-  return withToldLoss(memory.summary, last, offeredOf(prefix.tools))
+  return withLossNote(memory.summary, last, offeredOf(prefix.tools))
 })
 
 /** The newest words of people that fit. */

@@ -22,7 +22,7 @@ import { boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { type Heard, OVERLOADED, type RequestFailed } from "./modelRequest.ts"
 import { type Candidate, negotiate, type Prompt, Refusals } from "./negotiate.ts"
 import { makeRequestBodies, RequestBodies } from "./RequestBodies.ts"
-import { makeSpoken } from "./spoken.ts"
+import { makeVisibleText } from "./visibleText.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 
 /** How long a whole answer may take. */
@@ -128,12 +128,12 @@ const tooLate = problem("timeout", `no complete answer within ${MODEL_TOTAL_MS_M
 const listening = Effect.fnUntraced(function* (model: string, heard: Asking["heard"]) {
   if (heard === undefined) return () => Effect.void
   const secrets = yield* SecretStore
-  const spoken = makeSpoken(secrets)
+  const visible = makeVisibleText(secrets)
   yield* heard({ type: "begin", model })
   const listen: Heard = (delta) => {
     if (delta.type === "call") return heard({ type: "call", name: secrets.scrub(delta.name.slice(0, 128)) })
     if (delta.type === "thinking") return heard(delta)
-    const text = spoken(delta.text)
+    const text = visible(delta.text)
     return text === "" ? Effect.void : heard({ type: "text", text })
   }
   return listen

@@ -8,7 +8,7 @@ import type { StartOptions } from "#src/choird/agents/bindings.ts"
 import { type BuildError, Images } from "#src/choird/images/Images.ts"
 import { makeImageSources } from "#src/choird/agents/imageSources.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import type { Approved } from "./Approved.ts"
+import type { ProofOfApproval } from "./ProofOfApproval.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { changed, type ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
@@ -24,14 +24,14 @@ export class AgentSteps extends Context.Service<
   AgentSteps,
   {
     /** Builds the image of the commit that was approved; `CHANGED` if the agent's ref has moved on since (R54). */
-    build(approved: Approved, job: Pick<Job, "commit">): Effect.Effect<ImageVersion, ExecutionFailed>
+    build(approved: ProofOfApproval, job: Pick<Job, "commit">): Effect.Effect<ImageVersion, ExecutionFailed>
     /**
      * The step after a change that needs a restart of the agent: an update if the agent runs, or would run if choird had not died.
      * Otherwise the execution is done with this outcome, since the agent picks up the change at its next start.
      */
-    afterChange(approved: Approved, job: Job, outcome: string): Effect.Effect<Next>
+    afterChange(approved: ProofOfApproval, job: Job, outcome: string): Effect.Effect<Next>
     /** Restarts it with these bindings, unless it runs with the image and the defaults of `rebound` already. */
-    update(approved: Approved, job: Job, rebound: Rebound): Effect.Effect<void, ExecutionFailed>
+    update(approved: ProofOfApproval, job: Job, rebound: Rebound): Effect.Effect<void, ExecutionFailed>
   }
 >()("choir/choird/AgentSteps") {
   static readonly layer = Layer.effect(

@@ -2,7 +2,7 @@
 import { Result, Schema } from "effect"
 import { CommitId } from "#schema/Image.ts"
 import { RunBindings } from "#schema/ResourceBindings.ts"
-import type { Approved } from "./Approved.ts"
+import type { ProofOfApproval } from "./ProofOfApproval.ts"
 import { Before } from "./configEdits.ts"
 import { type ExecutionFailed, unreadable } from "./ExecutionFailed.ts"
 import type { Proposal } from "./Proposal.ts"
@@ -43,7 +43,7 @@ export interface Standing {
 
 /** A decoded proposal with its proof. */
 export interface Execution<P extends Proposal = Proposal> {
-  readonly approved: Approved
+  readonly approved: ProofOfApproval
   readonly proposal: P
   readonly facts: Facts
 }
@@ -60,7 +60,7 @@ const decodeFacts = Schema.decodeUnknownResult(Facts)
 const decodeStanding = Schema.decodeUnknownResult(Schema.Struct({ step: Step, job: Job }))
 
 /** It was understood when it was stored, perhaps by another version. */
-export const executionOf = (approved: Approved): Result.Result<Execution, ExecutionFailed> => {
+export const executionOf = (approved: ProofOfApproval): Result.Result<Execution, ExecutionFailed> => {
   const { canonical, facts, request_type } = approved.row
   const asked = readStored(request_type, canonical)
   if (Result.isFailure(asked)) return Result.fail(unreadable(asked.failure.reason))

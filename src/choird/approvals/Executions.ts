@@ -6,7 +6,7 @@ import { Cause, Context, Effect, FiberSet, FileSystem, Layer, Queue, Result, Sch
 import { join } from "node:path"
 import type { AgentId } from "#schema/Ids.ts"
 import { Approvals } from "./Approvals.ts"
-import { Approved, beginExecution } from "./Approved.ts"
+import { ProofOfApproval, beginExecution } from "./ProofOfApproval.ts"
 import { executionOf, PROPOSAL_RETRY_MS, standingOf, type Standing } from "./Execution.ts"
 import { type Ending, endedNote, endedText, outcomeText } from "./proposalNotes.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -28,10 +28,10 @@ import { rowId } from "#src/choird/database/rowId.ts"
 /** The proofs of what is approved, or was begun and interrupted; the oldest of each agent. */
 export const nextExecutions = Effect.map(openExecutions, (rows) => {
   const first = new Map(rows.toReversed().map((row) => [row.agent_id, row]))
-  return [...first.values()].flatMap((row) => Approved.of(row) ?? Approved.begun(row) ?? [])
+  return [...first.values()].flatMap((row) => ProofOfApproval.of(row) ?? ProofOfApproval.begun(row) ?? [])
 })
 
-const store = Effect.fnUntraced(function* ({ row }: Approved, { job, step }: Standing) {
+const store = Effect.fnUntraced(function* ({ row }: ProofOfApproval, { job, step }: Standing) {
   const sql = yield* SqlClient.SqlClient
   const stored =
     yield* sql`UPDATE choir_control.pending_approvals SET step = ${step}, job = ${canonicalJson(job)}::jsonb
@@ -40,18 +40,18 @@ const store = Effect.fnUntraced(function* ({ row }: Approved, { job, step }: Sta
 })
 
 /** Stores the next step before it is taken (D17, R53); a defect if the row is not being executed (R55). */
-export const advance = (approved: Approved, standing: Standing) => Effect.orDie(store(approved, standing))
+export const advance = (approved: ProofOfApproval, standing: Standing) => Effect.orDie(store(approved, standing))
 
 /** Begins the one execution. */
-export const begin = (approved: Approved, standing: Standing) =>
+export const begin = (approved: ProofOfApproval, standing: Standing) =>
   Effect.orDie(inTransaction(Effect.andThen(beginExecution(approved), store(approved, standing))))
 
 /** Begins the one execution of an unreadable proposal, which takes no step. */
-const beginUnread = (approved: Approved) => Effect.orDie(inTransaction(beginExecution(approved)))
+const beginUnread = (approved: ProofOfApproval) => Effect.orDie(inTransaction(beginExecution(approved)))
 
 /** Ends it, notifies the agent and the person, and returns the DM that has something new. */
 export const finish = Effect.fnUntraced(
-  function* (config: Config, { row }: Approved, ending: Ending) {
+  function* (config: Config, { row }: ProofOfApproval, ending: Ending) {
     const sql = yield* SqlClient.SqlClient
     const session = yield* lockSession(row.session_id)
     const ended = yield* sql`UPDATE choir_control.pending_approvals
@@ -91,7 +91,7 @@ export class Executions extends Context.Service<
 const OTHER_PAYLOAD = "the stored payload is not the one that was approved"
 
 /** Decodes the proposal, and finds the step at which its execution stands. */
-const read = (approved: Approved) =>
+const read = (approved: ProofOfApproval) =>
   Result.flatMap(executionOf(approved), (execution) =>
     Result.map(standingOf(execution), (standing) => ({ execution, standing }))
   )
@@ -103,7 +103,7 @@ const makeEnd = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const outbox = yield* Outbox
   const signals = yield* Signals
-  return Effect.fnUntraced(function* (approved: Approved, ending: Ending) {
+  return Effect.fnUntraced(function* (approved: ProofOfApproval, ending: Ending) {
     const { row } = approved
     const dm = yield* finish((yield* config.current).config, approved, ending)
     yield* signals.wake(row.session_id)
@@ -117,7 +117,7 @@ const makeEnd = Effect.gen(function* () {
 })
 
 const auditEntry = (
-  { row }: Approved,
+  { row }: ProofOfApproval,
   action: string,
   detail: Readonly<Record<string, Schema.Json>> = {}
 ): AuditEntry => ({
@@ -133,10 +133,10 @@ const makeExecute = Effect.gen(function* () {
   const audit = yield* Audit
   const proposals = yield* Proposals
   const end = yield* makeEnd
-  const fail = (approved: Approved, { kind, reason }: ExecutionFailed) =>
+  const fail = (approved: ProofOfApproval, { kind, reason }: ExecutionFailed) =>
     end(approved, { status: "failed", kind, reason })
 
-  return Effect.fnUntraced(function* (approved: Approved) {
+  return Effect.fnUntraced(function* (approved: ProofOfApproval) {
     const begun = read(approved)
     if (Result.isFailure(begun)) {
       if (approved.row.status !== "executing") yield* beginUnread(approved)
@@ -171,12 +171,12 @@ const make = Effect.fnUntraced(function* () {
     const busy = new Set<AgentId>()
     // A token: something was approved, or an agent's work has ended and its next proposal may begin.
     const woken = yield* Queue.sliding<void>(1)
-    const ended = ({ row }: Approved) =>
+    const ended = ({ row }: ProofOfApproval) =>
       Effect.suspend(() => {
         busy.delete(row.agent_id)
         return Queue.offer(woken, undefined)
       })
-    const one = (approved: Approved) =>
+    const one = (approved: ProofOfApproval) =>
       execute(approved).pipe(
         onDatabase,
         Effect.catchCauseIf(

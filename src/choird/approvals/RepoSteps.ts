@@ -12,7 +12,7 @@ import { identityOf, pushProblem, RepoAccess } from "#src/choird/repos/RepoAcces
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { AgentSteps } from "./AgentSteps.ts"
-import type { Approved } from "./Approved.ts"
+import type { ProofOfApproval } from "./ProofOfApproval.ts"
 import { done, type Execution, type Job, next, type Next, PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "./Execution.ts"
 import type { Standing } from "./Execution.ts"
 import { changed, type ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
@@ -124,7 +124,7 @@ const make = Effect.fnUntraced(function* () {
     return yield* now === base ? repository(pushed.failure) : movedTo({ ...opened, head: now })
   })
 
-  const build = Effect.fnUntraced(function* (approved: Approved, job: Job) {
+  const build = Effect.fnUntraced(function* (approved: ProofOfApproval, job: Job) {
     const built = { ...job, image_version: yield* agents.build(approved, job) }
     return yield* agents.afterChange(approved, built, inRepo(built))
   })

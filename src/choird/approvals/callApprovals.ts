@@ -14,7 +14,7 @@ import { acknowledgeResolution, type ApprovalRow, findCalls, isConfirmation, res
 import { mayFollow } from "./approvalStatus.ts"
 import { overText, visibleLine } from "./approvalText.ts"
 import { editCard } from "./askPerson.ts"
-import { Approved, beginExecution } from "./Approved.ts"
+import { ProofOfApproval, beginExecution } from "./ProofOfApproval.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { AppendRules } from "#src/choird/sessions/AppendRules.ts"
@@ -26,7 +26,7 @@ const NOT_RUN_CHARS_MAX = 200
 
 /** `begin` runs the approved call; the others belong to the call's result, for whose revision the agent needs no decision. */
 export type CallStep =
-  | { readonly type: "begin"; readonly proof: Approved }
+  | { readonly type: "begin"; readonly proof: ProofOfApproval }
   | { readonly type: "expire"; readonly row: ApprovalRow; readonly rev: number }
   | { readonly type: "end"; readonly row: ApprovalRow; readonly rev: number; readonly result: CallResult }
 
@@ -64,7 +64,7 @@ export const decideSteps = (
     const row = rows.get(payload.call_id)
     if (event_type === "ToolCallCommitted") {
       const isIts = row !== undefined && row.approval_id === payload.approval_id
-      const proof = isIts ? Approved.of(row) : undefined
+      const proof = isIts ? ProofOfApproval.of(row) : undefined
       if (proof === undefined) return Result.fail(`event ${rev} commits a call that no person approved`)
       if (payload.grant_id !== undefined && payload.grant_id !== row?.grant_id)
         return Result.fail(`event ${rev} names a grant that did not approve its call`)

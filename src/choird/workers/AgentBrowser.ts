@@ -9,7 +9,7 @@ import { readLines } from "./boundedLines.ts"
 import { type BrowserProcess, BrowserUnavailable, SANDBOX_FIX, startBrowserProcess } from "./BrowserProcess.ts"
 import { BrowserOrder, BrowserReport, BrowserStart, type Held, REPORT_BYTES_MAX } from "./browserProtocol.ts"
 import type { ProxyLease } from "./ProxyLeases.ts"
-import { PagePatience } from "./PagePatience.ts"
+import { PageWaitFactor } from "./PageWaitFactor.ts"
 import type { WebProxy } from "./WebProxy.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
@@ -184,7 +184,7 @@ export const openAgentBrowser = Effect.fn("AgentBrowser.open")(function* (
     program: process.script,
     may_be_bare: process.may_be_bare,
     proxy: { server: proxy.url, username: lease.username, password: Redacted.value(lease.password) },
-    patience: yield* PagePatience
+    patience: yield* PageWaitFactor
   }
   const isSandboxed = yield* browser.begin(start).pipe(
     Effect.timeoutOrElse({ duration: START_MS_MAX, orElse: () => Effect.fail("it does not start in time") }),

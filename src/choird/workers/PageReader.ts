@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 import { Context, Effect, Layer, Option, Schema, Semaphore } from "effect"
 import { dyingWith, HOST_PATH, signalGroup } from "#src/choird/runtime/HostProcess.ts"
 import { readLines } from "./boundedLines.ts"
-import { PagePatience } from "./PagePatience.ts"
+import { PageWaitFactor } from "./PageWaitFactor.ts"
 import { type PageOrder, PageReport, type PageText, REPORT_BYTES_MAX } from "./pageProtocol.ts"
 
 /** Reading one page, once its process has started. */
@@ -53,7 +53,7 @@ export class PageReader extends Context.Service<
       PageReader,
       Effect.gen(function* () {
         const turn = yield* Semaphore.make(PAGES_READ_MAX)
-        const pageMs = options.pageMs ?? PAGE_MS_MAX * (yield* PagePatience)
+        const pageMs = options.pageMs ?? PAGE_MS_MAX * (yield* PageWaitFactor)
         return PageReader.of({ read: (page) => turn.withPermit(readIn({ ...options, pageMs }, page)) })
       })
     )

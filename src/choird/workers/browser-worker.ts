@@ -12,7 +12,7 @@ import {
   REPORT_BYTES_MAX
 } from "./browserProtocol.ts"
 import { browsePage } from "./browsePage.ts"
-import { PagePatience } from "./PagePatience.ts"
+import { PageWaitFactor } from "./PageWaitFactor.ts"
 import { PageReader } from "./PageReader.ts"
 import { Tabs } from "./Tabs.ts"
 import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
@@ -164,7 +164,7 @@ const serve = Effect.fnUntraced(
     const start = Option.getOrUndefined(decodeStart(first))
     if (start === undefined) return leave()
     const { isSandboxed, tabs } = yield* open(start)
-    const reader = yield* Layer.build(Layer.provide(PageReader.layer(), Layer.succeed(PagePatience, start.patience)))
+    const reader = yield* Layer.build(Layer.provide(PageReader.layer(), Layer.succeed(PageWaitFactor, start.patience)))
     take(ordered(tabs, reader))
     report({ _tag: "Ready", is_sandboxed: isSandboxed })
     return yield* Effect.never

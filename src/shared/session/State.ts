@@ -228,7 +228,7 @@ export interface SessionState {
   readonly edge: EdgeLane
   /** Running jobs by name, at most CORE_JOBS_MAX. A job leaves when it stops. */
   readonly cores: ReadonlyMap<JobName, CoreLane>
-  /** Jobs that can be resumed, by name, the newest last; kept within the limits of `resumable.ts`. */
+  /** Jobs that can be resumed, by name, the newest last; kept within the limits of `resumableJobs.ts`. */
   readonly resumable: ReadonlyMap<JobName, ResumableJob>
   readonly spent: Spent
   /** The message last committed; later ones have greater ids. */

@@ -4,7 +4,7 @@ import { Deferred, Effect, Fiber, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { type Folding, leavingCount } from "#src/agent/memory/compaction.ts"
-import { withToldLoss } from "#src/agent/memory/toldLoss.ts"
+import { withLossNote } from "#src/agent/memory/lossNote.ts"
 import { emptySummary, SUMMARY_CHARS_MAX, SUMMARY_FACTS_MAX } from "#src/shared/session/memory.ts"
 import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane, SESSION } from "../../support/testing/MemoryControlPlane.ts"
@@ -207,12 +207,12 @@ describe("a full window", () => {
 
   it("names the tool that finds what a summary left out where the lane has it, and adds nothing to one that fits", () => {
     const text = (chars: number) => [{ mode: "overwrite", summary_update: "x".repeat(chars) } as const]
-    const [, told] = withToldLoss(emptySummary, text(SUMMARY_CHARS_MAX + 1), EVERY_TOOL)
+    const [, told] = withLossNote(emptySummary, text(SUMMARY_CHARS_MAX + 1), EVERY_TOOL)
     assert.match(
       told?.summary_update ?? "",
       /^\[There was no room for .* To find them, search this session with choir-memory-query by words that they hold\.\]\nx+$/u
     )
-    assert.deepStrictEqual(withToldLoss(emptySummary, text(100), EVERY_TOOL), text(100))
+    assert.deepStrictEqual(withLossNote(emptySummary, text(100), EVERY_TOOL), text(100))
   })
 
   it("cuts nothing of a summary that has room for the word on lost facts, and else no more than that word takes", () => {
@@ -223,7 +223,7 @@ describe("a full window", () => {
         summary_update: text,
         add_fact: { key: "site", value: "x".repeat(501) }
       } as const
-      const [line = "", ...rest] = (withToldLoss(emptySummary, [delta], EVERY_TOOL)[1]?.summary_update ?? "").split(
+      const [line = "", ...rest] = (withLossNote(emptySummary, [delta], EVERY_TOOL)[1]?.summary_update ?? "").split(
         "\n"
       )
       assert.include(line, "characters of these facts: site.")

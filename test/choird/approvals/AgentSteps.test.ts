@@ -8,7 +8,7 @@ import { CommitId } from "#schema/Image.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
-import { Approved } from "#src/choird/approvals/Approved.ts"
+import { ProofOfApproval } from "#src/choird/approvals/ProofOfApproval.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -16,7 +16,7 @@ import { AGENT, makeImageHome } from "../../support/images.ts"
 
 const SESSION = SessionId.make("0123456789abcdef")
 const approved =
-  Approved.of({ agent_id: AGENT, session_id: SESSION, status: "approved" } as ApprovalRow) ??
+  ProofOfApproval.of({ agent_id: AGENT, session_id: SESSION, status: "approved" } as ApprovalRow) ??
   assert.fail("a row in approved makes a proof")
 
 /** What the proposing session was bound to. */

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { Approved } from "#src/choird/approvals/Approved.ts"
+import { ProofOfApproval } from "#src/choird/approvals/ProofOfApproval.ts"
 import { advance, begin, nextExecutions } from "#src/choird/approvals/Executions.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -195,7 +195,8 @@ describeStores("Executions", (it) => {
             (yield* life.within(nextExecutions)).filter(({ row: { approval_id: id } }) => id === approval_id),
             []
           )
-          const forged = Approved.of({ ...row, status: "approved" }) ?? assert.fail("a row in approved makes a proof")
+          const forged =
+            ProofOfApproval.of({ ...row, status: "approved" }) ?? assert.fail("a row in approved makes a proof")
           assert.isTrue(Exit.isFailure(yield* Effect.exit(life.within(begin(forged, standing)))), status)
           assert.isTrue(Exit.isFailure(yield* Effect.exit(life.within(advance(forged, standing)))), status)
           assert.strictEqual((yield* life.get(approval_id)).status, status)

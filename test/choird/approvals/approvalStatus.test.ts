@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ApprovalStatus } from "#schema/Approval.ts"
 import { type ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { type ApprovalStep, mayFollow, resolutionOf, verdict } from "#src/choird/approvals/approvalStatus.ts"
-import { Approved, type beginExecution } from "#src/choird/approvals/Approved.ts"
+import { ProofOfApproval, type beginExecution } from "#src/choird/approvals/ProofOfApproval.ts"
 import type { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
 import type { Proposals } from "#src/choird/approvals/Proposals.ts"
 import type { advance, begin } from "#src/choird/approvals/Executions.ts"
@@ -56,18 +56,18 @@ describe("the proof of an approval (R55)", () => {
   const row = (status: ApprovalStatus) => ({ status }) as ApprovalRow
 
   it("is made by a row in `approved` and by no other", () => {
-    const made = ApprovalStatus.literals.filter((status) => Approved.of(row(status)) !== undefined)
+    const made = ApprovalStatus.literals.filter((status) => ProofOfApproval.of(row(status)) !== undefined)
     assert.deepStrictEqual(made, ["approved"])
   })
 
   it("of what was begun is made by a row in `executing` and by no other", () => {
-    const made = ApprovalStatus.literals.filter((status) => Approved.begun(row(status)) !== undefined)
+    const made = ApprovalStatus.literals.filter((status) => ProofOfApproval.begun(row(status)) !== undefined)
     assert.deepStrictEqual(made, ["executing"])
   })
 
   it("is what every step of an execution asks for first", () => {
     type First<F> = F extends (first: infer A, ...rest: never) => unknown ? A : never
-    type IsProof<A> = [A] extends [Approved] ? ([Approved] extends [A] ? true : false) : false
+    type IsProof<A> = [A] extends [ProofOfApproval] ? ([ProofOfApproval] extends [A] ? true : false) : false
     // Each of these stops compiling when a step takes anything else.
     const asked: {
       readonly execute: IsProof<First<Proposals["Service"]["execute"]>["approved"]>
@@ -87,8 +87,8 @@ describe("the proof of an approval (R55)", () => {
     // @ts-expect-error a look-alike has no private field
     const forged: Needed = lookAlike
     // @ts-expect-error the constructor is private
-    const built = () => new Approved(row("pending"))
+    const built = () => new ProofOfApproval(row("pending"))
     assert.isFunction(built)
-    assert.isFalse(forged instanceof Approved)
+    assert.isFalse(forged instanceof ProofOfApproval)
   })
 })

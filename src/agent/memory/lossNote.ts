@@ -51,7 +51,7 @@ const lostFacts = (before: ReferenceSummary, deltas: ReadonlyArray<MemoryDelta>)
 }
 
 /** The same changes of a summary, and behind them its text with the line in front, where something is lost. */
-export const withToldLoss = (
+export const withLossNote = (
   before: ReferenceSummary,
   deltas: ReadonlyArray<MemoryDelta>,
   offered: Offered

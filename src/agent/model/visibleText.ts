@@ -5,7 +5,7 @@ import type { SecretStore } from "#src/agent/settings/SecretStore.ts"
 const TAGS = ["think", "thinking", "reasoning"]
 
 /** Takes pieces of one answer and returns what may be shown of it since the last one. */
-export const makeSpoken = ({ begun, scrub }: Pick<SecretStore["Service"], "begun" | "scrub">) => {
+export const makeVisibleText = ({ begun, scrub }: Pick<SecretStore["Service"], "begun" | "scrub">) => {
   let waiting = ""
   let state: "undecided" | "thinking" | "thought" | "speaking" = "undecided"
   let closing = ""
