@@ -58,7 +58,7 @@ const LOCK_CHECK_MS = 1000
  */
 export const holdDatabase = Effect.fn("DatabaseLock.hold")(function* (address: PostgresAddress, fence: DatabaseFence) {
   const sql = yield* SqlClient.SqlClient
-  const patience = Schedule.spaced(DATABASE_LOCK_LOOK_MS).pipe(Schedule.upTo({ duration: DATABASE_FREED_MS_MAX }))
+  const schedule = Schedule.spaced(DATABASE_LOCK_LOOK_MS).pipe(Schedule.upTo({ duration: DATABASE_FREED_MS_MAX }))
   const held = yield* Deferred.make<void, Effect.Error<ReturnType<typeof take>>>()
   const lost = yield* Deferred.make<never, DatabaseTaken>()
   /** Returns when the connection has ended, and with it the lock. Each try has a connection of its own and gives it back. */
@@ -75,7 +75,7 @@ export const holdDatabase = Effect.fn("DatabaseLock.hold")(function* (address: P
     Effect.forever,
     Effect.catchTag("DatabaseTaken", (taken) => Deferred.fail(lost, taken))
   )
-  const first = Effect.retry(hold(fence.raise), { while: ({ _tag }) => _tag === "DatabaseTaken", schedule: patience })
+  const first = Effect.retry(hold(fence.raise), { while: ({ _tag }) => _tag === "DatabaseTaken", schedule })
   const taken = Effect.raceFirst(Deferred.await(lost), fence.displaced)
   const holding = Effect.catch(Effect.andThen(first, again), (error) => Deferred.fail(held, error))
   yield* Effect.forkScoped(Effect.ignore(Effect.raceFirst(holding, taken)))

@@ -54,7 +54,7 @@ const SITES_MAX = 32
 
 export class Tabs {
   readonly #context: BrowserContext
-  readonly #patience: number
+  readonly #waitFactor: number
   readonly #turn = Semaphore.makeUnsafe(1)
   readonly #tabs: Array<Page> = []
   readonly #sites = new WeakMap<Page, Set<string>>()
@@ -65,12 +65,12 @@ export class Tabs {
     longNames: (page, ref) => this.brief(() => longNames(page, ref, this.lookMs))
   })
 
-  /** @param patience how often each wait may take its limit: 1, or more on a machine that is known to be slow. */
-  constructor(context: BrowserContext, patience: number) {
+  /** @param waitFactor how often each wait may take its limit: 1, or more on a machine that is known to be slow. */
+  constructor(context: BrowserContext, waitFactor: number) {
     this.#context = context
-    this.#patience = patience
-    context.setDefaultTimeout(ACTION_MS_MAX * patience)
-    context.setDefaultNavigationTimeout(OPEN_MS_MAX * patience)
+    this.#waitFactor = waitFactor
+    context.setDefaultTimeout(ACTION_MS_MAX * waitFactor)
+    context.setDefaultNavigationTimeout(OPEN_MS_MAX * waitFactor)
     context.on("page", (page) => this.#opened(page))
   }
 
@@ -176,12 +176,12 @@ export class Tabs {
 
   /** Milliseconds for a look at a page. */
   get lookMs(): number {
-    return LOOK_MS_MAX * this.#patience
+    return LOOK_MS_MAX * this.#waitFactor
   }
 
   /** Milliseconds for a click on an element that takes clicks. */
   get clickMs(): number {
-    return CLICK_MS_MAX * this.#patience
+    return CLICK_MS_MAX * this.#waitFactor
   }
 
   /** Waits a little for a page that still loads; it is looked at anyway. */

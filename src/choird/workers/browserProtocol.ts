@@ -21,6 +21,7 @@ export const BrowserStart = Schema.Struct({
   /** Whether Chromium may run without its own sandbox, where it cannot run in it. */
   may_be_bare: Schema.Boolean,
   proxy: Schema.Struct({ server: Schema.String, username: Schema.String, password: Schema.String }),
+  /** The `PageWaitFactor` of choird. */
   patience: Schema.Finite
 })
 export type BrowserStart = typeof BrowserStart.Type

@@ -156,8 +156,8 @@ const watch = (path: string, descriptor: number) =>
 
 /** Holds a lock until the scope closes. Waits for another holder, at most `wait_ms`. The folder of the file must be there. */
 export const holdLockFile = (path: string, wait_ms: number = LOCK_ASKED_MS_MAX) => {
-  const patience = Schedule.spaced(LOCK_TRY_MS).pipe(Schedule.upTo({ duration: wait_ms }))
-  const taken = Effect.retry(take(path), { while: ({ _tag }) => _tag === "LockTaken", schedule: patience })
+  const schedule = Schedule.spaced(LOCK_TRY_MS).pipe(Schedule.upTo({ duration: wait_ms }))
+  const taken = Effect.retry(take(path), { while: ({ _tag }) => _tag === "LockTaken", schedule })
   return Effect.map(Effect.acquireRelease(taken, release(path), { interruptible: true }), (descriptor): HeldLock => ({
     lost: watch(path, descriptor)
   }))
