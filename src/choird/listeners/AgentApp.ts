@@ -5,7 +5,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import { BODY_BYTES_MAX, type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
 import { CurrentOpenSession, makeOpenSession, type OpenSession } from "./OpenSession.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { makeInTurns, WAIT_MS_MAX, WAITING_MAX } from "./Turns.ts"
+import { makeInQueue, WAIT_MS_MAX, WAITING_MAX } from "./RequestQueue.ts"
 
 /** A refusal over a rate, with the time to wait. */
 export const rateLimited = (wait_ms: number, message = "too many requests: wait before the next one") =>
@@ -25,7 +25,7 @@ export class AgentApp extends Context.Service<
     open(session_id: SessionId): Effect.Effect<OpenSession, never, Scope.Scope>
     /** An open session. */
     find(session_id: SessionId): OpenSession | undefined
-    /** The API for requests of a session, which are refused over its rate before they are read (R47), and wait for their turn. */
+    /** The API for requests of a session, which are refused over its rate before they are read (R47), and wait in the queue. */
     of(session: OpenSession): HttpApp
     /** The API without a limit of its own, for requests that the listener has counted. */
     readonly app: HttpApp
@@ -39,7 +39,7 @@ export class AgentApp extends Context.Service<
       const mounted = yield* Deferred.make<HttpApp>()
       const app: HttpApp = Effect.flatten(Deferred.await(mounted))
       const sessions = new Map<SessionId, OpenSession>()
-      const inTurns = yield* makeInTurns
+      const inQueue = yield* makeInQueue
 
       const close = (session: OpenSession) =>
         Effect.gen(function* () {
@@ -58,8 +58,8 @@ export class AgentApp extends Context.Service<
             const bytes = bodyBytes(headers)
             const wait_ms = session.admit(yield* monotonicMs, bytes)
             if (wait_ms > 0) return rateLimited(wait_ms)
-            if (session.turns.waiting >= WAITING_MAX) return rateLimited(WAIT_MS_MAX)
-            return yield* inTurns(session.turns, bytes)(Effect.provideService(app, CurrentOpenSession, session))
+            if (session.use.waiting >= WAITING_MAX) return rateLimited(WAIT_MS_MAX)
+            return yield* inQueue(session.use, bytes)(Effect.provideService(app, CurrentOpenSession, session))
           }),
         open: Effect.fn("AgentApp.open")(function* (session_id) {
           const runs = yield* Scope.make()

@@ -4,7 +4,7 @@ import type { Socket } from "node:net"
 import type { SessionId } from "#schema/Ids.ts"
 import { makeRequestMemory, type RequestMemory } from "./RequestMemory.ts"
 import { take, type TokenBucket } from "#src/choird/queues/TokenBucket.ts"
-import { makeTurnUse, type TurnUse } from "./Turns.ts"
+import { makeRequestUse, type RequestUse } from "./RequestQueue.ts"
 
 /** Open connections to a session's socket (R47). */
 export const AGENT_CONNECTIONS_MAX = 8
@@ -29,7 +29,7 @@ export interface OpenSession {
   readonly session_id: SessionId
   readonly requests: RequestMemory
   /** The use that its requests made of choird lately. */
-  readonly turns: TurnUse
+  readonly use: RequestUse
   /** The scope of work that may outlive the request that began it (EXECUTE_HOST_TOOL). */
   readonly runs: Scope.Closeable
   /** Counts a request and the bytes of its body; the time in ms to wait when either is too much, else 0. */
@@ -53,7 +53,7 @@ export const makeOpenSession = (session_id: SessionId, now_ms: number, runs: Sco
   return {
     session_id,
     requests: makeRequestMemory(),
-    turns: makeTurnUse(now_ms),
+    use: makeRequestUse(now_ms),
     runs,
     heartbeats: Semaphore.makeUnsafe(1),
     admit: (now_ms, bytes) => {

@@ -5,15 +5,15 @@ import { TestClock } from "effect/testing"
 import { SessionId } from "#schema/Ids.ts"
 import { AgentApp } from "#src/choird/listeners/AgentApp.ts"
 import { CurrentOpenSession, type OpenSession } from "#src/choird/listeners/OpenSession.ts"
-import { TURN_MS_MAX, WAITING_MAX } from "#src/choird/listeners/Turns.ts"
+import { SLOT_MS_MAX, WAITING_MAX } from "#src/choird/listeners/RequestQueue.ts"
 
-/** Requests that come at once: nearly as many as a session may send before it takes turns, and more than that. */
+/** Requests that come at once: nearly as many as a session may send before it queues, and more than that. */
 const FLOOD = 140
 const MORE = 40
 
 describe("AgentApp", () => {
   it.effect(
-    "lets a busy session wait for its turn and refuses more than a few that wait, and answers another one's at once",
+    "lets a busy session wait in the queue and refuses more than a few that wait, and answers another one's at once",
     () =>
       Effect.gen(function* () {
         const agents = yield* AgentApp
@@ -46,12 +46,12 @@ describe("AgentApp", () => {
 
         const first = yield* many(FLOOD)
         assert.strictEqual(worked.length, FLOOD)
-        yield* TestClock.adjust(TURN_MS_MAX)
+        yield* TestClock.adjust(SLOT_MS_MAX)
         yield* Deferred.succeed(held, undefined)
         yield* Effect.forEach(first, Fiber.join)
         held = yield* Deferred.make<void>()
         const then = yield* many(MORE)
-        assert.strictEqual(flood?.turns.waiting, WAITING_MAX)
+        assert.strictEqual(flood?.use.waiting, WAITING_MAX)
         const other = yield* ask(calm)
         assert.strictEqual(worked.at(-1), calm?.session_id)
         yield* Deferred.succeed(held, undefined)

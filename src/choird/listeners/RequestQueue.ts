@@ -1,5 +1,5 @@
 /**
- * Which requests choird works on at once. A busy session, which sends more than an agent at work does, takes turns with others like it; the
+ * Which requests choird works on at once. A busy session, which sends more than an agent at work does, waits in a queue with others like it; the
  * requests of all other sessions begin at once. Large bodies wait before they are read, so that what they take in memory has a bound over
  * all sessions.
  */
@@ -7,22 +7,22 @@ import { Deferred, Effect } from "effect"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 
-/** Requests that hold a turn at once, over all sessions that take turns, while no other session asks for anything. */
-export const TURNS_MAX = 4
+/** Requests that hold a slot at once, over all busy sessions, while no other session asks for anything. */
+export const SLOTS_MAX = 4
 /** The same while other sessions ask. */
-const TURNS_BESIDE_MAX = 1
-/** A turn is followed by a rest this many times as long, for as long as other sessions ask: those in turns get a quarter of choird's thread. */
-export const REST_PER_TURN = 3
-/** How long after a request of a session that takes no turns its kind still counts as asking. */
+const SLOTS_BESIDE_MAX = 1
+/** A slot rests this many times as long as it was held, for as long as other sessions ask: busy ones get a quarter of choird's thread. */
+export const REST_PER_SLOT = 3
+/** How long after a request of a session that is not busy its kind still counts as asking. */
 export const RESTS_FOR_MS = 1000
-/** How long a request holds its turn: one that waits for something else, such as the rest of its body or a tool, lets others begin. */
-export const TURN_MS_MAX = 250
+/** How long a request holds its slot: one that waits for something else, such as the rest of its body or a tool, lets others begin. */
+export const SLOT_MS_MAX = 250
 /** Requests of one session that wait; more are refused. An agent has a third of that on its connections, but a peer may send many on one. */
 export const WAITING_MAX = 16
-/** How long a request waits for its turn at most: an agent whose heartbeats wait for long is taken for dead. */
+/** How long a request waits for a slot at most: an agent whose heartbeats wait for long is taken for dead. */
 export const WAIT_MS_MAX = 2000
-/** The weight of requests per second, over the last seconds, from which on a session takes turns. An agent at work with several jobs sends some ten. */
-const TURNS_FROM_PER_SECOND = 20
+/** The weight of requests per second, over the last seconds, from which on a session is busy. An agent at work with several jobs sends some ten. */
+const QUEUED_FROM_PER_SECOND = 20
 /** Bytes of a body that weigh as much as a request does without one. */
 const BYTES_PER_REQUEST = 32 * 1024
 /** After this time half of what a session has used is forgotten. */
@@ -36,23 +36,29 @@ export const BODY_MS_MAX = 2000
 /** A body up to this size waits for no other. */
 export const SMALL_BODY_BYTES_MAX = 64 * 1024
 
-/** One session, as the turns know it. */
-export interface TurnUse {
+/** One session, as the queue knows it. */
+export interface RequestUse {
   /** The weight of its requests, of which half is forgotten every HALF_LIFE_MS. The time they took would grow with what others do. */
   used: number
   at_ms: number
-  /** Its requests that hold a turn. */
-  turns: number
+  /** Its requests that hold a slot. */
+  slots: number
   /** The large bodies that are worked on. */
   bytes: number
   /** Its requests that wait. */
   waiting: number
 }
 
-export const makeTurnUse = (now_ms: number): TurnUse => ({ used: 0, at_ms: now_ms, turns: 0, bytes: 0, waiting: 0 })
+export const makeRequestUse = (now_ms: number): RequestUse => ({
+  used: 0,
+  at_ms: now_ms,
+  slots: 0,
+  bytes: 0,
+  waiting: 0
+})
 
 interface Request {
-  readonly use: TurnUse
+  readonly use: RequestUse
   /** Of a large body; 0 for any other. */
   readonly bytes: number
   readonly begin: () => void
@@ -63,19 +69,19 @@ interface Request {
 
 /** The longest rest. */
 export const REST_MS_MAX = 500
-const restAfter = (turn_ms: number) => Math.min(REST_PER_TURN * turn_ms, REST_MS_MAX)
+const restAfter = (held_ms: number) => Math.min(REST_PER_SLOT * held_ms, REST_MS_MAX)
 
-const forget = (use: TurnUse, now_ms: number) => {
+const forget = (use: RequestUse, now_ms: number) => {
   use.used *= 0.5 ** (Math.max(0, now_ms - use.at_ms) / HALF_LIFE_MS)
   use.at_ms = now_ms
 }
 
 /** Whether it sends more than an agent at work does. */
-const isBusy = ({ used }: TurnUse) => (used * Math.LN2 * 1000) / HALF_LIFE_MS >= TURNS_FROM_PER_SECOND
+const isBusy = ({ used }: RequestUse) => (used * Math.LN2 * 1000) / HALF_LIFE_MS >= QUEUED_FROM_PER_SECOND
 
-/** The session whose request goes first: it holds fewer turns, has less in memory, or has used less. */
-const compare = (one: TurnUse, other: TurnUse) =>
-  one.turns - other.turns || one.bytes - other.bytes || one.used - other.used
+/** The session whose request goes first: it holds fewer slots, has less in memory, or has used less. */
+const compare = (one: RequestUse, other: RequestUse) =>
+  one.slots - other.slots || one.bytes - other.bytes || one.used - other.used
 
 /** The large bodies that are read or worked on. */
 const makeBodies = () => {
@@ -106,9 +112,9 @@ const makeBodies = () => {
 }
 
 /** Requests as data: each change begins those that may begin then. */
-export const makeTurns = () => {
-  const waiting = new Map<TurnUse, Array<Request>>()
-  /** The requests that hold a turn or rest after it, and until when at the latest. */
+export const makeRequestQueue = () => {
+  const waiting = new Map<RequestUse, Array<Request>>()
+  /** The requests that hold a slot or let it rest, and until when at the latest. */
   const holders = new Map<Request, number>()
   const bodies = makeBodies()
   let calm_ms = -RESTS_FOR_MS
@@ -116,8 +122,8 @@ export const makeTurns = () => {
   const othersAsk = (now_ms: number) => now_ms - calm_ms < RESTS_FOR_MS
 
   const mayBegin = (request: Request, now_ms: number) => {
-    const turns_max = othersAsk(now_ms) ? TURNS_BESIDE_MAX : TURNS_MAX
-    const isDue = !isBusy(request.use) || holders.size < turns_max || now_ms - request.came_ms >= WAIT_MS_MAX
+    const slots_max = othersAsk(now_ms) ? SLOTS_BESIDE_MAX : SLOTS_MAX
+    const isDue = !isBusy(request.use) || holders.size < slots_max || now_ms - request.came_ms >= WAIT_MS_MAX
     return isDue && bodies.fits(request)
   }
 
@@ -127,15 +133,15 @@ export const makeTurns = () => {
     use.waiting -= 1
     bodies.begin(request, now_ms)
     if (isBusy(use)) {
-      holders.set(request, now_ms + TURN_MS_MAX)
-      use.turns += 1
+      holders.set(request, now_ms + SLOT_MS_MAX)
+      use.slots += 1
     } else calm_ms = now_ms
     request.begin()
   }
 
   /** The next request that may begin, taken from its queue. */
   const next = (now_ms: number): Request | undefined => {
-    let first: { readonly use: TurnUse; readonly queue: Array<Request>; readonly at: number } | undefined
+    let first: { readonly use: RequestUse; readonly queue: Array<Request>; readonly at: number } | undefined
     for (const [use, queue] of waiting) {
       if (first !== undefined && compare(use, first.use) >= 0) continue
       const at = queue.findIndex((request) => mayBegin(request, now_ms))
@@ -154,7 +160,7 @@ export const makeTurns = () => {
     for (const [holder, until_ms] of holders)
       if (until_ms <= now_ms) {
         holders.delete(holder)
-        holder.use.turns -= 1
+        holder.use.slots -= 1
       }
     bodies.letGoUntil(now_ms)
     for (const use of waiting.keys()) forget(use, now_ms)
@@ -163,7 +169,7 @@ export const makeTurns = () => {
 
   return {
     /** A request came; `begin` is called once it may begin, at once or later. */
-    come: (use: TurnUse, body_bytes: number, now_ms: number, begin: () => void): Request => {
+    come: (use: RequestUse, body_bytes: number, now_ms: number, begin: () => void): Request => {
       const large = body_bytes > SMALL_BODY_BYTES_MAX ? Math.min(body_bytes, BODY_BYTES_MAX) : 0
       const request: Request = { use, bytes: large, begin, came_ms: now_ms, began_ms: undefined }
       forget(use, now_ms)
@@ -190,7 +196,7 @@ export const makeTurns = () => {
       beginAll(now_ms)
     },
     beginAll,
-    /** When the next turn or rest ends at the latest, the next body no longer counts, or the next request has waited long enough, if one waits. */
+    /** When the next slot or rest ends at the latest, the next body no longer counts, or the next request has waited long enough, if one waits. */
     nextEnd_ms: (now_ms: number): number | undefined => {
       if (waiting.size === 0) return undefined
       // A request that is due already waits for room for its body alone.
@@ -201,41 +207,41 @@ export const makeTurns = () => {
   }
 }
 
-/** Work in turns, for requests of all sessions. */
-export const makeInTurns = Effect.gen(function* () {
+/** The queue as effects, for requests of all sessions. */
+export const makeInQueue = Effect.gen(function* () {
   const scope = yield* Effect.scope
-  const turns = makeTurns()
-  /** When somebody looks next whether a turn or a rest has ended. */
+  const queue = makeRequestQueue()
+  /** When somebody looks next whether a slot or a rest has ended. */
   let looks_ms = Infinity
 
   /** Begins what may begin after the next end, which nothing else would notice. */
   const lookLater: Effect.Effect<void> = Effect.gen(function* () {
-    const end_ms = turns.nextEnd_ms(yield* monotonicMs)
+    const end_ms = queue.nextEnd_ms(yield* monotonicMs)
     if (end_ms === undefined || end_ms >= looks_ms) return
     looks_ms = end_ms
     const look = Effect.gen(function* () {
       yield* Effect.sleep(Math.max(1, end_ms - (yield* monotonicMs)))
       if (looks_ms === end_ms) looks_ms = Infinity
-      turns.beginAll(yield* monotonicMs)
+      queue.beginAll(yield* monotonicMs)
       yield* lookLater
     })
     yield* Effect.forkIn(look, scope)
   })
 
-  return (use: TurnUse, body_bytes: number) =>
+  return (use: RequestUse, body_bytes: number) =>
     <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.acquireUseRelease(
         Effect.gen(function* () {
           const began = Deferred.makeUnsafe<void>()
           const begin = () => Deferred.doneUnsafe(began, Effect.void)
-          const request = turns.come(use, body_bytes, yield* monotonicMs, begin)
+          const request = queue.come(use, body_bytes, yield* monotonicMs, begin)
           yield* lookLater
           return { began, request }
         }),
         ({ began }) => Effect.andThen(Deferred.await(began), work),
         ({ request }) =>
           Effect.gen(function* () {
-            turns.go(request, yield* monotonicMs)
+            queue.go(request, yield* monotonicMs)
             yield* lookLater
           })
       )
