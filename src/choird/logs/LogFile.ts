@@ -90,7 +90,7 @@ const cut = (file: number, written: number) => {
   if (written > 0) ftruncateSync(file, Math.max(0, fstatSync(file).size - written))
 }
 
-const writeWhole = (file: number, bytes: Buffer) => {
+const writeAll = (file: number, bytes: Buffer) => {
   let written = 0
   try {
     while (written < bytes.length) written += writeSync(file, bytes, written)
@@ -271,7 +271,7 @@ export const makeLogFile = (
       try {
         const to = opened()
         if (to === undefined) return
-        writeWhole(to.descriptor, taken.bytes)
+        writeAll(to.descriptor, taken.bytes)
         count(to, taken)
       } catch {
         // There is no place left to report it.
