@@ -109,7 +109,7 @@ export const boring = Effect.sync(() => {
   )
   assert.deepStrictEqual(
     shown(connecting),
-    ["src/choirctl/doctor/postgresTrial.ts imports @effect/sql-pg"],
+    ["src/choirctl/doctor/postgresCheck.ts imports @effect/sql-pg"],
     "a second place opens the database"
   )
   // One writer of a session's log, and in it one place that writes.

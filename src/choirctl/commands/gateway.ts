@@ -50,7 +50,7 @@ const add = Command.make(
     const { home } = yield* root
     const screen = yield* Screen
     const { addEntry } = yield* Effect.promise(() => import("#src/choirctl/home/configEntries.ts"))
-    const { TELEGRAM_API_ROOT, tryBot } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceTrials.ts"))
+    const { TELEGRAM_API_ROOT, tryBot } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceChecks.ts"))
     const server = Option.getOrElse(api_root, () => process.env["CHOIR_TELEGRAM_API_ROOT"] ?? TELEGRAM_API_ROOT)
     if (!URL.canParse(server))
       return yield* usageError("--api-root is not an address", "give one such as https://api.telegram.org")

@@ -143,7 +143,7 @@ const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
 /** An engine without user namespaces is used only when the operator says so (R38); without it there is the sandbox. */
 const unmappedRootOf = Effect.fnUntraced(function* ({ unmapped_root }: Flags, asks: boolean) {
   if (unmapped_root) return true
-  const { askEngine } = yield* Effect.promise(() => import("#src/choirctl/doctor/dockerTrials.ts"))
+  const { askEngine } = yield* Effect.promise(() => import("#src/choirctl/doctor/dockerChecks.ts"))
   const engine = yield* askEngine(undefined)
   const plain = Result.isSuccess(engine) ? unmappedRoot(engine.success) : undefined
   if (plain === undefined) return false
@@ -157,7 +157,7 @@ const unmappedRootOf = Effect.fnUntraced(function* ({ unmapped_root }: Flags, as
 /** The runtime for a model's endpoint: an agent in Docker cannot reach this host's loopback. */
 const runtimeFor = Effect.fnUntraced(function* (endpoint: string) {
   if (!URL.canParse(endpoint) || !isLoopback(endpoint)) return "auto"
-  const { trySandbox } = yield* Effect.promise(() => import("#src/choirctl/doctor/doctorTrials.ts"))
+  const { trySandbox } = yield* Effect.promise(() => import("#src/choirctl/doctor/hostChecks.ts"))
   return (yield* trySandbox) === undefined ? "sandbox" : "auto"
 })
 
@@ -207,11 +207,11 @@ const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: 
   return yield* askSetup(home, { ...given, allow_unmapped_root })
 })
 
-/** The trial of the home's first model, in words. The home is set up whether or not it succeeds. */
+/** The check of the home's first model, in words. The home is set up whether or not it succeeds. */
 const tryFirst = Effect.fnUntraced(function* (home: string) {
   const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
-  const { triedWords } = yield* Effect.promise(() => import("#src/choirctl/doctor/modelTrial.ts"))
-  const { tryConfigured } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceTrials.ts"))
+  const { triedWords } = yield* Effect.promise(() => import("#src/choirctl/doctor/modelCheck.ts"))
+  const { tryConfigured } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceChecks.ts"))
   const screen = yield* Screen
   const { config, secrets } = yield* loadFiles(home)
   const model = config.models[MAIN]

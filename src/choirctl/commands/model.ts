@@ -13,7 +13,7 @@ import { unpricedLines } from "#src/choirctl/render/agents.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { agentId } from "./arguments.ts"
 import { modelAdd } from "./modelAdd.ts"
-import { type Tried, triedWords } from "#src/choirctl/doctor/modelTrial.ts"
+import { type Tried, triedWords } from "#src/choirctl/doctor/modelCheck.ts"
 import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
 
 /** Models for people. */
@@ -112,7 +112,7 @@ const test = Command.make(
   Effect.fnUntraced(function* ({ name }) {
     const { home } = yield* root
     const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
-    const { tryConfigured } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceTrials.ts"))
+    const { tryConfigured } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceChecks.ts"))
     const { config, secrets } = yield* loadFiles(home)
     const model = Object.hasOwn(config.models, name) ? config.models[name] : undefined
     if (model === undefined)

@@ -134,7 +134,7 @@ export const modelAdd = Command.make(
     const price = (yield* givenPrice("", wanted)) ?? knownPrice(provider, model)
     const secret = yield* keyOf(home, provider)
     const { addEntry } = yield* Effect.promise(() => import("#src/choirctl/home/configEntries.ts"))
-    const { tryModel, triedWords } = yield* Effect.promise(() => import("#src/choirctl/doctor/modelTrial.ts"))
+    const { tryModel, triedWords } = yield* Effect.promise(() => import("#src/choirctl/doctor/modelCheck.ts"))
     // choird serves the offline model itself, and may not run yet.
     const tried =
       wanted.untested || provider === "offline"

@@ -1,4 +1,4 @@
-/** All trials of `choirctl doctor`. */
+/** All checks of `choirctl doctor`. */
 import { existsSync } from "node:fs"
 import { Cause, Effect, Exit, Option, Schema } from "effect"
 import { type Config, RetentionConfig } from "#schema/Config.ts"
@@ -8,7 +8,7 @@ import { askStatus } from "#src/choirctl/client/ask.ts"
 import { startCommand } from "#src/choirctl/terminal/root.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
-import { askEngine, egressCheck, engineChecks, whyNoDocker } from "./dockerTrials.ts"
+import { askEngine, egressCheck, engineChecks, whyNoDocker } from "./dockerChecks.ts"
 import {
   check,
   type Check,
@@ -21,8 +21,8 @@ import {
   runtimeCheck,
   sandboxCheck,
   trySandbox
-} from "./doctorTrials.ts"
-import { browserCheck, metricsChecks, serviceChecks } from "./serviceTrials.ts"
+} from "./hostChecks.ts"
+import { browserCheck, metricsChecks, serviceChecks } from "./serviceChecks.ts"
 
 /** The line of the status, where searches lack what they should have. */
 const memoryChecks = (memory: SystemStatus["memory"]): ReadonlyArray<Check> =>

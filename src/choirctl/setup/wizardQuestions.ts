@@ -1,8 +1,8 @@
 /** The questions of the setup wizard, one by one: their words, and which answers they take. */
 import { Effect, Redacted } from "effect"
 import { Prompt } from "effect/cli"
-import { looksLikeToken } from "#src/choirctl/doctor/serviceTrials.ts"
-import type { Obstacle, TrialFailed } from "#src/choirctl/doctor/trialHttp.ts"
+import { looksLikeToken } from "#src/choirctl/doctor/serviceChecks.ts"
+import type { Obstacle, CheckFailed } from "#src/choirctl/doctor/checkHttp.ts"
 import { parsePrice, type Price, PRICES_AS_OF } from "#src/choirctl/home/knownModels.ts"
 import { hasOwnAddress, LOCAL_ENDPOINT, presetOf, type Provider, PROVIDERS } from "#src/choirctl/home/providers.ts"
 import { addressProblem, isTelegramId, nameProblem, needsKey } from "#src/choirctl/home/setupAnswers.ts"
@@ -127,7 +127,7 @@ const BEST: Readonly<Record<Obstacle, Next>> = {
 }
 
 /**
- * The ways on from a failed trial, always in the same order, so that a person who fails twice finds each where it was. The cursor starts at
+ * The ways on from a failed check, always in the same order, so that a person who fails twice finds each where it was. The cursor starts at
  * the one that most likely helps. Only the address of another API is a person's to choose.
  */
 export const waysOn = (provider: Provider, obstacle: Obstacle) => {
@@ -137,7 +137,7 @@ export const waysOn = (provider: Provider, obstacle: Obstacle) => {
   return { ways, best: ways.includes(BEST[obstacle]) ? BEST[obstacle] : "again" }
 }
 
-export const askNext = (provider: Provider, { obstacle }: TrialFailed) => {
+export const askNext = (provider: Provider, { obstacle }: CheckFailed) => {
   const { best, ways } = waysOn(provider, obstacle)
   return askPerson(
     Prompt.Select({

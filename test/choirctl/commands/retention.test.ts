@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { RetentionConfig } from "#schema/Config.ts"
-import { spaceCheck } from "#src/choirctl/doctor/doctorTrials.ts"
+import { spaceCheck } from "#src/choirctl/doctor/hostChecks.ts"
 import { pruneText } from "#src/choirctl/commands/retention.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"

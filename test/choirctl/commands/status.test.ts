@@ -9,7 +9,7 @@ import {
   runtimeCheck,
   sandboxCheck,
   sandboxFix
-} from "#src/choirctl/doctor/doctorTrials.ts"
+} from "#src/choirctl/doctor/hostChecks.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { fakeChoird } from "../../support/fakeChoird.ts"

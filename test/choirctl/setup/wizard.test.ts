@@ -6,7 +6,7 @@ import { addressProblem, type Given, nameProblem } from "#src/choirctl/home/setu
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
 import { FORGOTTEN, takeFlags } from "#src/choirctl/setup/wizard.ts"
 import { waysOn } from "#src/choirctl/setup/wizardQuestions.ts"
-import { Obstacle } from "#src/choirctl/doctor/trialHttp.ts"
+import { Obstacle } from "#src/choirctl/doctor/checkHttp.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
 const NOTHING: Given = {

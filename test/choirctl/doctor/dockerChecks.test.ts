@@ -3,7 +3,7 @@ import { Effect, Result, Schema } from "effect"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import { RuntimeConfig } from "#schema/Config.ts"
-import { askEngine, egressCheck, engineChecks, whyNoDocker } from "#src/choirctl/doctor/dockerTrials.ts"
+import { askEngine, egressCheck, engineChecks, whyNoDocker } from "#src/choirctl/doctor/dockerChecks.ts"
 import { engineFacts } from "#src/shared/docker/dockerInfo.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
@@ -23,7 +23,7 @@ const runtime = (type: "auto" | "docker", allow_unmapped_root = false) => runtim
 
 const stateOf = (checks: ReturnType<typeof engineChecks>) => checks.map(({ name, status }) => `${name} ${status}`)
 
-describe("the trials of a Docker engine", () => {
+describe("the checks of a Docker engine", () => {
   it("call for user namespaces where config.json asks for Docker, and name the setting (R38)", () => {
     const [, userns] = engineChecks(plain, runtime("docker"))
     assert.strictEqual(userns?.status, "fail")

@@ -14,7 +14,7 @@ import {
 import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import { dockerSockets, existingSocket } from "#src/shared/docker/dockerSocket.ts"
 import { egressCommands, nameserversIn } from "#src/shared/wire/egress.ts"
-import { check, type Check, DOCTOR_TRIAL_MS_MAX } from "./doctorTrials.ts"
+import { check, type Check, DOCTOR_CHECK_MS_MAX } from "./hostChecks.ts"
 
 type Runtime = Config["runtime"]
 
@@ -43,7 +43,7 @@ export const askEngine = Effect.fn("askEngine")(function* (configured: string | 
       fix: "install one, in Debian: apt-get install docker.io"
     }) satisfies Engine
   const client = yield* socketHttp(socket)
-  const asked = client.get("http://docker/info").pipe(Effect.flatMap(decode), Effect.timeout(DOCTOR_TRIAL_MS_MAX))
+  const asked = client.get("http://docker/info").pipe(Effect.flatMap(decode), Effect.timeout(DOCTOR_CHECK_MS_MAX))
   return Result.mapBoth(yield* Effect.result(asked), {
     onFailure: (cause) => whyNot(socket, cause),
     onSuccess: engineFacts

@@ -1,16 +1,16 @@
-/** One small request to an external service, as the trials of the wizard and `choirctl doctor` send it. */
+/** One small request to an external service, as the checks of the wizard and `choirctl doctor` send it. */
 import { Effect, Schema } from "effect"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 
 /** How long a service may take for the whole of an answer. */
-const TRIAL_MS_MAX = 60_000
+const CHECK_MS_MAX = 60_000
 /** The most of an answer that is read. */
-const TRIAL_BYTES_MAX = 1024 * 1024
+const CHECK_BYTES_MAX = 1024 * 1024
 /** The most of an answer's words that are shown. */
 const QUOTED_CHARS_MAX = 200
 
-/** The obstacle that a trial met; it decides which question the wizard asks again. */
+/** The obstacle that a check met; it decides which question the wizard asks again. */
 export const Obstacle = Schema.Literals([
   "key",
   "credit",
@@ -25,7 +25,7 @@ export const Obstacle = Schema.Literals([
 export type Obstacle = typeof Obstacle.Type
 
 /** A service that was tried and cannot be used as it is. */
-export class TrialFailed extends Schema.TaggedError<TrialFailed>()("TrialFailed", {
+export class CheckFailed extends Schema.TaggedError<CheckFailed>()("CheckFailed", {
   obstacle: Obstacle,
   problem: Schema.String,
   fix: Schema.String
@@ -35,7 +35,7 @@ export class TrialFailed extends Schema.TaggedError<TrialFailed>()("TrialFailed"
   }
 }
 
-export interface TrialAnswer {
+export interface CheckAnswer {
   readonly status: number
   readonly text: string
 }
@@ -45,10 +45,10 @@ const readText = async (response: Response) => {
   let bytes = 0
   for await (const part of response.body ?? []) {
     bytes += part.byteLength
-    if (bytes > TRIAL_BYTES_MAX) break
+    if (bytes > CHECK_BYTES_MAX) break
     parts.push(part)
   }
-  return Buffer.concat(parts).toString("utf8").slice(0, TRIAL_BYTES_MAX)
+  return Buffer.concat(parts).toString("utf8").slice(0, CHECK_BYTES_MAX)
 }
 
 /** The code alone: the error's own words may quote a key in a header or a token in an address. */
@@ -67,26 +67,26 @@ const reason = (code: string, host: string) => {
 }
 
 /** Sends a request and reads the answer, whatever its status. Redirects are not followed. */
-export const ask = Effect.fn("trialHttp.ask")(function* (url: string, init: RequestInit) {
+export const ask = Effect.fn("checkHttp.ask")(function* (url: string, init: RequestInit) {
   const { host } = new URL(url)
   const request = Effect.tryPromise({
-    try: async (signal): Promise<TrialAnswer> => {
+    try: async (signal): Promise<CheckAnswer> => {
       const response = await fetch(url, { ...init, signal, redirect: "manual" })
       return { status: response.status, text: await readText(response) }
     },
     catch: (error) =>
-      new TrialFailed({
+      new CheckFailed({
         obstacle: "unreachable",
         problem: reason(codeOf(error), host),
         fix: "Check the address and this machine's network"
       })
   })
   return yield* Effect.timeoutOrElse(request, {
-    duration: TRIAL_MS_MAX,
+    duration: CHECK_MS_MAX,
     orElse: () =>
-      new TrialFailed({
+      new CheckFailed({
         obstacle: "unreachable",
-        problem: `${host} gave no answer in ${TRIAL_MS_MAX / 1000} s`,
+        problem: `${host} gave no answer in ${CHECK_MS_MAX / 1000} s`,
         fix: "Check the address, or try again later"
       })
   })
@@ -96,11 +96,11 @@ export const ask = Effect.fn("trialHttp.ask")(function* (url: string, init: Requ
 const wordsOf = (text: string): string => errorMessage(text) ?? (/^\s*[[{]/u.test(text) ? "" : text)
 
 /** The service's own words in one short line, without the secret that it may echo. */
-export const quoted = ({ text }: TrialAnswer, secret: string | undefined): string => {
+export const quoted = ({ text }: CheckAnswer, secret: string | undefined): string => {
   const words = wordsOf(text)
   const clean = secret === undefined || secret === "" ? words : words.replaceAll(secret, "***")
   const line = safeLine(clean.replaceAll(/\s+/gu, " ").trim()).slice(0, QUOTED_CHARS_MAX)
   return line === "" ? "" : `; it said: ${line.replace(/\.$/u, "")}`
 }
 
-export const isWebPage = ({ text }: TrialAnswer): boolean => /^\s*<(?:!doctype|html)/iu.test(text)
+export const isWebPage = ({ text }: CheckAnswer): boolean => /^\s*<(?:!doctype|html)/iu.test(text)

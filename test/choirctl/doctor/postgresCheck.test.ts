@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { connectionProblem, tryPostgres } from "#src/choirctl/doctor/postgresTrial.ts"
+import { connectionProblem, tryPostgres } from "#src/choirctl/doctor/postgresCheck.ts"
 import { SecretName } from "#schema/Ids.ts"
 
 const secret = SecretName.make("pg")
 const server = { host: "127.0.0.1", port: 1, database: "choir", secret }
 const WAIT_MS = 5000
 
-describe("the trial of a Postgres server", () => {
+describe("the check of a Postgres server", () => {
   it("names what keeps a connection from it, with the fix", () => {
     const deep = (code: string) => ({ reason: { cause: { cause: { code } } } })
     for (const [code, problem, fix] of [

@@ -9,12 +9,12 @@ import { countsFiles, DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/
 import { initHint } from "#src/shared/files/homeFolder.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { plural } from "#src/shared/text/counts.ts"
-import { tryPostgres } from "./postgresTrial.ts"
+import { tryPostgres } from "./postgresCheck.ts"
 
-/** One trial of `choirctl doctor`. */
-export const DOCTOR_TRIAL_MS_MAX = 10_000
+/** One check of `choirctl doctor`. */
+export const DOCTOR_CHECK_MS_MAX = 10_000
 
-/** A trial's result and what to do about it. What is not configured is skipped. */
+/** A check's result and what to do about it. What is not configured is skipped. */
 export interface Check {
   readonly name: string
   readonly status: "ok" | "warn" | "fail" | "skip"
@@ -61,7 +61,7 @@ export const tryProgram = Effect.fnUntraced(function* (program: string, args: Re
     const [code, output] = yield* Effect.all([child.exitCode, text], { concurrency: 2 })
     return { code, text: output.trim() } satisfies Ran
   })
-  return yield* run.pipe(Effect.scoped, Effect.timeout(DOCTOR_TRIAL_MS_MAX), Effect.option)
+  return yield* run.pipe(Effect.scoped, Effect.timeout(DOCTOR_CHECK_MS_MAX), Effect.option)
 })
 
 const firstLine = (text: string) => text.split("\n", 1)[0] ?? ""
@@ -201,7 +201,7 @@ export const diskCheck = (home: string, retention: Config["retention"]): Effect.
 
 /** A server of config.json is asked for its version and for pgvector. */
 const serverCheck = (server: Exclude<Config["postgres"], { readonly embedded: true }>, secrets: SecretsFile) =>
-  Effect.map(tryPostgres(server, secrets, DOCTOR_TRIAL_MS_MAX), ({ facts, fix, problem }) =>
+  Effect.map(tryPostgres(server, secrets, DOCTOR_CHECK_MS_MAX), ({ facts, fix, problem }) =>
     problem === undefined ? check("postgres", "ok", facts) : check("postgres", "fail", problem, fix)
   )
 

@@ -6,8 +6,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { layerPrometheus } from "#src/choird/telemetry/Prometheus.ts"
-import { browserResult, metricsChecks, priceWarning, tryBot } from "#src/choirctl/doctor/serviceTrials.ts"
-import { triedWords, tryModel } from "#src/choirctl/doctor/modelTrial.ts"
+import { browserResult, metricsChecks, priceWarning, tryBot } from "#src/choirctl/doctor/serviceChecks.ts"
+import { triedWords, tryModel } from "#src/choirctl/doctor/modelCheck.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
 import { serveOfflineModel } from "#demo/offline-model/OfflineModel.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
@@ -78,7 +78,7 @@ const THOUGHTS = [
   ]
 ] as const
 
-describe("the trial of a model", () => {
+describe("the check of a model", () => {
   it.live.each(THOUGHTS)("says what was seen of its thoughts: %s", ([body, words]) =>
     Effect.gen(function* () {
       const endpoint = yield* endpointThat(200, body)
@@ -166,7 +166,7 @@ describe("the trial of a model", () => {
   )
 })
 
-describe("the trial of a bot", () => {
+describe("the check of a bot", () => {
   it.live("answers the bot's name, and refuses a token that Telegram refuses", () =>
     Effect.gen(function* () {
       const telegram = yield* makeTelegram
@@ -297,7 +297,7 @@ describe("choirctl model test and doctor", () => {
   )
 })
 
-describe("the trial of the page of metrics", () => {
+describe("the check of the page of metrics", () => {
   it.live("reads it as a scraper does, and says why that does not work", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
@@ -321,7 +321,7 @@ describe("the trial of the page of metrics", () => {
   )
 })
 
-describe("the trial of the browser", () => {
+describe("the check of the browser", () => {
   it("says how to install Chromium where there is none, and that agents have no browser then", () => {
     assert.deepStrictEqual(browserResult(chromiumProgram(["/nowhere/chromium"]), undefined, true), {
       name: "browser",

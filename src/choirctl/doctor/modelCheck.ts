@@ -13,7 +13,7 @@ import { quirkWarnings } from "#src/shared/model/quirks.ts"
 import { LIMITS, outputTokensMax, type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { costMax, usageOf } from "#src/shared/model/usage.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
-import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
+import { ask, isWebPage, quoted, type CheckAnswer, CheckFailed } from "./checkHttp.ts"
 
 /** A model's entry in config.json, or the part that the wizard has asked for. */
 export type TriedModel =
@@ -21,7 +21,7 @@ export type TriedModel =
       Partial<Pick<Model, "api" | "provider">> & { readonly price?: Model["price"] | undefined })
   | Model
 
-/** How a trial went. */
+/** How a check went. */
 export interface Tried {
   readonly took_ms: number
   /** Parameters that the provider refused, in its words; agents leave them out, or send a limit under its other name or a smaller one (D47). */
@@ -136,19 +136,19 @@ const entryOf = (model: TriedModel): Model => {
 }
 
 const noTools = (model: string, said: string) =>
-  new TrialFailed({
+  new CheckFailed({
     obstacle: "tools",
     problem: `the model ${model} cannot call tools, which agents need for everything they do${said}`,
     fix: "Choose a model that supports tool calling"
   })
 
 /** The meaning of an error status, and its fix. */
-const refusal = (model: Model, answer: TrialAnswer, key: string | undefined): TrialFailed => {
+const refusal = (model: Model, answer: CheckAnswer, key: string | undefined): CheckFailed => {
   const { status } = answer
   const { host } = new URL(model.endpoint)
   const said = isWebPage(answer) ? "" : quoted(answer, key)
-  const failed = (obstacle: TrialFailed["obstacle"], problem: string, fix: string) =>
-    new TrialFailed({ obstacle, problem: `${problem}${said}`, fix })
+  const failed = (obstacle: CheckFailed["obstacle"], problem: string, fix: string) =>
+    new CheckFailed({ obstacle, problem: `${problem}${said}`, fix })
   if (status === 401 || status === 403)
     return key === undefined
       ? failed("key", `${host} asks for a key (${status})`, "Enter the provider's key")
@@ -199,12 +199,12 @@ const answerIn = ({ api }: Model, text: string) => {
   return Result.flatMap(reading.feed(`${text}\n\n`), reading.answer)
 }
 
-const understood = (model: Model, answer: TrialAnswer, key: string | undefined): Effect.Effect<Answer, TrialFailed> => {
+const understood = (model: Model, answer: CheckAnswer, key: string | undefined): Effect.Effect<Answer, CheckFailed> => {
   if (answer.status < 200 || answer.status > 299) return Effect.fail(refusal(model, answer, key))
   const read = answerIn(model, answer.text)
   if (Result.isFailure(read))
     return Effect.fail(
-      new TrialFailed({
+      new CheckFailed({
         obstacle: read.failure.kind === "malformed" ? "address" : "answer",
         problem: `${new URL(model.endpoint).host} answers with ${isWebPage(answer) ? "a web page" : KINDS[model.api]}${isWebPage(answer) ? "" : quoted(answer, key)}`,
         fix: model.api === "chat" ? "The API's address usually ends in /v1" : "Check the address, and the model's api"
@@ -266,7 +266,7 @@ const negotiated = Effect.fnUntraced(function* (configured: Model, key: string |
 export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key: Redacted.Redacted | undefined) {
   const secret = key === undefined ? undefined : Redacted.value(key)
   if (secret !== undefined && !KEY.test(secret))
-    return yield* new TrialFailed({
+    return yield* new CheckFailed({
       obstacle: "key",
       problem: "the key has a space, a line break or another character that keys do not have",
       fix: "Copy the key again from your account at the provider, as one line"

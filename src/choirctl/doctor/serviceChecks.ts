@@ -7,9 +7,9 @@ import type { SecretsFile } from "#schema/Secrets.ts"
 import { hasValue } from "#src/shared/config/configFiles.ts"
 import { isLoopback, OFFLINE_PROVIDER } from "#src/shared/config/offlineEndpoint.ts"
 import { metricsPage, type MetricsPage, tokenText } from "#src/shared/wire/metricsPage.ts"
-import { AS_NOBODY, type Check, check, tryProgram } from "./doctorTrials.ts"
-import { type Tried, triedWords, tryModel } from "./modelTrial.ts"
-import { ask, TrialFailed } from "./trialHttp.ts"
+import { AS_NOBODY, type Check, check, tryProgram } from "./hostChecks.ts"
+import { type Tried, triedWords, tryModel } from "./modelCheck.ts"
+import { ask, CheckFailed } from "./checkHttp.ts"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { CHROMIUM_FIX, chromiumProgram } from "#src/shared/web/chromium.ts"
@@ -26,7 +26,7 @@ const decode = Schema.decodeUnknownResult(Me)
 export const looksLikeToken = (token: string): boolean => /^\d+:[\w-]+$/u.test(token)
 
 const wrongToken = (problem: string) =>
-  new TrialFailed({ obstacle: "key", problem, fix: "Copy the bot's token again from @BotFather" })
+  new CheckFailed({ obstacle: "key", problem, fix: "Copy the bot's token again from @BotFather" })
 
 /** Asks Telegram who the bot is; answers its name, without the @. */
 export const tryBot = Effect.fn("tryBot")(function* (api_root: string, token: Redacted.Redacted) {
@@ -36,14 +36,14 @@ export const tryBot = Effect.fn("tryBot")(function* (api_root: string, token: Re
   const { status, text } = yield* ask(`${api_root.replace(/\/+$/u, "")}/bot${value}/getMe`, {})
   if (status === 401 || status === 404) return yield* wrongToken(`Telegram refuses the bot's token (${status})`)
   if (status === 429 || status >= 500)
-    return yield* new TrialFailed({
+    return yield* new CheckFailed({
       obstacle: "busy",
       problem: `${host} cannot answer at the moment (${status})`,
       fix: "Try again later"
     })
   const me = decode(text)
   if (status !== 200 || Result.isFailure(me))
-    return yield* new TrialFailed({
+    return yield* new CheckFailed({
       obstacle: "address",
       problem: `${host} does not respond like Telegram's Bot API (${status})`,
       fix: "Check api_root of the gateway"
@@ -88,10 +88,10 @@ export const metricsChecks = Effect.fn("metricsChecks")(function* (
 })
 
 /** How many services are asked at once. */
-const TRIALS_AT_ONCE = 4
+const CHECKS_AT_ONCE = 4
 
 const withoutValue = (secret: SecretName) =>
-  new TrialFailed({
+  new CheckFailed({
     obstacle: "key",
     problem: `its secret "${secret}" has no value`,
     fix: `choirctl secret set ${secret}`
@@ -122,7 +122,7 @@ export const tryConfigured = (model: Model, secrets: SecretsFile) =>
       Effect.mapError((error) => {
         const { fix, obstacle, problem } = error
         return obstacle === "key" && model.secret !== undefined
-          ? new TrialFailed({ obstacle, problem, fix: `${fix}, then: choirctl secret set ${model.secret}` })
+          ? new CheckFailed({ obstacle, problem, fix: `${fix}, then: choirctl secret set ${model.secret}` })
           : error
       })
     )
@@ -173,7 +173,7 @@ export const serviceChecks = Effect.fn("serviceChecks")(function* (
     gateway.type === "telegram" ? [botCheck(name, gateway, secrets)] : []
   )
   const models = usedModels(config).map(([name, model]) => modelCheck(name, model, secrets, running))
-  const checks: ReadonlyArray<Check> = yield* Effect.all([...models, ...bots], { concurrency: TRIALS_AT_ONCE })
+  const checks: ReadonlyArray<Check> = yield* Effect.all([...models, ...bots], { concurrency: CHECKS_AT_ONCE })
   return [
     ...(models.length === 0 ? [check("models", "skip", "config.json has no model")] : []),
     ...checks,

@@ -1,4 +1,4 @@
-/** A trial of the Postgres server that config.json names, and what keeps it from being used. */
+/** A check of the Postgres server that config.json names, and what keeps it from being used. */
 import { Effect, Predicate, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { Config } from "#schema/Config.ts"
@@ -59,7 +59,7 @@ const locationOf = (server: Server, secrets: SecretsFile) => {
 const FACTS = `SELECT current_setting('server_version') AS version,
   (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS vector`
 
-export type PostgresTrial =
+export type PostgresCheck =
   | { readonly facts: string; readonly problem?: undefined; readonly fix?: undefined }
   | { readonly facts?: undefined; readonly problem: string; readonly fix: string }
 
@@ -68,7 +68,7 @@ export const tryPostgres = Effect.fnUntraced(function* (
   server: Server,
   secrets: SecretsFile,
   wait_ms: number
-): Effect.fn.Return<PostgresTrial> {
+): Effect.fn.Return<PostgresCheck> {
   const place = locationOf(server, secrets)
   if (typeof place === "string") {
     const secret = secretOf(server)
