@@ -224,7 +224,7 @@ const AgentDefaults = Schema.Struct({
   email: Schema.optionalKey(ResourceName),
   dm: Schema.optionalKey(DmNames)
 })
-/** Which tools of the web an agent has: none, pages as text, or a browser as well. */
+/** The tools of the web that an agent has: none, pages as text, or a browser as well. */
 export const AgentWeb = Schema.Literals(["off", "fetch", "browse"])
 export const Agent = Schema.Struct({ repo: Repo, defaults: AgentDefaults, web: withDefault(AgentWeb, "browse") })
 export type Agent = typeof Agent.Type

@@ -16,8 +16,6 @@ import { ToolEffect, ToolManifest, ToolName } from "./Tool.ts"
 export const TRIAL_FLAG = "--trial"
 /** Bytes of a message: a task, with the skill and the input, or an outcome. */
 export const TRIAL_MESSAGE_BYTES_MAX = 8 * 1024 * 1024
-/** Bytes of an input. */
-export const TRIAL_INPUT_BYTES_MAX = 256 * 1024
 /** Characters of a text in a report, and of an output as JSON; longer ones are cut or left out. */
 export const REPORT_TEXT_CHARS_MAX = 4000
 export const REPORT_OUTPUT_CHARS_MAX = 512 * 1024
@@ -28,7 +26,7 @@ export const PROGRAM_CALLS_MAX = 8
 /** The longest run of a program on one of them. */
 export const PROGRAM_MS_MAX = 30_000
 /** Characters of an output of a program, as JSON; longer ones are left out. */
-export const PROGRAM_OUTPUT_CHARS_MAX = 64 * 1024
+export const TRIAL_OUTPUT_CHARS_MAX = 64 * 1024
 /** Files that a report names. */
 export const REPORT_FILES_MAX = 200
 

@@ -26,7 +26,7 @@ export const BINDINGS = {
 export type NamedBinding = keyof typeof BINDINGS
 export const NAMED_BINDINGS = Object.keys(BINDINGS) as ReadonlyArray<NamedBinding>
 
-/** Those that an agent may go without. */
+/** The bindings that an agent may do without. */
 export type OptionalBinding = {
   [K in NamedBinding]: (typeof BINDINGS)[K]["optional"] extends true ? K : never
 }[NamedBinding]

@@ -29,7 +29,7 @@ export const DiskStatus = Schema.Struct({
   /** The files that it can still have; absent where the file system has no limit of them. */
   files: Schema.optionalKey(Schema.Struct({ free: Schema.Natural, total: Schema.Natural, limit: Schema.Natural })),
   low: Schema.Boolean,
-  /** Those of which there is too little. */
+  /** The resources of which too little is free. */
   lacks: Schema.Array(Schema.Literals(["bytes", "files"])),
   paused: Schema.Array(AgentId)
 })

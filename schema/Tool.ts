@@ -70,7 +70,7 @@ export type LockRequest = typeof LockRequest.Type
 export const ToolEffect = Schema.Literals(["none", "workspace", "external"])
 export type ToolEffect = typeof ToolEffect.Type
 
-/** Which lanes may call a tool and see its results; with `none` both call it and its output is kept nowhere. */
+/** The lanes that may call a tool and see its results; with `none` both call it and its output is kept nowhere. */
 export const Exposure = Schema.Literals(["edge", "core", "both", "none"])
 
 /** The part of a tool that reaches a model. */

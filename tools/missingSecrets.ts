@@ -4,7 +4,7 @@ import type { SecretName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { hasValue } from "#src/shared/config/configFiles.ts"
 
-/** Those of the agent's models and of the models that these fall back to, each once. */
+/** The missing secrets of the agent's models and of the models that these fall back to, each once. */
 export const missingSecrets = (
   { agents, models }: Pick<Config, "agents" | "models">,
   secrets: SecretsFile,

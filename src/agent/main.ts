@@ -212,7 +212,7 @@ const trial = Effect.flatMap(flags, (options) =>
   }).pipe(Effect.as("trial"))
 )
 
-/** Nobody records spans of an agent, and no request carries the id of one. */
+/** Spans of an agent are not recorded, and no request carries the id of one. */
 const untraced = Layer.merge(
   Layer.succeed(References.TracerEnabled, false),
   Layer.succeed(References.DisablePropagation, true)

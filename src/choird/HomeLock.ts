@@ -28,7 +28,7 @@ export class HomeLockFailed extends Schema.TaggedError<HomeLockFailed>()("HomeLo
 export class HomeLost extends Schema.TaggedError<HomeLost>()("HomeLost", { home: Schema.String }) {
   override readonly [Runtime.errorExitCode] = 75
   override get message() {
-    return `choird no longer holds ${this.home}: its lock file was removed or replaced, or the home was moved. choird ends, so that no two work on one home`
+    return `choird no longer holds ${this.home}: its lock file was removed or replaced, or the home was moved. choird is shutting down, so that no other choird uses the same home`
   }
 }
 

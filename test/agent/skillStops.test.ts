@@ -11,7 +11,7 @@ import { bookOf, skillSpec } from "../support/skills.ts"
 /** Begins the skill once, and says whether it is in it. */
 const script: Script = (messages) =>
   Effect.sync(() => {
-    const told = messages.findLast(({ content }) => /You are in the step|No skill is at work:/u.test(content ?? ""))
+    const told = messages.findLast(({ content }) => /You are in the step|No skill is running:/u.test(content ?? ""))
     if (told?.content?.includes("You are in the step") === true) return says("which one?")
     return messages.some(({ role }) => role === "tool")
       ? says("free again")

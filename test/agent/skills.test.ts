@@ -21,7 +21,7 @@ const TOOLS = "choir.fs.read choir.fs.search choir.fs.find choir.fs.edit choir.f
 
 /** The step that a prompt was told of last, and the messages since. */
 const stepOf = (messages: ReadonlyArray<Message>) => {
-  const at = messages.findLastIndex(({ content }) => /You are in the step|No skill is at work:/u.test(content ?? ""))
+  const at = messages.findLastIndex(({ content }) => /You are in the step|No skill is running:/u.test(content ?? ""))
   const text = messages[at]?.content ?? ""
   const step = /You are in the step (\S+) of the skill/u.exec(text)?.[1]
   return { step, text, since: messages.slice(at + 1) }

@@ -57,7 +57,7 @@ const moved = ({ contract }: SkillSpec, state: SkillState, result: Schema.Json):
 }
 
 const stepOf = (messages: ReadonlyArray<Message>) => {
-  const at = messages.findLastIndex(({ content }) => /You are in the step|No skill is at work:/u.test(content ?? ""))
+  const at = messages.findLastIndex(({ content }) => /You are in the step|No skill is running:/u.test(content ?? ""))
   const step = /You are in the step (\S+) of the skill/u.exec(messages[at]?.content ?? "")?.[1]
   return { step, since: messages.slice(at + 1) }
 }

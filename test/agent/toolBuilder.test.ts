@@ -17,7 +17,7 @@ const PROPOSAL = { manifest: MANIFEST, reason: "to count words" }
 const PROPOSE = ["choir.propose", { kind: "tool", proposal: PROPOSAL }] as const
 
 const step = (messages: ReadonlyArray<Message>) => {
-  const told = messages.findLast(({ content }) => /You are in the step|No skill is at work:/u.test(content ?? ""))
+  const told = messages.findLast(({ content }) => /You are in the step|No skill is running:/u.test(content ?? ""))
   return /You are in the step (\S+) of the skill tool-builder/u.exec(told?.content ?? "")?.[1]
 }
 

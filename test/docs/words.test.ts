@@ -62,7 +62,10 @@ const PHRASES: ReadonlyArray<Phrase> = [
     better: "already before the verb: is already there"
   },
   { pattern: /\bmend(?:ed|ing|s)?\b/giu, better: "fix, repair, correct" },
-  { pattern: /\/\*\*\s+(?:\*\s+)?(?:What|Who(?:ever)?) /gu, better: "begin with a noun phrase: what the thing is" }
+  {
+    pattern: /\/\*\*\s+(?:\*\s+)?(?:What|Who(?:ever|se)?|Which|Those|Nothing|Nobody|Hears) /gu,
+    better: "begin with a noun phrase: what the thing is"
+  }
 ]
 
 const ROOMS = [

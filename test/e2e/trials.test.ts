@@ -187,7 +187,7 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("choirc
       const ran = yield* ctl("tool", "try", "choir.web.fetch", "--input", '{"url":"http://127.0.0.1:1/"}', "--json")
       assert.strictEqual(ran.code, 1)
       assert.deepInclude(document(ran), { status: "error", effect: "none" })
-      assert.include(ran.out, "the port is not one of the web")
+      assert.include(ran.out, "this port is not allowed")
     })
   )
 

@@ -20,17 +20,23 @@ const FILES = [
   "src/agent/arbiter/decideStop.ts",
   "src/agent/calls/Confirmations.ts",
   "src/agent/calls/LockManager.ts",
+  "src/agent/calls/grantedCall.ts",
+  "src/agent/calls/locks.ts",
   "src/agent/control/Replication.ts",
   "src/agent/model/Budget.ts",
   "src/agent/workspace/Workspace.ts",
   "src/agent/workspace/workspaceFiles.ts",
   "src/choird/approvals/Approvals.ts",
+  "src/choird/approvals/approvalStatus.ts",
   "src/choird/approvals/settleApproval.ts",
   "src/choird/queues/Inbox.ts",
   "src/choird/queues/Outbox.ts",
+  "src/choird/sessions/appendPatches.ts",
   "src/choird/sessions/decideAppend.ts",
   "src/choird/sessions/snapshots.ts",
   "src/shared/events/hashChain.ts",
+  "src/shared/image/workspacePath.ts",
+  "src/shared/session/calls.ts",
   "src/shared/session/fold.ts"
 ]
 

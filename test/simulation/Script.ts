@@ -107,7 +107,7 @@ export class Script {
     const wantsJson = asked.messages.some(({ content, role }) => role === "user" && (content ?? "").includes('"ok"'))
     const final = wantsJson ? '{"ok":true}' : `said ${++this.#count}`
     const step = asked.messages.findLast(({ content }) =>
-      /You are in the step|No skill is at work:/u.test(content ?? "")
+      /You are in the step|No skill is running:/u.test(content ?? "")
     )
     const isInSkill = role !== "summary" && step?.content?.includes("You are in the step") === true
     if (isInSkill && !this.#faults.calm && this.#hands && role === "edge" && this.#draw.chance(0.5))

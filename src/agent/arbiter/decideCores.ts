@@ -137,7 +137,7 @@ export const spawn = (
       : beginning(coreLane(job_name), skill.name, skill.input, situation)
   if (skill !== undefined && state.edge.skill !== undefined)
     return reject(
-      `the skill ${state.edge.skill.name} is at work, and a skill cannot start another skill; start the job without`
+      `the skill ${state.edge.skill.name} is running, and a skill cannot start another skill; start the job without`
     )
   if (begun !== undefined && Result.isFailure(begun)) return Result.fail(begun.failure)
   if (skill !== undefined && start.output_schema !== undefined)
@@ -183,7 +183,7 @@ export const resumeCore = (
   const allowed_tools = allowedWithin(state, start.tool_constraints.allowed_tools, skills)
   if (typeof allowed_tools === "string") return reject(allowed_tools)
   if (start.skill !== undefined && state.edge.skill !== undefined)
-    return reject(`the skill ${state.edge.skill.name} is at work, and a skill cannot start another skill`)
+    return reject(`the skill ${state.edge.skill.name} is running, and a skill cannot start another skill`)
   // The skill ended with the job, so that it begins again; the conversation shows how far it came.
   const begun =
     start.skill === undefined

@@ -61,7 +61,7 @@ export const skillRefusal = (
   const { name, state } = memory.skill
   const why =
     tool === SKILL_START ? "a skill cannot start another skill" : `its step ${state} does not allow ${shownName(tool)}`
-  return { reason: `the skill ${name} is at work, and ${why}`, allowed: toldRules(rules) }
+  return { reason: `the skill ${name} is running, and ${why}`, allowed: toldRules(rules) }
 }
 
 /** Why the skill of a lane may not use a tool: the tool can do what its contract does not declare, or its agent is not granted. */

@@ -184,7 +184,7 @@ export const moveSkill = (state: SessionState, move: Move, { find, skills }: Sit
   const skill = memory?.skill
   const call = memory?.calls.find((open) => open.call_id === call_id)
   if (memory === undefined || skill === undefined || call === undefined)
-    return reject("no skill is at work on this lane")
+    return reject("no skill is running on this lane")
   if (call.output_rev < skill.entered_rev)
     return reject(`the skill is already in its step ${skill.state}; make one transition at a time`)
   const spec = skills.get(skill.name)

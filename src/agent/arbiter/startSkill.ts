@@ -94,7 +94,7 @@ export const startSkill = (
 ): Decision => {
   const memory = laneOf(state, lane)
   if (memory === undefined) return reject(`the job on ${lane} has stopped`)
-  if (memory.skill !== undefined) return reject(`the skill ${memory.skill.name} is at work; end it first`)
+  if (memory.skill !== undefined) return reject(`the skill ${memory.skill.name} is running; end it first`)
   if ("job_id" in memory && memory.in_skill !== undefined)
     return reject(`the skill ${memory.in_skill} started this job, and a skill cannot start another skill`)
   const refs = "job_id" in memory ? refsOf(situation.find(memory.started_rev)) : undefined

@@ -20,7 +20,7 @@ interface DoubtfulCall {
   readonly settle: Tool["settle"]
 }
 
-/** Those without an effect are not among them: they run again (D3, R6). */
+/** The calls in doubt. Calls without an effect are not among them: they run again (D3, R6). */
 const doubtfulCalls = Effect.gen(function* () {
   const arbiter = yield* Arbiter
   const registry = yield* ToolRegistry

@@ -150,7 +150,7 @@ export const dirtyReads = <C extends Claim>({ held }: LockTable<C>): ReadonlyArr
     ? held.filter(({ dirtyReader }) => dirtyReader)
     : []
 
-/** Which of a waiting claim's resources are taken, and the lanes that hold them or wait ahead of it. Each once. */
+/** The resources of a waiting claim that are taken, and the lanes that hold them or wait ahead of it. Each once. */
 export const obstacles = <C extends Claim>({ held, waiting }: LockTable<C>, claim: C) => {
   const place = waiting.indexOf(claim)
   const ahead = [...held, ...(place === -1 ? waiting : waiting.slice(0, place))].filter((c) => conflicts(claim, c))

@@ -34,7 +34,7 @@ const wrote = (client: ImapFlow, account: MailAccount, sent: string, address: st
     return false
   })
 
-/** Those of the addresses that the account does not know. Without an answer of the server nobody is known but who is listed. */
+/** The addresses that the account does not know. Without an answer of the server only those listed are known. */
 export const unknownRecipients = Effect.fn("mail.unknownRecipients")(function* (
   account: MailAccount,
   addresses: ReadonlyArray<string>

@@ -1,4 +1,4 @@
-/** Which events of a lane give way to its summary, what the model is asked, and what of its answer counts. */
+/** The events of a lane that give way to its summary, what the model is asked, and what of its answer counts. */
 import { Schema } from "effect"
 import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"

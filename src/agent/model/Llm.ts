@@ -64,12 +64,12 @@ export type Spoken =
   | { readonly type: "call"; readonly name: string }
   | { readonly type: "text"; readonly text: string }
 
-/** Those who hear of a call before its end, and what its prompts have in common with those before. */
+/** The listeners of a call that has not ended, and what its prompts have in common with those before. */
 export interface Asking {
   announce(wait: Duration.Duration): Effect.Effect<void>
-  /** Hears what a call may have cost that is interrupted, before the interruption is done. */
+  /** Takes what an interrupted call may have cost, before the interruption is done. */
   interrupted?(cost: Unanswered): Effect.Effect<void>
-  /** Hears the answer while it comes; the call waits for it. */
+  /** Takes the answer while it comes; the call waits for it. */
   heard?(step: Spoken): Effect.Effect<void>
   /** Names the prompts that begin alike, for the caches of providers. */
   readonly cache_key?: string

@@ -57,7 +57,7 @@ const unreachable = ({ model, redact }: Endpoint, error: HttpClientError.HttpCli
   )
 })
 
-/** Hears an answer while it is written. */
+/** A listener of an answer while it is written. */
 export type Heard = (delta: Delta) => Effect.Effect<void>
 
 const whole = Effect.fnUntraced(function* (

@@ -1,5 +1,5 @@
 /**
- * Which processes belong to which tool call (R22). A process may leave its parent, its session and its environment, so the
+ * The processes that belong to a tool call (R22). A process may leave its parent, its session and its environment, so the
  * question is put to each trace in turn: session and group, ancestors, the marker in the environment, and at last whether it
  * could be anything else at all.
  */

@@ -51,7 +51,7 @@ const decodeFound = Schema.decodeUnknownOption(Found)
 const textOf = (bytes: typeof Bytes.Type): string =>
   "text" in bytes ? bytes.text : Buffer.from(bytes.bytes, "base64").toString("utf8")
 
-/** Nothing of it is the model's but the pattern and the glob, and neither can be taken for an option. */
+/** The arguments of ripgrep: only the pattern and the glob come from the model, and neither can be taken for an option. */
 const argvOf = (
   { context = 0, files_only, glob, ignore_case, pattern }: Input,
   where: "." | "-"

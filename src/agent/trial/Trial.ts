@@ -91,7 +91,7 @@ const imageTools = ({ manifests }: TrialTask) =>
     executable: ""
   }))
 
-/** Nothing acts outside, so that no call has to wait for a person. */
+/** The agent's configuration without questions to a person: nothing in a trial acts outside. */
 const unasked = ({ config }: TrialTask): AgentConfig => ({
   ...config,
   approvals: { ...config.approvals, confirm_external: "never" }

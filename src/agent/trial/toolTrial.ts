@@ -8,7 +8,7 @@ import { dirname, join } from "node:path"
 import { Effect, type Schema } from "effect"
 import {
   PROGRAM_MS_MAX,
-  PROGRAM_OUTPUT_CHARS_MAX,
+  TRIAL_OUTPUT_CHARS_MAX,
   type ProgramTask,
   REPORT_OUTPUT_CHARS_MAX,
   REPORT_TEXT_CHARS_MAX,
@@ -158,7 +158,7 @@ export const runProgramTrial = Effect.fn("toolTrial.runProgram")(function* (task
       confirmed: false,
       network: false,
       timeout_ms_max: PROGRAM_MS_MAX,
-      output_chars_max: PROGRAM_OUTPUT_CHARS_MAX
+      output_chars_max: TRIAL_OUTPUT_CHARS_MAX
     })
   )
 }, Effect.scoped)

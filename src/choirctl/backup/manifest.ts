@@ -155,7 +155,7 @@ export const archivedSession = (file: string): SessionId | undefined => {
 const isArchived = (agent_id: string, [file = "", ...more]: ReadonlyArray<string>): boolean =>
   isAgent(agent_id) && more.length === 0 && archivedSession(file) !== undefined
 
-/** Nothing for a member that no backup of this format has. */
+/** The place of a member; undefined for one that no backup of this format has. */
 export const placeOf = (name: string): Place | undefined => {
   if (Object.hasOwn(LIMITS, name)) return { bytes_max: LIMITS[name] ?? 0, in_workspace: false }
   if (!isRelativePath(name)) return undefined

@@ -15,7 +15,7 @@ const pairText = ({ agent_id, bot, code, name }: PairingCode): string =>
     `Send this to ${bot === null ? "the bot" : `@${bot}`} within ten minutes: ${code}`,
     ...(bot === null ? [] : [`or open https://t.me/${bot}?start=${code.replace("-", "")}`]),
     agent_id === null
-      ? `Several agents are there: bind one with choirctl agent restart <agent-id> --dm ${name}`
+      ? `There is more than one agent: bind one with choirctl agent restart <agent-id> --dm ${name}`
       : `The person who sends it becomes the DM ${name} and talks to ${agent_id}, which restarts to let them in and ends any running turn.`
   ].join("\n")
 

@@ -98,7 +98,7 @@ const list = Command.make(
     yield* print(yield* ask("dms", (choird) => choird.gateways()), gatewayTable)
   })
 ).pipe(
-  Command.withDescription("List the bots that people talk to, whether they work, and who talks to them"),
+  Command.withDescription("List the bots, whether they are connected, and who talks to them"),
   Command.withExamples([{ command: "choirctl gateway list" }])
 )
 
@@ -116,7 +116,7 @@ const remove = Command.make(
     yield* removeEntry({ noun: "gateway", name, yes }, (home) => gatewayRemoval(home, name))
   }, onHost)
 ).pipe(
-  Command.withDescription("Remove a bot that nobody in config.json talks to any longer"),
+  Command.withDescription("Remove a bot that no DM in config.json uses"),
   Command.withExamples([{ command: "choirctl gateway remove telegram" }])
 )
 

@@ -66,7 +66,7 @@ const revoke = Command.make(
     yield* print(yield* ask("approvals", (choird) => choird.revoke({ params: { id } })), revokedLine)
   })
 ).pipe(
-  Command.withDescription("Revoke a standing grant; the agent asks again from its next call on"),
+  Command.withDescription("Revoke a standing grant; the agent must ask again from its next call"),
   Command.withExamples([{ command: "choirctl grant revoke 3" }])
 )
 

@@ -92,11 +92,11 @@ const query = Command.make(
       Argument.withDescription("Words or a question")
     ),
     store: Flag.Literals("store", ["session", "knowledge"]).pipe(
-      Flag.withDescription("What was said in sessions, or facts"),
+      Flag.withDescription("Search past sessions or facts"),
       Flag.withDefault("session" as const)
     ),
     session: Flag.String("session").pipe(
-      Flag.withDescription("Only this session, with its detail"),
+      Flag.withDescription("Search only this session, in full detail"),
       Flag.withMetavar("<session-id>"),
       Flag.optional
     ),
@@ -105,7 +105,7 @@ const query = Command.make(
         (value) => value >= 1 && value <= MEMORY_HITS_MAX,
         () => `--limit must be a whole number from 1 to ${MEMORY_HITS_MAX}`
       ),
-      Flag.withDescription(`The most results; default ${MEMORY_HITS}`),
+      Flag.withDescription(`Maximum number of results; default ${MEMORY_HITS}`),
       Flag.withDefault(MEMORY_HITS)
     )
   },

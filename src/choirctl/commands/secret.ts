@@ -68,7 +68,9 @@ const set = Command.make(
   {
     name: secretName,
     value: Argument.Redacted("value").pipe(
-      Argument.withDescription("Better omitted: choirctl asks for it, or reads it from standard input"),
+      Argument.withDescription(
+        "Not recommended: without it, choirctl asks for the value or reads it from standard input"
+      ),
       Argument.optional
     )
   },

@@ -106,7 +106,7 @@ export const add = Command.make(
     ),
     ref: Flag.String("ref").pipe(Flag.withDescription("Branch, tag or commit of a git repository"), Flag.optional),
     skill: Flag.String("skill").pipe(
-      Flag.withDescription("Which skill, by its name or folder, where there are several"),
+      Flag.withDescription("Name or folder of the skill, if there are several"),
       Flag.optional
     ),
     tools: Flag.String("tools").pipe(

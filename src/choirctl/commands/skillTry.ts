@@ -109,7 +109,9 @@ export const skillTry = Command.make(
     if (tried.outcome !== "completed") return yield* new Unsuccessful({ exit_code: EXIT.failed })
   }, onHost)
 ).pipe(
-  Command.withDescription("Try a skill without an agent: tools read for real, change a copy, and act nowhere outside"),
+  Command.withDescription(
+    "Try a skill without an agent: reads are real, writes go to a copy, and nothing outside is changed"
+  ),
   Command.withExamples([
     { command: `choirctl skill try open-questions.json --input '{"folder":"."}' --files notes` },
     { command: `choirctl skill try summarize --input '{"path":"notes.md"}' --files notes --model haiku` }

@@ -8,7 +8,7 @@ import { onHome } from "#src/shared/files/homeFolder.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 
 export const agentFlag = Flag.String("agent").pipe(
-  Flag.withDescription("The agent whose image, models and accounts are used; not needed where there is one"),
+  Flag.withDescription("Agent whose image, models and accounts are used; optional if there is only one"),
   Flag.withMetavar("<agent-id>"),
   Flag.withSchema(AgentId),
   Flag.optional

@@ -57,7 +57,7 @@ export const runServices = Effect.map(
 )
 
 export interface RunRequest extends StartRequest {
-  /** Nobody waits for the outcome, so a failure is reported to the DM. */
+  /** True if nobody waits for the outcome, so that a failure is reported to the DM. */
   readonly unattended: boolean
   /** The session that an earlier choird left active; its container may still run. */
   readonly adopted?: SessionRow

@@ -55,7 +55,7 @@ export class Approvals extends Context.Service<
     decidedBy(request_id: string): Effect.Effect<ApprovalRow | undefined>
     /** Newest first, at most APPROVALS_LISTED_MAX; without `all` only those that wait. */
     list(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<ApprovalRow>>
-    /** Those of an agent that wait and whose message reached a person, oldest first. */
+    /** The approvals of an agent that wait and whose message reached a person, oldest first. */
     delivered(agent_id: AgentId): Effect.Effect<ReadonlyArray<ApprovalId>>
     /** The file with all of a request that went to a DM before its card, if there is one. */
     document(

@@ -108,7 +108,7 @@ export const findCall = (session_id: SessionId, call_id: CallId) =>
     WHERE session_id = ${session_id} AND call_id = ${call_id}`)
   )
 
-/** Those of the calls that a person was asked about. */
+/** The approvals of calls that a person was asked about. */
 export const findCalls = (session_id: SessionId, call_ids: ReadonlyArray<CallId>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.map(

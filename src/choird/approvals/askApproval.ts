@@ -141,7 +141,7 @@ const makeLook = Effect.gen(function* () {
     if (wait_ms > 0)
       return yield* new ApprovalRefused({
         kind: "RATE_LIMITED",
-        reason: `too many proposals in a row: the next one is examined in ${Math.ceil(wait_ms / 1000)} s`,
+        reason: `too many proposals in a short time: try again in ${Math.ceil(wait_ms / 1000)} s`,
         hint: "wait, then ask again",
         retry_after_ms: wait_ms
       })

@@ -25,7 +25,7 @@ const sourceOf = ({ approval_id }: ApprovalRow) => `approval/${approval_id}`
 /** The source of the file that holds all of a request. */
 export const documentSource = (approval_id: string) => `approval/${approval_id}/document`
 
-/** Whose approval it is. */
+/** The agent and the lane that ask. */
 type Asker = Pick<ApprovalRow, "agent_id" | "lane">
 
 /** The message that the lane of an approval works for. */

@@ -70,7 +70,7 @@ const mainOf = ({ files, spec }: SkillBundle): BundleFile | undefined =>
 export const offerProblem = (bundle: SkillBundle): string | undefined => {
   const main = mainOf(bundle)
   const text = main === undefined ? undefined : textOf(main)
-  if (main === undefined || text === undefined) return "its SKILL.md is not a text: write it in UTF-8"
+  if (main === undefined || text === undefined) return "its SKILL.md is not valid text: save it as UTF-8"
   return text.length <= OFFER_CHARS_MAX
     ? undefined
     : `${visibleLine(main.path)} has ${text.length} characters, and a person is shown at most ${OFFER_CHARS_MAX}: move parts of it to files of their own`

@@ -38,7 +38,7 @@ export class DatabaseDisplaced extends Schema.TaggedError<DatabaseDisplaced>()("
 }) {
   override readonly [Runtime.errorExitCode] = 75
   override get message() {
-    return `another choird has taken Postgres at ${this.address.toString()} while this one could not reach it. choird ends, so that no two run the same agents; stop one of them, or give each home a database of its own`
+    return `another choird has taken Postgres at ${this.address.toString()} while this one could not reach it. choird is shutting down, so that the agents do not run twice; stop one of them, or give each home a database of its own`
   }
 }
 

@@ -54,7 +54,7 @@ export class PostgresAddress extends Schema.Class<PostgresAddress>("choir/choird
   }
 }
 
-/** Nobody answered at the address, or not in time. */
+/** A server that did not answer at the address, or not in time. */
 export class DatabaseUnreachable extends Schema.TaggedError<DatabaseUnreachable>()("DatabaseUnreachable", {
   address: PostgresAddress,
   waitedMs: Schema.Finite,

@@ -32,7 +32,7 @@ export class ChatSettings extends Context.Service<
     /** The id that the chat with this id in config.json has now, if it moved. */
     moved(dm: ResourceName, from: string): Effect.Effect<string | undefined, DatabaseAway>
     setMoved(dm: ResourceName, from: string, to: string): Effect.Effect<void, DatabaseAway>
-    /** Which answers come as voice notes, too. */
+    /** The answers that come as voice notes, too. */
     voice(dm: ResourceName): Effect.Effect<VoiceMode, DatabaseAway>
     setVoice(dm: ResourceName, voice: VoiceMode): Effect.Effect<void, DatabaseAway>
     /** The topics that belong to jobs, the oldest first. Only the reader of the DM's outbox sets them. */

@@ -95,7 +95,7 @@ const makeRefused = Effect.map(
     })
 )
 
-/** Hears of a stranger only a code that lets them in; everything else is dropped. */
+/** The handling of a stranger's message: a pairing code lets the sender in, everything else is dropped. */
 const makeStranger = Effect.gen(function* () {
   const pairings = yield* Pairings
   const refused = yield* makeRefused

@@ -46,7 +46,7 @@ export const makeChatGrants = Effect.gen(function* () {
       ? { kind: "refusal", text: `There is no grant ${grant_id}. /grants lists them.` }
       : {
           kind: "notice",
-          text: `Revoked grant ${ended.grant_id}: ${ended.words}. ${ended.agent_id} asks again from the next call on.`
+          text: `Revoked grant ${ended.grant_id}: ${ended.words}. ${ended.agent_id} asks again from its next call.`
         }
   })
 

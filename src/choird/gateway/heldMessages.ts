@@ -21,7 +21,7 @@ const isCutInWord = (text: string): boolean =>
   text.length >= JOIN_TEXT_CHARS_FULL && !/\s/u.test(text.slice(-JOIN_TEXT_BLANK_CHARS))
 
 /**
- * Which messages of a person belong together. Pure.
+ * The messages of a person that belong together. Pure.
  *
  * @param problem choird's remark on a file that did not arrive
  */

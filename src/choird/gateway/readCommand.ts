@@ -98,7 +98,7 @@ const startOf = (rest: string): Command | undefined => {
   return agent_id === undefined || options === undefined ? undefined : { type: "start agent", agent_id, options }
 }
 
-/** Nothing may follow. */
+/** A command without arguments. */
 const alone =
   (command: Command) =>
   (rest: string): Command | undefined =>

@@ -17,7 +17,7 @@ export interface HostCallKey {
 }
 
 export type Claim =
-  /** Nobody ran it: the caller must. */
+  /** A call that has not run: the caller must run it. */
   | { readonly type: "mine" }
   | { readonly type: "done"; readonly outcome: HostOutcome }
   /** It was begun, and its outcome was not kept. */

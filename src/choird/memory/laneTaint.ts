@@ -1,5 +1,5 @@
 /**
- * Which lanes have read something untrusted, from the events alone (D31): the part of the fold that memory labels words by, small enough to be
+ * The lanes that have read something untrusted, from the events alone (D31): the part of the fold that memory labels words by, small enough to be
  * kept beside a session between two of its ends. A test compares it with the fold over whole histories.
  */
 import { Effect, Schema } from "effect"

@@ -13,7 +13,7 @@ import { Recall } from "./Recall.ts"
 const HIT_CHARS_MAX = 2400
 /** A search by words and vectors takes milliseconds; the vector of the query may have to come from a provider. */
 const SEARCH_MS_MAX = 10_000
-/** Nobody waits longer for what only may be of use. */
+/** The longest wait for a recall, which may be of no use. */
 const RECALL_MS_MAX = 2500
 const WRITE_MS_MAX = 10_000
 

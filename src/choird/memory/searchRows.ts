@@ -26,7 +26,7 @@ const USUAL_DOCUMENTS = 100
 
 export type Store = "session" | "knowledge"
 
-/** Which documents are searched. Tiers and session are of the store `session`. */
+/** The documents that are searched. Tiers and session are of the store `session`. */
 export interface Scope {
   readonly agent_id: AgentId
   readonly store: Store

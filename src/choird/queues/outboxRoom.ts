@@ -9,7 +9,7 @@ const MIB = 1024 ** 2
 /** Undelivered rows of an agent at one DM, and bytes of their texts, up to which its texts that answer nobody are stored. */
 export const UNASKED_ROWS_MAX = 1000
 export const UNASKED_BYTES_MAX = 16 * MIB
-/** Those up to which its answers to people are stored, and files that it sends unasked. */
+/** The limits up to which its answers to people are stored, and files that it sends unasked. */
 export const UNDELIVERED_ROWS_MAX = 4000
 export const UNDELIVERED_BYTES_MAX = 64 * MIB
 

@@ -39,7 +39,7 @@ export type RepoError =
   | BadRepository
   | RepoCacheFailed
 
-/** Whose repository it is; an agent's is fetched as `git_identity`, where that reaches it, else as the agent's default one. */
+/** The owner of a repository; an agent's is fetched as `git_identity`, where that reaches it, else as the agent's default one. */
 export type RepoOwner =
   | { readonly global: true }
   | { readonly agent_id: AgentId; readonly git_identity?: ResourceName | undefined }

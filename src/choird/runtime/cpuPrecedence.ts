@@ -1,5 +1,5 @@
 /**
- * Which groups go first where processors are short: those that have used the least lately ("least attained service"). An agent that answers
+ * The groups that go first where processors are short: those that have used the least lately ("least attained service"). An agent that answers
  * now and then is not kept waiting by others that take all they may. Pure.
  */
 

@@ -29,7 +29,7 @@ export type Decision =
   | {
       readonly type: "store"
       readonly links: ReadonlyArray<Link<SentEvent>>
-      /** Those that are known and come before all that are not, and the state after them. */
+      /** The events that are known and come before all that are not, and the state after them. */
       readonly folded: ReadonlyArray<ChoirEvent>
       readonly state: SessionState
       /** The first event of the session that is not known here, stored before or one of these. */

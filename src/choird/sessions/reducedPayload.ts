@@ -42,7 +42,7 @@ const toolCallRequested = (payload: PayloadOf<"ToolCallRequested">): PayloadOf<"
   return { ...payload, input: commitsToGit(payload) ? { ...input, command: "git commit" } : input }
 }
 
-/** Which versions of files a job knows from edge is a part of the fold. */
+/** The versions of files that a job knows from edge are a part of the fold, so `handed` stays, without its texts. */
 const handedOver = ({ handed }: ContextBundle): Pick<ContextBundle, "handed"> =>
   handed === undefined ? {} : { handed: handed.map((each) => ({ ...each, tool: FORGOTTEN, text: FORGOTTEN })) }
 

@@ -58,7 +58,7 @@ export class DialRefused extends Schema.TaggedError<DialRefused>()("DialRefused"
       case "bad_host":
         return "the address has no host that can be asked for"
       case "bad_port":
-        return `the port is not one of the web: 80, 443 or ${USER_PORT_FIRST} and above`
+        return `this port is not allowed: use 80, 443 or ${USER_PORT_FIRST} and above`
       case "not_listed":
         return `${this.host} is not in runtime.allow of config.json, and runtime.network is allowlist`
       case "no_address":

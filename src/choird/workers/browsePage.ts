@@ -16,7 +16,7 @@ import { pageAddress } from "./webAddress.ts"
 const HTML_CHARS_MAX = 5 * 1024 * 1024
 /** A screenshot, so that an answer holds it in base64. */
 const PICTURE_BYTES_MAX = 480 * 1024
-/** Nothing of a page that is too large is sent here. */
+/** The page's text, or null if it is too large to be sent here. */
 const HTML = `(() => { const html = document.documentElement?.outerHTML ?? ""; return html.length > ${HTML_CHARS_MAX} ? null : html })()`
 
 const refuse = (problem: string) => new ActionFailed({ problem, is_unknown: false })

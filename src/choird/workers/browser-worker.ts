@@ -101,7 +101,7 @@ const open = Effect.fnUntraced(function* (start: BrowserStart) {
 })
 
 const TOO_MUCH = new ActionFailed({
-  problem: "the page shows more than an answer may have: ask for a part",
+  problem: "the page is too large for one answer: ask for a part of it",
   is_unknown: false
 })
 

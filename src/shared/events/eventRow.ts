@@ -165,7 +165,7 @@ export class ForgottenPayloads {
   readonly #unlisted = new Map<number, string>()
   #count = 0
 
-  /** Hears of the next row, and of its event as far as it is known. */
+  /** Takes the next row, and its event as far as it is known. */
   row(text: RowText, event: ChoirEvent | undefined): void {
     const { envelope, payload } = text
     if (envelope?.payload_digest !== undefined && payload !== undefined)

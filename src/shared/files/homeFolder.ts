@@ -1,4 +1,4 @@
-/** Which folder is Choir's home, for all of its programs alike. */
+/** The choice of Choir's home, the same for all of its programs. */
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"

@@ -1,4 +1,4 @@
-/** Which remotes may get a git identity's credentials (D14): those that config.json lists, and no other. Pure. */
+/** The remotes that may get a git identity's credentials (D14): those that config.json lists, and no other. Pure. */
 import type { GitRemote } from "#schema/GitIdentity.ts"
 import { portOf } from "#src/shared/wire/hostPort.ts"
 

@@ -182,7 +182,7 @@ const decodeRaw = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ runtime: Schema.Record(Schema.String, Schema.Unknown) }))
 )
 
-/** Those of a manifest's text. `network: false` is one of them where nothing keeps the tool off the network. */
+/** The idle keys of a manifest's text. `network: false` is one of them where nothing keeps the tool off the network. */
 export const idleManifestKeys = (text: string, cutsNetwork: boolean): ReadonlyArray<string> =>
   Option.match(decodeRaw(text), {
     onNone: () => [],

@@ -15,7 +15,7 @@ export const SearchInput = Schema.Struct({
   query: Query,
   limit: Limit,
   session_id: Schema.optionalKey(SessionId),
-  /** Whose memory; absent: the caller's own. */
+  /** The agent whose memory is searched; absent: the caller. */
   agent: Schema.optionalKey(AgentId)
 })
 export type SearchInput = typeof SearchInput.Type

@@ -82,7 +82,7 @@ export type LogHit = typeof LogHit.Type
 export const LogAnswer = Schema.Struct({ hits: Schema.Array(LogHit), next_before_rev: Schema.optionalKey(Rev) })
 export type LogAnswer = typeof LogAnswer.Type
 
-/** Whose events are searched: those of a lane, since a revision. */
+/** The events that are searched: those of a lane, since a revision. */
 export interface LogView {
   readonly lane: LaneId
   readonly from: number

@@ -70,7 +70,7 @@ export const skillTransition = (state: SessionState, event: EventOf<"SkillTransi
   if (payload.from === "")
     return skill === undefined
       ? Result.succeed(inWindow(withLane(state, lane, { skill: begun(event) }), lane, rev))
-      : Result.fail(`the skill ${skill.name} is at work on ${lane}`)
+      : Result.fail(`the skill ${skill.name} is running on ${lane}`)
   // Before skills ran, an event could name one that nobody had begun; it changes nothing.
   if (skill === undefined) return Result.succeed(state)
   if (skill.name !== payload.skill || skill.state !== payload.from)

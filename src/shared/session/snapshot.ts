@@ -23,7 +23,7 @@ export const SIGNALS_REMEMBERED_MAX = 1000
 export const REPETITIONS_REMEMBERED_MAX = 16
 
 /**
- * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
+ * The version of the fold that made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
 export const FOLD_VERSION = 15

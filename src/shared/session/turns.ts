@@ -1,4 +1,4 @@
-/** Which turn of edge an order means, and what ending one before its answer does to a state. */
+/** The turn of edge that an order means, and what ending one before its answer does to a state. */
 import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import { EDGE, type InboxId } from "#schema/Ids.ts"

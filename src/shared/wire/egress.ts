@@ -45,7 +45,7 @@ export interface EgressPlan {
   readonly nameservers: ReadonlyArray<string>
   /** Where choird listens for agents in containers. */
   readonly choird_port: number | undefined
-  /** Nothing else may be reached, no name server either; undefined is the whole public network. */
+  /** The only places that may be reached, name servers included; undefined is the whole public network. */
   readonly allowed?: ReadonlyArray<AllowedAddress>
 }
 

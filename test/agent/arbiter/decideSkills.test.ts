@@ -196,7 +196,7 @@ const REFUSED: ReadonlyArray<readonly [string, ReadonlyArray<Step>, Step, RegExp
     /output does not fit the skill firm/u,
     FIRM_WRITE
   ],
-  ["a transition without a skill", [...turn, ...moving], move(EDGE, "complete"), /no skill is at work/u],
+  ["a transition without a skill", [...turn, ...moving], move(EDGE, "complete"), /no skill is running/u],
   ["a failure of what goes on", inTidy, { type: "FailSkill", lane: EDGE }, /no skill of the lane has failed/u],
   ["a job with an unknown skill", spawning, spawn({ name: "no" }), /there is no skill no/u],
   ["a job with a bad input", spawning, spawn({ name: "firm" }), /input does not fit/u],

@@ -194,7 +194,7 @@ describe("WebProxy", () => {
         })
       const ports = Effect.all([asks("site.test:22"), asks("site.test:0"), asks("site.test:443")])
       const [ssh, none, https] = yield* Effect.provide(ports, layerDialer(web))
-      assert.deepStrictEqual(ssh, [502, "the port is not one of the web: 80, 443 or 1024 and above"])
+      assert.deepStrictEqual(ssh, [502, "this port is not allowed: use 80, 443 or 1024 and above"])
       assert.deepStrictEqual([none?.[0], https], [502, [200]])
       const listed = { runtime: { network: "allowlist", allow: ["site.test"] } }
       const [one, other] = yield* Effect.provide(

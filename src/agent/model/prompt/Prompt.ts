@@ -67,7 +67,7 @@ export const coreSystem = systemOf(
 const lines = (title: string, entries: ReadonlyArray<string>): string =>
   entries.length === 0 ? "" : `\n\n${title}:\n${entries.map((entry) => `- ${entry}`).join("\n")}`
 
-/** Nothing is shown before the first compaction. */
+/** The messages of the reference summary; empty before the first compaction. */
 const memory = (summary: ReferenceSummary, offered: Offered): ReadonlyArray<Message> => {
   const { facts, files, referenced_events, referenced_sessions, summary: text, words } = summary
   if (isEmpty(summary)) return []

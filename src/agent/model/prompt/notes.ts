@@ -71,7 +71,7 @@ const skillNotes = (
   return (told.get("skill") ?? "") === "" ? [] : [{ about: "skill", text: SKILL_OVER }]
 }
 
-const SKILL_OVER = "No skill is at work: all your tools are allowed again."
+const SKILL_OVER = "No skill is running: all your tools are allowed again."
 
 /** The subject of a report turn. The end of a job is above, as the event that it is, unless it left the window. */
 const matterOf = ({ job_name, kind, rev }: PendingReport, find: Find, window: ReadonlyArray<number>): string => {

@@ -126,7 +126,7 @@ const verdictWords = ({ judged_rev }: ActiveSkill, find: Find): { readonly unsup
 /** Characters of one unsupported part that a judge names. */
 const UNSUPPORTED_CHARS_MAX = 200
 
-/** The text on the lane's present step; `undefined` when no skill is at work. */
+/** The text on the lane's present step; `undefined` when no skill is running. */
 export const skillStep = (
   skill: ActiveSkill | undefined,
   skills: SkillBook,

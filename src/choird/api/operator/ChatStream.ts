@@ -70,7 +70,7 @@ const withEvent = ({ speaks, taken }: News, event: ChoirEvent): News => {
 
 type Waiting = Effect.Success<ReturnType<Outbox["Service"]["waiting"]>>
 
-/** Those of the first messages that a client may be shown unacknowledged. Pure. */
+/** The first messages that a client may be shown unacknowledged. Pure. */
 const shownOf = (waiting: Waiting): Waiting => {
   let total = 0
   const beyond = waiting.findIndex(({ bytes }, index) => {
