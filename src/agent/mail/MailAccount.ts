@@ -5,7 +5,7 @@ import { isLoopback } from "#schema/Transport.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { UNSEEN } from "./unseen.ts"
+import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
 
 /** A connection to a mail server, its greeting, and one answer of it. */
 export const MAIL_ANSWER_MS_MAX = 20_000

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { htmlText } from "./htmlText.ts"
 import { MailProblem } from "./MailAccount.ts"
-import { UNSEEN } from "./unseen.ts"
+import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
 
 /** Reading one message, with pauses for the agent's other work. */
 const MIME_MS_MAX = 20_000

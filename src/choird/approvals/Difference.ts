@@ -4,7 +4,8 @@
  */
 import { isUtf8 } from "node:buffer"
 import { Result, TextDiff } from "effect"
-import { UNSEEN, unseenEscaped } from "./approvalText.ts"
+import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
+import { unseenEscaped } from "./approvalText.ts"
 import { digestOf, type HeldFile, isHeld, type RepoFile, sizeOf } from "#src/choird/repos/Tree.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 

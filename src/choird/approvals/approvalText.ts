@@ -3,16 +3,14 @@
  * no invisible or reordered characters remain (R54).
  */
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
 
 /** The length of an approval's one line in a list. */
 export const APPROVAL_SUMMARY_CHARS_MAX = 200
 /** Characters of a payload that the message to a person shows; `choirctl approval show` prints all of it. */
 export const APPROVAL_SHOWN_CHARS_MAX = 7500
 
-/** Control, format and bidirectional characters, line separators, and what renders as nothing. */
-export const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/gu
-
-/** The JSON escape of such a character. */
+/** The JSON escape of a character that nobody sees. */
 export const unseenEscaped = (character: string): string =>
   Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
     .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)

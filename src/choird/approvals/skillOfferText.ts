@@ -7,7 +7,8 @@ import { toolsOf } from "#src/shared/image/contractProblems.ts"
 import type { BundleFile, SkillBundle } from "#src/choird/repos/skillBundle.ts"
 import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { reportLines } from "#src/shared/image/skillReportText.ts"
-import { UNSEEN, unseenEscaped, visibleLine } from "./approvalText.ts"
+import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
+import { unseenEscaped, visibleLine } from "./approvalText.ts"
 
 /** Characters of the files' contents; a file that does not fit is named with its digest. */
 const OFFER_CHARS_MAX = 64_000

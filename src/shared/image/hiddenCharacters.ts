@@ -1,8 +1,9 @@
 /** Characters that nobody sees, in texts and in the values that a file's escapes make. Pure. */
 
 /**
- * Characters that nobody sees, among them the ones that can hide or reverse text. Left alone are one variation selector that shows a sign as an emoji
- * or as text, and a joiner between parts of an emoji.
+ * Characters that nobody sees, among them the ones that can hide or reverse text. What has one is refused, so fewer count than for UNSEEN, which only
+ * changes how a text is shown. Left alone are one variation selector that shows a sign as an emoji or as text, a joiner between parts of an emoji, and
+ * characters that are newer than Node's Unicode.
  */
 const HIDDEN =
   /(?!(?<=\p{Emoji})[\u{FE0E}\u{FE0F}])(?!(?<=[\p{Extended_Pictographic}\u{FE0F}\p{Emoji_Modifier}])\u{200D})[\p{Cf}\p{Cc}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/u

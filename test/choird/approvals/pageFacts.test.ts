@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { pageText } from "#src/choird/approvals/pageFacts.ts"
-import { UNSEEN } from "#src/choird/approvals/approvalText.ts"
+import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
 
 const element = { role: "button", name: "Order tea" }
 const page = { site: "shop.test", address: "https://shop.test/cart?n=2#pay", title: "Tea shop", element }
