@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
+import { BINDINGS } from "#schema/Resources.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { AgentId, ResourceName, type SessionId } from "#schema/Ids.ts"
 
@@ -24,7 +25,8 @@ export class ResourceHeld extends Schema.TaggedError<ResourceHeld>()("ResourceHe
   holder: Schema.NullOr(AgentId)
 }) {
   override get message() {
-    const resource = `the ${this.kind} "${this.resource}"`
+    const label = this.kind === "browser" ? this.kind : BINDINGS[this.kind].label
+    const resource = `the ${label} "${this.resource}"`
     return this.holder === null ? `${resource} is being reset` : `${resource} is leased by the agent "${this.holder}"`
   }
   get hint() {

@@ -71,7 +71,7 @@ export const TABLES: Readonly<Record<string, TableBound>> = {
     bounded: "a row for each path of a workspace that holds text from outside"
   },
   leases: {
-    entries: ["workspaces", "git_identities", "notion_integrations", "email_accounts"],
+    entries: ["workspaces", "git_identities", "notion_integrations", "email_accounts", "dms", "agents"],
     bounded: "a row for each resource in use"
   },
   deleted_sessions: { kinds: ["deleted sessions"], keys: [], limits: ["DELETED_SESSIONS_MAX"] },

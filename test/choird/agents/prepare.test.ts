@@ -126,7 +126,7 @@ describe("what an agent needs before it starts", LIVE, () => {
         yield* makeImage(home.home, other)
         yield* lifecycle.start(home.agent_id, {})
         const held = yield* Effect.flip(lifecycle.start(other, { workspace: ResourceName.make("spare") }))
-        assert.match(held.reason, new RegExp(`dm "desk" is leased by the agent "${home.agent_id}"`, "u"))
+        assert.match(held.reason, new RegExp(`DM "desk" is leased by the agent "${home.agent_id}"`, "u"))
         assert.match(held.hint, /--dm/u)
         assert.deepStrictEqual(yield* leasesOf(life, other), [])
         yield* lifecycle.start(other, { workspace: ResourceName.make("spare"), dm: ResourceName.make("hall") })
