@@ -10,6 +10,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Internet, type InternetService } from "./Internet.ts"
 import { IpNetwork, NetAddress } from "effect/net"
 import { isPublic } from "#src/shared/wire/egress.ts"
+import { hostOf } from "#src/shared/wire/hostPort.ts"
 
 /** Beside the private ranges: the relays of 6to4, and the address at which Azure's hosts answer their machines. */
 const V4_REFUSED = ["192.88.99.0/24", "168.63.129.16/32"].map(IpNetwork.fromStringUnsafe)
@@ -100,9 +101,8 @@ export class WebDialer extends Context.Service<
 export const plainHost = (host: string): string | undefined => {
   const written = isIP(host) === 6 ? `[${host}]` : host
   if (written === "" || /[\s/?#@\\]/u.test(written)) return undefined
-  const name = URL.parse(`http://${written}/`)
-    ?.hostname.replace(/^\[|\]$/gu, "")
-    .replace(/\.$/u, "")
+  const url = URL.parse(`http://${written}/`)
+  const name = url === null ? "" : hostOf(url).replace(/\.$/u, "")
   return name === "" ? undefined : name
 }
 
