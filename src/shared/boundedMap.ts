@@ -7,7 +7,9 @@ export interface Weight<V> {
 /**
  * A map of at most `max` keys, and of a weight. The key that was set longest ago leaves first; the newest stays in any case. These differ and
  * are written by hand: `Audit.ts` counts the row that it drops, `Prometheus.ts` closes the connection that it drops, `AllowedHosts.ts` adds the
- * addresses of one answer before it drops any, and `RequestMemory.ts` drops by age as well.
+ * addresses of one answer before it drops any, as `negotiate.ts` does with the digests of one request, `RequestMemory.ts` drops by age as well,
+ * `RequestBodies.ts` does not keep a body that is too large even as the newest, and `UnauthenticatedConnections.ts` closes the connection that it
+ * drops, and forgets an address only once it has rested.
  */
 export class BoundedMap<K, V> {
   readonly #entries = new Map<K, { readonly value: V; readonly weight: number }>()

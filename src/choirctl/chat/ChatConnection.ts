@@ -8,6 +8,7 @@ import type { AgentId, InboxId } from "#schema/Ids.ts"
 import type { ChatAnswer, ChatEvent } from "#schema/ChatApi.ts"
 import { type CommandFailed, EXIT } from "#src/choirctl/terminal/failure.ts"
 import { connect, requestFailure } from "#src/choirctl/client/OperatorClient.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Messages that `choirctl chat` remembers to have shown, so that none is shown twice. */
@@ -19,16 +20,10 @@ const CHAT_RECONNECT_MS_MAX = 120_000
 
 /** A set of the newest CHAT_SHOWN_MAX values. */
 export const makeNewest = <A>() => {
-  const values = new Set<A>()
+  const values = new BoundedMap<A, true>(CHAT_SHOWN_MAX)
   return {
     has: (value: A): boolean => values.has(value),
-    add: (value: A): void => {
-      values.add(value)
-      for (const oldest of values) {
-        if (values.size <= CHAT_SHOWN_MAX) break
-        values.delete(oldest)
-      }
-    }
+    add: (value: A): void => values.setInPlace(value, true)
   }
 }
 
