@@ -40,7 +40,7 @@ const temporaryHome = Effect.acquireRelease(
 
 const ZEROS = "0".repeat(64)
 
-/** Hears the first bytes of a connection, in which an agent says HELLO; nobody answers it. */
+/** Listens for the first bytes of a connection, in which an agent says HELLO; nobody answers it. */
 const listening = Effect.fnUntraced(function* (path: string) {
   let heard = (): void => undefined
   const server = createServer((socket) => socket.on("error", () => undefined).once("data", () => heard()))
@@ -135,7 +135,7 @@ const idle = Effect.fnUntraced(function* (docker_socket: string) {
   return atMost("P6", "idle agent in a container", Number(value) * (UNITS[unit] ?? Number.NaN), "MiB", 40)
 }, Effect.scoped)
 
-/** Nothing where no engine can be had. */
+/** None where no engine can be had. */
 export const container: Effect.Effect<ReadonlyArray<Row>, unknown> = Effect.gen(function* () {
   const { reason, socket } = testEngine("P6 in a container")
   return reason === undefined ? [yield* starts(socket), yield* idle(socket)] : []

@@ -130,7 +130,7 @@ export const trySandbox = Effect.gen(function* () {
   })
 })
 
-/** Which runtime choird would take, from what works here and what config.json says; each `undefined` is one that works. */
+/** The runtime that choird would take, from what works here and what config.json says; each `undefined` is one that works. */
 export const runtimeCheck = (
   wanted: Config["runtime"]["type"],
   sandbox: string | undefined,

@@ -58,7 +58,7 @@ const tokenOf = ({ token }: MetricsPage, secrets: SecretsFile) =>
     ? Effect.option(Effect.try({ try: () => readFileSync(token.file, "utf8").trim(), catch: () => undefined }))
     : Effect.succeedSome(Redacted.value(secrets[token.secret as SecretName] ?? Redacted.make("")))
 
-/** Nothing where config.json has no page. `running` is whether choird runs. */
+/** The checks of the metrics page; empty where config.json has none. `running` is whether choird runs. */
 export const metricsChecks = Effect.fn("metricsChecks")(function* (
   home: string,
   config: Config,

@@ -1,5 +1,5 @@
 /**
- * Which requests choird works on at once. A busy session, which sends more than an agent at work does, waits in a queue with others like it; the
+ * The choice of requests that choird works on at once. A busy session, which sends more than an agent at work does, waits in a queue with others like it; the
  * requests of all other sessions begin at once. Large bodies wait before they are read, so that what they take in memory has a bound over
  * all sessions.
  */

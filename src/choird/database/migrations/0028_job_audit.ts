@@ -1,4 +1,4 @@
-/** Which ends of jobs have their audit rows, and the ends that have none yet. */
+/** The ends of jobs that have their audit rows, and the ends that have none yet. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
