@@ -268,7 +268,7 @@ describe("a skill on edge", () => {
         [
           "ws.write done",
           "the skill tidy began",
-          "the skill tidy is at",
+          "the skill tidy is ru",
           "mem.read done",
           "tidy: look to write",
           "the skill is already",

@@ -52,7 +52,7 @@ describe("HomeLock", () => {
       const ended = yield* Effect.forkScoped(Effect.flip(lost), { startImmediately: true })
       rmSync(join(home, "choird.lock"))
       yield* TestClock.adjust("2 seconds")
-      assert.match((yield* Fiber.join(ended)).message, /choird no longer holds .* choird ends/u)
+      assert.match((yield* Fiber.join(ended)).message, /choird no longer holds .* choird is shutting down/u)
     }).pipe(Effect.scoped)
   )
 })

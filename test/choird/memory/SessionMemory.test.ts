@@ -129,27 +129,28 @@ describeEngines("SessionMemory", (it) => {
       yield* Effect.andThen(fill(whole), drain).pipe(Effect.provide(choird([whole], memory)))
       yield* Effect.provide(fill(cut), choird([cut], memory))
       // Each kind of statement fails once, at every place.
-      yield* sql`CREATE TABLE choir_control.fuse (n int)`
+      yield* sql`CREATE TABLE choir_control.fuse (allowed int)`
       yield* sql`GRANT ALL ON SCHEMA choir_control TO public`
       yield* sql`GRANT ALL ON choir_control.fuse TO public`
       yield* sql`CREATE FUNCTION choir_control.blow() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
-          IF EXISTS (SELECT 1 FROM choir_control.fuse WHERE n > 0) THEN RAISE EXCEPTION 'killed here'; END IF;
+          UPDATE choir_control.fuse SET allowed = allowed - 1;
+          IF EXISTS (SELECT 1 FROM choir_control.fuse WHERE allowed < 0) THEN RAISE EXCEPTION 'killed here'; END IF;
           RETURN NULL;
         END $$`
       const table = sql(`${agentSchema(cut)}.memory_documents`)
-      yield* sql`INSERT INTO choir_control.fuse VALUES (1)`
+      yield* sql`INSERT INTO choir_control.fuse VALUES (0)`
       yield* sql`CREATE TRIGGER blow AFTER INSERT OR UPDATE ON ${table} EXECUTE FUNCTION choir_control.blow()`
       let lives = 0
       for (let round = 0; round < 40; round += 1) {
-        // The fuse burns in one life, and the next one gets a single step further.
-        yield* sql`UPDATE choir_control.fuse SET n = 1`
+        // The first statement fails in one life, and the next one gets a single step further, however fast it is.
+        yield* sql`UPDATE choir_control.fuse SET allowed = 0`
         yield* sql`UPDATE choir_control.memory_jobs SET run_after = '-infinity' WHERE agent_id = ${cut}`
         yield* Effect.provide(drain, choird([cut], memory))
         if ((yield* jobs(cut)).length === 0) break
         assert.include((yield* jobs(cut))[0]?.problem, "killed here", `life ${round}`)
         lives += 1
-        yield* sql`UPDATE choir_control.fuse SET n = 0`
+        yield* sql`UPDATE choir_control.fuse SET allowed = 1`
         yield* sql`UPDATE choir_control.memory_jobs SET run_after = '-infinity' WHERE agent_id = ${cut}`
         const steps = round % 4
         yield* Effect.gen(function* () {
@@ -158,7 +159,7 @@ describeEngines("SessionMemory", (it) => {
           yield* Fiber.interrupt(fiber)
         }).pipe(Effect.provide(choird([cut], memory)))
       }
-      yield* sql`UPDATE choir_control.fuse SET n = 0`
+      yield* sql`UPDATE choir_control.fuse SET allowed = 1000`
       yield* sql`UPDATE choir_control.memory_jobs SET run_after = '-infinity' WHERE agent_id = ${cut}`
       yield* Effect.provide(drain, choird([cut], memory))
       assert.deepStrictEqual(yield* jobs(cut), [])
