@@ -99,13 +99,17 @@ export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1
   return { host: `${address}:${(server.address() as AddressInfo).port}`, cert, refused, asked }
 })
 
-/** A port of loopback that nobody listens on. */
-const freePort = Effect.callback<number>((resume) => {
-  const probe = createTcpServer().listen(0, "127.0.0.1", () => {
-    const { port } = probe.address() as AddressInfo
-    probe.close(() => resume(Effect.succeed(port)))
+/** A port of the address that nobody listens on at the moment; another program may take it before it is used. */
+const freePort = (address: string) =>
+  Effect.callback<number>((resume) => {
+    const probe = createTcpServer().listen(0, address, () => {
+      const { port } = probe.address() as AddressInfo
+      probe.close(() => resume(Effect.succeed(port)))
+    })
   })
-})
+
+/** Ports that are tried for a server which cannot choose one itself. */
+const PORTS_TRIED_MAX = 10
 
 /** A key pair of its own for the host and one for the user who may log in as root. */
 export const startSshd = Effect.fnUntraced(function* (address = "127.0.0.1") {
@@ -116,10 +120,8 @@ export const startSshd = Effect.fnUntraced(function* (address = "127.0.0.1") {
   }
   const [host, user] = [keygen("host"), keygen("user")]
   writeFileSync(join(folder, "authorized"), user.pub, { mode: 0o600 })
-  const port = yield* freePort
   const config = join(folder, "sshd_config")
-  writeFileSync(
-    config,
+  const configured = (port: number) =>
     [
       `ListenAddress ${address}:${port}`,
       `HostKey ${join(folder, "host")}`,
@@ -132,19 +134,26 @@ export const startSshd = Effect.fnUntraced(function* (address = "127.0.0.1") {
       "PidFile none",
       ""
     ].join("\n")
-  )
   // Where Debian's sshd drops its rights to.
   mkdirSync("/run/sshd", { recursive: true, mode: 0o755 })
-  const child = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", config], { stdio: ["ignore", "ignore", "pipe"] })
-  yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
   let said = ""
-  yield* Effect.callback<void>((resume) => {
-    child.stderr.on("data", (chunk: Buffer) => {
-      said += chunk.toString()
-      if (said.includes("listening on")) resume(Effect.void)
+  const listening = Effect.gen(function* () {
+    const port = yield* freePort(address)
+    writeFileSync(config, configured(port))
+    said = ""
+    const child = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", config], { stdio: ["ignore", "ignore", "pipe"] })
+    yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
+    yield* Effect.callback<void, string>((resume) => {
+      child.stderr.on("data", (chunk: Buffer) => {
+        said += chunk.toString()
+        if (said.includes("listening on")) resume(Effect.void)
+      })
+      child.once("exit", () => resume(Effect.fail(`sshd ended: ${said}`)))
     })
-    child.once("exit", () => resume(Effect.die(new Error(`sshd ended: ${said}`))))
+    return port
   })
+  const isTaken = (problem: string) => problem.includes("Address already in use")
+  const port = yield* Effect.orDie(Effect.retry(listening, { while: isTaken, times: PORTS_TRIED_MAX - 1 }))
   const known_hosts = [`[${address}]:${port} ${host.pub.split(" ").slice(0, 2).join(" ")}`]
   return { port, key: user.key, known_hosts, said: () => said }
 })

@@ -204,7 +204,10 @@ const prepared = async () => {
 
 const DIED = ["--pdeathsig=TERM"]
 
-const start = async (): Promise<MailServer & { stop(): void }> => {
+/** The programs cannot choose their ports themselves, and another program may take one that was free. */
+const STARTS_MAX = 3
+
+const start = async (tried = 1): Promise<MailServer & { stop(): void }> => {
   const { dir, ports } = await prepared()
   const programs = [
     spawn("setpriv", [...DIED, "/usr/sbin/dovecot", "-F", "-c", join(dir, "dovecot.conf")], { stdio: "ignore" }),
@@ -212,8 +215,11 @@ const start = async (): Promise<MailServer & { stop(): void }> => {
   ]
   while (!(await isOpen(ports.imap)) || !(await isOpen(ports.smtp))) {
     const ended = programs.find(({ exitCode }) => exitCode !== null)
-    if (ended !== undefined)
+    if (ended !== undefined) {
+      for (const program of programs) program.kill()
+      if (tried < STARTS_MAX) return await start(tried + 1)
       throw new Error(`${ended.spawnfile} ${ended.spawnargs.join(" ")} ended with ${ended.exitCode}`)
+    }
     await sleep(LOOK_MS)
   }
   const folderOf = (user: string, folder: string) => join(dir, "vmail", user, folder === "" ? "" : `.${folder}`)
@@ -247,7 +253,7 @@ const start = async (): Promise<MailServer & { stop(): void }> => {
 
 /** The server of a scope. */
 export const mailServer: Effect.Effect<MailServer, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.promise(start),
+  Effect.promise(() => start()),
   (server) => Effect.sync(() => server.stop())
 )
 
