@@ -101,7 +101,7 @@ export interface LaneMemory {
   /** The newest revision that the summary covers; the window begins after it. */
   readonly boundary: number
   readonly summary: ReferenceSummary
-  /** The newest versions of files that the lane has read or written, the longest unused first, within the limits of `seenFiles.ts` (E10). */
+  /** The newest versions of files that the lane has read or written, the longest unused first, within SEEN_FILES_MAX and SEEN_PATHS_CHARS_MAX (E10). */
   readonly seen: ReadonlyMap<string, string>
   /** Paths that the lane wrote since its last commit to git, the newest last; at most WRITTEN_FILES_MAX. */
   readonly written: ReadonlyArray<string>
