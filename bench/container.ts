@@ -135,7 +135,7 @@ const idle = Effect.fnUntraced(function* (docker_socket: string) {
   return atMost("P6", "idle agent in a container", Number(value) * (UNITS[unit] ?? Number.NaN), "MiB", 40)
 }, Effect.scoped)
 
-/** None where no engine can be had. */
+/** The rows of an agent in a container; empty where no engine can be had. */
 export const container: Effect.Effect<ReadonlyArray<Row>, unknown> = Effect.gen(function* () {
   const { reason, socket } = testEngine("P6 in a container")
   return reason === undefined ? [yield* starts(socket), yield* idle(socket)] : []

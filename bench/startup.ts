@@ -23,7 +23,7 @@ const pss = (root: number): number => {
   return kib.reduce((total, each) => total + each, 0) / 1024
 }
 
-/** None for a process that ended meanwhile. */
+/** The text of a file of /proc; empty for a process that ended meanwhile. */
 const read = (path: string): string => {
   try {
     return readFileSync(path, "utf8")
