@@ -1,9 +1,9 @@
 /** The operator's endpoints about one agent. */
-import { Effect, Exit, Option, Queue, Result, Stream } from "effect"
+import { Effect, Exit, Option, Result } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Budgets } from "#schema/Config.ts"
 import { type AgentId, EDGE, type ResourceName } from "#schema/Ids.ts"
-import type { AgentDetail, BuildProgress, UpdateOutcome, UpdateProgress } from "#schema/AgentsApi.ts"
+import type { AgentDetail, UpdateOutcome, UpdateProgress } from "#schema/AgentsApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { makeImageSources } from "#src/choird/agents/imageSources.ts"
@@ -21,9 +21,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSummaries, unpricedOf } from "./AgentSummaries.ts"
 import { fromAgentRefused, refusedBuild } from "#src/choird/api/refusals.ts"
-
-/** Steps of a build that wait for a slow reader. */
-const BUILD_STEPS_MAX = 16
+import { progressStream } from "./progressStream.ts"
 
 const outcomeOf = ({ error, ...updated }: Updated): UpdateOutcome => {
   if (error === undefined) return updated
@@ -36,18 +34,11 @@ const steps = <E>(
   work: (progress: (line: string) => Effect.Effect<void>) => Effect.Effect<ReadonlyArray<Updated>, E>,
   refusal: (error: E) => Extract<UpdateProgress, { type: "failed" }>["error"]
 ) =>
-  Stream.callback<UpdateProgress>(
-    Effect.fnUntraced(function* (queue) {
-      const last = yield* work((text) => Effect.asVoid(Queue.offer(queue, { type: "step", text }))).pipe(
-        Effect.match({
-          onSuccess: (rows) => ({ type: "done" as const, result: rows.map(outcomeOf) }),
-          onFailure: (error) => ({ type: "failed" as const, error: refusal(error) })
-        })
-      )
-      yield* Queue.offer(queue, last)
-      yield* Queue.end(queue)
-    }),
-    { bufferSize: BUILD_STEPS_MAX, strategy: "suspend" }
+  progressStream((step) =>
+    Effect.match(work(step), {
+      onSuccess: (rows) => ({ type: "done" as const, result: rows.map(outcomeOf) }),
+      onFailure: (error) => ({ type: "failed" as const, error: refusal(error) })
+    })
   )
 
 export const layerOperatorUpdates = HttpApiBuilder.group(
@@ -138,7 +129,7 @@ const makeDetail = Effect.gen(function* () {
   })
 })
 
-/** The steps of a build as they happen. A build whose client has left is stopped. */
+/** The steps of a build. */
 const makeBuild = Effect.gen(function* () {
   const images = yield* Images
   const imageSources = yield* makeImageSources
@@ -146,24 +137,11 @@ const makeBuild = Effect.gen(function* () {
   return Effect.fn("OperatorApi.build")(function* (agent_id: AgentId, force: boolean) {
     const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
     const sources = yield* imageSources(agent_id, view)
-    return Stream.callback<BuildProgress>(
-      Effect.fnUntraced(function* (queue) {
-        const last = yield* images
-          .build(agent_id, sources, {
-            force,
-            in_use: mounted(view),
-            progress: (step) => Effect.asVoid(Queue.offer(queue, { type: "step", text: step }))
-          })
-          .pipe(
-            Effect.match({
-              onSuccess: (built) => ({ type: "done" as const, result: { agent_id, ...built } }),
-              onFailure: (error) => ({ type: "failed" as const, error: refusedBuild(error) })
-            })
-          )
-        yield* Queue.offer(queue, last)
-        yield* Queue.end(queue)
-      }),
-      { bufferSize: BUILD_STEPS_MAX, strategy: "suspend" }
+    return progressStream((progress) =>
+      Effect.match(images.build(agent_id, sources, { force, in_use: mounted(view), progress }), {
+        onSuccess: (built) => ({ type: "done" as const, result: { agent_id, ...built } }),
+        onFailure: (error) => ({ type: "failed" as const, error: refusedBuild(error) })
+      })
     )
   })
 })

@@ -1,13 +1,10 @@
 /** The operator's endpoints about the configuration: load, diff, apply, rollback, history, and new secrets. */
-import { Effect, Queue, Stream } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import type { LoadProgress } from "#schema/ConfigApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { badRequest, fromConfigurationRefused } from "#src/choird/api/refusals.ts"
-
-/** Steps of a load that an operator who reads slowly may be behind. */
-const LOAD_STEPS_MAX = 16
+import { progressStream } from "./progressStream.ts"
 
 const OPERATOR = "operator"
 
@@ -17,23 +14,17 @@ const numbered = (version: number) =>
     ? Effect.succeed(version)
     : Effect.fail(badRequest("version must be a whole number from 1"))
 
-/** The steps of a load as they happen. A load whose client has left is stopped, and stages nothing. */
+/** The steps of a load. One whose client has left stages nothing. */
 const makeLoad = Effect.map(Reconfiguration, (configuration) =>
-  Stream.callback<LoadProgress>(
-    Effect.fnUntraced(function* (queue) {
-      const progress = (text: string) => Effect.asVoid(Queue.offer(queue, { type: "step", text }))
-      const last = yield* Effect.match(configuration.load(OPERATOR, progress), {
-        onSuccess: (result): LoadProgress => ({ type: "done", result }),
-        onFailure: (refused): LoadProgress => ({
-          type: "failed",
-          error: { type: refused.kind, message: refused.reason, hint: refused.hint },
-          problems: refused.problems
-        })
+  progressStream((step) =>
+    Effect.match(configuration.load(OPERATOR, step), {
+      onSuccess: (result) => ({ type: "done" as const, result }),
+      onFailure: (refused) => ({
+        type: "failed" as const,
+        error: { type: refused.kind, message: refused.reason, hint: refused.hint },
+        problems: refused.problems
       })
-      yield* Queue.offer(queue, last)
-      yield* Queue.end(queue)
-    }),
-    { bufferSize: LOAD_STEPS_MAX, strategy: "suspend" }
+    })
   )
 )
 

@@ -1,16 +1,15 @@
 /** The operator's endpoints about retention: prune now, archive or delete a session, and find one by a short name. */
-import { Effect, Option, Queue, Schema, Stream } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import type { PruneProgress } from "#schema/SystemApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Retention } from "#src/choird/retention/Retention.ts"
 import { SessionArchives, type SessionKept } from "#src/choird/retention/SessionArchives.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { badRequest, conflict, notFound } from "#src/choird/api/refusals.ts"
+import { progressStream } from "./progressStream.ts"
 
-const STEPS_MAX = 64
 const LIST = "choirctl session list"
 const PREFIX = /^[0-9a-hjkmnp-tv-z]{1,16}$/u
 
@@ -20,26 +19,28 @@ const fromSessionKept = ({ hint, kind, reason }: SessionKept) =>
 const isSessionId = Schema.is(SessionId)
 const isAgentId = Schema.is(AgentId)
 
-/** The session of an id, else of an agent's name, else of the beginning of an id. */
-const find = Effect.fnUntraced(function* (sessions: SessionStore["Service"], name: string) {
-  if (isSessionId(name)) return name
-  const latest = isAgentId(name) ? Option.getOrUndefined(yield* sessions.latest(name)) : undefined
-  if (latest !== undefined) return latest.session_id
-  const [one, other] = PREFIX.test(name) ? yield* sessions.beginningWith(name) : []
-  if (one === undefined)
-    return yield* notFound(
-      "UNKNOWN_SESSION",
-      `${name} is not a session, the beginning of one, or an agent that has one`,
-      LIST
-    )
-  if (other !== undefined)
-    return yield* conflict(
-      "SESSION_AMBIGUOUS",
-      `several sessions begin with ${name}: ${one}, ${other} and maybe more`,
-      LIST
-    )
-  return one
-})
+/** Finds the session of an id, else of an agent's name, else of the beginning of an id. */
+const makeFind = Effect.map(SessionStore, (sessions) =>
+  Effect.fnUntraced(function* (name: string) {
+    if (isSessionId(name)) return name
+    const latest = isAgentId(name) ? Option.getOrUndefined(yield* sessions.latest(name)) : undefined
+    if (latest !== undefined) return latest.session_id
+    const [one, other] = PREFIX.test(name) ? yield* sessions.beginningWith(name) : []
+    if (one === undefined)
+      return yield* notFound(
+        "UNKNOWN_SESSION",
+        `${name} is not a session, the beginning of one, or an agent that has one`,
+        LIST
+      )
+    if (other !== undefined)
+      return yield* conflict(
+        "SESSION_AMBIGUOUS",
+        `several sessions begin with ${name}: ${one}, ${other} and maybe more`,
+        LIST
+      )
+    return one
+  })
+)
 
 export const layerOperatorRetention = HttpApiBuilder.group(
   OperatorApi,
@@ -47,23 +48,20 @@ export const layerOperatorRetention = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const archives = yield* SessionArchives
     const retention = yield* Retention
-    const sessions = yield* SessionStore
+    const find = yield* makeFind
     return handlers.handleAll({
       prune: ({ payload: { dry_run } }) =>
         Effect.succeed(
-          Stream.callback<PruneProgress>(
-            Effect.fnUntraced(function* (queue) {
-              const step = (text: string) => Effect.asVoid(Queue.offer(queue, { type: "step", text }))
-              const result = yield* databaseDefect(retention.prune({ dry_run, who: "operator", step }))
-              yield* Queue.offer(queue, { type: "done", result })
-              yield* Queue.end(queue)
-            }),
-            { bufferSize: STEPS_MAX, strategy: "suspend" }
+          progressStream((step) =>
+            Effect.map(databaseDefect(retention.prune({ dry_run, who: "operator", step })), (result) => ({
+              type: "done" as const,
+              result
+            }))
           )
         ),
       find: Effect.fn("OperatorApi.findSession")(function* ({ params: { name } }) {
         if (name.length > 80) return yield* badRequest("a session's name is at most 80 characters")
-        return { session_id: yield* databaseDefect(find(sessions, name)) }
+        return { session_id: yield* databaseDefect(find(name)) }
       }),
       archive: ({ params }) =>
         Effect.mapError(databaseDefect(archives.archive(params.id, "operator")), fromSessionKept),

@@ -45,7 +45,7 @@ import { Images } from "#src/choird/images/Images.ts"
 const build = (id: AgentId) => `choirctl agent build ${id}`
 
 /** The reader of agents' newest images: `read` is given the image's path. */
-export const newestImage = Effect.gen(function* () {
+const newestImage = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const images = yield* Images
   const lifecycle = yield* Lifecycle
