@@ -48,7 +48,6 @@ const privateFolder = Effect.acquireRelease(
 )
 
 const open = Effect.fnUntraced(function* (helper: ReadonlyArray<string>) {
-  const settings = yield* AgentSettings
   const secrets = yield* SecretStore
   const processes = yield* ProcessRunner
   const folder = yield* privateFolder
@@ -60,7 +59,7 @@ const open = Effect.fnUntraced(function* (helper: ReadonlyArray<string>) {
     sshAgent: join(folder, "agent"),
     knownHosts: join(folder, "known_hosts")
   }
-  yield* serveCredentials(socket, { settings, secrets, processes })
+  yield* serveCredentials(socket)
   const ssh = yield* makeSshAgent(paths.sshAgent, processes)
   const oneAtATime = yield* Semaphore.make(1)
   let written: GitIdentity | undefined

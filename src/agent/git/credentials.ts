@@ -12,14 +12,14 @@ import { listen } from "#src/shared/wire/http.ts"
 import { coversHttps } from "#src/shared/git/gitRemotes.ts"
 import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
-import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import type { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { parentOf } from "#src/agent/process/ProcessTable.ts"
-import type { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
 
 /** A request of git to its credential helper (D14). */
-export const CREDENTIAL_REQUEST_BYTES_MAX = 8 * 1024
+const CREDENTIAL_REQUEST_BYTES_MAX = 8 * 1024
 
 /** A line of git's protocol cannot hold these, and a server that redirects must not smuggle them in. */
 const FORBIDDEN = /[\r\0]/u
@@ -73,7 +73,7 @@ export const answerRequest = (text: string, identity: GitIdentity, secret: strin
 const CREDENTIAL_CONNECTIONS_MAX = 8
 
 /** A call of the helper: its own pid, and git's request as it came. */
-export const CredentialCall = Schema.Struct({
+const CredentialCall = Schema.Struct({
   pid: Schema.Int.check(Schema.isGreaterThan(1)),
   request: Schema.String.check(Schema.isMaxLength(CREDENTIAL_REQUEST_BYTES_MAX))
 })
@@ -87,37 +87,38 @@ const isOfGit = (pid: number): boolean => {
   return GIT.test(Result.getOrElse(program, () => ""))
 }
 
-interface Parts {
-  readonly settings: AgentSettings["Service"]
-  readonly secrets: SecretStore["Service"]
-  readonly processes: ProcessRunner["Service"]
-}
-
-const decide = Effect.fnUntraced(function* ({ processes, secrets, settings }: Parts, call: typeof CredentialCall.Type) {
-  if (processes.callOf(call.pid) === undefined || !isOfGit(call.pid))
-    return Result.fail("only git commands of a running call get credentials")
-  const identity = settings.current().config.git_identity
-  const secret = identity === undefined ? undefined : yield* secrets.get(identity.secret)
-  if (identity === undefined || secret === undefined) return Result.fail("the agent has no git credentials")
-  return answerRequest(call.request, identity, Redacted.value(secret).trim())
+/** Decides what a call of the helper gets: the answer to git, or why there is none. */
+const makeDecide = Effect.gen(function* () {
+  const processes = yield* ProcessRunner
+  const secrets = yield* SecretStore
+  const settings = yield* AgentSettings
+  return Effect.fnUntraced(function* ({ pid, request }: typeof CredentialCall.Type) {
+    if (processes.callOf(pid) === undefined || !isOfGit(pid))
+      return Result.fail("only git commands of a running call get credentials")
+    const identity = settings.current().config.git_identity
+    const secret = identity === undefined ? undefined : yield* secrets.get(identity.secret)
+    if (identity === undefined || secret === undefined) return Result.fail("the agent has no git credentials")
+    return answerRequest(request, identity, Redacted.value(secret).trim())
+  })
 })
 
 /** Serves at `path` until the scope closes. A refusal is a sentence, which the helper prints. */
-export const serveCredentials = (path: string, parts: Parts) =>
-  listen(
+export const serveCredentials = Effect.fnUntraced(function* (path: string) {
+  const decide = yield* makeDecide
+  yield* listen(
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const call = Schema.decodeUnknownOption(CredentialCall)(yield* request.json)
       if (Option.isNone(call))
         return HttpServerResponse.text("that is not a valid request of the credential helper", { status: 400 })
-      const answer = yield* decide(parts, call.value)
-      return Result.match(answer, {
+      return Result.match(yield* decide(call.value), {
         onSuccess: (text) => HttpServerResponse.text(text),
         onFailure: (reason) => HttpServerResponse.text(reason, { status: 403 })
       })
     }),
     { path, connectionsMax: CREDENTIAL_CONNECTIONS_MAX }
   )
+})
 
 /** The command that starts the helper: the program of an image, where the agent is in one, else this program by its first argument. */
 export const gitHelper = (choir: string): ReadonlyArray<string> => {

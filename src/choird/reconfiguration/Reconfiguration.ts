@@ -173,7 +173,7 @@ const make = Effect.fnUntraced(function* () {
   const load = Effect.fnUntraced(function* (progress: (step: string) => Effect.Effect<void>) {
     const views = yield* lifecycle.list
     const bound = new Map(views.map(({ agent_id, bindings }) => [agent_id, bindings?.git_identity]))
-    const home = yield* loadHome(repos, store.home, progress, runtime.type, bound)
+    const home = yield* Effect.provideService(loadHome(store.home, progress, runtime.type, bound), Repos, repos)
     const { loaded, warnings, ...target } = home
     yield* Ref.set(staged, target)
     yield* plans.forget

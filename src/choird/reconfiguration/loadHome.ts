@@ -8,7 +8,7 @@ import type { SourceState } from "#src/choird/images/ImageOrigin.ts"
 import { contentsOf } from "#src/choird/repos/Tree.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
 import { accessBy, type RepoAccess } from "#src/choird/repos/RepoAccess.ts"
-import type { RepoError, RepoOwner, Repos, Snapshot } from "#src/choird/repos/Repos.ts"
+import { type RepoError, type RepoOwner, Repos, type Snapshot } from "#src/choird/repos/Repos.ts"
 import type { RepoSource } from "#src/choird/repos/RepoSource.ts"
 import { capabilities } from "#src/choird/runtime/capabilities.ts"
 import type { RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -43,11 +43,11 @@ const problemsOfRepo = (name: string, key: string, error: RepoError): ReadonlyAr
 
 /** A remote that does not answer is a warning, with or without an earlier clone; everything else about a repository is an error. */
 const fetch = Effect.fnUntraced(function* (
-  repos: Repos["Service"],
   owner: RepoOwner,
   source: RepoSource,
   access?: RepoAccess
-): Effect.fn.Return<Fetched> {
+): Effect.fn.Return<Fetched, never, Repos> {
+  const repos = yield* Repos
   const [name, key] = "global" in owner ? ["global", "global_repo"] : [owner.agent_id, `agents.${owner.agent_id}.repo`]
   const read = yield* Effect.result(repos.snapshot(owner, source, access === undefined ? {} : { access }))
   if (Result.isSuccess(read)) {
@@ -103,7 +103,6 @@ const once = <A>(all: ReadonlyArray<A>, key: (each: A) => string) => [
  * @param bound the git identities of agents that run.
  */
 export const loadHome = Effect.fn("Reconfiguration.read")(function* (
-  repos: Repos["Service"],
   home: string,
   progress: (step: string) => Effect.Effect<void>,
   found: RuntimeStatus["type"],
@@ -115,13 +114,13 @@ export const loadHome = Effect.fn("Reconfiguration.read")(function* (
   const by = accessBy(config, secrets)
   const access: RepoAccess = (agent_id, source, identity) => Effect.succeed(by(agent_id, source, identity))
   yield* progress("fetch global")
-  const global = yield* fetch(repos, { global: true }, config.global_repo)
+  const global = yield* fetch({ global: true }, config.global_repo)
   const agents = yield* Effect.forEach(
     Object.entries(config.agents),
     Effect.fnUntraced(function* ([key, { repo }]) {
       const agent_id = AgentId.make(key)
       yield* progress(`fetch ${agent_id}`)
-      const own = yield* fetch(repos, { agent_id, git_identity: bound.get(agent_id) }, repo, access)
+      const own = yield* fetch({ agent_id, git_identity: bound.get(agent_id) }, repo, access)
       const checked = merged(global, own, runtime)
       return {
         agent_id,

@@ -4,6 +4,7 @@ import { createServer, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { PrometheusMetrics } from "effect/observability"
+import { parseListen } from "#schema/Transport.ts"
 import { HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MS_MAX } from "#src/shared/wire/http.ts"
 
 /** Connections to the page for Prometheus. */
@@ -60,17 +61,13 @@ const makeServer = (page: () => string, token: Redacted.Redacted): Server => {
   return server
 }
 
-/** `host:port` of config.json, which allows loopback addresses only. */
-const placeOf = (listen: string) => {
-  const at = listen.lastIndexOf(":")
-  return { host: listen.slice(0, at).replace(/^\[|\]$/gu, ""), port: Number(listen.slice(at + 1)) }
-}
-
 const bind = (server: Server, listen: string) =>
   Effect.callback<void, PageRefused>((resume) => {
     const fail = (cause: Error) => resume(Effect.fail(new PageRefused({ listen, problem: cause.message })))
+    const place = parseListen(listen)
+    if (place === undefined) return fail(new Error("it is not a host and a port"))
     server.once("error", fail)
-    server.listen(placeOf(listen), () => {
+    server.listen(place, () => {
       server.off("error", fail)
       resume(Effect.void)
     })

@@ -2,8 +2,9 @@
 import { Context, Effect, Layer, Result, type Schema } from "effect"
 import type { TriedTool } from "#schema/ContainedTrial.ts"
 import type { AgentId, SecretName } from "#schema/Ids.ts"
+import { BINDINGS, type NamedBinding } from "#schema/Resources.ts"
 import { ToolName, type ToolManifest } from "#schema/Tool.ts"
-import { type LeaseKind, Leases } from "#src/choird/agents/Leases.ts"
+import { Leases } from "#src/choird/agents/Leases.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { secretProblem, toolManifests } from "#src/choird/images/imageSecrets.ts"
@@ -39,7 +40,7 @@ export class ToolTrials extends Context.Service<
 }
 
 /** The account that a built-in tool uses, if one agent alone may hold it. */
-const leaseOf = (name: string, { bindings, running }: TrialAgent): readonly [LeaseKind, string] | undefined => {
+const leaseOf = (name: string, { bindings, running }: TrialAgent): readonly [NamedBinding, string] | undefined => {
   if (name === "choir.notion.query" && bindings.notion !== undefined) return ["notion", bindings.notion]
   if (!name.startsWith("choir.email.") || bindings.email === undefined) return undefined
   return running.email_accounts[bindings.email]?.sharing === "shared" ? undefined : ["email", bindings.email]
@@ -81,7 +82,7 @@ const make = Effect.gen(function* () {
     if (held === undefined) return
     return yield* new TrialRefused({
       kind: "NOT_READY",
-      reason: `the ${kind} "${name}" is leased by the agent "${held.agent_id}"`,
+      reason: `the ${BINDINGS[kind].label} "${name}" is leased by the agent "${held.agent_id}"`,
       hint: `choirctl tool try ${tool} --agent ${held.agent_id}`
     })
   })

@@ -127,8 +127,8 @@ describe("accessBy", () => {
         const load = (bound?: ReadonlyMap<AgentId, ResourceName>) =>
           Effect.map(
             Effect.provide(
-              loadHome(repos, home, () => Effect.void, "process", bound),
-              NodeServices.layer
+              loadHome(home, () => Effect.void, "process", bound),
+              Layer.merge(NodeServices.layer, Layer.succeed(Repos, repos))
             ),
             ({ loaded }) => loaded.find(({ repo }) => repo === "ada")?.stale
           )
@@ -173,11 +173,10 @@ describe("accessBy", () => {
           asked.push(credential?.type)
           return yield* new FetchFailed({ url: source.url, reason: "it is away", hint: "" })
         })
-      yield* loadHome(
-        { snapshot, at: () => Effect.never, uncommitted: () => Effect.succeed([]) },
-        home,
-        () => Effect.void,
-        "process"
+      yield* Effect.provideService(
+        loadHome(home, () => Effect.void, "process"),
+        Repos,
+        { snapshot, at: () => Effect.never, uncommitted: () => Effect.succeed([]) }
       )
       assert.deepStrictEqual(asked, [undefined, "password"])
     }).pipe(Effect.provide(NodeServices.layer))
