@@ -12,7 +12,7 @@ const indented = (text: string) => text.trimEnd().replaceAll("\n", "\n          
 const started = performance.now()
 
 /** The seconds since the program started. */
-export const elapsed = (): string => ((performance.now() - started) / 1000).toFixed(1)
+const elapsed = (): string => ((performance.now() - started) / 1000).toFixed(1)
 /** A step of the program, with the time. */
 export const step = (text: string): string => dim(`[${elapsed().padStart(4)} s] ${text}`)
 /** The result of a part of the demo. */

@@ -55,7 +55,7 @@ const OPENAI: ChatSpec = {
 export const openai = chatRules({ ...OPENAI, more: [effortRule] })
 
 /** Breakpoints that Anthropic takes, through OpenRouter as well: https://docs.claude.com/en/docs/build-with-claude/prompt-caching */
-export const BREAKPOINTS_MAX = 4
+const BREAKPOINTS_MAX = 4
 
 const breakpoints = (value: unknown): number =>
   Array.isArray(value)

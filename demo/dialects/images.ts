@@ -23,7 +23,7 @@ export const isImage = (type: unknown, data: unknown): boolean =>
   typeof data === "string" && BASE64.test(data) && BEGINNINGS[String(type)]?.test(data) === true
 
 /** The type and the data of an image that is in a request itself. */
-export const inDataUrl = (url: unknown): { readonly type: string; readonly data: string } | undefined => {
+const inDataUrl = (url: unknown): { readonly type: string; readonly data: string } | undefined => {
   const match = typeof url === "string" ? /^data:([^;,]+);base64,(.*)$/su.exec(url) : null
   return match === null ? undefined : { type: match[1] ?? "", data: match[2] ?? "" }
 }

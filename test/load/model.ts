@@ -14,7 +14,7 @@ import type { Traits } from "#demo/dialects/Rule.ts"
 export type Order = { readonly steps_per_second: number } | { readonly end: true }
 
 /** Calls of a job's step: with the output, and three events of each call, ten events. */
-export const CALLS = 3
+const CALLS = 3
 export const EVENTS_A_STEP = 1 + 3 * CALLS
 /** Neighbouring steps read other files, or the runtime would take them for a loop of the model's. */
 export const FILES = 64

@@ -64,7 +64,7 @@ const bundled = Effect.promise(async () => {
 })
 
 /** A repository whose branch is small to push and large to read; answers the commit. */
-export const pushPacked = (path: string, session_id: SessionId): string => {
+const pushPacked = (path: string, session_id: SessionId): string => {
   const repo = makeGitRepo(path)
   const id = repo.blob("a\n".repeat(PACKED_BYTES / 2))
   const lines = Array.from({ length: PACKED_FILES }, (_, at) => `100644 ${id}\tnotes/${at}.txt`)

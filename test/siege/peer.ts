@@ -16,7 +16,7 @@ const { values: flags } = parseArgs({ strict: false })
 const flag = (name: string) => String(flags[name])
 
 export const workspace = flag("workspace")
-export const socket = flag("socket")
+const socket = flag("socket")
 export const session_id = String(process.env["CHOIR_SESSION_ID"]) as SessionId
 export const bootstrap = String(process.env["CHOIR_BOOTSTRAP_TOKEN"])
 const image = JSON.parse(readFileSync(join(flag("choir"), "version.json"), "utf8")) as ImageVersionFile

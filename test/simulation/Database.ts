@@ -22,7 +22,7 @@ import type { Seed } from "./Seed.ts"
 import { APPEND_RETRY_MS } from "#src/choird/sessions/EventStore.ts"
 
 export const AGENT = AgentId.make("sim")
-export const DM = ResourceName.make("me")
+const DM = ResourceName.make("me")
 
 /** Events after which a state is written down; few, so that most recoveries begin with one. */
 const SNAPSHOT_EVENTS = 20

@@ -36,7 +36,7 @@ const LAST_WORDS_CHARS = EVENT_BYTES_MAX - 2048
 const SCHEMA = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] }
 
 /** Who asks: edge has the tool that spawns, a core the one that reports; what is to be remembered is asked in a note, or without both tools. */
-export const roleOf = (asked: Asked): "edge" | "core" | "summary" | "judge" => {
+const roleOf = (asked: Asked): "edge" | "core" | "summary" | "judge" => {
   if (asked.tools.includes("choir-skill-verdict")) return "judge"
   if (isCompaction(asked)) return "summary"
   if (asked.tools.includes("choir-core-spawn")) return "edge"

@@ -187,7 +187,7 @@ export const hasTriggers = (seed: number): boolean => seed % 31 === 30 && !hasCo
 export const profilesOf = (seed: number): ReadonlyMap<string, JobProfile> =>
   hasTriggers(seed) ? new Map([[SCOUT.agent_type, SCOUT]]) : new Map()
 
-export const SIM_SKILLS: ReadonlyMap<string, SkillSpec> = new Map([SIFT, SHIP].map((spec) => [spec.name, spec]))
+const SIM_SKILLS: ReadonlyMap<string, SkillSpec> = new Map([SIFT, SHIP].map((spec) => [spec.name, spec]))
 
 /** Some seeds have them and the others are what they were before there were skills. */
 export const skillsOf = (seed: number): ReadonlyMap<string, SkillSpec> => {

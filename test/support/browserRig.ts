@@ -162,7 +162,7 @@ export const chromiums = () =>
       return false
     }
   })
-export const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(OWN))
+const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(OWN))
 
 /** Where control groups lie below choird's own, of each hierarchy of this machine. */
 const groupParentsHere = () =>

@@ -38,7 +38,7 @@ const NoCgroups = Layer.succeed(Cgroups, {
   remove: () => Effect.void
 })
 
-export const fakePrograms = {
+const fakePrograms = {
   node: realpathSync(process.execPath),
   program: join(import.meta.dirname, "fakeAgent.ts"),
   rg: rgPath

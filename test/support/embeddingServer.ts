@@ -47,7 +47,7 @@ const WORD = /[\p{L}\p{N}]+/gu
 const BYTES = 32
 
 /** Words as directions: texts with the same words lie near. The same on every machine. */
-export const vectorOf = (text: string, dimensions: number): ReadonlyArray<number> => {
+const vectorOf = (text: string, dimensions: number): ReadonlyArray<number> => {
   const vector = Array.from({ length: dimensions }, () => 0.001)
   for (const [word] of text.toLowerCase().matchAll(WORD)) {
     const hash = createHash("sha256").update(word).digest()
@@ -64,7 +64,7 @@ const refusal = (status: number, message: string, type = "invalid_request_error"
   body: JSON.stringify({ error: { message, type, param: null, code: null } })
 })
 
-export const rightAnswer = (
+const rightAnswer = (
   { cost, model }: EmbeddingServerOptions,
   vectors: ReadonlyArray<ReadonlyArray<number>>,
   tokens: number

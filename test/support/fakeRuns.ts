@@ -80,7 +80,7 @@ export const jobRunRows: ReadonlyArray<JobRun> = [
   { ...jobRun, job_name: JobName.make("sow"), ended_at: null, lifecycle: "BUSY", outcome: null, orphan: false }
 ]
 
-export const profileRows: ReadonlyArray<ProfileDetail> = [
+const profileRows: ReadonlyArray<ProfileDetail> = [
   {
     profile: Schema.decodeUnknownSync(JobProfile)({
       agent_type: "scout",

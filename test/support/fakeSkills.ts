@@ -53,7 +53,7 @@ export const toolRows: ReadonlyArray<ToolSummary> = [
   }
 ]
 
-export const skillOffer: SkillOffer = {
+const skillOffer: SkillOffer = {
   name: spec.name,
   pin: { from: "/srv/tidy", sha256: "ab".repeat(32) },
   report,
@@ -67,7 +67,7 @@ export const addedSkill: AddedSkill = {
 }
 
 /** A call that acts outside asks first. */
-export const triedTool = (tool: string, confirmed: boolean): TriedTool =>
+const triedTool = (tool: string, confirmed: boolean): TriedTool =>
   tool.endsWith(".send") && !confirmed
     ? { type: "asks", why: "it acts outside this machine" }
     : {

@@ -32,7 +32,7 @@ export const accountOf = (
     ...more
   })
 
-export const mailCall = (n: number | string) => CallId.make(`s-1-${n}-0`)
+const mailCall = (n: number | string) => CallId.make(`s-1-${n}-0`)
 
 /** The three tools as one user has them. */
 export const mailTools = Effect.fnUntraced(function* (

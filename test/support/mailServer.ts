@@ -19,7 +19,7 @@ import { leaveOut } from "./packages.ts"
 
 const PACKAGES = ["dovecot-imapd", "dovecot-lmtpd", "exim4-daemon-light"]
 export const MAIL_DOMAIN = "choir.test"
-export const MAIL_USERS = ["ada", "bob", "eve", "max"] as const
+const MAIL_USERS = ["ada", "bob", "eve", "max"] as const
 export const MAIL_PASSWORD = "a-password-of-tests"
 const LOOK_MS = 20
 
@@ -35,7 +35,7 @@ export interface MailServer {
 }
 
 /** Why this machine cannot run it, or `undefined`. */
-export const whyNoMail = (): string | undefined => {
+const whyNoMail = (): string | undefined => {
   if (process.getuid?.() !== 0) return "not root, so dovecot and exim cannot be installed and run"
   return existsSync("/usr/bin/apt-get") ? undefined : "not Debian, so dovecot and exim cannot be installed"
 }

@@ -247,7 +247,7 @@ const CHAT = [
   "I like the blue T better. Blue it is, I changed the colours of the T."
 ]
 
-export const UNRELATED = [
+const UNRELATED = [
   "Write a haiku about snow.",
   "What is 17 times 23?",
   "Translate good morning into Japanese.",

@@ -15,7 +15,7 @@ import { setUpTelegramWith } from "./telegramWorld.ts"
 import type { TelegramBot } from "./testing/Telegram.ts"
 import type { SentMessage } from "./testing/telegramMethods.ts"
 
-export const sha256Of = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
+const sha256Of = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
 
 /** Puts a file where a tool leaves it, and beside it the copy that the agent keeps. */
 export const leave = (workspace: string, path: string, bytes: Uint8Array, kept = true): SentFile => {

@@ -61,7 +61,7 @@ export interface Remote {
 }
 
 /** A home with one agent that has a repository of its own and a git identity. `remote` is given the repository's folder. */
-export const makeProposalHomeAt = Effect.fnUntraced(function* (
+const makeProposalHomeAt = Effect.fnUntraced(function* (
   remote: (path: string) => Effect.Effect<Remote, never, Scope.Scope>
 ) {
   const root = yield* temporaryFolder

@@ -8,8 +8,8 @@ import type { ActiveSkill } from "#src/shared/session/State.ts"
 import type { Find } from "./Command.ts"
 
 /** Bytes of one field's value, and of all of them together, as JSON. */
-export const FIELD_BYTES_MAX = 64 * 1024
-export const SKILL_STATE_BYTES_MAX = 192 * 1024
+const FIELD_BYTES_MAX = 64 * 1024
+const SKILL_STATE_BYTES_MAX = 192 * 1024
 
 /** The fields that a step may read and write. A skill without a contract has no scopes. */
 export interface Scopes {
@@ -27,7 +27,7 @@ export const scopesOf = (spec: SkillSpec, state: string): Scopes | undefined => 
 }
 
 /** The value of a field, by the event that holds it: what was written, or for a skill without a contract what a state came to. */
-export const fieldValue = ({ name, rev }: ActiveSkill["fields"][number], find: Find): Schema.Json => {
+const fieldValue = ({ name, rev }: ActiveSkill["fields"][number], find: Find): Schema.Json => {
   const event = find(rev)
   if (event?.event_type !== "SkillTransitionCommitted") return null
   const { output = null, writes } = event.payload

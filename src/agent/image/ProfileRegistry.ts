@@ -13,7 +13,7 @@ export const ProfileRegistry = Context.Reference<ProfileBook>("choir/agent/image
 })
 
 /** The files `skills/_profiles/<agent_type>.json` of the folder `choir`. */
-export const loadProfiles = Effect.fnUntraced(function* (choir: string) {
+const loadProfiles = Effect.fnUntraced(function* (choir: string) {
   const fs = yield* FileSystem.FileSystem
   const folder = `${choir}/${PROFILES_FOLDER}`
   const broken = (file: string) => (problem: { readonly message: string }) =>

@@ -54,7 +54,7 @@ const bodyText = (text: string): string =>
     .trim()
 
 /** A file name that is a name: no path, no hidden file, nothing invisible. */
-export const safeFileName = (name: string | null, index: number): string => {
+const safeFileName = (name: string | null, index: number): string => {
   const last = (name ?? "").slice(0, 1000).replaceAll("\\", "/").split("/").at(-1) ?? ""
   const safe = last
     .normalize("NFKC")

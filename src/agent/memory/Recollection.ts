@@ -17,7 +17,7 @@ import { recalledNote } from "#src/agent/model/prompt/recalledNote.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 
 /** How long a turn waits for its memory. */
-export const RECALL_MS_MAX = 1000
+const RECALL_MS_MAX = 1000
 /** How long nothing is asked after choird did not answer. */
 const QUIET_MS = 30_000
 /** Characters of a message that memory is searched for. */

@@ -7,7 +7,7 @@ import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
 
 const ENDPOINT = "https://api.notion.com"
 /** The version that has data sources. */
-export const NOTION_VERSION = "2025-09-03"
+const NOTION_VERSION = "2025-09-03"
 /** Entries of one answer, and blocks of one request. */
 export const NOTION_PAGE_MAX = 100
 

@@ -9,7 +9,7 @@ import { type NotionBlock, plainText, toMarkdown } from "./toMarkdown.ts"
 const READ_REQUESTS_MAX = 30
 const READ_LEVELS_MAX = 5
 /** Characters of a page that a model is shown. */
-export const NOTION_TEXT_CHARS_MAX = 24_000
+const NOTION_TEXT_CHARS_MAX = 24_000
 
 /** Ids and addresses of pages hold 32 hex digits. */
 export const idOf = (text: string): string | undefined => {

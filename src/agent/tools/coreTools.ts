@@ -18,7 +18,7 @@ import { EXCERPTS_FROM_MAX, type FindExcerpts, noExcerpts } from "./excerpts.ts"
 import { type ControlTool, decodeInput, invalidInput, type Tool } from "./Tool.ts"
 
 /** Characters of a core job's task or of an instruction to it. */
-export const CORE_TASK_CHARS_MAX = 100_000
+const CORE_TASK_CHARS_MAX = 100_000
 
 /** A tool by the name that models see, or by the canonical one. */
 const OfferedName = Schema.String.check(

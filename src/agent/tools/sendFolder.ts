@@ -41,7 +41,7 @@ export const takeForSending = (workspace: Files, path: string): Effect.Effect<Se
   }).pipe(Effect.mapError((error) => (error instanceof PathRefused ? withWords(error) : error)))
 
 /** The words for the model about files that go out. */
-export const sentNote = (files: ReadonlyArray<SentFile>): string =>
+const sentNote = (files: ReadonlyArray<SentFile>): string =>
   `sent to the user: ${files.map(({ path }) => fileNameOf(path)).join(", ")}`
 
 /** All texts of a JSON value, up to a number of them. */

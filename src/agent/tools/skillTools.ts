@@ -8,7 +8,7 @@ import { skillList } from "./skillList.ts"
 import { type AnyTool, type ControlTool, decodeInput } from "./Tool.ts"
 
 /** UTF-16 units of a skill's name or a transition's event as a model writes them. */
-export const SKILL_NAME_CHARS_MAX = 128
+const SKILL_NAME_CHARS_MAX = 128
 
 /** Characters of an input schema that are in the tool's description, which is part of every request. */
 const SCHEMA_CHARS_MAX = 2000
@@ -108,7 +108,7 @@ const offered = (skills: SkillBook): Schema.Top => {
 }
 
 /** choir.skill.transition: leaves the present step of the lane's skill. */
-export const skillTransition = (skills: SkillBook): ControlTool => {
+const skillTransition = (skills: SkillBook): ControlTool => {
   const decode = decodeInput(TransitionInput)
   return {
     llm: llmView(SKILL_TRANSITION, "Leave the present step of the skill.", offered(skills)),

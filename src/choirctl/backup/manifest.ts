@@ -15,7 +15,7 @@ export const CONFIG_SCHEMA = "config.schema.json"
 export const DATABASE = "database.gz"
 export const SECRETS = "secrets.sealed.json"
 export const MANIFEST = "manifest.json"
-export const SOURCES = "sources"
+const SOURCES = "sources"
 export const WORKSPACES = "workspaces"
 /** The folder of archived sessions, in the home and in the backup. */
 export const ARCHIVES = "archive"
@@ -26,7 +26,7 @@ const MIB = 1024 * KIB
 const GIB = 1024 * MIB
 /** The largest member of each kind that is written or read. */
 export const FORMAT_BYTES_MAX = 4 * KIB
-export const MANIFEST_BYTES_MAX = 64 * MIB
+const MANIFEST_BYTES_MAX = 64 * MIB
 const CONFIG_SCHEMA_BYTES_MAX = 4 * MIB
 const SECRETS_BYTES_MAX = 2 * CONFIG_BYTES_MAX
 const DATABASE_BYTES_MAX = 256 * GIB

@@ -104,7 +104,7 @@ export const newestImage = Effect.fnUntraced(function* (agent_id: AgentId) {
 })
 
 /** The image from which the agent last came up, if it never came up from this one. */
-export const earlierImage = Effect.fnUntraced(function* (agent_id: AgentId, image: Image) {
+const earlierImage = Effect.fnUntraced(function* (agent_id: AgentId, image: Image) {
   const images = yield* Images
   const earlier = yield* images.lastWorking(agent_id, image.image_version)
   if (Option.isNone(earlier)) return Option.none<StartImage>()

@@ -50,7 +50,7 @@ export const begin = (approved: ProofOfApproval, standing: Standing) =>
 const beginUnread = (approved: ProofOfApproval) => Effect.orDie(inTransaction(beginExecution(approved)))
 
 /** Ends it, notifies the agent and the person, and returns the DM that has something new. */
-export const finish = Effect.fnUntraced(
+const finish = Effect.fnUntraced(
   function* (config: Config, { row }: ProofOfApproval, ending: Ending) {
     const sql = yield* SqlClient.SqlClient
     const session = yield* lockSession(row.session_id)

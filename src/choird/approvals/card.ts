@@ -49,7 +49,7 @@ const button = (
 })
 
 /** Whether a card shows all of it. */
-export const fitsCard = (text: string): boolean => text.length <= CARD_FACTS_CHARS_MAX
+const fitsCard = (text: string): boolean => text.length <= CARD_FACTS_CHARS_MAX
 
 const facts = ({ brief, text }: Pick<Asking, "brief" | "text">): string =>
   fitsCard(text) ? text : (brief ?? `${text.slice(0, CARD_FACTS_CHARS_MAX - 1).toWellFormed()}…`)

@@ -14,12 +14,12 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 /** Calls that one grant covers. */
 export const GRANT_USES_MAX = 20
 /** How long a grant lasts for a job, and for an agent. */
-export const GRANT_JOB_MS = 24 * 60 * 60 * 1000
+const GRANT_JOB_MS = 24 * 60 * 60 * 1000
 export const GRANT_AGENT_MS = 7 * 24 * 60 * 60 * 1000
 /** Grants of one agent that stand at once. */
-export const GRANTS_STANDING_MAX = 64
+const GRANTS_STANDING_MAX = 64
 /** Grants that a list shows. */
-export const GRANTS_LISTED_MAX = 200
+const GRANTS_LISTED_MAX = 200
 
 const decodeWords = Schema.decodeUnknownOption(GrantWords, { onExcessProperty: "error" })
 
@@ -128,7 +128,7 @@ const COLUMNS = `grant_id::text, agent_id, scope, session_id, job_name, words, u
   approval_id::text, revoked_at`
 
 /** Newest first. Without `all` only those that stand. */
-export const listGrants = ({
+const listGrants = ({
   agent_id,
   all,
   now_ms
@@ -148,7 +148,7 @@ export const listGrants = ({
   )
 
 /** Ends a grant; the row after it, also if it had ended before. `undefined` if there is none, or none of this agent. */
-export const revokeGrant = Effect.fnUntraced(function* ({
+const revokeGrant = Effect.fnUntraced(function* ({
   agent_id,
   grant_id,
   now_ms,

@@ -29,10 +29,7 @@ const skillFolders = (paths: ReadonlyArray<string>): ReadonlyArray<string> =>
 const isCalled = (folder: string, wanted: string) => folder === wanted || folder.endsWith(`/${wanted}`)
 
 /** The one folder that is meant, or the names to choose from. */
-export const chosenFolder = (
-  paths: ReadonlyArray<string>,
-  wanted: string | undefined
-): Result.Result<string, string> => {
+const chosenFolder = (paths: ReadonlyArray<string>, wanted: string | undefined): Result.Result<string, string> => {
   const all = skillFolders(paths)
   const found = wanted === undefined ? all : all.filter((folder) => isCalled(folder, wanted.replace(/^\/+|\/+$/gu, "")))
   const [only, ...more] = found

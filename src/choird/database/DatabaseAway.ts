@@ -5,7 +5,7 @@ import { isConnectionLost, mayPass, sqlProblem } from "./sqlState.ts"
 
 /** The first and the longest pause between two tries. */
 const FIRST_WAIT_MS = 1000
-export const DATABASE_WAIT_MS_MAX = 60_000
+const DATABASE_WAIT_MS_MAX = 60_000
 
 /** The database is unreachable, starting, busy or full. The same request may succeed later. */
 export class DatabaseAway extends Schema.TaggedError<DatabaseAway>()("DatabaseAway", {

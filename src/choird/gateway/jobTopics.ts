@@ -33,7 +33,7 @@ const decodeJob = Schema.decodeUnknownOption(Schema.Struct({ session_id: Session
 type Job = Pick<JobTopic, "session_id" | "job_name">
 
 /** The job that a row is about: a line on its work, or its question. Pure. */
-export const jobOf = ({ source, source_id, text }: Outgoing): Job | undefined => {
+const jobOf = ({ source, source_id, text }: Outgoing): Job | undefined => {
   if (source !== "event") return undefined
   const [session_id, , line] = source_id.split(":", 3)
   return Option.getOrUndefined(decodeJob({ session_id, job_name: line ?? askedJob(text) }))

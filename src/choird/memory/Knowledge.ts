@@ -10,7 +10,7 @@ import { hasMemory } from "./embeddingRows.ts"
 import { endFacts, insertFact, readFacts, supersede, textHash } from "./factRows.ts"
 
 /** Facts of one agent that are in force. */
-export const FACTS_MAX = 10_000
+const FACTS_MAX = 10_000
 /** Values of a key that are kept; the oldest go first. */
 export const VALUES_MAX = 50
 

@@ -10,7 +10,7 @@ import { agentTable, asAgent } from "./agentTables.ts"
 import { EMBEDDING_TABLES, type EmbeddingTable } from "./VectorIndexes.ts"
 
 /** Tries of a text that the model refuses before it holds up nothing any more. It is tried again all the same. */
-export const EMBEDDING_TRIES_MAX = 3
+const EMBEDDING_TRIES_MAX = 3
 /** Old vectors that one statement deletes. */
 const DELETED_ROWS_MAX = 500
 

@@ -6,8 +6,8 @@ import { shownName } from "#schema/Tool.ts"
 import { FORGOTTEN } from "#src/choird/sessions/reducedPayload.ts"
 
 /** Characters that are kept of one text in a call's input, and of the whole input. */
-export const INPUT_TEXT_CHARS_MAX = 300
-export const INPUT_CHARS_MAX = 600
+const INPUT_TEXT_CHARS_MAX = 300
+const INPUT_CHARS_MAX = 600
 /** Characters that are kept of the beginning of a tool's output or a job's result. What people and models say is kept whole. */
 export const OUTPUT_CHARS_MAX = 800
 /** How deep an input or an output is looked into. */

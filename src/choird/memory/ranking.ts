@@ -43,7 +43,7 @@ export interface Lists {
 }
 
 /** The weighted sum of reciprocal ranks, by document. */
-export const fuse = ({ vectors, words }: Lists): ReadonlyMap<string, number> => {
+const fuse = ({ vectors, words }: Lists): ReadonlyMap<string, number> => {
   const scores = new Map<string, number>()
   const add = (list: ReadonlyArray<Candidate>, weight: number) => {
     for (const [rank, { id }] of list.entries()) scores.set(id, (scores.get(id) ?? 0) + weight / (RRF_K + rank + 1))

@@ -65,7 +65,7 @@ const readAnswer = (
 }
 
 /** Bytes of one text that are embedded. A token has at least one byte, and the models take 8,191 tokens. */
-export const EMBEDDING_TEXT_BYTES_MAX = 8000
+const EMBEDDING_TEXT_BYTES_MAX = 8000
 /** One request to an embeddings API, answer included. */
 const EMBEDDING_REQUEST_MS_MAX = 30_000
 /** Bytes of an answer for each number of its vectors, and for the rest of it. */
@@ -80,7 +80,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 /** Providers refuse an empty text, and half a character. */
-export const cutText = (text: string): string => {
+const cutText = (text: string): string => {
   const whole = text.toWellFormed()
   if (whole.trim() === "") return "(empty)"
   const bytes = encoder.encode(whole)

@@ -10,7 +10,7 @@ import { agentTable } from "./agentTables.ts"
 import { vectorType } from "./VectorIndexes.ts"
 
 /** Candidates of each half of a search. */
-export const CANDIDATES_MAX = 50
+const CANDIDATES_MAX = 50
 /** Words of a query that are looked for; of more the rarest. */
 const TERMS_MAX = 16
 /** Documents with a word of the query that are weighed; the words that most documents have are left out then. */

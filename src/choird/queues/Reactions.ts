@@ -6,7 +6,7 @@ import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAwa
 import { rowId } from "#src/choird/database/rowId.ts"
 
 /** Messages of one read. */
-export const REACTIONS_PAGE_MAX = 100
+const REACTIONS_PAGE_MAX = 100
 
 /** A message with its number in its chat. */
 export interface Reacted {

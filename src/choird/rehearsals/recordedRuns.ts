@@ -10,7 +10,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import type { RecordedOutcome } from "./compareTrials.ts"
 
 /** Calls of a run that answer its rehearsal, and their bytes as JSON; later ones are left out. */
-export const RECORD_CALLS_MAX = 400
+const RECORD_CALLS_MAX = 400
 export const RECORD_BYTES_MAX = 4 * 1024 * 1024
 /** Events of a session that are read for one run. */
 const RUN_EVENTS_MAX = 20_000

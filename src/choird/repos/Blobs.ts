@@ -37,7 +37,7 @@ const HEADER_BYTES_MAX = 128
 const LINE_END = 10
 
 /** A reader that takes the output in parts of any size, and returns the pieces that each part adds. */
-export const makeBlobReader = () => {
+const makeBlobReader = () => {
   let header = ""
   /** Bytes of content that are still to come; undefined between two blobs. */
   let left: number | undefined

@@ -97,7 +97,7 @@ const originOf = ({ workspace_received, workspace_sources, workspace_tainted }: 
 })
 
 /** Both labels: neither takes anything from the other. */
-export const widened = (one: WorkspaceLabel, other: WorkspaceLabel): WorkspaceLabel => ({
+const widened = (one: WorkspaceLabel, other: WorkspaceLabel): WorkspaceLabel => ({
   ...(one.written_from === undefined && other.written_from === undefined
     ? {}
     : { written_from: withSources(one.written_from ?? [], other.written_from ?? []) }),

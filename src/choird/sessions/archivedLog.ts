@@ -25,7 +25,7 @@ export const Archive = Schema.Struct({
 })
 export type Archive = typeof Archive.Type
 
-export const archiveFolder = (home: string) => join(home, "archive")
+const archiveFolder = (home: string) => join(home, "archive")
 
 export const archivePath = (home: string, { agent_id, session_id }: Pick<Archive, "agent_id" | "session_id">) =>
   join(archiveFolder(home), agent_id, `${session_id}.jsonl.gz`)

@@ -9,7 +9,7 @@ export const LEASE_CONNECTIONS_MAX = 64
 /** Bytes that a lease may receive for one page (R73). */
 export const PAGE_BYTES_MAX = 10 * 1024 * 1024
 /** Bytes that a lease may send for one page. */
-export const PAGE_SENT_BYTES_MAX = 1024 * 1024
+const PAGE_SENT_BYTES_MAX = 1024 * 1024
 /** Refusals that a lease remembers, for the words about a page. */
 const REFUSALS_MAX = 8
 

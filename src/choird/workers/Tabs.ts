@@ -9,7 +9,7 @@ import { ShownPages } from "./ShownPages.ts"
 import { siteOf } from "./webAddress.ts"
 
 /** Tabs of one agent. */
-export const TABS_MAX = 5
+const TABS_MAX = 5
 /** Loading a page until its document is there. */
 const OPEN_MS_MAX = 30_000
 /** How long a page that is there may still load before it is looked at. */

@@ -98,7 +98,7 @@ export class WebDialer extends Context.Service<
 }
 
 /** A host as a browser understands it, in whatever form it is written: `0x7f.1` is 127.0.0.1. IPv6 without its brackets. */
-export const plainHost = (host: string): string | undefined => {
+const plainHost = (host: string): string | undefined => {
   const written = isIP(host) === 6 ? `[${host}]` : host
   if (written === "" || /[\s/?#@\\]/u.test(written)) return undefined
   const url = URL.parse(`http://${written}/`)

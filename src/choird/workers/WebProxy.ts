@@ -16,7 +16,7 @@ import { isSpent, type Lease, makeProxyLeases, meter, note, type ProxyLease, typ
 import { WebDialer } from "./WebDialer.ts"
 
 /** Connections through the proxy, of all leases and of those without one. */
-export const PROXY_CONNECTIONS_MAX = 512
+const PROXY_CONNECTIONS_MAX = 512
 /**
  * A connection of the browser without a byte, or without the head of a request. Chromium itself gives up a connection that it has used after
  * 300 s, and one that it opened ahead of its requests earlier: a page never meets one that is being cut, also where choird was held up.

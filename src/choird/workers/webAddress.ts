@@ -1,7 +1,7 @@
 /** Addresses of pages, as a model writes them. */
 
 /** Characters of an address: what no browser's history holds is data. */
-export const ADDRESS_CHARS_MAX = 2048
+const ADDRESS_CHARS_MAX = 2048
 
 /** The page's address, or what is wrong with it in words for a model. */
 export const pageAddress = (text: string, base?: string): URL | string => {

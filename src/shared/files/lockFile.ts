@@ -26,7 +26,7 @@ const LOCK_TRY_MS = 50
 /** How often a holder checks that its file is still in its place. */
 const LOCK_CHECK_MS = 2000
 /** A process that only asks who holds a lock has it for a moment itself; a holder to be waits that long. */
-export const LOCK_ASKED_MS_MAX = 1000
+const LOCK_ASKED_MS_MAX = 1000
 const OWNER_ONLY = 0o600
 /** The exit code of flock for a lock that another process holds. */
 const CONFLICT = 1

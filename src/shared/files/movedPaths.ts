@@ -8,7 +8,7 @@ export interface Move {
 }
 
 /** The path in its new place. Any other text, and any path outside the old home, stays as it is. */
-export const movedPath = (text: string, { from, to }: Move): string => {
+const movedPath = (text: string, { from, to }: Move): string => {
   const old = from.find((home) => text === home || text.startsWith(`${home}/`))
   return old === undefined ? text : to + text.slice(old.length)
 }

@@ -6,7 +6,7 @@ import { Result, Schema } from "effect"
 import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 
 /** How deep such a file may nest: whatever walks through it later does so by recursion. */
-export const FILE_DEPTH_MAX = 100
+const FILE_DEPTH_MAX = 100
 /** Files up to this size get a list of all their problems; the list of a longer one could be a hundred times as long as the file. */
 const ALL_PROBLEMS_BYTES_MAX = 32 * 1024
 

@@ -188,7 +188,7 @@ export const answerTokensOf = (model: Model): number =>
   )
 
 /** The least of `max_tokens` with which a model that thinks by a budget does think: half for the thoughts, half for the answer. */
-export const THINKING_MAX_TOKENS_MIN = 2048
+const THINKING_MAX_TOKENS_MIN = 2048
 
 /** A key of a model's entry that does less than it says, or that keeps every request from being answered. */
 export interface QuirkWarning {

@@ -85,8 +85,7 @@ const nameOf = ({ name }: Pick<OpenCall, "name">): string => name.replaceAll("-"
 const isOfImage = (name: string): boolean => !name.startsWith("choir.")
 
 /** Whether a call that has run may have read the workspace. */
-export const readsWorkspace = (call: Pick<OpenCall, "name">): boolean =>
-  isOfImage(nameOf(call)) || READERS.has(nameOf(call))
+const readsWorkspace = (call: Pick<OpenCall, "name">): boolean => isOfImage(nameOf(call)) || READERS.has(nameOf(call))
 
 /** Whether a call may write the workspace. */
 export const writesWorkspace = (call: Pick<OpenCall, "effect" | "name">): boolean =>

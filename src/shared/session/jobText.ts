@@ -28,7 +28,7 @@ const fileName = (path: string): string => {
 }
 
 /** A span of time as people say it. */
-export const timeText = (ms: number): string => {
+const timeText = (ms: number): string => {
   const seconds = Math.max(1, Math.round(ms / 1000))
   return seconds < 60 ? `${seconds} s` : plural(Math.round(seconds / 60), "minute")
 }
@@ -57,7 +57,7 @@ const countsText = ({ commands, files_changed, files_read, step }: Counts): stri
 }
 
 /** The beginning of each line on a job. */
-export const lineBegin = (job_name: JobName): string => `${job_name}: `
+const lineBegin = (job_name: JobName): string => `${job_name}: `
 
 /** The line on a plan that the user has not heard of. */
 export const planLine = ({ job_name }: Pick<CoreLane, "job_name">, report: CoreReport): string =>

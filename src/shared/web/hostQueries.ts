@@ -28,7 +28,7 @@ export type FetchedPart = typeof FetchedPart.Type
 
 export const BROWSE_TOOL = ToolName.make("choir.web.browse")
 
-export const BROWSE_ACTIONS = [
+const BROWSE_ACTIONS = [
   "open",
   "snapshot",
   "click",

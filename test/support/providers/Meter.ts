@@ -83,7 +83,7 @@ const asText = (message: unknown): unknown => {
 }
 
 /** The parts of a prompt in the order in which a model reads them. */
-export const promptParts = (dialect: Dialect, body: Keys): ReadonlyArray<Part> => {
+const promptParts = (dialect: Dialect, body: Keys): ReadonlyArray<Part> => {
   const { cache_control, input, instructions, messages, system, tools } = body
   const own = (value: unknown) => (value === undefined ? [] : typeof value === "string" ? [partOf(value)] : [])
   const parts = [

@@ -127,7 +127,7 @@ const attachmentLines = (attachments: Attachments): ReadonlyArray<string> => [
 ]
 
 /** A person's message as they wrote it, with a line for each attachment. */
-export const userMessage = ({ payload: { attachments, text } }: EventOf<"UserMsg">): UserMessage => {
+const userMessage = ({ payload: { attachments, text } }: EventOf<"UserMsg">): UserMessage => {
   const words = text.trim() === "" ? "(a message without text)" : text
   const content = withoutNotes([words, ...attachmentLines(attachments)].join("\n"))
   const pictures = attachments.flatMap(({ picture }) => picture ?? [])

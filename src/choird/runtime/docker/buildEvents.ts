@@ -9,7 +9,7 @@ export const BUILD_LINES_SHOWN_MAX = 5000
 export const BUILD_TAIL_LINES = 15
 
 /** An image's id, as the engine spells it. */
-export const ImageId = Schema.String.check(Schema.isPattern(/^sha256:[0-9a-f]{64}$/u))
+const ImageId = Schema.String.check(Schema.isPattern(/^sha256:[0-9a-f]{64}$/u))
 
 /** The fields that matter here; the engine adds others, of downloads for example. */
 const BuildEvent = Schema.Struct({
