@@ -1,4 +1,4 @@
-/** Pages that comments and other pages cite: each page is in the repository, with the section, the anchor and the constant that is named. */
+/** Pages and files that comments and other pages cite: each is in the repository, with the section, the anchor and the constant that is named. */
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join, normalize } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -75,6 +75,18 @@ const problemsOf = (text: string): ReadonlyArray<string> =>
     return [`${page} has no section as in "${section.slice(0, 40)}"`, ...problems]
   })
 
+/** Any file of the repository but the installed ones. */
+const FILES = globSync("{*,{bin,docker,third-party," + ROOMS.join(",") + "}/**/*}", { cwd: ROOT }).map(
+  (path) => `/${path}`
+)
+
+/** Files of code in a text, by their name or the end of their path, that are not in the repository. */
+const missingFiles = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(/(?<![\w@*{}./-])(?<file>[\w-][\w./-]*\.(?:js|sh|ts))\b/gu)]
+    .map(({ groups }) => groups?.["file"] ?? "")
+    // The build makes what is in dist.
+    .filter((file) => !file.startsWith("dist/") && !FILES.some((path) => path.endsWith(`/${file}`)))
+
 describe("a page that is cited", () => {
   it("by a comment is there, with the section that is named", () => {
     assert.isAbove(SOURCES.length, 1000)
@@ -82,6 +94,15 @@ describe("a page that is cited", () => {
     assert.isAbove(cited.filter(({ text }) => text.includes("docs/protocol.md")).length, 20)
     const broken = cited.flatMap(({ line, path, text }) =>
       problemsOf(text).map((problem) => `${path}:${line}: ${problem}`)
+    )
+    assert.deepStrictEqual(broken, [])
+  })
+
+  it("by a comment is there, if it is a file of code", () => {
+    const broken = SOURCES.flatMap((path) =>
+      commentsOf(read(path)).flatMap(({ line, text }) =>
+        missingFiles(text).map((file) => `${path}:${line}: there is no ${file}`)
+      )
     )
     assert.deepStrictEqual(broken, [])
   })
@@ -144,5 +165,10 @@ describe("the search for citations", () => {
       commentsOf(source).flatMap(({ text }) => problemsOf(text)),
       problems
     )
+  })
+
+  it("knows a file of code by its name or the end of its path", () => {
+    const text = "As Event.ts, schema/Event.ts and dist/choird.js, unlike Nowhere.ts, schema/Nowhere.ts and vent.ts."
+    assert.deepStrictEqual(missingFiles(text), ["Nowhere.ts", "schema/Nowhere.ts", "vent.ts"])
   })
 })
