@@ -4,20 +4,9 @@
  */
 
 const KIB = 1024
-const MIB = 1024 * KIB
 
-/** The limits of a sandbox's /tmp, /run and /dev/shm, in bytes. */
-export const SANDBOX_TMP_BYTES_MAX = 256 * MIB
-export const SANDBOX_RUN_BYTES_MAX = 16 * MIB
-export const SANDBOX_SHM_BYTES_MAX = 64 * MIB
-/** A helper program of a runtime (the ownership change of a workspace, a trial sandbox). */
-export const RUNTIME_COMMAND_MS_MAX = 60_000
-/** How long emptying a workspace may take, in a container or without one. */
-export const WORKSPACE_RESET_MS_MAX = 600_000
 /** Skills of one image, the built-in ones left out. */
 export const IMAGE_SKILLS_MAX = 64
-/** Skills that every prompt describes; beyond them it has their names, and choir.skill.list the rest. */
-export const SKILLS_DESCRIBED_MAX = 12
 
 /** Between two comments that keep a quiet event stream open. */
 export const SSE_KEEP_ALIVE_MS = 15_000

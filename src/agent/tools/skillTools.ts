@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { SKILL_START, SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { SKILLS_DESCRIBED_MAX } from "#src/shared/limits.ts"
+import { SKILLS_DESCRIBED_MAX } from "#src/agent/model/prompt/skillPrompt.ts"
 import { skillList } from "./skillList.ts"
 import { type AnyTool, type ControlTool, decodeInput } from "./Tool.ts"
 

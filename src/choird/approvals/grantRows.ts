@@ -10,12 +10,13 @@ import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
 import { covers, wordsText } from "./grantWords.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { DAY_MS } from "#src/shared/days.ts"
 
 /** Calls that one grant covers. */
 export const GRANT_USES_MAX = 20
 /** How long a grant lasts for a job, and for an agent. */
-const GRANT_JOB_MS = 24 * 60 * 60 * 1000
-export const GRANT_AGENT_MS = 7 * 24 * 60 * 60 * 1000
+const GRANT_JOB_MS = DAY_MS
+export const GRANT_AGENT_MS = 7 * DAY_MS
 /** Grants of one agent that stand at once. */
 const GRANTS_STANDING_MAX = 64
 /** Grants that a list shows. */

@@ -8,12 +8,13 @@ import { makeMoveChat } from "./movedChats.ts"
 import type { Pace } from "./Pace.ts"
 import type { Target } from "./telegramCalls.ts"
 import { isGone, isHopeless, isUnreachable, pauseAfter, type TelegramFailed } from "./TelegramFailed.ts"
+import { DAY_MS } from "#src/shared/days.ts"
 
 const isThreadGone = ({ code, description }: TelegramFailed) =>
   code === 400 && /thread not found|topic_(?:closed|deleted)/iu.test(description)
 
 /** The longest wait of a message for a person who has blocked the bot or never wrote to it. */
-const UNREACHABLE_MS_MAX = 24 * 60 * 60 * 1000
+const UNREACHABLE_MS_MAX = DAY_MS
 
 /** A chat with its DM. Its id changes when its group becomes a supergroup. */
 export interface Chat {

@@ -18,6 +18,7 @@ import {
   type TelegramFailed
 } from "./TelegramFailed.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { DAY_MS } from "#src/shared/days.ts"
 
 /** Topics of a chat that are remembered; the oldest are forgotten. */
 const TOPICS_KEPT_MAX = 50
@@ -26,7 +27,7 @@ const NO_TOPICS_MS = 600_000
 /** Tries to make a topic while a message waits for it; then the message comes in the chat. */
 const TOPIC_ATTEMPTS_MAX = 3
 /** For how long Telegram is asked to close a topic, as long as it does not refuse it for good. */
-const TOPIC_CLOSE_MS_MAX = 24 * 60 * 60 * 1000
+const TOPIC_CLOSE_MS_MAX = DAY_MS
 
 const decodeJob = Schema.decodeUnknownOption(Schema.Struct({ session_id: SessionId, job_name: JobName }))
 

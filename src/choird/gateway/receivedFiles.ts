@@ -23,11 +23,12 @@ import type { SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { RECEIVED_MARK } from "#src/shared/files/receivedMark.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
+import { DAY_MS } from "#src/shared/days.ts"
 
 /** Where a received file is, below the workspace. */
 const FOLDER = [".choirtmp", "recv"]
 /** How long a file stays, and how many there are at once, with their bytes together; the oldest go first. */
-const RECEIVED_KEPT_MS = 7 * 24 * 60 * 60 * 1000
+const RECEIVED_KEPT_MS = 7 * DAY_MS
 export const RECEIVED_FILES_MAX = 1000
 const RECEIVED_FOLDER_BYTES_MAX = 256 * 1024 * 1024
 /** Names that are looked at for one file: the agent may have made a million of them, and all of choird would wait. */

@@ -5,6 +5,7 @@ import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { humanText, type LogLine, logLine, logText } from "#src/shared/text/logs.ts"
 import { CHOIRD, type LogArchive, makeLogArchive } from "./LogArchive.ts"
 import { type LogFile, type LogFileLimits, makeLogFile } from "./LogFile.ts"
+import { DAY_MS } from "#src/shared/days.ts"
 
 /** The size at which a log file is archived, however many lines it has: choird's, and an agent's (R50). */
 const LOG_FILE_BYTES_MAX = 64 * 1024 * 1024
@@ -50,7 +51,6 @@ export const agentLine = (agent_id: AgentId, session_id: SessionId, timestamp: s
   return Result.isSuccess(read) ? Option.getOrElse(read.success, () => plain) : plain
 }
 
-const DAY_MS = 86_400_000
 /** Time that a choird that stops waits for its last lines to be on the disk. */
 const LAST_WRITE_MS_MAX = 2000
 

@@ -1,5 +1,6 @@
 /** How candidates of several searches become one list: rank fusion, a little for what is new, and no two hits that say the same. Pure. */
 import type { Candidate, FoundDocument } from "./searchRows.ts"
+import { DAY_MS } from "#src/shared/days.ts"
 
 /** Reciprocal rank fusion: how much the first ranks stand out. */
 const RRF_K = 10
@@ -14,8 +15,6 @@ const SUMMARY = 1.02
 const MMR = 0.7
 /** Texts that share so much of their words say the same: the newer one goes first. */
 const SAME = 0.6
-
-const DAY_MS = 86_400_000
 
 /** A document with its place in the fused list. */
 export interface Ranked {

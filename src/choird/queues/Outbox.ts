@@ -11,6 +11,7 @@ import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { needsForm, type OutboxForm } from "./OutboxForm.ts"
 import { type Crowd, crowds } from "./outboxRoom.ts"
 import { readFiled, readNext, readPage, readWaiting } from "./outboxRows.ts"
+import { daysBefore } from "#src/shared/days.ts"
 
 /** For how long `status` shows messages that were given up. Retention keeps their rows at least as long. */
 export const OUTBOX_FAILED_TOLD_DAYS = 7
@@ -181,7 +182,7 @@ export class Outbox extends Context.Service<
           const days = config.retention.unread_days
           if (days === null) return []
           const told_days = days - Math.min(OUTBOX_UNREAD_TOLD_DAYS, days / 2)
-          const before = new Date((yield* Clock.currentTimeMillis) - told_days * DAY_MS).toISOString()
+          const before = daysBefore(yield* Clock.currentTimeMillis, told_days)
           const rows = yield* sql<Omit<Unread, "since"> & { readonly since: Date }>`SELECT dm, count(*)::int AS count,
               min(created_at) AS since
             FROM choir_control.outbox
@@ -206,8 +207,6 @@ export class Outbox extends Context.Service<
     })
   )
 }
-
-const DAY_MS = 86_400_000
 
 /** The gateways at which a message waits until somebody opens them, however long that takes. */
 export const consolesOf = ({ gateways }: Pick<Config, "gateways">): ReadonlyArray<string> =>

@@ -8,6 +8,7 @@ import type { Config, RetentionConfig } from "#schema/Config.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { consolesOf, OUTBOX_FAILED_TOLD_DAYS } from "#src/choird/queues/Outbox.ts"
 import type { Kind } from "./growth.ts"
+import { daysBefore } from "#src/shared/days.ts"
 
 /** Rows that one statement changes; the embedded database has one backend. */
 export const PRUNE_ROWS_MAX = 500
@@ -17,14 +18,10 @@ export const PRUNE_PAUSE_MS = 20
 export const IDS_KEPT_DAYS = 30
 
 const MIB = 1024 ** 2
-const DAY_MS = 86_400_000
 
 /** Instants as the database writes them, so many days before `now_ms`. */
-const daysBefore = (now_ms: number) =>
-  Effect.map(
-    SqlClient.SqlClient,
-    (sql) => (days: number) => sql`${new Date(now_ms - days * DAY_MS).toISOString()}::timestamptz`
-  )
+const daysBeforeSql = (now_ms: number) =>
+  Effect.map(SqlClient.SqlClient, (sql) => (days: number) => sql`${daysBefore(now_ms, days)}::timestamptz`)
 
 /** A session that is due, and the bytes of its file. */
 interface DueSession {
@@ -49,7 +46,7 @@ export const dueForArchive = Effect.fnUntraced(function* ({ config, now_ms }: Mo
   const sql = yield* SqlClient.SqlClient
   const { sessions_days } = config.retention
   if (sessions_days === null) return []
-  const before = yield* daysBefore(now_ms)
+  const before = yield* daysBeforeSql(now_ms)
   return yield* sql<DueSession>`SELECT s.session_id, 0 AS bytes FROM choir_control.sessions AS s
     WHERE s.status <> 'active' AND s.archive IS NULL AND s.ended_at < ${before(sessions_days)}
       AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = s.session_id
@@ -67,7 +64,7 @@ export const dueForDeletion = Effect.fnUntraced(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   if (archives_days === null && archives_mb === null) return []
-  const before = yield* daysBefore(now_ms)
+  const before = yield* daysBeforeSql(now_ms)
   const old = archives_days === null ? sql`false` : sql`ended_at < ${before(archives_days)}`
   const large = archives_mb === null ? sql`false` : sql`total > ${String(archives_mb * MIB)}::text::bigint`
   return yield* sql<DueSession>`SELECT session_id, bytes FROM (
@@ -253,7 +250,7 @@ export const RULES: ReadonlyArray<Rule> = [
 const dueRows = Effect.fnUntraced(function* ({ due, table }: Rule, { config, now_ms }: Moment) {
   const sql = yield* SqlClient.SqlClient
   const { retention } = config
-  const looking = { sql, config, retention, before: yield* daysBefore(now_ms) }
+  const looking = { sql, config, retention, before: yield* daysBeforeSql(now_ms) }
   return { table: sql(`choir_control.${table}`), due: due(looking) }
 })
 

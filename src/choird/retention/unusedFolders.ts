@@ -5,9 +5,9 @@ import { Effect, Schema } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { DAY_MS } from "#src/shared/days.ts"
 
 const isAgent = Schema.is(AgentId)
-const DAY_MS = 86_400_000
 
 /** Folders below one of the home's whose agent is not configured, and that were not written to for some days. */
 const unusedFolders = (folder: string, { agents }: Config, days: number, now_ms: number) =>

@@ -10,8 +10,15 @@ import { CgroupName } from "./Cgroups.ts"
 import type { ContainerLimits } from "./cgroupFiles.ts"
 import { ProcessIdentity } from "./ProcessIdentity.ts"
 
+const MIB = 1024 * 1024
+
 /** Time that the host or the engine may take to report the condition of a silent agent's container. */
 export const AGENT_INSPECT_MS_MAX = 1000
+
+/** The limits of a container's /tmp, /run and /dev/shm, in bytes. */
+export const CONTAINER_TMP_BYTES_MAX = 256 * MIB
+export const CONTAINER_RUN_BYTES_MAX = 16 * MIB
+export const CONTAINER_SHM_BYTES_MAX = 64 * MIB
 
 /** In the folder of a session's socket, the one certificate that its agent trusts. */
 export const CA_FILE = "ca.pem"

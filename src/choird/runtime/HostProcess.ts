@@ -10,6 +10,9 @@ import { Deferred, Effect, Stream } from "effect"
 import { type ContainerOutput, makeOutput, OUTPUT_REST_MS } from "./ContainerOutput.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 
+/** How long a helper program of a runtime may take: a change of a workspace's owner, a trial sandbox, the rules of a network. */
+export const RUNTIME_COMMAND_MS_MAX = 60_000
+
 export interface Launch {
   readonly program: string
   readonly args: ReadonlyArray<string>

@@ -1,9 +1,8 @@
 /** The host folders that an agent may be given, and their transfer to the agent's uid when choird is root (D11). */
 import { lchownSync, realpathSync, statSync } from "node:fs"
 import { Effect } from "effect"
-import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
-import { HOST_PATH, run } from "./HostProcess.ts"
+import { RUNTIME_COMMAND_MS_MAX, HOST_PATH, run } from "./HostProcess.ts"
 import { createHash } from "node:crypto"
 import type { AgentId } from "#schema/Ids.ts"
 

@@ -4,11 +4,12 @@
  */
 import { chmodSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { Effect } from "effect"
-import { WORKSPACE_RESET_MS_MAX } from "#src/shared/limits.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
 import { isInside, realPath, workspaceProblem } from "./Ownership.ts"
 
+/** How long emptying a workspace may take, in a container or without one. */
+export const WORKSPACE_RESET_MS_MAX = 600_000
 /** Passes that empty both sides of a workspace in turn: the depth of foreign folders within foreign folders. */
 const RESET_PASSES_MAX = 4
 /** Names of undeletable files that are shown. */

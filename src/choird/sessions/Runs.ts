@@ -6,6 +6,7 @@ import type { AgentType, ProfileHistories, ProfileHistory } from "#schema/JobPro
 import type { JobRun, SkillRun } from "#schema/RunsApi.ts"
 import { PROFILES_MAX } from "#src/shared/image/skillFile.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { daysBefore } from "#src/shared/days.ts"
 
 /** Runs of one answer. */
 const RUNS_SHOWN_MAX = 1000
@@ -14,8 +15,6 @@ const RUNS_SHOWN_MAX = 1000
 const HISTORY_DAYS = 90
 /** Days for which `status` reports a job that ended without an account of its work. */
 const ORPHANS_TOLD_DAYS = 7
-
-const daysBefore = (now_ms: number, days: number): string => new Date(now_ms - days * 86_400_000).toISOString()
 
 const ISO = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`
 const TIMES = `to_char(started_at AT TIME ZONE 'UTC', ${ISO}) AS started_at, to_char(ended_at AT TIME ZONE 'UTC', ${ISO}) AS ended_at`

@@ -13,8 +13,9 @@ import { RETRY_EVENT } from "#src/shared/session/skills.ts"
 import { MEMORY_QUERY, type Offered, SKILL_LIST, SKILL_START } from "#src/agent/model/offeredTools.ts"
 import { shownValues } from "./shownValues.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
-import { SKILLS_DESCRIBED_MAX } from "#src/shared/limits.ts"
 
+/** Skills that every prompt describes; beyond them it has their names, and choir.skill.list the rest. */
+export const SKILLS_DESCRIBED_MAX = 12
 /** Characters of the names of skills that no prompt describes. */
 const NAMES_CHARS_MAX = 1000
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
-import { HOST_PATH, run } from "#src/choird/runtime/HostProcess.ts"
+import { RUNTIME_COMMAND_MS_MAX, HOST_PATH, run } from "#src/choird/runtime/HostProcess.ts"
 import {
   EGRESS_TABLE,
   egressChains,
@@ -12,7 +12,6 @@ import {
   egressRules,
   nameserversIn
 } from "#src/shared/wire/egress.ts"
-import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import type { AllowedHosts } from "./AllowedHosts.ts"
 import { DockerEngine, type DockerError, engineIsAway } from "./DockerEngine.ts"
 import { HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"

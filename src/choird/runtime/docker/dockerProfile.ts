@@ -2,8 +2,12 @@
 import { dirname } from "node:path"
 import type Docker from "dockerode"
 import { agentCommand, agentEnvironment, taskFlags } from "#src/choird/runtime/AgentCommand.ts"
-import type { ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
-import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } from "#src/shared/limits.ts"
+import {
+  type ContainerSpec,
+  CONTAINER_RUN_BYTES_MAX,
+  CONTAINER_SHM_BYTES_MAX,
+  CONTAINER_TMP_BYTES_MAX
+} from "#src/choird/runtime/ContainerRuntime.ts"
 import { AGENT_LABEL, agentTag, HOME_LABEL, IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
 import { containerName, type Installation, trialName } from "#src/shared/docker/dockerInstallation.ts"
 
@@ -112,10 +116,10 @@ export const dockerProfile = (plan: ProfilePlan): Profile => {
     HostConfig: {
       ...CLOSED.host,
       Tmpfs: {
-        "/tmp": tmpfs(SANDBOX_TMP_BYTES_MAX, "1777", "exec"),
-        "/run": tmpfs(SANDBOX_RUN_BYTES_MAX, "1777", "noexec")
+        "/tmp": tmpfs(CONTAINER_TMP_BYTES_MAX, "1777", "exec"),
+        "/run": tmpfs(CONTAINER_RUN_BYTES_MAX, "1777", "noexec")
       },
-      ShmSize: SANDBOX_SHM_BYTES_MAX,
+      ShmSize: CONTAINER_SHM_BYTES_MAX,
       // The folder and not the socket: choird recreates its socket, and a bound file would stay the old one.
       Mounts: [bind(workspace, INSIDE.workspace, false), bind(socket_dir, dirname(INSIDE.socket), true)],
       NanoCpus: Math.round(limits.cpus * 1e9),

@@ -6,7 +6,12 @@
  * for good. bubblewrap never runs as host root: with real uid 0 mapped, /proc/sys would be writable from inside.
  */
 import { dirname } from "node:path"
-import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } from "#src/shared/limits.ts"
+import {
+  type AgentEndpoint,
+  CONTAINER_RUN_BYTES_MAX,
+  CONTAINER_SHM_BYTES_MAX,
+  CONTAINER_TMP_BYTES_MAX
+} from "#src/choird/runtime/ContainerRuntime.ts"
 import {
   agentCommand,
   type AgentPaths,
@@ -14,7 +19,6 @@ import {
   PROGRAM_PARTS,
   type ProgramPart
 } from "#src/choird/runtime/AgentCommand.ts"
-import type { AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
 import { dyingWith } from "#src/choird/runtime/HostProcess.ts"
 
 /** Host paths as bubblewrap sees them. */
@@ -102,10 +106,10 @@ const system = (host: SandboxHost): ReadonlyArray<ReadonlyArray<string>> => [
   ["--proc", "/proc"],
   ...host.procFolders.map(readOnly),
   ["--dev", "/dev"],
-  ...tmpfs(SANDBOX_SHM_BYTES_MAX, "1777", "/dev/shm"),
+  ...tmpfs(CONTAINER_SHM_BYTES_MAX, "1777", "/dev/shm"),
   ["--remount-ro", "/dev"],
-  ...tmpfs(SANDBOX_TMP_BYTES_MAX, "1777", "/tmp"),
-  ...tmpfs(SANDBOX_RUN_BYTES_MAX, "0755", "/run")
+  ...tmpfs(CONTAINER_TMP_BYTES_MAX, "1777", "/tmp"),
+  ...tmpfs(CONTAINER_RUN_BYTES_MAX, "0755", "/run")
 ]
 
 const places = (sources: SandboxSources): ReadonlyArray<ReadonlyArray<string>> => [

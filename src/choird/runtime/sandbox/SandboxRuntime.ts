@@ -20,7 +20,6 @@ import { release } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
 import type { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
-import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import { agentEnvironment, partsOf, specError, taskFlags } from "#src/choird/runtime/AgentCommand.ts"
 import {
   giveSocket,
@@ -41,7 +40,7 @@ import {
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import { limitGroup, openHostContainer } from "#src/choird/runtime/HostContainer.ts"
 import { makeHostRuntime } from "#src/choird/runtime/process/ProcessRuntime.ts"
-import { HOST_PATH, joining, run } from "#src/choird/runtime/HostProcess.ts"
+import { RUNTIME_COMMAND_MS_MAX, HOST_PATH, joining, run } from "#src/choird/runtime/HostProcess.ts"
 import * as Plan from "./SandboxPlan.ts"
 import { hostFilter } from "./Seccomp.ts"
 
