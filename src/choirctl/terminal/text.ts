@@ -1,10 +1,10 @@
 /** Text for a terminal: JSON, text that is safe to print, colours, tables and spans of time. */
 import { CliOutput } from "effect/cli"
+import { DAY_MS } from "#src/shared/days.ts"
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
-const DAY_MS = 24 * HOUR_MS
 
 /** The two largest units that are not zero: `3d 4h`, `5m 2s`, `120ms`. */
 export const span = (ms: number): string => {
