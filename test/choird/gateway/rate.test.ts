@@ -92,7 +92,8 @@ describe("a bot of twenty people", () => {
           assert.strictEqual(new Set(stored.map(({ text }) => text)).size, stored.length)
           assert.deepStrictEqual(yield* refusals, [])
         }),
-      LAYER_MS_MAX * 3
+      // At size full thirty thousand commits, of which a busy machine does thirty a second.
+      LAYER_MS_MAX * 12
     )
 
     it.effect("refuses politely what comes while the agent takes none, and keeps what it took", () =>
