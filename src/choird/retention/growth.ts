@@ -116,7 +116,7 @@ export const FOLDERS: Readonly<Record<string, FolderBound>> = {
   "repos/work": { bounded: "emptied at each start of choird and after each proposal" },
   socks: { bounded: "a socket for choird" },
   "socks/agents": { bounded: "a socket for each running agent" },
-  sources: { bounded: "the operator's own repositories: choird only reads them" },
+  sources: { bounded: "the operator's own repositories: choird writes only what the operator approved or added" },
   trials: { bounded: "a workspace for each trial that runs; what a killed choird left goes before the next trial" },
   workspaces: { bounded: "the agents' files: counted against workspace_mb and reported, never removed" }
 }
