@@ -58,7 +58,7 @@ const PUSH_IDLE_MS_MAX = 3 * SSE_KEEP_ALIVE_MS
 class BadInvocation extends Schema.TaggedError<BadInvocation>()("BadInvocation", { problem: Schema.String }) {
   override readonly [Runtime.errorExitCode] = 2
   override get message() {
-    return `choir-agent is started by choird: ${this.problem}`
+    return `choir-agent is started by choird, not by hand: ${this.problem}`
   }
 }
 
@@ -195,7 +195,7 @@ const sayWhy = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   if (Option.isNone(failure)) yield* Effect.logError(Cause.pretty(cause))
   const error = Option.getOrElse(failure, () => Cause.squash(cause))
   const words = error instanceof Error ? error.message : String(error)
-  yield* Effect.logFatal(Option.isSome(failure) ? words : `a fault of Choir: ${words}`)
+  yield* Effect.logFatal(Option.isSome(failure) ? words : `a bug in Choir: ${words}`)
 })
 
 /** A trial in a container: one task instead of an agent. */

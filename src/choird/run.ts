@@ -18,8 +18,8 @@ const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SI
 
   --home FOLDER     the home; else CHOIR_HOME, else ~/.choir.d. choirctl init makes one
   --last-good       starts with the last configuration that worked instead of config.json
-  --transport WAYS  uds: agents use their Unix sockets. both: the agents' API listens on TCP as well. http: likewise, and
-                    agents use that. These four win over transport.http of config.json
+  --transport WAYS  uds: agents use their Unix sockets. both: the agents' API also listens on TCP. http: it listens on TCP,
+                    and agents use that. --transport, --listen and --tls-* override transport.http of config.json
   --listen PLACE    HOST:PORT, [IPv6]:PORT or :PORT; 127.0.0.1:9400 by default. Beyond loopback it needs TLS
   --tls-cert FILE   the certificate, as PEM, followed by those that lead to its authority
   --tls-key FILE    its key

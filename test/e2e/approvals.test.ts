@@ -67,7 +67,9 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("approv
       assert.nestedPropertyVal(document(other), "error.type", "CHANGED")
       assert.strictEqual((yield* ctl("approve", approval_id)).code, 0)
       const shown = yield* settled(inbox_id)
-      const asked = shown.filter((event) => event.type === "message" && event.text.includes("asks for your approval"))
+      const asked = shown.filter(
+        (event) => event.type === "message" && event.text.includes("asks for your approval (number")
+      )
       assert.lengthOf(asked, 1)
       assert.lengthOf(ledger(), 1)
       assert.deepStrictEqual(yield* outcomes, ["success", "success"])

@@ -256,7 +256,10 @@ describe("a backup of a whole home", () => {
         const told = yield* choirctl(lost.home, ["backup", file, "--without-secrets", "--yes"])
         assert.strictEqual(told.code, 0, told.err)
         assert.include(told.err, `warning: archived session ${changed.id} is damaged: its file has changed since then`)
-        assert.include(told.out, `archive/demo/${changed.id}.jsonl.gz as it was archived: its file has changed since then`)
+        assert.include(
+          told.out,
+          `archive/demo/${changed.id}.jsonl.gz as it was archived: its file has changed since then`
+        )
         yield* first.signal("SIGTERM")
         yield* first.exited
         yield* choirctl(home, ["secret", "set", "model-key"], { stdin: SECRET })

@@ -62,7 +62,7 @@ describe("a proposed skill", () => {
       )
       assert.match(
         card.text,
-        /Rehearsal on 1 recorded run: WORSE than today on 1\.\n- session \w+: worse: it leaves flags empty, which today fills/u
+        /Rehearsal on 1 recorded run: WORSE than today on 1\.\n- session \w+: worse: it leaves flags empty, which today's version fills/u
       )
       yield* ctl("reject", worse)
     }).pipe(Effect.scoped)

@@ -46,7 +46,7 @@ export const KINDS: ReadonlyArray<Kind> = [
   { ...program("tokens", "used, forged and foreign tokens, and epochs that never were"), ends: true },
   { ...program("slow", "heads and bodies that never end, half-closed connections, unread streams"), ends: true },
   program("connections", "connections that are opened and left"),
-  // It waits for choird to read its lines, and may be taken for dead meanwhile.
+  // It is waiting for choird to read its lines, and may be taken for dead meanwhile.
   { ...program("output", "lines on its own output without a pause"), ends: true },
   { ...program("crashes", "an exit without a goodbye at every start"), ends: true },
   { ...program("rewrite", "another history under revisions that choird has"), ends: true },

@@ -18,8 +18,8 @@ import { type ChainPlace, EventLog, residentRevs } from "./EventLog.ts"
 import type { Command } from "./Command.ts"
 
 /**
- * The command was refused; nothing happened. `exhausted` names the session's limit that is reached; `unfit` is content that no
- * event can hold, so that saying less of it may be accepted; the others as `Rejected` of Command.ts has them.
+ * The command was refused; nothing happened. `exhausted` names the session limit that was reached. `unfit` means that
+ * no event can hold the content, so that less of it may be accepted. The other fields are those of `Rejected` in Command.ts.
  */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   reason: Schema.String,

@@ -193,7 +193,7 @@ export const endOfCall = (
   if (!isUnknown || call?.effect !== "external" || memory === undefined) return [ended]
   const inbox_id = askedBy(memory)
   const whose = "job_id" in memory ? ` for the job ${memory.job_name}` : ""
-  const text = `I was interrupted while ${shownName(call.name)} ran${whose}. Whether it took effect is not known, and I do not run it again by myself: please check.`
+  const text = `I was interrupted while ${shownName(call.name)} ran${whose}. I do not know whether it took effect, and I will not run it again on my own: please check.`
   const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
   return [ended, { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } }]
 }

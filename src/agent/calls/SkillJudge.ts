@@ -38,7 +38,7 @@ export const judgeModel = (config: AgentConfig, worker: string, wanted: string |
   return names.find((name) => identity(config, name) !== identity(config, worker)) ?? worker
 }
 
-/** Asks for verdicts. */
+/** Has another model judge a skill's result, and commits the verdict. */
 export class SkillJudge extends Context.Service<
   SkillJudge,
   {

@@ -49,7 +49,7 @@ import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import { isCut } from "#src/agent/arbiter/finalWords.ts"
 
-/** Finds tools for lanes. */
+/** The tools that each lane may see, by the names that models use. */
 export class ToolRegistry extends Context.Service<
   ToolRegistry,
   {

@@ -1,4 +1,4 @@
-/** Reading an account's mail. Nothing is marked as read: another program of the person's may count on that. */
+/** Reading an account's mail. Nothing is marked as read: the person's own mail program may rely on that. */
 import type { FetchMessageObject, ImapFlow, SearchObject } from "imapflow"
 import { Effect } from "effect"
 import { sameAddress } from "./Draft.ts"

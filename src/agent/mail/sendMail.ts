@@ -27,7 +27,7 @@ interface Submitted {
   readonly response: string
 }
 
-/** The message was not taken, or nobody knows. */
+/** The server did not accept the message, or it is unknown whether it did (`in_doubt`). */
 export class SubmissionFailed extends Schema.TaggedError<SubmissionFailed>()("SubmissionFailed", {
   problem: Schema.String,
   /** The connection ended while the server may have had all of it. */

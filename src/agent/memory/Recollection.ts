@@ -1,5 +1,5 @@
 /**
- * Long-term memory about a user's message: asked of choird once, before the first call of a turn. Memory never holds a person up: an answer
+ * The search of long-term memory for a user's message: one request to choird, before the first call of a turn. Memory never holds a person up: an answer
  * that comes too late is left out.
  */
 import { Cause, Context, Effect, Layer, Schema } from "effect"

@@ -1,4 +1,4 @@
-/** The size of a lane's window in tokens, and how much there may be: a share of what the model's context leaves beside the parts that never go. */
+/** The size of a lane's window in tokens, and its limit: a share of the model's context without the parts that never leave it. */
 import { Effect } from "effect"
 import type { LaneId } from "#schema/Ids.ts"
 import { WINDOW_REVS_MAX } from "#src/shared/session/lanes.ts"

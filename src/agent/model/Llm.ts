@@ -77,7 +77,7 @@ export interface Asking {
   readonly pictures?: PictureData
 }
 
-/** Asks models. */
+/** Sends a conversation to a model of the configuration, with retries and fallback models, and returns one answer or one error. */
 export class Llm extends Context.Service<
   Llm,
   {

@@ -1,4 +1,4 @@
-/** One request to a service's API with its key, and its answer within limits: nothing in it is believed but its shape, later. */
+/** One request to a service's API with its key, and the answer, read within limits; the caller checks its shape. */
 import { Clock, Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
@@ -28,7 +28,7 @@ export interface OutsideRequest {
   waitOf(headers: Readonly<Record<string, string | undefined>>, now_ms: number): number | undefined
 }
 
-/** The service did not do it, or nobody knows. */
+/** A request that the service did not carry out, or whose outcome is unknown (`in_doubt`). */
 export class OutsideProblem extends Schema.TaggedError<OutsideProblem>()("OutsideProblem", {
   problem: Schema.String,
   status: Schema.optionalKey(Schema.Int),

@@ -159,7 +159,7 @@ const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: stri
       Effect.fnUntraced(function* (defect) {
         yield* Effect.logError("job crashed", defect)
         yield* runner.closeOpen(lane, "the job crashed")
-        const summary = "the job crashed; this is a fault of Choir, see the agent's log"
+        const summary = "the job crashed because of a bug in Choir; see the agent's log"
         yield* commitEnd(arbiter, { type: "StopCore", job_name, outcome: "error", summary }, isRunning(core))
       })
     ),

@@ -1,4 +1,4 @@
-/** Programs of ripgrep over the workspace: the arguments that every one of them has, and the words about one that failed. */
+/** Runs of ripgrep over the workspace: the arguments that all have, and the message when one fails. */
 import { Schema } from "effect"
 import type { ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { TOOL_STDERR_CHARS_MAX } from "./external.ts"

@@ -95,7 +95,7 @@ export const makeChecker = () => {
       if (kind !== "file" && size !== 0) refuse(`${shown} has contents, although it is not a file`)
       if (!(size >= 0 && size <= place.bytes_max)) refuse(`${shown} is larger than ${place.bytes_max} bytes`)
       if (kind === "link" && ((linkname ?? "") === "" || linkname.length > LINK_CHARS_MAX))
-        refuse(`the link ${shown} leads nowhere`)
+        refuse(`the link ${shown} has no target, or one that is too long`)
       if (members.has(name)) refuse(`it has ${shown} twice`)
       if (members.size >= MEMBERS_MAX) refuse(`it has more than ${MEMBERS_MAX} members`)
       bytes += size

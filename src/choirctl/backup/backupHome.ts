@@ -79,12 +79,12 @@ const MADE_AGAIN: Readonly<Record<string, string>> = {
   repos: "repos/ (fetched again by the next build)",
   logs: "logs/",
   outgoing: "outgoing/ (files on their way to a chat)",
-  trials: "trials/ (workspaces of trials that run)",
+  trials: "trials/ (workspaces of running trials)",
   "config.last-good.json": "config.last-good.json (choird writes it again)"
 }
 
 const ARCHIVES_LEFT_OUT =
-  "archive/, the only copy of archived sessions: copy this folder, and put it into the home that is restored"
+  "archive/, the only copy of archived sessions: copy this folder yourself, and put it into the restored home"
 
 /** Files of the home that no part of a backup covers. */
 const strangers = (home: string) =>

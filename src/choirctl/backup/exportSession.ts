@@ -43,7 +43,7 @@ export const exportSession = Effect.fn("choirctl.exportSession")(function* (
   if (count !== last_rev || (last_rev > 0 && last !== head))
     return yield* failed(
       "SESSION_BROKEN",
-      `the events of ${id} end at revision ${count} with the hash ${last}, and its row says ${last_rev} and ${head}`,
+      `the events of ${id} end at revision ${count} with the hash ${last}, but the database says revision ${last_rev} and hash ${head}`,
       `choirctl session verify ${id}`
     )
   const { agent_id, ended_at, epoch, image_version, started_at, status } = detail

@@ -50,7 +50,7 @@ const makeRoom = (folder: string, free: () => number | undefined) => {
     if (unseen < ROOM_LOOK_BYTES) return
     unseen = 0
     if ((free() ?? ROOM_BYTES_MIN) < ROOM_BYTES_MIN)
-      throw new Error(`what it unpacks to would leave less than ${bytesText(ROOM_BYTES_MIN)} on the disk of ${folder}`)
+      throw new Error(`unpacking it would leave less than ${bytesText(ROOM_BYTES_MIN)} free on the disk of ${folder}`)
   }
 }
 
@@ -152,7 +152,7 @@ const openSecrets = Effect.fnUntraced(function* (
     failed("PASSPHRASE", `the secrets in ${file} stay sealed: ${problem}`, "try again, or add --without-secrets")
   )
   if (Result.isFailure(decodeSecrets(Redacted.value(opened))))
-    return yield* failed("SECRETS", `the secrets in ${file} are not those of a home`, "add --without-secrets")
+    return yield* failed("SECRETS", `the secrets in ${file} are not a valid secrets.json`, "add --without-secrets")
   return Redacted.value(opened)
 })
 

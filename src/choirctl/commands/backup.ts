@@ -86,7 +86,7 @@ export const restoredHomeText = ({ agents, aside, backup, database_command, home
     ...(moved
       ? [
           `Paths below ${safeLine(backup.home)} now lead to ${home}.`,
-          `If ${safeLine(backup.home)} is still in use, run only one of the two: both have the same bots and databases of a server.`
+          `If ${safeLine(backup.home)} is still in use, run only one of the two: they use the same bots and the same database server.`
         ]
       : []),
     ...(aside === undefined ? [] : [`The previous home is ${aside}. To delete it: rm -rf ${shellQuoted(aside)}`]),

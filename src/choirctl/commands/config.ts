@@ -104,7 +104,7 @@ const fileNote = Effect.fnUntraced(function* (version: number) {
   const { home } = yield* root
   const screen = yield* Screen
   yield* screen.note(
-    `config.json is unchanged, and choirctl config apply and choird's next start read it. To keep version ${version}, write it there first: choirctl config show --version ${version} > ${configPath(home)}`
+    `config.json is unchanged: choirctl config apply and the next start of choird will read it and so undo the rollback. To keep version ${version}, write it to config.json first: choirctl config show --version ${version} > ${configPath(home)}`
   )
 })
 

@@ -32,7 +32,7 @@ const pair = Command.make(
       Flag.withSchema(ResourceName)
     ),
     admin: Flag.Boolean("admin").pipe(
-      Flag.withDescription("Let this person approve, and give every command about every agent"),
+      Flag.withDescription("Let this person decide approvals and give every command, for all agents"),
       Flag.withDefault(false)
     ),
     agent: Flag.String("agent").pipe(
@@ -73,7 +73,7 @@ const list = Command.make(
     yield* print(yield* ask("dms", (choird) => choird.list()), dmTable)
   })
 ).pipe(
-  Command.withDescription("List the people and groups that may talk to agents, and the agent at each"),
+  Command.withDescription("List the people and groups that may talk to agents, and the agent that each talks to"),
   Command.withExamples([{ command: "choirctl dm list" }])
 )
 

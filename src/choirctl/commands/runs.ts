@@ -81,7 +81,7 @@ const profileShow = Command.make(
     if (found === undefined)
       return yield* usageError(
         `${id} has no job type ${type}`,
-        `there are ${rows.map(({ profile }) => profile.agent_type).join(", ") || "none"}`
+        `known: ${rows.map(({ profile }) => profile.agent_type).join(", ") || "none"}`
       )
     yield* print(found, profileText)
   })

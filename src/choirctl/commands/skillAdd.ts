@@ -118,7 +118,7 @@ export const add = Command.make(
         (digits) => /^[0-9a-f]{8,64}$/u.test(digits),
         () => "--digest must be 8 to 64 hexadecimal digits"
       ),
-      Flag.withDescription("Start of the digest that was shown; another skill is then refused"),
+      Flag.withDescription("Start of the digest that was shown; a skill with another digest is refused"),
       Flag.withMetavar("<hex>"),
       Flag.optional
     ),
@@ -139,7 +139,8 @@ export const add = Command.make(
     if (yes && Option.isNone(digest)) {
       for (const line of about) yield* note(line)
       // What nobody reads is added by the digest of what was read before.
-      if (json || !interactive) return yield* usageError("--yes needs --digest when nobody reads the skill.", command)
+      if (json || !interactive)
+        return yield* usageError("--yes needs --digest without a terminal and with --json", command)
     }
     yield* confirm({ yes, about, ask: `Add ${offer.name}?`, command })
     const { sha256 } = offer.pin

@@ -58,7 +58,7 @@ const attempt = Command.make(
     if (first.type === "asks")
       yield* confirm({
         yes,
-        about: [`${safeLine(tool)} is really called: ${safeLine(first.why)}.`, safeLine(JSON.stringify(value)), ""],
+        about: [`This calls ${safeLine(tool)} for real: ${safeLine(first.why)}.`, safeLine(JSON.stringify(value)), ""],
         ask: "Call it?",
         command: `choirctl tool try ${tool} --agent ${id} --input ${shellQuoted(JSON.stringify(value))} --yes`
       })

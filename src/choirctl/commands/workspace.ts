@@ -35,7 +35,7 @@ const labelText = ({ received = false, written_from }: WorkspaceLabel = {}): str
 
 /** A continued session keeps its own knowledge of the files, which no order of a person changes. */
 const FRESH =
-  "a session that has read text from outside labels it again when it continues; to begin a new one: choirctl agent start AGENT --fresh"
+  "if a session that has read text from outside continues, it labels the workspace again; to begin a new session: choirctl agent start AGENT --fresh"
 
 const trustedLine = ({ label, name }: WorkspaceTrusted): string => {
   const before = labelText(label)
@@ -47,7 +47,9 @@ const trustedLine = ({ label, name }: WorkspaceTrusted): string => {
 const resetLine = ({ name, path, stopped }: WorkspaceReset): string =>
   [
     `${name} is empty: ${safeLine(path)}`,
-    ...(stopped === null ? [] : [`${stopped} was stopped for it: choirctl agent start ${stopped}`]),
+    ...(stopped === null
+      ? []
+      : [`${stopped} was stopped to do this; to start it again: choirctl agent start ${stopped}`]),
     FRESH
   ].join("\n")
 

@@ -39,9 +39,9 @@ export interface DaemonState {
 const MEANINGS: Readonly<Record<number, string>> = {
   2: "wrong arguments",
   70: "a bug: see choirctl logs choird",
-  75: "temporary: try again",
-  78: "needs an operator",
-  130: "a second signal"
+  75: "a temporary problem: try again",
+  78: "a problem that an operator must fix",
+  130: "stopped by a second signal"
 }
 
 const realHome = (home: string) =>

@@ -42,7 +42,12 @@ export const homeCheck = (home: string): Effect.Effect<Check> =>
     const mode = stat.mode & 0o777
     return stat.isDirectory() && mode === 0o700
       ? check("home", "ok", home)
-      : check("home", "fail", `${home} has the mode ${mode.toString(8)}`, `chmod 700 ${home}`)
+      : check(
+          "home",
+          "fail",
+          `${home} has mode ${mode.toString(8)}, but must be a folder with mode 700`,
+          `chmod 700 ${home}`
+        )
   }).pipe(
     Effect.catchDefect((defect) => Effect.succeed(check("home", "fail", String(defect), "choose another --home")))
   )
@@ -125,7 +130,7 @@ export const trySandbox = Effect.gen(function* () {
     onSome: ({ code, text }) => {
       if (code === 0) return undefined
       if (/failed to execute bwrap/u.test(text)) return NOT_INSTALLED
-      return firstLine(text) || `it ended with ${code}`
+      return firstLine(text) || `it exited with code ${code}`
     }
   })
 })

@@ -55,7 +55,7 @@ const thoughtWords = ({ has_reasoning, thinks, usage }: Tried): ReadonlyArray<st
   const tokens = usage.reasoning === undefined ? "" : ` for ${usage.reasoning} tokens`
   if (thinks && has_reasoning) return [`it thought${tokens} before this call, and agents send that back with the call`]
   if (thinks) return [`it thought${tokens} before this call`]
-  return has_reasoning ? ["no thoughts were seen; a signature came with this call, and agents send it back"] : []
+  return has_reasoning ? ["it showed no thoughts, but its call carries a signature, which agents send back"] : []
 }
 
 /** How a model that works answered. */
@@ -168,7 +168,7 @@ const refusal = (model: Model, answer: CheckAnswer, key: string | undefined): Ch
     return failed(
       "address",
       `${host} has nothing at ${model.endpoint} (404): the address may be wrong`,
-      `Check the address, which usually ends in /v1; for another API than that of ${CODECS[model.api].path}, end it with the path of a request, such as /v1/messages`
+      `Check the address, which usually ends in /v1; if the API is not ${CODECS[model.api].path}, end the address with the path of its requests, such as /v1/messages`
     )
   if (status === 404)
     return failed(

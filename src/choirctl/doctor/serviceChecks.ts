@@ -206,7 +206,7 @@ export const browserResult = (program: string | undefined, code: number | undefi
     ? check(
         "browser",
         "warn",
-        "Chromium does not start in its own sandbox; choird runs it without, as a user of its own",
+        "Chromium does not start in its own sandbox; choird runs it without one, as a separate user",
         SANDBOX_FIX
       )
     : check("browser", "warn", "Chromium does not start in its own sandbox, so browsing will fail", SANDBOX_FIX)

@@ -51,7 +51,7 @@ const withEntry = Effect.fnUntraced(function* (home: string, { agent, fallback_f
   if (Object.hasOwn(entries, name))
     return yield* failed(
       `${kind.toUpperCase()}_EXISTS`,
-      `config.json has a ${kind} ${name} already`,
+      `config.json already has a ${kind} ${name}`,
       "choose another name"
     )
   const agents = agent === undefined ? {} : { agents: yield* usedBy(sectionOf(written, "agents"), agent, name) }

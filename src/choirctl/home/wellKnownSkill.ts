@@ -71,7 +71,7 @@ export const wellKnownSkill = Effect.fn("choirctl.wellKnownSkill")(function* (
   const index = addressOf(address.endsWith("/index.json") ? address : `${address.replace(/\/+$/u, "")}/index.json`)
   if (Option.isNone(index)) return yield* badAddress(address)
   const listed = decodeIndex(Buffer.from(yield* read(index.value, INDEX_BYTES_MAX)).toString("utf8"))
-  if (Option.isNone(listed)) return yield* unreachable(index.value, "it is not an index of skills of version 0.2.0")
+  if (Option.isNone(listed)) return yield* unreachable(index.value, "it is not a version 0.2.0 index of skills")
   const { skills } = listed.value
   const found = skills.filter(({ name }) => wanted === undefined || name === wanted)
   const [only, ...more] = found
@@ -85,7 +85,7 @@ export const wellKnownSkill = Effect.fn("choirctl.wellKnownSkill")(function* (
   if (only.type !== "skill-md")
     return yield* failed(
       "BAD_SKILL",
-      `${safeLine(only.name)} is an ${safeLine(only.type)}, which is not unpacked`,
+      `${safeLine(only.name)} is an ${safeLine(only.type)}, which choirctl does not unpack`,
       "add it from its git repository or its folder"
     )
   const url = addressOf(only.url, index.value)
@@ -95,7 +95,7 @@ export const wellKnownSkill = Effect.fn("choirctl.wellKnownSkill")(function* (
   if (`sha256:${digest}` !== only.digest)
     return yield* failed(
       "BAD_SKILL",
-      `${safeLine(url.value.href)} has the digest ${digest}, and its index names another one`,
+      `${safeLine(url.value.href)} has the digest ${digest}, but its index names another one`,
       "ask its author, or try later"
     )
   const file: SkillFile = { path: "SKILL.md", executable: false, base64: bytes.toString("base64") }

@@ -17,7 +17,7 @@ export const searchText = ({ failing_ms, model, problem, reembedding, waiting }:
     reembedding === undefined
       ? []
       : [
-          `${reembedding.done} of ${reembedding.total} texts (${percent(reembedding.done, reembedding.total)} %) have vectors of it, and the earlier model is searched until all do`
+          `${reembedding.done} of ${reembedding.total} texts (${percent(reembedding.done, reembedding.total)} %) have vectors of the new model; until all do, searches use the earlier one`
         ]
   const since = failing_ms === undefined ? "" : ` for ${span(failing_ms)}`
   const head =
@@ -133,7 +133,7 @@ export const planText = (agent_id: AgentId, { facts, sessions }: ForgetPlan): Re
   ...facts.map(({ id, key, text }) => `The fact ${key ?? id} will be deleted: ${short(text)}`),
   ...sessions.map(({ archived, events, running, session_id }) =>
     archived
-      ? `The session ${session_id} is archived and its file is not changed: choirctl session delete ${session_id}`
+      ? `The session ${session_id} is archived, and its file is not changed; to delete both: choirctl session delete ${session_id}`
       : `${count(events, "event")} of the session ${session_id} will lose their text, with its summary${running ? `; ${agent_id} is stopped for a moment` : ""}.`
   ),
   "This cannot be undone. Backups and exports that were made before keep the text."
@@ -155,5 +155,5 @@ export const receiptText = ({
   [
     `forgotten: ${count(facts, "fact value")}, text of ${count(events, "event")}, ${count(chunks, "part")} of sessions, ${count(vectors, "vector")}, ${count(texts, "queued text")}`,
     ...(restarted ? [`${agent_id} was stopped for a moment and continues without it`] : []),
-    ...left.map((line) => `left: ${safeLine(line)}`)
+    ...left.map((line) => `not forgotten: ${safeLine(line)}`)
   ].join("\n")

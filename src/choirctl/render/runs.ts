@@ -138,20 +138,22 @@ export const profileText = ({ history, profile }: ProfileDetail): string => {
     ["type", profile.agent_type],
     ["pool", profile.pool],
     ["description", safeLine(profile.description ?? "")],
-    ["tools", permissions.tools.join(", ") || "all of a job"],
+    ["tools", permissions.tools.join(", ") || "all that jobs have"],
     ["writes", permissions.write_access ? "yes" : "no: only tools without an effect"],
     ["skills", profile.skills.join(", ") || "all"],
     ["at once", String(limits.max_concurrent_tasks)],
-    ["tokens", limits.token_budget === undefined ? "as the session" : `at most ${limits.token_budget}`],
+    ["tokens", limits.token_budget === undefined ? "no limit of its own" : `at most ${limits.token_budget}`],
     [
       "time",
-      limits.timeout_ms === undefined ? "as budgets.per_job_wall_time_ms" : `at most ${span(limits.timeout_ms)}`
+      limits.timeout_ms === undefined
+        ? "budgets.per_job_wall_time_ms of config.json"
+        : `at most ${span(limits.timeout_ms)}`
     ],
     [
       "history",
       history === null
-        ? "no runs within 90 days"
-        : `${history.total_runs} runs within 90 days, ${percent(history.success_rate)} completed with a writeback, ${span(history.avg_duration_ms)} on average`
+        ? "no runs in the last 90 days"
+        : `${history.total_runs} runs in the last 90 days, ${percent(history.success_rate)} completed with a writeback, ${span(history.avg_duration_ms)} on average`
     ]
   ])
 }

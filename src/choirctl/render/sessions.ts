@@ -116,10 +116,10 @@ export const compactLine = (signal: SignalSummary): string =>
 /** The parts that a verification could not check: reduced payloads, and events that only a later Choir folds. */
 const proofRemarks = ({ forgotten, newer }: Verification): string =>
   [
-    forgotten === undefined ? "" : `\n${forgotten} payloads were reduced, as later events record`,
+    forgotten === undefined ? "" : `\nthe text of ${plural(forgotten, "event")} was forgotten, as later events record`,
     newer === undefined
       ? ""
-      : `\nfrom revision ${newer.rev} on (${safeLine(newer.event_type)}, version ${newer.v}) a later Choir wrote the events: the chain is valid, their effects are not checked`
+      : `\nevents from revision ${newer.rev} on (${safeLine(newer.event_type)}, version ${newer.v}) were written by a later Choir: their chain is valid, but what they do was not checked`
   ].join("")
 
 export const verificationText = (verification: Verification, color: boolean): string => {

@@ -27,7 +27,12 @@ const promise = ({ contract }: SkillSpec): ReadonlyArray<string> =>
         "",
         ...(contract.assertions.length === 0
           ? []
-          : ["The result has to hold:", "", ...contract.assertions.map(({ statement }) => `- ${statement}`), ""])
+          : [
+              "These must be true of the result:",
+              "",
+              ...contract.assertions.map(({ statement }) => `- ${statement}`),
+              ""
+            ])
       ]
 
 /** The text of its SKILL.md. Choir reads it back as a skill of one state with its contract and schemas, and of a script all of it. */

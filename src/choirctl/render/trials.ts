@@ -5,8 +5,8 @@ import { fields, safeLine, safeText, span } from "#src/choirctl/terminal/text.ts
 import { plural } from "#src/shared/text/counts.ts"
 
 const ACTED: Readonly<Record<Acted, string>> = {
-  verified: "verified: it was read back, or the other side gave its id",
-  accepted: "accepted: the other side took it; the result was not read back",
+  verified: "verified: the result was read back, or the service returned its id",
+  accepted: "accepted: the service accepted it; the result was not read back",
   unknown: "unknown: it may or may not have happened"
 }
 

@@ -18,7 +18,7 @@ const PASSPHRASE_CHARS_MIN = 8
 const PASSPHRASE_BYTES_MAX = 4096
 
 export const passphraseFlag = Flag.Boolean("passphrase-stdin").pipe(
-  Flag.withDescription("Read the passphrase of the secrets from standard input"),
+  Flag.withDescription("Read the passphrase for the secrets from standard input"),
   Flag.withDefault(false)
 )
 
@@ -32,13 +32,13 @@ const askNew = Effect.gen(function* () {
   const screen = yield* Screen
   while (true) {
     const first = yield* askPerson(Prompt.Password({ message, validate }))
-    const second = yield* askPerson(Prompt.Password({ message: "The same passphrase again" }))
+    const second = yield* askPerson(Prompt.Password({ message: "Repeat the passphrase" }))
     if (Redacted.value(first) === Redacted.value(second)) return first
     yield* screen.note("the passphrases differ; type them again")
   }
 })
 
-const askGiven = askPerson(Prompt.Password({ message: "Passphrase of the secrets" }))
+const askGiven = askPerson(Prompt.Password({ message: "Passphrase for the secrets" }))
 
 /**
  * A new passphrase has to be long enough. One that was given to a backup is taken as it is typed: only opening the secrets says whether it

@@ -152,7 +152,7 @@ const silentCrash = Effect.fnUntraced(function* ({ exit }: Container, condition:
     case "paused":
       return crash(`${silence}; its container is paused`)
     case "running":
-      return crash(`${silence}; its container runs, so it hangs`)
+      return crash(`${silence}; its container is still running, so the agent hangs`)
     case "unknown":
       return crash(`${silence}; it is unknown whether its container is running`)
   }

@@ -63,7 +63,7 @@ const make = Effect.fnUntraced(function* () {
     if (bindings === null || status !== "running")
       return yield* refuse(
         "NOT_RUNNING",
-        `${agent_id} is ${status}, and a switch of models does not survive a start`,
+        `${agent_id} is ${status}; only a running agent can be switched to another model`,
         `choirctl agent start ${agent_id} --llm <name>, or change its defaults in config.json`
       )
     const llm = choice.llm ?? bindings.llm

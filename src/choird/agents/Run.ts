@@ -189,7 +189,7 @@ const settle = Effect.fnUntraced(function* (context: RunContext, ending: Effect.
     yield* logs.archive(agent_id)
     return stoppedWhileStarting
   }
-  yield* Effect.logError(`the agent is not started again: ${ending.reason}`)
+  yield* Effect.logError(`the agent will not be started again: ${ending.reason}`)
   yield* views.end(agent_id, "crashed", ending.reason)
   const attended = !unattended && !Deferred.isDoneUnsafe(context.started)
   if (!attended) {
@@ -230,12 +230,12 @@ const giveUp = Effect.fnUntraced(function* (request: RunRequest, why: Refusal) {
   }
   if (why.unbuilt === true) {
     // The operator of a restored home is about to build it; do not alarm the people in its chats.
-    yield* Effect.logWarning(`the agent is not started again: ${why.reason}`)
+    yield* Effect.logWarning(`the agent was not started again: ${why.reason}`)
     yield* retryDatabase(leases.release(agent_id))
     yield* views.end(agent_id, "stopped", why.reason)
     return
   }
-  yield* Effect.logError(`the agent does not start: ${why.reason}`)
+  yield* Effect.logError(`the agent could not be started: ${why.reason}`)
   yield* notStarted(agent_id, why.kind, why.reason)
   yield* tell({ agent_id, bindings }, `I could not be started again: ${why.reason}. ${CALL_OPERATOR}`)
   if (why.kind !== "START_FAILED") yield* retryDatabase(leases.release(agent_id))

@@ -43,7 +43,7 @@ const makeCameUp = Effect.fnUntraced(function* ({ agent_id, prepared, remark, st
     const view = yield* views.change(agent_id, { status: "running", since_ms, reason: remark })
     yield* images.worked(agent_id, prepared.image.image_version)
     yield* Deferred.succeed(started, view)
-    yield* Effect.logInfo("the agent runs")
+    yield* Effect.logInfo("the agent is running")
   })
 })
 
@@ -111,7 +111,8 @@ export const oneEpoch = Effect.fnUntraced(function* (
     onStopping: Effect.asVoid(views.change(agent_id, { status: "stopping" })),
     onLingering: (crash: string | undefined) =>
       Effect.gen(function* () {
-        const reason = crash === undefined ? LINGERS : `${crash}; ${LINGERS}, and starts again when it is`
+        const reason =
+          crash === undefined ? LINGERS : `${crash}; ${LINGERS}. The agent starts again once the container is gone`
         yield* Effect.logWarning(reason)
         yield* views.change(agent_id, { status: crash === undefined ? "stopping" : "starting", reason })
       })

@@ -27,7 +27,7 @@ export const fallBack = Effect.fn("Run.fallBack")(function* (
   const { image_version } = earlier
   // The next start of choird takes it, too; an update tries the new one again.
   yield* Effect.ignore((yield* Images).goBack(agent_id, image_version), { log: "Error" })
-  const remark = `the image ${failed} did not start: ${ending.reason}. It runs on ${image_version} again`
+  const remark = `the image ${failed} did not start: ${ending.reason}. The agent is running on ${image_version} again`
   yield* Effect.logError(remark)
   const detail = { refused: "START_FAILED", image_version: failed, reason: ending.reason, back_to: image_version }
   const audit = yield* Audit

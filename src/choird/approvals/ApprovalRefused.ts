@@ -61,7 +61,7 @@ export const refusalOf = (row: ApprovalRow, refusal: Refusal) => {
     case "GRANTS_FULL":
       return refused(
         refusal,
-        `${row.agent_id} already has the most grants that an agent may have: revoke one first`,
+        `${row.agent_id} already has the maximum number of grants: revoke one first`,
         "choirctl grant list"
       )
     case "NOT_ALONE":

@@ -152,7 +152,7 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
       case "unread":
         return yield* refused(
           "APPROVALS_FULL",
-          `${stored.unread} messages about approvals are neither read nor delivered where this one would be asked for`,
+          `${stored.unread} earlier messages about approvals are still unread or undelivered in the chat where this one would be sent`,
           "wait"
         )
       case "granted": {

@@ -65,7 +65,7 @@ const makeEditFile = Effect.gen(function* () {
     const isWritten = isThere(parsed, edits)
     const moved = facts.before?.find(({ path, value }) => !isDeepStrictEqual(valueAt(parsed, path), value))
     if (!isWritten && moved !== undefined)
-      return yield* changed(`${moved.path.join(".")} of config.json was changed since`)
+      return yield* changed(`${moved.path.join(".")} of config.json was changed after this was proposed`)
     const { config: running } = yield* store.current
     yield* onlyThese(running, written, isWritten ? edits : [])
     if (isWritten) return

@@ -34,7 +34,7 @@ import { readStored } from "./requestTypes.ts"
 const REHEARSAL_LOOK_MS_MAX = 60_000
 const REHEARSAL_RETRY_MS = 5000
 
-/** Rehearses proposals that wait. */
+/** Rehearses the proposals that nobody has decided yet, one at a time, and adds each result to the request. */
 export class ProposalRehearsals extends Context.Service<
   ProposalRehearsals,
   {

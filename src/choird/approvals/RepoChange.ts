@@ -120,7 +120,7 @@ const makeBranchCommit = Effect.gen(function* () {
     const { branch, commit } = proposal.repo
     const { ref } = yield* Effect.mapError(Effect.fromResult(checkSource({ url: source.url, ref: branch })), repository)
     const tip = yield* retryFetch(work.branch(place, { ...source, ref }))
-    if (tip !== commit) return yield* changed(`${branch} is at ${tip}, and ${commit} was approved`)
+    if (tip !== commit) return yield* changed(`${branch} is now at ${tip}, but ${commit} was approved`)
     const ahead = yield* Effect.mapError(work.ahead(place, base, commit), repository)
     if (Option.isNone(ahead)) return yield* changed(`${branch} no longer contains ${base}`)
     yield* Effect.mapError(git.tree(place, commit, repoLabel(row)), repository)

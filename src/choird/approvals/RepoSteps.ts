@@ -63,7 +63,9 @@ const makeOpen = Effect.gen(function* () {
     const own = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id]?.repo : undefined
     if (repo === undefined || own === undefined) return yield* changed("config.json no longer has this agent")
     if (own.url !== repo.url || own.ref !== repo.ref)
-      return yield* changed(`the agent's repository is ${own.url} at ${own.ref}, and was ${repo.url} at ${repo.ref}`)
+      return yield* changed(
+        `the agent's repository is now ${own.url} at ${own.ref}, but was ${repo.url} at ${repo.ref} when this was proposed`
+      )
     const checked = yield* Effect.mapError(Effect.fromResult(checkSource(own)), repository)
     // The git identity that the proposing session was bound to.
     const bound = Option.getOrUndefined(yield* databaseDefect(sessions.get(session_id)))?.resource_bindings.git_identity
@@ -80,7 +82,7 @@ const makeOpen = Effect.gen(function* () {
 export type Opened = Effect.Success<ReturnType<Effect.Success<typeof makeOpen>>>
 
 const movedTo = ({ base, head, source }: Opened) =>
-  changed(`${source.ref} is at ${head}, and the person saw the change of ${base}`)
+  changed(`${source.ref} has moved to ${head} since the person saw the change, which was based on ${base}`)
 
 /** The place of the change: the repository, and an image if one was built. */
 const inRepo = ({ commit, image_version }: Job) =>
@@ -115,7 +117,7 @@ const make = Effect.fnUntraced(function* () {
     const problem = pushProblem(source)
     if (problem !== undefined) return yield* repository({ message: problem })
     const again = yield* makeCommit(opened, identity)
-    if (again !== commit) return yield* changed(`it would be the commit ${again}, and was ${commit}`)
+    if (again !== commit) return yield* changed(`the commit would now be ${again}, but ${commit} was approved`)
     const pushed = yield* Effect.result(work.push(place, source, commit))
     if (Result.isSuccess(pushed)) return
     // The answer may have been lost, or somebody else was faster.

@@ -64,7 +64,7 @@ export const askingText = (asking: Asking): string => {
     ? text
     : `${text.slice(0, APPROVAL_SHOWN_CHARS_MAX).toWellFormed()}…\n(${text.length - APPROVAL_SHOWN_CHARS_MAX} more characters: choirctl approval show ${approval_id})`
   return [
-    `${agent_id} asks for ${may_decide ? "your approval" : "approval"} ${approval_id}.`,
+    `${agent_id} asks for ${may_decide ? "your approval" : "approval"} (number ${approval_id}).`,
     shown,
     openUntil(asking),
     howToDecide(asking)

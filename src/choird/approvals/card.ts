@@ -58,7 +58,7 @@ const facts = ({ brief, text }: Pick<Asking, "brief" | "text">): string =>
 export const documentName = ({ approval_id }: Pick<Asking, "approval_id">): string => `approval-${approval_id}.txt`
 
 const whole = (asking: Asking): ReadonlyArray<string> =>
-  fitsCard(asking.text) ? [] : [`This is only a part: all of it is in ${documentName(asking)} above.`]
+  fitsCard(asking.text) ? [] : [`This is only part of the request: all of it is in ${documentName(asking)} above.`]
 
 /** Everything of a card but how to decide: what is asked, and by whom. */
 const body = (asking: Asking): ReadonlyArray<string> => [facts(asking), ...whole(asking)]
@@ -85,7 +85,7 @@ const day = (at_ms: number): string => new Date(at_ms).toISOString().slice(0, DA
 
 const offered = ({ agent, job, now_ms, words }: Offer): ReadonlyArray<string> => {
   const scopes = [
-    ...(job ? ["for this job, a day at most"] : []),
+    ...(job ? ["for this job (for at most a day)"] : []),
     ...(agent ? [`for this agent until ${day(now_ms + GRANT_AGENT_MS)}`] : [])
   ]
   return scopes.length === 0
@@ -103,11 +103,11 @@ export const cardOf = (asking: Asking, offer?: Offer): Card => {
   const { agent_id, approval_id } = asking
   return {
     text: [
-      `${agent_id} asks for your approval ${approval_id}.`,
+      `${agent_id} asks for your approval (number ${approval_id}).`,
       ...body(asking),
       openUntil(asking),
       ...(offer === undefined ? [] : offered(offer)),
-      `Tap a button, or say /approve ${approval_id} or /reject ${approval_id}.`
+      `Tap a button, or send /approve ${approval_id} or /reject ${approval_id}.`
     ].join("\n"),
     form: {
       buttons: [
@@ -115,7 +115,9 @@ export const cardOf = (asking: Asking, offer?: Offer): Card => {
         ...(offer === undefined ? [] : [offerButtons(asking, offer)])
       ].filter((row) => row.length > 0)
     },
-    ...(fitsCard(asking.text) ? {} : { caption: `All of approval ${approval_id}, which ${agent_id} asks for.` })
+    ...(fitsCard(asking.text)
+      ? {}
+      : { caption: `The whole text of approval ${approval_id}, requested by ${agent_id}.` })
   }
 }
 

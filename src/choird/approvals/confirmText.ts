@@ -98,8 +98,8 @@ const networkText = ({ tool }: ConfirmTool, isCut: boolean): ReadonlyArray<strin
   if (tool.replaceAll("-", ".") !== "choir.exec") return []
   return [
     isCut
-      ? "network: this command asks for it; without an approval it would have none (enforced here)"
-      : "network: it cannot be cut off here, so that each command counts as acting outside"
+      ? "network: this command asks for network access, which it gets only if you approve (enforced here)"
+      : "network: access cannot be blocked on this host, so every command counts as acting outside"
   ]
 }
 

@@ -159,11 +159,11 @@ export const wordsText = (grant: GrantWords): string => {
   if (grant.input_sha256 !== undefined) return `exactly this call of ${grant.tool} and no other`
   const { hosts, paths, recipients } = grant
   return [
-    `calls of ${grant.tool}`,
-    ...(recipients.length === 0 ? [] : [`to ${listed(recipients)} alone`]),
-    ...(paths.length === 0 ? [] : [`within ${listed(paths)} alone`]),
-    ...(hosts.length === 0 ? [] : [`at ${listed(hosts)} alone`]),
-    grant.arguments.length === 0 ? "without arguments" : `with no other arguments than ${listed(grant.arguments)}`
+    `calls to ${grant.tool}`,
+    ...(recipients.length === 0 ? [] : [`only to ${listed(recipients)}`]),
+    ...(paths.length === 0 ? [] : [`only within ${listed(paths)}`]),
+    ...(hosts.length === 0 ? [] : [`only at ${listed(hosts)}`]),
+    grant.arguments.length === 0 ? "without arguments" : `with no arguments other than ${listed(grant.arguments)}`
   ].join(", ")
 }
 

@@ -66,9 +66,9 @@ export const nameFacts = (global: Files, before: Files, after: Files): ReadonlyA
         const other = lookAlike(name, [...own, ...shared, ...fresh])
         const shown = `The name of the ${kind} ${visibleLine(name)}`
         if (other !== undefined)
-          return [`${shown} is easily taken for ${visibleLine(other)}, which is another ${kind}.`]
+          return [`${shown} is easily mistaken for ${visibleLine(other)}, which is another ${kind}.`]
         return kind === "tool" && looksOwn(name) && !own.includes(name)
-          ? [`${shown} begins like those of Choir's own tools, and is not one of them.`]
+          ? [`${shown} begins like the names of Choir's own tools, but it is not one of them.`]
           : []
       })
   }).slice(0, FACTS_MAX)

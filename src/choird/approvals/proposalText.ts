@@ -18,7 +18,7 @@ const listed = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : 
 const title = (proposal: Proposal) => `proposal: ${proposalTitle(proposal)}`
 
 /** A message may show only the beginning, so the agent's own words come after what choird found. */
-const words = (proposal: Proposal) => `the agent's own words for it: ${visibleLine(reasonOf(proposal))}`
+const words = (proposal: Proposal) => `the agent's stated reason: ${visibleLine(reasonOf(proposal))}`
 
 /** The limits on the calls of an approved tool: choird's own facts first, then the claims of the manifest. */
 export const toolFacts = (
@@ -37,7 +37,7 @@ export const toolFacts = (
     effect === "external"
       ? "its calls are confirmed as approvals.confirm_external says"
       : "its calls are never confirmed by a person, since the manifest says that they act on nothing outside the workspace",
-    `the manifest says, and nothing checks: effect ${effect}, idempotent ${runtime.idempotent ? "yes" : "no"}`,
+    `claimed by the manifest and not checked: effect ${effect}, idempotent ${runtime.idempotent ? "yes" : "no"}`,
     ...(isDraft
       ? ["It has no program: the manifest is kept as a draft, nothing is built, and a person writes the program."]
       : [])

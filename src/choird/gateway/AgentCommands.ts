@@ -166,7 +166,7 @@ const makeWork = Effect.gen(function* () {
       )
       yield* say(`${index + 1} of ${ids.length}: ${done.text}`)
     }
-    return notice(ids.length === 0 ? "There is no agent." : "All agents are updated.")
+    return notice(ids.length === 0 ? "There are no agents." : "All agents are updated.")
   })
 
   const reset = Effect.fnUntraced(function* (name: ResourceName, speaker: Speaker) {
@@ -177,7 +177,7 @@ const makeWork = Effect.gen(function* () {
     const { stopped } = done.success
     return notice(
       `${name} is empty.`,
-      ...(stopped === null ? [] : [`${stopped} was stopped for it: /start ${stopped}`])
+      ...(stopped === null ? [] : [`${stopped} was stopped to do this; to start it again: /start ${stopped}`])
     )
   })
 
@@ -203,12 +203,16 @@ const make = Effect.fnUntraced(function* () {
         const started = Effect.flatMap(startIn(agent_id, speaker.dm), (dm) =>
           lifecycle.start(agent_id, { ...command.options, ...dm })
         )
-        return does("agent.start", "Starting", Effect.as(started, `${agent_id} runs`))
+        return does("agent.start", "Starting", Effect.as(started, `${agent_id} is running`))
       }
       case "stop agent":
         return does("agent.stop", "Stopping", Effect.as(lifecycle.stop(agent_id), `${agent_id} is stopped`))
       case "restart agent":
-        return does("agent.restart", "Restarting", Effect.as(lifecycle.restart(agent_id), `${agent_id} runs again`))
+        return does(
+          "agent.restart",
+          "Restarting",
+          Effect.as(lifecycle.restart(agent_id), `${agent_id} is running again`)
+        )
       case "update agent":
         return does("agent.update", "Updating", Effect.map(updates.one(agent_id, quiet), updateText))
       case "build agent":
@@ -263,7 +267,7 @@ const makeShown = Effect.gen(function* () {
   return {
     agents: Effect.map(lifecycle.list, (views) =>
       views.length === 0
-        ? notice("There is no agent.")
+        ? notice("There are no agents.")
         : notice(
             ...views.map(
               ({ agent_id, reason, status }) => `${agent_id}: ${status}${reason === null ? "" : `, ${reason}`}`
@@ -282,7 +286,7 @@ const makeShown = Effect.gen(function* () {
     }),
     secrets: Effect.map(config.secrets, (secrets) => {
       const names = Object.keys(secrets).sort()
-      return names.length === 0 ? notice("There is no secret.") : notice(...names)
+      return names.length === 0 ? notice("There are no secrets.") : notice(...names)
     })
   }
 })
@@ -311,7 +315,7 @@ const makeSettings = Effect.gen(function* () {
     apply: (who: string) =>
       reconfiguration.apply(who).pipe(
         Effect.map(({ applied, pending, version }) => [
-          `Version ${version} runs: ${applied.length} applied, ${pending.length} for a restart.`,
+          `Version ${version} is running. Changes applied: ${applied.length}; waiting for a restart: ${pending.length}.`,
           ...(pending.length === 0 ? [] : changeLines(pending))
         ]),
         answered

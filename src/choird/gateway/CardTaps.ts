@@ -31,7 +31,7 @@ const USER_ID_CHARS_MAX = 40
 
 const loud = (text: string): TapAnswer => ({ text, loud: true })
 
-/** Decides by taps. */
+/** Turns a tap on the button of a card into a decision, and says what the person sees at once. */
 export class CardTaps extends Context.Service<
   CardTaps,
   {
@@ -71,7 +71,7 @@ const make = Effect.gen(function* () {
     const resolution = action === "reject" ? "rejected" : "approved"
     // The button is on an admin's card alone, and anybody can send its data.
     if (action === "agent" && !isAdmin((yield* config.current).config, speaker.dm))
-      return loud("Only an admin allows calls for an agent whatever it works on.")
+      return loud("Only an admin may allow calls for the whole agent, beyond one job.")
     const grant = action === "job" || action === "agent" ? { grant: action } : {}
     const command = { type: "decide", resolution, approval_id, reason: null, hash8, ...grant } as const
     const { kind, text } = yield* decide(command, { ...speaker, request_id })

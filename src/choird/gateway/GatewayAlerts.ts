@@ -98,5 +98,5 @@ const outageText = (outage_ms: number, to: number, from: number): string | undef
     ...(from === 0 ? [] : [`${to === 0 ? messages(from) : counted(from)} from you`])
   ]
   if (waited.length === 0) return undefined
-  return `Telegram was not reached for ${Math.round(outage_ms / 60_000)} minutes. ${waited.join(" and ")} waited.`
+  return `Telegram could not be reached for ${Math.round(outage_ms / 60_000)} minutes. Delayed until now: ${waited.join(" and ")}.`
 }

@@ -191,7 +191,7 @@ const makeEdit = Effect.gen(function* () {
         agent_id,
         dm,
         kind: "notice",
-        text: "I do not take commands from edited messages. Send it as a new message."
+        text: "I do not take commands from edited messages. Send the command as a new message."
       })
     const { forwarded = false, text } = to
     const place = { gateway, client_id: arrival.id, agent_id, dm, ...numbersOf(arrival) }

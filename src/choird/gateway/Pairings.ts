@@ -92,7 +92,7 @@ const problemOf = ({ agents, dms, gateways }: Config, { agent_id, gateway, name 
     return refuse("UNKNOWN_GATEWAY", `there is no bot ${gateway} in config.json`, hint)
   }
   if (Object.hasOwn(dms, name))
-    return refuse("DM_EXISTS", `config.json has a DM ${name} already`, "choose another name")
+    return refuse("DM_EXISTS", `config.json already has a DM ${name}`, "choose another name")
   if (agent_id !== undefined && !Object.hasOwn(agents, agent_id))
     return refuse("UNKNOWN_AGENT", `there is no agent ${agent_id}`, `known: ${Object.keys(agents).join(", ")}`)
   return undefined
@@ -147,7 +147,7 @@ const makeBind = Effect.gen(function* () {
       "done",
       Result.isSuccess(restarted)
         ? `You are in, as ${name}. Write to ${agent_id}; /help lists what else you can send.`
-        : `You are in, as ${name}. ${agent_id} could not be restarted for it: ${restarted.failure.message}.`
+        : `You are in, as ${name}. ${agent_id} could not be restarted to let you in: ${restarted.failure.message}.`
     )
   })
 })

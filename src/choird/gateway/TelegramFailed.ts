@@ -14,9 +14,9 @@ export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("Telegr
   override get message() {
     const fix =
       this.code === 401 || this.code === 404
-        ? ": the bot's token is wrong or was revoked, set it with choirctl secret set, then choirctl secret apply"
+        ? ": the bot's token is wrong or was revoked; set a new one with choirctl secret set, then run choirctl secret apply"
         : this.code === 409
-          ? ": another program polls with the same token, stop it or get a new token"
+          ? ": another program is polling with the same token; stop it or get a new token"
           : ""
     return `Telegram ${this.method}: ${this.code === 0 ? "" : `${this.code} `}${this.description}${fix}`
   }

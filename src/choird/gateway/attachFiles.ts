@@ -70,7 +70,7 @@ export const attachFile = Effect.fnUntraced(function* <E>(
   label: (workspace: string) => Effect.Effect<void, E>,
   transcribe?: Transcribe
 ): Effect.fn.Return<Attached, TelegramFailed | E> {
-  if (workspace === undefined) return missing(file, "its workspace is not in config.json")
+  if (workspace === undefined) return missing(file, "the agent's workspace is not in config.json")
   const got = yield* Effect.result(download(file))
   if (Result.isFailure(got)) return isFinal(got.failure) ? missing(file, got.failure.description) : yield* got.failure
   const bytes = got.success
@@ -81,7 +81,7 @@ export const attachFile = Effect.fnUntraced(function* <E>(
   const stored = yield* Effect.result(Effect.tryPromise(() => storeReceived(workspace, name, bytes, now_ms)))
   if (Result.isFailure(stored)) {
     yield* Effect.logWarning("a file could not be stored in a workspace", { workspace }, stored.failure)
-    return missing(file, "its workspace does not take it")
+    return missing(file, "it could not be saved in the agent's workspace")
   }
   const { heard, problem } = yield* wordsOf(file, bytes, transcribe)
   const attachment = { path: stored.success, name: shownName(file.name), mime, bytes: bytes.length }

@@ -60,7 +60,9 @@ const listed = (rows: ReadonlyArray<ApprovalRow>): ReadonlyArray<string> => [
 ]
 
 const waitingText = (rows: ReadonlyArray<ApprovalRow>): string =>
-  rows.length === 0 ? "Nothing waits for your approval." : ["Waiting for your approval:", ...listed(rows)].join("\n")
+  rows.length === 0
+    ? "Nothing is waiting for your approval."
+    : ["Waiting for your approval:", ...listed(rows)].join("\n")
 
 /** The list of waiting approvals, of which the number that the person sends next names one. */
 const which = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolution"], kind: Answer["kind"]): Answer => {
@@ -88,10 +90,10 @@ const decidedBefore = ({ edge }: SessionState, row: ApprovalRow, waiting: Readon
   if (!isAside || !waitsForPerson(edge)) return ""
   const first = waiting.filter((other) => edge.calls.some(({ call_id }) => call_id === other.call_id))
   if (first.length === 0) return ""
-  const chat = edge.turn?.kind === "turn" ? ` in ${edge.turn.dm}` : ""
+  const chat = edge.turn?.kind === "turn" ? ` in the chat ${edge.turn.dm}` : ""
   const which = first.map(({ approval_id }) => approval_id).join(" and ")
   const are = first.length === 1 ? `request ${which}${chat} is` : `requests ${which}${chat} are`
-  return ` It runs after ${are} decided.`
+  return ` It will run after ${are} decided.`
 }
 
 /** `gateway:bot/phone` as the people in the chat know it. */
@@ -192,12 +194,12 @@ const makeHindrance = Effect.gen(function* () {
   const hindrance = Effect.fnUntraced(function* (row: ApprovalRow, command: Decide, speaker: Speaker) {
     const { approval_id } = row
     if (!(yield* may(speaker, row))) {
-      const text = `You may not decide this here, because the DM ${speaker.writer} is not ${row.request_type === "config_change" ? "an admin's" : `at ${row.agent_id}`}. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
+      const text = `You may not decide this here, because the DM ${speaker.writer} is not ${row.request_type === "config_change" ? "an admin's" : `one that ${row.agent_id} talks to`}. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
       return yield* refuse("NOT_ADMIN", text, { ...command, approval_id }, speaker)
     }
     if (row.status !== "pending" || command.resolution !== "approved" || (yield* wasShown(row, speaker)))
       return undefined
-    const text = `Approval ${approval_id} is too long for a chat, which has shown a part of it. Read all of it with choirctl approval show ${approval_id} and approve it there, or say /reject ${approval_id}.`
+    const text = `Approval ${approval_id} is too long for a chat, so only a part of it was shown here. Read all of it with choirctl approval show ${approval_id} and approve it there, or send /reject ${approval_id}.`
     return yield* refuse("NOT_SHOWN", text, command, speaker)
   })
 
@@ -260,10 +262,10 @@ export const makeChatDecisions = Effect.gen(function* () {
         ? []
         : more.length === 0
           ? [
-              `It waits for ${admin ? "your approval" : "approval"} ${first.approval_id}: ${first.summary}.`,
+              `It is waiting for ${admin ? "your approval" : "approval"} (number ${first.approval_id}): ${first.summary}.`,
               ...(admin ? [toDecide(first)] : [])
             ]
-          : [`${rows.length} requests wait for ${admin ? "your approval" : "approval"}:`, ...listed(rows)]
+          : [`${rows.length} requests are waiting for ${admin ? "your approval" : "approval"}:`, ...listed(rows)]
     return { lines, edge: rows.some((row) => isConfirmation(row) && row.lane === EDGE) }
   })
 
@@ -277,7 +279,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     const lines = others.slice(0, LISTED_MAX).map((row) => `${row.approval_id}, ${row.agent_id}: ${row.summary}`)
     const more = others.length - LISTED_MAX
     const rest = more > 0 ? [`and ${more} more: choirctl approval list`] : []
-    return notice([...(own.length === 0 ? [] : [waitingText(own)]), "Of other agents:", ...lines, ...rest].join("\n"))
+    return notice([...(own.length === 0 ? [] : [waitingText(own)]), "From other agents:", ...lines, ...rest].join("\n"))
   })
 
   return { decide, list, waiting }

@@ -36,7 +36,7 @@ const day = (instant: string) => instant.slice(0, 10)
 const count = (number: number, one: string) => `${number} ${one}${number === 1 ? "" : "s"}`
 
 const factLine = ({ created_at, key, text, untrusted }: Fact) =>
-  `${key ?? "fact"}: ${short(text)} (${day(created_at)}${untrusted ? ", not confirmed" : ""})`
+  `${key ?? "fact"}: ${short(text)} (${day(created_at)}${untrusted ? ", untrusted" : ""})`
 
 /** A hit with the part of it that has the words looked for. */
 const hitLine = (query: string) => {
@@ -46,7 +46,7 @@ const hitLine = (query: string) => {
 
 const foundLine = ({ first_rev, key, last_rev, said_at, session_id, text, untrusted }: MemoryHit) => {
   const place = session_id === undefined ? (key ?? "fact") : `session ${session_id}, events ${first_rev}-${last_rev}`
-  return `${day(said_at)}, ${place}${untrusted === true ? ", not confirmed" : ""}: ${short(text)}`
+  return `${day(said_at)}, ${place}${untrusted === true ? ", untrusted" : ""}: ${short(text)}`
 }
 
 const planLines = ({ facts, sessions }: ForgetPlan): ReadonlyArray<string> => {
@@ -64,7 +64,7 @@ const receiptText = ({ events, facts, left, restarted }: ForgetReceipt) =>
   notice(
     `Forgotten: ${count(facts, "fact value")} and the text of ${count(events, "event")}.`,
     ...(restarted ? ["I was stopped for a moment and continue without it."] : []),
-    ...left.map((line) => `Left: ${line}.`),
+    ...left.map((line) => `Not forgotten: ${line}.`),
     "This chat's own messages stay until you delete them here."
   )
 
@@ -110,13 +110,13 @@ export const makeChatMemory = Effect.gen(function* () {
     const facts = yield* databaseDefect(recall.search({ ...asked, store: "knowledge" }))
     const parts = yield* databaseDefect(recall.search({ ...asked, store: "session" }))
     const hits = [...facts.hits, ...parts.hits]
-    return hits.length === 0 ? notice("I remember nothing of that.") : notice(...hits.map(hitLine(query)))
+    return hits.length === 0 ? notice("I remember nothing about that.") : notice(...hits.map(hitLine(query)))
   })
 
   /** Shows what an order would remove, which a yes of the same person then confirms. */
   const look = Effect.fnUntraced(function* (forget: Forget, planned: ForgetPlan, title: string, speaker: Speaker) {
     const lines = planLines(planned)
-    if (lines.length === 0) return notice("I remember nothing of that.")
+    if (lines.length === 0) return notice("I remember nothing about that.")
     looks.set(lookerOf(speaker), { forget, reach: reachOf(planned), asked_ms: yield* monotonicMs })
     return notice(title, ...lines, `Send /forget yes within ${LOOK_MINUTES_MAX} minutes to remove it.`)
   })
@@ -125,7 +125,7 @@ export const makeChatMemory = Effect.gen(function* () {
     const { agent_id } = speaker
     const isFact = isKey(text) && (yield* databaseDefect(knowledge.history(agent_id, { key: text }))).length > 0
     const order = orderOf(text, isFact)
-    if (order._tag === "None") return refusal("Give at least 3 characters, the words as they were written.")
+    if (order._tag === "None") return refusal("Give at least 3 characters, exactly as they were written.")
     const planned = yield* databaseDefect(forgetting.plan(agent_id, order.value))
     return yield* look(order.value, planned, "This would be removed for good:", speaker)
   })

@@ -133,7 +133,7 @@ export const makeDeliver = Effect.gen(function* () {
       agent_id,
       source_id: `${GIVEN_UP}${outbox_id}`,
       kind: "notice",
-      text: `A message of ${agent_id} to the DM ${dm} could not be delivered: ${refused.description}. An operator finds it with choirctl session events.`,
+      text: `A message from ${agent_id} to the DM ${dm} could not be delivered: ${refused.description}. An operator can find it with choirctl session events.`,
       in_reply_to: null
     })
   })

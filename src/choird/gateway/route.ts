@@ -125,7 +125,7 @@ const forbidden = (read: Read, { admin, agent_id, group }: { admin: boolean; age
   const isOther = other !== undefined && other !== agent_id
   if (!isOther || (admin && !group)) return undefined
   const job = read.words === "stop" ? ` To end a job: /cancel ${other}; /cores lists the jobs.` : ""
-  return `Only an admin may do this to another agent, in a private chat.${job}`
+  return `Only an admin may do this to another agent, and only in a private chat.${job}`
 }
 
 /** A command as the chat's table has it for this sender. */

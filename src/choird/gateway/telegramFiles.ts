@@ -114,11 +114,11 @@ export const makeDownload = (token: Redacted.Redacted, api_root: string, getFile
 
   const download = Effect.fnUntraced(function* (file_id: string) {
     const found = decodePath(yield* getFile(file_id))
-    if (found._tag === "None") return yield* failed(404, "Telegram names no place of it")
+    if (found._tag === "None") return yield* failed(404, "Telegram gave no download path for it")
     // The address has the bot's token, and this host's addresses may have changed since the configuration was read.
     if (isInTheClear(api_root)) return yield* failed(0, inTheClearText(api_root))
     const { bytes, status } = yield* get(found.value.file_path)
-    if (status !== 200) return yield* failed(status, "Telegram does not give it")
+    if (status !== 200) return yield* failed(status, "Telegram refused the download")
     return bytes ?? (yield* tooLarge)
   })
 

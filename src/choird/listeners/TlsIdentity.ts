@@ -57,8 +57,8 @@ export const readTlsIdentity = Effect.fn("TlsIdentity.read")(function* (files: {
     certificate: parsed.toString(),
     names: certifiedNames(parsed.subjectAltName),
     problemFor: (host) => {
-      if (now_ms > Date.parse(parsed.validTo)) return `${files.cert} is valid until ${parsed.validTo} only`
-      if (now_ms < Date.parse(parsed.validFrom)) return `${files.cert} is valid from ${parsed.validFrom} on only`
+      if (now_ms > Date.parse(parsed.validTo)) return `${files.cert} expired on ${parsed.validTo}`
+      if (now_ms < Date.parse(parsed.validFrom)) return `${files.cert} is not valid before ${parsed.validFrom}`
       const holds = isIP(host) === 0 ? parsed.checkHost(host) : parsed.checkIP(host)
       if (holds !== undefined) return undefined
       const wanted = `${isIP(host) === 0 ? "DNS" : "IP"}:${host}`

@@ -39,10 +39,13 @@ type MetricName =
   | "orphans"
 
 const METRICS: Readonly<Record<MetricName, Metric.Metric<number, unknown>>> = {
-  epochs: counter("choir_agent_epochs_total", "Starts of agents, by what they were: fresh or a restart"),
-  agent_status: counter("choir_agent_status_total", "Times that an agent came to a status"),
+  epochs: counter("choir_agent_epochs_total", "Agent starts, by kind: first or restart"),
+  agent_status: counter("choir_agent_status_total", "Times that an agent reached a status"),
   events: counter("choir_events_total", "Acknowledged events"),
-  missed: counter("choir_telemetry_missed_events_total", "Acknowledged events that telemetry was too slow for"),
+  missed: counter(
+    "choir_telemetry_missed_events_total",
+    "Acknowledged events that telemetry missed because it was too slow"
+  ),
   lanes: counter("choir_lane_transitions_total", "Changes of lanes' states"),
   model_calls: counter("choir_model_calls_total", "Model calls, by their outcome"),
   model_tokens: counter("choir_model_tokens_total", "Tokens of model calls, by direction"),
@@ -53,7 +56,7 @@ const METRICS: Readonly<Record<MetricName, Metric.Metric<number, unknown>>> = {
   skills: counter("choir_skill_transitions_total", "Starts, moves and ends of skills"),
   injections: counter("choir_injections_total", "Instructions put into a lane, by their source, or refused"),
   cancels: counter("choir_cancels_total", "Sessions, turns and jobs that were cancelled, by whom"),
-  heartbeats: counter("choir_heartbeats_total", "Heartbeats, by what they were answered"),
+  heartbeats: counter("choir_heartbeats_total", "Heartbeats, by answer"),
   heartbeat_ms: histogram("choir_heartbeat_ms", "Milliseconds until a heartbeat was answered"),
   approvals: counter("choir_approvals_total", "Approvals, by their outcome"),
   refusals: counter("choir_refusals_total", "Refused actions, by kind (R77)"),
@@ -77,7 +80,7 @@ export const count = (metric: MetricName, labels: Labels, value = 1): Effect.Eff
 export const configurationRuns = (version: number): Effect.Effect<void> =>
   Effect.andThen(
     Metric.update(config_version, version),
-    Effect.logInfo(`configuration version ${version} runs`).pipe(Effect.annotateLogs({ config_version: version }))
+    Effect.logInfo(`configuration version ${version} is running`).pipe(Effect.annotateLogs({ config_version: version }))
   )
 
 interface SeenApproval {

@@ -69,9 +69,9 @@ const sessionsOf = Effect.fnUntraced(function* (agent_id: AgentId) {
 })
 
 const archivedText = (session_id: SessionId) =>
-  `the session ${session_id} is archived, and its file still holds the text: choirctl session delete ${session_id}`
+  `the session ${session_id} is archived, and its file still holds the text; to delete both: choirctl session delete ${session_id}`
 const fixedText = (session_id: SessionId, fixed: number) =>
-  `${fixed} events of ${session_id} are version 1 and stay whole: choirctl session delete ${session_id}`
+  `${fixed} events of ${session_id} are version 1 events, which cannot lose their text; to delete the session: choirctl session delete ${session_id}`
 const BACKUPS =
   "backups and exports that were made before keep it, and so do files in the workspace and the logs of other agents that found it here"
 

@@ -1,6 +1,6 @@
 /**
  * The lanes that have read something untrusted, from the events alone (D31): the part of the fold that memory labels words by, small enough to be
- * kept beside a session between two of its ends. A test compares it with the fold over whole histories.
+ * stored with a session that has ended, until it is resumed and ends again. A test compares it with the fold over whole histories.
  */
 import { Effect, Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"

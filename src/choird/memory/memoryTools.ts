@@ -31,7 +31,7 @@ const readProblem = ({ agents, memory }: Config, caller: AgentId, other: AgentId
   const { cross_read } = memory
   if (!Object.hasOwn(agents, other)) return `there is no agent ${other}`
   if (cross_read === "all" || (cross_read !== "none" && cross_read.includes(other))) return undefined
-  return `${caller} may not read the memory of ${other}: memory.cross_read in config.json decides`
+  return `${caller} may not read the memory of ${other}: memory.cross_read in config.json does not allow it`
 }
 
 /** All of them. Repeated writes change nothing more: facts know the call that wrote them, and a fact ends once; so choird keeps no outcome of them. */

@@ -111,7 +111,7 @@ export const unshownNotice = Effect.fnUntraced(function* (
     agent_id,
     session_id,
     kind: "notice",
-    text: `${all} further ${all === 1 ? "message" : "messages"} of ${agent_id} ${all === 1 ? "is" : "are"} not shown here, because too many of its messages are unread. The log has them all: choirctl session events ${session_id}`,
+    text: `${all} further ${all === 1 ? "message" : "messages"} from ${agent_id} ${all === 1 ? "is" : "are"} not shown here, because too many of its messages are unread. The log has them all: choirctl session events ${session_id}`,
     in_reply_to: null
   } as const
 })

@@ -108,7 +108,7 @@ export const makePlans = Effect.fnUntraced(function* (
   const check = Effect.fnUntraced(function* (id: string) {
     const plan = yield* Ref.get(last)
     if (plan?.id !== id) return yield* changed("Another configuration was loaded or applied")
-    if (!isSame(plan.shown, yield* running)) return yield* changed("What choird runs with changed")
+    if (!isSame(plan.shown, yield* running)) return yield* changed("The running configuration changed")
     const { config, secrets } = plan.target
     // After a rollback there is no file to compare with.
     if (secrets === undefined) return plan.target

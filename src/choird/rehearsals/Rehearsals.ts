@@ -68,7 +68,7 @@ type Place = Pick<RehearsalSubject, "agent_id" | "kind" | "name" | "session_id">
 export const nothingRecorded = (kind: RehearsalSubject["kind"]): string =>
   `this agent has no recorded ${kind === "tool" ? "call" : "run"} of it`
 
-/** Rehearses proposals. */
+/** Runs a proposed skill or tool and today's on the same recorded runs, and reports where they differ. */
 export class Rehearsals extends Context.Service<
   Rehearsals,
   {

@@ -22,8 +22,8 @@ export const programProblem = (which: "its" | "today's", manifest: ToolManifest 
   if (manifest === undefined) return `${which} manifest is missing`
   const { network, secret_resources } = manifest.runtime
   if (effectOf(manifest) === "external") return `${which} manifest says that it acts outside`
-  if (network) return `${which} manifest wants the network`
-  return secret_resources.length > 0 ? `${which} manifest wants secrets` : undefined
+  if (network) return `${which} manifest asks for the network`
+  return secret_resources.length > 0 ? `${which} manifest asks for secrets` : undefined
 }
 
 /** The program of a proposal with the files of its tool. What is still to be compiled, or too large to be read here, does not run. */
@@ -90,7 +90,7 @@ export const comparePrograms = (calls: ReadonlyArray<ProgramCall>): Comparison =
     return {
       verdict: "not_rehearsed",
       reasons: [
-        `today's program does not do in an empty workspace what it did then${first === undefined ? "" : ` (${outcomeOf(ranOf(first.today))})`}`
+        `today's program, in an empty workspace, does not repeat what was recorded${first === undefined ? "" : ` (${outcomeOf(ranOf(first.today))})`}`
       ]
     }
   const failing = repeated.filter(({ proposed, today }) => today.status === "success" && proposed.status !== "success")
@@ -112,6 +112,7 @@ export const comparePrograms = (calls: ReadonlyArray<ProgramCall>): Comparison =
   )
   return {
     verdict: "same",
-    reasons: other.length === 0 ? [] : [`gives another output than then on ${counted(other.length, repeated)}`]
+    reasons:
+      other.length === 0 ? [] : [`gives a different output from the recorded one on ${counted(other.length, repeated)}`]
   }
 }

@@ -25,7 +25,7 @@ const times = (count: number): string => (count === 1 ? "once" : `${count} times
 const moreOutside = (today: TrialOutcome, proposed: TrialOutcome): ReadonlyArray<string> =>
   Object.entries(proposed.external).flatMap(([tool, count]) => {
     const before = (today.external as Readonly<Record<string, number>>)[tool] ?? 0
-    return count > before ? [`calls ${tool} ${times(count)}, today ${before === 0 ? "never" : times(before)}`] : []
+    return count > before ? [`calls ${tool} ${times(count)} (today's: ${before === 0 ? "never" : times(before)})`] : []
   })
 
 const isEmpty = (value: Schema.Json | undefined): boolean =>
@@ -51,13 +51,13 @@ export const poorerOutput = (
   const fewer = keys.flatMap((key) => {
     const [now, then] = [memberOf(proposed, key), memberOf(today, key)]
     return Array.isArray(now) && Array.isArray(then) && now.length > 0 && now.length < then.length
-      ? [`lists ${now.length} of ${key}, today ${then.length}`]
+      ? [`has ${now.length} entries in ${key} (today's: ${then.length})`]
       : []
   })
   const problem = schema === undefined ? undefined : valueProblem(schema, proposed ?? {})
   return [
     ...(missing.length > 0 ? [`leaves ${missing.join(", ")} out of its output`] : []),
-    ...(emptied.length > 0 ? [`leaves ${emptied.join(", ")} empty, which today fills`] : []),
+    ...(emptied.length > 0 ? [`leaves ${emptied.join(", ")} empty, which today's version fills`] : []),
     ...fewer,
     ...(problem === undefined || missing.length > 0
       ? []
@@ -72,7 +72,7 @@ const otherValues = (today: TrialOutcome, proposed: TrialOutcome): ReadonlyArray
     (key) =>
       canonicalJson(memberOf(today.output, key) ?? null) !== canonicalJson(memberOf(proposed.output, key) ?? null)
   )
-  return other.length === 0 ? [] : [`gives other values of ${other.join(", ")} than today`]
+  return other.length === 0 ? [] : [`gives different values for ${other.join(", ")} than today's version`]
 }
 
 const isDone = ({ outcome }: TrialOutcome) => outcome === "completed"
@@ -83,7 +83,7 @@ const isDone = ({ outcome }: TrialOutcome) => outcome === "completed"
  */
 const withoutToday = (today: TrialOutcome, proposed: TrialOutcome, recorded: RecordedOutcome): Comparison =>
   recorded === "failed" && isDone(proposed)
-    ? { verdict: "better", reasons: ["completes, which today's does not"] }
+    ? { verdict: "better", reasons: ["completes, while today's version does not"] }
     : { verdict: "not_rehearsed", reasons: [`today's skill ends as ${today.outcome}: ${today.summary}`] }
 
 /** How the run ended that was recorded. */
@@ -102,18 +102,18 @@ export const compareTrials = (
     one.tokens > other.tokens * TOKENS_RATIO_MAX && one.tokens > other.tokens + TOKENS_MARGIN
   const worse = [
     ...(proposed.refusals > today.refusals
-      ? [`is refused ${times(proposed.refusals)}, today ${today.refusals === 0 ? "never" : times(today.refusals)}`]
+      ? [`is refused ${times(proposed.refusals)} (today's: ${today.refusals === 0 ? "never" : times(today.refusals)})`]
       : []),
     ...moreOutside(today, proposed),
     ...poorerOutput(today.output, proposed.output, output_schema),
-    ...(isDearer(proposed, today) ? [`takes ${proposed.tokens} tokens, today ${today.tokens}`] : [])
+    ...(isDearer(proposed, today) ? [`takes ${proposed.tokens} tokens (today's: ${today.tokens})`] : [])
   ]
   if (worse.length > 0) return { verdict: "worse", reasons: worse }
   const better = [
     ...(proposed.refusals < today.refusals
-      ? [`is refused ${times(proposed.refusals)}, today ${times(today.refusals)}`]
+      ? [`is refused ${times(proposed.refusals)} (today's: ${times(today.refusals)})`]
       : []),
-    ...(isDearer(today, proposed) ? [`takes ${proposed.tokens} tokens, today ${today.tokens}`] : [])
+    ...(isDearer(today, proposed) ? [`takes ${proposed.tokens} tokens (today's: ${today.tokens})`] : [])
   ]
   return better.length > 0
     ? { verdict: "better", reasons: better }
@@ -135,6 +135,6 @@ export const withRecord = (worse: ReadonlyArray<string>, ...compared: ReadonlyAr
   const verdict = of("better").length > 0 ? "better" : "same"
   return {
     verdict,
-    reasons: [...said(verdict), ...unknown.map((reason) => `was not compared in everything: ${reason}`)]
+    reasons: [...said(verdict), ...unknown.map((reason) => `was compared only in part: ${reason}`)]
   }
 }

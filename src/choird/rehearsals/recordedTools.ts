@@ -145,7 +145,7 @@ const widened = (today: ToolManifest, proposed: ToolManifest): ReadonlyArray<str
     ...(proposed.runtime.network && !today.runtime.network ? ["reaches the network, which today's does not"] : []),
     ...(secrets.length === 0 ? [] : [`is given ${secrets.join(", ")}, which today's is not`]),
     ...(today.runtime.untrusted && !proposed.runtime.untrusted
-      ? ["does not mark its results as text from strangers any more"]
+      ? ["no longer marks its results as text from strangers"]
       : [])
   ]
 }
@@ -171,7 +171,9 @@ export const worseForCalls = (
           `refuses ${problems.length} of ${calls}: ${first.replaceAll(/\s+/gu, " ").slice(0, PROBLEM_CHARS_MAX).toWellFormed()}`
       ),
     ...(today !== undefined && taken.length > 0 && effectOf(today) === "external" && effect !== "external"
-      ? [`asks nobody about ${calls}: they act outside by today's manifest, and have the effect ${effect} by this one`]
+      ? [
+          `would no longer ask a person about ${calls}: today's manifest says that they act outside, and this one gives them the effect ${effect}`
+        ]
       : []),
     ...(today === undefined ? [] : widened(today, proposed))
   ]

@@ -53,7 +53,7 @@ const transportOf = (url: string): CheckedSource["transport"] | undefined => {
 const urlProblem = (url: string) => {
   if (url === "") return "its url is empty"
   if (url.length > REPO_URL_CHARS_MAX) return `its url is longer than ${REPO_URL_CHARS_MAX} characters`
-  if (/^https:\/\/[^/]*@/u.test(url)) return "credentials do not belong into config.json, use an ssh url and a key"
+  if (/^https:\/\/[^/]*@/u.test(url)) return "credentials do not belong in config.json: use an ssh url and a key"
   return "allowed are https://host/path, ssh://host/path, user@host:path and the absolute path of a local repository"
 }
 

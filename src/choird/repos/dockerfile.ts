@@ -88,12 +88,12 @@ const parse = (text: string): Parsed => {
   return { instructions, problems }
 }
 
-const STARTS = "choird says how an agent starts and ends: remove it"
+const STARTS = "choird decides how an agent starts and stops: remove it"
 /** Instructions that are always refused, with the alternative. */
 const REFUSED: Readonly<Record<string, string>> = {
   CMD: STARTS,
   ENTRYPOINT: STARTS,
-  EXPOSE: "an agent listens on no port: remove it",
+  EXPOSE: "an agent does not listen on ports: remove it",
   HEALTHCHECK: "choird itself watches over agents: remove it",
   MAINTAINER: "it is deprecated: write LABEL maintainer=<name>",
   ONBUILD: "it would run within the builds of other images: write the instruction itself",
@@ -158,7 +158,7 @@ const copyProblem = (keyword: string, rest: string): string | undefined => {
   if (keyword === "COPY") return undefined
   return paths.every((path) => PLAIN_SOURCE.test(path) && !/^(?:git@|github\.com\/)/u.test(path))
     ? undefined
-    : "ADD takes files of the repository with plain names, and nothing from elsewhere: fetch with RUN, or use COPY"
+    : "ADD may add only files of the repository, with plain names: download with RUN, or use COPY"
 }
 
 const ruleProblem = (reading: Reading, { keyword, rest }: Instruction): string | undefined => {

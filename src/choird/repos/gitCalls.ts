@@ -71,10 +71,10 @@ const safeFolder = (path: string) => {
 
 /** Messages of git, and the advice for each. */
 const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
-  [/no end after/iu, "The other side is slow or silent: check the network and try again"],
+  [/did not finish within/iu, "The server is slow or does not answer: check the network and try again"],
   [
     /host key verification/iu,
-    "Name the host's key in known_hosts of the agent's git identity, or connect once by hand as the user that runs choird"
+    "Add the host's key to known_hosts of the agent's git identity, or connect once by hand as the user that runs choird"
   ],
   [
     /permission denied|authentication|could not read username/iu,
@@ -88,7 +88,7 @@ const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
   ],
   [
     /index-pack/iu,
-    `It may be larger, with its history, than the ${GIT_WRITTEN_BYTES_MAX / 1024 / 1024} MiB that are fetched at most, or the disk is full: take large files out of its history`
+    `With its history it may be larger than the limit of ${GIT_WRITTEN_BYTES_MAX / 1024 / 1024} MiB, or the disk is full: remove large files from its history`
   ]
 ]
 

@@ -136,7 +136,7 @@ const make = Effect.gen(function* () {
     yield* tell(
       view,
       "paused",
-      "I am pausing: the disk that I work on is almost full. My operator has to make room (choirctl prune). I continue by myself afterwards; you can keep sending me messages."
+      "I am pausing: the disk that I work on is almost full. My operator has to make room (choirctl prune). I will then continue on my own; you can keep sending me messages."
     )
     if (!(yield* lifecycle.pause(agent_id, reason))) return
     paused.set(agent_id, view)
@@ -150,7 +150,7 @@ const make = Effect.gen(function* () {
     if (Result.isFailure(woken)) return yield* Effect.logError(`${agent_id} was not woken: ${woken.failure.message}`)
     if (!woken.success) return
     yield* audit.record({ who: "choird", action: "agent.wake", agent_id, detail: {} })
-    yield* tell(view, "woken", "There is space on the disk again, and I continue.")
+    yield* tell(view, "woken", "There is space on the disk again, and I am continuing.")
   })
 
   const counting = Effect.catchCause(usage.look, (cause) => Effect.logWarning("measuring the workspaces failed", cause))

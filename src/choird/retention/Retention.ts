@@ -120,7 +120,7 @@ const problemOf = (what: string, defect: unknown) =>
   defect instanceof DatabaseAway
     ? Effect.fail(defect)
     : Effect.map(logDefect(what, defect), (ref) =>
-        defectWords(SqlError.isSqlError(defect) ? sqlProblem(defect) : "it broke", ref)
+        defectWords(SqlError.isSqlError(defect) ? sqlProblem(defect) : "an unexpected error", ref)
       )
 
 /** Prunes one kind by itself: where that fails, the report says why, and the run continues. A database that is away ends the run. */
@@ -157,7 +157,8 @@ const prune = Effect.fnUntraced(function* (reach: Reach, look: number) {
       "sessions",
       Effect.map(archives.finish, (removed) => ({ kind: "sessions", removed }))
     )
-    if (cut.problem !== undefined) report.push({ ...cut, problem: `some were cut short: ${cut.problem}` })
+    if (cut.problem !== undefined)
+      report.push({ ...cut, problem: `some earlier removals could not be finished: ${cut.problem}` })
     if (cut.removed > 0) touched.add("session_events")
   }
   for (const kind of ["sessions", "archives"] as const)

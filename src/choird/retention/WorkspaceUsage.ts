@@ -143,10 +143,10 @@ const MIB = 1024 ** 2
 const DAY_CHARS = "2026-01-01".length
 
 export const overQuotaText = (name: string, bytes: number, workspace_mb: number) => {
-  const quota = `its ${bytesText(workspace_mb * MIB)} (retention.workspace_mb)`
+  const quota = `its limit of ${bytesText(workspace_mb * MIB)} (retention.workspace_mb)`
   return bytes > workspace_mb * MIB
     ? `the workspace ${name} holds ${bytesText(bytes)}, more than ${quota}`
-    : `the workspace ${name} holds at least ${bytesText(bytes)} and cannot be counted whole, so that it counts as above ${quota}: it has too many files, or folders that are nested too deeply or cannot be read`
+    : `the workspace ${name} holds at least ${bytesText(bytes)} and cannot be measured completely, so it is treated as over ${quota}: it has too many files, or folders that are nested too deeply or cannot be read`
 }
 
 /** A workspace that was not counted whole may hold anything. */

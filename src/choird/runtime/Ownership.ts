@@ -79,7 +79,7 @@ export const isInside = (folder: string, path: string) =>
  * system relies on may be in it.
  */
 export const workspaceProblem = (path: string, relied: ReadonlyArray<string>): string | undefined => {
-  if (SHARED.has(path) || SYSTEM.some((folder) => isInside(folder, path))) return "is a folder of the system"
+  if (SHARED.has(path) || SYSTEM.some((folder) => isInside(folder, path))) return "is a system folder"
   const held = relied.find((other) => isInside(path, other))
   if (held !== undefined) return `holds ${held}, which choird relies on`
   return undefined

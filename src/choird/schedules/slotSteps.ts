@@ -30,10 +30,10 @@ const due = ({ agent_id, skill, slot_ms }: Told, zone: DateTime.TimeZone) =>
 /** Of times that passed while the agent or choird was off. `runs`: the newest of all is not too old and runs now. */
 const skippedText = (slot: Told, zone: DateTime.TimeZone, missed: number, runs: boolean): string => {
   const count = missed >= SLOTS_MISSED_MAX ? `at least ${SLOTS_MISSED_MAX}` : String(missed)
-  const times = missed === 1 ? "1 time" : `${count} times`
-  const off = `${times} passed while the agent or choird was off, more than ${LATE} ago`
+  const times = missed === 1 ? "1 run" : `${count} runs`
+  const off = `${times} came due while the agent or choird was off, more than ${LATE} ago`
   return runs
-    ? `${due(slot, zone)} and runs now. Skipped: ${off}.`
+    ? `${due(slot, zone)} and is running now. Skipped: ${off}.`
     : `${due(slot, zone)} and was skipped: ${off}. To run it now: choirctl skill run ${slot.agent_id} ${slot.skill}`
 }
 

@@ -89,7 +89,7 @@ const chosenAnswer = (
     return refused("NO_QUESTION", `the job ${unasked} is not waiting for an answer`, hint)
   if (chosen === undefined) return refused("NO_QUESTION", "no job is waiting for an answer", hint)
   return text === ""
-    ? refused("EMPTY", "the answer is empty", `say what ${chosen} is to know`)
+    ? refused("EMPTY", "the answer is empty", `say what ${chosen} should know`)
     : Effect.succeed({ job_name: chosen, content: text })
 }
 
@@ -128,7 +128,7 @@ export const signalBodyOf = Effect.fnUntraced(function* (state: SessionState, or
         : ({ type: "CancelCore", job_name: yield* chosenJob(state, undefined) } satisfies SignalBody)
     case "Inject": {
       const { content } = order
-      if (content.trim() === "") return yield* refused("EMPTY", "the instruction is empty", "say what edge is to know")
+      if (content.trim() === "") return yield* refused("EMPTY", "the instruction is empty", "say what edge should know")
       return { type: "Inject", content: yield* sized(content) } satisfies SignalBody
     }
     case "Answer": {

@@ -25,7 +25,7 @@ const LIFECYCLE = `CASE WHEN pending THEN 'PENDING' WHEN outcome = 'completed' T
   WHEN worked_at IS NULL THEN 'INITIALIZING' WHEN asks THEN 'READY' ELSE 'BUSY' END`
 const SPENT = "tokens::double precision AS tokens, cost_nano_usd / 1e9::double precision AS cost_usd"
 
-/** Reads runs. */
+/** Lists the runs of an agent's skills and jobs, and counts how the jobs of each profile ended. */
 export class Runs extends Context.Service<
   Runs,
   {

@@ -42,7 +42,7 @@ export class SessionStates extends Context.Service<
         if (replay.problem?.newer !== undefined) states.set(session_id, replay.at)
         if (replay.problem !== undefined) return replay
         if (!replay.at.hash.equals(head))
-          return { ...replay, problem: { rev, reason: `the session's own row says ${hex(head)}` } }
+          return { ...replay, problem: { rev, reason: `the database says that its hash is ${hex(head)}` } }
         states.set(session_id, replay.at)
         return replay
       })

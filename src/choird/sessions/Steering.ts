@@ -91,8 +91,8 @@ const signalOf = ({ event_type, payload }: ChoirEvent): string | undefined =>
 const endedIn = (event: ChoirEvent): Ended => {
   if (event.event_type === "InjectedInstruction") return { rev: event.rev, refused: event.payload.refused ?? null }
   const reason = event.event_type === "Cancelled" ? event.payload.reason : undefined
-  if (reason === "no_such_turn") return { rev: event.rev, refused: "the turn had ended before" }
-  return { rev: event.rev, refused: reason === "no_such_job" ? "the job had stopped before" : null }
+  if (reason === "no_such_turn") return { rev: event.rev, refused: "the turn had already ended" }
+  return { rev: event.rev, refused: reason === "no_such_job" ? "the job had already stopped" : null }
 }
 
 const make = Effect.fnUntraced(function* () {

@@ -220,7 +220,7 @@ export const verifyLog = Effect.fnUntraced(function* <E, R>(
   }
   if (head.last_rev === chained.rev && head.hash.equals(chained.hash))
     return { ok: true, ...proved } satisfies Verification
-  const reason = `the session's own row ends at ${head.last_rev} with ${hex(head.hash)}`
+  const reason = `the database says that the log ends at revision ${head.last_rev} with the hash ${hex(head.hash)}`
   return { ok: false, ...proved, problem: { rev: chained.rev, reason } } satisfies Verification
 })
 

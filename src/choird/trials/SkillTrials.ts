@@ -34,7 +34,7 @@ export interface SkillTrial {
   readonly references?: ReadonlyArray<SkillFile>
 }
 
-/** Tries skills. */
+/** Runs a skill from start to end, as an agent would, but outside of every session. */
 export class SkillTrials extends Context.Service<
   SkillTrials,
   {

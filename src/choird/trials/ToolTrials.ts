@@ -25,7 +25,7 @@ export interface ToolTrial {
   readonly begins: Effect.Effect<void>
 }
 
-/** Tries tools. */
+/** Calls a tool once, as an agent would, but outside of every session. */
 export class ToolTrials extends Context.Service<
   ToolTrials,
   {

@@ -84,7 +84,7 @@ export const messagesOf = (socket: Socket) => {
     Stream.flatMap((values) => Stream.fromIterable(values)),
     Stream.mapEffect((value) =>
       Option.match(decodeBounded(value), {
-        onNone: () => Effect.fail(unfinished("its container sent a message that is not one")),
+        onNone: () => Effect.fail(unfinished("its container sent something that is not a valid message")),
         onSome: Effect.succeed
       })
     )

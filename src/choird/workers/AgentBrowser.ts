@@ -192,6 +192,6 @@ export const openAgentBrowser = Effect.fn("AgentBrowser.open")(function* (
   )
   browser.used_ms = yield* monotonicMs
   if (!isSandboxed)
-    yield* Effect.logWarning(`Chromium runs without its own sandbox, as a user of its own. ${SANDBOX_FIX}`)
+    yield* Effect.logWarning(`Chromium runs without its own sandbox, as a separate user. ${SANDBOX_FIX}`)
   return { browser, isSandboxed }
 })

@@ -73,7 +73,7 @@ const make = Effect.fnUntraced(function* () {
   const open = Effect.fnUntraced(function* (session_id: SessionId, entry: () => Entry | undefined) {
     const opened = yield* Effect.mapError(
       RcRef.get(proxy),
-      ({ message }) => new BrowserUnavailable({ problem: message, fix: "Free a port of loopback" })
+      ({ message }) => new BrowserUnavailable({ problem: message, fix: "Free a port on the loopback interface" })
     ).pipe(Effect.flatMap(openAgentBrowser))
     const { browser, isSandboxed } = opened
     const mine = entry()
@@ -91,7 +91,7 @@ const make = Effect.fnUntraced(function* () {
     else if (known !== undefined) return known
     if (entries.size >= BROWSERS_MAX)
       return yield* new BrowserUnavailable({
-        problem: `${BROWSERS_MAX} agents have a browser`,
+        problem: `${BROWSERS_MAX} agents already have a browser open, which is the maximum`,
         fix: "Stop one of them"
       })
     const scope = yield* Scope.fork(all)
@@ -122,7 +122,7 @@ const make = Effect.fnUntraced(function* () {
     const agents = `${counted(running.length)} of at most ${BROWSERS_MAX} browsers`
     return running.every(({ isSandboxed }) => isSandboxed)
       ? `Chromium runs in its own sandbox: ${agents}`
-      : `Chromium runs without its own sandbox, as a user of its own: ${agents}`
+      : `Chromium runs without its own sandbox, as a separate user: ${agents}`
   })
   return BrowserWorker.of({
     status,

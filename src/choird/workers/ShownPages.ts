@@ -1,6 +1,6 @@
 /**
- * The pages of an agent as they were shown: to its model by the newest snapshot, and to the person who was asked about a call. An action is of the element
- * that was shown, or of none.
+ * The pages of an agent as they were shown: to its model by the newest snapshot, and to the person who was asked about a call. An action is done to the element
+ * that was shown, or not at all.
  */
 import { Effect } from "effect"
 import type { Page } from "playwright-core"

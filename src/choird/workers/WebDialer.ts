@@ -74,7 +74,7 @@ export class DialRefused extends Schema.TaggedError<DialRefused>()("DialRefused"
   }
 }
 
-/** Connects to public places. */
+/** Opens connections to hosts on the public network, and refuses all others. */
 export class WebDialer extends Context.Service<
   WebDialer,
   {

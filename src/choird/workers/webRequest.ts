@@ -82,7 +82,7 @@ const answered = (socket: Socket, url: URL, accept: string) =>
       reading?.destroy()
     }
     const { host } = url
-    socket.setTimeout(SILENCE_MS_MAX, () => fail(`${host} says nothing`))
+    socket.setTimeout(SILENCE_MS_MAX, () => fail(`${host} stopped responding`))
     const sent = httpRequest(
       {
         createConnection: () => socket,
@@ -109,12 +109,13 @@ const answered = (socket: Socket, url: URL, accept: string) =>
           if (bytes > FETCH_BYTES_MAX) fail(TOO_LARGE)
           else chunks.push(chunk)
         })
-        for (const each of [answer, stream]) each.on("error", () => fail(`${host} broke off its answer`))
-        answer.once("aborted", () => fail(`${host} broke off its answer`))
+        for (const each of [answer, stream])
+          each.on("error", () => fail(`${host} closed the connection before the answer was complete`))
+        answer.once("aborted", () => fail(`${host} closed the connection before the answer was complete`))
         stream.once("end", () => resume(Effect.succeed({ answer, body: Buffer.concat(chunks) })))
       }
     )
-    sent.on("error", () => fail(`${host} gives no answer that can be read`))
+    sent.on("error", () => fail(`${host} sent an answer that cannot be read`))
     sent.end()
     return Effect.sync(() => {
       socket.destroy()
@@ -151,8 +152,9 @@ export const fetchPage = Effect.fn("webRequest.fetchPage")(function* (
     const head = headOf(answer)
     if (!isRedirect(head.status) || location === undefined) return { url, ...head, body }
     const next = pageAddress(location, url.href)
-    if (typeof next === "string") return yield* refused(`${first.host} leads to an address that is not a page's`)
+    if (typeof next === "string")
+      return yield* refused(`${first.host} redirects to an address that is not a web page's`)
     url = next
   }
-  return yield* refused(`${first.host} leads from one address to the next more than ${REDIRECTS_MAX} times`)
+  return yield* refused(`${first.host} redirects more than ${REDIRECTS_MAX} times`)
 })

@@ -100,7 +100,7 @@ const takeEvent = (chains: Chains, value: unknown): string | undefined => {
   const text = read.success
   const next = nextDigest(chain.hash, event.rev, text.chained)
   if (event.rev !== chain.rev + 1) chain.broken = `after event ${chain.rev} comes event ${event.rev}`
-  else if (!next.equals(event.hash)) chain.broken = `the digest of event ${event.rev} does not hold`
+  else if (!next.equals(event.hash)) chain.broken = `the digest of event ${event.rev} does not match`
   chain.forgotten.row(text, text.payload?.includes(FORGETS) === true ? Result.getOrUndefined(eventOf(text)) : undefined)
   chain.rev = event.rev
   chain.hash = next
@@ -118,7 +118,7 @@ const brokenSessions = (chains: Chains, heads: Heads): BackupSummary["broken"] =
     const matches = head?.last_rev === ends.rev && (head.head ?? hex(genesis(session_id))) === ends.hash
     const unlisted = chain?.forgotten.unlisted
     const changed = unlisted === undefined ? undefined : `event ${unlisted}: ${UNLISTED}`
-    const reason = chain?.broken ?? (matches ? changed : "its events do not end in its head")
+    const reason = chain?.broken ?? (matches ? changed : "its last event does not match the recorded revision and hash")
     if (reason !== undefined && broken.length < BROKEN_MAX) broken.push({ session_id, reason })
   }
   return broken
@@ -211,8 +211,7 @@ const makeChecker = () => {
       return rest.length > BACKUP_LINE_BYTES_MAX ? Result.fail("a line is too long") : Result.succeed(items)
     },
     end: (): Result.Result<BackupSummary, string> => {
-      if (header === undefined || sha256 === undefined || rest.length > 0)
-        return Result.fail("it breaks off before its end")
+      if (header === undefined || sha256 === undefined || rest.length > 0) return Result.fail("it is truncated")
       const events = [...chains.values()].reduce((sum, { rev }) => sum + rev, 0)
       return Result.succeed({
         header,
@@ -229,7 +228,7 @@ const makeChecker = () => {
 const reasonOf = (cause: unknown) => {
   const code: unknown = Reflect.get(Object(cause), "code")
   if (code === "ENOENT") return "there is no such file"
-  if (code === "Z_BUF_ERROR") return "it breaks off before its end"
+  if (code === "Z_BUF_ERROR") return "it is truncated"
   if (typeof code === "string" && code.startsWith("Z_")) return "it is not gzip, or damaged"
   return String(cause)
 }

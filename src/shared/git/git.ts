@@ -211,7 +211,7 @@ export const readGit = Effect.fn("readGit")(function* <A, E>(
     ),
     Effect.timeoutOrElse({
       duration: timeoutMs,
-      orElse: () => Effect.fail(failed(call, "timeout", `no end after ${timeoutMs / 1000} s`))
+      orElse: () => Effect.fail(failed(call, "timeout", `it did not finish within ${timeoutMs / 1000} s`))
     })
   )
 })

@@ -6,7 +6,7 @@ import { runGit } from "./git.ts"
 
 export class RepoExists extends Schema.TaggedError<RepoExists>()("RepoExists", { path: Schema.String }) {
   override get message() {
-    return `${this.path} exists already and is not empty: choose another folder, or use the repository that is there`
+    return `${this.path} already exists and is not empty: choose another folder, or use the repository that is there`
   }
 }
 

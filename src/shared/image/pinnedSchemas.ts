@@ -54,17 +54,17 @@ const WORDS: ReadonlySet<string> = new Set(["$id", "$comment", "title", "descrip
 /** The change of a schema that a minor version may not make, by its place; `undefined` where it only adds optional properties. */
 export const additiveProblem = (older: JsonSchemaObject, newer: JsonSchemaObject, at = ""): string | undefined => {
   const place = at === "" ? "it" : at
-  if (!isSame(requiredOf(older), requiredOf(newer))) return `${place} has other required properties`
+  if (!isSame(requiredOf(older), requiredOf(newer))) return `${place} has different required properties`
   for (const key of new Set([...Object.keys(older), ...Object.keys(newer)])) {
     if (WORDS.has(key) || key === "required" || key === "properties" || key === "items") continue
-    if (!isSame(older[key], newer[key])) return `${place} has another ${key}`
+    if (!isSame(older[key], newer[key])) return `${place} has a different ${key}`
   }
   const { items: before } = older
   const { items: after } = newer
   if (isObject(before) && isObject(after)) {
     const problem = additiveProblem(before, after, at === "" ? "items" : `${at}.items`)
     if (problem !== undefined) return problem
-  } else if (!isSame(before, after)) return `${place} has other items`
+  } else if (!isSame(before, after)) return `${place} has different items`
   const added = membersOf(newer)
   for (const [name, was] of Object.entries(membersOf(older))) {
     const path = at === "" ? name : `${at}.${name}`
@@ -75,7 +75,7 @@ export const additiveProblem = (older: JsonSchemaObject, newer: JsonSchemaObject
         ? additiveProblem(was, is, path)
         : isSame(was, is)
           ? undefined
-          : `${path} is another schema`
+          : `${path} is a different schema`
     if (problem !== undefined) return problem
   }
   return undefined
@@ -99,7 +99,7 @@ export const versionProblems = (schemas: PinnedSchemas): ReadonlyArray<readonly 
         before === undefined ? undefined : additiveProblem(schemas.get(before) ?? {}, schemas.get(pin) ?? {})
       return problem === undefined
         ? []
-        : [[pin, `a minor version only adds to ${before}, and here ${problem}: raise the major version`] as const]
+        : [[pin, `a minor version only adds to ${before}, but here ${problem}: raise the major version`] as const]
     })
   })
 }

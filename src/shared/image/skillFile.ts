@@ -73,7 +73,7 @@ const machineProblems = (spec: SkillSpec): ReadonlyArray<string> => {
   const own = canonicalJson({ initial_state, max_steps, states })
   return own === canonicalJson(scriptMachine(spec.registry))
     ? []
-    : [`at ["states"]: the runtime makes them of the workflow: leave initial_state, states and max_steps out`]
+    : [`at ["states"]: the runtime makes them from the workflow: leave initial_state, states and max_steps out`]
 }
 
 /** The skill of a file's text, or what is wrong with it. `stem` is the file's name without `.json`, which is the skill's. */

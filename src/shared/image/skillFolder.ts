@@ -48,7 +48,7 @@ const decodeTool = Schema.decodeUnknownResult(ToolNameInEitherForm)
 const split = (text: string): Result.Result<{ readonly front: string; readonly body: string }, string> => {
   const lines = text.split("\n")
   if (lines[0]?.trimEnd() !== "---")
-    return Result.fail("it does not begin with front matter: write --- in the first line")
+    return Result.fail("it does not begin with front matter: write --- on the first line")
   const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === "---")
   if (end < 0) return Result.fail("its front matter has no end: write --- below it")
   const front = lines.slice(1, end).join("\n")
@@ -90,7 +90,9 @@ const parseFront = (front: string): Result.Result<unknown, string> => {
 const toolOf = (written: string): Result.Result<string, string> => {
   const [name = "", rest] = written.split("(", 2)
   if (rest !== undefined)
-    return Result.fail(`${written} allows a part of a tool, which cannot be kept to: write ${SAME_TOOL[name] ?? name}`)
+    return Result.fail(
+      `${written} allows only part of a tool, which cannot be enforced: write ${SAME_TOOL[name] ?? name}`
+    )
   const same = Object.hasOwn(SAME_TOOL, name) ? SAME_TOOL[name] : undefined
   if (same !== undefined) return Result.succeed(same)
   return Result.mapError(decodeTool(name), () => `there is no tool ${name}`)

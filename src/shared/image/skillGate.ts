@@ -109,11 +109,11 @@ const capabilities = (spec: SkillSpec, facts: AllToolFacts): Checked => {
       ...(missing.length === 0 ? [] : [`declare ${missing.join(", ")}, which its tools can do`]),
       ...(idle.length === 0 || unknown.length > 0
         ? []
-        : [`no tool of it can do ${idle.join(", ")}: do not declare it`]),
+        : [`none of its tools can do ${idle.join(", ")}: do not declare it`]),
       ...leaks(spec, facts)
     ],
     [
-      `${needed.join(", ") || "nothing"}; no state sees data, reads strangers and acts at once`,
+      `${needed.join(", ") || "nothing"}; no state sees the user's data, reads text from strangers and acts outside at once`,
       ...(unknown.length === 0 ? [] : [`unknown here: ${unknown.join(", ")}`])
     ].join("; ")
   ]
@@ -175,7 +175,7 @@ const anchors = (spec: SkillSpec): Checked => {
   if (golden_anchors.length === 0) return [["show at least one input and a good result of it (golden_anchors)"], ""]
   return [
     golden_anchors.flatMap((anchor, index) => anchorProblems(spec, contract, anchor, index)),
-    `${golden_anchors.length} fit their schemas`
+    `${plural(golden_anchors.length, "anchor")}, all fitting their schemas`
   ]
 }
 
@@ -190,7 +190,7 @@ const language = (spec: SkillSpec, facts: AllToolFacts): Checked => {
         (tool) => `${tool} has a model do the work, so the class is not ${spec.contract?.execution_class}`
       )
     ],
-    `no words of one provider; its class is ${spec.contract?.execution_class ?? "probabilistic"}`
+    `no wording for one provider; its class is ${spec.contract?.execution_class ?? "probabilistic"}`
   ]
 }
 

@@ -91,7 +91,7 @@ export const leaks = (spec: SkillSpec, facts: AllToolFacts): ReadonlyArray<strin
     )
     if (untrusted.length === 0 || !carries) return []
     return [
-      `the state ${step.name} sees the user's data (${listed(sees)}), reads text of strangers (${listed(untrusted)}) and acts outside (${acts.join(", ")}): split it, and let what acts come before what reads the other two`
+      `the state ${step.name} sees the user's data (${listed(sees)}), reads text of strangers (${listed(untrusted)}) and acts outside (${acts.join(", ")}): split it into states, and put the one that acts before those that read`
     ]
   })
 }

@@ -12,7 +12,7 @@ export interface SkillSchedule {
 }
 
 const FORMS =
-  'write "daily at 07:30", "weekdays at 07:30", "mon, thu at 18:00", "monthly on 1 at 09:00" or "every 6 hours", and if need be a time zone behind it, such as "in Europe/Berlin"'
+  'write "daily at 07:30", "weekdays at 07:30", "mon, thu at 18:00", "monthly on 1 at 09:00" or "every 6 hours", followed if needed by a time zone, such as "in Europe/Berlin"'
 
 const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const
 const WEEKDAYS = [1, 2, 3, 4, 5]
@@ -82,7 +82,9 @@ export const scheduleProblems = ({ input_schema, registry }: SkillSpec): Readonl
     const read = readSchedule(match)
     return [
       ...(Result.isFailure(read) ? [`${at}["match"]: ${read.failure}`] : []),
-      ...(mode === "start" ? [] : [`${at}["mode"]: nobody is there to be shown a suggestion: write "start"`]),
+      ...(mode === "start"
+        ? []
+        : [`${at}["mode"]: at a scheduled time there is nobody to suggest it to: write "start"`]),
       ...(needs === undefined
         ? []
         : [`${at}: a schedule gives the skill no input: let input_schema require nothing, or leave the schedule out`])

@@ -212,15 +212,19 @@ export const quirkWarnings = (model: Model): ReadonlyArray<QuirkWarning> => {
       isAnthropic && api !== "messages",
       "api",
       api === "chat"
-        ? 'is "chat", through which this provider has neither a cache nor thinking, so that calls cost several times as much: set it to "messages"'
+        ? 'is "chat", with which this provider has neither a cache nor thinking, so calls cost several times as much: set it to "messages"'
         : 'is an API that this provider does not have: set it to "messages"'
     ),
-    ...warn(isAnthropic && !/\/v1\/*$/u.test(endpoint), "endpoint", "is answered with 404: it has to end in /v1"),
+    ...warn(
+      isAnthropic && !/\/v1\/*$/u.test(endpoint),
+      "endpoint",
+      "must end in /v1; every other address is answered with 404"
+    ),
     ...warn(isOpenAi && api === "messages", "api", 'is an API that this provider does not have: set it to "responses"'),
     ...warn(
       api === "chat" && (effort === "alone" || effort === "none"),
       "api",
-      'is "chat", through which this model does not think when it has tools, as it always has here: set it to "responses"'
+      'is "chat", with which this model does not think when it has tools, and in Choir it always has: set it to "responses"'
     ),
     ...warn(
       effort === "refused" && reasoning_effort !== null,

@@ -122,7 +122,7 @@ describe("choir.notion.query", () => {
     })
   )
 
-  it.effect("says what is wrong without the token, and asks nobody about what cannot be", () =>
+  it.effect("says what is wrong without the token, and would no longer ask a person about what cannot be", () =>
     Effect.gen(function* () {
       const { run: stranger } = yield* notion("ntn_another-token")
       const refused = yield* stranger({ action: "read", id: HOME })

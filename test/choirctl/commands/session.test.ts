@@ -310,12 +310,12 @@ describe("choirctl session", () => {
   it.effect("stops the turn that runs, and says when it had ended before", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
-      const calls = yield* fakeChoird(home, ended(9, "the turn had ended before"))
+      const calls = yield* fakeChoird(home, ended(9, "the turn had already ended"))
       const late = yield* choirctl(home, ["session", "stop", SESSION, "--wait"])
-      assert.deepStrictEqual([late.code, late.out], [1, "not done, revision 9: the turn had ended before\n"])
+      assert.deepStrictEqual([late.code, late.out], [1, "not done, revision 9: the turn had already ended\n"])
       const asJson = yield* choirctl(home, ["session", "stop", SESSION, "--request-id", "r1", "--json"])
       assert.strictEqual(asJson.code, 1)
-      assert.deepStrictEqual(document(asJson), { signal_id: "5", rev: 9, refused: "the turn had ended before" })
+      assert.deepStrictEqual(document(asJson), { signal_id: "5", rev: 9, refused: "the turn had already ended" })
       assert.deepStrictEqual(inputs(calls), [{ wait_ms: SIGNAL_WAIT_MS_MAX }, {}])
     })
   )

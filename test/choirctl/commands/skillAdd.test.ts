@@ -184,7 +184,7 @@ describe("choirctl skill add", () => {
         ["many", /choose one with --skill: tidy, other/u],
         ["changed", /its index names another one/u],
         ["moved", /cannot be read/u],
-        ["archive", /which is not unpacked/u],
+        ["archive", /which choirctl does not unpack/u],
         ["file", /cannot be used/u],
         ["broken", /not an index of skills/u],
         ["large", /more than 1048576 bytes/u],

@@ -18,7 +18,7 @@ describe("choirctl tool try", () => {
       assert.match(read.out, /source +untrusted, from search/u)
       assert.notInclude(read.out, "\u001B")
       const sent = yield* choirctl(home, ["tool", "try", "letters.send", "--agent", "agent-1", "--yes"])
-      assert.match(sent.out, /acted +accepted: the other side took it; the result was not read back/u)
+      assert.match(sent.out, /acted +accepted: the service accepted it; the result was not read back/u)
       assert.strictEqual((yield* choirctl(home, ["tool", "try", "choir.exec", "--agent", "agent-1"])).code, 1)
       assert.deepStrictEqual(
         calls.map(({ name }) => name),

@@ -74,7 +74,7 @@ const THOUGHTS = [
   [called({}, thought), /; it thought for 20 tokens before this call$/u],
   [
     called({ tool_calls: [signed] }),
-    /; no thoughts were seen; a signature came with this call, and agents send it back$/u
+    /; it showed no thoughts, but its call carries a signature, which agents send back$/u
   ]
 ] as const
 
@@ -333,7 +333,7 @@ describe("the check of the browser", () => {
 
   it("says where Chromium's own sandbox does not work, and what choird does then", () => {
     assert.deepInclude(browserResult("/usr/bin/chromium", 0, false), { status: "ok" })
-    assert.match(browserResult("/usr/bin/chromium", 1, true).detail, /choird runs it without, as a user of its own/u)
+    assert.match(browserResult("/usr/bin/chromium", 1, true).detail, /choird runs it without one, as a separate user/u)
     assert.match(browserResult("/usr/bin/chromium", undefined, false).detail, /browsing will fail/u)
   })
 })

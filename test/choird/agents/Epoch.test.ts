@@ -137,7 +137,7 @@ describe("Epoch", () => {
       yield* TestClock.adjust("29999 millis")
       assert.isUndefined(epoch.pollUnsafe())
       yield* TestClock.adjust("1 millis")
-      const reason = "it did not say hello within 30 s; its container runs, so it hangs"
+      const reason = "it did not say hello within 30 s; its container is still running, so the agent hangs"
       assert.deepInclude(yield* end, { type: "crashed", ready: false, reason })
       assert.deepStrictEqual(did, ["recorded", "fenced by 2", "killed", "socket closed"])
       assert.strictEqual(livenessBySession.size, 0)
@@ -187,7 +187,11 @@ describe("Epoch", () => {
     "says of a silent agent whose container is not gone why it is ended, and only after the threshold (E8)",
     () =>
       Effect.gen(function* () {
-        const ends = { running: /its container runs, so it hangs/u, paused: /is paused/u, unknown: /it is unknown/u }
+        const ends = {
+          running: /its container is still running, so the agent hangs/u,
+          paused: /is paused/u,
+          unknown: /it is unknown/u
+        }
         for (const [condition, reason] of Object.entries(ends)) {
           const { end, epoch, hello, world } = yield* setUp()
           yield* hello

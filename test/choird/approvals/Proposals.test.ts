@@ -227,14 +227,14 @@ describe("a preview of a proposal", { timeout: 300_000 }, () => {
       const { shown } = Result.getOrThrow(yield* home.examine("tool", { ...tool, files }))
       assert.include(
         shown,
-        "The name of the tool choir_fs.read is easily taken for choir.fs.read, which is another tool."
+        "The name of the tool choir_fs.read is easily mistaken for choir.fs.read, which is another tool."
       )
       const content = "---\nname: tool_builder\ndescription: Build tools.\nallowed-tools: Read\n---\n\nBuild.\n"
       const branch = pushed(home, [{ path: "skills/tool_builder/SKILL.md", content }])
       const told = Result.getOrThrow(yield* home.examine("repo_change", branch))
       assert.include(
         told.shown,
-        "The name of the skill tool_builder is easily taken for tool-builder, which is another skill."
+        "The name of the skill tool_builder is easily mistaken for tool-builder, which is another skill."
       )
     })
   )
@@ -248,7 +248,7 @@ describe("a preview of a proposal", { timeout: 300_000 }, () => {
         shown.split("\n").findIndex((line) => line.startsWith("the agent's own"))
       )
       assert.include(facts, "network: no, it is cut off here")
-      assert.include(facts, "the manifest says, and nothing checks: effect none, idempotent no")
+      assert.include(facts, "claimed by the manifest and not checked: effect none, idempotent no")
     })
   )
 
@@ -265,10 +265,10 @@ describe("a preview of a proposal", { timeout: 300_000 }, () => {
       assert.deepNestedPropertyVal(facts, "repo.base", base)
       for (const line of [
         "proposal: tool notes.count",
-        "the agent's own words for it: harmless\\u000ahash: 00000000",
+        "the agent's stated reason: harmless\\u000ahash: 00000000",
         "network: yes, nothing limits it here",
         "its calls are confirmed as approvals.confirm_external says",
-        "the manifest says, and nothing checks: effect external, idempotent no",
+        "claimed by the manifest and not checked: effect external, idempotent no",
         "secrets that its calls would get: llm",
         "Invisible or control characters, shown as \\u escapes: 2",
         "+# \\u202eoops\\u200b",

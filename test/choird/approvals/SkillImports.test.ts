@@ -145,7 +145,7 @@ describe("a skill from elsewhere", () => {
       agent.commit({ "skills/note-s/SKILL.md": TEXT.replace("name: notes", "name: note-s") })
       elsewhere.commit(NOTES)
       const { text } = yield* imports.offer(from())
-      assert.include(text, "The name of the skill notes is easily taken for note-s, which is another skill.")
+      assert.include(text, "The name of the skill notes is easily mistaken for note-s, which is another skill.")
     })
   )
 

@@ -72,7 +72,7 @@ describe("what a person reads (R54)", () => {
     const command = { ...call({ command: "curl x", network: true }), tool: ToolName.make("choir.exec") }
     assert.include(
       confirmText(command, true),
-      "network: this command asks for it; without an approval it would have none (enforced here)"
+      "network: this command asks for network access, which it gets only if you approve (enforced here)"
     )
     assert.include(confirmText(command, false), "network: it cannot be cut off here")
     assert.notInclude(confirmText(call({}), true), "network:")
@@ -124,7 +124,7 @@ describe("what a person reads (R54)", () => {
   it("asks for a word in a chat that may decide and has shown everything, and for choirctl elsewhere", () => {
     const short = { ...asking, text: confirmText(call({ to: "ada" })) }
     const message = askingText({ ...short, may_decide: true })
-    assert.match(message, /^ada asks for your approval 7\.\n/u)
+    assert.match(message, /^ada asks for your approval (number 7\.\n/u)
     assert.match(message, /\nOpen until 2026-11-22 21:11 UTC\.\nTo decide: \/approve 7 or \/reject 7$/u)
     assert.notInclude(message, "3fa9c012")
     const elsewhere = askingText({ ...short, may_decide: false })

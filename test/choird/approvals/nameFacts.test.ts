@@ -15,28 +15,31 @@ const added = (...paths: ReadonlyArray<string>) => {
 describe("the names of new tools and skills", () => {
   it("are told where a person may take one for another", () => {
     const TAKEN: ReadonlyArray<readonly [path: string, words: string]> = [
-      ["tools/mail_send.json", "The name of the tool mail_send is easily taken for mail.send, which is another tool."],
+      [
+        "tools/mail_send.json",
+        "The name of the tool mail_send is easily mistaken for mail.send, which is another tool."
+      ],
       [
         "tools/rnail.send.json",
-        "The name of the tool rnail.send is easily taken for mail.send, which is another tool."
+        "The name of the tool rnail.send is easily mistaken for mail.send, which is another tool."
       ],
-      ["tools/crm.l1st.json", "The name of the tool crm.l1st is easily taken for crm.list, which is another tool."],
+      ["tools/crm.l1st.json", "The name of the tool crm.l1st is easily mistaken for crm.list, which is another tool."],
       [
         "tools/choir_fs.read.json",
-        "The name of the tool choir_fs.read is easily taken for choir.fs.read, which is another tool."
+        "The name of the tool choir_fs.read is easily mistaken for choir.fs.read, which is another tool."
       ],
       [
         "tools/ch0lr.push.json",
-        "The name of the tool ch0lr.push begins like those of Choir's own tools, and is not one of them."
+        "The name of the tool ch0lr.push begins like the names of Choir's own tools, but it is not one of them."
       ],
       [
         "skills/weekly_report/SKILL.md",
-        "The name of the skill weekly_report is easily taken for weekly-report, which is another skill."
+        "The name of the skill weekly_report is easily mistaken for weekly-report, which is another skill."
       ],
-      ["skills/revievv.json", "The name of the skill revievv is easily taken for review, which is another skill."],
+      ["skills/revievv.json", "The name of the skill revievv is easily mistaken for review, which is another skill."],
       [
         "skills/tool_bui1der.json",
-        "The name of the skill tool_bui1der is easily taken for tool-builder, which is another skill."
+        "The name of the skill tool_bui1der is easily mistaken for tool-builder, which is another skill."
       ]
     ]
     for (const [path, words] of TAKEN) assert.deepStrictEqual(added(path), [words])

@@ -104,7 +104,7 @@ describe("a certificate", () => {
     Effect.gen(function* () {
       // The clock of a test stands at 1970.
       const identity = yield* readTlsIdentity(yield* makeCertificateFor("DNS:localhost"))
-      assert.include(identity.problemFor("localhost") ?? "", "is valid from")
+      assert.include(identity.problemFor("localhost") ?? "", "is not valid before")
     })
   )
 })

@@ -193,7 +193,7 @@ describe("an admin's commands", () => {
       assert.strictEqual(yield* say("/agent list"), "own: running\nother: stopped")
       assert.strictEqual(yield* say("/workspace list"), "main: held by own")
       assert.strictEqual(yield* say("/secret list"), "a-key\nbot-token")
-      assert.strictEqual(yield* say("/approvals"), "Nothing waits for your approval.")
+      assert.strictEqual(yield* say("/approvals"), "Nothing is waiting for your approval.")
     }).pipe(Effect.scoped)
   )
 

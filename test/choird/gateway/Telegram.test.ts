@@ -310,7 +310,7 @@ describe("Telegram outbound", () => {
       yield* bot.sent.at(3)
       const [cut, again, after, told] = yield* texts(bot)
       assert.deepStrictEqual([cut, again, after], ["cut", "cut", "after"])
-      assert.match(told ?? "", /^◆ A message of helper to the DM phone could not be delivered: Bad Request/u)
+      assert.match(told ?? "", /^◆ A message from helper to the DM phone could not be delivered: Bad Request/u)
     })
   )
 

@@ -113,7 +113,7 @@ describe("files that people send", () => {
       for (const workspace of [one, two]) {
         const { attachments, problem } = yield* attach(workspace, "1:1", "a.txt", Buffer.from("x"))
         assert.deepStrictEqual(attachments, [])
-        assert.strictEqual(problem, 'The document "a.txt" did not reach the agent: its workspace does not take it.')
+        assert.strictEqual(problem, 'The document "a.txt" did not reach the agent: it could not be saved in the agent's workspace.')
       }
       mkdirSync(join(three, ".choirtmp/recv"), { recursive: true })
       const target = join(outside, "victim")
@@ -214,7 +214,7 @@ describe("files that people send", () => {
       )
       assert.deepStrictEqual(tries.map(Result.isFailure), [true, true, false])
       const nowhere = yield* attachFile({ file, id: "1:5" }, undefined, api.download, unlabelled)
-      assert.match(nowhere.problem ?? "", /its workspace is not in config\.json/u)
+      assert.match(nowhere.problem ?? "", /the agent's workspace is not in config\.json/u)
     })
   )
 

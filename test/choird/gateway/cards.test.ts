@@ -139,7 +139,7 @@ describe("cards of approvals on Telegram", () => {
         yield* start(run)
         const { approval_id } = yield* asked(PHONE)
         const card = yield* cardOf(bot, approval_id)
-        assert.match(card.text ?? "", /^◆ agent-\d+ asks for your approval \d+\.\ntool: mail\.send\n/u)
+        assert.match(card.text ?? "", /^◆ agent-\d+ asks for your approval (number \d+\.\ntool: mail\.send\n/u)
         const { hash } = yield* find(approval_id)
         assert.deepStrictEqual(buttonsOf(card).slice(0, 2), [
           { text: "Approve", callback_data: `a:${approval_id}:${hash.slice(0, 8)}`, style: "success" },
@@ -250,7 +250,7 @@ describe("cards of approvals on Telegram", () => {
         yield* start(run)
         const { agent_id, approval_id, call, talk } = yield* asked(PHONE)
         const card = yield* cardOf(bot, approval_id)
-        const words = "calls of mail.send, to ada@example.org alone, with no other arguments than to"
+        const words = "calls of mail.send, to ada@example.org alone, with no arguments other than to"
         assert.match(
           card.text ?? "",
           new RegExp(`allow up to 20 more, for this agent until [0-9-]{10}: ${words}\\.`, "u")
@@ -266,7 +266,7 @@ describe("cards of approvals on Telegram", () => {
         yield* bot.tap(1, card, data)
         yield* nthToast(bot, 3)
         const said = yield* toasts(bot)
-        assert.strictEqual(said[0], "Only an admin allows calls for an agent whatever it works on.")
+        assert.strictEqual(said[0], "Only an admin may allow calls for the whole agent, beyond one job.")
         assert.match(String(said[1]), /cannot become a standing grant/u)
         assert.match(String(said[2]), /^Approved .* Up to 20 more calls like it are allowed/u)
         const approvals = yield* Approvals
@@ -329,7 +329,7 @@ describe("cards of approvals on Telegram", () => {
         const sent = yield* bot.sent.all
         const file = sent.find(({ document }) => document !== undefined)
         assert.isBelow(file?.message_id ?? Infinity, card.message_id)
-        assert.include(file?.caption, `All of approval ${approval_id}`)
+        assert.include(file?.caption, `The whole text of approval ${approval_id}`)
         yield* bot.tap(1, card, dataOf(card, "Approve"))
         yield* nthToast(bot, 1)
         assert.strictEqual((yield* find(approval_id)).status, "approved")

@@ -19,7 +19,7 @@ describeStores("decisions in a chat", (it) => {
       const [a = "", b = ""] = numbers
       const card = (yield* traces(talk.caller.session_id)).told[0]
       assert.deepStrictEqual(card?.dm, PHONE)
-      assert.include(card?.text, `Tap a button, or say /approve ${a} or /reject ${a}.`)
+      assert.include(card?.text, `Tap a button, or send /approve ${a} or /reject ${a}.`)
       assert.deepStrictEqual(yield* say(agent_id, "approved", a), {
         kind: "notice",
         text: `Approved ${a}: ${SUMMARY}.`
@@ -53,7 +53,7 @@ describeStores("decisions in a chat", (it) => {
       const { agent_id, numbers } = yield* asked(PHONE, "call-c")
       const other = yield* asked(PHONE, "call-other")
       assert.deepStrictEqual((yield* say(agent_id, "approved")).text, `Approved ${numbers[0]}: ${SUMMARY}.`)
-      const nothing = { kind: "notice", text: "Nothing waits for your approval." } as const
+      const nothing = { kind: "notice", text: "Nothing is waiting for your approval." } as const
       assert.deepStrictEqual(yield* say(agent_id, "approved"), nothing)
       assert.strictEqual((yield* find(other.numbers[0] ?? "")).status, "pending")
     }).pipe(alive)
@@ -291,7 +291,7 @@ describeStores("decisions in a chat", (it) => {
       const { approval_id: y } = yield* request(talk, "call-y")
       assert.strictEqual(
         (yield* say(agent_id, "approved", w)).text,
-        `Approved ${w}: ${SUMMARY}. It runs after request ${y} in desk is decided.`
+        `Approved ${w}: ${SUMMARY}. It will run after request ${y} in desk is decided.`
       )
       const before = talk.rev
       talk.commit(
@@ -329,10 +329,10 @@ describeStores("decisions in a chat", (it) => {
       const between = (text: string) => text.split("\n").slice(1, -1).join("\n")
       assert.strictEqual(
         between((yield* status(PHONE)).text),
-        `It waits for your approval ${s}: ${SUMMARY}.\nTo decide: /approve ${s} or /reject ${s}`
+        `It is waiting for your approval ${s}: ${SUMMARY}.\nTo decide: /approve ${s} or /reject ${s}`
       )
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(s)}`
-      assert.include((yield* status(TABLET)).text, `It waits for approval ${s}: ${SUMMARY}.\nUsed:`)
+      assert.include((yield* status(TABLET)).text, `It is waiting for approval ${s}: ${SUMMARY}.\nUsed:`)
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'confirm_tool' WHERE id = ${BigInt(s)}`
       yield* say(agent_id, "rejected", s)
       const lines = (yield* status(PHONE)).text.split("\n")

@@ -98,7 +98,7 @@ describe("/memory", () => {
     Effect.gen(function* () {
       const { memory } = yield* opened()
       const { text } = yield* memory(undefined, PHONE)
-      assert.include(text, "user.city: Lives in Lyon (2026-01-02, not confirmed)\n")
+      assert.include(text, "user.city: Lives in Lyon (2026-01-02, untrusted)\n")
       assert.include(text, "2 earlier conversations")
       const empty = yield* (yield* opened([])).memory(undefined, PHONE)
       assert.strictEqual(empty.text, "I remember nothing beyond this conversation yet.")
@@ -112,7 +112,7 @@ describe("/memory", () => {
         (yield* memory("Lyon", PHONE)).text,
         `2026-01-02, session ${SESSION}, events 4-6: user: I moved to Lyon`
       )
-      assert.strictEqual((yield* memory("Oslo", PHONE)).text, "I remember nothing of that.")
+      assert.strictEqual((yield* memory("Oslo", PHONE)).text, "I remember nothing about that.")
     })
   )
 })
@@ -175,7 +175,7 @@ describe("/forget", () => {
     Effect.gen(function* () {
       const { forget, forgotten } = yield* opened()
       assert.strictEqual((yield* forget("ab", PHONE)).kind, "refusal")
-      assert.strictEqual((yield* forget("never said", PHONE)).text, "I remember nothing of that.")
+      assert.strictEqual((yield* forget("never said", PHONE)).text, "I remember nothing about that.")
       assert.strictEqual((yield* forget("yes", PHONE)).kind, "refusal")
       yield* forget("the", PHONE)
       assert.include((yield* forget("yes", PHONE)).text, "30000 events hold this")

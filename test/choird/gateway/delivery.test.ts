@@ -72,7 +72,7 @@ describe("a message to Telegram", () => {
       assert.deepStrictEqual(ended.slice(0, 3), ["failed 3", "failed 3", "failed 3"])
       assert.match(ended[3] ?? "", /^given up 3: Telegram sendDocument: 400 /u)
       assert.strictEqual(ended[4], "delivered 4")
-      assert.match((yield* texts(bot)).at(-1) ?? "", /^◆ A message of helper to the DM phone could not be delivered/u)
+      assert.match((yield* texts(bot)).at(-1) ?? "", /^◆ A message from helper to the DM phone could not be delivered/u)
     })
   )
 
@@ -208,7 +208,7 @@ describe("a message to Telegram", () => {
       assert.deepStrictEqual(yield* texts(bot), [])
       assert.isAbove((yield* outcomes.all).length, 10)
       yield* bot.heal
-      const told = /^◆ Telegram was not reached for 1[789]\d minutes\. 1 message for you waited\.$/u
+      const told = /^◆ Telegram could not be reached for 1[789]\d minutes\. 1 message for you waited\.$/u
       // Either may be sent first, since the bot polls and sends beside each other.
       yield* Effect.repeat(TestClock.adjust("1 second"), {
         until: () =>

@@ -197,7 +197,7 @@ describe("An edited message", () => {
           Effect.repeat(TestClock.adjust("100 millis"), {
             until: () => Effect.map(texts(bot), (all) => all.includes(`◆ ${text}`))
           })
-        yield* told("I do not take commands from edited messages. Send it as a new message.")
+        yield* told("I do not take commands from edited messages. Send the command as a new message.")
         yield* bot.edit(id, "no command")
         yield* told("I do not have the message that you edited. Send it again, as a new one.")
         assert.deepStrictEqual(yield* world.texts, [])

@@ -123,7 +123,7 @@ describe("a bot that cannot be reached", () => {
       assert.deepStrictEqual(shown.slice(0, 2), ["one", "two"])
       assert.match(
         shown[2] ?? "",
-        /^◆ Telegram was not reached for [23] minutes\. 2 messages for you and 1 from you waited\.$/u
+        /^◆ Telegram could not be reached for [23] minutes\. 2 messages for you and 1 from you waited\.$/u
       )
     })
   )

@@ -39,7 +39,7 @@ describe("route", () => {
       "Which branch?",
       `${dig}\nand more`,
       "dig waits for your answer: /answer sow …",
-      "Dig It waits for your answer: /answer Dig It …",
+      "Dig It is waiting for your answer: /answer Dig It …",
       `${"x".repeat(41)} waits for your answer: /answer ${"x".repeat(41)} …`
     ])
       assert.strictEqual(reply(other).type, "message", other)

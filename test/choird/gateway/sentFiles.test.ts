@@ -200,7 +200,7 @@ describe("files of an agent", () => {
         assert.deepStrictEqual(yield* arrivedFiles(world.bot), [])
         assert.deepStrictEqual(world.copies(), [])
         const [told] = (yield* world.bot.sent.all).map(({ text }) => text)
-        assert.match(told ?? "", new RegExp(`^◆ A message of ${AGENT} to the DM phone could not be delivered`, "u"))
+        assert.match(told ?? "", new RegExp(`^◆ A message from ${AGENT} to the DM phone could not be delivered`, "u"))
       })
   )
 

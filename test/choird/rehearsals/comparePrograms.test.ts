@@ -47,13 +47,13 @@ describe("the program of a proposed tool", () => {
     assert.deepStrictEqual(of(ran(undefined, "timeout")).verdict, "worse")
     assert.match(of({ type: "asks", why: "it acts outside this machine" }).reasons.join(), /rejected: it acts outside/u)
     assert.deepStrictEqual(of(ran({})).reasons, ["leaves notes out of its output"])
-    assert.deepStrictEqual(of(ran({ notes: null })).reasons, ["leaves notes empty, which today fills"])
+    assert.deepStrictEqual(of(ran({ notes: null })).reasons, ["leaves notes empty, which today's version fills"])
   })
 
   it("has its other values told where today's gives the recorded ones, and not where the empty workspace changes them", () => {
     assert.deepStrictEqual(comparePrograms([call(ran({ notes: 3 }), ran({ notes: 4 }), THREE)]), {
       verdict: "same",
-      reasons: ["gives another output than then on 1 of 1 call"]
+      reasons: ["gives a different output from the recorded one on 1 of 1 call"]
     })
     assert.deepStrictEqual(comparePrograms([call(ran({ notes: 1 }), ran({ notes: 4 }), THREE)]).reasons, [])
   })

@@ -27,7 +27,7 @@ describe("a proposed skill beside today's", () => {
     ["is refused more often", { refusals: 2 }, /is refused 2 times, today never/u],
     ["acts outside", external({ "letters.send": 1 }), /calls letters\.send once, today never/u],
     ["leaves a part out", { output: { sent: true } }, /leaves to out of its output/u],
-    ["finds nothing", { output: { sent: [], to: "ann" } }, /leaves sent empty, which today fills/u],
+    ["finds nothing", { output: { sent: [], to: "ann" } }, /leaves sent empty, which today's version fills/u],
     ["takes many more tokens", { tokens: 9000 }, /takes 9000 tokens, today 4000/u]
   ])("is worse where it %s", (_, more, reason) => {
     const { reasons, verdict } = compareTrials(OUTCOME, outcome(more), "completed")
@@ -56,7 +56,7 @@ describe("a proposed skill beside today's", () => {
     const script = (sent: boolean) => outcome({ tokens: 0, output: { sent, to: "ann" } })
     assert.deepStrictEqual(compareTrials(script(true), script(false), "completed"), {
       verdict: "same",
-      reasons: ["gives other values of sent than today"]
+      reasons: ["gives different values for sent than today"]
     })
     assert.deepStrictEqual(compareTrials(script(true), script(true), "completed").reasons, [])
   })

@@ -34,7 +34,7 @@ describe("a proposed tool", () => {
   it("is worse where its calls act outside and nobody would be asked any more", () => {
     const outside = manifest({ type: "object" }, "external")
     assert.deepStrictEqual(worseForCalls(outside, ANY, [{}]), [
-      "asks nobody about 1 call that was made then: they act outside by today's manifest, and have the effect none by this one"
+      "would no longer ask a person about 1 call that was made then: today's manifest says that they act outside, and this one gives them the effect none by this one"
     ])
     assert.deepStrictEqual(worseForCalls(outside, ANY, []), [])
   })
@@ -55,9 +55,7 @@ describe("a proposed tool", () => {
     const marked = manifest({ type: "object" }, "none", { untrusted: true, secret_resources: ["key"] })
     const two = manifest({ type: "object" }, "none", { untrusted: true, secret_resources: ["key", "other"] })
     assert.deepStrictEqual(worseForCalls(marked, two, [{}]), ["is given other, which today's is not"])
-    assert.deepStrictEqual(worseForCalls(marked, ANY, [{}]), [
-      "does not mark its results as text from strangers any more"
-    ])
+    assert.deepStrictEqual(worseForCalls(marked, ANY, [{}]), ["no longer marks its results as text from strangers"])
     assert.deepStrictEqual(worseForCalls(ANY, marked, []).length, 2)
     assert.deepStrictEqual(more({}), [])
   })
@@ -79,7 +77,7 @@ describe("a proposed tool", () => {
     assert.deepStrictEqual(withRecord([], unknown), unknown)
     assert.deepStrictEqual(withRecord([], { verdict: "same", reasons: [] }, unknown), {
       verdict: "same",
-      reasons: ["was not compared in everything: today's skill ends as failed: x"]
+      reasons: ["was compared only in part: today's skill ends as failed: x"]
     })
   })
 })

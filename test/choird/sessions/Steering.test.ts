@@ -210,7 +210,7 @@ describeStores("Steering", (it) => {
       talk.commit({ event_type: "Cancelled", lane: EDGE, payload })
       yield* store(talk, 2)
       const late = yield* order(session_id, "r1", { type: "StopTurn" }, 1000)
-      assert.deepStrictEqual(late.ended, { rev: 3, refused: "the turn had ended before" })
+      assert.deepStrictEqual(late.ended, { rev: 3, refused: "the turn had already ended" })
       assert.deepStrictEqual(
         (yield* auditOf(session_id)).map(({ action }) => action),
         ["session.stop", "session.stop", "session.cancel", "session.cancel", "session.cancel", "session.stop"]

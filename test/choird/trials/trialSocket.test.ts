@@ -23,7 +23,7 @@ describe("the socket of a trial", () => {
     Effect.gen(function* () {
       assert.lengthOf(yield* taken(outcome(150)), 1)
       const { message } = yield* Effect.flip(taken(outcome(20_000)))
-      assert.strictEqual(message, "the trial gave no outcome: its container sent a message that is not one")
+      assert.strictEqual(message, "the trial gave no outcome: its container sent something that is not a valid message")
     })
   )
 })

@@ -37,7 +37,7 @@ describe.skipIf(missing !== undefined)("BrowserWorker", () => {
       for (let number = 1; number < BROWSERS_MAX; number++) yield* Effect.forkChild(worker.of(sessionOf(number), epoch))
       yield* Effect.yieldNow
       const refused = yield* Effect.flip(worker.of(sessionOf(BROWSERS_MAX), epoch))
-      assert.match(refused.message, /8 agents have a browser/u)
+      assert.match(refused.message, /8 agents already have a browser open, which is the maximum/u)
       yield* Scope.close(first, Exit.void)
       const next = yield* Effect.forkChild(worker.of(sessionOf(BROWSERS_MAX), epoch))
       yield* Effect.yieldNow

@@ -186,9 +186,9 @@ describe("choir.web.fetch", () => {
         ["http://site.test/in", /^a page that site\.test leads to is not on the public network/u],
         ["http://site.test/name", /^a page that site\.test leads to is not on the public network/u],
         ["http://site.test/metadata", /^a page that site\.test leads to is not on the public network/u],
-        ["http://site.test/file", /leads to an address that is not a page's/u],
-        ["http://site.test/credentials", /leads to an address that is not a page's/u],
-        ["http://site.test/loop", /leads from one address to the next more than 5 times/u],
+        ["http://site.test/file", /redirects to an address that is not a web page's/u],
+        ["http://site.test/credentials", /redirects to an address that is not a web page's/u],
+        ["http://site.test/loop", /redirects more than 5 times/u],
         ["http://site.test/rebind", /^a page that site\.test leads to is not on the public network/u],
         [inside, /is not on the public network/u],
         [`http://[::1]:${trap.port}/`, /is not on the public network/u],
@@ -257,14 +257,14 @@ describe("choir.web.fetch", () => {
         ["large", /larger than 5 MiB/u],
         ["endless", /larger than 5 MiB/u],
         ["bomb", /larger than 5 MiB/u],
-        ["broken", /broke off its answer/u],
+        ["broken", /closed the connection before the answer was complete/u],
         ["strange", /an encoding that cannot be read/u],
         ["deep", /cannot be read: it (?:takes more than 300 ms|takes too much memory|is nested too deep)/u],
         ["wide", /cannot be read: it takes/u],
         ["entities", /cannot be read: it (?:takes|is nested)/u],
         ["picture", /answered with image data, not with text/u],
-        ["head", /gives no answer that can be read/u],
-        ["cut", /broke off its answer/u]
+        ["head", /sent an answer that cannot be read/u],
+        ["cut", /closed the connection before the answer was complete/u]
       ]
       for (const [path, words] of expected) {
         const { output, status } = yield* fetch(`http://site.test/${path}`)

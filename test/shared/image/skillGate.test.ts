@@ -68,7 +68,12 @@ const LACKING: ReadonlyArray<readonly [string, object, string, RegExp]> = [
     "rejected",
     /capabilities: there is no tool choir\.fs\.serch: did you mean choir\.fs\.search\?/u
   ],
-  ["a capability that no tool has", withContract({ capabilities: ["exec"] }), "rejected", /no tool of it can do exec/u],
+  [
+    "a capability that no tool has",
+    withContract({ capabilities: ["exec"] }),
+    "rejected",
+    /none of its tools can do exec/u
+  ],
   [
     "data, strangers and effects in one state",
     withContract({ capabilities: ["fs:read", "net"] }, states(["choir.fs.read", "page.fetch"])),

@@ -92,7 +92,7 @@ describe("a leak over states", () => {
       files: { tools: ["choir.fs.read"], to: ["web"], write: ["findings"] }
     })
     assert.deepStrictEqual(found(back), [
-      "the state web sees the user's data (choir.fs.read by files > web in its conversation and the field findings, which files writes), reads text of strangers (choir.web.search, choir.web.fetch) and acts outside (choir.web.search, choir.web.fetch): split it, and let what acts come before what reads the other two"
+      "the state web sees the user's data (choir.fs.read by files > web in its conversation and the field findings, which files writes), reads text of strangers (choir.web.search, choir.web.fetch) and acts outside (choir.web.search, choir.web.fetch): split it into states, and put the one that acts before those that read"
     ])
   })
 
@@ -122,8 +122,8 @@ describe("a leak over states", () => {
 
   it("is found in a script where the fields of a call hold all three, and named by the fields", () => {
     assert.deepStrictEqual(found(READ_THEN_POST), [
-      "the state step2 sees the user's data (choir.fs.read by step1 > step2 in the field findings, which step1 writes), reads text of strangers (choir.web.fetch) and acts outside (choir.web.fetch): split it, and let what acts come before what reads the other two",
-      "the state step3 sees the user's data (choir.fs.read by step1 > step2 > step3 in the field answer, which step2 writes), reads text of strangers (choir.web.fetch; choir.web.fetch by step2 > step3 in the field answer, which step2 writes) and acts outside (choir.web.fetch): split it, and let what acts come before what reads the other two"
+      "the state step2 sees the user's data (choir.fs.read by step1 > step2 in the field findings, which step1 writes), reads text of strangers (choir.web.fetch) and acts outside (choir.web.fetch): split it into states, and put the one that acts before those that read",
+      "the state step3 sees the user's data (choir.fs.read by step1 > step2 > step3 in the field answer, which step2 writes), reads text of strangers (choir.web.fetch; choir.web.fetch by step2 > step3 in the field answer, which step2 writes) and acts outside (choir.web.fetch): split it into states, and put the one that acts before those that read"
     ])
     const checked = script(
       [

@@ -29,7 +29,7 @@ const makeFind = Effect.map(SessionStore, (sessions) =>
     if (one === undefined)
       return yield* notFound(
         "UNKNOWN_SESSION",
-        `${name} is not a session, the beginning of one, or an agent that has one`,
+        `${name} is not a session id, the start of one, or an agent with a session`,
         LIST
       )
     if (other !== undefined)

@@ -41,7 +41,7 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
   return status === "closed"
     ? conflict(
         "CLOSED",
-        `the session ${session_id} reached its budget and is never resumed`,
+        `the session ${session_id} reached its budget and cannot be resumed`,
         `choirctl agent start ${agent_id}`
       )
     : undefined

@@ -67,10 +67,10 @@ const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
 
 const unreadText = ({ count, dm, since }: Unread, unread_days: number | null) =>
-  `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm}, the oldest of ${since}, ${count === 1 ? "waits" : "wait"} unread and will be removed after ${unread_days} days (retention.unread_days; choirctl chat shows them)`
+  `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm}, the oldest from ${since}, ${count === 1 ? "is" : "are"} unread and will be removed after ${unread_days} days (retention.unread_days; choirctl chat shows them)`
 
 export const crowdedText = ({ agent_id, count, dm }: Crowd) =>
-  `${agent_id} may have to wait with its next answer: ${count} of its messages to the DM ${dm} are neither read nor delivered`
+  `${agent_id} may have to hold back its next answer: ${count} of its messages to the DM ${dm} are neither read nor delivered`
 
 const orphansText = ([agent_id, count]: readonly [AgentId, number]): string =>
   `${count} ${count === 1 ? "job" : "jobs"} of ${agent_id} ended without the work summary that ${count === 1 ? "its" : "their"} profile requires (choirctl session orphans ${agent_id})`

@@ -172,7 +172,7 @@ const ensureBridge = Effect.fnUntraced(function* (installation: Installation) {
     ({ detail }) =>
       new ContainerError({
         reason: "refused",
-        problem: `the network ${network} has other settings than choird gives it: ${detail}`,
+        problem: `the network ${network} has unexpected settings and could not be removed: ${detail}`,
         fix: `Run: docker network rm --force ${network}`
       })
   )

@@ -110,9 +110,9 @@ const patient = <A, E, R>(ask: Effect.Effect<A, E | DockerError, R>, { onWait = 
 const rootSentence = ({ root }: EngineFacts) => {
   switch (root.type) {
     case "rootless":
-      return "its root is the user of the engine"
+      return "its root user is the user that runs the engine"
     case "remapped":
-      return `its root is uid ${root.uid} of this host`
+      return `its root user is uid ${root.uid} on this host`
     case "none":
       return "it has no user namespace and runs under an ordinary uid"
   }
@@ -211,7 +211,7 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
     if (Result.isSuccess(asked)) return statusOf(asked.success, warnings)
     return {
       type: "docker" as const,
-      isolation: "Not known while the Docker engine is away.",
+      isolation: "Unknown while the Docker engine does not answer.",
       limits: { cpus: false, memory_mb: false, pids: false },
       warnings: [
         `The Docker engine does not answer${away}: running agents continue if they can, and none can be started. ${asked.failure.fix}.`

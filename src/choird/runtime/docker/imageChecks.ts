@@ -88,12 +88,12 @@ export const imageProblem = ({ Config: config }: ImageFacts): string | undefined
   if (reserved !== undefined)
     return `it sets ${reserved.split("=")[0]}, which would change the agent's own process: set it where it is needed, within RUN`
   if (Object.keys(config.Volumes ?? {}).length > 0)
-    return "it has a volume, which an agent cannot have: take another base"
-  if ((config.OnBuild ?? []).length > 0) return "it has ONBUILD triggers: take another base"
-  if (Object.keys(config.ExposedPorts ?? {}).length > 0) return "it exposes a port: take another base"
+    return "it has a volume, which an agent cannot have: use another base image"
+  if ((config.OnBuild ?? []).length > 0) return "it has ONBUILD triggers: use another base image"
+  if (Object.keys(config.ExposedPorts ?? {}).length > 0) return "it exposes a port: use another base image"
   return config.Healthcheck === null || config.Healthcheck === undefined
     ? undefined
-    : "it has a health check: take another base"
+    : "it has a health check: use another base image"
 }
 
 /** The engine's description of a path, in a header of its answer. */
@@ -130,7 +130,7 @@ const pathProblem = (role: DockerfileRole, path: string, found: number | undefin
   const needed = `agents need it with mode 0${wanted.mode.toString(8)}`
   return role === "base"
     ? `${path} ${is}, and ${needed}: write ${wanted.fix}`
-    : `the Dockerfile changed ${path}: it ${is}, and ${needed}. Let it leave that file as it is`
+    : `the Dockerfile changed ${path}: it ${is}, and ${needed}. Change the Dockerfile so that it leaves this file alone`
 }
 
 /**

@@ -74,7 +74,7 @@ const textOf = (files: ReadonlyArray<RepoFile>, role: DockerfileRole) => {
 /** Repositories are checked where they are merged; nothing reaches the engine that was not. */
 export const sourceRefusal = ({ agent, base }: ImageSource): string | undefined => {
   if (textOf(base, "base") === undefined)
-    return `the global repository has no ${DOCKERFILES.base}: copy the one of docker/starter`
+    return `the global repository has no ${DOCKERFILES.base}: copy the one from docker/starter`
   const found = (
     [
       ["base", base],

@@ -1,5 +1,5 @@
 /**
- * Compares what an engine made with what was asked (R36). It is closed: what the profile does not speak of must be at rest, so that
+ * Compares what an engine made with what was asked (R36). It is a closed list: a setting that the profile does not name must have its inactive default, so that
  * an engine's own defaults, a proxy in front of it or a setting of the future cannot open a container unseen.
  */
 import { isDeepStrictEqual } from "node:util"

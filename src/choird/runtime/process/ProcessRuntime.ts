@@ -38,7 +38,7 @@ const statusOf = (diesWithChoird: boolean, limits: Cgroups["Service"]["enforced"
   isolation: "None: an agent and its tools can do whatever choird's own user can.",
   limits,
   warnings: [
-    "The process runtime isolates nothing. Use the sandbox for an agent that reads text of others.",
+    "The process runtime isolates nothing. Use the sandbox for an agent that reads text from other people.",
     "Dockerfiles are not built: agents have the programs of this host.",
     ...Object.entries(limits).flatMap(([name, works]) =>
       works ? [] : [`${name} is not enforced: choird may not write control groups.`]

@@ -73,7 +73,7 @@ export const fixFor = (text: string): string => {
   if (/unknown option/iu.test(text)) return "Install bubblewrap 0.8 or newer"
   if (/namespace|uid map|Operation not permitted|Permission denied/u.test(text)) {
     const sysctl = "sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0"
-    return `Allow user namespaces, with those of these settings that the host has: ${sysctl}`
+    return `Allow user namespaces, with whichever of these settings this host has: ${sysctl}`
   }
   return "Run bwrap by hand to see what it needs"
 }
@@ -104,7 +104,7 @@ export const probe: Effect.Effect<void, ContainerError> = Effect.gen(function* (
       orElse: () => unavailable("bubblewrap did not finish in time")
     })
   )
-  if (code !== 0) return yield* unavailable(text === "" ? `bubblewrap ended with ${code}` : text)
+  if (code !== 0) return yield* unavailable(text === "" ? `bubblewrap exited with code ${code}` : text)
 }).pipe(Effect.withSpan("SandboxRuntime.probe"))
 
 /** User namespaces count processes for themselves since Linux 5.14. */
@@ -128,7 +128,7 @@ const statusOf = (root: boolean, hasFilter: boolean, enforced: Cgroups["Service"
       ...(hasFilter ? [] : [`There is no system call filter for ${process.arch}.`]),
       ...missing.map(
         ([name]) =>
-          `${name} is not enforced: choird may not write control groups. It needs delegated ones, as the unit of choirctl daemon install has them on cgroup v2.`
+          `${name} is not enforced: choird may not write control groups. On cgroup v2, the unit that choirctl daemon install writes has them delegated to it.`
       )
     ]
   }

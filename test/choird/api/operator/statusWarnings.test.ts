@@ -33,7 +33,7 @@ describe("crowdedText", () => {
   it("names the DM whose messages wait, and says no more than that an answer may have to", () => {
     assert.strictEqual(
       crowdedText({ agent_id: AgentId.make("ada"), dm: ResourceName.make("desk"), count: 4000 }),
-      "ada may have to wait with its next answer: 4000 of its messages to the DM desk are neither read nor delivered"
+      "ada may have to hold back its next answer: 4000 of its messages to the DM desk are neither read nor delivered"
     )
   })
 })
