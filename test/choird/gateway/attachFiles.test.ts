@@ -113,7 +113,10 @@ describe("files that people send", () => {
       for (const workspace of [one, two]) {
         const { attachments, problem } = yield* attach(workspace, "1:1", "a.txt", Buffer.from("x"))
         assert.deepStrictEqual(attachments, [])
-        assert.strictEqual(problem, 'The document "a.txt" did not reach the agent: it could not be saved in the agent's workspace.')
+        assert.strictEqual(
+          problem,
+          `The document "a.txt" did not reach the agent: it could not be saved in the agent's workspace.`
+        )
       }
       mkdirSync(join(three, ".choirtmp/recv"), { recursive: true })
       const target = join(outside, "victim")
