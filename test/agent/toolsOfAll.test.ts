@@ -12,10 +12,10 @@ import { toWireName, ToolName } from "#schema/Tool.ts"
 import { isControl } from "#src/agent/tools/Tool.ts"
 import { BUILT_IN_TOOL_ROWS } from "#src/choird/api/operator/builtInToolRows.ts"
 import { BUILT_IN_TOOLS, TOOLS_OF_ALL } from "#src/shared/image/builtInTools.ts"
-import { AGENT_KINDS, fixedPrompts } from "../../support/fixedPrompts.ts"
-import { bookOf } from "../../support/skills.ts"
-import { layerRegistry } from "../../support/toolRegistry.ts"
-import { temporaryWorkspace } from "../../support/workspace.ts"
+import { AGENT_KINDS, fixedPrompts } from "../support/fixedPrompts.ts"
+import { bookOf } from "../support/skills.ts"
+import { layerRegistry } from "../support/toolRegistry.ts"
+import { temporaryWorkspace } from "../support/workspace.ts"
 
 const CORE = LaneId.make("core:a")
 

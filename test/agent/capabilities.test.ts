@@ -13,8 +13,8 @@ import { BUILT_IN_CAPABILITIES, BUILT_IN_TOOLS } from "#src/shared/image/builtIn
 import { readSkill } from "#src/shared/image/skillFile.ts"
 import { readToolManifest } from "#src/shared/image/toolManifest.ts"
 import type { LaneMemory } from "#src/shared/session/State.ts"
-import { contractSpec, summarize } from "../../support/contracts.ts"
-import { bookOf } from "../../support/skills.ts"
+import { contractSpec, summarize } from "../support/contracts.ts"
+import { bookOf } from "../support/skills.ts"
 
 const EXPECTED: Readonly<Record<string, ReadonlyArray<Capability>>> = {
   "choir.exec": ["fs:read", "fs:write", "net", "exec"],

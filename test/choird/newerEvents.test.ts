@@ -3,8 +3,8 @@ import { Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
-import { LAYER_MS_MAX } from "../../support/size.ts"
+import { beginLife, database, LIVE, makeAgentHome } from "../support/choird.ts"
+import { LAYER_MS_MAX } from "../support/size.ts"
 
 describe("an agent whose session has events of a later choird", LIVE, () => {
   layer(database, { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
