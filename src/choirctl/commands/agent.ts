@@ -22,7 +22,7 @@ import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
-import { agentId } from "./arguments.ts"
+import { agentId } from "./flags/arguments.ts"
 
 const resource = (name: string, description: string) =>
   Flag.String(name).pipe(

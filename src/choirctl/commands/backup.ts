@@ -14,7 +14,7 @@ import { onHome } from "#src/shared/files/homeFolder.ts"
 import { VERSION } from "#src/shared/program/version.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { requireFile, requirePlace } from "./arguments.ts"
+import { requireFile, requirePlace } from "./flags/arguments.ts"
 
 type Contents = Omit<Manifest, "members">
 

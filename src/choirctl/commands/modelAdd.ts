@@ -16,7 +16,7 @@ import { hasValue, loadSecrets } from "#src/shared/config/configFiles.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
 import { applyEntries } from "./applyConfig.ts"
-import { givenPrice, modelFlags } from "./modelFlags.ts"
+import { givenPrice, modelFlags } from "./flags/modelFlags.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
 const flags = {

@@ -10,7 +10,7 @@ import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { plural } from "#src/shared/text/counts.ts"
-import { reasoning, sessionName, sessionOf } from "./arguments.ts"
+import { reasoning, sessionName, sessionOf } from "./flags/arguments.ts"
 
 /** choirctl prune: removes at once what is older than config.json keeps it. */
 export const prune = Command.make(

@@ -7,7 +7,7 @@ import { ask } from "#src/choirctl/client/ask.ts"
 import { jobRunTable, profileTable, profileText, skillRunTable } from "#src/choirctl/render/runs.ts"
 import { usageError } from "#src/choirctl/terminal/failure.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
-import { agentId } from "./arguments.ts"
+import { agentId } from "./flags/arguments.ts"
 
 const last = Flag.Int("last").pipe(
   Flag.filter(
