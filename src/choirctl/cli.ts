@@ -73,7 +73,7 @@ const COMMANDS = [
   command(
     "profile",
     "List and show agents' job profiles",
-    async () => (await import("#src/choirctl/commands/runs.ts")).profile
+    async () => (await import("#src/choirctl/commands/profile.ts")).profile
   ),
   command("tool", "List and try agents' tools", async () => (await import("#src/choirctl/commands/tool.ts")).tool),
   command(
@@ -124,7 +124,7 @@ const COMMANDS = [
   command(
     "restore",
     "Restore a home from its backup, at the same path or another; choird must not be running there",
-    async () => (await import("#src/choirctl/commands/backup.ts")).restore
+    async () => (await import("#src/choirctl/commands/restore.ts")).restore
   ),
   command(
     "db",
@@ -134,7 +134,7 @@ const COMMANDS = [
   command(
     "prune",
     "Remove data older than the retention settings in config.json; choird also does this by itself",
-    async () => (await import("#src/choirctl/commands/retention.ts")).prune
+    async () => (await import("#src/choirctl/commands/prune.ts")).prune
   ),
   command(
     "status",
@@ -144,7 +144,7 @@ const COMMANDS = [
   command(
     "doctor",
     "Check that this host has what Choir needs, and print how to fix each problem",
-    async () => (await import("#src/choirctl/commands/status.ts")).doctor
+    async () => (await import("#src/choirctl/commands/doctor.ts")).doctor
   )
 ] as const
 

@@ -1,11 +1,9 @@
-/** choirctl skill runs, session jobs, session orphans and profile: how skills and jobs of an agent ended so far. */
+/** choirctl skill runs, session jobs and session orphans: how skills and jobs of an agent ended so far. */
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AgentType } from "#schema/JobProfile.ts"
 import { SkillName } from "#schema/Skill.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { jobRunTable, profileTable, profileText, skillRunTable } from "#src/choirctl/render/runs.ts"
-import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { jobRunTable, skillRunTable } from "#src/choirctl/render/runs.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { agentId } from "./flags/arguments.ts"
 
@@ -53,44 +51,6 @@ export const orphans = Command.make(
   Command.withDescription("List the jobs of an agent that ended without the work summary that their profile requires"),
   Command.withExamples([{ command: "choirctl session orphans agent-1" }])
 )
-
-const profileList = Command.make(
-  "list",
-  { id: agentId },
-  Effect.fnUntraced(function* ({ id }) {
-    const rows = yield* ask("runs", (choird) => choird.profiles({ params: { id } }))
-    yield* print(rows, profileTable)
-  })
-).pipe(
-  Command.withDescription("List the job profiles of an agent's newest image, with how their jobs ended"),
-  Command.withExamples([{ command: "choirctl profile list agent-1" }])
-)
-
-const profileShow = Command.make(
-  "show",
-  {
-    id: agentId,
-    type: Argument.String("type").pipe(
-      Argument.withDescription("Job type from choirctl profile list"),
-      Argument.withSchema(AgentType)
-    )
-  },
-  Effect.fnUntraced(function* ({ id, type }) {
-    const rows = yield* ask("runs", (choird) => choird.profiles({ params: { id } }))
-    const found = rows.find(({ profile }) => profile.agent_type === type)
-    if (found === undefined)
-      return yield* usageError(
-        `${id} has no job type ${type}`,
-        `known: ${rows.map(({ profile }) => profile.agent_type).join(", ") || "none"}`
-      )
-    yield* print(found, profileText)
-  })
-).pipe(
-  Command.withDescription("Show the limits and permissions of a job profile"),
-  Command.withExamples([{ command: "choirctl profile show agent-1 scout" }])
-)
-
-export const profile = Command.make("profile").pipe(Command.withSubcommands([profileList, profileShow]))
 
 export const jobRuns = Command.make(
   "jobs",

@@ -1,51 +1,17 @@
-/** choirctl status and doctor: the state of choird and its agents, and of the host. */
+/** choirctl status: the state of choird and its agents. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import type { MemoryStatus, SystemStatus } from "#schema/SystemApi.ts"
-import type { DiskStatus } from "#schema/SystemApi.ts"
+import type { DiskStatus, MemoryStatus, SystemStatus } from "#schema/SystemApi.ts"
 import { askStatus } from "#src/choirctl/client/ask.ts"
-import type { Check } from "#src/choirctl/doctor/hostChecks.ts"
 import { printAdvice } from "#src/choirctl/terminal/print.ts"
 import { tokenText } from "#src/shared/wire/metricsPage.ts"
 import { searchText } from "#src/choirctl/render/memory.ts"
 import { agentTable } from "#src/choirctl/render/agents.ts"
 import { approvalsWaiting } from "#src/choirctl/render/approvals.ts"
-import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
-import { onHost } from "#src/choirctl/terminal/Host.ts"
-import { withProgress } from "#src/choirctl/terminal/print.ts"
-import { root } from "#src/choirctl/terminal/root.ts"
 import { gatewayState } from "#src/choirctl/render/gateways.ts"
-import { fields, paint, type Paint, safeLine, span, working } from "#src/choirctl/terminal/text.ts"
+import { fields, paint, safeLine, span, working } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
-
-const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
-
-/** A line for each check, and the fix below what needs one. */
-const doctorText = ({ checks }: { readonly checks: ReadonlyArray<Check> }, color: boolean): string => {
-  const width = Math.max(0, ...checks.map(({ name }) => name.length))
-  return checks
-    .flatMap(({ detail, fix, name, status }) => [
-      `${paint(color, STYLES[status], status.padEnd(4))}  ${name.padEnd(width)}  ${safeLine(detail)}`,
-      ...(fix === undefined || status === "ok" || status === "skip"
-        ? []
-        : [`${" ".repeat(8 + width)}fix: ${safeLine(fix)}`])
-    ])
-    .join("\n")
-}
-
-export const doctor = Command.make(
-  "doctor",
-  {},
-  Effect.fnUntraced(function* () {
-    const { home } = yield* root
-    const { examine } = yield* Effect.promise(() => import("#src/choirctl/doctor/examine.ts"))
-    const checks = yield* onHost(examine(home)).pipe(withProgress("checking this host"))
-    const ok = checks.every(({ status }) => status !== "fail")
-    yield* printAdvice({ ok, checks }, doctorText)
-    if (!ok) return yield* new Unsuccessful({ exit_code: EXIT.failed })
-  })
-).pipe(Command.withExamples([{ command: "choirctl doctor" }]))
 
 const diskText = ({ files, free_bytes, lacks, low, paused, total_bytes }: DiskStatus, color: boolean): string => {
   const bytes = `${bytesText(free_bytes)} of ${bytesText(total_bytes)} free`

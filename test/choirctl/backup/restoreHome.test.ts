@@ -6,7 +6,7 @@ import { Effect, Layer, Result } from "effect"
 import { makeArchive } from "#src/choirctl/backup/ArchiveWriter.ts"
 import { ARCHIVE_FORMAT, CONFIG, FORMAT, MANIFEST } from "#src/choirctl/backup/manifest.ts"
 import { restoreHome } from "#src/choirctl/backup/restoreHome.ts"
-import { restoredHomeText } from "#src/choirctl/commands/backup.ts"
+import { restoredHomeText } from "#src/choirctl/commands/restore.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
