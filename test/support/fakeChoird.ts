@@ -27,7 +27,7 @@ import type {
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { AgentId, ApprovalId, CallId, EDGE, InboxId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
-import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
+import { layerSchemaErrors } from "#src/choird/api/schemaErrors.ts"
 import { sseResponse } from "#src/choird/listeners/sse.ts"
 import { listen } from "#src/shared/wire/http.ts"
 import { auditRow } from "./fakeAudit.ts"

@@ -29,7 +29,7 @@ import { layerOperatorDms } from "./OperatorDms.ts"
 import { layerOperatorRetention } from "./OperatorRetention.ts"
 import { layerOperatorRuns } from "./OperatorSkills.ts"
 import { layerOperatorSkills } from "./OperatorSkills.ts"
-import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
+import { layerSchemaErrors } from "#src/choird/api/schemaErrors.ts"
 import { awayIn } from "#src/choird/database/DatabaseAway.ts"
 import { DATABASE_RETRY_MS_MAX } from "#src/choird/database/DatabaseLock.ts"
 
