@@ -10,7 +10,7 @@ import { Internet, internetOf } from "#src/choird/workers/Internet.ts"
 import { WebDialer } from "#src/choird/workers/WebDialer.ts"
 import { fetchPage } from "#src/choird/workers/webRequest.ts"
 import { openWebProxy } from "#src/choird/workers/WebProxy.ts"
-import { type NameAnswer, nameServer } from "../support/nameServer.ts"
+import { type NameAnswer, nameServer } from "./nameServer.ts"
 import { canary, httpServer, layerConfigOf, PUBLIC_ADDRESS } from "../support/web.ts"
 
 const at = (...addresses: ReadonlyArray<string>): NameAnswer => ({ addresses })

@@ -7,7 +7,7 @@ import { atSize } from "../support/size.ts"
 import { bytesOf, type Fixture, nextOf, readCorpus, recordNext } from "../support/corpus.ts"
 import { agentWithModels, configWith } from "../support/modelClient.ts"
 import { modelEntry } from "../support/modelNames.ts"
-import { makeSkippedSleeps } from "../support/skippedSleeps.ts"
+import { makeSkippedSleeps } from "./skippedSleeps.ts"
 import * as double from "../support/testing/Provider.ts"
 import { ofType, quiet, spoken } from "../support/testing/TestAgent.ts"
 

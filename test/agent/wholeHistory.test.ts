@@ -15,17 +15,7 @@ import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { fillerOf } from "../support/filler.ts"
-import {
-  call,
-  FILES,
-  LOOKS,
-  makeModel,
-  SKILL,
-  SPAWNS,
-  stepsOf,
-  STEPS_BEFORE_CRASH,
-  SUMMARY
-} from "../support/historyModel.ts"
+import { call, FILES, LOOKS, makeModel, SKILL, SPAWNS, stepsOf, STEPS_BEFORE_CRASH, SUMMARY } from "./historyModel.ts"
 import { configWith, modelClient } from "../support/modelClient.ts"
 import { modelEntry } from "../support/modelNames.ts"
 import { atSize, SIZE } from "../support/size.ts"

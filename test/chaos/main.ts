@@ -3,7 +3,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect } from "effect"
 import { configChaos } from "../support/configChaos.ts"
 import { programOptions } from "../support/programOptions.ts"
-import { stalls } from "../support/stalls.ts"
+import { stalls } from "./stalls.ts"
 import { chaos, type ChaosReport, type Target, TARGETS } from "../support/chaos.ts"
 
 const USAGE = `npm run chaos -- [options]

@@ -1,7 +1,7 @@
 /** What lives as long as its program does not grow for as long: each collection that only grows has a bound with a reason. */
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { growingState } from "../support/growingState.ts"
+import { growingState } from "./growingState.ts"
 import { parsed, parsedFolder } from "../support/syntax.ts"
 
 const SRC = join(import.meta.dirname, "../../src")

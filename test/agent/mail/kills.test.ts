@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { MailServerOfTests, noMail, type MailServer } from "../../support/mailServer.ts"
 import { mailTools } from "../../support/mailAccount.ts"
-import { sendUntil } from "../../support/mailKills.ts"
+import { sendUntil } from "./mailKills.ts"
 import { LAYER_MS_MAX, SIZE } from "../../support/size.ts"
 
 /** Processes at a time. */

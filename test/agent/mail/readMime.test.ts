@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { MAIL_FILES_MAX, MAIL_TEXT_CHARS_MAX, readMime } from "#src/agent/mail/readMime.ts"
 import { MIME_LINES_MAX } from "#src/agent/mail/boundedMime.ts"
-import { HOSTILE_MAILS } from "../../support/hostileMails.ts"
+import { HOSTILE_MAILS } from "./hostileMails.ts"
 
 const UNSEEN = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/u
 

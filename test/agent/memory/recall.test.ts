@@ -11,15 +11,7 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { configWith, modelClient } from "../../support/modelClient.ts"
 import { modelEntry } from "../../support/modelNames.ts"
-import {
-  type Decision,
-  decide,
-  isCompacting,
-  linesOf,
-  linesOfBody,
-  type Memory,
-  toldIn
-} from "../../support/rememberingModel.ts"
+import { type Decision, decide, isCompacting, linesOf, linesOfBody, type Memory, toldIn } from "./rememberingModel.ts"
 import { atSize, SIZE } from "../../support/size.ts"
 import { bookOf, carefulChange } from "../../support/skills.ts"
 import { makeProviderOf, say } from "../../support/testing/Provider.ts"

@@ -7,7 +7,7 @@ import { beginLife, makeHomeFolder } from "../../support/choird.ts"
 import { describePostgres } from "../../support/engines.ts"
 import { processesNaming } from "../../support/processes.ts"
 import { startPostgres } from "../../support/postgres.ts"
-import { makeSkippingClock } from "../../support/skippingClock.ts"
+import { makeSkippingClock } from "./skippingClock.ts"
 
 /** A server of its own, since it stops, and a choird on it that tells when it found out about a crash. */
 const setUp = Effect.gen(function* () {

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { BINDINGS } from "#schema/Resources.ts"
 import { configSchema } from "#src/choirctl/home/initHome.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
-import { type Field, fieldsOf, unreadFields } from "../../support/readFields.ts"
+import { type Field, fieldsOf, unreadFields } from "./readFields.ts"
 import { lastName, parsed, walk } from "../../support/syntax.ts"
 
 interface Node {

@@ -22,13 +22,13 @@ import {
   postgresDatabase,
   temporaryFolder
 } from "../../support/engines.ts"
-import type { MemoryWork } from "../../support/killedMemory.ts"
+import type { MemoryWork } from "./killedMemory.ts"
 import { makeMemory, writeFact } from "../../support/memoryRows.ts"
 import type { Where } from "../../support/migrator.ts"
 import { isFull } from "../../support/size.ts"
 import { CONFIG, makeHome, reply, SECRETS, storesWith } from "../../support/stores.ts"
 
-const PROGRAM = join(import.meta.dirname, "../../support/killedMemory.ts")
+const PROGRAM = join(import.meta.dirname, "killedMemory.ts")
 const LIMIT_MS = 600_000
 const AGENT = AgentId.make("helper")
 const SECRET = "Rosebud-4711"

@@ -16,7 +16,7 @@ import { Recall } from "#src/choird/memory/Recall.ts"
 import { estimateTokens } from "#src/shared/model/usage.ts"
 import { describeEmbedded } from "../../support/engines.ts"
 import { makeMemory } from "../../support/memoryRows.ts"
-import { type AskedQuestion, type QualitySet, qualitySet, type ToldChunk } from "../../support/memoryQuality.ts"
+import { type AskedQuestion, type QualitySet, qualitySet, type ToldChunk } from "./memoryQuality.ts"
 import { CONFIG, makeHome, newAgent } from "../../support/stores.ts"
 
 /** Another one than the seeds by which the thresholds were chosen. */

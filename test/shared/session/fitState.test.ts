@@ -14,7 +14,7 @@ import { RESUMABLE_JOBS_MAX } from "#src/shared/session/resumableJobs.ts"
 import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import { stateBytes } from "#src/shared/session/stateBytes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import * as hostile from "../../support/hostileHistory.ts"
+import * as hostile from "./hostileHistory.ts"
 import { makeHistory, makeRandom, pick, placed } from "../../support/history.ts"
 
 const written = (state: SessionState): number => Buffer.byteLength(Result.getOrThrow(encodeState(state)))

@@ -5,8 +5,8 @@ import { connect, createServer, type Server, type Socket } from "node:net"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { EmailAccount } from "#schema/EmailAccount.ts"
-import { accountOf } from "./mailAccount.ts"
-import { MAIL_DOMAIN, MAIL_PASSWORD, type MailServer } from "./mailServer.ts"
+import { accountOf } from "../../support/mailAccount.ts"
+import { MAIL_DOMAIN, MAIL_PASSWORD, type MailServer } from "../../support/mailServer.ts"
 
 const CHILD = join(import.meta.dirname, "mailChild.ts")
 

@@ -1,11 +1,11 @@
 /** The model of a history with all that a session meets: what edge says by the plan of each turn, and what four jobs say. */
 import { Effect } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { fillerOf } from "./filler.ts"
-import { SIZE } from "./size.ts"
-import type { MemoryControlPlane } from "./testing/MemoryControlPlane.ts"
-import * as double from "./testing/Provider.ts"
-import { ofType } from "./testing/TestAgent.ts"
+import { fillerOf } from "../support/filler.ts"
+import { SIZE } from "../support/size.ts"
+import type { MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import * as double from "../support/testing/Provider.ts"
+import { ofType } from "../support/testing/TestAgent.ts"
 
 const STEPS = SIZE.historySteps
 

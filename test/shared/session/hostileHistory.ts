@@ -3,7 +3,7 @@ import type { EventDraft } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { LaneMemory, SessionState } from "#src/shared/session/State.ts"
-import { pick } from "./history.ts"
+import { pick } from "../../support/history.ts"
 
 type Random = () => number
 

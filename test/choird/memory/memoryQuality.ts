@@ -3,7 +3,7 @@
  * that changed, and the same matter at different times. Drawn from a seed.
  */
 import { headerOf } from "#src/choird/memory/chunks.ts"
-import { seeded } from "./seeded.ts"
+import { seeded } from "../../support/seeded.ts"
 
 export interface ToldChunk {
   /** Names the chunk within the set. */

@@ -1,7 +1,7 @@
 /** A model that does what the step of its skill says, as far as the step lets it: no more wit than a script, and no script per skill. */
 import { Effect } from "effect"
 import type { Message } from "#src/shared/model/Conversation.ts"
-import { calls, type Script, says } from "./testing/ScriptedModel.ts"
+import { calls, type Script, says } from "../../support/testing/ScriptedModel.ts"
 
 /** The newest note about the present step. */
 const stepOf = (messages: ReadonlyArray<Message>): string => {

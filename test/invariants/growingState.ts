@@ -1,5 +1,5 @@
 /** Collections that functions fill after they were made, and that nothing in their file makes smaller. */
-import { isNode, lastName, type ParsedFile, type SyntaxNode, walk } from "./syntax.ts"
+import { isNode, lastName, type ParsedFile, type SyntaxNode, walk } from "../support/syntax.ts"
 
 const GROWS = new Set(["add", "push", "set", "unshift"])
 const SHRINKS = new Set(["clear", "delete", "pop", "shift", "splice"])

@@ -1,7 +1,7 @@
 /** A scripted model that browses over HTTP: what it does next depends on the tree that the last answer showed. */
 import type { Schema } from "effect"
 import { type ChatRequest, type Message, textOf } from "#demo/offline-model/ChatCompletion.ts"
-import { answer, callTools, type ProviderRequest, type Reply } from "./testing/Provider.ts"
+import { answer, callTools, type ProviderRequest, type Reply } from "../support/testing/Provider.ts"
 
 /** One call of choir.web.browse; `on` finds the line of the element that it is of. */
 export interface BrowseStep {

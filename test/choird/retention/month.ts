@@ -17,11 +17,11 @@ import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
 import { FOLDERS } from "#src/choird/retention/growth.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
-import { layerLife, makeHomeFolder } from "./choird.ts"
-import { makeGitRepo, temporaryFolder } from "./gitRepo.ts"
-import { GLOBAL_FILES } from "./images.ts"
-import { makeProvider, offlineModel } from "./testing/Provider.ts"
-import { makeTelegram } from "./testing/Telegram.ts"
+import { layerLife, makeHomeFolder } from "../../support/choird.ts"
+import { makeGitRepo, temporaryFolder } from "../../support/gitRepo.ts"
+import { GLOBAL_FILES } from "../../support/images.ts"
+import { makeProvider, offlineModel } from "../../support/testing/Provider.ts"
+import { makeTelegram } from "../../support/testing/Telegram.ts"
 
 const DAY_MS = 86_400_000
 /** People with a Telegram chat: a bot writes to each at most once a second. */

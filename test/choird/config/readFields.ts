@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { type Place, startLanguageServer } from "./languageServer.ts"
-import { isNode, lastName, parsed, type SyntaxNode, walk } from "./syntax.ts"
+import { isNode, lastName, parsed, type SyntaxNode, walk } from "../../support/syntax.ts"
 
 /** A field of an object in the source that declares it. */
 export interface Field extends Place {

@@ -1,6 +1,6 @@
 /** Where code of the agent catches the refusal of a commit. By names alone: what a service's method commits, its callers are not asked about. */
 import { dirname, join } from "node:path"
-import { isNode, lastName, type ParsedFile, type SyntaxNode, walk } from "./syntax.ts"
+import { isNode, lastName, type ParsedFile, type SyntaxNode, walk } from "../support/syntax.ts"
 
 /** What takes a failure away from the code around it, or tries again. */
 const CATCHES =

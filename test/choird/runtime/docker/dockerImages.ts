@@ -12,8 +12,8 @@ import { AGENT_LABEL } from "#src/choird/runtime/docker/imageNames.ts"
 import { removeContainer } from "#src/choird/runtime/docker/removeContainer.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
-import { makeGitRepo, temporaryFolder } from "./gitRepo.ts"
-import { reposLayer } from "./images.ts"
+import { makeGitRepo, temporaryFolder } from "../../../support/gitRepo.ts"
+import { reposLayer } from "../../../support/images.ts"
 
 const folder = join(packageFolder, "docker", "starter")
 

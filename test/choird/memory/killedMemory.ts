@@ -14,8 +14,8 @@ import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { Embeddings } from "#src/choird/memory/Embeddings.ts"
 import { Forgetting } from "#src/choird/memory/Forgetting.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
-import type { Where } from "./migrator.ts"
-import { storesWith } from "./stores.ts"
+import type { Where } from "../../support/migrator.ts"
+import { storesWith } from "../../support/stores.ts"
 
 export interface MemoryWork {
   readonly where: Where

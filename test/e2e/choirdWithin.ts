@@ -3,7 +3,7 @@ import { Effect, Layer, Logger, References } from "effect"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { PageWaitFactor } from "#src/choird/workers/PageWaitFactor.ts"
 import { startup } from "#src/choird/Startup.ts"
-import { layerInternet, type Web } from "./web.ts"
+import { layerInternet, type Web } from "../support/web.ts"
 
 /** How much longer than a person's machine one that runs many tests may take for a page. */
 const WAIT_FACTOR = 20

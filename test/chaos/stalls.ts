@@ -3,8 +3,8 @@
  * dead; at last the agent is stopped for good, and has to be (R7).
  */
 import { Effect, Option, Random, Schedule } from "effect"
-import { startConversation } from "./chaosConversation.ts"
-import { conversationProblems, historyProblems } from "./verifyHistory.ts"
+import { startConversation } from "../support/chaosConversation.ts"
+import { conversationProblems, historyProblems } from "../support/verifyHistory.ts"
 
 export interface StallsOptions {
   readonly minutes: number
