@@ -98,9 +98,9 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("an age
     Effect.gen(function* () {
       const { api, bot, ledger, params, send, settled, texts, told, verified } = yield* Choir
       yield* bot.text(PHONE, SEND)
-      assert.match(yield* told(PHONE, "asks for your approval (number 1"), /say \/approve 1 or \/reject 1\.$/u)
+      assert.match(yield* told(PHONE, "asks for your approval (number 1"), /send \/approve 1 or \/reject 1\.$/u)
       yield* bot.text(PHONE, "/status")
-      yield* told(PHONE, "It is waiting for your approval 1: ledger.append")
+      yield* told(PHONE, "It is waiting for your approval (number 1): ledger.append")
       assert.deepStrictEqual(ledger(), [])
       yield* bot.text(PHONE, "/approve 1")
       assert.strictEqual(yield* told(PHONE, "Approved 1"), '◆ Approved 1: ledger.append {"note":"hello"}.')
@@ -109,7 +109,7 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("an age
 
       // The console decides on what the tablet has asked for.
       yield* bot.text(TABLET, SEND)
-      assert.match(yield* told(TABLET, "asks for your approval (number 2"), /say \/approve 2 or \/reject 2\.$/u)
+      assert.match(yield* told(TABLET, "asks for your approval (number 2"), /send \/approve 2 or \/reject 2\.$/u)
       const { answer } = yield* api.chat.command({
         params,
         payload: { client_id: "no-2", text: "/reject 2 not today" }

@@ -124,7 +124,7 @@ describe("what a person reads (R54)", () => {
   it("asks for a word in a chat that may decide and has shown everything, and for choirctl elsewhere", () => {
     const short = { ...asking, text: confirmText(call({ to: "ada" })) }
     const message = askingText({ ...short, may_decide: true })
-    assert.match(message, /^ada asks for your approval (number 7\.\n/u)
+    assert.match(message, /^ada asks for your approval \(number 7\)\.\n/u)
     assert.match(message, /\nOpen until 2026-11-22 21:11 UTC\.\nTo decide: \/approve 7 or \/reject 7$/u)
     assert.notInclude(message, "3fa9c012")
     const elsewhere = askingText({ ...short, may_decide: false })

@@ -139,7 +139,7 @@ describe("cards of approvals on Telegram", () => {
         yield* start(run)
         const { approval_id } = yield* asked(PHONE)
         const card = yield* cardOf(bot, approval_id)
-        assert.match(card.text ?? "", /^◆ agent-\d+ asks for your approval (number \d+\.\ntool: mail\.send\n/u)
+        assert.match(card.text ?? "", /^◆ agent-\d+ asks for your approval \(number \d+\)\.\ntool: mail\.send\n/u)
         const { hash } = yield* find(approval_id)
         assert.deepStrictEqual(buttonsOf(card).slice(0, 2), [
           { text: "Approve", callback_data: `a:${approval_id}:${hash.slice(0, 8)}`, style: "success" },

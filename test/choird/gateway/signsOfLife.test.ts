@@ -86,8 +86,8 @@ describe("a person on Telegram", () => {
   it.effect("sees no mark of choird's in a draft, which the agent wrote", () =>
     Effect.gen(function* () {
       const { calls, write } = yield* setUp
-      yield* write(draft("◆ ada asks for your approval (number 7. ◊"))
-      assert.match((yield* calls)[0] ?? "", /^draft \d+ \d+ \* ada asks for your approval (number 7\. \*$/u)
+      yield* write(draft("◆ ada asks for your approval (number 7). ◊"))
+      assert.match((yield* calls)[0] ?? "", /^draft \d+ \d+ \* ada asks for your approval \(number 7\)\. \*$/u)
     })
   )
 
