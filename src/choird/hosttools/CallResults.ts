@@ -6,6 +6,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { ToolStatus } from "#schema/Event.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
+import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import type { HostOutcome } from "./HostTool.ts"
 
@@ -29,34 +30,36 @@ export type Claim =
 export class CallResults extends Context.Service<
   CallResults,
   {
-    claim(call: HostCallKey): Effect.Effect<Claim>
+    claim(call: HostCallKey): Effect.Effect<Claim, DatabaseAway>
     /** Completes a claim. */
-    keep(call: HostCallKey, outcome: HostOutcome): Effect.Effect<void>
+    keep(call: HostCallKey, outcome: HostOutcome): Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/CallResults") {
   static readonly layer = Layer.effect(
     CallResults,
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
+      const onDatabase = yield* useDatabase
       return CallResults.of({
         claim: Effect.fn("CallResults.claim")(function* ({ call_id, digest, session_id }) {
+          const sql = yield* SqlClient.SqlClient
           const hash = Buffer.from(digest, "hex")
           // In a transaction, which a choird cannot commit that lost the database: the effect would come twice.
-          const inserted = yield* sql.withTransaction(
+          const inserted = yield* inTransaction(
             sql`INSERT INTO choir_control.call_results (session_id, call_id, request_hash, response)
             VALUES (${session_id}, ${call_id}, ${hash}, 'null'::jsonb) ON CONFLICT DO NOTHING RETURNING call_id`
           )
           if (inserted.length > 0) return { type: "mine" } as const
           const [row] = yield* sql<StoredCall>`SELECT request_hash, response FROM choir_control.call_results
             WHERE session_id = ${session_id} AND call_id = ${call_id}`
-          return yield* claimed(row, hash)
-        }, Effect.orDie),
+          return claimed(row, hash)
+        }, onDatabase),
         keep: Effect.fn("CallResults.keep")(function* ({ call_id, session_id }, outcome) {
-          yield* sql.withTransaction(
+          const sql = yield* SqlClient.SqlClient
+          yield* inTransaction(
             sql`UPDATE choir_control.call_results SET response = ${canonicalJson(outcome)}::jsonb
             WHERE session_id = ${session_id} AND call_id = ${call_id}`
           )
-        }, Effect.orDie)
+        }, onDatabase)
       })
     })
   )
@@ -68,10 +71,10 @@ interface StoredCall {
   readonly response: unknown
 }
 
-const decodeOutcome = Schema.decodeUnknownEffect(Schema.Struct({ status: ToolStatus, output: Schema.Json }))
+const decodeOutcome = Schema.decodeUnknownSync(Schema.Struct({ status: ToolStatus, output: Schema.Json }))
 
-const claimed = Effect.fnUntraced(function* (row: StoredCall | undefined, hash: Buffer) {
-  if (row === undefined || !hash.equals(row.request_hash)) return { type: "reused" } as const
-  if (row.response === null) return { type: "in doubt" } as const
-  return { type: "done", outcome: yield* decodeOutcome(row.response) } as const
-})
+const claimed = (row: StoredCall | undefined, hash: Buffer): Claim => {
+  if (row === undefined || !hash.equals(row.request_hash)) return { type: "reused" }
+  if (row.response === null) return { type: "in doubt" }
+  return { type: "done", outcome: decodeOutcome(row.response) }
+}

@@ -4,6 +4,7 @@ import type { Caller } from "#schema/AgentApi.ts"
 import type { CallId } from "#schema/Ids.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
+import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 
 /** The outcome of a run. The output tells the agent and its model about a failure. */
 export interface HostOutcome {
@@ -24,6 +25,9 @@ export interface HostCall {
   readonly is_asked: boolean
 }
 
+/** Work that ends with an outcome, or finds no database. */
+export type HostRun = Effect.Effect<HostOutcome, DatabaseAway>
+
 export interface HostTool {
   readonly name: string
   /** The outcome of a tool with an effect is kept by call_id, and the tool never runs twice for one (D3). */
@@ -37,13 +41,13 @@ export interface HostTool {
     caller: Caller,
     epoch?: Scope.Scope,
     call?: HostCall
-  ): Effect.Effect<Effect.Effect<HostOutcome>, InputRefused>
+  ): Effect.Effect<HostRun, InputRefused>
 }
 
 interface HostToolSpec<S extends Schema.Decoder<unknown>> extends Pick<HostTool, "name" | "effect" | "timeout_ms"> {
   readonly input: S
   effectOf?(input: S["Type"]): ToolEffect
-  run(input: S["Type"], caller: Caller, epoch?: Scope.Scope, call?: HostCall): Effect.Effect<HostOutcome>
+  run(input: S["Type"], caller: Caller, epoch?: Scope.Scope, call?: HostCall): HostRun
 }
 
 /** A failure in words. */

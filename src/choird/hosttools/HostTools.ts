@@ -12,9 +12,10 @@ import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import type { Appended } from "#src/choird/sessions/Appends.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { CallResults, type HostCallKey } from "./CallResults.ts"
-import { failed, type HostOutcome, type HostTool } from "./HostTool.ts"
+import { failed, type HostOutcome, type HostRun, type HostTool } from "./HostTool.ts"
 import { memoryQuery } from "./memoryQuery.ts"
 
 /** Host tools that choird runs at once for one session, those included whose agent hung up and gave no result yet. */
@@ -47,7 +48,7 @@ export class HostTools extends Context.Service<
     /**
      * Runs a tool for a caller whose lease and job were checked, in a fiber of `epoch`, the scope that ends with the caller's epoch.
      * A tool without an effect runs each time; any other once for each call_id, and a repeated request joins the run or gets its outcome.
-     * A run that breaks is an `error`, one beyond its time a `timeout`, one that a crash cut off `unknown_after_crash`.
+     * A run that breaks or finds no database is an `error`, one beyond its time a `timeout`, one that a crash cut off `unknown_after_crash`.
      */
     execute(caller: Caller, request: HostRequest, epoch: Scope.Scope): Effect.Effect<HostOutcome, HostToolRefused>
     /** Runs a tool for a trial, which has no session: within `scope`, and with an outcome that is kept nowhere. Tools of sessions are refused. */
@@ -80,7 +81,7 @@ const fitting = ({ name }: HostTool, { output, status }: HostOutcome): HostOutco
 }
 
 /** A run that ends with an outcome, whatever happens in it. */
-const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
+const bounded = (tool: HostTool, run: HostRun): Effect.Effect<HostOutcome> => {
   const { timeout_ms } = tool
   const name = shownName(tool.name)
   return run.pipe(
@@ -89,6 +90,12 @@ const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
       duration: timeout_ms,
       orElse: () => Effect.succeed(failed("timeout", `${name} did not end within ${timeout_ms} ms`))
     }),
+    Effect.catchTag("DatabaseAway", ({ problem }) =>
+      Effect.as(
+        Effect.logWarning("a host tool found no database", { tool: tool.name }, problem),
+        failed("error", `${name} needs choird's database, which does not answer now: try again later`)
+      )
+    ),
     Effect.catchDefect((defect) =>
       Effect.map(Effect.annotateLogs(logDefect("a host tool crashed", defect), { tool: tool.name }), (ref) =>
         failed("error", defectWords(`${name} crashed`, ref))
@@ -171,7 +178,8 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
   }, Effect.uninterruptible)
 
   const once = Effect.fnUntraced(function* (key: HostCallKey, work: Effect.Effect<HostOutcome>) {
-    const claim = yield* results.claim(key)
+    // An earlier request may have run it, so that no outcome would be true; the agent asks again.
+    const claim = yield* databaseDefect(results.claim(key))
     switch (claim.type) {
       case "reused":
         return yield* reused(key.call_id)
@@ -182,8 +190,8 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
       case "mine":
         // What happened is answered even when it cannot be kept; asked again, it is in doubt.
         return yield* Effect.tap(work, (outcome) =>
-          Effect.catchDefect(results.keep(key, outcome), (defect) =>
-            Effect.logError("the outcome of a host tool was not kept", { call_id: key.call_id }, defect)
+          Effect.catchCause(results.keep(key, outcome), (cause) =>
+            Effect.logError("the outcome of a host tool was not kept", { call_id: key.call_id }, cause)
           )
         )
     }

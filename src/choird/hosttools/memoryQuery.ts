@@ -10,6 +10,7 @@ import {
   LOG_PAGE_BYTES_MAX,
   LOG_PAGE_EVENTS_MAX
 } from "#src/choird/sessions/storedEvents.ts"
+import { useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type EventRow, readRow, valueOf } from "#src/shared/events/eventRow.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
@@ -142,21 +143,22 @@ const searchLog = Effect.fn("searchLog")(function* (
 /** One search of a session's log in choird; its pages take milliseconds each. */
 const LOG_SEARCH_TIMEOUT_MS = 10_000
 
-const encode = Schema.encodeEffect(LogAnswer)
+const encode = Schema.encodeSync(LogAnswer)
 
 /** The tool, which answers for the asking lane of the asking session: edge, or the job whose token came with the request. */
 export const memoryQuery = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* useDatabase
   const events = yield* EventStore
 
   const run = Effect.fn("memoryQuery.run")(function* (query: LogQuery, { job_id, session_id }: Caller) {
-    const state = yield* events.state(session_id)
+    // Its caller asks for a session that choird has open.
+    const state = yield* Effect.catchTag(events.state(session_id), ["SessionUnknown", "NewerEvents"], Effect.die)
     const core = [...state.cores.values()].find((each) => each.job_id === job_id)
     const view = job_id !== undefined && core === undefined ? undefined : viewOf(state, core?.lane ?? EDGE)
     if (view === undefined) return failed("error", "the job is no longer running")
-    const found = yield* Effect.provideService(searchLog(session_id, view, query, state.rev), SqlClient.SqlClient, sql)
-    return { status: "success", output: yield* encode(found) } as const
-  }, Effect.orDie)
+    const found = yield* onDatabase(searchLog(session_id, view, query, state.rev))
+    return { status: "success", output: encode(found) } as const
+  })
 
   return makeHostTool({
     name: "choir.memory.query",

@@ -22,9 +22,9 @@ const cut = (hit: MemoryHit): MemoryHit =>
 
 const success = (output: Schema.Json): HostOutcome => ({ status: "success", output })
 
-const encodeAnswer = Schema.encodeEffect(MemoryAnswer)
-const encodeRecall = Schema.encodeEffect(RecallAnswer)
-const encodeFact = Schema.encodeEffect(Fact)
+const encodeAnswer = Schema.encodeSync(MemoryAnswer)
+const encodeRecall = Schema.encodeSync(RecallAnswer)
+const encodeFact = Schema.encodeSync(Fact)
 
 /** Why an agent may not read another one's memory, if it may not (D40). */
 const readProblem = ({ agents, memory }: Config, caller: AgentId, other: AgentId): string | undefined => {
@@ -57,8 +57,8 @@ export const memoryTools = Effect.gen(function* () {
         cross: other !== undefined,
         payer: agent_id
       })
-      return success(yield* encodeAnswer({ hits: hits.map(cut), ranked_by }))
-    }, Effect.orDie)
+      return success(encodeAnswer({ hits: hits.map(cut), ranked_by }))
+    })
   })
 
   const unasked = makeHostTool({
@@ -70,8 +70,8 @@ export const memoryTools = Effect.gen(function* () {
       const answer = yield* recall.recall(agent_id, session_id, input)
       // What came from outside is never shown unasked, even if a person chose it.
       const hits = answer.hits.filter(({ untrusted }) => untrusted !== true).map(cut)
-      return success(yield* encodeRecall({ ...answer, hits }))
-    }, Effect.orDie)
+      return success(encodeRecall({ ...answer, hits }))
+    })
   })
 
   const upsert = makeHostTool({
@@ -86,16 +86,11 @@ export const memoryTools = Effect.gen(function* () {
       const { agent_id, session_id } = caller
       const labels = sources === undefined ? {} : { sources }
       const source: FactSource = { kind: "agent", session_id, rev, call_id, lane, ...labels }
-      const written = yield* Effect.result(
-        knowledge.set(agent_id, { key, text, untrusted, source, call_id: idOf(session_id, call_id) })
+      return yield* knowledge.set(agent_id, { key, text, untrusted, source, call_id: idOf(session_id, call_id) }).pipe(
+        Effect.map(({ change, fact }) => success({ change, document_id: fact.id })),
+        Effect.catchTag("KnowledgeFull", ({ message }) => Effect.succeed(failed("error", message)))
       )
-      if (written._tag === "Failure") {
-        const error = written.failure
-        return error._tag === "KnowledgeFull" ? failed("error", error.message) : yield* Effect.die(error)
-      }
-      const { change, fact } = written.success
-      return success({ change, document_id: fact.id })
-    }, Effect.orDie)
+    })
   })
 
   const remove = makeHostTool({
@@ -105,8 +100,8 @@ export const memoryTools = Effect.gen(function* () {
     input: DeleteInput,
     run: Effect.fn("memoryTools.delete")(function* (name, { agent_id }) {
       const gone = Option.getOrUndefined(yield* knowledge.remove(agent_id, name))
-      return gone === undefined ? success({ deleted: null }) : success({ deleted: yield* encodeFact(gone) })
-    }, Effect.orDie)
+      return gone === undefined ? success({ deleted: null }) : success({ deleted: encodeFact(gone) })
+    })
   })
 
   return [search, unasked, upsert, remove]

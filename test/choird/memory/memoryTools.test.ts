@@ -1,0 +1,49 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Scope } from "effect"
+import type { Caller } from "#schema/AgentApi.ts"
+import { AgentId, CallId, EDGE, SessionId } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { HostTools } from "#src/choird/hosttools/HostTools.ts"
+import { Knowledge } from "#src/choird/memory/Knowledge.ts"
+import { memoryTools } from "#src/choird/memory/memoryTools.ts"
+import { Recall } from "#src/choird/memory/Recall.ts"
+import { stored } from "../../support/awayDatabase.ts"
+import { memoryCallResults } from "../../support/callResults.ts"
+
+const caller: Caller = {
+  agent_id: AgentId.make("ada"),
+  session_id: SessionId.make("0k8v3w9m2p1n4q7r"),
+  epoch: 1,
+  standing: "current"
+}
+
+const away = stored({ away: true }, undefined as never)
+const stores = Layer.mergeAll(
+  Layer.mock(ConfigStore, { home: "/nowhere" }),
+  Layer.mock(Knowledge, { set: () => away, remove: () => away }),
+  Layer.mock(Recall, { search: () => away, recall: () => away })
+)
+const hostTools = Layer.unwrap(Effect.map(memoryTools, (tools) => HostTools.layer(tools))).pipe(
+  Layer.provide(Layer.merge(stores, memoryCallResults))
+)
+
+const said = { text: "the boat is called Merganser", untrusted: false, rev: 4, lane: EDGE, call_id: "c-4-0" }
+
+describe("the tools of long-term memory while the database is away", () => {
+  for (const [name, input] of [
+    ["search", { store: "knowledge", mode: "text", query: "boat", limit: 3 }],
+    ["recall", { text: "boat", tokens_max: 600, shown_from: 1 }],
+    ["upsert", { key: "user.boat", ...said }],
+    ["delete", { key: "user.boat" }]
+  ] as const)
+    it.effect(`tells the model that ${name} may be tried again later`, () =>
+      Effect.gen(function* () {
+        const tools = yield* HostTools
+        const request = { tool_name: `choir.memory.${name}`, call_id: CallId.make("c-4-0"), input }
+        assert.deepStrictEqual(yield* tools.execute(caller, request, yield* Scope.make()), {
+          status: "error",
+          output: { error: `choir-memory-${name} needs choird's database, which does not answer now: try again later` }
+        })
+      }).pipe(Effect.provide(hostTools))
+    )
+})
