@@ -1,7 +1,7 @@
 /** The folded states of sessions, kept in memory so that an append folds only what is new. */
 import { Context, Effect, Layer } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
+import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import { newestSnapshot, SESSION_STATES_MAX } from "./snapshots.ts"
@@ -15,7 +15,7 @@ export class SessionStates extends Context.Service<
   SessionStates,
   {
     /** The state at a session's head, proved from the log where memory does not hold it; or where the log is broken. */
-    at(session_id: SessionId, rev: number, head: Buffer): Effect.Effect<Replay, SqlError.SqlError>
+    at(session_id: SessionId, rev: number, head: Buffer): Effect.Effect<Replay, DatabaseAway>
     has(session_id: SessionId): boolean
     /** Keeps a state. Of more than SESSION_STATES_MAX, or SESSION_STATES_BYTES_MAX, those that were kept longest ago leave. */
     keep(session_id: SessionId, at: Replayed): void
@@ -26,7 +26,7 @@ export class SessionStates extends Context.Service<
   static readonly layer = Layer.effect(
     SessionStates,
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
+      const onDatabase = yield* useDatabase
       const states = new BoundedMap<SessionId, Replayed>(SESSION_STATES_MAX, {
         most: SESSION_STATES_BYTES_MAX,
         of: ({ state }) => stateBytes(state)
@@ -46,23 +46,20 @@ export class SessionStates extends Context.Service<
         states.set(session_id, replay.at)
         return replay
       })
-      const at = Effect.fnUntraced(
-        function* (session_id: SessionId, rev: number, head: Buffer) {
-          const kept = states.get(session_id)
-          if (kept !== undefined && kept.state.rev <= rev) return yield* provedFrom(session_id, kept, rev, head)
-          const snapshot = rev === 0 ? undefined : yield* newestSnapshot(session_id, rev)
-          if (snapshot !== undefined) {
-            const replay = yield* provedFrom(session_id, snapshot, rev, head)
-            if (replay.problem === undefined || replay.problem.newer !== undefined) return replay
-            // Only the whole log says that it is broken: the snapshot may be what is wrong.
-            yield* Effect.logWarning(
-              `session ${session_id} does not continue from its snapshot: ${replay.problem.reason}`
-            )
-          }
-          return yield* provedFrom(session_id, replayStart(session_id), rev, head)
-        },
-        Effect.provideService(SqlClient.SqlClient, sql)
-      )
+      const at = Effect.fnUntraced(function* (session_id: SessionId, rev: number, head: Buffer) {
+        const kept = states.get(session_id)
+        if (kept !== undefined && kept.state.rev <= rev) return yield* provedFrom(session_id, kept, rev, head)
+        const snapshot = rev === 0 ? undefined : yield* newestSnapshot(session_id, rev)
+        if (snapshot !== undefined) {
+          const replay = yield* provedFrom(session_id, snapshot, rev, head)
+          if (replay.problem === undefined || replay.problem.newer !== undefined) return replay
+          // Only the whole log says that it is broken: the snapshot may be what is wrong.
+          yield* Effect.logWarning(
+            `session ${session_id} does not continue from its snapshot: ${replay.problem.reason}`
+          )
+        }
+        return yield* provedFrom(session_id, replayStart(session_id), rev, head)
+      }, onDatabase)
       return SessionStates.of({
         at,
         has: (session_id) => states.has(session_id),
