@@ -22,8 +22,10 @@ import type { Server } from "./Network.ts"
 import type { Seed } from "./Seed.ts"
 import type { Tokens } from "./Tokens.ts"
 import type { World } from "./World.ts"
-import { SUCCESSOR_LOOK_MS } from "#src/choird/agents/Run.ts"
 import { RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
+
+/** A stored message wakes the run within it. */
+const SUCCESSOR_LOOK_MS = 500
 
 /** The life of choird that the run belongs to. */
 export interface Host {

@@ -2,7 +2,7 @@
  * One run of an agent, from its start to its stop or to the breaker: the epochs of its sessions, one after the other, each begun
  * only when nothing of the one before is left (R8). It is one fiber, so that nothing about an agent ever happens twice at a time.
  */
-import { Deferred, Effect, Option, type Redacted, Result } from "effect"
+import { Deferred, Effect, Option, type Redacted, Result, Stream } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { logFull } from "#src/choird/sessions/logLimit.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -55,21 +55,23 @@ const factsOf = Effect.fnUntraced(function* (row: SessionRow, breaker: Breaker, 
   return { now_ms: yield* monotonicMs, breaker, frozen_reason, newer, full, last_rev, proven } satisfies EpochFacts
 })
 
-/** The interval between checks for the message that starts the session after one at its budget. */
-export const SUCCESSOR_LOOK_MS = 500
-
-/** Waits for a message without a session; `undefined` when the operator stops the agent first. */
-const successor = Effect.fnUntraced(function* ({ agent_id, bindings, prepared, stop }: RunContext) {
+/** Waits for a message to an agent without a session; false when the operator stops the agent first. */
+export const messageComes = Effect.fnUntraced(function* ({ agent_id, stop }: Pick<RunContext, "agent_id" | "stop">) {
   const inbox = yield* Inbox
+  const message = inbox.wakes(agent_id).pipe(
+    Stream.mapEffect(() => retryDatabase(inbox.pending(agent_id))),
+    Stream.filter((pending) => pending > 0),
+    Stream.runHead
+  )
+  return yield* Effect.raceFirst(Effect.as(message, true), Effect.as(Deferred.await(stop), false))
+})
+
+/** The session that a message starts; `undefined` when the operator stops the agent first. */
+const successor = Effect.fnUntraced(function* (context: RunContext) {
+  const { agent_id, bindings, prepared } = context
   const leases = yield* Leases
   const sessions = yield* SessionStore
-  const pending = Effect.orElseSucceed(inbox.pending(agent_id), () => 0)
-  const message = Effect.gen(function* () {
-    while ((yield* pending) === 0) yield* Effect.sleep(SUCCESSOR_LOOK_MS)
-    return true
-  })
-  const comes = yield* Effect.raceFirst(message, Effect.as(Deferred.await(stop), false))
-  if (!comes) return undefined
+  if (!(yield* messageComes(context))) return undefined
   const row = yield* retryDatabase(sessions.create(agent_id, bindings, prepared.image.image_version))
   yield* retryDatabase(leases.transfer(agent_id, row.session_id))
   yield* Effect.logInfo(`a message starts the session ${row.session_id}`)

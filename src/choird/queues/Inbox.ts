@@ -1,5 +1,5 @@
 /** The messages of people: a row per message, written before it is acknowledged to the gateway (D6). */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, type Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import type { Attachment } from "#schema/Event.ts"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
@@ -7,6 +7,7 @@ import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/datab
 import { correctionOf, editStep, isEditOpen, overtaken, replaceText, settleEdit } from "./editRows.ts"
 import { append, heldOf, letGo, nextDue, rowsDue } from "./heldRows.ts"
 import { heldUntil, type Join, opened } from "./messageJoin.ts"
+import { makeNotifier } from "./Notifier.ts"
 import { Signals } from "./Signals.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 
@@ -48,10 +49,12 @@ export type Received =
 export class Inbox extends Context.Service<
   Inbox,
   {
-    /** Stores the message and its signal in one transaction, and wakes the agent's push stream. */
+    /** Stores the message and its signal in one transaction, and wakes the agent's push stream; without a session, the readers of `wakes`. */
     receive(message: Incoming): Effect.Effect<Received, DatabaseAway>
     /** Messages of an agent that no event carries yet. */
     pending(agent_id: AgentId): Effect.Effect<number, DatabaseAway>
+    /** Emits at once and then whenever an agent without a session may have new messages. */
+    wakes(agent_id: AgentId): Stream.Stream<void>
     /** Stores messages in one transaction, in order. One that is stored already is found. */
     receiveAll(messages: ReadonlyArray<Incoming>): Effect.Effect<ReadonlyArray<Received>, DatabaseAway>
     /** Takes the new text of a message that the person edited: it has the number and the place of that message, and an id of its own. */
@@ -68,16 +71,14 @@ export class Inbox extends Context.Service<
     Inbox,
     Effect.gen(function* () {
       const onDatabase = yield* useDatabase
-      const signals = yield* Signals
+      const { wakeReader, wakes } = yield* makeReaders
 
       const store = Effect.fnUntraced(function* (message: Incoming) {
-        const sql = yield* SqlClient.SqlClient
         const { agent_id } = message
         const earlier = yield* find(message)
         if (earlier !== undefined) {
           // A repeated message may mean that the answer to its commit was lost, also for choird; then no reader was woken.
-          const session_id = yield* lockActiveSession(agent_id)
-          if (session_id !== undefined) yield* sql.afterCommit(signals.wake(session_id))
+          yield* wakeReader(agent_id, yield* lockActiveSession(agent_id))
           const { taken, ...place } = earlier
           return { type: "queued", ...place, ...(taken ? { taken } : {}) } as const
         }
@@ -97,13 +98,11 @@ export class Inbox extends Context.Service<
         return { type: "full", pending } as const
       })
 
-      /** Signals what waits for the agent, if it has a session, when the transaction is committed. */
+      /** Signals what waits for the agent, if it has a session, and wakes its reader. */
       const signal = Effect.fnUntraced(function* (agent_id: AgentId) {
-        const sql = yield* SqlClient.SqlClient
         const session_id = yield* lockActiveSession(agent_id)
-        if (session_id === undefined) return
-        yield* signalInbox(agent_id, session_id)
-        yield* sql.afterCommit(signals.wake(session_id))
+        if (session_id !== undefined) yield* signalInbox(agent_id, session_id)
+        yield* wakeReader(agent_id, session_id)
       })
 
       const releaseAgent = Effect.fnUntraced(function* (agent_id: AgentId, ready: ReadonlyArray<ResourceName>) {
@@ -130,13 +129,12 @@ export class Inbox extends Context.Service<
       const edit = Effect.fnUntraced(function* (
         message: Incoming
       ): Effect.fn.Return<Edited, SqlError.SqlError, SqlClient.SqlClient> {
-        const sql = yield* SqlClient.SqlClient
         yield* lockAgent(message.agent_id)
         const session_id = yield* lockActiveSession(message.agent_id)
         const step = yield* editStep(message)
         if (step.type === "replace") {
           yield* replaceText(step, session_id)
-          if (session_id !== undefined) yield* sql.afterCommit(signals.wake(session_id))
+          yield* wakeReader(message.agent_id, session_id)
           return "replaced"
         }
         if (step.type !== "correct") return step.type
@@ -158,6 +156,7 @@ export class Inbox extends Context.Service<
           return received ?? (yield* Effect.die(new Error("the message was not stored")))
         }, onDatabase),
         pending: (agent_id) => onDatabase(countPending(agent_id)),
+        wakes,
         receiveAll: Effect.fn("Inbox.receiveAll")((messages) => inTransaction(storeAll(messages)), onDatabase),
         edit: Effect.fn("Inbox.edit")((message) => inTransaction(edit(message)), onDatabase),
         release: Effect.fn("Inbox.release")(release, onDatabase)
@@ -165,6 +164,17 @@ export class Inbox extends Context.Service<
     })
   )
 }
+
+const makeReaders = Effect.gen(function* () {
+  const signals = yield* Signals
+  const { wake, wakes } = yield* makeNotifier
+  /** Wakes the agent's session, or the run that waits to start one, when the transaction is committed. */
+  const wakeReader = (agent_id: AgentId, session_id: SessionId | undefined) =>
+    Effect.flatMap(SqlClient.SqlClient, (sql) =>
+      sql.afterCommit(session_id === undefined ? wake(agent_id) : signals.wake(session_id))
+    )
+  return { wakeReader, wakes }
+})
 
 const countPending = Effect.fnUntraced(function* (agent_id: AgentId) {
   const sql = yield* SqlClient.SqlClient

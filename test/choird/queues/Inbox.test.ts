@@ -51,6 +51,28 @@ describeStores("Inbox", (it) => {
       }).pipe(Effect.provide(stores))
   )
 
+  it.effect("wakes who waits for a message to an agent without a session, also for one that is asked for again", () =>
+    Effect.gen(function* () {
+      const inbox = yield* Inbox
+      const agent_id = newAgent()
+      const looks = yield* Queue.bounded<number>(4)
+      yield* inbox.wakes(agent_id).pipe(
+        Stream.mapEffect(() => inbox.pending(agent_id)),
+        Stream.runForEach((pending) => Queue.offer(looks, pending)),
+        Effect.forkScoped
+      )
+      assert.strictEqual(yield* Queue.take(looks), 0)
+      yield* inbox.receive(message(agent_id, "a"))
+      assert.strictEqual(yield* Queue.take(looks), 1)
+      // A store over the same tables, whose wakes reach nobody here.
+      yield* Effect.flatMap(Inbox, (other) => other.receive(message(agent_id, "b"))).pipe(
+        Effect.provide(Layer.fresh(stores))
+      )
+      yield* inbox.receive(message(agent_id, "b"))
+      assert.strictEqual(yield* Queue.take(looks), 2)
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("tells the agent which messages hold somebody else's words", () =>
     Effect.gen(function* () {
       const [inbox, sessions, signals] = [yield* Inbox, yield* SessionStore, yield* Signals]
