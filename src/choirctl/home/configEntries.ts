@@ -6,8 +6,9 @@ import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
 import { clearTextProblems } from "#src/shared/config/clearText.ts"
 import { decodeFile, InvalidFile } from "#src/shared/config/decode.ts"
+import { editJsonAt, type JsonEdit } from "#src/shared/config/jsonEdits.ts"
 import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
-import { fileText, type JsonObject, readConfigText, sectionOf, writePrivate } from "./homeFiles.ts"
+import { type JsonObject, readConfigText, sectionOf, writePrivate } from "./homeFiles.ts"
 import { setSecret } from "./secretsFile.ts"
 
 export interface NewEntry {
@@ -27,25 +28,26 @@ const requireKnown = (section: JsonObject, name: string, noun: "agent" | "model"
     ? Effect.void
     : usageError(`there is no ${noun} ${name} in config.json`, `known: ${Object.keys(section).join(", ") || "none"}`)
 
-/** The models of config.json with a new fallback of one of them, which is asked after those that it has. */
-const withFallback = Effect.fnUntraced(function* (models: JsonObject, of: ResourceName, name: ResourceName) {
+/** A new fallback of one of the models of config.json, which is asked after those that it has. */
+const asFallback = Effect.fnUntraced(function* (models: JsonObject, of: ResourceName, name: ResourceName) {
   yield* requireKnown(models, of, "model")
-  const model = sectionOf(models, of)
-  const { fallback } = model
-  return { ...models, [of]: { ...model, fallback: [...(Array.isArray(fallback) ? fallback : []), name] } }
+  const { fallback } = sectionOf(models, of)
+  return [
+    ["models", of, "fallback"],
+    [...(Array.isArray(fallback) ? fallback : []), name]
+  ] satisfies JsonEdit
 })
 
 /** @param agents the agents of config.json as they stand there. */
 const usedBy = Effect.fnUntraced(function* (agents: JsonObject, id: AgentId, model: ResourceName) {
   yield* requireKnown(agents, id, "agent")
-  const agent = sectionOf(agents, id)
-  return { ...agents, [id]: { ...agent, defaults: { ...sectionOf(agent, "defaults"), llm: model } } }
+  return [["agents", id, "defaults", "llm"], model] satisfies JsonEdit
 })
 
 /** The text of config.json with a new entry; nothing is written. */
 const withEntry = Effect.fnUntraced(function* (home: string, { agent, fallback_for, name, section, value }: NewEntry) {
   const path = configPath(home)
-  const written = yield* readConfigText(home)
+  const { text: before, written } = yield* readConfigText(home)
   const entries = sectionOf(written, section)
   const kind = section.slice(0, -1)
   if (Object.hasOwn(entries, name))
@@ -54,9 +56,11 @@ const withEntry = Effect.fnUntraced(function* (home: string, { agent, fallback_f
       `config.json already has a ${kind} ${name}`,
       "choose another name"
     )
-  const agents = agent === undefined ? {} : { agents: yield* usedBy(sectionOf(written, "agents"), agent, name) }
-  const kept = fallback_for === undefined ? entries : yield* withFallback(entries, fallback_for, name)
-  const text = fileText({ ...written, [section]: { ...kept, [name]: value }, ...agents })
+  const text = editJsonAt(before, [
+    [[section, name], value],
+    ...(agent === undefined ? [] : [yield* usedBy(sectionOf(written, "agents"), agent, name)]),
+    ...(fallback_for === undefined ? [] : [yield* asFallback(entries, fallback_for, name)])
+  ])
   const [exposed] = clearTextProblems(yield* decodeFile(Config)(path, text))
   if (exposed !== undefined)
     return yield* new InvalidFile({ path, problems: `${exposed.path.join(".")} ${exposed.reason}` })

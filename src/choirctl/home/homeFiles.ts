@@ -56,7 +56,7 @@ export const writePrivate = Effect.fn("writePrivate")(
   (effect, path) => Effect.mapError(effect, notWritten(path))
 )
 
-/** How config.json and secrets.json look on disk. */
+/** How a new config.json and secrets.json look on disk. */
 export const fileText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 const JsonObject = Schema.Record(Schema.String, Schema.MutableJson)
@@ -70,7 +70,7 @@ export const sectionOf = (value: JsonObject, key: string): JsonObject => {
 
 const decodeObject = Schema.decodeUnknownEffect(Schema.fromJsonString(JsonObject))
 
-/** config.json as its owner wrote it, defaults not filled in, to be changed and written again. */
+/** config.json as its owner wrote it, to be changed in places and written again, and what it holds, defaults not filled in. */
 export const readConfigText = Effect.fn("readConfigText")(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = configPath(home)
@@ -78,8 +78,8 @@ export const readConfigText = Effect.fn("readConfigText")(function* (home: strin
   const text = yield* fs.readFileString(path)
   const hint = "correct the file, then check it with choirctl config validate"
   const value = yield* Effect.mapError(decodeObject(text), () => configError(`${path} is not valid JSON`, hint))
-  // Of two equal keys the first would be gone from the file that is written.
+  // Of two equal keys the first has no effect, so that a change of it would have none either.
   const [repeated] = repeatedKeys(text)
-  if (repeated === undefined) return value
+  if (repeated === undefined) return { text, written: value }
   return yield* configError(`${path} has the key ${repeated.join(".")} twice`, hint)
 })

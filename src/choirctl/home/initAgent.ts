@@ -1,15 +1,16 @@
 /** `choirctl agent init`: an entry of config.json that choird accepts, and the repository it names. */
 import { join } from "node:path"
-import { Effect, FileSystem, Schema } from "effect"
+import { Effect, FileSystem } from "effect"
 import { Config } from "#schema/Config.ts"
 import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import { dmList, type DmNames } from "#schema/ResourceBindings.ts"
 import { type CommandFailed, configError, failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
+import { editJsonAt, type JsonEdit } from "#src/shared/config/jsonEdits.ts"
 import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
-import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
+import { readConfigText, writePrivate } from "./homeFiles.ts"
 import { AGENT_STARTER, isFree } from "./repositories.ts"
 
 /** The resources that the operator named; the rest is chosen. */
@@ -127,56 +128,35 @@ const planAgent = (config: Config, home: string, id: AgentId, choice: Choice): P
   }
 }
 
-const Section = Schema.Record(Schema.String, Schema.MutableJson)
-const sectionOf = (value: unknown) => (Schema.is(Section)(value) ? value : {})
-
 /** One name for one DM, as most agents have it. */
 const dmEntry = ({ dms }: Pick<Plan, "dms">): DmNames => only(dms) ?? dms
 
-/** config.json with the entry, every other key as it was. */
-const withAgent = (
-  config: Readonly<Record<string, Schema.MutableJson>>,
-  id: AgentId,
-  repo: string,
-  plan: Plan
-): Readonly<Record<string, Schema.MutableJson>> => ({
-  ...config,
-  ...(plan.new_workspace === undefined
-    ? {}
-    : { workspaces: { ...sectionOf(config["workspaces"]), [plan.workspace]: { path: plan.new_workspace } } }),
-  ...(plan.new_gateway && plan.new_dm_gateway !== undefined
-    ? { gateways: { ...sectionOf(config["gateways"]), [plan.new_dm_gateway]: { type: "console" } } }
-    : {}),
-  ...(plan.new_dm_gateway === undefined
-    ? {}
-    : {
-        dms: {
-          ...sectionOf(config["dms"]),
-          ...Object.fromEntries(
-            plan.dms.map((name) => [name, { gateway: plan.new_dm_gateway ?? "", user_id: id, admin: true }])
-          )
-        }
-      }),
-  agents: {
-    ...sectionOf(config["agents"]),
-    [id]: {
-      repo: { url: repo, ref: "main" },
-      defaults: { workspace: plan.workspace, llm: plan.llm, dm: only(plan.dms) ?? [...plan.dms] }
-    }
-  }
-})
+/** The entries of a plan, each in its place of config.json. */
+const agentEdits = (id: AgentId, repo: string, plan: Plan): ReadonlyArray<JsonEdit> => {
+  const { llm, new_dm_gateway: gateway, new_gateway, new_workspace, workspace } = plan
+  return [
+    ...(new_workspace === undefined ? [] : [[["workspaces", workspace], { path: new_workspace }] as const]),
+    ...(gateway === undefined
+      ? []
+      : [
+          ...(new_gateway ? [[["gateways", gateway], { type: "console" }] as const] : []),
+          ...plan.dms.map((name) => [["dms", name], { gateway, user_id: id, admin: true }] as const)
+        ]),
+    [["agents", id], { repo: { url: repo, ref: "main" }, defaults: { workspace, llm, dm: dmEntry(plan) } }]
+  ]
+}
 
 const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice: Choice) {
   const fs = yield* FileSystem.FileSystem
   const path = configPath(home)
-  const written = yield* readConfigText(home)
-  const config = yield* decodeFile(Config)(path, JSON.stringify(written))
+  const { text: before } = yield* readConfigText(home)
+  const config = yield* decodeFile(Config)(path, before)
   const plan = planAgent(config, home, id, choice)
   if (plan instanceof Error) return yield* plan
   const repo = join(home, "sources", "agents", id)
   if (yield* isFree(repo, "move it elsewhere")) yield* createRepo(repo, AGENT_STARTER)
   if (plan.new_workspace !== undefined) yield* fs.makeDirectory(plan.new_workspace, { recursive: true, mode: 0o700 })
-  const text = fileText(withAgent(written, id, repo, plan))
+  const text = editJsonAt(before, agentEdits(id, repo, plan))
   yield* decodeFile(Config)(path, text)
   yield* writePrivate(path, text)
   const { dms, llm, new_dm_gateway, new_gateway, new_workspace, workspace } = plan

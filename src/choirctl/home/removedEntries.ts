@@ -6,8 +6,9 @@ import { failed } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
 import { secretReferences } from "#src/shared/config/configFiles.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
+import { editJson, editJsonAt } from "#src/shared/config/jsonEdits.ts"
 import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
-import { fileText, type JsonObject, readConfigText, sectionOf, writePrivate } from "./homeFiles.ts"
+import { type JsonObject, readConfigText, sectionOf, writePrivate } from "./homeFiles.ts"
 
 /** The configuration without an entry, as it is to be written. */
 export interface Removal {
@@ -32,13 +33,10 @@ const requireEntry = (written: JsonObject, section: "dms" | "gateways", name: Re
       )
 }
 
-const without = (value: JsonObject, name: string): JsonObject =>
-  Object.fromEntries(Object.entries(value).filter(([key]) => key !== name))
-
 /** A bot goes once nobody talks to it any longer. */
 export const gatewayRemoval = Effect.fnUntraced(function* (home: string, name: ResourceName) {
   const path = configPath(home)
-  const written = yield* readConfigText(home)
+  const { text: before, written } = yield* readConfigText(home)
   yield* requireEntry(written, "gateways", name)
   const users = Object.keys(sectionOf(written, "dms")).filter(
     (dm) => sectionOf(sectionOf(written, "dms"), dm)["gateway"] === name
@@ -49,7 +47,7 @@ export const gatewayRemoval = Effect.fnUntraced(function* (home: string, name: R
       `the gateway ${name} is still used by ${users.length === 1 ? "the DM" : "the DMs"} ${users.join(", ")}`,
       users.map((dm) => `choirctl dm remove ${dm}`).join(" && ")
     )
-  const text = fileText({ ...written, gateways: without(sectionOf(written, "gateways"), name) })
+  const text = editJson(before, ["gateways", name], undefined)
   const { secret } = sectionOf(sectionOf(written, "gateways"), name)
   const left = secretReferences(yield* decodeFile(Config)(path, text))
   const isUnused = typeof secret === "string" && left.every((reference) => reference.secret !== secret)
@@ -58,17 +56,14 @@ export const gatewayRemoval = Effect.fnUntraced(function* (home: string, name: R
 
 /** A DM goes, and leaves the lists of the agents that have others. */
 export const dmRemoval = Effect.fnUntraced(function* (home: string, name: ResourceName) {
-  const written = yield* readConfigText(home)
+  const { text: before, written } = yield* readConfigText(home)
   yield* requireEntry(written, "dms", name)
   const agents = sectionOf(written, "agents")
   const changed = Object.keys(agents).flatMap((id) => {
-    const agent = sectionOf(agents, id)
-    const defaults = sectionOf(agent, "defaults")
-    const dms = [defaults["dm"] ?? []].flat()
+    const dms = [sectionOf(sectionOf(agents, id), "defaults")["dm"] ?? []].flat()
     if (!dms.includes(name)) return []
     const left = dms.filter((dm) => dm !== name)
-    const dm = left.length === 1 ? (left[0] ?? left) : left
-    return [{ id, left, agent: { ...agent, defaults: { ...defaults, dm } } }]
+    return [{ id, left, dm: left.length === 1 ? (left[0] ?? left) : left }]
   })
   const alone = changed.find(({ left }) => left.length === 0)
   if (alone !== undefined)
@@ -77,11 +72,10 @@ export const dmRemoval = Effect.fnUntraced(function* (home: string, name: Resour
       `${name} is the only DM of ${alone.id}`,
       `give ${alone.id} another one first, in agents.${alone.id}.defaults.dm of config.json or with choirctl dm pair`
     )
-  const text = fileText({
-    ...written,
-    dms: without(sectionOf(written, "dms"), name),
-    agents: { ...agents, ...Object.fromEntries(changed.map(({ agent, id }) => [id, agent])) }
-  })
+  const text = editJsonAt(before, [
+    [["dms", name], undefined],
+    ...changed.map(({ dm, id }) => [["agents", id, "defaults", "dm"], dm] as const)
+  ])
   yield* decodeFile(Config)(configPath(home), text)
   const ids = changed.map(({ id }) => id)
   const paths = [`dms.${name}`, ...ids.map((id) => `agents.${id}.defaults.dm`)]

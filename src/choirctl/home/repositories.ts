@@ -41,7 +41,7 @@ const BUILD = "choirctl agent build <agent-id>"
 
 /** Creates the global repository, or leaves an existing one unchanged. For a remote it returns the commands that push to it. */
 export const initBase = Effect.fn("initBase")(function* (home: string, kind: "worktree" | "bare") {
-  const { global_repo } = yield* decodeFile(Config)(configPath(home), JSON.stringify(yield* readConfigText(home)))
+  const { global_repo } = yield* decodeFile(Config)(configPath(home), (yield* readConfigText(home)).text)
   const { ref, url } = global_repo
   const isLocal = url.startsWith("/")
   const repo = isLocal ? url : join(home, "sources", "global")

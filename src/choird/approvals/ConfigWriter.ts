@@ -6,9 +6,9 @@ import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { differences } from "#src/choird/reconfiguration/resourcesInUse.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/config/configFiles.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
+import { editJson } from "#src/shared/config/jsonEdits.ts"
 import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { writeWhole } from "#src/shared/files/writeWhole.ts"
-import { editJson } from "./jsonText.ts"
 
 /** How often an apply that another one keeps busy is tried again, and how many times. */
 const BUSY_RETRY_MS = 500

@@ -5,7 +5,7 @@ import { Budgets, Config } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ConfigEdit } from "#schema/ProposedChange.ts"
 import { problemsOf, problemText } from "#src/shared/config/configProblems.ts"
-import { editJson, valueAt } from "./jsonText.ts"
+import { editJson, valueAt } from "#src/shared/config/jsonEdits.ts"
 
 /** The defaults that name an agent's models and voice; whom it speaks to and what it may use is for the operator alone. */
 const DEFAULTS: ReadonlySet<string> = new Set(["llm", "core_llm", "voice_profile"])

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { editJson } from "#src/choird/approvals/jsonText.ts"
+import { editJson, editJsonAt } from "#src/shared/config/jsonEdits.ts"
 
 const FILE = `{
   "a": [1, {"b": "}"}],   "models": {"x": {}},
@@ -28,6 +28,21 @@ describe("an edit of a JSON text", () => {
       `    "demo": { "defaults": {"llm": "y"} }`
     ])
     assert.strictEqual(editJson(FILE, ["budgets", "none"], undefined), FILE)
+  })
+
+  it("indents as the file does, and leaves the neighbours of what it adds or removes alone", () => {
+    const file = `{\n\t"a": {\n\t\t"x" : {"y":1},\n\t\t"z" : [1,2]\n\t}\n}\n`
+    const added = `{\n\t"a": {\n\t\t"x" : {"y":1},\n\t\t"z" : [1,2],\n\t\t"n": {\n\t\t\t"m": 1\n\t\t}\n\t}\n}\n`
+    assert.strictEqual(editJson(file, ["a", "n"], { m: 1 }), added)
+    assert.strictEqual(editJson(added, ["a", "n"], undefined), file)
+    const wide = (text: string) => text.replaceAll("\t", "    ").replaceAll("\n", "\r\n")
+    assert.strictEqual(editJson(wide(file), ["a", "n"], { m: 1 }), wide(added))
+    assert.strictEqual(editJson(file, ["a", "x"], undefined), `{\n\t"a": {\n\t\t"z" : [1,2]\n\t}\n}\n`)
+    const none = [
+      ["a", "x"],
+      ["a", "z"]
+    ].map((path) => [path, undefined] as const)
+    assert.strictEqual(editJsonAt(file, none), `{\n\t"a": {}\n}\n`)
   })
 
   it("writes the whole file where it cannot find the place, and never another value", () => {

@@ -1,0 +1,111 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { choirctl } from "../../support/choirctl.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+
+/** A home whose operator has config.json in another order than Choir writes it, four blanks deep, with one line for each entry. */
+const laidOut = Effect.gen(function* () {
+  const home = join(yield* temporaryFolder, "home")
+  yield* choirctl(home, ["init"])
+  yield* choirctl(home, ["agent", "init", "ada"])
+  const file = join(home, "config.json")
+  const read = () => readFileSync(file, "utf8")
+  const config = JSON.parse(read())
+  config.gateways.telegram = { type: "telegram", secret: "telegram-token" }
+  config.dms.phone = { gateway: "telegram", user_id: "7", admin: true }
+  config.dms.work = { gateway: "telegram", user_id: "9" }
+  config.agents.ada.defaults.dm = ["terminal", "phone"]
+  const entry = ([name, value]: readonly [string, unknown]) => `        "${name}" : ${JSON.stringify(value)}`
+  const section = ([key, value]: readonly [string, unknown]) =>
+    typeof value === "object" && value !== null
+      ? `    "${key}" : {\n${Object.entries(value).map(entry).join(",\n")}\n    }`
+      : `    "${key}" : ${JSON.stringify(value)}`
+  writeFileSync(file, `{\n${Object.entries(config).toReversed().map(section).join(",\n")}\n}\n`)
+  /** The lines that a command takes away and those that it adds. */
+  const changes = (...args: ReadonlyArray<string>) =>
+    Effect.gen(function* () {
+      const before = read().split("\n")
+      const ran = yield* choirctl(home, args, { stdin: "sk-of-a-test" })
+      assert.strictEqual(ran.code, 0, ran.err)
+      const after = read().split("\n")
+      return {
+        gone: before.filter((line) => !after.includes(line)),
+        added: after.filter((line) => !before.includes(line))
+      }
+    })
+  return { home, read, changes }
+})
+
+const keysOf = (text: string) =>
+  Object.entries(JSON.parse(text)).flatMap(([key, value]) => [key, Object.keys(Object(value))])
+
+const WITHOUT_COMMA = /,$/u
+
+describe("config.json, as its operator laid it out", () => {
+  it.live("keeps its order, its blanks and its lines when a model or an agent is added", () =>
+    Effect.gen(function* () {
+      const { changes, home, read } = yield* laidOut
+      const keys = keysOf(read())
+      const model = yield* changes(
+        "model",
+        "add",
+        "big",
+        "--untested",
+        "--endpoint",
+        "https://llm.example/v1",
+        "--model",
+        "m"
+      )
+      // What stood last gets a comma.
+      assert.deepStrictEqual(
+        model.added.slice(0, 1).map((line) => line.replace(WITHOUT_COMMA, "")),
+        model.gone
+      )
+      assert.deepStrictEqual(model.added.slice(1), [
+        `        "big": {`,
+        `            "provider": "other",`,
+        `            "model": "m",`,
+        `            "endpoint": "https://llm.example/v1",`,
+        `            "secret": "other-key"`,
+        `        }`
+      ])
+      const agent = yield* changes("agent", "init", "bob", "--llm", "main", "--dm", "work")
+      assert.lengthOf(agent.gone, 2)
+      for (const line of agent.gone) assert.include(agent.added, `${line},`)
+      assert.include(agent.added, `            "path": "${home}/workspaces/bob"`)
+      const named = keysOf(read()).map((key) =>
+        Array.isArray(key) ? key.filter((name) => !/^(bob|big)$/u.test(name)) : key
+      )
+      assert.deepStrictEqual(named, keys)
+    })
+  )
+
+  it.live("keeps them when a gateway or a DM is removed", () =>
+    Effect.gen(function* () {
+      const { changes, read } = yield* laidOut
+      const before = read()
+      const ada = before.split("\n").find((line) => line.includes(`"ada" : `)) ?? ""
+      const phone = yield* changes("dm", "remove", "phone", "--yes")
+      assert.deepStrictEqual(phone, {
+        gone: [ada, `        "phone" : {"gateway":"telegram","user_id":"7","admin":true},`],
+        added: [ada.replace(`["terminal","phone"]`, `"terminal"`)]
+      })
+      const work = yield* changes("dm", "remove", "work", "--yes")
+      const gateway = yield* changes("gateway", "remove", "telegram", "--yes")
+      for (const { added, gone } of [work, gateway])
+        assert.deepStrictEqual(
+          gone.slice(0, 1),
+          added.map((line) => `${line},`)
+        )
+      assert.deepStrictEqual(
+        [work, gateway].flatMap(({ gone }) => gone.slice(1)),
+        [
+          `        "work" : {"gateway":"telegram","user_id":"9"}`,
+          `        "telegram" : {"type":"telegram","secret":"telegram-token"}`
+        ]
+      )
+    })
+  )
+})
