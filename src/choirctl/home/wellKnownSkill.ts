@@ -5,8 +5,10 @@
 import { createHash } from "node:crypto"
 import { Effect, Option, Schema } from "effect"
 import { SKILL_BUNDLE_BYTES_MAX, type SkillFile } from "#schema/SkillOffer.ts"
+import { isLoopback } from "#schema/Transport.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { hostOf } from "#src/shared/wire/hostPort.ts"
 
 /** The folder of a site in which the index is. */
 export const WELL_KNOWN = "/.well-known/agent-skills"
@@ -25,16 +27,14 @@ const Entry = Schema.Struct({
 const Index = Schema.Struct({ skills: Schema.Array(Entry).check(Schema.isMaxLength(1000)) })
 const decodeIndex = Schema.decodeUnknownOption(Schema.fromJsonString(Index))
 
-const LOCAL = new Set(["localhost", "127.0.0.1", "[::1]"])
-
 const unreachable = (url: URL, reason: string) =>
   failed("UNREACHABLE", `${safeLine(url.href)} cannot be read: ${reason}`, "check the address, then add it again")
 
 const addressOf = (text: string, base?: URL) =>
   Option.liftThrowable((given: string) => new URL(given, base))(text).pipe(
-    Option.filter(({ hostname, password, protocol, username }) => {
-      const isSafe = protocol === "https:" || (protocol === "http:" && LOCAL.has(hostname))
-      return isSafe && username === "" && password === ""
+    Option.filter((url) => {
+      const isSafe = url.protocol === "https:" || (url.protocol === "http:" && isLoopback(hostOf(url)))
+      return isSafe && url.username === "" && url.password === ""
     })
   )
 

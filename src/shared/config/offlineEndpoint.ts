@@ -1,14 +1,13 @@
 /** Where config.json expects the offline model, which choird itself runs. */
 import type { Config } from "#schema/Config.ts"
+import { isLoopback as isLoopbackHost } from "#schema/Transport.ts"
 import { hostOf } from "#src/shared/wire/hostPort.ts"
 
 /** The provider of models that choird serves itself. */
 export const OFFLINE_PROVIDER = "offline"
 
-const LOOPBACK_HOSTS = new Set(["127.0.0.1", "localhost", "[::1]"])
-
 /** Whether only programs of this host reach an address: agents in Docker have a loopback of their own. */
-export const isLoopback = (endpoint: string): boolean => LOOPBACK_HOSTS.has(new URL(endpoint).hostname)
+export const isLoopback = (endpoint: string): boolean => isLoopbackHost(hostOf(new URL(endpoint)))
 
 /** The models that agents in Docker cannot reach, one sentence for each. */
 export const loopbackModels = ({ models }: Pick<Config, "models">): ReadonlyArray<string> =>
