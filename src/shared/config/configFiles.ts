@@ -16,12 +16,11 @@ import { quirkWarnings } from "#src/shared/model/quirks.ts"
 import { syntaxProblem } from "#src/shared/text/jsonSyntax.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
 import { clearTextProblems } from "./clearText.ts"
-import { jsonLines } from "./jsonLines.ts"
+import { keyLines, repeatedKeys } from "./jsonKeys.ts"
 import { mistakesOf } from "./configMistakes.ts"
 import { decoderText, problemsOf, problemText } from "./configProblems.ts"
 import { loopbackModels } from "./offlineEndpoint.ts"
 import { unpricedBudget } from "./unpricedModels.ts"
-import { repeatedKeys } from "./repeatedKeys.ts"
 
 /** config.json and secrets.json, each. */
 export const CONFIG_BYTES_MAX = 1024 * 1024
@@ -114,7 +113,7 @@ const readText = (file: string, secret: boolean) =>
 const repeatedProblem = (text: string) => (path: ReadonlyArray<string>) =>
   decoderText({
     path,
-    line: jsonLines(text)(path),
+    line: keyLines(text)(path),
     reason: "duplicate key; only the last one would take effect"
   })
 

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { decoderText, EXCESS, MISSING, type PlacedProblem, placedProblems, predicateOf } from "./configProblems.ts"
-import { jsonLines } from "./jsonLines.ts"
+import { keyLines } from "./jsonKeys.ts"
 
 /** Keys of an object that a problem lists. */
 const KEYS_LISTED_MAX = 12
@@ -91,7 +91,7 @@ export const mistakesOf = (
   text?: string
 ): ReadonlyArray<string> => {
   const root = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema as Node
-  const lineIn = text === undefined ? undefined : jsonLines(text)
+  const lineIn = text === undefined ? undefined : keyLines(text)
   const lineOf = (path: Keys) => (lineIn === undefined ? {} : { line: lineIn(path) })
   const problems = placedProblems([message])
   const known = new Map<string, string | undefined>()

@@ -8,7 +8,7 @@ import { PROPOSE, ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Too
 import { decoderProblems, type Problem, problemText } from "#src/shared/config/configProblems.ts"
 import { plainReason } from "#src/shared/config/plainReason.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
-import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
+import { repeatedKeys } from "#src/shared/config/jsonKeys.ts"
 import { decodeBounded, depthProblem } from "./boundedJson.ts"
 import { BUILT_IN_TOOLS } from "./builtInTools.ts"
 import { lockKey, LOCKSET_LOCKS_MAX } from "./lockKey.ts"

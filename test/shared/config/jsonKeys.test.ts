@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
+import { keyLines, repeatedKeys } from "#src/shared/config/jsonKeys.ts"
 
 const paths = (text: string) => {
   JSON.parse(text)
@@ -24,5 +24,19 @@ describe("repeatedKeys", () => {
 
   it.prop("finds none in what JSON.stringify writes", [Schema.Json], ([value]) => {
     assert.deepStrictEqual(repeatedKeys(JSON.stringify(value)), [])
+  })
+
+  it("reads a text that is nested as deep as it is long", () => {
+    assert.deepStrictEqual(repeatedKeys(`${"[".repeat(200_000)}${"]".repeat(200_000)}`), [])
+  })
+})
+
+describe("keyLines", () => {
+  it("gives the line of a key, of an array's element, and of the nearest place above one that is not there", () => {
+    const lineOf = keyLines(`{\n  "a": "\\n{[,",\n  "b": [1,\n    {"c\\"":\n 2}],\n\n  "d": {}\n}\n`)
+    const lines = [[], ["a"], ["b"], ["b", "0"], ["b", "1"], ["b", "1", 'c"'], ["d"], ["d", "e", "f"], ["x"]].map(
+      lineOf
+    )
+    assert.deepStrictEqual(lines, [1, 2, 3, 3, 3, 4, 7, 7, 1])
   })
 })
