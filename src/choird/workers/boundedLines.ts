@@ -1,5 +1,6 @@
 /** Lines of a stream whose writer is not trusted with memory. */
 import type { Readable } from "node:stream"
+import { makeLines } from "#src/shared/wire/jsonLines.ts"
 
 /** Calls `line` for each line; a line beyond `bytes_max` is not kept, and `tooLong` is called once. */
 export const readLines = (
@@ -8,22 +9,13 @@ export const readLines = (
   line: (text: string) => void,
   tooLong: () => void
 ): void => {
-  let kept: Array<Buffer> = []
-  let bytes = 0
+  const cut = makeLines(bytes_max, (text) => {
+    line(text)
+    return undefined
+  })
   stream.on("data", (chunk: Buffer) => {
-    let rest = chunk
-    for (let end = rest.indexOf(10); end >= 0 && bytes + end <= bytes_max; end = rest.indexOf(10)) {
-      line(Buffer.concat([...kept, rest.subarray(0, end)]).toString("utf8"))
-      rest = rest.subarray(end + 1)
-      kept = []
-      bytes = 0
-    }
-    bytes += rest.length
-    if (bytes <= bytes_max) kept.push(rest)
-    else if (stream.listenerCount("data") > 0) {
-      stream.removeAllListeners("data").resume()
-      kept = []
-      tooLong()
-    }
+    if (cut(chunk) === undefined || stream.listenerCount("data") === 0) return
+    stream.removeAllListeners("data").resume()
+    tooLong()
   })
 }
