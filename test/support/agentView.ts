@@ -1,5 +1,5 @@
 import type { AgentId } from "#schema/Ids.ts"
-import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 
 /** What choird knows of an agent that runs, in its first epoch, unless told otherwise. */
 export const agentView = (agent_id: AgentId, view: Partial<AgentView> = {}): AgentView => ({

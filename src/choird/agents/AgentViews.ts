@@ -1,7 +1,27 @@
 /** The views of all agents in memory, with a stream of their changes. */
 import { Context, Effect, Layer, PubSub, Stream } from "effect"
-import type { AgentId } from "#schema/Ids.ts"
-import type { AgentView } from "./Lifecycle.ts"
+import type { AgentStatus } from "#schema/AgentSummary.ts"
+import type { Config } from "#schema/Config.ts"
+import type { AgentId, SessionId } from "#schema/Ids.ts"
+import type { ManifestHashes } from "#schema/Image.ts"
+import type { RunBindings } from "#schema/ResourceBindings.ts"
+
+/** The state of an agent as choird knows it without asking the database. */
+export interface AgentView {
+  readonly agent_id: AgentId
+  readonly status: AgentStatus
+  readonly session_id: SessionId | null
+  readonly epoch: number
+  readonly bindings: RunBindings | null
+  readonly image_version: string | null
+  /** The hashes of its image's version.json, as they were compared with the image's files before the start. */
+  readonly manifests: ManifestHashes | null
+  readonly since_ms: number
+  readonly config_version: number
+  /** The configuration that its run began with; settings that only a start adopts apply as they are in it. */
+  readonly started_with: Config | null
+  readonly reason: string | null
+}
 
 /** Changes that a slow listener may be behind before it loses the oldest. */
 const AGENT_CHANGES_BUFFERED_MAX = 256

@@ -2,13 +2,10 @@
  * The life of each agent: build, start, crash, restart, stop. One scope per running agent holds its lease, its socket, its
  * container and its push stream; stopping the agent is closing that scope.
  */
-import { Context, Deferred, Effect, FiberSet, Layer, Option, Result, Schema, type Stream } from "effect"
-import type { Config } from "#schema/Config.ts"
-import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
+import { Context, Deferred, Effect, FiberSet, Layer, Option, Result, type Stream } from "effect"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
-import type { ManifestHashes } from "#schema/Image.ts"
 import type { RestartAgent } from "#schema/AgentsApi.ts"
-import type { AgentStatus } from "#schema/AgentSummary.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
@@ -19,46 +16,9 @@ import { recoverRuns } from "./recovery.ts"
 import { run } from "./Run.ts"
 import { InstalledPrograms, type RunHandle, type RunRequest, runServices } from "./RunContext.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { AgentViews } from "./AgentViews.ts"
+import { AgentRefused } from "./AgentRefused.ts"
+import { type AgentView, AgentViews } from "./AgentViews.ts"
 import { CrashTimes } from "./Breaker.ts"
-
-/** The refusal of a request about an agent, with what to do about it. `kind` is also the API's error type. */
-export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefused", {
-  kind: Schema.Literals([
-    "UNKNOWN_AGENT",
-    "ALREADY_RUNNING",
-    "NOT_RUNNING",
-    "NOT_READY",
-    "FROZEN",
-    "NEWER_EVENTS",
-    "BUSY",
-    "START_FAILED"
-  ]),
-  agent_id: AgentId,
-  reason: Schema.String,
-  hint: Schema.String
-}) {
-  override get message() {
-    return this.reason
-  }
-}
-
-/** The state of an agent as choird knows it without asking the database. */
-export interface AgentView {
-  readonly agent_id: AgentId
-  readonly status: AgentStatus
-  readonly session_id: SessionId | null
-  readonly epoch: number
-  readonly bindings: RunBindings | null
-  readonly image_version: string | null
-  /** The hashes of its image's version.json, as they were compared with the image's files before the start. */
-  readonly manifests: ManifestHashes | null
-  readonly since_ms: number
-  readonly config_version: number
-  /** The configuration that its run began with; settings that only a start adopts apply as they are in it. */
-  readonly started_with: Config | null
-  readonly reason: string | null
-}
 
 /** Starts, watches and stops agents. At most one instance of each (invariant 11). */
 export class Lifecycle extends Context.Service<

@@ -9,7 +9,9 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { unknownBinding } from "./bindings.ts"
-import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
+import { AgentRefused } from "./AgentRefused.ts"
+import type { AgentView } from "./AgentViews.ts"
+import { Lifecycle } from "./Lifecycle.ts"
 
 /** The models to switch to; an absent one stays, and a core model that was edge's switches with it (E14). */
 export interface ModelChoice {

@@ -5,7 +5,9 @@ import { ImageVersion } from "#schema/Image.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { makeImageSources } from "./imageSources.ts"
 import { type BuildError, Images } from "#src/choird/images/Images.ts"
-import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
+import { AgentRefused } from "./AgentRefused.ts"
+import type { AgentView } from "./AgentViews.ts"
+import { Lifecycle } from "./Lifecycle.ts"
 
 /** The result for one agent; see UpdateOutcome of the operator's API. */
 export interface Updated {

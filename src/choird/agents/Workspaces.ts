@@ -12,7 +12,9 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { WorkspaceLabels, workspacePath } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { realOf } from "#src/choird/config/realFolder.ts"
 import { Leases, type ResourceHeld } from "./Leases.ts"
-import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
+import type { AgentRefused } from "./AgentRefused.ts"
+import type { AgentView } from "./AgentViews.ts"
+import { Lifecycle } from "./Lifecycle.ts"
 import { makeReapContainer } from "./prepare.ts"
 
 /** The refusal to reset a workspace, which is unchanged; `FAILED` may have deleted part of it. */

@@ -4,7 +4,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { buildSecretProblem, defaultBindings } from "#src/choird/images/imageSecrets.ts"
 import type { ImageSources } from "#src/choird/images/Images.ts"
-import type { AgentView } from "./Lifecycle.ts"
+import type { AgentView } from "./AgentViews.ts"
 
 /** The tools' secrets are checked against the bindings of the running agent, else against those of its next start. */
 export const makeImageSources = Effect.map(ConfigStore, (store) =>

@@ -7,7 +7,7 @@ import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { AgentViews } from "./AgentViews.ts"
 import { type Image, Images } from "#src/choird/images/Images.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import type { AgentRefused } from "./Lifecycle.ts"
+import type { AgentRefused } from "./AgentRefused.ts"
 import type { Next } from "./afterEpoch.ts"
 import { type RunContext, tell } from "./RunContext.ts"
 

@@ -11,7 +11,7 @@ import {
   Unauthorized
 } from "#schema/ApiError.ts"
 import type { BuildError } from "#src/choird/images/Images.ts"
-import type { AgentRefused } from "#src/choird/agents/Lifecycle.ts"
+import type { AgentRefused } from "#src/choird/agents/AgentRefused.ts"
 import type { WorkspaceRefused } from "#src/choird/agents/Workspaces.ts"
 import type { ApprovalRefused } from "#src/choird/approvals/ApprovalRefused.ts"
 import type { ConfigurationRefused } from "#src/choird/reconfiguration/ConfigurationRefused.ts"

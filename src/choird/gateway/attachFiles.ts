@@ -2,7 +2,7 @@
 import { Clock, Effect, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { Attachment } from "#schema/Event.ts"
-import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { fileKind } from "./fileKind.ts"
 import { storeReceived } from "./receivedFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"

@@ -3,7 +3,7 @@ import type { Config } from "#schema/Config.ts"
 import { dmList, type DmNames, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import { BINDINGS, BOUND_SECTIONS, NAMED_BINDINGS } from "#schema/Resources.ts"
 import type { AgentId } from "#schema/Ids.ts"
-import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 /** A difference between two JSON values, by path. */

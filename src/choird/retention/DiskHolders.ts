@@ -1,7 +1,7 @@
 /** The agents that hold the most of the home's disk. They are paused first when it is low, so that one agent does not stop the others. */
 import { stat } from "node:fs/promises"
 import { Context, Effect, Layer, Option } from "effect"
-import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { WorkspaceUsage } from "./WorkspaceUsage.ts"

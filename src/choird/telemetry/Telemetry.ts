@@ -4,7 +4,8 @@
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Stream, Tracer } from "effect"
 import { type AgentId, jobOf, type SessionId } from "#schema/Ids.ts"
-import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import type { AgentView } from "#src/choird/agents/AgentViews.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { Appended } from "#src/choird/sessions/Appends.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
