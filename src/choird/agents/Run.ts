@@ -17,16 +17,15 @@ import { Leases } from "./Leases.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { adopt } from "./adopt.ts"
-import { afterEpoch, type EpochFacts, type Next } from "./afterEpoch.ts"
+import { afterEpoch, type Ending, type EpochFacts } from "./afterEpoch.ts"
 import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX, CrashTimes } from "./Breaker.ts"
 import { fallBack, type Refusal, requireInRuntime } from "./startImage.ts"
 import { oneEpoch } from "./oneEpoch.ts"
 import { databaseDefect, retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { prepare } from "./prepare.ts"
-import { afterOutage, InstalledPrograms, type RunContext, type RunHandle, type RunRequest, tell } from "./RunContext.ts"
-
-/** The end of a run. */
-type Ending = Extract<Next, { readonly type: "end" }>
+import { InstalledPrograms } from "./InstalledPrograms.ts"
+import type { RunContext, RunHandle, RunRequest } from "./RunContext.ts"
+import { afterOutage, tell } from "./runNotices.ts"
 
 const STOPPED: Ending = { type: "end", status: "stopped" }
 
@@ -125,6 +124,13 @@ const withImage = ({ agent_id, prepared, stop }: RunContext) =>
     Effect.as(Deferred.await(stop), STOPPED)
   )
 
+/** The run as it continues on an earlier image; undefined if it ends. */
+const onEarlierImage = Effect.fnUntraced(function* (context: RunContext, ending: Ending) {
+  const { prepared } = context
+  const back = yield* fallBack(context, prepared.image, ending)
+  return back && { ...context, remark: back.remark, prepared: { ...prepared, image: back.image } }
+})
+
 /** The epochs of a run until there is a reason to end it, or a container that cannot be ended. */
 const epochs = Effect.fnUntraced(function* (begun: RunContext) {
   const crashTimes = yield* CrashTimes
@@ -157,7 +163,7 @@ const epochs = Effect.fnUntraced(function* (begun: RunContext) {
       continue
     }
     if (next.type === "end") {
-      const back = ended.tried && !Deferred.isDoneUnsafe(stop) ? yield* fallBack(context, next) : undefined
+      const back = ended.tried && !Deferred.isDoneUnsafe(stop) ? yield* onEarlierImage(context, next) : undefined
       if (back === undefined) return yield* leave(context, row, next)
       context = back
     } else {

@@ -49,6 +49,9 @@ export type Next =
       readonly reason: string
     }
 
+/** The end of a run. */
+export type Ending = Extract<Next, { readonly type: "end" }>
+
 /** The reason with which an agent ends a session that has used up its budget. */
 const BUDGET = "budget"
 

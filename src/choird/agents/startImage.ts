@@ -8,21 +8,18 @@ import { AgentViews } from "./AgentViews.ts"
 import { type Image, Images } from "#src/choird/images/Images.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import type { AgentRefused } from "./AgentRefused.ts"
-import type { Next } from "./afterEpoch.ts"
-import { type RunContext, tell } from "./RunContext.ts"
+import type { Ending } from "./afterEpoch.ts"
+import { type Notified, tell } from "./runNotices.ts"
 
 /** Kinds of ends that are not an image's fault. */
 const OF_THE_SESSION: ReadonlySet<string> = new Set(["FROZEN", "LOG_FULL", "NEWER_EVENTS"])
 
-/** The run with the image to go back to; undefined if there is none, or if the image is not at fault. */
-export const fallBack = Effect.fn("Run.fallBack")(function* (
-  context: RunContext,
-  ending: Extract<Next, { readonly type: "end" }>
-) {
+/** The image to go back to, with a remark for the operator; undefined if there is none, or if the image is not at fault. */
+export const fallBack = Effect.fn("Run.fallBack")(function* (notified: Notified, tried: StartImage, ending: Ending) {
   if (ending.status === "stopped" || OF_THE_SESSION.has(ending.kind)) return undefined
-  const { agent_id, prepared } = context
-  const { image_version: failed } = prepared.image
-  const earlier = Option.getOrUndefined(yield* earlierImage(agent_id, prepared.image))
+  const { agent_id } = notified
+  const { image_version: failed } = tried
+  const earlier = Option.getOrUndefined(yield* earlierImage(agent_id, tried))
   if (earlier === undefined) return undefined
   const { image_version } = earlier
   // The next start of choird takes it, too; an update tries the new one again.
@@ -32,8 +29,8 @@ export const fallBack = Effect.fn("Run.fallBack")(function* (
   const detail = { refused: "START_FAILED", image_version: failed, reason: ending.reason, back_to: image_version }
   const audit = yield* Audit
   yield* audit.record({ who: "choird", action: "agent.image", agent_id, detail })
-  yield* tell(context, `My new version did not start, so I am back on the previous one: ${ending.reason}.`)
-  return { ...context, remark, prepared: { ...prepared, image: earlier } }
+  yield* tell(notified, `My new version did not start, so I am back on the previous one: ${ending.reason}.`)
+  return { image: earlier, remark }
 })
 
 /** The fields of {@link AgentRefused}. */

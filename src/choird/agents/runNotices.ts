@@ -1,0 +1,41 @@
+/** What a run tells the person at its DM. */
+import { Clock, Effect } from "effect"
+import type { AgentId } from "#schema/Ids.ts"
+import type { RunBindings } from "#schema/ResourceBindings.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+
+/** An agent that runs, and the DM at which it is. */
+export interface Notified {
+  readonly agent_id: AgentId
+  readonly bindings: Pick<RunBindings, "dm">
+}
+
+/** Tells the person at the agent's DM, in words for somebody who has no shell. */
+export const tell = Effect.fnUntraced(function* ({ agent_id, bindings }: Notified, text: string) {
+  const outbox = yield* Outbox
+  const { config } = yield* (yield* ConfigStore).current
+  const gateway = config.dms[bindings.dm]?.gateway
+  if (gateway === undefined) return
+  const source_id = `crashed:${agent_id}:${yield* Clock.currentTimeMillis}`
+  const message = { source_id, gateway, dm: bindings.dm, agent_id, text, in_reply_to: null }
+  yield* retryDatabase(outbox.tell({ ...message, kind: "notice" }))
+})
+
+/** The shortest outage to report; a restart of the server is shorter. */
+const TOLD_MS = 60_000
+const MINUTE_MS = 60_000
+
+/** Reads the facts for the next step of a run, however long the database is away. After a long outage the person at the DM gets a message. */
+export const afterOutage = Effect.fnUntraced(function* <A, R>(notified: Notified, read: Effect.Effect<A, never, R>) {
+  const since_ms = yield* monotonicMs
+  const answer = yield* read
+  const waited_ms = (yield* monotonicMs) - since_ms
+  if (waited_ms >= TOLD_MS) {
+    const minutes = Math.round(waited_ms / MINUTE_MS)
+    yield* tell(notified, `My database did not answer for ${minutes} min, so I could not work. It is back.`)
+  }
+  return answer
+})
