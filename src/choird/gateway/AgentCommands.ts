@@ -19,7 +19,8 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
-import type { Answer, Speaker } from "./GatewayCommands.ts"
+import type { Answer } from "./Answer.ts"
+import type { Speaker } from "./Speaker.ts"
 import type { AgentCommand } from "./readCommand.ts"
 
 /** Long commands of all chats at once; the next one is refused. */

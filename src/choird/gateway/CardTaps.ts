@@ -8,7 +8,7 @@ import { isAdmin } from "#src/choird/approvals/decider.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import type { Speaker } from "./GatewayCommands.ts"
+import type { Speaker } from "./Speaker.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 
 /** A tap as a gateway reports it. */

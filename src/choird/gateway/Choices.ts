@@ -5,7 +5,8 @@
 import { Context, Effect, Layer } from "effect"
 import type { CommandWords } from "#schema/ChatCommand.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
-import type { Answer, Speaker } from "./GatewayCommands.ts"
+import type { Answer, Choice } from "./Answer.ts"
+import type { Speaker } from "./Speaker.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** How long a list waits for its number, how many wait, and how long one is. */
@@ -13,16 +14,9 @@ const CHOICE_MS_MAX = 600_000
 const CHOICES_WAITING_MAX = 256
 const CHOICES_LISTED_MAX = 20
 
-/** `number` is what the person sends; `value` is what the command gets. */
-export interface Option {
-  readonly number: string
-  readonly value: string
-  readonly label: string
-}
-
 interface Offered {
   readonly words: CommandWords
-  readonly options: ReadonlyArray<Option>
+  readonly options: ReadonlyArray<Choice>
   readonly offered_ms: number
 }
 
@@ -35,15 +29,15 @@ const NUMBER = /^\s*#?([1-9]\d{0,17})\.?\s*$/u
 export const isNumber = (text: string): boolean => NUMBER.test(text)
 
 /** Options with the numbers 1, 2, 3, … */
-export const numbered = (values: ReadonlyArray<string>): ReadonlyArray<Option> =>
+export const numbered = (values: ReadonlyArray<string>): ReadonlyArray<Choice> =>
   values.slice(0, CHOICES_LISTED_MAX).map((value, index) => ({ number: String(index + 1), value, label: value }))
 
 /** The list as a chat shows it. */
-const choiceLines = (options: ReadonlyArray<Option>): string =>
+const choiceLines = (options: ReadonlyArray<Choice>): string =>
   [...options.map(({ label, number }) => `${number}. ${label}`), "Send the number."].join("\n")
 
 /** An answer that asks for one of these. */
-export const choose = (title: string, words: CommandWords, options: ReadonlyArray<Option>): Answer => ({
+export const choose = (title: string, words: CommandWords, options: ReadonlyArray<Choice>): Answer => ({
   kind: "notice",
   text: `${title}\n${choiceLines(options)}`,
   choices: { words, options }
@@ -53,7 +47,7 @@ export class Choices extends Context.Service<
   Choices,
   {
     /** Notes that the chat was shown a list; it replaces an earlier one. */
-    offer(place: Place, words: CommandWords, options: ReadonlyArray<Option>): Effect.Effect<void>
+    offer(place: Place, words: CommandWords, options: ReadonlyArray<Choice>): Effect.Effect<void>
     /** The command that a text chooses, or undefined. Any text that comes to the chat ends its list. */
     take(place: Place, text: string): Effect.Effect<string | undefined>
   }

@@ -1,6 +1,5 @@
 /** The execution of a chat's commands, with answers in words for a person. */
 import { Clock, Context, Effect, Layer, Stream } from "effect"
-import type { CommandWords } from "#schema/ChatCommand.ts"
 import type { Budgets } from "#schema/Config.ts"
 import { type AgentId, EDGE, type ResourceName, type SessionId } from "#schema/Ids.ts"
 import { isPrintedEvent } from "#schema/SessionsApi.ts"
@@ -19,6 +18,7 @@ import { contextShares, contextSize } from "#src/shared/session/contextShares.ts
 import { jobLines } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
+import type { Answer } from "./Answer.ts"
 import { AgentCommands } from "./AgentCommands.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 import { makeChatGrants } from "./chatGrants.ts"
@@ -26,28 +26,9 @@ import { makeChatMemory } from "./chatMemory.ts"
 import { makeLook, makeSteer, orderOf } from "./chatSteering.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import { makeChatVoice } from "./chatVoice.ts"
-import { Choices, choose, numbered, type Option as Choice } from "./Choices.ts"
+import { Choices, choose, numbered } from "./Choices.ts"
 import type { AgentCommand, Command } from "./readCommand.ts"
-
-/** The person who typed it, and the identity by which a repetition is the same request. */
-export interface Speaker {
-  readonly agent_id: AgentId
-  readonly gateway: ResourceName
-  /** The chat: of a group, the group's DM. */
-  readonly dm: ResourceName
-  /** The person's own DM, whose rights count. The same as `dm` in a private chat. */
-  readonly writer: ResourceName
-  readonly request_id: string
-  /** Whether this person is an admin here: of a group, the one who wrote and not the group. */
-  readonly admin: boolean
-}
-
-export interface Answer {
-  readonly kind: "notice" | "refusal"
-  readonly text: string
-  /** A numbered list that the text shows, for the command whose argument it asks for. */
-  readonly choices?: { readonly words: CommandWords; readonly options: ReadonlyArray<Choice> }
-}
+import type { Speaker } from "./Speaker.ts"
 
 /** Runs commands for the person at an agent's DM. */
 export class GatewayCommands extends Context.Service<

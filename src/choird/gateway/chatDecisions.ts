@@ -23,7 +23,8 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { waitsForPerson } from "#src/shared/session/parkTurn.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import type { Answer, Speaker } from "./GatewayCommands.ts"
+import type { Answer } from "./Answer.ts"
+import type { Speaker } from "./Speaker.ts"
 import type { Decide } from "./readCommand.ts"
 
 /** The digits of the payload that the person saw, and the grant that they give along, where a button says so. */

@@ -4,7 +4,8 @@ import type { GrantSummary } from "#schema/Grant.ts"
 import { isAdmin } from "#src/choird/approvals/decider.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import type { Answer, Speaker } from "./GatewayCommands.ts"
+import type { Answer } from "./Answer.ts"
+import type { Speaker } from "./Speaker.ts"
 
 /** Grants that one answer lists. */
 const LISTED_MAX = 20

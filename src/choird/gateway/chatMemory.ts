@@ -9,7 +9,8 @@ import { wordsIn } from "#src/choird/memory/ranking.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { excerpt } from "#src/choird/memory/recallBlock.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
-import type { Answer, Speaker } from "./GatewayCommands.ts"
+import type { Answer } from "./Answer.ts"
+import type { Speaker } from "./Speaker.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Facts and parts of sessions of one answer, and characters of each. */

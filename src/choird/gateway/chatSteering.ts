@@ -9,7 +9,8 @@ import type { Order } from "#src/choird/sessions/Order.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 import { choose, numbered } from "./Choices.ts"
-import type { Answer, Speaker } from "./GatewayCommands.ts"
+import type { Answer } from "./Answer.ts"
+import type { Speaker } from "./Speaker.ts"
 import type { Command } from "./readCommand.ts"
 
 const notice = (text: string): Answer => ({ kind: "notice", text })

@@ -4,7 +4,8 @@ import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { ChatSettings, type VoiceMode } from "./ChatSettings.ts"
-import type { Answer, Speaker } from "./GatewayCommands.ts"
+import type { Answer } from "./Answer.ts"
+import type { Speaker } from "./Speaker.ts"
 import type { Command } from "./readCommand.ts"
 
 type VoiceCommand = Extract<Command, { readonly type: "voice" | "voice mode" | "set voice" }>
