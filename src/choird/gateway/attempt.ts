@@ -1,11 +1,10 @@
 /** One call that sends a part of a row of the outbox, tried until Telegram takes it or will never take it. */
 import { Clock, Effect, Result } from "effect"
-import type { ResourceName } from "#schema/Ids.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import type { Chat } from "./Chat.ts"
 import { makeDropTopic } from "./jobTopics.ts"
 import { makeMoveChat } from "./movedChats.ts"
-import type { Pace } from "./Pace.ts"
 import type { Target } from "./telegramCalls.ts"
 import { isGone, isHopeless, isUnreachable, pauseAfter, type TelegramFailed } from "./TelegramFailed.ts"
 import { DAY_MS } from "#src/shared/days.ts"
@@ -15,17 +14,6 @@ const isThreadGone = ({ code, description }: TelegramFailed) =>
 
 /** The longest wait of a message for a person who has blocked the bot or never wrote to it. */
 const UNREACHABLE_MS_MAX = DAY_MS
-
-/** A chat with its DM. Its id changes when its group becomes a supergroup. */
-export interface Chat {
-  readonly dm: ResourceName
-  /** Its id in config.json. */
-  readonly user_id: string
-  chat_id: string
-  readonly pace: Pace
-  /** The message whose topic is gone: its further parts go to the chat at once. */
-  outside?: string
-}
 
 /** Telegram's id of a message that it took, or its last refusal. */
 export interface Outcome {

@@ -1,6 +1,6 @@
 /** Groups that became supergroups: they keep the DM of config.json, under the id that they have now, also after a restart. */
 import { Effect } from "effect"
-import type { Chat } from "./attempt.ts"
+import type { Chat } from "./Chat.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import type { Move } from "./readUpdates.ts"
 import type { Arrival } from "./route.ts"

@@ -1,7 +1,8 @@
 /** A message with files: each in the way that its bytes allow, several as albums, and what does not fit a caption as texts behind them. */
 import { Effect } from "effect"
 import { Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
-import { type Chat, makeAttempt, type Outcome } from "./attempt.ts"
+import type { Chat } from "./Chat.ts"
+import { makeAttempt, type Outcome } from "./attempt.ts"
 import type { MarkedText } from "./markedText.ts"
 import { messageParts } from "./messageParts.ts"
 import type { Media } from "./mediaCalls.ts"

@@ -1,7 +1,8 @@
 /** A text of at most one message: with its marks, else plain, else as a file. */
 import { Effect } from "effect"
 import type { Outgoing } from "#src/choird/queues/Outbox.ts"
-import { type Chat, makeAttempt, type Outcome, type Send } from "./attempt.ts"
+import type { Chat } from "./Chat.ts"
+import { makeAttempt, type Outcome, type Send } from "./attempt.ts"
 import { isGone, isHopeless } from "./TelegramFailed.ts"
 import type { MarkedText } from "./markedText.ts"
 import type { Target, Upload } from "./telegramCalls.ts"

@@ -3,7 +3,7 @@
  * again; the answer itself comes by the outbox.
  */
 import { Effect, Result, Stream } from "effect"
-import type { Chat } from "./attempt.ts"
+import type { Chat } from "./Chat.ts"
 import { chatText } from "#src/choird/queues/Outbox.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { makeOpenTopic } from "./jobTopics.ts"
