@@ -16,9 +16,14 @@ export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefus
   ]),
   agent_id: AgentId,
   reason: Schema.String,
-  hint: Schema.String
+  hint: Schema.String,
+  /** There is no image: the agent was never built on this home, as after a restore, and nothing is broken. */
+  unbuilt: Schema.optionalKey(Schema.Boolean)
 }) {
   override get message() {
     return this.reason
   }
 }
+
+export const notReady = (agent_id: AgentId, reason: string, hint: string) =>
+  new AgentRefused({ kind: "NOT_READY", agent_id, reason, hint })

@@ -181,8 +181,7 @@ const makeRuns = Effect.gen(function* () {
 
   const start = Effect.fnUntraced(function* (request: RunRequest) {
     const { started } = yield* launch(request)
-    const { agent_id } = request
-    return yield* Effect.mapError(Deferred.await(started), (refusal) => new AgentRefused({ ...refusal, agent_id }))
+    return yield* Deferred.await(started)
   })
 
   /** Ends a run and waits for its end; one that is started `again` at once keeps its session active. */
@@ -294,10 +293,7 @@ const make = Effect.gen(function* () {
     const defaults = views.of(agent_id).started_with?.agents[agent_id]?.defaults ?? agent.defaults
     const next = restartBindings(config, agent_id, agent, { bindings, defaults }, options)
     if (Result.isFailure(next)) return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...next.failure })
-    yield* Effect.mapError(
-      Effect.provideContext(checkResources(config, agent_id, next.success), services),
-      (refusal) => new AgentRefused({ ...refusal, agent_id })
-    )
+    yield* Effect.provideContext(checkResources(config, agent_id, next.success), services)
     return next.success
   })
 

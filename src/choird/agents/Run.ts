@@ -12,6 +12,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
+import { AgentRefused, notReady } from "./AgentRefused.ts"
 import { AgentViews } from "./AgentViews.ts"
 import { Leases } from "./Leases.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
@@ -19,7 +20,7 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { adopt } from "./adopt.ts"
 import { afterEpoch, type Ending, type EpochFacts } from "./afterEpoch.ts"
 import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX, CrashTimes } from "./Breaker.ts"
-import { fallBack, type Refusal, requireInRuntime } from "./startImage.ts"
+import { fallBack, requireInRuntime } from "./startImage.ts"
 import { oneEpoch } from "./oneEpoch.ts"
 import { databaseDefect, retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { prepare } from "./prepare.ts"
@@ -31,11 +32,8 @@ const STOPPED: Ending = { type: "end", status: "stopped" }
 
 const CALL_OPERATOR = "My operator has to start me again."
 
-const stoppedWhileStarting: Refusal = {
-  kind: "START_FAILED",
-  reason: "the agent was stopped while it started",
-  hint: "start it again"
-}
+const startFailed = (agent_id: AgentId, reason: string, hint: string) =>
+  new AgentRefused({ kind: "START_FAILED", agent_id, reason, hint })
 
 /** A start that nobody waits for and that does not happen (R77); one that an operator asked for is refused by the API. */
 const notStarted = (agent_id: AgentId, kind: string, reason: string) =>
@@ -187,7 +185,7 @@ const settle = Effect.fnUntraced(function* (context: RunContext, ending: Effect.
     yield* retryDatabase(sessions.end(ending.row.session_id, "crashed"))
     yield* Effect.logError(ending.reason)
     yield* views.end(agent_id, "crashed", ending.reason)
-    return { kind: "START_FAILED", reason: ending.reason, hint: "look for a hung file system or device" } as const
+    return startFailed(agent_id, ending.reason, "look for a hung file system or device")
   }
   yield* retryDatabase(leases.release(agent_id))
   yield* Effect.logInfo("released its workspace, DMs and other leases")
@@ -195,7 +193,7 @@ const settle = Effect.fnUntraced(function* (context: RunContext, ending: Effect.
     yield* views.end(agent_id, "stopped", null)
     yield* Effect.logInfo("the agent is stopped")
     yield* logs.archive(agent_id)
-    return stoppedWhileStarting
+    return startFailed(agent_id, "the agent was stopped while it started", "start it again")
   }
   yield* Effect.logError(`the agent will not be started again: ${ending.reason}`)
   yield* views.end(agent_id, "crashed", ending.reason)
@@ -204,27 +202,19 @@ const settle = Effect.fnUntraced(function* (context: RunContext, ending: Effect.
     yield* notStarted(agent_id, ending.kind, ending.reason)
     yield* tell(context, `I have stopped working: ${ending.reason}. ${CALL_OPERATOR}`)
   }
-  return {
-    kind: "START_FAILED",
-    reason: `${agent_id} did not start: ${ending.reason}`,
-    hint: `choirctl logs ${agent_id}`
-  } as const
+  return startFailed(agent_id, `${agent_id} did not start: ${ending.reason}`, `choirctl logs ${agent_id}`)
 })
 
 const preparedFor = Effect.fnUntraced(function* (request: RunRequest) {
   const { find } = yield* InstalledPrograms
-  const programs = yield* Effect.mapError(find, ({ hint, message }): Refusal => ({
-    kind: "NOT_READY",
-    reason: message,
-    hint
-  }))
+  const programs = yield* Effect.mapError(find, ({ hint, message }) => notReady(request.agent_id, message, hint))
   // An operator who waits learns of the outage; otherwise nobody would start the agent again.
   const preparing = prepare(request)
   return { programs, prepared: yield* request.unattended ? retryDatabase(preparing) : databaseDefect(preparing) }
 })
 
 /** A session that cannot be resumed by itself is broken off. Resources stay with a container that cannot be ended. */
-const giveUp = Effect.fnUntraced(function* (request: RunRequest, why: Refusal) {
+const giveUp = Effect.fnUntraced(function* (request: RunRequest, why: AgentRefused) {
   const leases = yield* Leases
   const sessions = yield* SessionStore
   const views = yield* AgentViews
@@ -256,7 +246,7 @@ const broken = Effect.fnUntraced(function* ({ agent_id }: RunRequest, defect: un
   const ref = yield* logDefect("the run failed", defect)
   const reason = defectWords("choird could not continue it", ref)
   yield* views.end(agent_id, "crashed", reason)
-  return { kind: "START_FAILED", reason, hint: "choirctl logs choird" } satisfies Refusal
+  return startFailed(agent_id, reason, "choirctl logs choird")
 })
 
 /**

@@ -5,7 +5,7 @@ import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore
 import type { AgentPrograms } from "#src/choird/runtime/AgentCommand.ts"
 import { type AgentView, AgentViews } from "./AgentViews.ts"
 import type { Prepared, StartRequest } from "./prepare.ts"
-import type { Refusal } from "./startImage.ts"
+import type { AgentRefused } from "./AgentRefused.ts"
 import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -62,7 +62,7 @@ export interface RunHandle {
   /** Completed before `stop` if the agent is started again at once: its session stays active, so that the next choird starts it. */
   readonly again: Deferred.Deferred<void>
   /** The view once the agent runs, or why it does not. */
-  readonly started: Deferred.Deferred<AgentView, Refusal>
+  readonly started: Deferred.Deferred<AgentView, AgentRefused>
 }
 
 export interface RunContext extends RunRequest, RunHandle {

@@ -13,12 +13,13 @@ import { logFull } from "#src/choird/sessions/logLimit.ts"
 import { sessionId, type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { realOf } from "#src/choird/config/realFolder.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { AgentRefused, notReady } from "./AgentRefused.ts"
 import { AgentViews } from "./AgentViews.ts"
 import { unknownBinding } from "./bindings.ts"
 import type { Images } from "#src/choird/images/Images.ts"
 import { missingToolSecret, secretProblem } from "#src/choird/images/imageSecrets.ts"
 import { exclusive, Leases } from "./Leases.ts"
-import { newestImage, notReady, type Refusal, type StartImage } from "./startImage.ts"
+import { newestImage, type StartImage } from "./startImage.ts"
 
 /** The request to start an agent. */
 export interface StartRequest {
@@ -77,7 +78,7 @@ export const checkResources = Effect.fnUntraced(function* (
 ) {
   const store = yield* ConfigStore
   const unknown = unknownBinding(config, bindings)
-  if (unknown !== undefined) return yield* Effect.fail(notReady(unknown.reason, unknown.hint))
+  if (unknown !== undefined) return yield* notReady(agent_id, unknown.reason, unknown.hint)
   const missing: Array<string> = []
   for (const name of yield* store.secretsOf(bindings)) {
     if (Result.isFailure(yield* Effect.result(store.secret(name)))) missing.push(name)
@@ -85,25 +86,28 @@ export const checkResources = Effect.fnUntraced(function* (
   if (missing.length > 0) {
     const names = missing.map((name) => `"${name}"`).join(", ")
     const set = missing.map((name) => `choirctl secret set ${name}`).join(" && ")
-    return yield* Effect.fail(
-      notReady(`${agent_id} needs ${names} of secrets.json, which has no value`, `${set} && choirctl secret apply`)
+    return yield* notReady(
+      agent_id,
+      `${agent_id} needs ${names} of secrets.json, which has no value`,
+      `${set} && choirctl secret apply`
     )
   }
   const path = config.workspaces[bindings.workspace]?.path ?? ""
   const user = yield* folderUser(config, agent_id, path)
   if (user !== undefined)
-    return yield* Effect.fail(notReady(`${user} works in the folder ${path}`, `choirctl agent stop ${user}`))
+    return yield* notReady(agent_id, `${user} works in the folder ${path}`, `choirctl agent stop ${user}`)
   const outer = workspaceAround(config, path)
   if (outer !== undefined)
-    return yield* Effect.fail(
-      notReady(
-        `the workspace "${bindings.workspace}" is inside the workspace "${outer}", whose agent could put anything in its place`,
-        "give the workspace its own folder in config.json, then: choirctl config apply"
-      )
+    return yield* notReady(
+      agent_id,
+      `the workspace "${bindings.workspace}" is inside the workspace "${outer}", whose agent could put anything in its place`,
+      "give the workspace its own folder in config.json, then: choirctl config apply"
     )
   if (!isFolder(path))
-    return yield* Effect.fail(
-      notReady(`the workspace "${bindings.workspace}" is not a folder: ${path}`, `mkdir -p ${path}`)
+    return yield* notReady(
+      agent_id,
+      `the workspace "${bindings.workspace}" is not a folder: ${path}`,
+      `mkdir -p ${path}`
     )
 })
 
@@ -148,7 +152,7 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
   request: StartRequest
 ): Effect.fn.Return<
   Prepared,
-  Refusal | DatabaseAway,
+  AgentRefused | DatabaseAway,
   AgentViews | ConfigStore | ContainerRuntime | Images | Leases | SessionStore
 > {
   const leases = yield* Leases
@@ -159,8 +163,9 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
   const { config } = yield* store.current
   const latest = Option.getOrUndefined(yield* sessions.latest(agent_id))
   if (latest !== undefined && latest.frozen_reason !== null && !fresh) {
-    return yield* Effect.fail<Refusal>({
+    return yield* new AgentRefused({
       kind: "FROZEN",
+      agent_id,
       reason: `the session ${latest.session_id} of ${agent_id} is frozen: ${latest.frozen_reason}`,
       hint: `choirctl agent start ${agent_id} --fresh starts a new session`
     })
@@ -168,18 +173,17 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
   const goesOn = latest !== undefined && isResumed(latest, request, config)
   const newer = !goesOn ? undefined : Option.getOrUndefined(yield* sessions.newer(latest.session_id))
   if (newer !== undefined)
-    return yield* Effect.fail<Refusal>({ kind: "NEWER_EVENTS", reason: newer.message, hint: newer.hint })
+    return yield* new AgentRefused({ kind: "NEWER_EVENTS", agent_id, reason: newer.message, hint: newer.hint })
   yield* checkResources(config, agent_id, bindings)
   const image = yield* newestImage(agent_id)
   const problemOf = secretProblem(config, yield* store.secrets, agent_id, bindings)
   const missing = missingToolSecret(image.path, problemOf)
-  if (missing !== undefined) return yield* Effect.fail(notReady(missing, `choirctl agent build ${agent_id}`))
+  if (missing !== undefined) return yield* notReady(agent_id, missing, `choirctl agent build ${agent_id}`)
   if (latest !== undefined) {
-    yield* Effect.mapError(reapContainer(latest), ({ fix, problem }): Refusal => ({
-      kind: "START_FAILED",
-      reason: problem,
-      hint: fix
-    }))
+    yield* Effect.mapError(
+      reapContainer(latest),
+      ({ fix, problem }) => new AgentRefused({ kind: "START_FAILED", agent_id, reason: problem, hint: fix })
+    )
   }
   // The agent does not run, so anything that it holds is left over from a run that was cut short.
   yield* leases.release(agent_id)
@@ -188,7 +192,7 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
   yield* Effect.catchTag(
     leases.acquire(agent_id, leased_to, exclusive(config, agent_id, bindings)),
     "ResourceHeld",
-    ({ hint, message }) => Effect.fail(notReady(message, hint))
+    ({ hint, message }) => notReady(agent_id, message, hint)
   )
   const row = awaiting ? undefined : yield* beginSession(request, config, latest, image.image_version)
   return { config, row, image }

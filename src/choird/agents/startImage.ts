@@ -7,7 +7,7 @@ import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { AgentViews } from "./AgentViews.ts"
 import { type Image, Images } from "#src/choird/images/Images.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import type { AgentRefused } from "./AgentRefused.ts"
+import { AgentRefused, notReady } from "./AgentRefused.ts"
 import type { Ending } from "./afterEpoch.ts"
 import { type Notified, tell } from "./runNotices.ts"
 
@@ -33,18 +33,10 @@ export const fallBack = Effect.fn("Run.fallBack")(function* (notified: Notified,
   return { image: earlier, remark }
 })
 
-/** The fields of {@link AgentRefused}. */
-export type Refusal = Pick<AgentRefused, "kind" | "reason" | "hint"> & {
-  /** There is no image: the agent was never built on this home, as after a restore, and nothing is broken. */
-  readonly unbuilt?: true
-}
-
 /** An image that was verified against its build, with its tools and skills. */
 export interface StartImage extends Image {
   readonly manifests: ManifestHashes
 }
-
-export const notReady = (reason: string, hint: string): Refusal => ({ kind: "NOT_READY", reason, hint })
 
 const verified = Effect.fnUntraced(function* (image: Image) {
   const images = yield* Images
@@ -59,7 +51,7 @@ const verified = Effect.fnUntraced(function* (image: Image) {
 export const requireInRuntime = Effect.fn("requireInRuntime")(function* (
   agent_id: AgentId,
   image: Image
-): Effect.fn.Return<void, Refusal, AgentViews | ConfigStore | ContainerRuntime | Images> {
+): Effect.fn.Return<void, AgentRefused, AgentViews | ConfigStore | ContainerRuntime | Images> {
   const config = yield* ConfigStore
   const images = yield* Images
   const runtime = yield* ContainerRuntime
@@ -73,13 +65,13 @@ export const requireInRuntime = Effect.fn("requireInRuntime")(function* (
   const { config: running } = yield* config.current
   const repo = running.agents[agent_id]?.repo
   if (repo === undefined)
-    return yield* Effect.fail(notReady(`config.json has no agent ${agent_id}`, "choirctl agent list"))
+    return yield* notReady(agent_id, `config.json has no agent ${agent_id}`, "choirctl agent list")
   const sources = { global: running.global_repo, agent: repo, git_identity: bindings?.git_identity }
   yield* images
     .remake(agent_id, sources, image, (line) => Effect.logInfo(line))
     .pipe(
       Effect.mapError(({ message }) =>
-        notReady(`${lost}, and it cannot be built again: ${message}`, `choirctl agent build ${agent_id}`)
+        notReady(agent_id, `${lost}, and it cannot be built again: ${message}`, `choirctl agent build ${agent_id}`)
       )
     )
   yield* views.change(agent_id, { status, reason: null })
@@ -91,10 +83,10 @@ export const newestImage = Effect.fnUntraced(function* (agent_id: AgentId) {
   const hint = `choirctl agent build ${agent_id}`
   const image = yield* images.current(agent_id).pipe(
     Effect.flatMap(verified),
-    Effect.mapError((error): Refusal => ({
-      ...notReady(error.message, hint),
-      ...(error._tag === "NoImage" ? { unbuilt: true } : {})
-    }))
+    Effect.mapError(
+      ({ _tag, message }) =>
+        new AgentRefused({ kind: "NOT_READY", agent_id, reason: message, hint, unbuilt: _tag === "NoImage" })
+    )
   )
   yield* requireInRuntime(agent_id, image)
   return image
