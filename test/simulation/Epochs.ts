@@ -1,10 +1,10 @@
 /**
  * The run of the simulated agent: one epoch after the other, watched, fenced and ended by choird's own code (`Epoch.ts`,
- * `Liveness.ts`, `afterEpoch.ts`), over a database and a host in memory.
+ * `Liveness.ts`, `decideRestart.ts`), over a database and a host in memory.
  */
 import { Context, Deferred, Effect, Option, Redacted, type Scope, Stream } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
-import { afterEpoch } from "#src/choird/agents/afterEpoch.ts"
+import { decideRestart } from "#src/choird/agents/decideRestart.ts"
 import { BREAKER } from "#src/choird/agents/Breaker.ts"
 import { type EpochPlan, runEpoch } from "#src/choird/agents/Epoch.ts"
 import { LiveEpochs, type Liveness } from "#src/choird/agents/Liveness.ts"
@@ -188,7 +188,7 @@ export class Epochs {
         yield* this.#patiently
         const now_ms = yield* monotonicMs
         const { events, frozen_reason } = session
-        const next = afterEpoch(end, {
+        const next = decideRestart(end, {
           now_ms,
           breaker,
           frozen_reason,

@@ -18,7 +18,7 @@ import { Leases } from "./Leases.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { adopt } from "./adopt.ts"
-import { afterEpoch, type Ending, type EpochFacts } from "./afterEpoch.ts"
+import { decideRestart, type Ending, type EpochFacts } from "./decideRestart.ts"
 import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX, CrashTimes } from "./Breaker.ts"
 import { fallBack, requireInRuntime } from "./startImage.ts"
 import { oneEpoch } from "./oneEpoch.ts"
@@ -153,7 +153,7 @@ const epochs = Effect.fnUntraced(function* (begun: RunContext) {
       const crashes = [...earlier, yield* monotonicMs].slice(-BREAKER_HOURLY_CRASHES_MAX)
       crashTimes.set(agent_id, crashes)
     }
-    const next = afterEpoch(end, yield* afterOutage(context, factsOf(row, breaker, proven)))
+    const next = decideRestart(end, yield* afterOutage(context, factsOf(row, breaker, proven)))
     if (next.type === "await message") {
       yield* close(context, row)
       token = undefined

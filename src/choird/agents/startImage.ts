@@ -8,7 +8,7 @@ import { AgentViews } from "./AgentViews.ts"
 import { type Image, Images } from "#src/choird/images/Images.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { AgentRefused, notReady } from "./AgentRefused.ts"
-import type { Ending } from "./afterEpoch.ts"
+import type { Ending } from "./decideRestart.ts"
 import { type Notified, tell } from "./runNotices.ts"
 
 /** Kinds of ends that are not an image's fault. */

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { afterEpoch, type EpochEnd, type EpochFacts } from "#src/choird/agents/afterEpoch.ts"
+import { decideRestart, type EpochEnd, type EpochFacts } from "#src/choird/agents/decideRestart.ts"
 import { BREAKER, BREAKER_CRASHES_MAX } from "#src/choird/agents/Breaker.ts"
 
 const NOW_MS = 1_000_000
@@ -66,6 +66,6 @@ const ROWS: ReadonlyArray<readonly [string, EpochEnd, Partial<EpochFacts>, objec
 describe("the end of an epoch (R9, D19)", () => {
   for (const [what, end, more, next] of ROWS)
     it(what, () => {
-      assert.deepInclude(afterEpoch(end, facts(more)), next)
+      assert.deepInclude(decideRestart(end, facts(more)), next)
     })
 })

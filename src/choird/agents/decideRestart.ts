@@ -78,7 +78,7 @@ const frozen = (reason: string): Next => ({
 
 const logFull = (reason: string): Next => ({ type: "end", status: "crashed", kind: "LOG_FULL", reason })
 
-export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
+export const decideRestart = (end: EpochEnd, facts: EpochFacts): Next => {
   if (end.type === "frozen") return frozen(end.reason)
   if (facts.frozen_reason !== null) return frozen(facts.frozen_reason)
   switch (end.type) {
