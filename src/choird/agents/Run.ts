@@ -21,7 +21,7 @@ import { adopt } from "./adopt.ts"
 import { decideRestart, type Ending, type EpochFacts } from "./decideRestart.ts"
 import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX, CrashTimes } from "./Breaker.ts"
 import { fallBack, requireInRuntime } from "./startImage.ts"
-import { oneEpoch } from "./oneEpoch.ts"
+import { epochOfRun } from "./epochOfRun.ts"
 import { databaseDefect, retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { prepare } from "./prepare.ts"
 import { InstalledPrograms } from "./InstalledPrograms.ts"
@@ -144,7 +144,7 @@ const epochs = Effect.fnUntraced(function* (begun: RunContext) {
     row ??= yield* successor(context)
     if (row === undefined) return STOPPED
     const annotations = { session_id: row.session_id }
-    const ended = yield* Effect.annotateLogs(oneEpoch(context, row, token), annotations)
+    const ended = yield* Effect.annotateLogs(epochOfRun(context, row, token), annotations)
     if (ended.type === "stuck") return ended
     const { end, ready } = ended
     proven ||= ready

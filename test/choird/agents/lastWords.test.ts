@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Redacted } from "effect"
-import { shownWords, withLastWords } from "#src/choird/agents/oneEpoch.ts"
+import { shownWords, withLastWords } from "#src/choird/agents/epochOfRun.ts"
 
 const SECRETS = { key: Redacted.make("sk-very-secret"), long: Redacted.make("sk-very-secret-and-longer") } as never
 

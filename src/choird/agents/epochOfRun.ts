@@ -65,7 +65,7 @@ const patienceOf = Effect.fnUntraced(function* ({ agent_id, prepared }: RunConte
 const LINGERS = "its token is no longer valid, but its container is not gone yet"
 
 /** One epoch from its token to its end; whatever keeps a container from starting is a crash of the agent. */
-export const oneEpoch = Effect.fnUntraced(function* (
+export const epochOfRun = Effect.fnUntraced(function* (
   context: RunContext,
   row: SessionRow,
   token: Redacted.Redacted | undefined
