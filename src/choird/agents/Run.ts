@@ -17,7 +17,7 @@ import { AgentViews } from "./AgentViews.ts"
 import { Leases } from "./Leases.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { adopt } from "./adopt.ts"
+import { adoptContainer } from "./adoptContainer.ts"
 import { decideRestart, type Ending, type EpochFacts } from "./decideRestart.ts"
 import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX, CrashTimes } from "./Breaker.ts"
 import { fallBack, requireInRuntime } from "./startImage.ts"
@@ -258,7 +258,7 @@ export const run = Effect.fn("Run.run")(
     const views = yield* AgentViews
     const { agent_id, awaiting, bindings } = request
     yield* views.change(agent_id, { status: "starting", bindings, reason: null })
-    if (request.adopted !== undefined) yield* adopt(request.adopted)
+    if (request.adopted !== undefined) yield* adoptContainer(request.adopted)
     const ready = yield* Effect.result(preparedFor(request))
     if (Result.isFailure(ready)) {
       yield* giveUp(request, ready.failure)

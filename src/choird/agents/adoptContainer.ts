@@ -58,7 +58,7 @@ const heard = Effect.fnUntraced(function* (row: SessionRow, id: DockerContainerI
 }, Effect.scoped)
 
 /** The agent of an active session, as an earlier choird left it. A failure here costs only what was not acknowledged. */
-export const adopt = Effect.fn("Run.adopt")(function* (row: SessionRow) {
+export const adoptContainer = Effect.fn("Run.adoptContainer")(function* (row: SessionRow) {
   const store = yield* ConfigStore
   const views = yield* AgentViews
   const id = Option.getOrUndefined(decodeContainer(row.container))
