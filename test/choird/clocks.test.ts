@@ -12,7 +12,7 @@ const SRC = join(import.meta.dirname, "../../src")
 /** Where choird looks at the time of day, for what, and how often. Everything else is measured by the clock for spans. */
 const TIME_OF_DAY: TimeOfDay = {
   "agents/epochOfRun.ts": ["since when an agent runs, for people", 2],
-  "agents/prepare.ts": "the beginning of a session's id",
+  "agents/prepareStart.ts": "the beginning of a session's id",
   "agents/runNotices.ts": "the identity of a notice",
   "api/operator/AgentSummaries.ts": "since when an agent runs, for people",
   "api/operator/OperatorSessions.ts": "the age of a job by the times of its events, for people",

@@ -23,7 +23,7 @@ import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX, CrashTimes } from ".
 import { fallBack, requireInRuntime } from "./startImage.ts"
 import { epochOfRun } from "./epochOfRun.ts"
 import { databaseDefect, retryDatabase } from "#src/choird/database/DatabaseAway.ts"
-import { prepare } from "./prepare.ts"
+import { prepareStart } from "./prepareStart.ts"
 import { InstalledPrograms } from "./InstalledPrograms.ts"
 import type { RunContext, RunHandle, RunRequest } from "./RunContext.ts"
 import { afterOutage, tell } from "./runNotices.ts"
@@ -209,7 +209,7 @@ const preparedFor = Effect.fnUntraced(function* (request: RunRequest) {
   const { find } = yield* InstalledPrograms
   const programs = yield* Effect.mapError(find, ({ hint, message }) => notReady(request.agent_id, message, hint))
   // An operator who waits learns of the outage; otherwise nobody would start the agent again.
-  const preparing = prepare(request)
+  const preparing = prepareStart(request)
   return { programs, prepared: yield* request.unattended ? retryDatabase(preparing) : databaseDefect(preparing) }
 })
 

@@ -15,7 +15,7 @@ import { Leases, type ResourceHeld } from "./Leases.ts"
 import type { AgentRefused } from "./AgentRefused.ts"
 import type { AgentView } from "./AgentViews.ts"
 import { Lifecycle } from "./Lifecycle.ts"
-import { makeReapContainer } from "./prepare.ts"
+import { makeReapContainer } from "./prepareStart.ts"
 
 /** The refusal to reset a workspace, which is unchanged; `FAILED` may have deleted part of it. */
 export class WorkspaceRefused extends Schema.TaggedError<WorkspaceRefused>()("WorkspaceRefused", {

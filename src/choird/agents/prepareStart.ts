@@ -148,7 +148,7 @@ const beginSession = Effect.fnUntraced(function* (
 })
 
 /** Checks all of it, takes the leases, and begins a session. A refusal leaves the session as it was. */
-export const prepare = Effect.fn("Lifecycle.prepare")(function* (
+export const prepareStart = Effect.fn("Lifecycle.prepare")(function* (
   request: StartRequest
 ): Effect.fn.Return<
   Prepared,
