@@ -1,13 +1,13 @@
 /**
  * The run of the simulated agent: one epoch after the other, watched, fenced and ended by choird's own code (`Epoch.ts`,
- * `Liveness.ts`, `decideRestart.ts`), over a database and a host in memory.
+ * `LiveEpochs.ts`, `decideRestart.ts`), over a database and a host in memory.
  */
 import { Context, Deferred, Effect, Option, Redacted, type Scope, Stream } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { decideRestart } from "#src/choird/agents/decideRestart.ts"
 import { BREAKER } from "#src/choird/agents/Breaker.ts"
 import { type EpochPlan, runEpoch } from "#src/choird/agents/Epoch.ts"
-import { LiveEpochs, type Liveness } from "#src/choird/agents/Liveness.ts"
+import { LiveEpochs, type Liveness } from "#src/choird/agents/LiveEpochs.ts"
 import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"

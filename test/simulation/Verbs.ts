@@ -11,7 +11,7 @@ import {
   TerminateSelf
 } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import type { Liveness } from "#src/choird/agents/Liveness.ts"
+import type { Liveness } from "#src/choird/agents/LiveEpochs.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import { jobOfToken } from "#src/shared/wire/jobToken.ts"
 import { Database, type SessionTable } from "./Database.ts"

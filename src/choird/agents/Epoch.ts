@@ -23,7 +23,7 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SocketRefused } from "#src/shared/wire/sockets.ts"
 import type { EpochEnd } from "./decideRestart.ts"
 import type { AgentPrograms } from "#src/choird/runtime/AgentCommand.ts"
-import { awaitSilence, type LiveEpochs, type Liveness, openLiveness } from "./Liveness.ts"
+import { awaitSilence, type LiveEpochs, type Liveness, openLiveness } from "./LiveEpochs.ts"
 import type { Image } from "#src/choird/images/Images.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 

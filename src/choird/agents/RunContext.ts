@@ -17,7 +17,7 @@ import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { CrashTimes } from "./Breaker.ts"
 import { InstalledPrograms } from "./InstalledPrograms.ts"
 import { Leases } from "./Leases.ts"
-import { LiveEpochs } from "./Liveness.ts"
+import { LiveEpochs } from "./LiveEpochs.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 
 const RUN_SERVICES = [

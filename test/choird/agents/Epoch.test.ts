@@ -5,7 +5,7 @@ import { Config } from "#schema/Config.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { type EpochPlan, runEpoch } from "#src/choird/agents/Epoch.ts"
-import { LiveEpochs, type Liveness } from "#src/choird/agents/Liveness.ts"
+import { LiveEpochs, type Liveness } from "#src/choird/agents/LiveEpochs.ts"
 import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import {

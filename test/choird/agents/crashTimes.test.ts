@@ -8,7 +8,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
 import { makeJournal } from "../../support/testing/Journal.ts"
 import { isGone } from "../runtime/rig.ts"
-import { LIVENESS_LOOK_MS } from "#src/choird/agents/Liveness.ts"
+import { LIVENESS_LOOK_MS } from "#src/choird/agents/LiveEpochs.ts"
 import { LAYER_MS_MAX } from "../../support/size.ts"
 
 interface Line {

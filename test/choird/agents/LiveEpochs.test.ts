@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { awaitSilence, isSilent, LIVENESS_LOOK_MS, look, type Look } from "#src/choird/agents/Liveness.ts"
+import { awaitSilence, isSilent, LIVENESS_LOOK_MS, look, type Look } from "#src/choird/agents/LiveEpochs.ts"
 import { makeRandom } from "../../support/history.ts"
 
 const DAY_MS = 86_400_000
