@@ -28,7 +28,7 @@ const TIME_OF_DAY: TimeOfDay = {
   "gateway/Pairings.ts": "when a code ends, for people",
   "gateway/PollWatch.ts": ["since when a bot is silent, for people", 2],
   "gateway/attachFiles.ts": "the age of files by their dates",
-  "gateway/attempt.ts": "the age of a stored message, in whatever life of choird",
+  "gateway/sendUntilTaken.ts": "the age of a stored message, in whatever life of choird",
   "gateway/heldMessages.ts": "when a stored hold ends",
   "listeners/TlsIdentity.ts": "the dates of a certificate",
   "logs/Audit.ts": ["the time of a row", 2],

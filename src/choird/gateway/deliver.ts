@@ -6,7 +6,7 @@ import { Gateways } from "./Gateways.ts"
 import { makeJobTopics } from "./jobTopics.ts"
 import { hasTable } from "./markedText.ts"
 import type { Chat } from "./Chat.ts"
-import { makeAttempt, type Outcome } from "./attempt.ts"
+import { makeSendUntilTaken, type Outcome } from "./sendUntilTaken.ts"
 import { isGone, isHopeless, isUnreachable, type TelegramFailed } from "./TelegramFailed.ts"
 import { isLong, messageParts } from "./messageParts.ts"
 import { OutgoingFiles } from "./OutgoingFiles.ts"
@@ -73,7 +73,7 @@ const isRich = ({ source, text }: Outgoing) =>
 /** Sends a row from its first part that was not sent. */
 const makeSend = Effect.gen(function* () {
   const api = yield* TelegramApi
-  const attempt = yield* makeAttempt
+  const sendUntilTaken = yield* makeSendUntilTaken
   const outbox = yield* Outbox
   const sendPart = yield* makeSendPart
   const sendFiles = yield* makeSendFiles
@@ -83,16 +83,16 @@ const makeSend = Effect.gen(function* () {
     const { form } = row
     if (form?.files !== undefined) return yield* sendFiles(chat, row)
     if (form) {
-      const outcome = yield* attempt(chat, row, (to) => sendRow(to, row, form))
+      const outcome = yield* sendUntilTaken(chat, row, (to) => sendRow(to, row, form))
       // A card without its buttons says by which commands it is decided; a file that is shown before a decision has no such way out.
       if (form.document !== undefined || outcome.refused === undefined || !isHopeless(outcome.refused)) return outcome
     }
     if ((row.sent_parts ?? 0) === 0 && isRich(row) && (yield* settings.rich(row.dm))) {
-      const outcome = yield* attempt(chat, row, (to) => api.sendRich(to, escapedText(row.text)))
+      const outcome = yield* sendUntilTaken(chat, row, (to) => api.sendRich(to, escapedText(row.text)))
       if (outcome.refused === undefined || !isHopeless(outcome.refused)) return outcome
     }
     if ((row.sent_parts ?? 0) === 0 && isLong(row)) {
-      const outcome = yield* attempt(chat, row, (to) => api.document(to, fileOf(chatText(row))))
+      const outcome = yield* sendUntilTaken(chat, row, (to) => api.document(to, fileOf(chatText(row))))
       if (outcome.refused === undefined || !isHopeless(outcome.refused)) return outcome
     }
     const parts = messageParts(row, TELEGRAM_TEXT_CHARS_MAX)

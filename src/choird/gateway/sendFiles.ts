@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
 import type { Chat } from "./Chat.ts"
-import { makeAttempt, type Outcome } from "./attempt.ts"
+import { makeSendUntilTaken, type Outcome } from "./sendUntilTaken.ts"
 import type { MarkedText } from "./markedText.ts"
 import { messageParts } from "./messageParts.ts"
 import type { Media } from "./mediaCalls.ts"
@@ -27,7 +27,7 @@ const missing = refusal("a file was changed or removed before it could be sent, 
 /** Sends the files of a row that were not sent yet; `sent_parts` counts files, then texts. The last refusal is the row's. */
 export const makeSendFiles = Effect.gen(function* () {
   const api = yield* TelegramApi
-  const attempt = yield* makeAttempt
+  const sendUntilTaken = yield* makeSendUntilTaken
   const outbox = yield* Outbox
   const outgoing = yield* OutgoingFiles
   const firstTaken = yield* makeFirstTaken
@@ -57,7 +57,7 @@ export const makeSendFiles = Effect.gen(function* () {
     const media = yield* mediaOf(files)
     const [first, second] = media
     if (first !== undefined && second === undefined) return yield* sendOne(chat, row, first, caption)
-    const together = yield* attempt(chat, row, (to) => api.album(to, media, caption))
+    const together = yield* sendUntilTaken(chat, row, (to) => api.album(to, media, caption))
     if (together.refused === undefined || !isHopeless(together.refused) || isGone(together.refused)) return together
     let refused: TelegramFailed | undefined
     for (const [at, one] of media.entries()) {

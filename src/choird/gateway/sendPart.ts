@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { Outgoing } from "#src/choird/queues/Outbox.ts"
 import type { Chat } from "./Chat.ts"
-import { makeAttempt, type Outcome, type Send } from "./attempt.ts"
+import { makeSendUntilTaken, type Outcome, type Send } from "./sendUntilTaken.ts"
 import { isGone, isHopeless } from "./TelegramFailed.ts"
 import type { MarkedText } from "./markedText.ts"
 import type { Target, Upload } from "./telegramCalls.ts"
@@ -12,11 +12,11 @@ import { TelegramApi } from "./TelegramApi.ts"
 export const fileOf = (text: string): Upload => ({ name: "message.txt", bytes: new TextEncoder().encode(text) })
 
 /** Makes calls in this order until Telegram takes one, or will take none; returns the last refusal if so. */
-export const makeFirstTaken = Effect.map(makeAttempt, (attempt) =>
+export const makeFirstTaken = Effect.map(makeSendUntilTaken, (sendUntilTaken) =>
   Effect.fnUntraced(function* (chat: Chat, row: Outgoing, calls: ReadonlyArray<Send>) {
     let outcome: Outcome = {}
     for (const call of calls) {
-      outcome = yield* attempt(chat, row, call)
+      outcome = yield* sendUntilTaken(chat, row, call)
       const { refused } = outcome
       if (refused === undefined || !isHopeless(refused) || isGone(refused)) break
     }

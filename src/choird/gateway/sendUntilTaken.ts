@@ -24,7 +24,7 @@ export interface Outcome {
 export type Send = (to: Target) => Effect.Effect<string | undefined, TelegramFailed>
 
 /** One call, however long it takes; returns the failure if it will never succeed. */
-export const makeAttempt = Effect.gen(function* () {
+export const makeSendUntilTaken = Effect.gen(function* () {
   const dropTopic = yield* makeDropTopic
   const moveChat = yield* makeMoveChat
   const outbox = yield* Outbox
