@@ -5,7 +5,7 @@ import { awayIn, type DatabaseAway, databaseDefect } from "#src/choird/database/
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import type { Chat } from "./Chat.ts"
-import { makeDeliver } from "./deliver.ts"
+import { makeDeliverMessage } from "./deliverMessage.ts"
 import { endedJobs, makeJobTopics } from "./jobTopics.ts"
 import { OutgoingFiles } from "./OutgoingFiles.ts"
 import { makePaces } from "./Pace.ts"
@@ -105,7 +105,7 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName, chats: Readonly
 
 /** Reads a DM's outbox, answers and notices in order each. A death between sending and noting it sends one message twice, never none (R43). */
 const speak = Effect.fnUntraced(function* (chat: Chat) {
-  const deliver = yield* makeDeliver
+  const deliverMessage = yield* makeDeliverMessage
   const events = yield* EventStore
   const outbox = yield* Outbox
   const topics = yield* makeJobTopics
@@ -113,7 +113,7 @@ const speak = Effect.fnUntraced(function* (chat: Chat) {
     for (;;) {
       const row = yield* outbox.next(chat.dm)
       if (row === undefined) break
-      yield* deliver(chat, row)
+      yield* deliverMessage(chat, row)
     }
     return yield* topics.closeEnded(chat)
   })

@@ -108,7 +108,7 @@ const makeSend = Effect.gen(function* () {
 })
 
 /** Makes what delivers a row or gives up on it, and then reports that in the log, in `status` and to the person. */
-export const makeDeliver = Effect.gen(function* () {
+export const makeDeliverMessage = Effect.gen(function* () {
   const gateways = yield* Gateways
   const outbox = yield* Outbox
   const outgoing = yield* OutgoingFiles
