@@ -1,6 +1,4 @@
 /** The breaker of an agent that crashes repeatedly (R9), from the times of its crashes since it was started by hand. */
-import { Context, Layer } from "effect"
-import type { AgentId } from "#schema/Ids.ts"
 
 /** Crashes within BREAKER_WINDOW_MS that stop an agent (R9). */
 export const BREAKER_CRASHES_MAX = 3
@@ -8,12 +6,6 @@ export const BREAKER_WINDOW_MS = 300_000
 /** Crashes within an hour that stop an agent, so that it never starts more than twelve times (R9). */
 export const BREAKER_HOURLY_CRASHES_MAX = 12
 const BREAKER_HOUR_MS = 3_600_000
-/** The crash times of each agent since its start, by the monotonic clock, as far as the breaker looks back. */
-export class CrashTimes extends Context.Service<CrashTimes, Map<AgentId, ReadonlyArray<number>>>()(
-  "choir/choird/CrashTimes"
-) {
-  static readonly layer = Layer.sync(CrashTimes, () => new Map())
-}
 
 export interface Breaker {
   /** The crashes of the last hour, the oldest first. */

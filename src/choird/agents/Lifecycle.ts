@@ -19,7 +19,7 @@ import { type RunHandle, type RunRequest, runServices } from "./RunContext.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { AgentRefused } from "./AgentRefused.ts"
 import { type AgentView, AgentViews } from "./AgentViews.ts"
-import { CrashTimes } from "./Breaker.ts"
+import { CrashTimes } from "./CrashTimes.ts"
 
 /** Starts, watches and stops agents. At most one instance of each (invariant 11). */
 export class Lifecycle extends Context.Service<

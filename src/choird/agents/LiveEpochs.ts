@@ -4,7 +4,8 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { AgentViews } from "./AgentViews.ts"
-import { BREAKER_WINDOW_MS, CrashTimes } from "./Breaker.ts"
+import { BREAKER_WINDOW_MS } from "./Breaker.ts"
+import { CrashTimes } from "./CrashTimes.ts"
 
 /** The liveness of one epoch, which the API's handlers update. */
 export interface Liveness {
