@@ -13,11 +13,10 @@ import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { plural } from "#src/shared/text/counts.ts"
-import { countsFiles, DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/diskLimit.ts"
+import { DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/diskLimit.ts"
+import { Disk, type Space } from "./Disk.ts"
 import { DiskHolders, firstToPause } from "./DiskHolders.ts"
 import { WorkspaceUsage } from "./WorkspaceUsage.ts"
-import type { StatsFs } from "node:fs"
-import { statfs } from "node:fs/promises"
 
 /** The time between two looks at the free disk. */
 const DISK_LOOK_MS = 5000
@@ -25,34 +24,6 @@ const DISK_LOOK_MS = 5000
 const DISK_WAKE_FACTOR = 1.1
 /** The share of that limit below which all agents are paused; above it only those that hold the most. */
 const DISK_ALL_SHARE = 0.5
-
-/** Bytes and files of a file system, as a user without special rights may use them. */
-export interface Space {
-  readonly free_bytes: number
-  readonly total_bytes: number
-  /** Absent where the file system has no number of files. */
-  readonly files?: { readonly free: number; readonly total: number }
-}
-
-/** The space of a file system by its own numbers. */
-export const spaceOf = ({ bavail, blocks, bsize, ffree, files }: StatsFs): Space => ({
-  free_bytes: bavail * bsize,
-  total_bytes: blocks * bsize,
-  ...(countsFiles({ ffree, files }) ? { files: { free: ffree, total: files } } : {})
-})
-
-/** The file systems of this host. */
-export class Disk extends Context.Service<
-  Disk,
-  {
-    /** The space of the file system that a path is on; `undefined` where it is not reported. */
-    space(path: string): Effect.Effect<Space | undefined>
-  }
->()("choir/choird/Disk") {
-  static readonly layer = Layer.succeed(Disk, {
-    space: (path) => Effect.promise(() => statfs(path).then(spaceOf, () => undefined))
-  })
-}
 
 /** Whether the disk is low now. Once it is, a little more than the limit has to be free before it no longer is. */
 export const isLow = (wasLow: boolean, free: number, limit: number): boolean =>
