@@ -1,4 +1,4 @@
-/** What a run tells the person at its DM. */
+/** The messages of a run to the person at its DM. */
 import { Clock, Effect } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { RunBindings } from "#schema/ResourceBindings.ts"
