@@ -11,7 +11,6 @@ import {
   type ResourceName,
   type SessionId
 } from "#schema/Ids.ts"
-import type { SessionStatus } from "#schema/SessionStatus.ts"
 import type { Rehearsal } from "#schema/Trial.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
@@ -74,24 +73,6 @@ const approvalRow = ({ payload_hash, ...row }: Stored): ApprovalRow => ({
   expires_at: row.expires_at.toISOString(),
   resolved_at: row.resolved_at?.toISOString() ?? null
 })
-
-/** The session of an approval, as it stands under its lock. */
-export interface LockedSession {
-  readonly status: SessionStatus
-  readonly dm: string | null
-  readonly last_rev: number
-  readonly image_version: string
-}
-
-export const lockSession = (session_id: SessionId) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.map(
-      sql<LockedSession>`SELECT status, resource_bindings ->> 'dm' AS dm, last_rev, image_version
-      FROM choir_control.sessions
-      WHERE session_id = ${session_id} FOR UPDATE`,
-      ([session]) => session
-    )
-  )
 
 const one = <E>(rows: Effect.Effect<ReadonlyArray<Stored>, E>) =>
   Effect.map(rows, ([row]) => (row === undefined ? undefined : approvalRow(row)))

@@ -9,6 +9,7 @@ import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Proposals } from "./Proposals.ts"
 import type { Preview } from "./ProposalType.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { lockSession } from "#src/choird/sessions/storedEvents.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
@@ -164,7 +165,7 @@ export const makeAsk = Effect.gen(function* () {
       asked: Understood,
       examined: Examined | undefined
     ) {
-      const session = yield* rows.lockSession(session_id)
+      const session = yield* lockSession(session_id)
       const earlier = yield* rows.findCall(session_id, call_id)
       const tools_sha256 = session && toolsDigest(config.home, agent_id, session.image_version)
       const tools = asked.type === "confirm_tool" ? toolsOf(asked.call.tool, { tools_sha256 }) : undefined

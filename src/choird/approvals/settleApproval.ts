@@ -9,6 +9,7 @@ import { toolsDigest } from "#src/choird/images/toolsDigest.ts"
 import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
+import { type LockedSession, lockSession } from "#src/choird/sessions/storedEvents.ts"
 import * as rows from "./approvalRows.ts"
 import { verdict, type Wanted } from "./approvalStatus.ts"
 import { expiredText } from "./approvalText.ts"
@@ -40,7 +41,7 @@ export interface ApprovalDecision extends Wanted {
 const makeGrantMore = Effect.map(ConfigStore, ({ home }) =>
   Effect.fnUntraced(function* (
     row: ApprovalRow,
-    { image_version }: rows.LockedSession,
+    { image_version }: LockedSession,
     scope: GrantScope,
     who: string,
     now_ms: number
@@ -67,7 +68,7 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
   const onDatabase = yield* provideDatabase
 
   const lock = Effect.fnUntraced(function* ({ approval_id, session_id }: ApprovalRow) {
-    const session = yield* rows.lockSession(session_id)
+    const session = yield* lockSession(session_id)
     const row = yield* rows.findApproval(approval_id)
     if (session === undefined || row === undefined)
       return yield* Effect.die(new Error(`the approval ${approval_id} or its session is gone`))
@@ -77,7 +78,7 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
   /** Within a transaction that holds the session's lock. */
   const resolve = Effect.fnUntraced(function* (
     row: ApprovalRow,
-    { status }: rows.LockedSession,
+    { status }: LockedSession,
     resolution: Resolution,
     decider: rows.Decider,
     decided_in?: ResourceName

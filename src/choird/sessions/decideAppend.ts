@@ -65,9 +65,12 @@ export const prepare = ({ base_rev, hash_prev, new_rev, patches }: Heartbeat): P
   return { type: "chain", links }
 }
 
+/** The parts of a session's row that decide whether a caller may write. */
+export type WritableSession = Pick<LockedSession, "status" | "epoch" | "frozen_reason" | "last_rev">
+
 /** The decision that needs no digest: whether this caller may still write, and whether events are missing. */
 export const admit = (
-  session: LockedSession | undefined,
+  session: WritableSession | undefined,
   caller_epoch: number,
   heartbeat: Heartbeat,
   prepared: Prepared

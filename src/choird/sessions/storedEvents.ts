@@ -30,6 +30,12 @@ export interface LockedSession {
   readonly epoch: number
   readonly frozen_reason: string | null
   readonly last_rev: number
+  readonly head_hash: Uint8Array | null
+  readonly log_bytes: number
+  readonly image_version: string
+  readonly dm: ResourceName
+  /** Empty for an agent that is bound to no workspace. */
+  readonly workspace: string
 }
 
 /** Where a replay stands: the revision, its digest and the state after it. */
@@ -191,14 +197,8 @@ export const chainLog = Effect.fnUntraced(function* <E, R>(
 /** A session's row under its lock: nobody appends to it, ends it or adds a signal until the transaction ends. */
 export const lockSession = Effect.fnUntraced(function* (session_id: SessionId) {
   const sql = yield* SqlClient.SqlClient
-  const [session] = yield* sql<
-    LockedSession & {
-      readonly head_hash: Uint8Array | null
-      readonly log_bytes: number
-      readonly dm: ResourceName
-      readonly workspace: string
-    }
-  >`SELECT status, epoch, frozen_reason, last_rev, head_hash, log_bytes::float8 AS log_bytes,
+  const [session] = yield* sql<LockedSession>`SELECT status, epoch, frozen_reason, last_rev, head_hash,
+      log_bytes::float8 AS log_bytes, image_version,
       resource_bindings ->> 'dm' AS dm, coalesce(resource_bindings ->> 'workspace', '') AS workspace
     FROM choir_control.sessions WHERE session_id = ${session_id} FOR UPDATE`
   return session

@@ -1,13 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { admit, prepare } from "#src/choird/sessions/decideAppend.ts"
-import type { LockedSession } from "#src/choird/sessions/storedEvents.ts"
+import { admit, prepare, type WritableSession } from "#src/choird/sessions/decideAppend.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { Talk } from "../../support/stores.ts"
 
 const heartbeat = new Talk(SessionId.make("0123456789abcdef"), AgentId.make("agent-1")).turn(1).heartbeat(0)
-const session: LockedSession = { status: "active", epoch: 3, frozen_reason: null, last_rev: 0 }
+const session: WritableSession = { status: "active", epoch: 3, frozen_reason: null, last_rev: 0 }
 
-const admitted = (more: Partial<LockedSession>, caller_epoch: number, epoch: number, base_rev = 0) =>
+const admitted = (more: Partial<WritableSession>, caller_epoch: number, epoch: number, base_rev = 0) =>
   admit({ ...session, ...more }, caller_epoch, { ...heartbeat, epoch, base_rev }, prepare(heartbeat))
 
 describe("who may append (D4, D8)", () => {
