@@ -18,7 +18,3 @@ export const siteOf = (address: string): string | undefined => {
   const origin = url?.protocol === "blob:" ? URL.parse(url.origin) : url
   return origin === null || origin === undefined || origin.hostname === "" ? undefined : origin.hostname
 }
-
-/** The port that an address asks for. */
-export const portOf = ({ port, protocol }: URL): number =>
-  port === "" ? (protocol === "http:" ? 80 : 443) : Number(port)

@@ -5,7 +5,8 @@ import type { Readable } from "node:stream"
 import { connect as connectTls } from "node:tls"
 import { createBrotliDecompress, createUnzip } from "node:zlib"
 import { Effect, Schema } from "effect"
-import { pageAddress, portOf } from "./webAddress.ts"
+import { portOf } from "#src/shared/wire/hostPort.ts"
+import { pageAddress } from "./webAddress.ts"
 import { DialRefused, WebDialer } from "./WebDialer.ts"
 
 /** The body of a page, after decompression. */

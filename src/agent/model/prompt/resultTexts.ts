@@ -6,17 +6,10 @@ import { Option, Schema } from "effect"
 import { MemoryAnswer, type MemoryHit } from "#schema/Memory.ts"
 import { shownName } from "#schema/Tool.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
+import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 import { placeOf } from "./recalledNote.ts"
 import { EXEC, FS_SEARCH, type Offered } from "#src/agent/model/offeredTools.ts"
-import {
-  fitMiddle,
-  fitting,
-  numbered,
-  type NumberedLine,
-  SHOWN_LINE_CHARS_MAX,
-  shortLine,
-  trimmedEnd
-} from "./textParts.ts"
+import { fitMiddle, fitting, numbered, type NumberedLine, SHOWN_LINE_CHARS_MAX, shortLine } from "./textParts.ts"
 
 /** A committed result, and the bytes that its text may take. */
 export interface ResultView {
@@ -194,7 +187,7 @@ const Printed = Schema.Struct({ exit_code: Schema.Int, stdout: Schema.String, st
 
 /** Standard output, and behind a mark standard error; the shorter one leaves its room to the other. */
 const printed = shaped(Printed, (output, result) => {
-  const [stdout, stderr] = [trimmedEnd(output.stdout), trimmedEnd(output.stderr)]
+  const [stdout, stderr] = [withoutEnd(output.stdout, "\n"), withoutEnd(output.stderr, "\n")]
   const half = Math.floor(bodyRoom(result) / 2)
   const roomBeside = (text: string) => 2 * half - Math.min(half, Buffer.byteLength(text))
   const [out, err] = [fitMiddle(stdout, roomBeside(stderr)), fitMiddle(stderr, roomBeside(stdout))]

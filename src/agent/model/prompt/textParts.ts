@@ -32,13 +32,6 @@ export const fitting = (lines: ReadonlyArray<string>, bytes_max: number): Readon
   return end === -1 ? lines : lines.slice(0, Math.max(1, end))
 }
 
-/** A text without the line breaks at its end. */
-export const trimmedEnd = (text: string): string => {
-  let end = text.length
-  while (end > 0 && text[end - 1] === "\n") end--
-  return text.slice(0, end)
-}
-
 /** A text with its middle left out where it is too long: a command's error stands last, its first complaint first. */
 export const fitMiddle = (text: string, bytes_max: number): string => {
   if (Buffer.byteLength(text) <= bytes_max) return text
