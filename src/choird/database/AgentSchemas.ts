@@ -1,6 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { type SqlError, SqlClient } from "effect/sql"
 import type { AgentId } from "#schema/Ids.ts"
+import { type DatabaseAway, inTransaction, useDatabase } from "./DatabaseAway.ts"
 import { sqlState } from "./sqlState.ts"
 
 /** The states of a document on its way to a vector: `embed_after` is when the next try is due, null once no further one is made. */
@@ -104,28 +105,30 @@ export class AgentSchemas extends Context.Service<
      * Creates the agent's schema with the tables of its memory, and its role, which can log in nowhere and may only read and write the tables of that schema.
      * Doing it again changes nothing. The role is for `SET LOCAL ROLE`: a seat belt, since `RESET ROLE` undoes it (D36).
      */
-    ensure(agent: AgentId): Effect.Effect<void, SqlError.SqlError>
+    ensure(agent: AgentId): Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/AgentSchemas") {
   static readonly layer = Layer.effect(
     AgentSchemas,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const ensure = Effect.fn("AgentSchemas.ensure")(function* (agent: AgentId) {
-        const name = sql(agentSchema(agent))
-        yield* sql`SELECT pg_advisory_xact_lock(${LOCK})`
-        const roles = yield* sql`SELECT 1 FROM pg_roles WHERE rolname = ${agentSchema(agent)}`
-        // Roles belong to the whole server: another Choir there may make this one just now, hence the savepoint.
-        if (roles.length === 0) {
-          yield* Effect.catchIf(sql.withTransaction(sql`CREATE ROLE ${name} NOLOGIN`), isDuplicate, () => Effect.void)
-        }
-        yield* sql`GRANT ${name} TO CURRENT_USER`
-        yield* sql`CREATE SCHEMA IF NOT EXISTS ${name}`
-        yield* sql`GRANT USAGE ON SCHEMA ${name} TO ${name}`
-        yield* sql`ALTER DEFAULT PRIVILEGES IN SCHEMA ${name} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO ${name}`
-        for (const statement of memoryTables(quoted(agent))) yield* sql.unsafe(statement)
-      }, sql.withTransaction)
-      return AgentSchemas.of({ ensure })
-    })
+    Effect.map(useDatabase, (onDatabase) =>
+      AgentSchemas.of({ ensure: (agent) => onDatabase(createAgentSchema(agent)) })
+    )
   )
 }
+
+/** Creates the schema and the role of an agent, with the failures of the statements as they are, for work that is SQL itself. */
+export const createAgentSchema = Effect.fn("AgentSchemas.create")(function* (agent: AgentId) {
+  const sql = yield* SqlClient.SqlClient
+  const name = sql(agentSchema(agent))
+  yield* sql`SELECT pg_advisory_xact_lock(${LOCK})`
+  const roles = yield* sql`SELECT 1 FROM pg_roles WHERE rolname = ${agentSchema(agent)}`
+  // Roles belong to the whole server: another Choir there may make this one just now, hence the savepoint.
+  if (roles.length === 0) {
+    yield* Effect.catchIf(sql.withTransaction(sql`CREATE ROLE ${name} NOLOGIN`), isDuplicate, () => Effect.void)
+  }
+  yield* sql`GRANT ${name} TO CURRENT_USER`
+  yield* sql`CREATE SCHEMA IF NOT EXISTS ${name}`
+  yield* sql`GRANT USAGE ON SCHEMA ${name} TO ${name}`
+  yield* sql`ALTER DEFAULT PRIVILEGES IN SCHEMA ${name} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO ${name}`
+  for (const statement of memoryTables(quoted(agent))) yield* sql.unsafe(statement)
+}, inTransaction)

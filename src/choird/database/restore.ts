@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { BackupHeader, BackupTable } from "#src/shared/events/backupFormat.ts"
 import { type BackupItem, readBackup } from "#src/shared/events/BackupReader.ts"
 import { type Move, withMovedPaths } from "#src/shared/files/movedPaths.ts"
-import { AgentSchemas } from "./AgentSchemas.ts"
+import { createAgentSchema } from "./AgentSchemas.ts"
 import {
   agentSchemas,
   BACKUP_PAGE_BYTES,
@@ -129,8 +129,7 @@ const makeLoader = Effect.fnUntraced(function* (
 /** The tables as they were when the backup was made. */
 const makeTables = Effect.fnUntraced(function* ({ agents, migration }: BackupHeader) {
   yield* migrate(migrationsUntil(migration))
-  const schemas = yield* AgentSchemas
-  yield* Effect.forEach(agents, schemas.ensure, { discard: true })
+  yield* Effect.forEach(agents, createAgentSchema, { discard: true })
   return new Map((yield* storedTables(agents)).map((stored) => [key(stored), stored]))
 })
 
@@ -182,7 +181,6 @@ export const restore = Effect.fn("restore.run")(function* (
   progress: (text: string) => Effect.Effect<void>
 ) {
   return yield* replaceAll(restoration, progress).pipe(
-    Effect.provide(AgentSchemas.layer),
     Effect.catchTag("SqlError", (error) => refuse(sqlProblem(error)))
   )
 })

@@ -5,6 +5,7 @@ import { AgentId } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { hasValue } from "#src/shared/config/configFiles.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
 import { boundSecrets } from "#src/choird/config/agentShare.ts"
@@ -105,7 +106,7 @@ export const makeNextConfig = Effect.gen(function* () {
     if (!always && differences(running, config).length === 0) return changed
     yield* checkSecrets(config, uses, secrets ?? held)
     for (const id of Object.keys(config.agents)) {
-      if (!Object.hasOwn(running.agents, id)) yield* Effect.orDie(schemas.ensure(AgentId.make(id)))
+      if (!Object.hasOwn(running.agents, id)) yield* databaseDefect(schemas.ensure(AgentId.make(id)))
     }
     return { config, ...changed }
   })
