@@ -2,6 +2,7 @@
  * The Markdown of a model as a text with entities, as Telegram takes it: offsets in UTF-16 units, so that nothing can fail to parse and a
  * split is arithmetic. What is not understood stays as it was written. Pure.
  */
+import { placeToCut } from "#src/shared/text/placeToCut.ts"
 import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 
 type Kind = "bold" | "italic" | "strikethrough" | "spoiler" | "code" | "pre" | "text_link" | "blockquote"
@@ -319,19 +320,6 @@ const cutOut = ({ entities, text }: MarkedText, from: number, to: number): Marke
   })
 })
 
-const HIGH_SURROGATE = /[\uD800-\uDBFF]/u
-const SEPARATORS = ["\n\n", "\n", " "]
-
-/** Where to cut a text that does not fit: behind a paragraph, a line or a word, and never in a character. */
-const cutOf = (text: string, from: number, units_max: number): number => {
-  const end = from + units_max
-  for (const separator of SEPARATORS) {
-    const at = text.lastIndexOf(separator, end - separator.length)
-    if (at >= from + units_max / 2) return at + separator.length
-  }
-  return HIGH_SURROGATE.test(text[end - 1] ?? "") ? end - 1 : end
-}
-
 /** A cut that leaves every mark whole which fits into a part: before the mark, or behind one that the part begins with. */
 const wholeMarks = (entities: ReadonlyArray<Entity>, from: number, wanted: number, units_max: number): number => {
   let cut = wanted
@@ -353,7 +341,9 @@ export const splitMarked = (whole: MarkedText, units_max: number): ReadonlyArray
   const parts: Array<MarkedText> = []
   let from = 0
   while (whole.text.length - from > units_max) {
-    const at = wholeMarks(whole.entities, from, cutOf(whole.text, from, units_max), units_max)
+    const end_max = from + units_max
+    const wanted = Math.min(placeToCut(whole.text, from, end_max).next, end_max)
+    const at = wholeMarks(whole.entities, from, wanted, units_max)
     parts.push(cutOut(whole, from, at))
     from = at
   }

@@ -8,6 +8,7 @@ import { rowId } from "#src/choird/database/rowId.ts"
 import { makeNotifier } from "./Notifier.ts"
 import type { Config } from "#schema/Config.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { placeToCut } from "#src/shared/text/placeToCut.ts"
 import { needsForm, type OutboxForm } from "./OutboxForm.ts"
 import { type Crowd, crowds } from "./outboxRoom.ts"
 import { readFiled, readNext, readPage, readWaiting } from "./outboxRows.ts"
@@ -212,19 +213,6 @@ export class Outbox extends Context.Service<
 export const consolesOf = ({ gateways }: Pick<Config, "gateways">): ReadonlyArray<string> =>
   Object.entries(gateways).flatMap(([name, { type }]) => (type === "console" ? [name] : []))
 
-const HIGH_SURROGATE = /[\uD800-\uDBFF]$/u
-const PARAGRAPH_LINE_WORD = ["\n\n", "\n", " "]
-
-/** The place to cut, and the length of the separator behind it. A cut in the first half would leave a needlessly short part. */
-const cutOf = (text: string, chars_max: number): { readonly at: number; readonly skip: number } => {
-  for (const separator of PARAGRAPH_LINE_WORD) {
-    const at = text.lastIndexOf(separator, chars_max)
-    if (at >= chars_max / 2) return { at, skip: separator.length }
-  }
-  const splitsPair = HIGH_SURROGATE.test(text.slice(0, chars_max)) && text.length > chars_max
-  return { at: splitsPair ? chars_max - 1 : chars_max, skip: 0 }
-}
-
 /**
  * Splits a text into parts of at most `chars_max` (2 or more) UTF-16 units, at the ends of paragraphs, lines or words, and never
  * inside a surrogate pair (R43). Only blank space at the cuts is lost. A blank text has no parts.
@@ -233,9 +221,9 @@ export const chunkText = (text: string, chars_max: number): ReadonlyArray<string
   const parts: Array<string> = []
   let rest = text
   while (rest.length > chars_max) {
-    const { at, skip } = cutOf(rest, chars_max)
-    parts.push(rest.slice(0, at))
-    rest = rest.slice(at + skip)
+    const { end, next } = placeToCut(rest, 0, chars_max)
+    parts.push(rest.slice(0, end))
+    rest = rest.slice(next)
   }
   return [...parts, rest].filter((part) => part.trim() !== "")
 }
