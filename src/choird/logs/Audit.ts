@@ -4,6 +4,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import type { AuditRow } from "#schema/SystemApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
+import { DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"
 import { count, makeLabels } from "./metrics.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
@@ -59,7 +60,7 @@ export class Audit extends Context.Service<
      * Writes one row for `count` entries that its caller summed, this one the newest, or fails: nothing of it waits in memory, so that the
      * caller can mark afterwards what it audited.
      */
-    recordSum(entry: AuditEntry, count: number): Effect.Effect<void, SqlError.SqlError | Cause.TimeoutError>
+    recordSum(entry: AuditEntry, count: number): Effect.Effect<void, DatabaseAway>
     /** The newest rows, the oldest of them first. */
     last(options: { readonly count: number; readonly agent_id?: AgentId }): Effect.Effect<ReadonlyArray<AuditRow>>
   }
@@ -77,6 +78,7 @@ export const markRecorded = Effect.map(Effect.service(CurrentAuditedRequest), (r
 
 const make = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* useDatabase
   const sums = makeAuditSums()
   const actions = makeLabels()
   const kinds = makeLabels()
@@ -154,7 +156,9 @@ const make = Effect.fnUntraced(function* () {
       if (first !== undefined) yield* write(first)
     }),
     recordSum: Effect.fn("Audit.recordSum")(function* (entry, count) {
-      yield* insert({ entry, count, since_ms: yield* Clock.currentTimeMillis })
+      yield* onDatabase(insert({ entry, count, since_ms: yield* Clock.currentTimeMillis })).pipe(
+        Effect.catchTag("TimeoutError", (error) => Effect.fail(new DatabaseAway({ problem: problem(error) })))
+      )
     }),
     last: Effect.fn("Audit.last")(function* ({ agent_id, count }) {
       const rows = yield* sql<AuditRow>`SELECT id::text AS audit_id, who, action, session_id, agent_id, detail, count,
