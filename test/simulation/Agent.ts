@@ -30,7 +30,7 @@ import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import type { AnyTool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
 import { memoryCompact, memoryDelta } from "#src/agent/tools/memoryTools.ts"
-import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
+import { proposeTools } from "#src/agent/tools/propose.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { AGENT } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
@@ -111,7 +111,7 @@ const registry = (world: World, agent: AgentIdentity) =>
         ...(profiles.size === 0 ? [] : [coreWriteback]),
         memoryCompact(compactor.request),
         memoryDelta,
-        ...(world.setup.proposes ? proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }) : []),
+        ...(world.setup.proposes ? yield* proposeTools : []),
         ...skillTools(world.setup.skills),
         ...simTools(world, agent)
       ]

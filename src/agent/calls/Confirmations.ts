@@ -6,11 +6,8 @@ import { Context, Deferred, Effect, Layer, Result } from "effect"
 import type { ConfirmTool } from "#schema/Approval.ts"
 import type { ApprovalId, CallId, GrantId } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
-import { Replication } from "#src/agent/control/Replication.ts"
-import type { Denied } from "#src/agent/control/verbAnswer.ts"
-import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
+import { type Denied, RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
+import { makeRequestApproval } from "#src/agent/tools/requestApproval.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 
 /** How often a call that waits for a person asks choird while no decision arrives. */
@@ -57,9 +54,7 @@ const denied = ({ reason }: Denied): Confirmation => ({
 })
 
 const make = Effect.fnUntraced(function* () {
-  const arbiter = yield* Arbiter
-  const plane = yield* ControlPlane
-  const replication = yield* Replication
+  const requestApproval = yield* makeRequestApproval
   const settings = yield* AgentSettings
   const stopped = yield* Deferred.make<void>()
   const waiting = new Map<ApprovalId, Deferred.Deferred<void>>()
@@ -78,21 +73,13 @@ const make = Effect.fnUntraced(function* () {
     })
 
   const decision = Effect.fnUntraced(function* (call_id: CallId, call: ConfirmTool) {
-    // choird compares what it is asked about with the log that it has.
-    yield* replication.reached(arbiter.state().rev)
-    while (true) {
-      const asked = yield* Effect.result(plane.approval({ request_type: "confirm_tool", call_id, payload: call }))
-      if (Result.isFailure(asked)) {
-        if (asked.failure._tag === "Denied") return denied(asked.failure)
-        yield* Effect.sleep(RPC_RETRY_MS)
-        continue
-      }
-      const { approval_id, grant_id, status } = asked.success
-      const granted = grant_id === undefined ? {} : { grant_id }
-      if (status === "approved") return { type: "approved", approval_id, ...granted } as const
-      if (status !== "pending") return { type: "refused", reason: status === "rejected" ? REJECTED : EXPIRED } as const
-      yield* change(approval_id)
-    }
+    const request = { request_type: "confirm_tool", call_id, payload: call } as const
+    const asked = yield* Effect.result(requestApproval(request, change))
+    if (Result.isFailure(asked)) return denied(asked.failure)
+    const { approval_id, grant_id, status } = asked.success
+    const granted = grant_id === undefined ? {} : { grant_id }
+    if (status === "approved") return { type: "approved", approval_id, ...granted } as const
+    return { type: "refused", reason: status === "rejected" ? REJECTED : EXPIRED } as const
   })
 
   return Confirmations.of({

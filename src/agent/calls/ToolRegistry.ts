@@ -35,7 +35,7 @@ import { fsWrite } from "#src/agent/tools/fsWrite.ts"
 import { type AskHost, makeAskHost } from "#src/agent/tools/hostTool.ts"
 import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
 import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
-import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
+import { proposeTools } from "#src/agent/tools/propose.ts"
 import { webBrowse } from "#src/agent/tools/webBrowse.ts"
 import { webFetch } from "#src/agent/tools/webTools.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
@@ -68,12 +68,6 @@ export class ToolRegistry extends Context.Service<
 >()("choir/agent/calls/ToolRegistry") {
   /** `rg` is the search program. */
   static readonly layer = (options: { readonly rg: string }) => Layer.effect(ToolRegistry, make(options))
-}
-
-/** Another repository or ref is of the agent's next start. */
-const placeOf = (settings: AgentSettings["Service"]) => {
-  const { config, session_id } = settings.current()
-  return { session_id, repo: config.repo }
 }
 
 /** The tools of the resources that the agent is bound to when it starts. Others would take room in each of its prompts for nothing. */
@@ -132,7 +126,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryCompact(compactor.request),
     memoryDelta,
     ...(yield* webTools(settings.current().config.web, ask)),
-    ...proposeTools(yield* makeSubmit, placeOf(settings)),
+    ...(yield* proposeTools),
     ...skillTools(skills),
     ...(yield* boundTools(settings.current().config))
   ]

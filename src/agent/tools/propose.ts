@@ -2,7 +2,7 @@
  * choir.propose.*: hands choird what the agent would like changed of itself. Nothing happens here or there before a person
  * approved it: the call ends once it is known to wait, and the decision comes later, as words of the control plane.
  */
-import { Effect, Result, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import type { AskedApproval } from "#schema/Approval.ts"
 import type { Repo } from "#schema/Config.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
@@ -15,37 +15,18 @@ import {
 } from "#schema/ProposedChange.ts"
 import { PROPOSE, withShownNames } from "#schema/Tool.ts"
 import { ProposeInput } from "#src/shared/session/meantCall.ts"
-import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
-import { Replication } from "#src/agent/control/Replication.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import type { Denied } from "#src/agent/control/verbAnswer.ts"
+import { makeRequestApproval } from "./requestApproval.ts"
 import { decodeInput, type InvalidInput, invalidInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 import { inputProblem } from "./inputProblem.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
 
 /** How long a proposal may take to reach choird, which looks into the agent's repository before it answers. */
 const PROPOSAL_TIMEOUT_MS = 120_000
 
-/** Submits the input of a call as it stands in the log, and asks again while choird is away: a call is one proposal (D17). */
-export type Submit = (kind: ProposalKind, call_id: CallId, payload: Schema.Json) => Effect.Effect<AskedApproval, Denied>
-
-export const makeSubmit = Effect.gen(function* () {
-  const arbiter = yield* Arbiter
-  const plane = yield* ControlPlane
-  const replication = yield* Replication
-  const submit: Submit = Effect.fn("propose.submit")(function* (request_type, call_id, payload) {
-    // choird compares what is proposed with the log that it has.
-    yield* replication.reached(arbiter.state().rev)
-    while (true) {
-      const asked = yield* Effect.result(plane.approval({ request_type, call_id, payload }))
-      if (Result.isSuccess(asked)) return asked.success
-      if (asked.failure._tag === "Denied") return yield* asked.failure
-      yield* Effect.sleep(Math.max(RPC_RETRY_MS, asked.failure.wait_ms))
-    }
-  })
-  return submit
-})
+/** Submits the input of a call as it stands in the log. */
+type Submit = (kind: ProposalKind, call_id: CallId, payload: Schema.Json) => Effect.Effect<AskedApproval, Denied>
 
 const WORDS: Readonly<Record<AskedApproval["status"], string>> = {
   pending: "a person decides, and you get a notice of the decision. Nothing has changed yet; do not wait for it",
@@ -125,19 +106,13 @@ const proposeTool = ({ description, form, input, kind }: Kind, submit: Submit): 
 }
 
 /** Where a branch goes, which an agent knows from nowhere else. */
-const whereTo = ({ repo, session_id }: ProposalPlace): string => {
+const whereTo = (session_id: SessionId, repo: Repo | undefined): string => {
   if (repo === undefined) return ""
   const { ref, url } = repo
   // A folder of the host is in no sandbox.
   return url.startsWith("/")
     ? ` Your repository is a folder of choird's host, ${url}, which you cannot push to: propose with the other kinds.`
     : ` Your repository is ${url}, its configured ref ${ref}. Clone it with git, commit on a branch proposal/${session_id}/<description>, and push that branch.`
-}
-
-/** The settings of the agent that its proposals depend on. */
-export interface ProposalPlace {
-  readonly session_id: SessionId
-  readonly repo?: Repo | undefined
 }
 
 const decodeName = Schema.decodeUnknownEffect(ProposeInput, { errors: "all", onExcessProperty: "error" })
@@ -160,9 +135,20 @@ const propose: Tool = {
 }
 
 /** One tool for each kind of proposal, and the one by which models call them. */
-export const proposeTools = (submit: Submit, place: ProposalPlace): ReadonlyArray<Tool> => [
-  propose,
-  ...KINDS.map((kind) =>
-    proposeTool(kind.kind === "repo_change" ? { ...kind, form: `${kind.form}.${whereTo(place)}` } : kind, submit)
-  )
-]
+export const proposeTools = Effect.gen(function* () {
+  const requestApproval = yield* makeRequestApproval
+  // Another repository or ref is of the agent's next start.
+  const { config, session_id } = (yield* AgentSettings).current()
+  const submit: Submit = (request_type, call_id, payload) => requestApproval({ request_type, call_id, payload })
+  const tools: ReadonlyArray<Tool> = [
+    propose,
+    ...KINDS.map((kind) => {
+      const isBranch = kind.kind === "repo_change"
+      return proposeTool(
+        isBranch ? { ...kind, form: `${kind.form}.${whereTo(session_id, config.repo)}` } : kind,
+        submit
+      )
+    })
+  ]
+  return tools
+})

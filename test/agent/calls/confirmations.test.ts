@@ -9,6 +9,7 @@ import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/t
 import { calls, inOrder, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../../support/testing/TestAgent.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { APPROVAL_GRACE_MS } from "#src/agent/calls/Confirmations.ts"
 
 const INPUT = { to: "ada" }
@@ -47,7 +48,7 @@ const makeTools = (ledger: Array<string>) => [
 
 /** What happens before the agent gets choird's answer to a request. */
 interface Before {
-  readonly approval?: (answer: AskedApproval, plane: MemoryControlPlane) => Effect.Effect<void>
+  readonly approval?: (answer: AskedApproval, plane: MemoryControlPlane) => Effect.Effect<void, Unreachable>
   readonly heartbeat?: Effect.Effect<void>
 }
 
@@ -217,6 +218,22 @@ describe("a call that needs a person", () => {
       const { ledger, plane } = yield* start(inOrder(calls(["out.send", INPUT]), says("done")))
       yield* asked(plane)
       yield* plane.away(Effect.andThen(plane.decide(first, "approved"), Effect.sleep("1 minute")))
+      yield* ended(plane)
+      assert.lengthOf(ledger, 1)
+    })
+  )
+
+  it.effect("asks again no sooner than choird allows (R47)", () =>
+    Effect.gen(function* () {
+      const times: Array<number> = []
+      const busy = new Unreachable({ verb: "REQUEST_APPROVAL", reason: "too many requests", retry_after_ms: 5000 })
+      const approval = () =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => (times.push(now) === 1 ? Effect.fail(busy) : Effect.void))
+      const script = inOrder(calls(["out.send", INPUT]), says("done"))
+      const { ledger, plane } = yield* start(script, "always", { approval })
+      yield* Effect.repeat(Effect.yieldNow, { until: () => times.length === 2 })
+      assert.isAtLeast((times[1] ?? 0) - (times[0] ?? 0), 5000)
+      yield* plane.decide(first, "approved")
       yield* ended(plane)
       assert.lengthOf(ledger, 1)
     })

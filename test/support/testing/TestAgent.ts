@@ -33,7 +33,7 @@ import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { findExcerpts } from "#src/agent/tools/excerpts.ts"
 import { type AnyTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
-import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
+import { proposeTools } from "#src/agent/tools/propose.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -121,7 +121,7 @@ const layerTools = (tools: TestTools) =>
         coreList(arbiter.state),
         coreReport,
         ...(profiles.size === 0 ? [] : [coreWriteback]),
-        ...proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }),
+        ...(yield* proposeTools),
         ...skillTools(skills),
         ...(Effect.isEffect(tools) ? yield* tools : tools)
       ]
