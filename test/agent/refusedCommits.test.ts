@@ -28,8 +28,6 @@ const CAUGHT: Readonly<Record<string, string>> = {
   "model/ModelCalls.ts: committed: catch":
     "a defect while the lane is there, else the cost is booked without the answer",
   "model/ModelCalls.ts: committed: catchIf": "commits less: no reasoning, then an error in the place of the answer",
-  "tools/longTermMemory.ts: memoryDelete: catch": "of choird's answer; the commit catches for itself",
-  "tools/longTermMemory.ts: memoryUpsert: catch": "of choird's answer; the commit catches for itself",
   "trial/Trial.ts: runSkill: catchTag": "of the limit of a trial, not of a commit"
 }
 

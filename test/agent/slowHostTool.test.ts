@@ -1,6 +1,6 @@
 /** A host tool of half a minute beside everything else that an agent does (R62). */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { EventOf } from "#schema/Event.ts"
 import { coreLane, EDGE, JobName } from "#schema/Ids.ts"
@@ -13,7 +13,7 @@ import { LockManager } from "#src/agent/calls/LockManager.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { runSession } from "#src/agent/session/Session.ts"
-import { hostTool, makeAskHost } from "#src/agent/tools/hostTool.ts"
+import { hostTool } from "#src/agent/tools/hostTool.ts"
 import { memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { makeMemoryControlPlane, SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
@@ -76,12 +76,13 @@ const start = Effect.gen(function* () {
       Layer.provideMerge(Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settingsOf(1)), control))
     )
   )
-  const { state } = Context.get(services, Arbiter)
   const acknowledged = Layer.mock(Replication, { acked: () => plane.events.length, reached: () => Effect.void })
-  const ask = yield* Effect.provide(makeAskHost, Layer.merge(Layer.succeedContext(services), acknowledged))
+  const host = yield* Effect.provide(
+    Effect.all([hostTool(browsing), memoryQuery(() => false)]),
+    Layer.merge(Layer.succeedContext(services), acknowledged)
+  )
   const tools = [
-    hostTool(browsing, ask),
-    memoryQuery(Context.get(services, EventLog), state, ask, () => false),
+    ...host,
     testTool("test.read", () => Effect.succeed({ status: "success", summary: "read" }), {
       effect: "none",
       readOnly: true,

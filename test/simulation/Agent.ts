@@ -4,11 +4,10 @@
  */
 import { Effect, Layer, Redacted } from "effect"
 import { HttpClient } from "effect/http"
-import type { SessionId } from "#schema/Ids.ts"
+import { coreLane, type SessionId } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
-import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { Environment, ofPlace } from "#src/agent/model/prompt/Environment.ts"
@@ -24,11 +23,13 @@ import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { layerModels, layerRecovered } from "#src/agent/session/sessionLayers.ts"
 import { ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { textsOf as partTexts } from "#src/agent/model/partSizes.ts"
 import { type Part, TokenCount } from "#src/agent/model/TokenCount.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import type { AnyTool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
+import { makeFindExcerpts } from "#src/agent/tools/excerpts.ts"
 import { memoryCompact, memoryDelta } from "#src/agent/tools/memoryTools.ts"
 import { proposeTools } from "#src/agent/tools/propose.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
@@ -98,21 +99,24 @@ const registry = (world: World, agent: AgentIdentity) =>
   Layer.effect(
     ToolRegistry,
     Effect.gen(function* () {
-      const arbiter = yield* Arbiter
-      const settings = yield* AgentSettings
-      const compactor = yield* Compactor
       const profiles = yield* ProfileRegistry
       const all: ReadonlyArray<AnyTool> = [
-        coreSpawn(settings, profiles, () => jobTools(all)),
+        yield* coreSpawn(
+          () => jobTools(all),
+          yield* makeFindExcerpts(
+            () => false,
+            (job_name, allowed) => offeredOf(offered(coreLane(job_name), allowed))
+          )
+        ),
         coreInject,
         coreCancel,
-        coreList(arbiter.state),
+        yield* coreList,
         coreReport,
         ...(profiles.size === 0 ? [] : [coreWriteback]),
-        memoryCompact(compactor.request),
+        yield* memoryCompact,
         memoryDelta,
         ...(world.setup.proposes ? yield* proposeTools : []),
-        ...skillTools(world.setup.skills),
+        ...(yield* skillTools),
         ...simTools(world, agent)
       ]
       const { find, names, offered } = toolTable(all)

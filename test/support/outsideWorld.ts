@@ -23,7 +23,8 @@ import { external } from "#src/agent/tools/external.ts"
 import { fsFind } from "#src/agent/tools/fsFind.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
-import type { AskHost } from "#src/agent/tools/hostTool.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { Replication } from "#src/agent/control/Replication.ts"
 import { notionQuery } from "#src/agent/tools/notionQuery.ts"
 import { webFetch } from "#src/agent/tools/webTools.ts"
 import { webSearch } from "#src/agent/tools/webSearch.ts"
@@ -146,12 +147,15 @@ export const outsideWorld = Effect.fnUntraced(function* (mail: MailServer, texts
         GitAccess.layerNone
       )
     )
-    const ask: AskHost = (_lane, { call_id, input }) =>
-      host.prepare(input, CALLER).pipe(
-        Effect.flatten,
-        Effect.map(({ output, status }) => ({ call_id, output, status })),
-        Effect.orDie
-      )
+    const choird = Layer.mock(ControlPlane, {
+      execute: ({ input }) =>
+        host.prepare(input, CALLER).pipe(
+          Effect.flatten,
+          Effect.map(({ output, status }) => ({ output, status })),
+          Effect.orDie
+        )
+    })
+    const replication = Layer.mock(Replication, { acked: () => 0 })
     const manifest = (name: string, effect: string, network: boolean) =>
       decodeManifest({
         llm: { name, description: name, input_schema: { type: "object" } },
@@ -175,7 +179,7 @@ export const outsideWorld = Effect.fnUntraced(function* (mail: MailServer, texts
         yield* emailCheck,
         yield* notionQuery,
         yield* webSearch,
-        yield* webFetch(ask),
+        yield* Effect.provide(webFetch, Layer.merge(choird, replication)),
         yield* external(manifest("shop.read", "none", false), script("shop.read", `cat '${outside}/printed'`)),
         yield* external(manifest("out.post", "external", true), script("out.post", `${reaches(port.port)}; echo 1`)),
         yield* external(manifest("out.fail", "external", true), script("out.fail", `${reaches(port.port)}; exit 1`))

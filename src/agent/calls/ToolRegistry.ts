@@ -4,26 +4,21 @@
  */
 import { Context, Effect, Layer, type Schema } from "effect"
 import type { AgentConfig } from "#schema/AgentConfig.ts"
-import { coreLane, jobOf, type LaneId } from "#schema/Ids.ts"
+import { coreLane, type JobName, jobOf, type LaneId } from "#schema/Ids.ts"
 import { offeredName, shownName, ToolName, toWireName } from "#schema/Tool.ts"
 import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
-import type { Command } from "#src/agent/arbiter/Command.ts"
-import { Compactor } from "#src/agent/memory/Compactor.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
-import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { requireSecrets } from "#src/agent/control/fetchSecrets.ts"
-import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { type AnyTool, isControl } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
 import { emailCheck } from "#src/agent/tools/emailCheck.ts"
 import { emailReceive } from "#src/agent/tools/emailReceive.ts"
 import { emailSend } from "#src/agent/tools/emailSend.ts"
 import { exec } from "#src/agent/tools/exec.ts"
-import { findExcerpts } from "#src/agent/tools/excerpts.ts"
+import { makeFindExcerpts } from "#src/agent/tools/excerpts.ts"
 import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { external } from "#src/agent/tools/external.ts"
 import { fsEdit } from "#src/agent/tools/fsEdit.ts"
@@ -32,7 +27,6 @@ import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsSend } from "#src/agent/tools/fsSend.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
-import { type AskHost, makeAskHost } from "#src/agent/tools/hostTool.ts"
 import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
 import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { proposeTools } from "#src/agent/tools/propose.ts"
@@ -43,7 +37,6 @@ import { notionQuery } from "#src/agent/tools/notionQuery.ts"
 import { ttsSpeak } from "#src/agent/tools/ttsSpeak.ts"
 import { webSearch } from "#src/agent/tools/webSearch.ts"
 import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
-import { Worktrees } from "#src/agent/git/Worktrees.ts"
 import { ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
@@ -82,20 +75,21 @@ const boundTools = Effect.fnUntraced(function* ({ email, notion, search, voice }
 })
 
 /** The tools of the web that choird has for this agent. */
-const webTools = Effect.fnUntraced(function* (web: AgentConfig["web"], ask: AskHost) {
+const webTools = Effect.fnUntraced(function* ({ web }: AgentConfig) {
   if (web === undefined || web === "off") return []
-  return web === "fetch" ? [yield* webFetch(ask)] : [yield* webFetch(ask), yield* webBrowse(ask)]
+  return web === "fetch" ? [yield* webFetch] : [yield* webFetch, yield* webBrowse]
 })
 
 const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
-  const arbiter = yield* Arbiter
-  const compactor = yield* Compactor
-  const log = yield* EventLog
-  const settings = yield* AgentSettings
+  const { config } = (yield* AgentSettings).current()
   const profiles = yield* ProfileRegistry
-  const skills = yield* SkillRegistry
-  const ask = yield* makeAskHost
-  const memory = { ask, state: arbiter.state, commit: (command: Command) => commitIfDue(arbiter, command) }
+  // These look into the table of all tools, which is there when a tool runs.
+  const isMasked = (name: string): boolean => {
+    const tool = named(name)
+    return tool !== undefined && !isControl(tool) && tool.masked === true
+  }
+  const offeredTo = (job_name: JobName, allowed: ReadonlyArray<string>) =>
+    offeredOf(offered(coreLane(job_name), allowed))
   const builtIn: ReadonlyArray<AnyTool> = [
     yield* fsRead,
     yield* fsWrite,
@@ -104,31 +98,21 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     yield* fsFind(options.rg),
     yield* fsSend,
     yield* exec,
-    coreSpawn(
-      settings,
-      profiles,
-      () => jobTools([...tools.values()]),
-      (yield* Worktrees).offered,
-      findExcerpts(
-        log,
-        (name) => isMasked(name),
-        (job_name, allowed) => offeredOf(offered(coreLane(job_name), allowed))
-      )
-    ),
+    yield* coreSpawn(() => jobTools([...tools.values()]), yield* makeFindExcerpts(isMasked, offeredTo)),
     coreInject,
     coreCancel,
-    coreList(arbiter.state),
-    memoryQuery(log, arbiter.state, ask, (name) => isMasked(name)),
-    memoryUpsert(memory),
-    memoryDelete(memory),
+    yield* coreList,
+    yield* memoryQuery(isMasked),
+    yield* memoryUpsert,
+    yield* memoryDelete,
     coreReport,
     ...(profiles.size === 0 ? [] : [coreWriteback]),
-    memoryCompact(compactor.request),
+    yield* memoryCompact,
     memoryDelta,
-    ...(yield* webTools(settings.current().config.web, ask)),
+    ...(yield* webTools(config)),
     ...(yield* proposeTools),
-    ...skillTools(skills),
-    ...(yield* boundTools(settings.current().config))
+    ...(yield* skillTools),
+    ...(yield* boundTools(config))
   ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))
   // No tool of an image has the name of a built-in one, and an agent's own comes after the global one that it replaces.
@@ -138,10 +122,6 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     tools.set(tool.llm.name, tool)
   }
   const { find, named, names, offered } = toolTable([...tools.values()])
-  const isMasked = (name: string): boolean => {
-    const tool = named(name)
-    return tool !== undefined && !isControl(tool) && tool.masked === true
-  }
   return ToolRegistry.of({ find, offered, names, masked: isMasked })
 })
 

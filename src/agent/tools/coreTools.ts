@@ -7,14 +7,16 @@ import { SkillName } from "#schema/Skill.ts"
 import { ProposalKind } from "#schema/ProposedChange.ts"
 import { PROPOSE, shownName, ToolName } from "#schema/Tool.ts"
 import { Writeback } from "#schema/Writeback.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { Worktrees } from "#src/agent/git/Worktrees.ts"
 import { worktreeOf } from "#src/agent/git/worktreeGit.ts"
-import type { ProfileBook } from "#src/agent/image/ProfileRegistry.ts"
+import { type ProfileBook, ProfileRegistry } from "#src/agent/image/ProfileRegistry.ts"
 import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
-import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
-import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import type { CoreLane } from "#src/shared/session/State.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { EXCERPTS_FROM_MAX, type FindExcerpts, noExcerpts } from "./excerpts.ts"
+import { EXCERPTS_FROM_MAX, type FindExcerpts } from "./excerpts.ts"
 import { type ControlTool, decodeInput, invalidInput, type Tool } from "./Tool.ts"
 
 /** Characters of a core job's task or of an instruction to it. */
@@ -116,19 +118,16 @@ const KEPT = [
 ] as const
 
 /** choir.core.spawn: starts a core job with the task that edge curated. `tools` are those that jobs have; models read of branches in a repository alone. */
-export const coreSpawn = (
-  settings: AgentSettings["Service"],
-  profiles: ProfileBook,
-  tools: () => ReadonlyArray<JobTool>,
-  hasBranches = false,
-  excerpts: FindExcerpts = noExcerpts
-): ControlTool => {
+export const coreSpawn = Effect.fnUntraced(function* (tools: () => ReadonlyArray<JobTool>, findExcerpts: FindExcerpts) {
+  const profiles = yield* ProfileRegistry
+  const settings = yield* AgentSettings
+  const worktrees = yield* Worktrees
   const decode = decodeInput(SpawnInput)
-  return {
+  const spawn: ControlTool = {
     llm: llmView(
       "choir.core.spawn",
       `Start a core job; its end is reported later.${profiles.size === 0 ? "" : ` Types:${typesText(profiles)}`}`,
-      offered(profiles.size > 0, hasBranches)
+      offered(profiles.size > 0, worktrees.offered)
     ),
     lanes: "edge",
     command: Effect.fn("coreSpawn.command")(function* (raw, call_id) {
@@ -145,7 +144,7 @@ export const coreSpawn = (
       const { context_bundle, output_schema, skill, tool_constraints, verbosity, ...task } = input
       const { excerpts_from = [], ...bundle } = context_bundle ?? { facts: [], excerpts: [], constraints: [] }
       const allowed_tools = (tool_constraints?.allowed_tools ?? []).flatMap(toolsNamed)
-      const handed = excerpts(excerpts_from, task.job_name, allowed_tools)
+      const handed = findExcerpts(excerpts_from, task.job_name, allowed_tools)
       if (Result.isFailure(handed)) return yield* Effect.fail(invalidInput(handed.failure))
       return {
         type: "Spawn",
@@ -167,7 +166,8 @@ export const coreSpawn = (
       }
     })
   }
-}
+  return spawn
+})
 
 const InjectInput = Schema.Struct({
   job_name: JobName.annotate({ description: "Its name" }),
@@ -216,7 +216,7 @@ const listed = ({ job_name, question, spent, started_at, state, step, work }: Co
 })
 
 /** choir.core.list: the running jobs, as the fold knows them. */
-export const coreList = (state: () => SessionState): Tool => ({
+export const coreList = Effect.map(Arbiter, ({ state }): Tool => ({
   llm: llmView("choir.core.list", "List the running jobs.", Schema.Struct({})),
   effect: "none",
   lanes: "edge",
@@ -231,7 +231,7 @@ export const coreList = (state: () => SessionState): Tool => ({
           return { status: "success", summary: `${jobs.length} running`, output: { jobs } }
         })
     })
-})
+}))
 
 /** A tool that only asks the control plane or the fold. */
 export const CONTROL_TIMEOUT_MS = 20_000

@@ -75,12 +75,13 @@ const outcomeOf = ({ effect, name, sources }: HostToolSpec, { output, status }: 
 }
 
 /** A tool whose run is one request to choird. */
-export const hostTool = (spec: HostToolSpec, ask: AskHost): Tool => {
+export const hostTool = Effect.fnUntraced(function* (spec: HostToolSpec) {
   const { description, effect, input, lanes, locks, name, offered = input, readOnly, timeout_ms } = spec
+  const ask = yield* makeAskHost
   const llm = llmView(name, description, offered)
   const decode = decodeInput(input)
   const doubt = effect === "none" ? "" : "; whether it took effect is not known"
-  return {
+  const tool: Tool = {
     llm,
     effect,
     lanes,
@@ -104,4 +105,5 @@ export const hostTool = (spec: HostToolSpec, ask: AskHost): Tool => {
       }
     })
   }
-}
+  return tool
+})

@@ -15,10 +15,9 @@ import { type SearchInput, type UpsertInput } from "#src/shared/memory/hostQueri
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { sourceOf } from "#src/shared/session/sources.ts"
 import { outputRevOf } from "#src/shared/session/search.ts"
-import type { SessionState } from "#src/shared/session/State.ts"
-import type { Command } from "#src/agent/arbiter/Command.ts"
+import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import type { AskHost } from "./hostTool.ts"
+import { type AskHost, makeAskHost } from "./hostTool.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { decodeInput, invalidInput, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 
@@ -112,15 +111,6 @@ const decodeWritten = Schema.decodeUnknownEffect(Written)
 const Deleted = Schema.Struct({ deleted: Schema.NullOr(Schema.Struct({ id: DocumentId, text: Schema.String })) })
 const decodeDeleted = Schema.decodeUnknownEffect(Deleted)
 
-type Write = Extract<Command, { readonly type: "MemoryWrite" }>
-
-/** The parts of the session that writing needs. `commit` records what choird has written. */
-interface Sources {
-  readonly state: () => SessionState
-  readonly ask: AskHost
-  readonly commit: (command: Write) => Effect.Effect<unknown>
-}
-
 /** Anything but a success, in words; `acted` where choird may have done it all the same. */
 interface NotDone extends Pick<ToolOutcome, "acted"> {
   readonly message: string
@@ -143,11 +133,13 @@ const asked = (ask: AskHost, lane: LaneId, tool_name: ToolName, call_id: CallId,
   })
 
 /** choir.memory.upsert: a fact that is kept beyond the session. A tainted lane's is labelled as a claim from outside. */
-export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
+export const memoryUpsert = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const ask = yield* makeAskHost
   const decode = decodeInput(Upsert)
   const name = ToolName.make("choir.memory.upsert")
   const run = Effect.fnUntraced(function* (input: typeof Upsert.Type, { call_id, lane }: ToolContext) {
-    const memory = laneOf(state(), lane)
+    const memory = laneOf(arbiter.state(), lane)
     const sources = memory?.sources ?? []
     const fact: UpsertInput = {
       ...input,
@@ -161,7 +153,7 @@ export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
     const { change, document_id } = yield* Effect.orDie(decodeWritten(output))
     const key = input.key === undefined ? {} : { key: input.key }
     if (change !== "same")
-      yield* commit({
+      yield* commitIfDue(arbiter, {
         type: "MemoryWrite",
         lane,
         call_id,
@@ -182,7 +174,7 @@ export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
     }
     return outcome
   })
-  return {
+  const tool: Tool = {
     llm: llmView(name, "Remember a fact in all later sessions: a preference, a decision.", Upsert),
     effect: "external",
     lanes: "both",
@@ -196,12 +188,15 @@ export const memoryUpsert = ({ ask, commit, state }: Sources): Tool => {
       }
     })
   }
-}
+  return tool
+})
 
 const STILL = "deleted from your facts; the conversation it came from stays, and the user can send /forget to remove it"
 
 /** choir.memory.delete: ends a fact. What was said of it stays in the log. */
-export const memoryDelete = ({ ask, commit }: Sources): Tool => {
+export const memoryDelete = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const ask = yield* makeAskHost
   const decode = decodeInput(Delete)
   const name = ToolName.make("choir.memory.delete")
   const run = Effect.fnUntraced(function* (
@@ -212,7 +207,7 @@ export const memoryDelete = ({ ask, commit }: Sources): Tool => {
     const output = yield* asked(ask, lane, name, call_id, input)
     const { deleted } = yield* Effect.orDie(decodeDeleted(output))
     if (deleted === null) return refusal({ message: "there is no such fact; a query of store knowledge finds facts" })
-    yield* commit({
+    yield* commitIfDue(arbiter, {
       type: "MemoryWrite",
       lane,
       call_id,
@@ -223,7 +218,7 @@ export const memoryDelete = ({ ask, commit }: Sources): Tool => {
     const outcome: ToolOutcome = { status: "success", summary: STILL, output: { id: deleted.id }, acted: "verified" }
     return outcome
   })
-  return {
+  const tool: Tool = {
     llm: llmView(name, "Delete a remembered fact, by its key or id.", Delete),
     effect: "external",
     lanes: "both",
@@ -239,4 +234,5 @@ export const memoryDelete = ({ ask, commit }: Sources): Tool => {
       }
     })
   }
-}
+  return tool
+})

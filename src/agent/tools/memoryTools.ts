@@ -4,7 +4,6 @@
  */
 import { Effect, Result, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import type { LaneId } from "#schema/Ids.ts"
 import { Source } from "#schema/Source.ts"
 import { toWireName } from "#schema/Tool.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
@@ -20,12 +19,14 @@ import {
   sees,
   viewOf
 } from "#src/shared/session/search.ts"
-import type { LaneMemory, SessionState } from "#src/shared/session/State.ts"
-import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import type { LaneMemory } from "#src/shared/session/State.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { deltaView } from "#src/agent/memory/compaction.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
-import type { AskHost } from "./hostTool.ts"
+import { makeAskHost } from "./hostTool.ts"
 import { LONG_TERM_TIMEOUT_MS, searchInput, searchLongTerm } from "./longTermMemory.ts"
 import { decodeInput, invalidInput, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import { CONTROL_TIMEOUT_MS } from "./coreTools.ts"
@@ -36,13 +37,11 @@ const LOG_SEARCH_SLICE_BYTES = 256 * 1024
 export const LOG_SEARCH_REQUESTS_MAX = 20
 const LOG_SEARCH_MS_MAX = 3000
 
-/** The parts of the session that a search needs. */
-interface Sources {
-  readonly log: EventLog["Service"]
-  readonly ask: AskHost
-  /** Whether models see only how the results of a tool ended (`prompt_mask`). */
-  readonly isMasked: (tool: string) => boolean
-}
+/** Whether models see only how the results of a tool ended (`prompt_mask`). */
+type IsMasked = (tool: string) => boolean
+
+/** choird has not searched its part of the log; the reason is for the model. */
+class LogSearchFailed extends Schema.TaggedError<LogSearchFailed>()("LogSearchFailed", { reason: Schema.String }) {}
 
 /** A search of one lane, from a revision, exclusive, back to the beginning of its view. */
 interface Search {
@@ -112,78 +111,81 @@ const longTermOf = ({ agent, limit, mode, query, session_id, store }: MemoryQuer
   return searchInput({ store, mode: mode ?? "hybrid", query, limit, session_id, agent })
 }
 
-/** The tool whose result an event is, as the output named it that proposed the call. */
-const toolOf = (log: EventLog["Service"], event: ChoirEvent): string | undefined => {
-  if (event.event_type !== "ToolResultCommitted") return undefined
-  const { call_id } = event.payload
-  const output = log.find(outputRevOf(call_id) ?? 0)
-  return output?.event_type === "ModelOutput"
-    ? output.payload.tool_calls.find((call) => call.call_id === call_id)?.name
-    : undefined
-}
-
 /**
  * A result that prompts mask is not found either, nor one of which it is not known. Words do not find what an earlier search found, so that nothing is
  * found twice; its hash does, since notes and summaries name results by it.
  */
-const isShown = ({ isMasked }: Sources, { mode }: LogQuery, { event_type, tool }: LogHit): boolean =>
+const isShown = (isMasked: IsMasked, { mode }: LogQuery, { event_type, tool }: LogHit): boolean =>
   event_type !== "ToolResultCommitted" ||
   (tool !== undefined && (mode === "hash" || tool !== SEARCH) && !isMasked(tool))
 
 /** Looks through what is here, in slices, so that other lanes run meanwhile. */
-const searchHere = Effect.fnUntraced(function* (sources: Sources, { before, query, view }: Search) {
-  const { log } = sources
-  const search = logSearch(query)
-  const look = (rev: number): LogHit | undefined => {
-    const event = log.get(rev)
-    const hit = sees(view, event) ? search.hit(event, () => log.hashAt(rev)) : undefined
-    const tool = hit === undefined ? undefined : toolOf(log, event)
-    return hit === undefined || tool === undefined ? hit : { ...hit, tool }
+const makeSearchHere = Effect.fnUntraced(function* (isMasked: IsMasked) {
+  const log = yield* EventLog
+  /** The tool whose result an event is, as the output named it that proposed the call. */
+  const toolOf = (event: ChoirEvent): string | undefined => {
+    if (event.event_type !== "ToolResultCommitted") return undefined
+    const { call_id } = event.payload
+    const output = log.find(outputRevOf(call_id) ?? 0)
+    return output?.event_type === "ModelOutput"
+      ? output.payload.tool_calls.find((call) => call.call_id === call_id)?.name
+      : undefined
   }
-  const hits: Array<LogHit> = []
-  let next = before
-  let slice = log.bytesAfter(Math.max(next, log.oldest()) - 1)
-  while (hits.length < query.limit && next > Math.max(view.from, log.oldest())) {
-    next -= 1
-    const hit = look(next)
-    if (hit !== undefined && isShown(sources, query, hit)) hits.push(hit)
-    if (log.bytesAfter(next - 1) - slice < LOG_SEARCH_SLICE_BYTES) continue
-    yield* Effect.yieldNow
-    // Meanwhile events may have come, and old ones may have left: then the rest is choird's.
-    if (next >= log.oldest()) slice = log.bytesAfter(next - 1)
-  }
-  return { hits, next } satisfies Found
+  return Effect.fnUntraced(function* ({ before, query, view }: Search) {
+    const search = logSearch(query)
+    const look = (rev: number): LogHit | undefined => {
+      const event = log.get(rev)
+      const hit = sees(view, event) ? search.hit(event, () => log.hashAt(rev)) : undefined
+      const tool = hit === undefined ? undefined : toolOf(event)
+      return hit === undefined || tool === undefined ? hit : { ...hit, tool }
+    }
+    const hits: Array<LogHit> = []
+    let next = before
+    let slice = log.bytesAfter(Math.max(next, log.oldest()) - 1)
+    while (hits.length < query.limit && next > Math.max(view.from, log.oldest())) {
+      next -= 1
+      const hit = look(next)
+      if (hit !== undefined && isShown(isMasked, query, hit)) hits.push(hit)
+      if (log.bytesAfter(next - 1) - slice < LOG_SEARCH_SLICE_BYTES) continue
+      yield* Effect.yieldNow
+      // Meanwhile events may have come, and old ones may have left: then the rest is choird's.
+      if (next >= log.oldest()) slice = log.bytesAfter(next - 1)
+    }
+    return { hits, next } satisfies Found
+  })
 })
 
 const decodeAnswer = Schema.decodeUnknownEffect(LogAnswer)
 
-/** One request to choird for what is before a revision, in words where it fails. */
-const request = Effect.fnUntraced(function* ({ ask }: Sources, { context, query }: Search, { hits, next }: Found) {
-  const { call_id, lane } = context
-  const input = { ...query, limit: query.limit - hits.length, before_rev: next }
-  const asked = ask(lane, { tool_name: MEMORY_QUERY.name, call_id, input, timeout_ms: RPC_TIMEOUT_MS })
-  const { output, status } = yield* Effect.mapError(asked, ({ message }) => message)
-  return status === "success"
-    ? yield* Effect.orDie(decodeAnswer(output))
-    : yield* Effect.fail(`choird ended the search with ${status}`)
-})
-
 /** Asks choird for what is older, until there is enough, nothing is left, or it took long. What was found stays if choird fails. */
-const searchThere = Effect.fnUntraced(function* (sources: Sources, search: Search, here: Found) {
-  const { query, view } = search
-  const started = yield* monotonicMs
-  let found = here
-  for (let requests = 0; requests < LOG_SEARCH_REQUESTS_MAX; requests += 1) {
-    const isLate = (yield* monotonicMs) - started >= LOG_SEARCH_MS_MAX
-    if (isLate || found.hits.length >= query.limit || found.next <= view.from) break
-    const answer = yield* Effect.result(request(sources, search, found))
-    if (Result.isFailure(answer)) return { ...found, problem: answer.failure }
-    const hits = answer.success.hits.filter((hit) => isShown(sources, query, hit))
-    // Each answer leads further back, whatever it says, so that the search ends.
-    const next = Math.min(found.next - 1, answer.success.next_before_rev ?? view.from)
-    found = { hits: [...found.hits, ...hits], next }
-  }
-  return found
+const makeSearchThere = Effect.fnUntraced(function* (isMasked: IsMasked) {
+  const ask = yield* makeAskHost
+  /** One request for what is before a revision. */
+  const request = Effect.fnUntraced(function* ({ context, query }: Search, { hits, next }: Found) {
+    const { call_id, lane } = context
+    const input = { ...query, limit: query.limit - hits.length, before_rev: next }
+    const asked = ask(lane, { tool_name: MEMORY_QUERY.name, call_id, input, timeout_ms: RPC_TIMEOUT_MS })
+    const { output, status } = yield* Effect.mapError(asked, ({ message }) => new LogSearchFailed({ reason: message }))
+    return status === "success"
+      ? yield* Effect.orDie(decodeAnswer(output))
+      : yield* new LogSearchFailed({ reason: `choird ended the search with ${status}` })
+  })
+  return Effect.fnUntraced(function* (search: Search, here: Found) {
+    const { query, view } = search
+    const started = yield* monotonicMs
+    let found = here
+    for (let requests = 0; requests < LOG_SEARCH_REQUESTS_MAX; requests += 1) {
+      const isLate = (yield* monotonicMs) - started >= LOG_SEARCH_MS_MAX
+      if (isLate || found.hits.length >= query.limit || found.next <= view.from) break
+      const answer = yield* Effect.result(request(search, found))
+      if (Result.isFailure(answer)) return { ...found, problem: answer.failure.reason }
+      const hits = answer.success.hits.filter((hit) => isShown(isMasked, query, hit))
+      // Each answer leads further back, whatever it says, so that the search ends.
+      const next = Math.min(found.next - 1, answer.success.next_before_rev ?? view.from)
+      found = { hits: [...found.hits, ...hits], next }
+    }
+    return found
+  })
 })
 
 const MEMORY: ReadonlyArray<Source> = ["memory"]
@@ -211,13 +213,12 @@ const outcomeOf = (
   }
 }
 
-export const memoryQuery = (
-  log: EventLog["Service"],
-  state: () => SessionState,
-  ask: AskHost,
-  isMasked: Sources["isMasked"]
-): Tool => {
-  const sources: Sources = { log, ask, isMasked }
+export const memoryQuery = Effect.fnUntraced(function* (isMasked: IsMasked) {
+  const { state } = yield* Arbiter
+  const log = yield* EventLog
+  const ask = yield* makeAskHost
+  const searchHere = yield* makeSearchHere(isMasked)
+  const searchThere = yield* makeSearchThere(isMasked)
   const decodeAll = decodeInput(MemoryQuery)
   const decode = decodeInput(LogQuery)
 
@@ -229,11 +230,11 @@ export const memoryQuery = (
     const asking = lane.calls.find(({ call_id }) => call_id === context.call_id)?.output_rev ?? Infinity
     const before = Math.min(query.before_rev ?? asking, log.head() + 1)
     const search: Search = { context, view, query, before }
-    const found = yield* searchThere(sources, search, yield* searchHere(sources, search))
+    const found = yield* searchThere(search, yield* searchHere(search))
     return outcomeOf(view, laneOf(state(), context.lane) ?? lane, found)
   })
 
-  return {
+  const tool: Tool = {
     llm: MEMORY_QUERY,
     effect: "none",
     lanes: "both",
@@ -258,10 +259,11 @@ export const memoryQuery = (
       return { locks: [], timeout_ms: CONTROL_TIMEOUT_MS, run: (context) => run(query, context) }
     })
   }
-}
+  return tool
+})
 
 /** choir.memory.compact: requests an update of the calling lane's reference summary. */
-export const memoryCompact = (request: (lane: LaneId) => Effect.Effect<void>): Tool => ({
+export const memoryCompact = Effect.map(Compactor, ({ request }): Tool => ({
   llm: llmView("choir.memory.compact", "Fold the oldest part of your context into your summary.", Schema.Struct({})),
   effect: "none",
   lanes: "both",
@@ -273,7 +275,7 @@ export const memoryCompact = (request: (lane: LaneId) => Effect.Effect<void>): T
       run: ({ lane }) =>
         Effect.as(request(lane), { status: "success", summary: "the summary is being updated" } as const)
     })
-})
+}))
 
 /** choir.memory.delta: the answer to a compaction, which runs nothing. Every call of a lane offers it, so that all of them begin alike. */
 export const memoryDelta: Tool = {

@@ -1,7 +1,7 @@
 /** The tools of skills: one puts a lane into a skill, the other leaves the present step. */
 import { Effect, Schema } from "effect"
 import { SKILL_START, SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
-import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
+import { type SkillBook, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { SKILLS_DESCRIBED_MAX } from "#src/agent/model/prompt/skillPrompt.ts"
 import { skillList } from "./skillList.ts"
@@ -119,7 +119,8 @@ const skillTransition = (skills: SkillBook): ControlTool => {
 }
 
 /** The tools of an agent with these skills; the list only where the prompt does not describe them. */
-export const skillTools = (skills: SkillBook): ReadonlyArray<AnyTool> =>
+export const skillTools = Effect.map(SkillRegistry, (skills): ReadonlyArray<AnyTool> =>
   skills.size === 0
     ? []
     : [...(skills.size > SKILLS_DESCRIBED_MAX ? [skillList(skills)] : []), skillStart(skills), skillTransition(skills)]
+)

@@ -4,7 +4,7 @@ import type { LaneId } from "#schema/Ids.ts"
 import { LockRequest, type ToolEffect } from "#schema/Tool.ts"
 import { actsOnPage, BROWSE_TOOL, BrowseInput } from "#src/shared/web/hostQueries.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
-import { type AskHost, hostTool } from "./hostTool.ts"
+import { hostTool } from "./hostTool.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { makeEffectOfAddress, siteOf } from "./webTools.ts"
 
@@ -39,24 +39,21 @@ const withPicture = Effect.fnUntraced(function* (outcome: ToolOutcome, pictures:
 /** The outcome of an action that only looks at a page. */
 const notActed = (outcome: ToolOutcome): ToolOutcome => Struct.omit(outcome, ["acted"])
 
-export const webBrowse = Effect.fnUntraced(function* (ask: AskHost) {
+export const webBrowse = Effect.gen(function* () {
   const effectOfAddress = yield* makeEffectOfAddress
   const pictures = yield* Pictures
-  const tool = hostTool(
-    {
-      name: BROWSE_TOOL,
-      description: DESCRIPTION,
-      input: BrowseInput,
-      offered: Schema.Struct(OFFERED),
-      effect: "external",
-      lanes: "both",
-      readOnly: false,
-      locks: [LockRequest.make({ resource: "browser_tab", mode: "X" })],
-      timeout_ms: BROWSE_MS_MAX,
-      sources: siteOf
-    },
-    ask
-  )
+  const tool = yield* hostTool({
+    name: BROWSE_TOOL,
+    description: DESCRIPTION,
+    input: BrowseInput,
+    offered: Schema.Struct(OFFERED),
+    effect: "external",
+    lanes: "both",
+    readOnly: false,
+    locks: [LockRequest.make({ resource: "browser_tab", mode: "X" })],
+    timeout_ms: BROWSE_MS_MAX,
+    sources: siteOf
+  })
   const effectOf = (raw: unknown, lane: LaneId | undefined): ToolEffect => {
     const input = decodeShort(raw)
     if (input._tag === "None") return "external"

@@ -9,7 +9,7 @@ import { FETCH_TOOL, FetchInput } from "#src/shared/web/hostQueries.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import { type AskHost, hostTool } from "./hostTool.ts"
+import { hostTool } from "./hostTool.ts"
 import { isKnownAddress, type WantedAddress } from "./knownAddresses.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 
@@ -49,22 +49,19 @@ export const makeEffectOfAddress = Effect.gen(function* () {
 const DESCRIPTION =
   "Read a public web page as Markdown, or a text file. An address that you were not shown may need approval."
 
-export const webFetch = Effect.fnUntraced(function* (ask: AskHost) {
+export const webFetch = Effect.gen(function* () {
   const effectOf = yield* makeEffectOfAddress
-  const tool = hostTool(
-    {
-      name: FETCH_TOOL,
-      description: DESCRIPTION,
-      input: FetchInput,
-      effect: "none",
-      lanes: "both",
-      readOnly: true,
-      locks: [],
-      timeout_ms: FETCH_MS_MAX,
-      sources: siteOf
-    },
-    ask
-  )
+  const tool = yield* hostTool({
+    name: FETCH_TOOL,
+    description: DESCRIPTION,
+    input: FetchInput,
+    effect: "none",
+    lanes: "both",
+    readOnly: true,
+    locks: [],
+    timeout_ms: FETCH_MS_MAX,
+    sources: siteOf
+  })
   const fetch: Tool = {
     ...tool,
     prepare: (raw, lane) =>

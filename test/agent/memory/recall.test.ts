@@ -3,11 +3,11 @@
  * summary the model writes the facts, and pins the goal and the constraint; all else is Choir's.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { ToolName, toWireName } from "#schema/Tool.ts"
 import type { DialectName } from "#demo/dialects/Dialect.ts"
-import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { Replication } from "#src/agent/control/Replication.ts"
 import { memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { configWith, modelClient } from "../../support/modelClient.ts"
 import { modelEntry } from "../../support/modelNames.ts"
@@ -55,16 +55,13 @@ const truthOf = (turns: number) => {
 const isForgetful = (prompt: string): boolean => !prompt.includes(GOAL) || !prompt.includes(CONSTRAINT)
 
 /** The search of the log; all of it is here, so that nobody else is asked. */
-const query = Effect.gen(function* () {
-  const log = yield* EventLog
-  const { state } = yield* Arbiter
-  return memoryQuery(
-    log,
-    state,
-    () => Effect.die(new Error("all of the log is here")),
-    () => false
+const query = Effect.provide(
+  memoryQuery(() => false),
+  Layer.merge(
+    Layer.mock(ControlPlane, { execute: () => Effect.die(new Error("all of the log is here")) }),
+    Layer.mock(Replication, { acked: () => 0 })
   )
-})
+)
 
 let written = 0
 const write = testTool("ws.write", () =>

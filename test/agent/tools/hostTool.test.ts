@@ -7,7 +7,7 @@ import { LockRequest } from "#schema/Tool.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane, type HostReply } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
-import { HOST_CALL_GRACE_MS, hostTool, type HostToolSpec, makeAskHost } from "#src/agent/tools/hostTool.ts"
+import { HOST_CALL_GRACE_MS, hostTool, type HostToolSpec } from "#src/agent/tools/hostTool.ts"
 import { Denied, Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { placed } from "../../support/history.ts"
@@ -34,15 +34,14 @@ const open = Effect.fnUntraced(function* (
   const state = Result.getOrThrow(foldAll(initialState, placed(initialState, options.events ?? [])))
   const acknowledged: Array<number> = []
   const reached = (rev: number) => Effect.sync(() => void acknowledged.push(rev))
-  const ask = yield* Effect.provide(
-    makeAskHost,
+  const tool = yield* Effect.provide(
+    hostTool({ ...spec, ...options.spec }),
     Layer.mergeAll(
       Layer.mock(Arbiter, { state: () => state }),
       Layer.mock(ControlPlane, { execute }),
       Layer.mock(Replication, { acked: () => state.rev, reached })
     )
   )
-  const tool = hostTool({ ...spec, ...options.spec }, ask)
   const run = (input: object = { url: "https://example.org" }, lane: LaneId = EDGE) =>
     Effect.flatMap(tool.prepare(input), (prepared) =>
       prepared.run({ lane, call_id: CallId.make("c-1-0"), seen: () => undefined, network: true })

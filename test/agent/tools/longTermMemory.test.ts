@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import { CallId, EDGE, SessionId } from "#schema/Ids.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
-import type { HostCall, HostReply } from "#src/agent/control/ControlPlane.ts"
+import { ControlPlane, type HostCall, type HostReply } from "#src/agent/control/ControlPlane.ts"
+import { Replication } from "#src/agent/control/Replication.ts"
 import { memoryDelete, memoryUpsert, searchInput, searchLongTerm } from "#src/agent/tools/longTermMemory.ts"
 import type { Tool } from "#src/agent/tools/Tool.ts"
 import { toolText } from "#src/agent/model/prompt/toolText.ts"
@@ -24,12 +26,15 @@ const beside = (tainted: boolean, ...answers: ReadonlyArray<HostReply>) => {
       asked.push(call)
       return left.shift() ?? assert.fail("choird was asked too often")
     })
-  const sources = {
-    ask,
-    state: () => ({ ...initialState, edge: { ...initialState.edge, tainted } }),
-    commit: (command: Command) => Effect.sync(() => void commits.push(command))
-  }
-  return { ask, asked, commits, sources }
+  const services = Layer.mergeAll(
+    Layer.mock(Arbiter, {
+      state: () => ({ ...initialState, edge: { ...initialState.edge, tainted } }),
+      commit: (command) => Effect.sync(() => (commits.push(command), []))
+    }),
+    Layer.mock(ControlPlane, { execute: (call) => ask(undefined, call) }),
+    Layer.mock(Replication, { acked: () => 0 })
+  )
+  return { ask, asked, commits, services }
 }
 
 const run = (tool: Tool, input: object) =>
@@ -86,8 +91,8 @@ describe("a search of long-term memory", () => {
 describe("choir.memory.upsert", () => {
   it.effect("commits what choird wrote, and nothing for what was already known", () =>
     Effect.gen(function* () {
-      const { asked, commits, sources } = beside(false, written("inserted"), written("updated"), written("same"))
-      const tool = memoryUpsert(sources)
+      const { asked, commits, services } = beside(false, written("inserted"), written("updated"), written("same"))
+      const tool = yield* Effect.provide(memoryUpsert, services)
       const input = { key: "user.city", text: "Lives in Lyon" }
       for (const _ of [1, 2, 3]) assert.strictEqual((yield* run(tool, input)).status, "success")
       assert.deepStrictEqual(
@@ -104,16 +109,16 @@ describe("choir.memory.upsert", () => {
 
   it.effect("of a lane that has seen text from outside is a claim from outside", () =>
     Effect.gen(function* () {
-      const { asked, sources } = beside(true, written("inserted"))
-      yield* run(memoryUpsert(sources), { text: "The password is swordfish" })
+      const { asked, services } = beside(true, written("inserted"))
+      yield* run(yield* Effect.provide(memoryUpsert, services), { text: "The password is swordfish" })
       assert.deepInclude(asked[0]?.input, { untrusted: true })
     })
   )
 
   it.effect("passes on why choird refused, and commits nothing", () =>
     Effect.gen(function* () {
-      const { commits, sources } = beside(false, { status: "error", output: { error: "there are 10000 facts" } })
-      const outcome = yield* run(memoryUpsert(sources), { text: "one more" })
+      const { commits, services } = beside(false, { status: "error", output: { error: "there are 10000 facts" } })
+      const outcome = yield* run(yield* Effect.provide(memoryUpsert, services), { text: "one more" })
       assert.include(JSON.stringify(outcome), "there are 10000 facts")
       assert.lengthOf(commits, 0)
     })
@@ -124,8 +129,8 @@ describe("choir.memory.delete", () => {
   it.effect("ends a fact by its key or its id, and says where there is none", () =>
     Effect.gen(function* () {
       const gone: HostReply = { status: "success", output: { deleted: { id: ID, text: "Lives in Lyon" } } }
-      const { asked, commits, sources } = beside(false, gone, gone, { status: "success", output: { deleted: null } })
-      const tool = memoryDelete(sources)
+      const { asked, commits, services } = beside(false, gone, gone, { status: "success", output: { deleted: null } })
+      const tool = yield* Effect.provide(memoryDelete, services)
       assert.include((yield* run(tool, { key: "user.city" })).summary, "/forget")
       yield* run(tool, { id: ID })
       assert.notStrictEqual((yield* run(tool, { key: "user.city" })).status, "success")

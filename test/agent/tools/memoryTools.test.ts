@@ -7,7 +7,6 @@ import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane, type HostCall, type HostReply } from "#src/agent/control/ControlPlane.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
-import { makeAskHost } from "#src/agent/tools/hostTool.ts"
 import { LOG_SEARCH_REQUESTS_MAX, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
@@ -58,8 +57,10 @@ const openLog = Effect.fnUntraced(function* (
       Effect.map(EventLog, (log) => EventLog.of({ ...log, oldest: () => Math.max(log.oldest(), left + 1) }))
     ).pipe(Layer.provide(EventLog.layer(SESSION)))
   )
-  const { ask, log } = yield* Effect.provide(Effect.all({ ask: makeAskHost, log: EventLog }), yield* Layer.build(layer))
-  const tool = memoryQuery(log, () => state, ask, isMasked)
+  const { log, tool } = yield* Effect.provide(
+    Effect.all({ log: EventLog, tool: memoryQuery(isMasked) }),
+    yield* Layer.build(layer)
+  )
   for (const event of events) log.append([event])
   if (acked > 0) log.trim(acked, new Set())
   const run = Effect.fnUntraced(function* (input: object, lane: LaneId = EDGE, call_id = "c-0-0") {

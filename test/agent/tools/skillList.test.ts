@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { CallId, EDGE } from "#schema/Ids.ts"
+import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { skillList as describedSkills } from "#src/agent/model/prompt/skillPrompt.ts"
 import { foundSkills, skillList } from "#src/agent/tools/skillList.ts"
 import { skillTools } from "#src/agent/tools/skillTools.ts"
@@ -16,7 +17,9 @@ const many = (count: number) =>
       })
     )
   )
-const namesOf = (count: number): ReadonlyArray<string> => skillTools(many(count)).map(({ llm }) => llm.name)
+const toolsOf = (count: number) =>
+  Effect.runSync(Effect.provideService(skillTools, SkillRegistry, many(count))).map(({ llm }) => llm)
+const namesOf = (count: number): ReadonlyArray<string> => toolsOf(count).map(({ name }) => name)
 
 describe("an agent with many skills", () => {
   it("is told their names alone, and has a tool that describes them", () => {
@@ -27,7 +30,7 @@ describe("an agent with many skills", () => {
     assert.notInclude(text, "Turn notes")
     assert.include(text, "skill-63")
     assert.isBelow(text.length, 1300)
-    assert.isBelow(JSON.stringify(skillTools(many(64)).map(({ llm }) => llm)).length, 4000)
+    assert.isBelow(JSON.stringify(toolsOf(64)).length, 4000)
   })
 
   it("finds the skill whose words a task has, the best first, and everything without words", () => {

@@ -5,7 +5,8 @@ import { CallId, EDGE, ResourceName } from "#schema/Ids.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import type { AskHost } from "#src/agent/tools/hostTool.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { Replication } from "#src/agent/control/Replication.ts"
 import { makeEffectOfAddress, webFetch } from "#src/agent/tools/webTools.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { placed } from "../../support/history.ts"
@@ -57,18 +58,21 @@ const effects = Effect.fnUntraced(function* (
   })
   const arbiter = Layer.mock(Arbiter, { state: () => ({ ...state, edge: { ...state.edge, tainted } }) })
   const asked: Array<unknown> = []
-  const ask: AskHost = (_lane, { input }) =>
-    Effect.sync(() => {
-      asked.push(input)
-      return {
-        status: "success",
-        output: { url: "https://Site.Example/found", text: "hello", chars_total: 5 }
-      } as const
-    })
-  const context = yield* Layer.build(Layer.mergeAll(arbiter, settings, EventLog.layer(SESSION)))
+  const choird = Layer.mock(ControlPlane, {
+    execute: ({ input }) =>
+      Effect.sync(() => {
+        asked.push(input)
+        return {
+          status: "success",
+          output: { url: "https://Site.Example/found", text: "hello", chars_total: 5 }
+        } as const
+      })
+  })
+  const replication = Layer.mock(Replication, { acked: () => state.rev })
+  const context = yield* Layer.build(Layer.mergeAll(arbiter, settings, choird, replication, EventLog.layer(SESSION)))
   const log = yield* Effect.provide(EventLog, context)
   for (const event of placed(initialState, drafts)) log.append([event])
-  const tool = yield* Effect.provide(webFetch(ask), context)
+  const tool = yield* Effect.provide(webFetch, context)
   const effectOf = (url: string) => Effect.map(tool.prepare({ url }, EDGE), ({ effect }) => effect)
   const opened = yield* Effect.provide(makeEffectOfAddress, context)
   return { asked, effectOf, effectOfOpening: (address: string) => opened({ address, any_fragment: false }, EDGE), tool }

@@ -30,7 +30,7 @@ import { type ProfileBook, ProfileRegistry } from "#src/agent/image/ProfileRegis
 import { type SkillBook, SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
-import { findExcerpts } from "#src/agent/tools/excerpts.ts"
+import { makeFindExcerpts } from "#src/agent/tools/excerpts.ts"
 import { type AnyTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
 import { coreCancel, coreInject, coreList, coreReport, coreSpawn, coreWriteback } from "#src/agent/tools/coreTools.ts"
 import { proposeTools } from "#src/agent/tools/propose.ts"
@@ -98,8 +98,6 @@ const layerTools = (tools: TestTools) =>
   Layer.effect(
     ToolRegistry,
     Effect.gen(function* () {
-      const arbiter = yield* Arbiter
-      const settings = yield* AgentSettings
       const skills = yield* SkillRegistry
       const profiles = yield* ProfileRegistry
       const isMasked = (name: string): boolean => {
@@ -107,22 +105,17 @@ const layerTools = (tools: TestTools) =>
         return tool !== undefined && !isControl(tool) && tool.masked === true
       }
       const all: ReadonlyArray<AnyTool> = [
-        coreSpawn(
-          settings,
-          profiles,
+        yield* coreSpawn(
           () => jobTools(all),
-          false,
-          findExcerpts(yield* EventLog, isMasked, (job_name, allowed) =>
-            offeredOf(offered(coreLane(job_name), allowed))
-          )
+          yield* makeFindExcerpts(isMasked, (job_name, allowed) => offeredOf(offered(coreLane(job_name), allowed)))
         ),
         coreInject,
         coreCancel,
-        coreList(arbiter.state),
+        yield* coreList,
         coreReport,
         ...(profiles.size === 0 ? [] : [coreWriteback]),
         ...(yield* proposeTools),
-        ...skillTools(skills),
+        ...(yield* skillTools),
         ...(Effect.isEffect(tools) ? yield* tools : tools)
       ]
       const { find, named, names, offered } = toolTable(all)
