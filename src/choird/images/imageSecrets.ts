@@ -8,6 +8,7 @@ import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { agentConfig, boundSecrets } from "#src/choird/config/agentShare.ts"
 import { hasValue } from "#src/shared/config/configFiles.ts"
+import { bindableSecrets } from "#src/shared/config/resourceSecrets.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { readToolManifest, type ToolScope } from "#src/shared/image/toolManifest.ts"
 import { toolSecret } from "#src/shared/image/toolSecret.ts"
@@ -40,13 +41,6 @@ export const secretProblem =
       ? undefined
       : `the secret "${secret}" has no value: choirctl secret set ${secret} && choirctl secret apply`
   }
-
-/** Every secret that some binding of a start could give to an agent. */
-const bindableSecrets = (config: Config): ReadonlySet<string> => {
-  const { email_accounts, git_identities, models, notion_integrations, tts } = config
-  const tables = [email_accounts, git_identities, models, notion_integrations, tts]
-  return new Set(tables.flatMap((table) => Object.values(table).flatMap(({ secret }) => secret ?? [])))
-}
 
 /** The same for a build: a start may name other resources than the defaults, and is checked again with them. */
 export const buildSecretProblem = (config: Config, secrets: SecretsFile, agent_id: AgentId, bindings: Bound) => {

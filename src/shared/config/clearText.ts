@@ -4,37 +4,7 @@ import type { Config } from "#schema/Config.ts"
 import { isLoopback } from "#schema/Transport.ts"
 import { hostOf } from "#src/shared/wire/hostPort.ts"
 import type { PlacedProblem } from "./configProblems.ts"
-
-interface Endpoint {
-  readonly path: ReadonlyArray<string>
-  readonly endpoint: string | undefined
-  readonly secret: string | undefined
-}
-
-/** Every address that config.json names, with the secret that is sent there. */
-const endpoints = (config: Config): ReadonlyArray<Endpoint> => {
-  const table = (section: string, entries: Readonly<Record<string, { endpoint?: string; secret?: string }>>) =>
-    Object.entries(entries).map(([name, { endpoint, secret }]) => ({
-      path: [section, name, "endpoint"],
-      endpoint,
-      secret
-    }))
-  const { embedding, telemetry } = config
-  return [
-    ...table("models", config.models),
-    ...table("tts", config.tts),
-    ...table("stt", config.stt),
-    ...table("notion_integrations", config.notion_integrations),
-    ...table("search", config.search),
-    { path: ["embedding", "endpoint"], endpoint: embedding?.endpoint, secret: embedding?.secret },
-    { path: ["telemetry", "otlp", "endpoint"], endpoint: telemetry.otlp?.endpoint, secret: telemetry.otlp?.secret },
-    ...Object.entries(config.gateways).flatMap(([name, gateway]) =>
-      gateway.type === "telegram"
-        ? [{ path: ["gateways", name, "api_root"], endpoint: gateway.api_root, secret: gateway.secret }]
-        : []
-    )
-  ]
-}
+import { resourceSecrets } from "./resourceSecrets.ts"
 
 /** The addresses of this host: what is sent to one of them leaves it as little as what is sent to loopback. */
 export const ownAddresses = (): ReadonlySet<string> =>
@@ -61,12 +31,12 @@ export const clearTextProblems = (
   config: Config,
   own: ReadonlySet<string> = ownAddresses()
 ): ReadonlyArray<PlacedProblem> =>
-  endpoints(config).flatMap(({ endpoint, path, secret }) =>
-    endpoint === undefined || secret === undefined || !isInTheClear(endpoint, own)
+  resourceSecrets(config).flatMap(({ endpoint, secret }) =>
+    endpoint === undefined || secret === undefined || !isInTheClear(endpoint.url, own)
       ? []
       : [
           {
-            path,
+            path: endpoint.path,
             reason: `must be https://, or http:// with an address of this host: the secret "${secret}" would cross the network in the clear. Write https://, or leave out the secret where the server needs none`
           }
         ]

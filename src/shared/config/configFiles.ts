@@ -20,6 +20,7 @@ import { keyLines, repeatedKeys } from "./jsonKeys.ts"
 import { mistakesOf } from "./configMistakes.ts"
 import { decoderText, problemsOf, problemText } from "./configProblems.ts"
 import { loopbackModels } from "./offlineEndpoint.ts"
+import { resourceSecrets } from "./resourceSecrets.ts"
 import { unpricedBudget } from "./unpricedModels.ts"
 
 /** config.json and secrets.json, each. */
@@ -136,38 +137,13 @@ const decode = <S extends Schema.Constraint & Schema.Top>(schema: S) => {
 const decodeConfig = decode(Config)
 const decodeSecrets = decode(SecretsFile)
 
-type Named = Readonly<Record<string, { readonly secret?: SecretName }>>
-
 /** Every place of config.json that names a secret. */
 export const secretReferences = (
   config: Config
-): ReadonlyArray<{ readonly path: string; readonly secret: SecretName }> => {
-  const telegrams = Object.entries(config.gateways).flatMap(([name, gateway]) =>
-    gateway.type === "telegram" ? [[name, gateway] as const] : []
+): ReadonlyArray<{ readonly path: string; readonly secret: SecretName }> =>
+  resourceSecrets(config).flatMap(({ path, secret }) =>
+    secret === undefined ? [] : [{ path: path.join("."), secret }]
   )
-  const tables: Readonly<Record<string, Named>> = {
-    models: config.models,
-    tts: config.tts,
-    stt: config.stt,
-    git_identities: config.git_identities,
-    notion_integrations: config.notion_integrations,
-    email_accounts: config.email_accounts,
-    search: config.search,
-    gateways: Object.fromEntries(telegrams)
-  }
-  const single = (path: string, secret: SecretName | undefined) => (secret === undefined ? [] : [{ path, secret }])
-  const { postgres } = config
-  return [
-    ...Object.entries(tables).flatMap(([section, table]) =>
-      Object.entries(table).flatMap(([name, { secret }]) => single(`${section}.${name}.secret`, secret))
-    ),
-    ...single("embedding.secret", config.embedding?.secret),
-    ...single("telemetry.otlp.secret", config.telemetry.otlp?.secret),
-    ...single("telemetry.prometheus.secret", config.telemetry.prometheus?.secret),
-    ...("url_secret" in postgres ? single("postgres.url_secret", postgres.url_secret) : []),
-    ...("secret" in postgres ? single("postgres.secret", postgres.secret) : [])
-  ]
-}
 
 const PLACEHOLDER = /^(\.{3}|<[^<>]*>|change[-_ ]?me|todo)$/iu
 
