@@ -6,7 +6,7 @@ import { actsOnPage, BROWSE_TOOL, BrowseInput } from "#src/shared/web/hostQuerie
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { hostTool } from "./hostTool.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
-import { makeEffectOfAddress, siteOf } from "./webTools.ts"
+import { makeEffectOfAddress, siteOf } from "./webFetch.ts"
 
 /** More than choird gives an action. */
 const BROWSE_MS_MAX = 62_000
