@@ -126,7 +126,7 @@ describe("an admin's commands", () => {
     Effect.gen(function* () {
       const { audited, done, say, told } = yield* setUp
       assert.strictEqual(yield* say("/start own llm=large"), "Starting own.")
-      assert.strictEqual(yield* told.at(0), "bot:/start own llm=large/done: Own runs.")
+      assert.strictEqual(yield* told.at(0), "bot:/start own llm=large/done: Own is running.")
       assert.strictEqual(yield* say("/start other"), "Starting other.")
       yield* told.at(1)
       assert.deepStrictEqual(done, [
@@ -205,7 +205,7 @@ describe("an admin's commands", () => {
       assert.match(yield* told.at(0), /Config\.json cannot be used\.\nmodels: is missing$/u)
       assert.strictEqual(yield* say("/config diff"), "budgets.x: changed")
       yield* say("/config apply")
-      assert.match(yield* told.at(1), /Version 3 runs: 0 applied, 0 for a restart\.$/u)
+      assert.match(yield* told.at(1), /Version 3 is running\. Changes applied: 0; waiting for a restart: 0\.$/u)
     }).pipe(Effect.scoped)
   )
 

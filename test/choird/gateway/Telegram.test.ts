@@ -205,7 +205,7 @@ describe("Telegram inbound", () => {
         yield* nthPoll(bot, index + 2)
       }
       const said = yield* health.all
-      assert.match(said[0] ?? "", /^false .*409 .*another program polls with the same token/u)
+      assert.match(said[0] ?? "", /^false .*409 .*another program is polling with the same token/u)
       assert.match(said[3] ?? "", /^false .*401 .*choirctl secret set/u)
       assert.match(said[6] ?? "", /^false .*no usable answer/u)
       assert.notInclude(said.join(), bot.token)

@@ -208,7 +208,7 @@ describe("a message to Telegram", () => {
       assert.deepStrictEqual(yield* texts(bot), [])
       assert.isAbove((yield* outcomes.all).length, 10)
       yield* bot.heal
-      const told = /^◆ Telegram could not be reached for 1[789]\d minutes\. 1 message for you waited\.$/u
+      const told = /^◆ Telegram could not be reached for 1[789]\d minutes\. Delayed until now: 1 message for you\.$/u
       // Either may be sent first, since the bot polls and sends beside each other.
       yield* Effect.repeat(TestClock.adjust("1 second"), {
         until: () =>

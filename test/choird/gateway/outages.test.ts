@@ -86,7 +86,7 @@ describe("a bot that cannot be reached", () => {
       assert.deepStrictEqual(atDesk(rows), [])
       yield* bot.fail("getUpdates", fault.conflict, 100)
       yield* until(() => atDesk(rows).length > 0)
-      assert.match(atDesk(rows)[0] ?? "", /another program polls with the same token/u)
+      assert.match(atDesk(rows)[0] ?? "", /another program is polling with the same token/u)
     })
   )
 
@@ -123,7 +123,7 @@ describe("a bot that cannot be reached", () => {
       assert.deepStrictEqual(shown.slice(0, 2), ["one", "two"])
       assert.match(
         shown[2] ?? "",
-        /^◆ Telegram could not be reached for [23] minutes\. 2 messages for you and 1 from you waited\.$/u
+        /^◆ Telegram could not be reached for [23] minutes\. Delayed until now: 2 messages for you and 1 from you\.$/u
       )
     })
   )
