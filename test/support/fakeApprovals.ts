@@ -13,7 +13,7 @@ export const grantSummary: GrantSummary = {
   scope: "job",
   session_id: SessionId.make("0123456789abcdef"),
   job_name: JobName.make("mailing"),
-  words: "calls of mail.send, to ada@example.org alone, with no arguments other than body, to",
+  words: "calls to mail.send, only to ada@example.org, with no arguments other than body, to",
   uses: 2,
   uses_max: 20,
   until: "2030-01-02T03:04:05.000Z",

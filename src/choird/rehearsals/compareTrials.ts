@@ -51,7 +51,7 @@ export const poorerOutput = (
   const fewer = keys.flatMap((key) => {
     const [now, then] = [memberOf(proposed, key), memberOf(today, key)]
     return Array.isArray(now) && Array.isArray(then) && now.length > 0 && now.length < then.length
-      ? [`has ${now.length} entries in ${key} (today's: ${then.length})`]
+      ? [`has ${now.length === 1 ? "1 entry" : `${now.length} entries`} in ${key} (today's: ${then.length})`]
       : []
   })
   const problem = schema === undefined ? undefined : valueProblem(schema, proposed ?? {})

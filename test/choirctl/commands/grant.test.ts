@@ -13,11 +13,11 @@ describe("choirctl grant", () => {
       const people = yield* choirctl(home, ["grant", "list", "agent-1"])
       assert.match(
         people.out,
-        /^GRANT +AGENT +FOR +USED +UNTIL \(UTC\) +COVERS\n3 +agent-1 +mailing +2 of 20 +2030-01-02 03:04 +calls of mail\.send/u
+        /^GRANT +AGENT +FOR +USED +UNTIL \(UTC\) +COVERS\n3 +agent-1 +mailing +2 of 20 +2030-01-02 03:04 +calls to mail\.send/u
       )
       assert.deepStrictEqual(document(yield* choirctl(home, ["grant", "list", "--all", "--json"])), [grantSummary])
       const revoked = yield* choirctl(home, ["grant", "revoke", "3"])
-      assert.match(revoked.out, /^revoked grant 3 of agent-1: calls of mail\.send/u)
+      assert.match(revoked.out, /^revoked grant 3 of agent-1: calls to mail\.send/u)
       assert.deepStrictEqual(
         calls.map(({ id, input, name }) => [name, id ?? input]),
         [

@@ -74,7 +74,7 @@ describe("what a person reads (R54)", () => {
       confirmText(command, true),
       "network: this command asks for network access, which it gets only if you approve (enforced here)"
     )
-    assert.include(confirmText(command, false), "network: it cannot be cut off here")
+    assert.include(confirmText(command, false), "network: access cannot be blocked on this host")
     assert.notInclude(confirmText(call({}), true), "network:")
   })
 
@@ -128,7 +128,7 @@ describe("what a person reads (R54)", () => {
     assert.match(message, /\nOpen until 2026-11-22 21:11 UTC\.\nTo decide: \/approve 7 or \/reject 7$/u)
     assert.notInclude(message, "3fa9c012")
     const elsewhere = askingText({ ...short, may_decide: false })
-    assert.match(elsewhere, /^ada asks for approval 7\.\n/u)
+    assert.match(elsewhere, /^ada asks for approval \(number 7\)\.\n/u)
     assert.notInclude(elsewhere, "/approve")
     const cut = askingText({ ...asking, text: confirmText(long), may_decide: true })
     assert.match(

@@ -22,11 +22,11 @@ describe("the words of a grant", () => {
   it("name the tool, its recipients, paths, hosts and arguments", () => {
     assert.strictEqual(
       wordsText(granted(ADA)),
-      "calls of mail.send, to ada@example.org alone, with no arguments other than body, subject, to"
+      "calls to mail.send, only to ada@example.org, with no arguments other than body, subject, to"
     )
     assert.strictEqual(
       wordsText(granted({ url: "https://example.org/a?b=c", file: "out/a.html", draft: true })),
-      "calls of mail.send, within out/ alone, at https://example.org alone, with no arguments other than draft=true, file, url"
+      "calls to mail.send, only within out/, only at https://example.org, with no arguments other than draft=true, file, url"
     )
     assert.strictEqual(wordsText(granted({ command: "make" }, EXEC)), "exactly this call of choir.exec and no other")
   })

@@ -94,7 +94,7 @@ describeStores("standing grants", (it) => {
       yield* grantBy(first.approval_id)
       const [grant] = yield* approvals.grants({ agent_id: talk.caller.agent_id, all: false })
       assert.deepInclude(grant, { scope: "agent", uses: 0, uses_max: GRANT_USES_MAX, created_by: "gateway:bot/phone" })
-      assert.include(grant?.words, "to ada@example.org alone")
+      assert.include(grant?.words, "only to ada@example.org")
       const second = yield* ask(talk, "b")
       assert.deepStrictEqual([second.status, second.grant_id], ["approved", grant?.grant_id])
       // The same request again is the same approval, and not another use.

@@ -188,7 +188,7 @@ describeStores("decisions in a chat", (it) => {
       const guest = { dm: PHONE, writer: ResourceName.make("guest") }
       const [open = ""] = (yield* asked(PHONE, "call-open")).numbers
       const { agent_id: other } = yield* find(open)
-      assert.match((yield* say(other, "approved", open, guest)).text, /because the DM guest is not at /u)
+      assert.match((yield* say(other, "approved", open, guest)).text, /because the DM guest is not one that /u)
       const parent = { dm: TABLET, writer: PHONE }
       assert.match((yield* say(mine.agent_id, "rejected", change, parent)).text, /^Rejected /u)
       assert.strictEqual((yield* find(change)).resolved_by, "gateway:bot/phone")
@@ -291,7 +291,7 @@ describeStores("decisions in a chat", (it) => {
       const { approval_id: y } = yield* request(talk, "call-y")
       assert.strictEqual(
         (yield* say(agent_id, "approved", w)).text,
-        `Approved ${w}: ${SUMMARY}. It will run after request ${y} in desk is decided.`
+        `Approved ${w}: ${SUMMARY}. It will run after request ${y} in the chat desk is decided.`
       )
       const before = talk.rev
       talk.commit(
@@ -329,7 +329,7 @@ describeStores("decisions in a chat", (it) => {
       const between = (text: string) => text.split("\n").slice(1, -1).join("\n")
       assert.strictEqual(
         between((yield* status(PHONE)).text),
-        `It is waiting for your approval ${s}: ${SUMMARY}.\nTo decide: /approve ${s} or /reject ${s}`
+        `It is waiting for your approval (number ${s}): ${SUMMARY}.\nTo decide: /approve ${s} or /reject ${s}`
       )
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(s)}`
       assert.include((yield* status(TABLET)).text, `It is waiting for approval ${s}: ${SUMMARY}.\nUsed:`)
@@ -368,7 +368,7 @@ describeStores("decisions in a chat", (it) => {
         `${u}: ${summary} (see the request above, or choirctl approval show ${u})`,
         `${v}: ${SUMMARY}`
       ].join("\n")
-      assert.include((yield* status).text, `\n2 requests wait for your approval:\n${lines}`)
+      assert.include((yield* status).text, `\n2 requests are waiting for your approval:\n${lines}`)
       assert.include((yield* say(agent_id, "approved")).text, lines)
     }).pipe(alive)
   )

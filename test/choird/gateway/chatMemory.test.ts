@@ -127,7 +127,7 @@ describe("/forget", () => {
       assert.strictEqual((yield* forget("yes", speaker("tablet"))).kind, "refusal")
       const done = yield* forget("Yes", PHONE)
       assert.include(done.text, "Forgotten: 1 fact value and the text of 3 events.")
-      assert.include(done.text, "Left: backups keep it.")
+      assert.include(done.text, "Not forgotten: backups keep it.")
       assert.deepStrictEqual(forgotten, [[{ type: "fact", key: FACT.key! }, "gateway:bot"]])
       assert.strictEqual((yield* forget("yes", PHONE)).kind, "refusal")
       assert.lengthOf(forgotten, 1)

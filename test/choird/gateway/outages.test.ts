@@ -114,7 +114,7 @@ describe("a bot that cannot be reached", () => {
       yield* failures(health, 8)
       yield* bot.text(USER, "are you there?")
       yield* bot.heal
-      yield* until(() => rows.some(({ text }) => text.startsWith("Telegram was")))
+      yield* until(() => rows.some(({ text }) => text.startsWith("Telegram could not be reached")))
       assert.strictEqual((yield* stored.at(0)).text, "are you there?")
       yield* Effect.repeat(TestClock.adjust("1 second"), {
         until: () => Effect.map(bot.sent.all, (sent) => sent.length === 3)

@@ -68,7 +68,7 @@ describe("the program of a proposed tool", () => {
     assert.deepStrictEqual(verdict, "not_rehearsed")
     assert.match(
       reasons.join(),
-      /^today's program does not do in an empty workspace what it did then \(error: counted\)/u
+      /^today's program, in an empty workspace, does not repeat what was recorded \(error: counted\)/u
     )
   })
 })

@@ -24,11 +24,11 @@ const external = (counts: Readonly<Record<string, number>>) => ({ external: coun
 describe("a proposed skill beside today's", () => {
   it.each<readonly [string, Partial<TrialOutcome>, RegExp]>([
     ["does not end well", { outcome: "error", summary: "stuck" }, /ends as error: stuck/u],
-    ["is refused more often", { refusals: 2 }, /is refused 2 times, today never/u],
-    ["acts outside", external({ "letters.send": 1 }), /calls letters\.send once, today never/u],
+    ["is refused more often", { refusals: 2 }, /is refused 2 times \(today's: never\)/u],
+    ["acts outside", external({ "letters.send": 1 }), /calls letters\.send once \(today's: never\)/u],
     ["leaves a part out", { output: { sent: true } }, /leaves to out of its output/u],
     ["finds nothing", { output: { sent: [], to: "ann" } }, /leaves sent empty, which today's version fills/u],
-    ["takes many more tokens", { tokens: 9000 }, /takes 9000 tokens, today 4000/u]
+    ["takes many more tokens", { tokens: 9000 }, /takes 9000 tokens \(today's: 4000\)/u]
   ])("is worse where it %s", (_, more, reason) => {
     const { reasons, verdict } = compareTrials(OUTCOME, outcome(more), "completed")
     assert.strictEqual(verdict, "worse")
@@ -49,14 +49,14 @@ describe("a proposed skill beside today's", () => {
   it("is worse where it lists less", () => {
     const listed = (...found: ReadonlyArray<string>) => outcome({ output: { found } })
     const { reasons, verdict } = compareTrials(listed("a", "b"), listed("a"), "completed")
-    assert.deepStrictEqual([verdict, reasons], ["worse", ["lists 1 of found, today 2"]])
+    assert.deepStrictEqual([verdict, reasons], ["worse", ["has 1 entry in found (today's: 2)"]])
   })
 
   it("says of a script which values are others, since the record is the same", () => {
     const script = (sent: boolean) => outcome({ tokens: 0, output: { sent, to: "ann" } })
     assert.deepStrictEqual(compareTrials(script(true), script(false), "completed"), {
       verdict: "same",
-      reasons: ["gives different values for sent than today"]
+      reasons: ["gives different values for sent than today's version"]
     })
     assert.deepStrictEqual(compareTrials(script(true), script(true), "completed").reasons, [])
   })

@@ -34,7 +34,7 @@ describe("a proposed tool", () => {
   it("is worse where its calls act outside and nobody would be asked any more", () => {
     const outside = manifest({ type: "object" }, "external")
     assert.deepStrictEqual(worseForCalls(outside, ANY, [{}]), [
-      "would no longer ask a person about 1 call that was made then: today's manifest says that they act outside, and this one gives them the effect none by this one"
+      "would no longer ask a person about 1 call that was made then: today's manifest says that they act outside, and this one gives them the effect none"
     ])
     assert.deepStrictEqual(worseForCalls(outside, ANY, []), [])
   })

@@ -267,7 +267,7 @@ describeStores("Schedules", (it) => {
       assert.lengthOf(yield* signals(talk.caller.session_id), 1)
       const [text, ...more] = yield* told(talk)
       assert.lengthOf(more, 0)
-      assert.match(text ?? "", /runs now\. Skipped: 2 times passed .* more than 6 hours ago\.$/u)
+      assert.match(text ?? "", /is running now\. Skipped: 2 runs came due .* more than 6 hours ago\.$/u)
     }).pipe(provided)
   )
 
@@ -284,7 +284,7 @@ describeStores("Schedules", (it) => {
       assert.lengthOf(yield* signals(talk.caller.session_id), 0)
       const [text, ...more] = yield* told(talk)
       assert.lengthOf(more, 0)
-      assert.include(text, "was skipped: 1 time passed while the agent or choird was off")
+      assert.include(text, "was skipped: 1 run came due while the agent or choird was off")
     }).pipe(provided)
   )
 

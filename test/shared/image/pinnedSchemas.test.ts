@@ -22,12 +22,12 @@ const CHANGES: ReadonlyArray<readonly [string, JsonSchemaObject, RegExp | undefi
   [
     "a property of another type",
     object({ a: { type: "number" }, b: object({ c: TEXT }) }, { required: ["a"] }),
-    /a has another type/u
+    /a has a different type/u
   ],
   ["a property that is gone inside", object({ a: TEXT, b: object({}) }, { required: ["a"] }), /b\.c is gone/u],
-  ["a new required property", { ...OLD, required: ["a", "b"] }, /other required properties/u],
-  ["a property that is not required any more", { ...OLD, required: [] }, /other required properties/u],
-  ["another limit", { ...OLD, maxProperties: 3 }, /another maxProperties/u],
+  ["a new required property", { ...OLD, required: ["a", "b"] }, /different required properties/u],
+  ["a property that is not required any more", { ...OLD, required: [] }, /different required properties/u],
+  ["another limit", { ...OLD, maxProperties: 3 }, /a different maxProperties/u],
   ["no type", object({}, { type: "array" }), /another type|required/u]
 ]
 
@@ -52,7 +52,7 @@ describe("pinned schemas", () => {
       ["y@1.3", object({})]
     ])
     assert.deepStrictEqual(versionProblems(schemas), [
-      ["x@1.10", "a minor version only adds to x@1.2, and here a is gone: raise the major version"]
+      ["x@1.10", "a minor version only adds to x@1.2, but here a is gone: raise the major version"]
     ])
   })
 

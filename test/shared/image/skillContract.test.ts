@@ -125,7 +125,7 @@ const WRONG: ReadonlyArray<readonly [string, object, RegExp]> = [
   [
     "a script with states of its own",
     { ...flagger({}), initial_state: "do", max_steps: 3, states: { do: { terminal: true } } },
-    /the runtime makes them of the workflow/u
+    /the runtime makes them from the workflow/u
   ],
   [
     "a model's skill with a workflow",

@@ -48,7 +48,7 @@ const REFUSED: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["a name of capitals", skill("name: Notes\ndescription: d\nallowed-tools: Read"), /a skill name is/u],
   ["another folder's name", skill("name: other\ndescription: d\nallowed-tools: Read"), /name the folder other/u],
   ["no allowed-tools", skill(named("")), /allowed-tools is missing/u],
-  ["a part of a tool", skill(named("allowed-tools: Bash(git:*)")), /allows a part of a tool.*write choir\.exec/u],
+  ["a part of a tool", skill(named("allowed-tools: Bash(git:*)")), /allows only part of a tool.*write choir\.exec/u],
   ["a tool that nobody has", skill(named("allowed-tools: WebFetch")), /there is no tool WebFetch/u],
   ["every tool", skill(named("allowed-tools: '*'")), /there is no tool \*/u],
   ["the tool that starts skills", skill(named("allowed-tools: choir.skill.start")), /cannot be allowed/u],
