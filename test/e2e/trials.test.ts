@@ -135,7 +135,7 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("choirc
       const call = ["tool", "try", "ledger.append", "--input", '{"note":"x"}']
       const asked = yield* ctl(...call)
       assert.strictEqual(asked.code, 2)
-      assert.include(asked.err, "ledger.append is really called: it acts outside this machine.")
+      assert.include(asked.err, "This calls ledger.append for real: it acts outside this machine.")
       assert.include(asked.err, `tool try ledger.append --agent demo --input '{"note":"x"}' --yes`)
       const done = document(yield* ctl(...call, "--yes", "--json")) as Tried
       assert.deepInclude(done, { status: "success", effect: "external", acted: "accepted" })

@@ -216,7 +216,7 @@ describe("choirctl status and workspace", () => {
       const { out } = yield* choirctl(home, ["workspace", "reset", "main", "--yes"])
       assert.strictEqual(
         out,
-        `main is empty: /w/main\nagent-1 was stopped for it: choirctl --home ${home} agent start agent-1\na session that has read text from outside labels it again when it continues; to begin a new one: choirctl --home ${home} agent start AGENT --fresh\n`
+        `main is empty: /w/main\nagent-1 was stopped to do this; to start it again: choirctl --home ${home} agent start agent-1\nif a session that has read text from outside continues, it labels the workspace again; to begin a new session: choirctl --home ${home} agent start AGENT --fresh\n`
       )
       const programs = yield* choirctl(home, ["workspace", "reset", "main", "--yes", "--json"])
       assert.deepStrictEqual(document(programs), { name: "main", path: "/w/main", stopped: "agent-1" })

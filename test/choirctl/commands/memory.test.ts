@@ -99,7 +99,7 @@ describe("choirctl memory", () => {
       )
       const { out } = yield* run("forget", AGENT, "--words", "4711 x", "--yes")
       assert.include(out, "forgotten: 1 fact value, text of 3 events, 2 parts of sessions, 3 vectors, 1 queued text\n")
-      assert.include(out, "left: backups that were made before keep it")
+      assert.include(out, "not forgotten: backups that were made before keep it")
       const asJson = document(yield* run("forget", AGENT, "user.city", "--yes", "--json"))
       assert.nestedPropertyVal(asJson, "events", 3)
       yield* run("forget", AGENT, "--session", SESSION, "--events", "12-15", "--yes")

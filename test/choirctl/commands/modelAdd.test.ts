@@ -124,7 +124,7 @@ describe("choirctl model add", () => {
           { stdin: KEY }
         )
       const taken = yield* untested("main")
-      assert.match(taken.err, /config\.json has a model main already/u)
+      assert.match(taken.err, /config\.json already has a model main/u)
       const stranger = yield* untested("m2", "--agent", "nobody")
       assert.match(stranger.err, /there is no agent nobody in config\.json.*\n?.*known: choir/u)
       const half = yield* untested("m2", "--price-in", "3")

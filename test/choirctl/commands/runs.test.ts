@@ -19,7 +19,7 @@ describe("choirctl skill runs and session jobs", () => {
       assert.match((yield* choirctl(home, ["profile", "show", "agent-1", "scout"])).out, /tokens +at most 50000/u)
       const unknown = yield* choirctl(home, ["profile", "show", "agent-1", "coder"])
       assert.strictEqual(unknown.code, 2)
-      assert.include(unknown.err, "there are scout")
+      assert.include(unknown.err, "known: scout")
       assert.deepInclude(calls[0], { name: 'job runs {"orphans":"true"}' })
     })
   )

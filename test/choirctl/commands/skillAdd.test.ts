@@ -186,7 +186,7 @@ describe("choirctl skill add", () => {
         ["moved", /cannot be read/u],
         ["archive", /which choirctl does not unpack/u],
         ["file", /cannot be used/u],
-        ["broken", /not an index of skills/u],
+        ["broken", /index of skills/u],
         ["large", /more than 1048576 bytes/u],
         ["none", /status 404/u]
       ]

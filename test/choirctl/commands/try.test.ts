@@ -41,7 +41,7 @@ describe("choirctl tool try", () => {
         '{"to":"ann"}'
       ])
       assert.strictEqual(asked.code, 2)
-      assert.include(asked.err, 'letters.send is really called: it acts outside this machine.\n{"to":"ann"}')
+      assert.include(asked.err, 'This calls letters.send for real: it acts outside this machine.\n{"to":"ann"}')
       assert.include(asked.err, `tool try letters.send --agent agent-1 --input '{"to":"ann"}' --yes`)
       assert.deepStrictEqual(
         calls.map(({ name }) => name),

@@ -193,8 +193,8 @@ describe("verificationText", () => {
     assert.strictEqual(
       verificationText({ ok: true, events: 3, head: "ab", forgotten: 2, newer }, false),
       `verified 3 events, head ab
-2 was forgotten, as later events record
-from revision 2 on (PlanCommitted, version 3) were written by a later Choir: their chain is valid, but what they do was not checked`
+the text of 2 events was forgotten, as later events record
+events from revision 2 on (PlanCommitted, version 3) were written by a later Choir: their chain is valid, but what they do was not checked`
     )
   })
 })

@@ -85,7 +85,7 @@ describe("Models", LIVE, () => {
           Effect.map(Effect.flip(set(ResourceName.make(llm), undefined, id)), ({ hint, kind, reason }) =>
             [kind, reason, hint].join(" | ")
           )
-        assert.match(yield* refusal("large"), /^NOT_RUNNING \| .* is stopped, .*choirctl agent start/u)
+        assert.match(yield* refusal("large"), /^NOT_RUNNING \| .* is stopped; .*choirctl agent start/u)
         assert.deepInclude(yield* get, { llm: SMALL, in_use: false })
         yield* lifecycle.start(agent_id, {})
         const { version } = yield* within(Effect.flatMap(ConfigStore, (config) => config.current))

@@ -215,7 +215,7 @@ describe("a preview of a proposal", { timeout: 300_000 }, () => {
       const text = yield* shown
       const line = `Built along with this, since the agent's image was built from commit ${home.base} and differs in: Dockerfile, tools/x`
       assert.include(text.split("\n"), line)
-      assert.isBelow(text.indexOf(line), text.indexOf("the agent's own words"))
+      assert.isBelow(text.indexOf(line), text.indexOf("the agent's stated reason"))
     })
   )
 

@@ -332,7 +332,7 @@ describeStores("decisions in a chat", (it) => {
         `It is waiting for your approval (number ${s}): ${SUMMARY}.\nTo decide: /approve ${s} or /reject ${s}`
       )
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(s)}`
-      assert.include((yield* status(TABLET)).text, `It is waiting for approval ${s}: ${SUMMARY}.\nUsed:`)
+      assert.include((yield* status(TABLET)).text, `It is waiting for approval (number ${s}): ${SUMMARY}.\nUsed:`)
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'confirm_tool' WHERE id = ${BigInt(s)}`
       yield* say(agent_id, "rejected", s)
       const lines = (yield* status(PHONE)).text.split("\n")

@@ -82,7 +82,7 @@ describe("Merge", () => {
         `agent: skills/todo-flagger.json: at ["contract"]["state"]["flags"]["schema"]: there is no schema todo-flag@1.0: add schemas/todo-flag@1.0.json`,
         "global: schemas/c.json: name the file <name>@<major>.<minor>.json, such as todo-flag@1.0.json",
         "agent: schemas/b@1.0.json: global has this schema: remove it here, or give it another version",
-        "global: schemas/a@1.1.json: a minor version only adds to a@1.0, and here x is gone: raise the major version"
+        "global: schemas/a@1.1.json: a minor version only adds to a@1.0, but here x is gone: raise the major version"
       ]
     )
   })

@@ -66,7 +66,7 @@ const ACCEPTED: ReadonlyArray<readonly [what: string, role: DockerfileRole, text
 
 const ROLE = "only FROM choir-base or an earlier stage"
 const HEREDOC = "here-documents are refused"
-const PLAIN = "ADD takes files of the repository with plain names"
+const PLAIN = "ADD may add only files of the repository"
 const STAGE = "--from must name an earlier stage of this file"
 
 const REFUSED: ReadonlyArray<readonly [what: string, role: DockerfileRole, text: string, problem: string]> = [
@@ -136,8 +136,8 @@ const REFUSED: ReadonlyArray<readonly [what: string, role: DockerfileRole, text:
   ["a here-document without tabs", "agent", agent("RUN cat <<-'E' >x"), `2: ${HEREDOC}`],
   ["ONBUILD", "agent", agent("ONBUILD RUN true"), "2: ONBUILD is refused: it would run"],
   ["ONBUILD in the base", "base", "FROM debian\nonbuild ADD http://x /x\n", "2: ONBUILD is refused: it would run"],
-  ["another beginning", "agent", agent('ENTRYPOINT ["sh"]'), "2: ENTRYPOINT is refused: choird says how"],
-  ["arguments of the beginning", "agent", agent('CMD ["sh"]'), "2: CMD is refused: choird says how"],
+  ["another beginning", "agent", agent('ENTRYPOINT ["sh"]'), "2: ENTRYPOINT is refused: choird decides how"],
+  ["arguments of the beginning", "agent", agent('CMD ["sh"]'), "2: CMD is refused: choird decides how"],
   ["a volume", "agent", agent("VOLUME /data"), "2: VOLUME is refused: an agent has its workspace"],
   ["a volume of the base", "base", "FROM debian\nVOLUME /data\n", "2: VOLUME is refused"],
   ["a port", "agent", agent("EXPOSE 80"), "2: EXPOSE is refused"],

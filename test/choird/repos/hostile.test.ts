@@ -140,7 +140,7 @@ const refused: ReadonlyArray<[string, string, (home: Home) => void, RegExp]> = [
     "a Dockerfile that fetches",
     "BadRepository",
     files({ Dockerfile: "FROM choir-base\nADD https://example.org/x /x\n" }),
-    /Dockerfile:2: ADD takes files/u
+    /Dockerfile:2: ADD may add only files/u
   ],
   ["a manifest that is no JSON", "BadRepository", files({ "tools/x.json": "{", "tools/x": "" }), /tools\/x\.json/u],
   [

@@ -124,7 +124,7 @@ describe("the quota of a workspace", () => {
         writeFileSync(join(folder, "large"), Buffer.alloc(3 * MIB, 1))
         yield* usage.look
         yield* usage.look
-        assert.match([...told.values()].join(), /^the workspace main holds 3\.\d MiB, more than its 1\.0 MiB/u)
+        assert.match([...told.values()].join(), /^the workspace main holds 3\.\d MiB, more than its limit of 1\.0 MiB/u)
         assert.strictEqual(told.size, 1)
         assert.isTrue((yield* usage.all).get(MAIN)?.over)
         assert.strictEqual((yield* usage.now).get(MAIN)?.entries, 1)
@@ -139,7 +139,7 @@ describe("the quota of a workspace", () => {
         yield* usage.look
         assert.match(
           [...told.values()].join(),
-          /^the workspace main holds at least .* cannot be counted whole, so that it counts as above/u
+          /^the workspace main holds at least .* cannot be measured completely, so it is treated as over/u
         )
         assert.isTrue((yield* usage.all).get(MAIN)?.over)
       }).pipe(Effect.provide(Layer.provide(WorkspaceUsage.layer, world)))

@@ -234,13 +234,13 @@ describeStores("session verify", (it, { kind }) => {
         yield* after((id) => sql`UPDATE choir_control.sessions SET head_hash = NULL WHERE session_id = ${id}`)
       ]
       assert.deepStrictEqual(outcomes, [
-        "5 the session's own row",
+        "5 the database says that",
         "3 the event is missing",
-        "0 the session's own row",
+        "0 the database says that",
         "6 the event is missing",
         "7 its digest is " + outcomes[4]?.split(" ")[4],
-        "6 the session's own row",
-        "6 the session's own row"
+        "6 the database says that",
+        "6 the database says that"
       ])
     }).pipe(Effect.provide(stores))
   )
