@@ -58,7 +58,7 @@ export const PUBLIC_SKILLS: ReadonlyArray<readonly [name: string, Folder, Outcom
   [
     "web-testing",
     { "SKILL.md": skill("web-testing", tools("Bash(npx playwright:*)")) },
-    refused(/a part of a tool.*choir\.exec/u)
+    refused(/only part of a tool.*choir\.exec/u)
   ],
   [
     "brand-guide",
@@ -137,7 +137,7 @@ export const PUBLIC_SKILLS: ReadonlyArray<readonly [name: string, Folder, Outcom
   [
     "git-worktrees",
     { "SKILL.md": skill("git-worktrees", tools("Bash(git worktree:*), Bash(git status:*)")) },
-    refused(/a part of a tool/u)
+    refused(/only part of a tool/u)
   ],
   ["plan-writing", { "SKILL.md": skill("plan-writing", tools("Write")) }, [WRITE]],
   ["subagents", { "SKILL.md": skill("subagents", tools("Task")) }, refused(/no tool Task/u)],

@@ -331,7 +331,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 300_000 }, () 
   it.live("says what it isolates, and true things while the engine is away", () =>
     Effect.gen(function* () {
       const status = yield* (yield* ContainerRuntime).status
-      assert.match(status.isolation, /container of Docker \d+.* its root user is uid \d+ of this host/u)
+      assert.match(status.isolation, /container of Docker \d+.* its root user is uid \d+ on this host/u)
       const gone = Effect.flatMap(ContainerRuntime, ({ status }) => status)
       const away = yield* Effect.provide(gone, runtimeWith({ docker_socket: join(home, "none.sock") }))
       assert.match(away.warnings.join(), /does not answer/u)
