@@ -129,7 +129,7 @@ const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
         const shown = yield* choir.settled(inbox_id)
         const notices = texts(shown, "notice").filter((text) => text.includes("ledger-append"))
         assert.strictEqual(notices.length, 1)
-        assert.match(notices[0] ?? "", /Whether it took effect is not known/u)
+        assert.match(notices[0] ?? "", /I do not know whether it took effect/u)
         assert.strictEqual(texts(shown, "reply").length, 1)
         const history = yield* choir.events(choir.session_id)
         const results = history.flatMap(({ event }) =>

@@ -33,7 +33,7 @@ it("every stream that is filled from outside has a limit", () => {
       .slice(1)
       .map((rest) => [name, rest.slice(0, rest.search(/\n\n/u))] as const)
   )
-  assert.isAbove(filled.length, 3)
+  assert.isAbove(filled.length, 1)
   for (const [name, rest] of filled)
     assert.match(rest, /\{ bufferSize: [A-Z][A-Z0-9_]*_MAX, strategy: "suspend" \}/u, name)
 })

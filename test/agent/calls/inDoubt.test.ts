@@ -107,7 +107,7 @@ describe("an external call of an agent that dies", () => {
         const told = notices(plane.events)
         assert.lengthOf(told, inDoubt ? 1 : 0)
         if (inDoubt) {
-          assert.match(told[0]?.text ?? "", /while out-send ran\. Whether it took effect is not known/u)
+          assert.match(told[0]?.text ?? "", /while out-send ran\. I do not know whether it took effect/u)
           assert.strictEqual(told[0]?.in_reply_to, "1")
         }
       })

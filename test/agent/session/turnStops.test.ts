@@ -167,7 +167,7 @@ describe("an order to stop a turn", () => {
       const notices = ofType(plane.events, "AgentMessage").filter(({ payload }) => payload.kind === "notice")
       assert.lengthOf(notices, 1)
       assert.strictEqual(notices[0]?.payload.in_reply_to, inbox_id)
-      assert.match(notices[0]?.payload.text ?? "", /out-send ran\. Whether it took effect is not known/u)
+      assert.match(notices[0]?.payload.text ?? "", /out-send ran\. I do not know whether it took effect/u)
     })
   )
 

@@ -59,7 +59,10 @@ describe("choirctl daemon", () => {
       write("config.json", { agents: 5 })
       const ran = yield* choirctl(folder, ["daemon", "start"])
       assert.strictEqual(ran.code, 78)
-      assert.match(ran.err, /choird exited with code 78 \(a problem that an operator must fix\):\nchoird: .*config\.json cannot be used/u)
+      assert.match(
+        ran.err,
+        /choird exited with code 78 \(a problem that an operator must fix\):\nchoird: .*config\.json cannot be used/u
+      )
       const nowhere = yield* choirctl(join(folder, "nowhere"), ["daemon", "start"])
       assert.deepStrictEqual([nowhere.code, existsSync(join(folder, "nowhere"))], [78, false])
     })

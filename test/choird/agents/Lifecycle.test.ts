@@ -419,7 +419,9 @@ describe("Lifecycle", LIVE, () => {
               const line = lines.find((one) => one["message"] === message)
               assert.include(line, { level: "INFO", source: agent_id, session_id })
             }
-            assert.isTrue(lines.some((line) => line["source"] === "choird" && line["message"] === "the agent is running"))
+            assert.isTrue(
+              lines.some((line) => line["source"] === "choird" && line["message"] === "the agent is running")
+            )
           }),
           life.logged
         )

@@ -65,7 +65,7 @@ describeStores("Executions", (it) => {
         const approved = pushBranch(home, longer, { "b.txt": "b\n" }, commit)
         const fourth = yield* propose("repo_change", { branch: longer, commit: approved, reason: "b" })
         const newer = pushBranch(home, longer, { "c.txt": "c\n" }, approved)
-        assertChanged(yield* carried(fourth.approval_id), new RegExp(`is at ${newer}`, "u"))
+        assertChanged(yield* carried(fourth.approval_id), new RegExp(`is now at ${newer}`, "u"))
         assert.strictEqual(home.head(), commit)
       }),
     LIVE
