@@ -9,12 +9,13 @@ import type { Tool, ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { layerReplaced, type Replace } from "./replacedTools.ts"
+import { CORE_REPORT } from "#src/shared/session/calls.ts"
 
 /** The effects of a trial so far. */
 export type TrialEffects = Pick<TrialOutcome, "unanswered" | "external">
 
 /** Tools that touch nothing but the trial's own log, and so run as they are. */
-const OWN: ReadonlySet<string> = new Set(["choir.core.report", "choir.memory.compact", "choir.memory.delta"])
+const OWN: ReadonlySet<string> = new Set([CORE_REPORT, "choir.memory.compact", "choir.memory.delta"])
 
 const member = (input: unknown, key: string): unknown =>
   typeof input === "object" && input !== null ? (input as Readonly<Record<string, unknown>>)[key] : undefined

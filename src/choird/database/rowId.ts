@@ -6,3 +6,6 @@ export const rowId = (text: string): bigint | undefined => {
   const id = BigInt(text)
   return id <= BIGINT_MAX ? id : undefined
 }
+
+/** An id before that of every row whose ids are UUIDs, from where a walk over a table starts. */
+export const NO_ID = "00000000-0000-0000-0000-000000000000"

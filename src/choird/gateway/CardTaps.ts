@@ -10,6 +10,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import type { Speaker } from "./Speaker.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
+import { USER_ID_CHARS_MAX } from "./route.ts"
 
 /** A tap as a gateway reports it. */
 export interface Tap {
@@ -25,9 +26,6 @@ export interface TapAnswer {
   readonly text: string
   readonly loud: boolean
 }
-
-/** Characters of a stranger's identity, which can be any text, in an audit row. */
-const USER_ID_CHARS_MAX = 40
 
 const loud = (text: string): TapAnswer => ({ text, loud: true })
 

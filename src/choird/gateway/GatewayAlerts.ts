@@ -1,16 +1,14 @@
 /** Notices about a bot that cannot be reached: to admins elsewhere while it lasts, and to its own chats when it is over. */
 import { Context, Effect, Layer } from "effect"
-import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { OUTBOX_PAGE_MAX } from "#src/choird/queues/outboxRows.ts"
+import { NOBODY } from "./route.ts"
 
 /** The shortest outage about which the chats of a bot get a notice. */
 const OUTAGE_TOLD_MS = 120_000
-
-/** The agent of notices that are about no agent. */
-const NOBODY = AgentId.make("choird")
 
 export interface Outage {
   readonly gateway: ResourceName

@@ -19,7 +19,7 @@ import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { Pairings } from "./Pairings.ts"
 import { Presence } from "./Presence.ts"
-import { type Arrival, type Route, route } from "./route.ts"
+import { type Arrival, type Route, route, USER_ID_CHARS_MAX } from "./route.ts"
 import { Transcriber } from "./Transcriber.ts"
 
 type Message = Extract<Route, { readonly type: "message" }> & { readonly arrival: Arrival }
@@ -28,9 +28,6 @@ interface Place {
   readonly gateway: ResourceName
   readonly dm: ResourceName
 }
-
-/** Characters of a stranger's identity, which can be any text, in an audit row. */
-const USER_ID_CHARS_MAX = 40
 
 /** The source of the answer to an arrival, among choird's own messages. */
 const sourceOf = (gateway: ResourceName, { id }: Pick<Arrival, "id">) => `${gateway}:${id}`

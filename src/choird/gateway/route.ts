@@ -80,8 +80,11 @@ export type Route =
     } & Place)
   | ({ readonly type: "message"; readonly text: string; readonly forwarded?: boolean } & Place)
 
-/** The speaker in a DM without an agent. */
-const NOBODY = AgentId.make("choird")
+/** Characters of a stranger's identity, which can be any text, in an audit row. */
+export const USER_ID_CHARS_MAX = 40
+
+/** The speaker in a DM without an agent, and the agent of notices that are about no agent. */
+export const NOBODY = AgentId.make("choird")
 
 /** Counts a paused agent, which will answer later by itself. */
 const isThere = ({ status }: AgentView) => status === "starting" || status === "running" || status === "paused"

@@ -151,7 +151,7 @@ export const imageTools = Effect.fnUntraced(function* (
 const IMAGE_ENTRIES_MAX = 2 * (REPO_FILES_MAX + REPO_FOLDERS_MAX)
 
 /** Increased when this program lays out the image of the same commits differently. */
-const BUILDER_VERSION = 2
+const LAYOUT_VERSION = 2
 
 /** An image that differs from its `version.json`. */
 export class ImageDrift extends Schema.TaggedError<ImageDrift>()("ImageDrift", {
@@ -193,7 +193,7 @@ export interface ImageCommits {
  */
 export const imageVersion = ({ agent, global }: ImageCommits, compiles: boolean): ImageVersion =>
   ImageVersion.make(
-    sha256(`choir-image/${BUILDER_VERSION}${compiles ? "/compiled" : ""}\0${global}\0${agent}`).slice(0, 12)
+    sha256(`choir-image/${LAYOUT_VERSION}${compiles ? "/compiled" : ""}\0${global}\0${agent}`).slice(0, 12)
   )
 
 const versionFile = (

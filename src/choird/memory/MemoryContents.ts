@@ -8,6 +8,7 @@ import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAwa
 import { agentTable, asAgent } from "./agentTables.ts"
 import { hasMemory } from "./embeddingRows.ts"
 import { readFacts } from "./factRows.ts"
+import { NO_ID } from "#src/choird/database/rowId.ts"
 
 export class MemoryContents extends Context.Service<
   MemoryContents,
@@ -69,7 +70,6 @@ const partOf = ({ said_at, untrusted, ...row }: PartRow): MemoryHit => ({
   ...(untrusted ? { untrusted } : {})
 })
 
-const NO_ID = "00000000-0000-0000-0000-000000000000"
 /** `facts <id>` or `parts <id>`: which table a page continues in, and after which row. */
 const CURSOR = /^(facts|parts) ([0-9a-f-]{36})$/u
 

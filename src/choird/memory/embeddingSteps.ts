@@ -20,6 +20,7 @@ import {
   type WaitingDocument
 } from "./embeddingRows.ts"
 import { VectorIndexes } from "./VectorIndexes.ts"
+import { NO_ID } from "#src/choird/database/rowId.ts"
 
 /** Tries of one request beside the first, and the wait before the first of them, which doubles. */
 const EMBEDDING_RETRIES_MAX = 3
@@ -31,8 +32,6 @@ const REFUSED_IN_A_ROW_MAX = 3
 /** Vectors of one transaction: the embedded database adds each to its index in some milliseconds, and answers nobody else meanwhile. */
 const STORED_EMBEDDED_MAX = 8
 const STORED_SERVER_MAX = EMBEDDING_BATCH_MAX
-
-const NO_ID = "00000000-0000-0000-0000-000000000000"
 
 export type Outcome =
   | { readonly _tag: "Worked" }

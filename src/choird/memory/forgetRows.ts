@@ -6,6 +6,7 @@ import { FORGOTTEN } from "#src/choird/sessions/reducedPayload.ts"
 import { agentTable, asAgent } from "./agentTables.ts"
 import type { Reached, Target } from "./forgetTarget.ts"
 import { ForgetWords } from "./forgetWords.ts"
+import { NO_ID } from "#src/choird/database/rowId.ts"
 
 /** Rows of a table that are read at once. */
 const ROWS_MAX = 500
@@ -43,8 +44,6 @@ const idsOf = Effect.fnUntraced(function* (
     yield* Effect.yieldNow
   }
 })
-
-const NO_ID = "00000000-0000-0000-0000-000000000000"
 
 /** Facts whose key or text holds a phrase, and those that were written from a part of a session which goes as a whole. */
 const namedFacts = Effect.fnUntraced(function* (agent_id: AgentId, { facts, phrases, spans }: Target) {

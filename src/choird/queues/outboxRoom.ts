@@ -3,8 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
-
-const MIB = 1024 ** 2
+import { MIB } from "#src/shared/text/bytesText.ts"
 
 /** Undelivered rows of an agent at one DM, and bytes of their texts, up to which its texts that answer nobody are stored. */
 export const UNASKED_ROWS_MAX = 1000

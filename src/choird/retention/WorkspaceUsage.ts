@@ -11,7 +11,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { descriptorPath } from "#src/shared/files/nofollow.ts"
-import { bytesText } from "#src/shared/text/bytesText.ts"
+import { bytesText, MIB } from "#src/shared/text/bytesText.ts"
 
 /** The time between two counts of the workspaces. */
 const WORKSPACE_LOOK_MS = 600_000
@@ -139,7 +139,6 @@ export class WorkspaceUsage extends Context.Service<
   )
 }
 
-const MIB = 1024 ** 2
 const DAY_CHARS = "2026-01-01".length
 
 export const overQuotaText = (name: string, bytes: number, workspace_mb: number) => {

@@ -9,6 +9,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import { consolesOf, OUTBOX_FAILED_TOLD_DAYS } from "#src/choird/queues/Outbox.ts"
 import type { Kind } from "./growth.ts"
 import { daysBefore } from "#src/shared/days.ts"
+import { MIB } from "#src/shared/text/bytesText.ts"
 
 /** Rows that one statement changes; the embedded database has one backend. */
 export const PRUNE_ROWS_MAX = 500
@@ -16,8 +17,6 @@ export const PRUNE_ROWS_MAX = 500
 export const PRUNE_PAUSE_MS = 20
 /** How long ids outlive their texts, so that repeated deliveries are recognized: gateways try for a day at most. */
 export const IDS_KEPT_DAYS = 30
-
-const MIB = 1024 ** 2
 
 /** Instants as the database writes them, so many days before `now_ms`. */
 const daysBeforeSql = (now_ms: number) =>

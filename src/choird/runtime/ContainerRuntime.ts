@@ -9,8 +9,7 @@ import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { CgroupName } from "./Cgroups.ts"
 import type { ContainerLimits } from "./cgroupFiles.ts"
 import { ProcessIdentity } from "./ProcessIdentity.ts"
-
-const MIB = 1024 * 1024
+import { MIB } from "#src/shared/text/bytesText.ts"
 
 /** Time that the host or the engine may take to report the condition of a silent agent's container. */
 export const AGENT_INSPECT_MS_MAX = 1000

@@ -3,9 +3,7 @@
  * taken, so that an agent which does stop loses nothing.
  */
 import type { RetentionConfig } from "#schema/Config.ts"
-import { bytesText } from "#src/shared/text/bytesText.ts"
-
-const MIB = 1024 ** 2
+import { bytesText, MIB } from "#src/shared/text/bytesText.ts"
 
 /** Room above the limit for the events that an agent sends before it knows, those that it holds back, and its goodbye. */
 export const LOG_FULL_ROOM_BYTES = 64 * MIB

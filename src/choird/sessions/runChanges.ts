@@ -12,6 +12,7 @@ import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { reportKind } from "#src/shared/session/jobWork.ts"
 import { RETRY_EVENT } from "#src/shared/session/skills.ts"
 import { tokenSum } from "#src/shared/session/sums.ts"
+import { CORE_REPORT } from "#src/shared/session/calls.ts"
 
 type SkillOutcome = NonNullable<PayloadOf<"SkillTransitionCommitted">["ended"]>
 
@@ -98,9 +99,8 @@ const atWork = ({ cores, edge }: SessionState): AtWork => {
   return new Map(lanes.flatMap(({ lane, skill }) => (skill === undefined ? [] : [[lane, skill.started_rev] as const])))
 }
 
-/** The tool by which edge asks for a job, and the one by which a job asks the user. */
+/** The tool by which edge asks for a job. */
 const CORE_SPAWN = "choir.core.spawn"
-const CORE_REPORT = "choir.core.report"
 
 const nothing = {
   tokens: 0,

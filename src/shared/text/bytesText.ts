@@ -1,3 +1,6 @@
+/** Bytes of a MiB, in which limits of the configuration are given. */
+export const MIB = 1024 ** 2
+
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"]
 
 /** A number of bytes for people, such as `1.2 GiB`. */

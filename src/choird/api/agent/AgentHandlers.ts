@@ -41,15 +41,14 @@ import {
   notFlushed
 } from "#src/choird/api/refusals.ts"
 import { sseResponse } from "#src/choird/listeners/sse.ts"
-
-const BIGINT_MAX = 2n ** 63n - 1n
+import { rowId } from "#src/choird/database/rowId.ts"
 
 /** The id to resume after, which the database must be able to hold. */
 const resumeAfter = (header: string | undefined) => {
   if (header === undefined) return Effect.undefined
   return Option.match(Schema.decodeOption(SignalId)(header), {
     onSome: (id) =>
-      BigInt(id) <= BIGINT_MAX ? Effect.succeed(id) : Effect.fail(badRequest("last-event-id is too large")),
+      rowId(id) === undefined ? Effect.fail(badRequest("last-event-id is too large")) : Effect.succeed(id),
     onNone: () => Effect.fail(badRequest("last-event-id must be the id of a signal"))
   })
 }

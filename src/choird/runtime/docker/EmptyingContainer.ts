@@ -13,6 +13,7 @@ import { DockerEngine } from "./DockerEngine.ts"
 import { CLOSED, type Profile } from "./dockerProfile.ts"
 import { AGENT_LABEL, HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"
 import { removeContainer } from "./removeContainer.ts"
+import { MIB } from "#src/shared/text/bytesText.ts"
 
 /** Memory of the container that empties a workspace: enough to sort a folder of a million names. */
 const RESET_MEMORY_MIB = 512
@@ -20,7 +21,6 @@ const RESET_MEMORY_MIB = 512
 const RESET_PIDS_MAX = 16
 
 const TARGET = "/workspace"
-const MIB = 1024 * 1024
 
 /** The closed profile of an agent's container, without a network and with the two rights over files of its own namespace. */
 export const emptyingProfile = (

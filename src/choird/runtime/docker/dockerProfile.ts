@@ -10,6 +10,7 @@ import {
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import { AGENT_LABEL, agentTag, HOME_LABEL, IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
 import { containerName, type Installation, trialName } from "#src/shared/docker/dockerInstallation.ts"
+import { MIB } from "#src/shared/text/bytesText.ts"
 
 /** Files of a container's output that the engine keeps on disk, and their size. */
 const CONTAINER_LOG_FILES_MAX = 2
@@ -27,7 +28,6 @@ export const INSIDE = {
 } as const
 
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-const MIB = 1024 * 1024
 /** Of the container's own user namespace, whatever USER its image names. */
 const ROOT = "0:0"
 

@@ -11,7 +11,7 @@ import { basename } from "node:path"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
 
 /** Increased when this program builds the image of the same files differently. */
-const BUILDER_VERSION = 2
+const BASE_VERSION = 2
 
 /** Files of the agent's own, which no repository can provide. */
 const OFFLINE_PROGRAM = basename(partOf(IMAGE_PROGRAMS.program, "offline"))
@@ -41,7 +41,7 @@ const programEntries = Effect.fnUntraced(function* ({ node, program }: AgentProg
  * it follows from the code and Node's version. Of everything else the content.
  */
 const keyOf = (entries: ReadonlyArray<ContextEntry>, node_version: string) => {
-  const hash = createHash("sha256").update(`choir-base/${BUILDER_VERSION}\0${node_version}\0`)
+  const hash = createHash("sha256").update(`choir-base/${BASE_VERSION}\0${node_version}\0`)
   for (const { content, mode, name } of entries) {
     hash.update(`${name}\0${mode}\0`)
     if (name === COMPILED) continue
