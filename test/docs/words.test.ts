@@ -117,7 +117,7 @@ const filesOf = (...rooms: ReadonlyArray<string>): ReadonlyArray<string> => {
     .split("\n")
     .filter(
       (path) =>
-        /^bin\/|\.(?:json|md|sh|ts)$/u.test(path) && !path.startsWith("schema/golden/") && existsSync(join(ROOT, path))
+        /^bin\/|\.(?:json|md|sh|ts)$/u.test(path) && existsSync(join(ROOT, path))
     )
 }
 

@@ -49,7 +49,7 @@ describe("a new bot and a new person", () => {
         []
       )
       const again = yield* choirctl(choir.home, ["dm", "pair", "phone", "--gateway", "telegram"])
-      assert.match(again.err, /config\.json already has a DM phone already/u)
+      assert.match(again.err, /config\.json already has a DM phone/u)
     }).pipe(Effect.scoped)
   )
 })

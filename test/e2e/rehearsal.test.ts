@@ -102,7 +102,7 @@ describe("a proposed skill", () => {
       )
       assert.match(
         card.text,
-        /Rehearsal on 1 recorded run: WORSE than today on 1\.\n- session \w+: worse: it is refused once, today never/u
+        /Rehearsal on 1 recorded run: WORSE than today on 1\.\n- session \w+: worse: it is refused once \(today's: never\)/u
       )
       assert.strictEqual(readFileSync(greeting, "utf8"), "untouched")
       assert.isFalse(existsSync(join(choir.home, "greeting.md")))

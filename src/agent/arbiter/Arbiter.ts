@@ -72,7 +72,7 @@ export class Arbiter extends Context.Service<
     /** Committed events for one listener that reads them in time: replication. */
     onCommit(listener: (events: ReadonlyArray<ChoirEvent>) => void): Effect.Effect<void>
   }
->()("choir/agent/arbiter/Arbiter") {
+>()("choir/agent/Arbiter") {
   static readonly layer = Layer.effect(
     Arbiter,
     Effect.gen(function* () {
@@ -197,7 +197,7 @@ const bySystem = (): (() => string) => {
 }
 
 /** Answers another salt at each call. A simulation gives its own, so that a seed decides every digest. */
-export const Salts = Context.Reference<() => string>("choir/agent/arbiter/Salts", { defaultValue: bySystem })
+export const Salts = Context.Reference<() => string>("choir/agent/Salts", { defaultValue: bySystem })
 
 // A lane derives its next step from the state, so ignoring a refusal could make it propose the same step forever. Hence two ways to commit
 // what nobody waits for.

@@ -78,7 +78,7 @@ export class EventLog extends Context.Service<
     /** Lets go of acknowledged events, oldest first, until there is room again; keeps those that are named. */
     trim(acked: number, named: ReadonlySet<number>): void
   }
->()("choir/agent/arbiter/EventLog") {
+>()("choir/agent/EventLog") {
   static readonly layer = (session_id: SessionId) => Layer.sync(EventLog, () => make(session_id))
 }
 

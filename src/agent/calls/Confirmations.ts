@@ -38,7 +38,7 @@ export class Confirmations extends Context.Service<
     /** Ends every wait, those that begin later included. */
     readonly stop: Effect.Effect<void>
   }
->()("choir/agent/calls/Confirmations") {
+>()("choir/agent/Confirmations") {
   static readonly layer = Layer.effect(
     Confirmations,
     Effect.suspend(() => make())

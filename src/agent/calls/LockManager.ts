@@ -85,7 +85,7 @@ export class LockManager extends Context.Service<
     /** The claims that wait, in order of arrival. */
     readonly waiting: Effect.Effect<ReadonlyArray<ClaimView>>
   }
->()("choir/agent/calls/LockManager") {
+>()("choir/agent/LockManager") {
   static readonly layer = Layer.sync(LockManager, () => {
     let table: LockTable<Ticket> = EMPTY_TABLE
 

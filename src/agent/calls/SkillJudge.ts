@@ -45,7 +45,7 @@ export class SkillJudge extends Context.Service<
     /** Asks a judge about the result of a step and commits the answer, an outage included; nothing where the lane has ended meanwhile. */
     ask(move: Extract<Command, { type: "MoveSkill" }>): Effect.Effect<void, Exhausted>
   }
->()("choir/agent/model/SkillJudge") {
+>()("choir/agent/SkillJudge") {
   static readonly layer = Layer.effect(
     SkillJudge,
     Effect.gen(function* () {

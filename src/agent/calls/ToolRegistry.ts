@@ -58,7 +58,7 @@ export class ToolRegistry extends Context.Service<
     /** Whether models see only status and summary of the tool's results (`prompt_mask`); by the name in either spelling. */
     masked(name: string): boolean
   }
->()("choir/agent/calls/ToolRegistry") {
+>()("choir/agent/ToolRegistry") {
   /** `rg` is the search program. */
   static readonly layer = (options: { readonly rg: string }) => Layer.effect(ToolRegistry, make(options))
 }

@@ -53,7 +53,7 @@ export class ToolRunner extends Context.Service<
     /** Finds out the outcome of those whose tool can tell, which {@link closeInDoubt} leaves open. */
     readonly settleInDoubt: Effect.Effect<void>
   }
->()("choir/agent/calls/ToolRunner") {
+>()("choir/agent/ToolRunner") {
   static readonly layer = Layer.effect(
     ToolRunner,
     Effect.gen(function* () {

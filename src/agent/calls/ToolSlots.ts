@@ -33,7 +33,7 @@ export class ToolSlots extends Context.Service<
      */
     run<A, E, R>(lane: LaneId, wait_ms: number, use: Effect.Effect<A, E, R>): Effect.Effect<A, E | SlotRefused, R>
   }
->()("choir/agent/calls/ToolSlots") {
+>()("choir/agent/ToolSlots") {
   static readonly layer = Layer.sync(ToolSlots, () =>
     makeToolSlots({
       running_max: TOOLS_IN_FLIGHT_MAX,

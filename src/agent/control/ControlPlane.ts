@@ -105,7 +105,7 @@ export class ControlPlane extends Context.Service<
     /** Signals from the push stream, which is opened again after the last id whenever it breaks. Fails only when denied. */
     readonly signals: Stream.Stream<Pushed, Denied>
   }
->()("choir/agent/control/ControlPlane") {
+>()("choir/agent/ControlPlane") {
   static readonly layer = (session_id: SessionId, bootstrap: Redacted.Redacted) =>
     Layer.effect(ControlPlane, make(session_id, bootstrap))
 }

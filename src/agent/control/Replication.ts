@@ -53,7 +53,7 @@ export class Replication extends Context.Service<
     /** Sends heartbeats until choird severs the session. */
     readonly run: Effect.Effect<never, Severed>
   }
->()("choir/agent/control/Replication") {
+>()("choir/agent/Replication") {
   static readonly layer = Layer.effect(
     Replication,
     Effect.suspend(() => make())

@@ -19,7 +19,7 @@ export class IdentityUnreadable extends Schema.TaggedError<IdentityUnreadable>()
 }
 
 /** Reads once; the image does not change while an agent runs. An absent file is an empty text. */
-export class ImageTexts extends Context.Service<ImageTexts, Identity>()("choir/agent/image/ImageTexts") {
+export class ImageTexts extends Context.Service<ImageTexts, Identity>()("choir/agent/ImageTexts") {
   static readonly layer = (choir: string) =>
     Layer.effect(
       ImageTexts,

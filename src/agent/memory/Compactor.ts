@@ -80,7 +80,7 @@ export class Compactor extends Context.Service<
     /** Compacts what is full or ordered, one call a lane at a time. */
     run(view: LaneView): Effect.Effect<never>
   }
->()("choir/agent/memory/Compactor") {
+>()("choir/agent/Compactor") {
   static readonly layer = Layer.effect(
     Compactor,
     Effect.suspend(() => make())

@@ -41,7 +41,7 @@ export class Recollection extends Context.Service<
     /** The answer for the open turn. */
     readonly found: () => Recollected | undefined
   }
->()("choir/agent/memory/Recollection") {
+>()("choir/agent/Recollection") {
   static readonly layer = Layer.effect(
     Recollection,
     Effect.suspend(() => make)

@@ -37,7 +37,7 @@ export class Budget extends Context.Service<
      */
     reserve(most: Reservation): Effect.Effect<void, Exhausted, Scope.Scope>
   }
->()("choir/agent/model/Budget") {
+>()("choir/agent/Budget") {
   static readonly layer = Layer.effect(
     Budget,
     Effect.gen(function* () {

@@ -16,7 +16,7 @@ export class Drafts extends Context.Service<
     /** Sends no draft any more of what was written: the answer itself is on its way. */
     readonly clear: Effect.Effect<void>
   }
->()("choir/agent/model/Drafts") {
+>()("choir/agent/Drafts") {
   static readonly layer = Layer.effect(
     Drafts,
     Effect.suspend(() => make())

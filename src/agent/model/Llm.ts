@@ -95,7 +95,7 @@ export class Llm extends Context.Service<
       asking: Asking
     ): Effect.Effect<Completion>
   }
->()("choir/agent/model/Llm") {
+>()("choir/agent/Llm") {
   static readonly layer = Layer.effect(
     Llm,
     Effect.gen(function* () {

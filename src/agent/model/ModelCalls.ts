@@ -76,7 +76,7 @@ export class ModelCalls extends Context.Service<
     /** The lane's newest turn or report call whose provider counted its prompt. */
     lastPrompt(lane: LaneId): PromptTokens | undefined
   }
->()("choir/agent/model/ModelCalls") {
+>()("choir/agent/ModelCalls") {
   static readonly layer = Layer.effect(
     ModelCalls,
     Effect.suspend(() => make())

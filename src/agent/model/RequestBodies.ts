@@ -51,7 +51,7 @@ export class RequestBodies extends Context.Service<
       send: (body: Uint8Array) => Effect.Effect<A, E, R>
     ): Effect.Effect<A, E, R>
   }
->()("choir/agent/model/RequestBodies") {}
+>()("choir/agent/RequestBodies") {}
 
 export const makeRequestBodies = (): RequestBodies["Service"] => {
   const kept = new Map<string, Body>()

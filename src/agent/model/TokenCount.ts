@@ -42,7 +42,7 @@ export class TokenCount extends Context.Service<
     /** By how much a model's own count is greater, from what was observed; 1 before. */
     factor(model: string): number
   }
->()("choir/agent/model/TokenCount") {
+>()("choir/agent/TokenCount") {
   static readonly layer = Layer.effect(
     TokenCount,
     Effect.suspend(() => make())

@@ -75,7 +75,7 @@ interface Known {
 }
 
 /** The refusals of the providers of this agent's models, by endpoint and model, of which a configuration has few. */
-export class Refusals extends Context.Service<Refusals, Map<string, Known>>()("choir/agent/model/Refusals") {}
+export class Refusals extends Context.Service<Refusals, Map<string, Known>>()("choir/agent/Refusals") {}
 
 /** A provider may quote the request that it refuses; its words reach people and the log, the key must not, nor a part of it. */
 const withoutKey = ({ key }: Candidate) => makeScrub(key === undefined ? [] : [Redacted.value(key)])

@@ -52,7 +52,7 @@ export class OutsideApi extends Context.Service<
     /** The same for an answer that is a file. */
     bytes(request: OutsideRequest): Effect.Effect<Uint8Array, OutsideProblem>
   }
->()("choir/agent/outside/OutsideApi") {
+>()("choir/agent/OutsideApi") {
   static readonly layer = Layer.effect(
     OutsideApi,
     Effect.gen(function* () {

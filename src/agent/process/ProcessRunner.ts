@@ -64,7 +64,7 @@ export class ProcessRunner extends Context.Service<
     /** Exempts a process that was just started: it is the agent's own and no call's. */
     keep(pid: number): void
   }
->()("choir/agent/process/ProcessRunner") {
+>()("choir/agent/ProcessRunner") {
   static readonly layer = (options: ProcessOptions) => Layer.sync(ProcessRunner, () => make(options))
 }
 

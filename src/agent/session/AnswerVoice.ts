@@ -20,7 +20,7 @@ export class AnswerVoice extends Context.Service<
     /** The sound of an answer to the message of this revision; `undefined` where there is no voice, nothing to say, or it fails. */
     of(text: string, rev: number): Effect.Effect<Voiced | undefined>
   }
->()("choir/agent/session/AnswerVoice") {
+>()("choir/agent/AnswerVoice") {
   static readonly layer = Layer.effect(
     AnswerVoice,
     Effect.suspend(() => make)

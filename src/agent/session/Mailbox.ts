@@ -23,7 +23,7 @@ export class Mailbox extends Context.Service<
     /** Takes the next message, in the same turn in which its commit is decided. */
     take(): UserMessage | undefined
   }
->()("choir/agent/session/Mailbox") {
+>()("choir/agent/Mailbox") {
   static readonly layer = Layer.effect(
     Mailbox,
     Effect.map(Latch.make(false), (filled) => {

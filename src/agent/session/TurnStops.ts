@@ -23,7 +23,7 @@ export class TurnStops extends Context.Service<
     /** Answers what is due; `report` is what an open report would have told. To be called once nothing of the turn runs any more. */
     settle(report: () => string | undefined): Effect.Effect<void>
   }
->()("choir/agent/session/TurnStops") {
+>()("choir/agent/TurnStops") {
   static readonly layer = Layer.effect(
     TurnStops,
     Effect.gen(function* () {

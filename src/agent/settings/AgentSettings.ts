@@ -49,7 +49,7 @@ export class AgentSettings extends Context.Service<
     model(name: string): Model | undefined
     replace(config_version: number, config: AgentConfig): Effect.Effect<void>
   }
->()("choir/agent/settings/AgentSettings") {
+>()("choir/agent/AgentSettings") {
   static readonly layer = (initial: Settings) =>
     Layer.effect(
       AgentSettings,

@@ -31,7 +31,7 @@ export class SecretStore extends Context.Service<
     /** The same as {@link scrub} for every text, key and number of a JSON value. */
     scrubJson<A extends Schema.Json>(value: A): A
   }
->()("choir/agent/settings/SecretStore") {
+>()("choir/agent/SecretStore") {
   static readonly layer = Layer.effect(
     SecretStore,
     Effect.suspend(() => Effect.map(Ref.make<Secrets>(new Map()), make))

@@ -29,7 +29,7 @@ export class TrialChannel extends Context.Service<
     /** Sends the outcome; it has left this process when the effect ends. */
     send(message: FromTrial): Effect.Effect<void>
   }
->()("choir/agent/trial/TrialChannel") {
+>()("choir/agent/TrialChannel") {
   /** @param path choird's socket of this container. */
   static readonly layer = (path: string) => Layer.effect(TrialChannel, make(path))
 }

@@ -43,7 +43,7 @@ export class Pictures extends Context.Service<
     /** The bytes of these pictures, without those of which no true copy is left. */
     load(pictures: ReadonlyArray<Picture>): Effect.Effect<PictureData>
   }
->()("choir/agent/workspace/Pictures") {
+>()("choir/agent/Pictures") {
   static readonly layer = Layer.effect(
     Pictures,
     Effect.suspend(() => make)

@@ -108,7 +108,7 @@ export class Workspace extends Context.Service<
     /** Opens a folder for a child process, while the scope lives. */
     folder(path: string): Effect.Effect<WorkspaceFolder, PathRefused, Scope.Scope>
   }
->()("choir/agent/workspace/Workspace") {
+>()("choir/agent/Workspace") {
   /** Opens the workspace once; `root` is the operator's own path and may lead through links. */
   static readonly layer = (options: { readonly root: string }) => Layer.effect(Workspace, make(options.root))
 }

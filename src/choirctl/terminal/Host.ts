@@ -9,7 +9,7 @@ export class Host extends Context.Service<
     /** Gives work what it needs of the host. Node's own modules for it are loaded at the first use, since most commands have none. */
     provide<A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, NodeServices>>
   }
->()("choir/choirctl/terminal/Host") {
+>()("choir/choirctl/Host") {
   static readonly layer = Layer.succeed(Host, {
     provide: (work) =>
       Effect.flatMap(

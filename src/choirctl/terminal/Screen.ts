@@ -21,7 +21,7 @@ export class Screen extends Context.Service<
     /** Writes to standard error as it is, for what is written over later. */
     draw(text: string): Effect.Effect<void>
   }
->()("choir/choirctl/terminal/Screen") {
+>()("choir/choirctl/Screen") {
   /** The terminal or pipes that this process has. Writing to a pipe waits for its reader. */
   static readonly layer = Layer.sync(Screen, () => {
     const wanted = process.env["NO_COLOR"] === undefined || process.env["NO_COLOR"] === ""

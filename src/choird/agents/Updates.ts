@@ -38,7 +38,7 @@ export class Updates extends Context.Service<
     /** All agents of config.json, one after the other. One that fails does not stop the others. */
     all(progress: Progress): Effect.Effect<ReadonlyArray<Updated>>
   }
->()("choir/choird/agents/Updates") {
+>()("choir/choird/Updates") {
   static readonly layer = Layer.effect(
     Updates,
     Effect.gen(function* () {

@@ -51,7 +51,7 @@ const makeCameUp = Effect.fnUntraced(function* ({ agent_id, prepared, remark, st
  * The silence that the running configuration allows the agent. A shorter one counts only once the agent has adopted it, since
  * until then the agent's heartbeats follow the previous configuration.
  */
-const patienceOf = Effect.fnUntraced(function* ({ agent_id, prepared }: RunContext) {
+const silenceLimit = Effect.fnUntraced(function* ({ agent_id, prepared }: RunContext) {
   const store = yield* ConfigStore
   const views = yield* AgentViews
   let agreed_ms = prepared.config.crash_detection_threshold_ms
@@ -93,7 +93,7 @@ export const epochOfRun = Effect.fnUntraced(function* (
     row,
     bindings,
     config: prepared.config,
-    silence_ms_max: yield* patienceOf(context),
+    silence_ms_max: yield* silenceLimit(context),
     fullAt: (log_bytes: number) => Effect.map(store.current, ({ config }) => logFull(log_bytes, config.retention)),
     summary_ms_max: Effect.map(store.current, ({ config }) => config.memory.summary_timeout_ms),
     image: prepared.image,

@@ -120,7 +120,7 @@ export class Images extends Context.Service<
     /** The `version.json` of the image at `path`, after its files were compared with it. */
     verify(path: string): Effect.Effect<ImageVersionFile, ImageDrift>
   }
->()("choir/choird/images/Images") {
+>()("choir/choird/Images") {
   /** @param home the folder of choird, which alone writes below its `images`. */
   static readonly layer = (home: string) =>
     Layer.effect(

@@ -67,7 +67,7 @@ export class Git extends Context.Service<
       wanted?: Wanted
     ): Effect.Effect<ReadonlyArray<RepoFile>, GitMissing | GitFailed | BadRepository>
   }
->()("choir/choird/repos/Git") {
+>()("choir/choird/Git") {
   static readonly layer = Layer.effect(
     Git,
     Effect.gen(function* () {

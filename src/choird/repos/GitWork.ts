@@ -63,7 +63,7 @@ export class GitWork extends Context.Service<
     /** Moves the source's branch to the commit; fails unless that is a fast-forward. A work tree of the other side follows. */
     push(repo: string, source: CheckedSource, commit: CommitId): Effect.Effect<void, GitMissing | FetchFailed>
   }
->()("choir/choird/repos/GitWork") {
+>()("choir/choird/GitWork") {
   static readonly layer = Layer.effect(
     GitWork,
     Effect.suspend(() => make())

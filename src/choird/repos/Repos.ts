@@ -72,7 +72,7 @@ export class Repos extends Context.Service<
       wanted?: Wanted
     ): Effect.Effect<ReadonlyArray<RepoFile>, RepoError>
   }
->()("choir/choird/repos/Repos") {
+>()("choir/choird/Repos") {
   /** @param home the folder of choird, which alone writes below its `repos`. */
   static readonly layer = (home: string) =>
     Layer.effect(

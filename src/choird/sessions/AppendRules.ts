@@ -18,4 +18,4 @@ export class AppendRules extends Context.Service<
       events: ReadonlyArray<ChoirEvent>
     ): Effect.Effect<Result.Result<Effect.Effect<void, SqlError.SqlError>, string>, SqlError.SqlError>
   }
->()("choir/choird/sessions/AppendRules") {}
+>()("choir/choird/AppendRules") {}

@@ -44,7 +44,7 @@ export class Runs extends Context.Service<
     /** Jobs of the last ORPHANS_TOLD_DAYS that ended without the account that their profile wants, by agent. */
     readonly orphans: Effect.Effect<ReadonlyMap<AgentId, number>, DatabaseAway>
   }
->()("choir/choird/sessions/Runs") {
+>()("choir/choird/Runs") {
   static readonly layer = Layer.effect(
     Runs,
     Effect.gen(function* () {

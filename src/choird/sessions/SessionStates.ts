@@ -22,7 +22,7 @@ export class SessionStates extends Context.Service<
     /** Leaves the session to be folded from its log once more. */
     drop(session_id: SessionId): void
   }
->()("choir/choird/sessions/SessionStates") {
+>()("choir/choird/SessionStates") {
   static readonly layer = Layer.effect(
     SessionStates,
     Effect.gen(function* () {

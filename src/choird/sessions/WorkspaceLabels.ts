@@ -27,7 +27,7 @@ export class WorkspaceLabels extends Context.Service<
      */
     drop(path: string): Effect.Effect<void, DatabaseAway>
   }
->()("choir/choird/sessions/WorkspaceLabels") {
+>()("choir/choird/WorkspaceLabels") {
   static readonly layer = Layer.effect(
     WorkspaceLabels,
     Effect.gen(function* () {

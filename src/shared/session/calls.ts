@@ -37,11 +37,12 @@ import { costSum, tokenSum } from "./sums.ts"
 import { firstChars } from "./textEnds.ts"
 import { CORE_WRITEBACK } from "./writtenBack.ts"
 
-/** Files whose versions a lane remembers, and the characters of their paths together; the longest unused go first. */
+/**
+ * Files whose versions a lane remembers (E10), and the characters of their paths together; the longest unused go first. One that is
+ * forgotten only has to be read again before it is written.
+ */
 export const SEEN_FILES_MAX = 256
 export const SEEN_PATHS_CHARS_MAX = 16 * 1024
-/** The versions of files that a lane has seen (E10). One that is forgotten only has to be read again before it is written. */
-
 /** The characters of a written path; longer ones are not kept. */
 const WRITTEN_PATH_CHARS_MAX = 256
 

@@ -73,7 +73,7 @@ describe("a crash", LIVE, () => {
           order.filter((text) => FENCED.test(text) || GONE.test(text) || /^(epoch|the agent)/u.test(text)),
           [
             "epoch 1 begins",
-            "the agent runs",
+            "the agent is running",
             "the agent's token is no longer valid",
             "epoch 1 ends: crash; its container is killed unless it is gone",
             "its container is gone",
@@ -90,7 +90,7 @@ describe("a crash", LIVE, () => {
         const { agent_id } = life
         // The message stays unacknowledged, so that each epoch dies of it again, until the breaker trips.
         yield* life.say(agent_id, "crash")
-        const last = yield* life.lines.first(({ text }) => text.startsWith("the agent is not started again"))
+        const last = yield* life.lines.first(({ text }) => text.startsWith("the agent will not be started again"))
         const lines = yield* life.lines.all
         const seen = lines.findLast(({ text }) => FENCED.test(text))
         const freed = lines.findLast(({ text }) => text === "released its workspace, DMs and other leases")

@@ -64,7 +64,7 @@ const fill = ({ caller: { agent_id, session_id } }: Talk, count: number) =>
 
 /** The notice that counts messages of a session. */
 const told = ({ caller: { agent_id, session_id } }: Talk, count: number) =>
-  `${count} further ${count === 1 ? "message" : "messages"} of ${agent_id} ${count === 1 ? "is" : "are"} not shown here, because too many of its messages are unread. The log has them all: choirctl session events ${session_id}`
+  `${count} further ${count === 1 ? "message" : "messages"} from ${agent_id} ${count === 1 ? "is" : "are"} not shown here, because too many of its messages are unread. The log has them all: choirctl session events ${session_id}`
 
 /** A notice with more than its words. */
 const noticeWith = (payload: Partial<EventOf<"AgentMessage">["payload"]>): EventDraft => ({

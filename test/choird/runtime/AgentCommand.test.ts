@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
 import { Redacted } from "effect"
-import { agentCommand, agentEnvironment, cgroupOf, checkedTimeZone } from "#src/choird/runtime/AgentCommand.ts"
+import { agentCommand, agentEnvironment, cgroupOf, checkedTimeZone, hostTimeZone } from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentEndpoint, ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
 import { INSIDE, insideCommand } from "#src/choird/runtime/sandbox/SandboxPlan.ts"
 
@@ -40,6 +40,7 @@ describe("the environment of an agent", () => {
   })
 
   it("has the time zone that TZ gives choird", () => {
+    assert.strictEqual(hostTimeZone(), new Intl.DateTimeFormat().resolvedOptions().timeZone)
     for (const TZ of ["Pacific/Kiritimati", "America/New_York"]) {
       const program = `import { hostTimeZone } from "#src/choird/runtime/AgentCommand.ts"; console.log(hostTimeZone())`
       const args = ["--input-type=module", "--eval", program]

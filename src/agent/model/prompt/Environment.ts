@@ -22,7 +22,7 @@ export class Environment extends Context.Service<
     /** As a lane's next call shows it: the place, the model behind the lane, and the day. */
     text(model: string): Effect.Effect<string>
   }
->()("choir/agent/model/prompt/Environment") {
+>()("choir/agent/Environment") {
   static readonly layer = (options: { readonly workspace: string; readonly shell: string }) =>
     Layer.sync(Environment, () => {
       const time_zone = Intl.DateTimeFormat().resolvedOptions().timeZone

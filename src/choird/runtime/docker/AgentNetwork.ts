@@ -38,7 +38,7 @@ export class AgentNetwork extends Context.Service<
     /** The reasons why agents reach more than they should, and the listed places that they cannot reach. */
     readonly warnings: Effect.Effect<ReadonlyArray<string>>
   }
->()("choir/choird/runtime/docker/AgentNetwork") {
+>()("choir/choird/AgentNetwork") {
   /** Removes the network when the scope closes, unless containers are left in it. */
   static readonly layer = (installation: Installation, egress: Egress) =>
     Layer.effect(

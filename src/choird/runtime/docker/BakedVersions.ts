@@ -42,7 +42,7 @@ export class BakedVersions extends Context.Service<
       folder: string
     ): Effect.Effect<void, ContainerError | DockerError>
   }
->()("choir/choird/runtime/docker/BakedVersions") {
+>()("choir/choird/BakedVersions") {
   static readonly layer = Layer.effect(
     BakedVersions,
     Effect.suspend(() => make)

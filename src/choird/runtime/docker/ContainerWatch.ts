@@ -43,7 +43,7 @@ export class ContainerWatch extends Context.Service<
     /** The number of the open connection to the engine's events, from 1; `undefined` while there is none. It ends when the engine does. */
     readonly connection: Effect.Effect<number | undefined>
   }
->()("choir/choird/runtime/docker/ContainerWatch") {
+>()("choir/choird/ContainerWatch") {
   /** Listens to the engine until the scope closes. */
   static readonly layer = (installation: Installation) =>
     Layer.effect(

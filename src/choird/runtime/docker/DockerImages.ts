@@ -32,7 +32,7 @@ export class DockerImages extends Context.Service<
     /** Whether the engine has the image, whatever base it was made on. */
     has(agent_id: AgentId, image_version: ImageVersion): Effect.Effect<boolean, ContainerError>
   }
->()("choir/choird/runtime/docker/DockerImages") {
+>()("choir/choird/DockerImages") {
   static readonly layer = (options: DockerImagesOptions) => Layer.effect(DockerImages, make(options))
 }
 
