@@ -64,7 +64,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 2,
+    knownSeed: 23,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -127,7 +127,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("calls/ToolSlots.ts"),
     find: "const isFree = mayRun(turn)",
     replace: "const isFree = true",
-    knownSeed: 13,
+    knownSeed: 3,
     breaks: ["I16"]
   },
   {
@@ -144,7 +144,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 4,
+    knownSeed: 2,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -321,7 +321,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Session.ts"),
     find: "  yield* FiberMap.clear(jobs)\n",
     replace: "",
-    knownSeed: 48,
+    knownSeed: 78,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {

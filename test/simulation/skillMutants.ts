@@ -31,7 +31,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "if (skill.step >= spec.max_steps)",
     replace: "if (skill.step < 0)",
-    knownSeed: 63,
+    knownSeed: 98,
     breaks: ["K3"]
   },
   {
@@ -55,7 +55,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideCores.ts",
     find: "if (rules === undefined) return wanted",
     replace: "if (rules !== undefined || rules === undefined) return wanted",
-    knownSeed: 161,
+    knownSeed: 69,
     breaks: ["K4"]
   },
   {
