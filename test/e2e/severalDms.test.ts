@@ -119,7 +119,7 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("an age
       const { inbox_id } = yield* send("desk-2", "say still here")
       assert.deepStrictEqual(messagesOf(yield* settled(inbox_id)), ["still here"])
       assert.lengthOf(ledger(), 1)
-      assert.isFalse((yield* texts(PHONE)).some((text) => text.includes("approval 2")))
+      assert.isFalse((yield* texts(PHONE)).some((text) => text.includes("(number 2)")))
       const audit = yield* api.audit.list({ query: { agent_id: params.id } })
       const decided = audit.filter(({ action }) => action === "approval.approve" || action === "approval.reject")
       assert.sameMembers(

@@ -100,7 +100,7 @@ const dataOf = (card: SentMessage, text: string) =>
   buttonsOf(card).find((button) => button.text === text)?.callback_data ?? ""
 
 const cardOf = (bot: TelegramBot, approval_id: string) =>
-  bot.sent.first(({ text = "" }) => text.includes(`approval ${approval_id}.`) && text.includes("Tap a button"))
+  bot.sent.first(({ text = "" }) => text.includes(`(number ${approval_id}).`) && text.includes("Tap a button"))
 
 const toasts = (bot: TelegramBot) =>
   Effect.map(bot.calls.all, (calls) =>
