@@ -115,10 +115,7 @@ const filesOf = (...rooms: ReadonlyArray<string>): ReadonlyArray<string> => {
   assert.strictEqual(listed.status, 0, listed.stderr)
   return listed.stdout
     .split("\n")
-    .filter(
-      (path) =>
-        /^bin\/|\.(?:json|md|sh|ts)$/u.test(path) && existsSync(join(ROOT, path))
-    )
+    .filter((path) => /^bin\/|\.(?:json|md|sh|ts)$/u.test(path) && existsSync(join(ROOT, path)))
 }
 
 /** The titles of tests and suites: the text that a call of `it`, `describe` or what a file calls like them begins with. */

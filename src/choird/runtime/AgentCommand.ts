@@ -25,7 +25,8 @@ export const checkedTimeZone = (name: string): string | undefined =>
   NAME.test(name) && isKnown(name) ? name : undefined
 
 /** The time zone that agents live in: choird's, which is its host's unless TZ says otherwise. Asked at each start, since a host may move. */
-export const hostTimeZone = (): string | undefined => checkedTimeZone(new Intl.DateTimeFormat().resolvedOptions().timeZone)
+export const hostTimeZone = (): string | undefined =>
+  checkedTimeZone(new Intl.DateTimeFormat().resolvedOptions().timeZone)
 
 /**
  * `cache` is the code as V8 compiled it, `vocabulary` what counts tokens, `mail` the clients of mail servers, and `offline` runs commands

@@ -37,10 +37,7 @@ import { costSum, tokenSum } from "./sums.ts"
 import { firstChars } from "./textEnds.ts"
 import { CORE_WRITEBACK } from "./writtenBack.ts"
 
-/**
- * Files whose versions a lane remembers (E10), and the characters of their paths together; the longest unused go first. One that is
- * forgotten only has to be read again before it is written.
- */
+/** Files whose versions a lane remembers (E10), and the characters of their paths together; the longest unused go first. */
 export const SEEN_FILES_MAX = 256
 export const SEEN_PATHS_CHARS_MAX = 16 * 1024
 /** The characters of a written path; longer ones are not kept. */

@@ -108,7 +108,7 @@ describeStores("standing grants", (it) => {
       const { audit, told } = yield* traces(talk.caller.session_id)
       assert.strictEqual(audit.filter(({ action }) => action === "approval.approve").length, 2)
       assert.lengthOf(
-        told.filter(({ text }) => text.includes(`approval ${second.approval_id}`)),
+        told.filter(({ text }) => text.includes(`(number ${second.approval_id})`)),
         0
       )
       const from = talk.rev

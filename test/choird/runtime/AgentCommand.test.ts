@@ -1,7 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
 import { Redacted } from "effect"
-import { agentCommand, agentEnvironment, cgroupOf, checkedTimeZone, hostTimeZone } from "#src/choird/runtime/AgentCommand.ts"
+import {
+  agentCommand,
+  agentEnvironment,
+  cgroupOf,
+  checkedTimeZone,
+  hostTimeZone
+} from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentEndpoint, ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
 import { INSIDE, insideCommand } from "#src/choird/runtime/sandbox/SandboxPlan.ts"
 
