@@ -31,13 +31,9 @@ const sessionOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
 
 /** What was refused about an agent, in order (R77). */
 const refusalsOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
-  life
-    .within(Effect.flatMap(Audit, (audit) => audit.last({ count: 100, agent_id })))
-    .pipe(
-      Effect.map((rows) =>
-        rows.map(({ action, detail, who }) => `${who} ${action} ${(detail as { readonly refused?: string }).refused}`)
-      )
-    )
+  Effect.map(life.within(Effect.flatMap(Audit, (audit) => audit.last({ count: 100, agent_id }))), (rows) =>
+    rows.map(({ action, detail, who }) => `${who} ${action} ${(detail as { readonly refused?: string }).refused}`)
+  )
 
 const pidOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
   Effect.map(
