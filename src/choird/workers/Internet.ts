@@ -1,25 +1,13 @@
 /** The network as choird's workers reach it: names are asked once, and connections go to addresses alone. */
 import { Resolver } from "node:dns/promises"
-import { BlockList, connect, isIP, type Socket } from "node:net"
-import { networkInterfaces } from "node:os"
+import { connect, type Socket } from "node:net"
 import { Context, Effect, Result, Schema } from "effect"
 import { codeOf } from "#src/shared/files/nofollow.ts"
+import { isOwnAddress } from "./ownAddress.ts"
 
 /** One question to a name server, and how often it is asked. */
 const NAME_MS_MAX = 3000
 const NAME_TRIES_MAX = 2
-
-/** Addresses of IPv6 that begin alike belong to one network; of IPv4 a public network has strangers in it. */
-const OWN_PREFIX_BITS = 64
-
-/** Whether an address is one of these interfaces', or of their IPv6 networks. */
-export const isOwnAddress = (address: string, interfaces = networkInterfaces()): boolean => {
-  const own = new BlockList()
-  for (const { address: at, family } of Object.values(interfaces).flatMap((each) => each ?? []))
-    if (family === "IPv4") own.addAddress(at, "ipv4")
-    else own.addSubnet(at, OWN_PREFIX_BITS, "ipv6")
-  return isIP(address) !== 0 && own.check(address, isIP(address) === 4 ? "ipv4" : "ipv6")
-}
 
 /** No name server said whether a name has addresses. */
 export class NoNameServer extends Schema.TaggedError<NoNameServer>()("NoNameServer", { name: Schema.String }) {

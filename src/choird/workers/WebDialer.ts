@@ -41,6 +41,19 @@ const HTTP_PORTS = new Set([80, 443])
 /** Below it lie the ports of the system's services; of those only the web's may be reached. */
 const USER_PORT_FIRST = 1024
 
+/**
+ * The addresses of a name that are tried, the families by turns: a host may lack either of them, and a name may have more addresses of one than
+ * are tried at all.
+ */
+export const triedAddresses = (addresses: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const v4 = addresses.filter((address) => isIP(address) === 4)
+  const v6 = addresses.filter((address) => isIP(address) === 6)
+  return Array.from({ length: Math.max(v4.length, v6.length) }, (_, at) => [v4[at], v6[at]])
+    .flat()
+    .filter((address) => address !== undefined)
+    .slice(0, ADDRESSES_TRIED_MAX)
+}
+
 /** A place that is not connected to. The words are for a model. */
 export class DialRefused extends Schema.TaggedError<DialRefused>()("DialRefused", {
   reason: Schema.Literals([
@@ -125,7 +138,7 @@ const dial = Effect.fnUntraced(function* (
   if (runtime.network === "allowlist" && !isListed(runtime, host, port)) return yield* refused("not_listed", host)
   const found = isIP(host) === 0 ? yield* Effect.mapError(resolve(host), () => refused("no_name_server", host)) : [host]
   if (found.length === 0) return yield* refused("no_address", host)
-  const global = found.filter((address) => isGlobalAddress(address) && !isOwn(address)).slice(0, ADDRESSES_TRIED_MAX)
+  const global = triedAddresses(found.filter((address) => isGlobalAddress(address) && !isOwn(address)))
   if (global.length === 0) return yield* refused("not_public", host)
   for (const address of global) {
     const socket = yield* opened(connect(address, port))
