@@ -65,7 +65,7 @@ const HASH = "0".repeat(64)
 /** Where it works, by its own account; one for all starts, since a formatter of dates takes longer than a start. */
 const ENVIRONMENT = ofPlace({
   workspace: "/workspace",
-  git: "branch main",
+  git: { branch: "main" },
   os: "linux x64",
   shell: "bash",
   time_zone: "UTC",

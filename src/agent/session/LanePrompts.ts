@@ -44,14 +44,19 @@ export const makeLanePrompts = Effect.gen(function* () {
   const skills = yield* SkillRegistry
   const identity = yield* ImageTexts
 
+  /** Whether somebody outside may have written files of the workspace, in this session or an earlier one. */
+  const isWorkspaceLabelled = () =>
+    arbiter.state().workspace_tainted || settings.situation().workspace_label.written_from !== undefined
+
   const sourcesFor = (lane: LaneId, wanted: string, tools: ReadonlyArray<Tool>) => {
     const model = presentModel(settings.current().config, lane, wanted)
     const reading = { find: log.find, isMasked: registry.masked, offered: offeredOf(tools) }
     const window = laneOf(arbiter.state(), lane)?.window ?? []
     // It is the longest part of a prompt, and is kept until the window changes: made while the system looks at the workspace.
     const transcript = Effect.sync(() => transcriptOf(lane === EDGE ? "edge" : "core", window, reading))
+    const shown = environment.text(settings.model(model)?.model ?? model, isWorkspaceLabelled())
     return Effect.map(
-      Effect.all([environment.text(settings.model(model)?.model ?? model), transcript], { concurrency: 2 }),
+      Effect.all([shown, transcript], { concurrency: 2 }),
       ([text]) => ({ ...reading, identity, skills, environment: text })
     )
   }

@@ -76,7 +76,7 @@ const layerNoProcesses = Layer.succeed(ProcessRunner, {
 
 const PLACE = ofPlace({
   workspace: "/workspace",
-  git: "unknown",
+  git: "not a repository",
   os: "Linux",
   shell: "bash",
   time_zone: "UTC",

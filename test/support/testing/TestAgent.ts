@@ -127,7 +127,7 @@ const layerTools = (tools: TestTools) =>
 /** The place of an agent in tests. */
 export const PLACE: Place = {
   workspace: "/workspace",
-  git: "branch main",
+  git: { branch: "main" },
   os: "linux x64",
   shell: "bash",
   time_zone: "UTC",

@@ -12,13 +12,14 @@ import { CORRECTION } from "#src/shared/session/calls.ts"
 import { isEmpty } from "#src/shared/session/memory.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary, SessionState } from "#src/shared/session/State.ts"
 import { isNote, note, withoutNotes } from "#src/agent/model/choirNote.ts"
+import { isEnvironment } from "./Environment.ts"
 import { coreInstructions, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreNotes, edgeNotes } from "./notes.ts"
 import { isSameOffer, MEMORY_QUERY, type Offered } from "#src/agent/model/offeredTools.ts"
 import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import type { Reading } from "./promptMessages.ts"
 import { skillData, skillList } from "./skillPrompt.ts"
-import { type Note, type Transcript, transcriptOf, withNotes } from "./transcript.ts"
+import { ENVIRONMENT, type Note, type Transcript, transcriptOf, withNotes } from "./transcript.ts"
 
 /** The sources of prompts besides the state. */
 export interface Sources extends Reading {
@@ -96,7 +97,7 @@ const remembered = weakMemoize(memory, ([before], [offered]) => isSameOffer(befo
 export const SHOWN_HASH_CHARS = 12
 
 const environmentNote = (text: string): Note => ({
-  about: "environment",
+  about: ENVIRONMENT,
   text: `Your environment has changed:\n${text}`
 })
 
@@ -138,9 +139,9 @@ const assembled = (
   present: string,
   correction?: string
 ): Prompt => {
-  const isFirst = lane.environment === ""
+  const isFirst = !isEnvironment(lane.environment)
   const environment = isFirst ? present : lane.environment
-  const isTold = present === environment && !transcript.told.has("environment")
+  const isTold = present === environment && !transcript.told.has(ENVIRONMENT)
   const due = [
     ...dueOf([...(isTold ? [] : [environmentNote(present)]), ...memoryNotes(recollected), ...notes], transcript),
     ...correctionOf(correction)

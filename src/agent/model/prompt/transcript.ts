@@ -7,6 +7,7 @@ import type { ChoirEvent, Prompted } from "#schema/Event.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { note } from "#src/agent/model/choirNote.ts"
 import { weakMemoize } from "#src/shared/weakMemoize.ts"
+import { isEnvironment } from "./Environment.ts"
 import { type CallNames, isSameReading, type Reading, rendering, withNames } from "./promptMessages.ts"
 import { NOTHING_ORDERED, orderedAfter, type Ordering } from "./promptWindow.ts"
 
@@ -22,6 +23,12 @@ export interface Transcript {
   /** Whether the last message is that one. */
   readonly endsAsked: boolean
 }
+
+/** The matter of notes on a changed environment. */
+export const ENVIRONMENT = "environment"
+
+/** A stored note may hold an environment of an earlier form, with any name of a branch in it. */
+const isShown = ({ about, text }: Note): boolean => about !== ENVIRONMENT || isEnvironment(text)
 
 /** The matter of a report and a correction of the answer before stand at the very end, each for itself. */
 const standsLast = ({ about }: Note): boolean => /^(?:report|correction)\b/u.test(about)
@@ -122,7 +129,7 @@ const continued = (before: Told, window: ReadonlyArray<number>, ordering: Orderi
   let { asked_rev, endsAsked } = before
   for (const event of fresh) {
     if (event.event_type === "ModelOutput") {
-      const notes = event.payload.prompt?.notes ?? []
+      const notes = (event.payload.prompt?.notes ?? []).filter(isShown)
       if (notes.length > 0) {
         messages = [...withNotes(messages, endsAsked, notes)]
         for (const { about, text } of notes) told.set(about, text)

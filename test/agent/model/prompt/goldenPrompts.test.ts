@@ -69,7 +69,7 @@ const history = (drafts: ReadonlyArray<EventDraft>) => {
     foldAll(initialState, events),
     ({ reason, rev }) => new Error(`${rev}: ${reason}`)
   )
-  const environment = Effect.runSync(ofPlace(PLACE).text("test-model"))
+  const environment = Effect.runSync(ofPlace(PLACE).text("test-model", false))
   return {
     state,
     sources: {
