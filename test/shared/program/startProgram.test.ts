@@ -41,14 +41,16 @@ describe("the start of a program", () => {
     })
   )
 
-  it.effect("ends with 78 and one line under a Node that is too old, before anything else is loaded", () =>
-    Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      const older = `Object.defineProperty(process.versions, "node", { value: "20.20.2" })`
-      const { status, stderr, stdout } = start(folder, {}, older)
-      assert.strictEqual(status, 78)
-      assert.match(stderr, /^choir: Choir needs Node 22\.19 or later, and this is 20\.20\.2\. [^\n]*\n$/u)
-      assert.strictEqual(stdout, "")
-    })
+  it.effect(
+    "ends with 78 and one line under a Node that lacks a security release, before anything else is loaded",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* temporaryFolder
+        const older = `Object.defineProperty(process.versions, "node", { value: "24.21.0" })`
+        const { status, stderr, stdout } = start(folder, {}, older)
+        assert.strictEqual(status, 78)
+        assert.match(stderr, /^choir: Node 24\.21\.0 lacks a security release\. Choir needs Node 22\.23\.4, [^\n]*\n$/u)
+        assert.strictEqual(stdout, "")
+      })
   )
 })

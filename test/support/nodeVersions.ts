@@ -1,0 +1,27 @@
+/** Versions of Node and whether Choir runs on them, by hand: the rule of TypeScript, the launchers and doctor are held against this one table. */
+export const NODE_VERSIONS: Readonly<Record<string, boolean>> = {
+  "18.20.8": false,
+  "20.20.2": false,
+  "22.19.0": false,
+  "22.23.3": false,
+  "22.23.4": true,
+  "22.23.10": true,
+  "22.24.0": true,
+  "23.11.1": false,
+  "24.9.9": false,
+  "24.21.0": false,
+  "24.22.0": false,
+  "24.22.1": true,
+  "24.100.0": true,
+  "25.8.2": false,
+  "26.0.0": false,
+  "26.9.99": false,
+  "26.12.0": false,
+  "26.12.1": true,
+  "26.13.0": true,
+  "27.0.0": true,
+  "27.0.0-nightly20261101": false,
+  "100.0.0": true,
+  "26.12": false,
+  "v26.12.1": false
+}
