@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { JobName } from "#schema/Ids.ts"
 import { parseJson } from "#demo/dialects/looseJson.ts"
+import { EVENT_DEPTH_MAX, isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 
 /** Instructions that the offline model takes from one message. */
 export const OFFLINE_MODEL_STEPS_MAX = 100
@@ -76,8 +77,9 @@ const call: Parser = (rest, source) => {
   if (tool === undefined || (json === undefined && !/[.-]/u.test(tool))) return undefined
   if (json === undefined) return { source, kind: "call", tool, input: {} }
   const input = parseJson(json)
-  return input === undefined
-    ? { source, kind: "unusable", problem: "the input of the tool is not valid JSON" }
+  if (input === undefined) return { source, kind: "unusable", problem: "the input of the tool is not valid JSON" }
+  return isDeeperThan(input, EVENT_DEPTH_MAX)
+    ? { source, kind: "unusable", problem: `the input of the tool nests deeper than ${EVENT_DEPTH_MAX} levels` }
     : { source, kind: "call", tool, input }
 }
 

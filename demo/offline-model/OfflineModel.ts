@@ -55,7 +55,7 @@ const complete = Effect.gen(function* () {
   const { model } = decoded.success
   if (model !== OFFLINE_MODEL) return refusal(404, "model_not_found", `only the model ${OFFLINE_MODEL} is served here`)
   const now_ms = yield* Clock.currentTimeMillis
-  // JSON that is nested too deep for the stack is the only thing that a decoded request can make respond throw on.
+  // A report that is nested too deep for the stack is the only thing that a decoded request can make respond throw on.
   const reply = yield* Effect.result(Effect.try(() => respond(decoded.success, Math.floor(now_ms / 1000))))
   return Result.isFailure(reply)
     ? refusal(400, "invalid_request", "the request holds JSON that is nested too deep")

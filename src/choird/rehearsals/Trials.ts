@@ -82,6 +82,9 @@ const runProgram = Effect.fnUntraced(function* (node: string, args: ReadonlyArra
   )
 }, Effect.scoped)
 
+/** A trial asks its model. Node 25 and later also keep a program with permissions from the network; older ones do not know the flag. */
+const ASKS_FOR_THE_NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net") ? ["--allow-net"] : []
+
 const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   return Trials.of({
@@ -92,6 +95,7 @@ const make = Effect.gen(function* () {
         const text = yield* Effect.orDie(encodeTask(task))
         const permissions = [
           "--permission",
+          ...ASKS_FOR_THE_NETWORK,
           ...[dirname(program), root, SHELL].map((path) => `--allow-fs-read=${path}`)
         ]
         const args = [...permissions, `--max-old-space-size=${HEAP_MIB_MAX}`, program, TRIAL_COMMAND, root]

@@ -18,6 +18,10 @@ const TABLE: ReadonlyArray<readonly [text: string, expected: object | undefined]
   ["run", undefined],
   ['call clock.now {"zone": "UTC"}', { kind: "call", tool: "clock.now", input: { zone: "UTC" } }],
   ["call clock-now", { kind: "call", tool: "clock-now", input: {} }],
+  [
+    `call clock {"at":${"[".repeat(60_000)}${"]".repeat(60_000)}}`,
+    { kind: "unusable", problem: "the input of the tool nests deeper than 200 levels" }
+  ],
   ["call clock {bad}", { kind: "unusable", problem: "the input of the tool is not valid JSON" }],
   ["call me later", undefined],
   ["call me", undefined],
