@@ -47,6 +47,13 @@ export class OncePerRequest extends HttpApiMiddleware.Service<OncePerRequest, { 
   { error: ApiErrors }
 ) {}
 
+/**
+ * How far the calls of an agent are kept apart from each other by the kernel: `full`, `memory` without their signals and abstract sockets, or
+ * `none`, where a tool with secrets runs beside no other instead.
+ */
+export const CallsApart = Schema.Literals(["full", "memory", "none"])
+export type CallsApart = typeof CallsApart.Type
+
 export const InitHello = Schema.Struct({
   agent_id: AgentId,
   session_id: SessionId,
@@ -54,6 +61,8 @@ export const InitHello = Schema.Struct({
   agent_version: Schema.String,
   tool_manifest_hash: Sha256,
   skill_manifest_hash: Sha256,
+  /** Absent from an agent that does not look. */
+  calls_apart: Schema.optionalKey(CallsApart),
   /** Asks for a further page of the tail, with the lease token. */
   tail_from: Schema.optionalKey(Rev)
 })

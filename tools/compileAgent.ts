@@ -9,8 +9,8 @@ import { Schema } from "effect"
 import type { InitHelloReply } from "#schema/AgentApi.ts"
 import { ApprovalsConfig, Budgets, MemoryConfig, Model } from "#schema/Config.ts"
 import type { ImageVersionFile } from "#schema/Image.ts"
-import { loadProgram, OFFLINE } from "#src/shared/program/compiledProgram.ts"
-import { offlineProgram } from "#src/shared/program/offlineProgram.ts"
+import { APART, loadProgram } from "#src/shared/program/compiledProgram.ts"
+import { apartProgram } from "#src/shared/program/apartProgram.ts"
 
 const LIFE_MS_MAX = 60_000
 const MODEL = { provider: "none", model: "none", endpoint: "http://127.0.0.1:9/v1" }
@@ -60,8 +60,8 @@ const pushStop = (response: ServerResponse) => {
 }
 
 const program = resolve(process.argv[2] ?? "")
-const offline = offlineProgram()
-if (offline !== undefined) writeFileSync(program.replace(/\.js$/u, OFFLINE), offline, { mode: 0o755 })
+const apart = apartProgram()
+if (apart !== undefined) writeFileSync(program.replace(/\.js$/u, APART), apart, { mode: 0o755 })
 const home = mkdtempSync("/tmp/choir-build-")
 const socket = join(home, "choird.sock")
 writeFileSync(join(home, "version.json"), JSON.stringify(version))

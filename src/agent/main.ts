@@ -16,7 +16,7 @@ import { TRIAL_FLAG } from "#schema/ContainedTrial.ts"
 import { TRIAL_COMMAND } from "#schema/Trial.ts"
 import { RECEIVED_MARK } from "#src/shared/files/receivedMark.ts"
 import { VERSION } from "#src/shared/program/version.ts"
-import { OFFLINE } from "#src/shared/program/compiledProgram.ts"
+import { APART } from "#src/shared/program/compiledProgram.ts"
 import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { layerEndpointClient } from "#src/shared/wire/endpoints.ts"
@@ -33,6 +33,7 @@ import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
 import { Llm, MODEL_TOTAL_MS_MAX } from "#src/agent/model/Llm.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
+import { type Apart, probeApart } from "#src/agent/process/Apart.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { AnswerVoice } from "#src/agent/session/AnswerVoice.ts"
@@ -94,9 +95,15 @@ const environment = Effect.suspend(() => {
   return Schema.decodeUnknownEffect(Variables)({ AGENT_ID, CHOIR_BOOTSTRAP_TOKEN, CHOIR_SESSION_ID })
 }).pipe(Effect.mapError(({ message }) => new BadInvocation({ problem: message })))
 
-const introduction = (agent_id: AgentId, session_id: SessionId, image: ImageVersionFile): InitHello => {
+const introduction = (
+  agent_id: AgentId,
+  session_id: SessionId,
+  image: ImageVersionFile,
+  { level: calls_apart }: Apart
+): InitHello => {
   const { image_version, skill_manifest_hash, tool_manifest_hash } = image
-  return { agent_id, session_id, image_version, agent_version: VERSION, tool_manifest_hash, skill_manifest_hash }
+  const manifests = { tool_manifest_hash, skill_manifest_hash }
+  return { agent_id, session_id, image_version, agent_version: VERSION, ...manifests, calls_apart }
 }
 
 /**
@@ -152,7 +159,8 @@ const program = Effect.gen(function* () {
 
   return yield* Effect.gen(function* () {
     const control = yield* ControlPlane
-    const introduced = introduction(agent_id, session_id, image)
+    const apart = probeApart(besideProgram(APART))
+    const introduced = introduction(agent_id, session_id, image, apart)
     const first = yield* control.hello(introduced)
     const values = yield* fetchSecrets(first.config, new Set())
     const books = Layer.merge(
@@ -167,7 +175,7 @@ const program = Effect.gen(function* () {
       TokenCount.layer,
       Environment.layer({ workspace: options.workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
       Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: options.workspace }))),
-      ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], offline: besideProgram(OFFLINE) })
+      ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], apart })
     ).pipe(Layer.provideMerge(recovered), (guarded) => Layer.provideMerge(layerWorktrees, guarded))
     const tools = Layer.merge(ToolRegistry.layer({ rg: options.rg }), AnswerVoice.layer).pipe(
       Layer.provideMerge(OutsideApi.layer.pipe(Layer.provide(outsideHttp))),
@@ -205,7 +213,7 @@ const trial = Effect.flatMap(flags, (options) =>
     workspace: options.workspace,
     choir: options.choir,
     rg: options.rg,
-    offline: besideProgram(OFFLINE),
+    apart: probeApart(besideProgram(APART)),
     ownsPidNamespace: options["own-pid-namespace"],
     modelHttp,
     outsideHttp

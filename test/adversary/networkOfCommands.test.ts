@@ -1,9 +1,8 @@
 /** A command that must not reach a network, and looks for one all the same. */
-import { spawnSync } from "node:child_process"
 import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { offlineFilterFor, offlineProgramFor } from "#src/shared/program/offlineProgram.ts"
+import { ApartMode } from "#src/shared/program/apartProgram.ts"
 import { coreLane, JobName } from "#schema/Ids.ts"
 import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { exec } from "#src/agent/tools/exec.ts"
@@ -11,7 +10,7 @@ import { externalTool } from "../support/externalTool.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, says } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool } from "../support/testing/TestAgent.ts"
-import { OFFLINE_PROGRAM } from "../support/offlineProgram.ts"
+import { listenAbstract } from "../support/abstractEar.ts"
 import { sandboxes, startAgent } from "../support/sandboxedAgent.ts"
 import { temporaryWorkspace, toolServices } from "../support/workspace.ts"
 import { LIVE } from "../choird/runtime/rig.ts"
@@ -39,8 +38,9 @@ const listening = Effect.gen(function* () {
   const address = yield* listen(0)
   const name = `choir-test-${process.pid}-${Math.trunc(performance.now())}`
   yield* listen(`\0${name}`)
+  const ear = yield* listenAbstract(`${name}-ear`)
   const port = typeof address === "object" && address !== null ? address.port : 0
-  return { port, name, connected: () => connected }
+  return { port, name, connected: () => connected, heard: ear.heard }
 })
 
 /** Ways to a network; each prints REACHED when it has one. */
@@ -63,8 +63,40 @@ const ways = ({
   ["a wiped environment", `env -i /bin/bash -c 'exec 3<>/dev/tcp/127.0.0.1/${port} && echo REACHED'`],
   ["the system call", call(41, 198, "2", "1", "0")],
   ["netlink", call(41, 198, "16", "3", "0")],
-  ["io_uring", call(425, 425, "1", "0")]
+  ["io_uring", call(425, 425, "1", "0")],
+  ...pairs(`${name}-ear`)
 ]
+
+/** What a program with a pair of sockets tries to reach a name by, in the words of Python; `one` and `other` are of a type that can be connected. */
+const BY_PAIR: ReadonlyArray<readonly [name: string, tries: string]> = [
+  ["a datagram of a pair", 'socketpair(AF_UNIX, SOCK_DGRAM)[0].sendto(b"out", DATAGRAMS)'],
+  ["a message of a pair", 'socketpair(AF_UNIX, SOCK_DGRAM)[0].sendmsg([b"out"], [], 0, DATAGRAMS)'],
+  ["a pair of raw sockets", "socketpair(AF_UNIX, SOCK_RAW)"],
+  ["a pair of packets", "socketpair(AF_UNIX, SOCK_SEQPACKET)"],
+  ["a pair of another family", "socketpair(30, SOCK_STREAM)"],
+  ["a datagram of a stream", 'one.sendto(b"out", DATAGRAMS)'],
+  ["a message of a stream", 'one.sendmsg([b"out"], [], 0, DATAGRAMS)'],
+  ["a stream that connects", "one.connect(STREAMS)"],
+  ["a stream whose pair is gone", 'other.close(); one.sendmsg([b"out"], [], 0, STREAMS)'],
+  ["a stream that connects again", "libc.connect(one.fileno(), bytes(16), 16) == 0 or fail()"],
+  ["a name of its own", 'one.bind("\\0" + NAME + "-back")'],
+  ["a name that the kernel chooses", 'one.bind("")'],
+  ["a pair that listens", "one.listen()"],
+  ["a pair that accepts", "libc.accept(one.fileno(), None, None) >= 0 or fail()"]
+]
+
+const PYTHON = [
+  "import ctypes, sys",
+  "from socket import *",
+  "libc = ctypes.CDLL(None, use_errno=True)",
+  "def fail(): raise OSError(ctypes.get_errno(), 'refused')",
+  "NAME = sys.argv[1]",
+  'DATAGRAMS, STREAMS = "\\0" + NAME + "-datagrams", "\\0" + NAME',
+  "one, other = socketpair()"
+]
+
+const pairs = (name: string): ReadonlyArray<readonly [string, string]> =>
+  BY_PAIR.map(([what, tries]) => [what, `python3 -c '${[...PYTHON, tries, 'print("REACHED")'].join("\n")}' ${name}`])
 
 const INHERITED = `perl -e 'print "echo works"' | sh`
 
@@ -75,16 +107,21 @@ describe.skipIf(sandboxReason !== undefined)("a command without a network in a s
     Effect.gen(function* () {
       const { agent } = yield* startAgent
       const there = yield* listening
-      const OFFLINE = "/opt/choir/choir-agent.offline /bin/sh -c"
+      const OFFLINE = `/opt/choir/choir-agent.apart ${ApartMode.OFFLINE} /bin/sh -c`
       for (const [name, way] of ways(there)) {
         const answer = yield* agent.sh(`${OFFLINE} '${way.replaceAll("'", `'\\''`)}'`)
         assert.notInclude(answer, "REACHED", name)
       }
       assert.strictEqual(there.connected(), 0)
+      // With a network the same program is heard, and by then all that came before it.
+      const [, datagram = ""] = ways(there).find(([name]) => name === "a datagram of a pair") ?? []
+      assert.strictEqual(yield* agent.sh(datagram), "REACHED")
+      yield* Effect.repeat(Effect.sleep("10 millis"), { until: () => there.heard().length > 0 })
+      assert.deepStrictEqual(there.heard(), ["heard out"])
       assert.strictEqual(yield* agent.sh(`${OFFLINE} '${INHERITED.replaceAll("'", `'\\''`)}'`), "works")
       assert.strictEqual(yield* agent.sh(`bash -c 'exec 3<>/dev/tcp/127.0.0.1/${there.port} && cat <&3'`), "hello")
       assert.strictEqual(
-        yield* agent.sh("sh -c ': >> /opt/choir/choir-agent.offline' 2>/dev/null && echo written || echo kept"),
+        yield* agent.sh("sh -c ': >> /opt/choir/choir-agent.apart' 2>/dev/null && echo written || echo kept"),
         "kept"
       )
     }).pipe(inside)
@@ -176,21 +213,4 @@ describe("a command of an agent whose people are asked", LIVE, () => {
       assert.match((yield* prepared.run(context)).summary, /has since read text from outside/u)
     }).pipe(Effect.scoped)
   )
-})
-
-describe("the program that runs commands without a network", () => {
-  it("runs nothing without arguments, and says by its exit that a command cannot be run", () => {
-    assert.strictEqual(spawnSync(OFFLINE_PROGRAM, []).status, 126)
-    assert.strictEqual(spawnSync(OFFLINE_PROGRAM, ["/does/not/exist"]).status, 126)
-    assert.strictEqual(spawnSync(OFFLINE_PROGRAM, ["/bin/sh", "-c", 'exit "$1"', "sh", "7"], { env: {} }).status, 7)
-  })
-
-  for (const architecture of ["x64", "arm64"] as const)
-    it(`holds its filter and nothing that is longer than its place, for ${architecture}`, () => {
-      const program = offlineProgramFor(architecture)
-      const filter = offlineFilterFor(architecture)
-      assert.strictEqual(program.readUInt16LE(0x100), filter.length / 8)
-      assert.isTrue(program.subarray(0x110).equals(filter))
-      assert.isTrue(program.subarray(0xf8, 0x100).equals(Buffer.alloc(8)))
-    })
 })

@@ -36,7 +36,7 @@ import { BRAVE_KEY, type BraveResult, braveServer } from "./braveServer.ts"
 import { accountOf } from "./mailAccount.ts"
 import { MAIL_DOMAIN, MAIL_PASSWORD, type MailServer } from "./mailServer.ts"
 import { NOTION_TOKEN, type NotionPage, notionServer } from "./notionServer.ts"
-import { OFFLINE_PROGRAM } from "./offlineProgram.ts"
+import { APART } from "./apartProgram.ts"
 import { SESSION } from "./testing/MemoryControlPlane.ts"
 import { agentConfig, type TestTools, settingsOf } from "./testing/TestAgent.ts"
 import { httpServer, layerDialer, PUBLIC_ADDRESS } from "./web.ts"
@@ -143,7 +143,7 @@ export const outsideWorld = Effect.fnUntraced(function* (mail: MailServer, texts
     const parts = yield* Layer.build(
       Layer.mergeAll(
         Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root }))),
-        ProcessRunner.layer({ ownsPidNamespace: false, offline: OFFLINE_PROGRAM }),
+        ProcessRunner.layer({ ownsPidNamespace: false, apart: APART }),
         GitAccess.layerNone
       )
     )

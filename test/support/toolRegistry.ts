@@ -15,7 +15,7 @@ import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
-import { OFFLINE_PROGRAM } from "./offlineProgram.ts"
+import { APART } from "./apartProgram.ts"
 import { SESSION } from "./testing/MemoryControlPlane.ts"
 import { settingsOf } from "./testing/TestAgent.ts"
 
@@ -41,7 +41,7 @@ export const layerRegistry = <A, E, R>(
         }),
         SecretStore.layer,
         Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root }))),
-        ProcessRunner.layer({ ownsPidNamespace: false, offline: OFFLINE_PROGRAM }),
+        ProcessRunner.layer({ ownsPidNamespace: false, apart: APART }),
         GitAccess.layerNone,
         Layer.mock(OutsideApi, {})
       )

@@ -9,7 +9,7 @@ import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import type { AgentConfig } from "#schema/AgentConfig.ts"
-import { OFFLINE_PROGRAM } from "./offlineProgram.ts"
+import { APART } from "./apartProgram.ts"
 import { agentConfig, settingsOf } from "./testing/TestAgent.ts"
 import type { ToolContext } from "#src/agent/tools/Tool.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
@@ -35,7 +35,7 @@ export const toolServices = (root: string, config: AgentConfig = agentConfig()) 
   Layer.build(
     Layer.mergeAll(
       Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root }))),
-      ProcessRunner.layer({ ownsPidNamespace: false, offline: OFFLINE_PROGRAM }),
+      ProcessRunner.layer({ ownsPidNamespace: false, apart: APART }),
       AgentSettings.layer(settingsOf(1, config)),
       GitAccess.layerNone,
       SecretStore.layer

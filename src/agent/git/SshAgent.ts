@@ -48,7 +48,7 @@ export const makeSshAgent = Effect.fnUntraced(function* (socket: string, process
   yield* Effect.addFinalizer(() => Effect.sync(() => child?.kill("SIGKILL")))
   const isAlive = () => child !== undefined && child.exitCode === null && child.signalCode === null
 
-  const add = Effect.fnUntraced(function* (call_id: CallId, args: ReadonlyArray<string>, stdin?: string) {
+  const add = Effect.fnUntraced(function* (call_id: CallId, args: ReadonlyArray<string>, stdin?: Redacted.Redacted) {
     const command = { command: "ssh-add", args, cwd: "/", timeout_ms: GIT_KEY_MS_MAX, env: { SSH_AUTH_SOCK: socket } }
     const ran = yield* processes
       .run(call_id, stdin === undefined ? command : { ...command, stdin })
@@ -63,7 +63,7 @@ export const makeSshAgent = Effect.fnUntraced(function* (socket: string, process
       held = undefined
       if (isAlive()) yield* add(call_id, ["-q", "-D"])
       else child = yield* launch(socket, processes.keep)
-      yield* add(call_id, ["-q", "-"], value.endsWith("\n") ? value : `${value}\n`)
+      yield* add(call_id, ["-q", "-"], Redacted.make(value.endsWith("\n") ? value : `${value}\n`))
       held = value
     })
   }

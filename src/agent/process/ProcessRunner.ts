@@ -1,8 +1,8 @@
 /** Runs commands for tools so that nothing of them is left when the answer is given (R22). */
-import { accessSync, constants } from "node:fs"
 import { Context, Deferred, Effect, Layer, Option, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { type Apart, NOT_APART } from "./Apart.ts"
 import type { CapturedOutput } from "./OutputRing.ts"
 import {
   identityOf,
@@ -16,12 +16,14 @@ import {
 import {
   type Command,
   type CommandNotStarted,
+  holdsSecrets,
   notStarted,
-  type OfflineProgram,
   preferForOom,
   type Running,
   startCommand
 } from "./startCommand.ts"
+import { sweepCall } from "./sweepCall.ts"
+import { makeTurns, type NoTurn, TURN_MS_MAX } from "./Turns.ts"
 
 /** How long a finished process's output may take to arrive when something beyond reach keeps the pipe open. */
 const PROCESS_DRAIN_MS = 250
@@ -40,8 +42,8 @@ export interface ProcessResult {
 
 interface ProcessOptions {
   readonly ownsPidNamespace: boolean
-  /** Where the program lies that runs commands without a network; a host that cannot run it has none. */
-  readonly offline?: OfflineProgram
+  /** How commands are kept apart here, {@link NOT_APART} unless said. */
+  readonly apart?: Apart
 }
 
 /**
@@ -53,12 +55,16 @@ export class ProcessRunner extends Context.Service<
   {
     /**
      * Runs a command in a session of its own until it exits or `timeout_ms` has passed, then kills whatever it started. An
-     * interrupt does the same. What still holds the output open does not delay the result. A command with secrets starts only
-     * once no process is left that belongs to no call: it could read them in the command's memory.
+     * interrupt does the same. What still holds the output open does not delay the result.
+     *
+     * Each command is kept apart from all others, as far as the kernel can. A command with secrets starts only once no process is
+     * left that belongs to no call and, where the kernel keeps none apart, runs beside no other: it could read them in the command's memory.
      */
-    run(call_id: CallId, command: Command): Effect.Effect<ProcessResult, CommandNotStarted | StrayProcesses>
+    run(call_id: CallId, command: Command): Effect.Effect<ProcessResult, CommandNotStarted | StrayProcesses | NoTurn>
     /** Whether a command can be kept from every network here. */
     readonly cutsNetwork: boolean
+    /** How long a command may wait until it starts, beyond its own time; 0 where none has to wait. */
+    readonly turnMs: number
     /** The running call that a process belongs to, if it does. */
     callOf(pid: number): string | undefined
     /** Exempts a process that was just started: it is the agent's own and no call's. */
@@ -81,17 +87,8 @@ export class StrayProcesses extends Schema.TaggedError<StrayProcesses>()("StrayP
 const within = <A>(deferred: Deferred.Deferred<A>, limit_ms: number): Effect.Effect<Option.Option<A>> =>
   Effect.timeoutOption(Effect.interruptible(Deferred.await(deferred)), limit_ms)
 
-const canRun = (program: string): boolean => {
-  try {
-    accessSync(program, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const make = ({ offline, ownsPidNamespace }: ProcessOptions): ProcessRunner["Service"] => {
-  const offlineProgram = offline !== undefined && canRun(offline) ? offline : undefined
+const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessRunner["Service"] => {
+  const inTurn = apart.level === "none" ? makeTurns() : undefined
   const leaders = new Map<number, string>()
   const exempt = new Set(readProcessTable().entries.map(identityOf))
   const known: KnownProcesses = { agent: process.pid, leaders, exempt, ownsPidNamespace }
@@ -100,7 +97,7 @@ const make = ({ offline, ownsPidNamespace }: ProcessOptions): ProcessRunner["Ser
   const begin = Effect.fnUntraced(function* (call_id: CallId, command: Command) {
     const running = yield* Effect.try({
       try: () => {
-        const running = startCommand(call_id, command, offlineProgram)
+        const running = startCommand(call_id, command, apart)
         if (running.child.pid !== undefined) leaders.set(running.child.pid, call_id)
         return running
       },
@@ -131,8 +128,8 @@ const make = ({ offline, ownsPidNamespace }: ProcessOptions): ProcessRunner["Ser
     return survivors
   })
 
-  const run = Effect.fn("ProcessRunner.run")(function* (call_id: CallId, command: Command) {
-    if (command.secrets !== undefined) yield* endStrays(call_id)
+  const runNow = Effect.fnUntraced(function* (call_id: CallId, command: Command) {
+    if (holdsSecrets(command)) yield* endStrays(call_id)
     const began = yield* monotonicMs
     return yield* Effect.uninterruptibleMask(
       Effect.fnUntraced(function* (restore) {
@@ -154,8 +151,12 @@ const make = ({ offline, ownsPidNamespace }: ProcessOptions): ProcessRunner["Ser
   })
 
   return ProcessRunner.of({
-    run,
-    cutsNetwork: offlineProgram !== undefined,
+    run: Effect.fn("ProcessRunner.run")(function* (call_id, command) {
+      const running = runNow(call_id, command)
+      return yield* inTurn === undefined ? running : inTurn(holdsSecrets(command), running)
+    }),
+    cutsNetwork: apart.program !== undefined,
+    turnMs: inTurn === undefined ? 0 : TURN_MS_MAX,
     callOf: (pid) => {
       const table = readProcessTable()
       return [...new Set(leaders.values())].find((call_id) =>
@@ -168,50 +169,3 @@ const make = ({ offline, ownsPidNamespace }: ProcessOptions): ProcessRunner["Ser
     }
   })
 }
-
-/** Rounds of looking for what is left of a call and killing it; with the waits between them about a second (R22). */
-const PROCESS_SWEEPS_MAX = 100
-/** The pause between two such rounds, in which the kernel buries what was killed and lays out the memory of what begins a program. */
-const PROCESS_SWEEP_PAUSE_MS = 5
-/** Looks within one round that stop what a call forks while it is being found. */
-const PROCESS_FREEZES_MAX = 20
-/** Looks in a row that must find nothing where forks, or processes without an environment, leave room for doubt. */
-const PROCESS_CLEAN_LOOKS = 10
-
-/** Best effort: the process may be gone. */
-const signal = (pid: number, name: NodeJS.Signals) =>
-  Effect.ignore(Effect.try({ try: () => process.kill(pid, name), catch: () => undefined }))
-
-/** Stops what is found until a look finds nothing new, then kills it all: a fork does not outrun the search. */
-const killAll = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
-  const found = new Map<string, number>()
-  let remains = yield* look
-  for (let freeze = 0; freeze < PROCESS_FREEZES_MAX; freeze++) {
-    const fresh = remains.processes.filter((entry) => !found.has(identityOf(entry)))
-    if (fresh.length === 0) break
-    for (const entry of fresh) {
-      found.set(identityOf(entry), entry.pid)
-      yield* signal(entry.pid, "SIGSTOP")
-    }
-    remains = yield* look
-  }
-  for (const pid of found.values()) yield* signal(pid, "SIGKILL")
-  return { clean: found.size === 0, complete: remains.complete }
-})
-
-/**
- * Kills until nothing is left, and answers how many processes could not be killed. Where others fork all the time, or wiped their
- * environment for good, no look is complete, and several clean ones must do.
- */
-const sweepCall = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
-  let clean_looks = 0
-  for (let round = 0; round < PROCESS_SWEEPS_MAX; round++) {
-    const { clean, complete } = yield* killAll(look)
-    clean_looks = clean ? clean_looks + 1 : 0
-    if (clean_looks === PROCESS_CLEAN_LOOKS || (clean && complete)) return 0
-    yield* Effect.sleep(PROCESS_SWEEP_PAUSE_MS)
-  }
-  const { processes } = yield* look
-  if (processes.length > 0) yield* Effect.logWarning("processes of a tool call could not be killed", processes)
-  return processes.length
-})

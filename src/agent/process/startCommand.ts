@@ -1,10 +1,15 @@
-/** Starts a command of a tool: in a session of its own, with nothing of the agent's environment but its time zone, and heard from its first event on. */
+/**
+ * Starts a command of a tool: in a session of its own, apart from all others, with nothing of the agent's environment but its time zone,
+ * and heard from its first event on.
+ */
 import { type ChildProcess, spawn } from "node:child_process"
-import { writeFileSync } from "node:fs"
+import { accessSync, constants, writeFileSync } from "node:fs"
+import { delimiter, join, resolve } from "node:path"
 import { Writable } from "node:stream"
 import { Deferred, Effect, Redacted, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
+import { type Apart, apartFrom, canRun } from "./Apart.ts"
 import { OutputRing } from "./OutputRing.ts"
 import { CALL_MARKER } from "./ProcessTable.ts"
 
@@ -20,12 +25,13 @@ const NO_HOME = "/nonexistent"
 const SECRETS_FD = 3
 
 export interface Command {
+  /** The path of a program, or its name in PATH. */
   readonly command: string
   readonly args: ReadonlyArray<string>
   readonly cwd: string
   readonly timeout_ms: number
   /** Written to standard input, which is closed afterwards; without it the input is empty. */
-  readonly stdin?: string | Uint8Array
+  readonly stdin?: string | Uint8Array | Redacted.Redacted
   /** Beyond PATH, HOME, LANG, TERM, TZ and {@link CALL_MARKER}; of the agent's own environment the time zone alone is handed on. */
   readonly env?: Readonly<Record<string, string>>
   /**
@@ -65,8 +71,9 @@ export interface Running {
 export const notStarted = ({ command }: Command, error: unknown): CommandNotStarted =>
   new CommandNotStarted({ command, code: codeOf(error) ?? "unknown" })
 
-/** The program that runs another one without a network, as the first of its arguments. */
-export type OfflineProgram = string
+/** Whether others could find a secret in the memory of its processes. */
+export const holdsSecrets = ({ secrets, stdin }: Command): boolean =>
+  secrets !== undefined || Redacted.isRedacted(stdin)
 
 /** The time zone that choird gave the agent, so that commands have the same day as its models. */
 const timeZone = () => {
@@ -74,14 +81,24 @@ const timeZone = () => {
   return TZ === undefined ? {} : { TZ }
 }
 
-const launch = (
-  call_id: CallId,
-  { args, command, cwd, env, offline = false, secrets, stdin }: Command,
-  offlineProgram: OfflineProgram | undefined
-): ChildProcess => {
-  if (offline && offlineProgram === undefined) throw Object.assign(new Error("no offline program"), { code: "ENOTSUP" })
-  const argv = offline && offlineProgram !== undefined ? [offlineProgram, command, ...args] : [command, ...args]
-  const [program = command, ...rest] = argv
+/** The path of a program, which what starts it apart has to be told. Throws what the system says where it cannot be run. */
+const pathOf = ({ command, cwd }: Command): string => {
+  const named = command.includes("/") ? resolve(cwd, command) : undefined
+  const path =
+    named ??
+    PATH.split(delimiter)
+      .map((folder) => join(folder, command))
+      .find(canRun)
+  if (path === undefined) throw Object.assign(new Error("no such program"), { code: "ENOENT" })
+  accessSync(path, constants.X_OK)
+  return path
+}
+
+const launch = (call_id: CallId, command: Command, apart: Apart): ChildProcess => {
+  const { args, cwd, env, offline = false, secrets, stdin } = command
+  if (offline && apart.program === undefined) throw Object.assign(new Error("no offline program"), { code: "ENOTSUP" })
+  const path = pathOf(command)
+  const [program = path, ...rest] = [...apartFrom(apart, offline), path, ...args]
   const home = secrets === undefined ? { HOME } : { HOME: NO_HOME, CHOIR_SECRETS_FD: String(SECRETS_FD) }
   return spawn(program, rest, {
     cwd,
@@ -98,19 +115,15 @@ const launch = (
 }
 
 /** A command that does not read what it is given closes it; that is its own affair. */
-const give = (stream: unknown, content: string | Uint8Array | undefined) => {
+const give = (stream: unknown, content: Command["stdin"]) => {
   if (!(stream instanceof Writable)) return
   stream.on("error", () => undefined)
-  stream.end(content)
+  stream.end(Redacted.isRedacted(content) ? Redacted.value(content) : content)
 }
 
 /** Throws what the system says of a command that it cannot even try. Listens from the first moment on: no event waits for a listener. */
-export const startCommand = (
-  call_id: CallId,
-  command: Command,
-  offlineProgram: OfflineProgram | undefined
-): Running => {
-  const child = launch(call_id, command, offlineProgram)
+export const startCommand = (call_id: CallId, command: Command, apart: Apart): Running => {
+  const child = launch(call_id, command, apart)
   const running: Running = {
     child,
     started: Deferred.makeUnsafe(),
@@ -131,7 +144,7 @@ export const startCommand = (
   // Last, since a command that could not be started has no streams and says so by its error.
   if (child.pid !== undefined) {
     give(child.stdin, command.stdin)
-    if (command.secrets !== undefined) give(child.stdio[SECRETS_FD], Redacted.value(command.secrets))
+    if (command.secrets !== undefined) give(child.stdio[SECRETS_FD], command.secrets)
   }
   return running
 }

@@ -101,7 +101,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
           effect: asks && online ? "external" : "workspace",
           // Commands of jobs in worktrees of their own run beside each other.
           locks: [LockRequest.make({ resource: tree === undefined ? WORKSPACE_KEY : `${FILE_KEY}${tree}`, mode: "X" })],
-          timeout_ms: timeout_ms + PROCESS_GRACE_MS,
+          timeout_ms: timeout_ms + PROCESS_GRACE_MS + processes.turnMs,
           run: Effect.fnUntraced(
             function* ({ call_id, network: mayReachNetwork }) {
               if (online && !mayReachNetwork) return refusal({ message: NOT_ASKED })

@@ -182,7 +182,7 @@ export const external = Effect.fnUntraced(function* (manifest: ToolManifest, exe
       const stdin = JSON.stringify(yield* decode(raw))
       return {
         locks,
-        timeout_ms: timeout_ms + PROCESS_GRACE_MS,
+        timeout_ms: timeout_ms + PROCESS_GRACE_MS + processes.turnMs,
         run: ({ call_id }) => Effect.catch(run(call_id, stdin), (error) => Effect.succeed(refusal(error)))
       }
     })

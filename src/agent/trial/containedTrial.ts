@@ -16,6 +16,7 @@ import { Llm } from "#src/agent/model/Llm.ts"
 import { Environment } from "#src/agent/model/prompt/Environment.ts"
 import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
+import type { Apart } from "#src/agent/process/Apart.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
 import { layerSkillFiles } from "#src/agent/workspace/SkillFiles.ts"
@@ -79,7 +80,7 @@ interface ContainedPlace {
   readonly workspace: string
   readonly choir: string
   readonly rg: string
-  readonly offline: string
+  readonly apart: Apart
   readonly ownsPidNamespace: boolean
   /** For models, and for the services of the agent's resources. */
   readonly modelHttp: Layer.Layer<HttpClient.HttpClient>
@@ -146,7 +147,7 @@ const layerReferences = (choir: string, task: ContainedTask) => {
 }
 
 const layerSurroundings = (place: ContainedPlace, task: ContainedTask) => {
-  const { choir, offline, outsideHttp, ownsPidNamespace, workspace } = place
+  const { apart, choir, outsideHttp, ownsPidNamespace, workspace } = place
   return Layer.mergeAll(
     layerControlPlane,
     layerImageTools(choir, task),
@@ -154,7 +155,7 @@ const layerSurroundings = (place: ContainedPlace, task: ContainedTask) => {
     Environment.layer({ workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
     Layer.provideMerge(
       GitAccess.layer({ helper: gitHelper(choir) }),
-      ProcessRunner.layer({ ownsPidNamespace, offline })
+      ProcessRunner.layer({ ownsPidNamespace, apart })
     ),
     Layer.provide(OutsideApi.layer, outsideHttp),
     Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: workspace })))

@@ -7,7 +7,7 @@ import { CgroupName } from "./Cgroups.ts"
 import { type AgentEndpoint, CA_FILE, ContainerError, type ContainerSpec } from "./ContainerRuntime.ts"
 import { accessSync, constants, existsSync, realpathSync } from "node:fs"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
-import { CACHE, CODE, MAIL, OFFLINE } from "#src/shared/program/compiledProgram.ts"
+import { APART, CACHE, CODE, MAIL } from "#src/shared/program/compiledProgram.ts"
 
 /** A name of the IANA database as a program may be handed it: no path, no rule of POSIX, no offset. */
 const NAME = /^[A-Za-z][A-Za-z0-9_+-]{0,30}(?:\/[A-Za-z0-9][A-Za-z0-9_+-]{0,30}){0,2}$/u
@@ -29,10 +29,10 @@ export const hostTimeZone = (): string | undefined =>
   checkedTimeZone(new Intl.DateTimeFormat().resolvedOptions().timeZone)
 
 /**
- * `cache` is the code as V8 compiled it, `vocabulary` what counts tokens, `mail` the clients of mail servers, and `offline` runs commands
- * without a network; an agent can run without any of them.
+ * `cache` is the code as V8 compiled it, `vocabulary` what counts tokens, `mail` the clients of mail servers, and `apart` runs commands
+ * apart from each other and without a network; an agent can run without any of them.
  */
-const SUFFIXES = { code: CODE, cache: CACHE, vocabulary: ".o200k", mail: MAIL, offline: OFFLINE } as const
+const SUFFIXES = { code: CODE, cache: CACHE, vocabulary: ".o200k", mail: MAIL, apart: APART } as const
 
 export type ProgramPart = keyof typeof SUFFIXES
 
@@ -88,7 +88,7 @@ export const agentPrograms: Effect.Effect<AgentPrograms, ProgramMissing> = Effec
 })
 
 /** Whether commands of agents can be kept from every network here, which takes a program of this installation. */
-export const cutsNetwork = (): boolean => existsSync(partOf(BUNDLE, "offline"))
+export const cutsNetwork = (): boolean => existsSync(partOf(BUNDLE, "apart"))
 
 /** The old generation of an agent's heap, in MiB: several times what the largest session keeps alive (R66). */
 const AGENT_HEAP_MIB_MAX = 512

@@ -16,6 +16,8 @@ export const ENOSYS = 38
 export const NUMBER_AT = 0
 export const ARCHITECTURE_AT = 4
 export const ARGUMENT_AT = (index: number) => 16 + 8 * index
+/** The other half, which counts where an argument is an address. */
+export const ARGUMENT_HIGH_AT = (index: number) => ARGUMENT_AT(index) + 4
 
 const instruction = (code: number, whenTrue: number, whenFalse: number, operand: number) => {
   const bytes = Buffer.alloc(8)
@@ -32,6 +34,8 @@ export const ifAtLeast = (value: number, whenTrue: number, whenFalse: number) =>
   instruction(0x35, whenTrue, whenFalse, value)
 export const ifAnyBit = (bits: number, whenTrue: number, whenFalse: number) =>
   instruction(0x45, whenTrue, whenFalse, bits)
+/** Clears these bits of what was loaded. */
+export const without = (bits: number) => instruction(0x54, 0, 0, ~bits)
 const answer = (action: number) => instruction(0x06, 0, 0, action)
 export const ALLOW = answer(0x7fff0000)
 export const KILL = answer(0x80000000)

@@ -12,8 +12,8 @@ export const CODE = ".code.js"
 export const CACHE = ".cache"
 /** The suffix of what an agent with mail loads beside its program. */
 export const MAIL = ".mail.js"
-/** The suffix of the program that runs commands without a network, beside an agent's program. */
-export const OFFLINE = ".offline"
+/** The suffix of the program that runs commands apart from each other and without a network, beside an agent's program. */
+export const APART = ".apart"
 
 export interface CompiledProgram {
   /** Whether V8 took the compiled form. */

@@ -17,7 +17,7 @@ import type {
   HostContainerId,
   RuntimeStatus
 } from "#src/choird/runtime/ContainerRuntime.ts"
-import { offlineProgram } from "#src/shared/program/offlineProgram.ts"
+import { apartProgram } from "#src/shared/program/apartProgram.ts"
 import { statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 
 /** Starting real processes may take a while on a busy machine. */
@@ -82,7 +82,7 @@ export const makeRig = Effect.fnUntraced(function* (agent = "dev") {
   for (const folder of [socket_dir, workspace]) mkdirSync(folder, { mode: 0o700 })
   cpSync(join(import.meta.dirname, "choir-agent.js"), join(home, "choir-agent.js"))
   writeFileSync(join(home, "choir-agent.o200k"), "words")
-  writeFileSync(join(home, "choir-agent.offline"), offlineProgram() ?? "", { mode: 0o755 })
+  writeFileSync(join(home, "choir-agent.apart"), apartProgram() ?? "", { mode: 0o755 })
   const links = yield* Queue.bounded<Socket>(8)
   const server = createServer((socket) => Queue.offerUnsafe(links, socket))
   yield* Effect.callback<void>((resume) => {

@@ -14,7 +14,7 @@ import type { RepoFile } from "#src/choird/repos/Tree.ts"
 const BASE_VERSION = 2
 
 /** Files of the agent's own, which no repository can provide. */
-const OFFLINE_PROGRAM = basename(partOf(IMAGE_PROGRAMS.program, "offline"))
+const APART_PROGRAM = basename(partOf(IMAGE_PROGRAMS.program, "apart"))
 const COMPILED = basename(partOf(IMAGE_PROGRAMS.program, "cache"))
 
 /** The base's programs; none of them comes from a repository. Node may be run and not read (D13). */
@@ -25,7 +25,7 @@ const programEntries = Effect.fnUntraced(function* ({ node, program }: AgentProg
   const parts = yield* Effect.forEach(Object.values(partsOf(program)), (path) =>
     Effect.map(fs.readFile(path), (content): ContextEntry => {
       const name = basename(path)
-      return { name, mode: name === OFFLINE_PROGRAM ? 0o755 : 0o644, content }
+      return { name, mode: name === APART_PROGRAM ? 0o755 : 0o644, content }
     })
   )
   return [

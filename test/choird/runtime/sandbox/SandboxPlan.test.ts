@@ -30,7 +30,7 @@ describe("SandboxPlan", () => {
     ["code", "/opt/choir/choir-agent.code.js"],
     ["cache", "/opt/choir/choir-agent.cache"],
     ["vocabulary", "/opt/choir/choir-agent.o200k"],
-    ["offline", "/opt/choir/choir-agent.offline"]
+    ["apart", "/opt/choir/choir-agent.apart"]
   ] as const)("gives the %s along with the program, where there is one", (part, inside) => {
     assert.notInclude(args, inside)
     const more = bwrapArguments(host, {}, { ...sources, [part]: "/v" }).split("\0")
