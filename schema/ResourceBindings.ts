@@ -4,7 +4,7 @@ import { ResourceName } from "./Ids.ts"
 import { NAMED_BINDINGS } from "./Resources.ts"
 
 /** As many chats as one agent talks in at once. */
-const DMS_PER_AGENT_MAX = 16
+export const DMS_PER_AGENT_MAX = 16
 
 /** The DMs of an agent, as a person writes them: one name or a list. The first gets the messages that answer nobody. */
 export const DmNames = Schema.Union([

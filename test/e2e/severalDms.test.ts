@@ -5,6 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Option, Schedule } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { makeTestInstallation } from "../support/testInstallation.ts"
+import { marks } from "../support/marks.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
@@ -22,8 +23,10 @@ const make = Effect.gen(function* () {
   const bot = telegram.bot(TOKEN)
   const choir = yield* makeTestInstallation({
     endpoint: provider.endpoint,
-    secrets: { "bot-token": TOKEN },
+    runtime: "process",
+    secrets: { "bot-token": TOKEN, "git-token": "agent:canary-of-git" },
     config: ({ home }) => ({
+      git_identities: { robot: { name: "Robot Demo", email: "robot@example.org", secret: "git-token" } },
       approvals: { confirm_external: "always" },
       heartbeat_interval_ms: 200,
       gateways: {
@@ -38,7 +41,7 @@ const make = Effect.gen(function* () {
       agents: {
         demo: {
           repo: { url: join(home, "sources/agent") },
-          defaults: { workspace: "main", llm: "test", dm: ["phone", "me", "tablet"] }
+          defaults: { workspace: "main", llm: "test", git_identity: "robot", dm: ["phone", "me", "tablet"] }
         }
       }
     })
@@ -127,6 +130,30 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("an age
         ["gateway:bot/phone approval.approve", "gateway:terminal/me approval.reject"]
       )
       yield* verified
+    })
+  )
+
+  it.effect("is talked to from the phone that approved its change, and from all others", () =>
+    Effect.gen(function* () {
+      const { api, bot, params, told } = yield* Choir
+      const before = yield* api.agents.status({ params })
+      const image_version = (yield* api.agents.list())[0]?.image_version
+      yield* bot.text(TABLET, `call choir.propose.skill ${JSON.stringify({ spec: marks({}), reason: "a test" })}`)
+      const [, number = ""] = /approval \(number (\d+)/u.exec(yield* told(TABLET, "skill marks")) ?? []
+      yield* bot.text(TABLET, `/approve ${number}`)
+      yield* told(TABLET, "Done: skill marks")
+      for (const [user, words] of [
+        [TABLET, "the tablet still talks"],
+        [PHONE, "the phone still talks"]
+      ] as const) {
+        yield* bot.text(user, `say ${words}`)
+        assert.include(yield* told(user, words), words)
+      }
+      const [now] = yield* api.agents.list()
+      assert.notStrictEqual(now?.image_version, image_version)
+      const { leases, resource_bindings } = yield* api.agents.status({ params })
+      assert.deepStrictEqual(resource_bindings, before.resource_bindings)
+      assert.deepStrictEqual(leases, before.leases)
     })
   )
 

@@ -258,6 +258,10 @@ const lifecycle = (world: World) => {
       world.asked = options
       return act("start")(agent_id)
     },
+    startAsBefore: (agent_id, before) => {
+      world.asked = before
+      return act("start")(agent_id)
+    },
     stop: act("stop"),
     restart: (agent_id) =>
       Effect.fail(new AgentRefused({ kind: "NOT_RUNNING", agent_id, reason: "stopped", hint: "start it" })),

@@ -35,14 +35,20 @@ export class ResourceHeld extends Schema.TaggedError<ResourceHeld>()("ResourceHe
   }
 }
 
+/** The bindings of a run, or those of an agent that talks to nobody yet. */
+type Bound = Omit<ResourceBindings, "dm"> & Partial<Pick<ResourceBindings, "dm">>
+
 /** The resources that these bindings need exclusively; a shared e-mail account needs no lease. */
 export const exclusive = (
   config: Config,
   agent_id: AgentId,
-  bindings: ResourceBindings
+  bindings: Bound
 ): ReadonlyArray<Pick<LeaseRow, "kind" | "name">> => [
   { kind: "workspace", name: bindings.workspace },
-  ...boundDms(bindings).map((name) => ({ kind: "dm" as const, name })),
+  ...(bindings.dm === undefined ? [] : boundDms({ ...bindings, dm: bindings.dm })).map((name) => ({
+    kind: "dm" as const,
+    name
+  })),
   ...(bindings.git_identity === undefined ? [] : [{ kind: "git_identity" as const, name: bindings.git_identity }]),
   ...(bindings.notion === undefined ? [] : [{ kind: "notion" as const, name: bindings.notion }]),
   ...(bindings.email === undefined || config.email_accounts[bindings.email]?.sharing === "shared"
@@ -59,6 +65,11 @@ export class Leases extends Context.Service<
     acquire(
       agent_id: AgentId,
       session_id: SessionId,
+      wanted: ReadonlyArray<Pick<LeaseRow, "kind" | "name">>
+    ): Effect.Effect<void, ResourceHeld | DatabaseAway>
+    /** Fails if another agent, or choird itself, holds one of them; takes none. */
+    requireFree(
+      agent_id: AgentId,
       wanted: ReadonlyArray<Pick<LeaseRow, "kind" | "name">>
     ): Effect.Effect<void, ResourceHeld | DatabaseAway>
     /** Keeps free resources from every agent until the scope closes. Takes all or none. */
@@ -119,6 +130,10 @@ export class Leases extends Context.Service<
       return Leases.of({
         acquire: Effect.fn("Leases.acquire")(function* (agent_id, session_id, wanted) {
           yield* onDatabase(inTransaction(take(agent_id, session_id, wanted)))
+        }),
+        requireFree: Effect.fn("Leases.requireFree")(function* (agent_id, wanted) {
+          yield* requireNotWithheld(wanted)
+          yield* onDatabase(inTransaction(requireFree(wanted, agent_id)))
         }),
         withhold: Effect.fn("Leases.withhold")(function* (wanted) {
           yield* requireNotWithheld(wanted)

@@ -2,16 +2,17 @@
  * The life of each agent: build, start, crash, restart, stop. One scope per running agent holds its lease, its socket, its
  * container and its push stream; stopping the agent is closing that scope.
  */
-import { Context, Deferred, Effect, FiberSet, Layer, Option, Result, type Stream } from "effect"
-import type { ResourceBindings } from "#schema/ResourceBindings.ts"
-import { AgentId, type SessionId } from "#schema/Ids.ts"
-import type { RestartAgent } from "#schema/AgentsApi.ts"
+import { Context, Deferred, Effect, FiberSet, Layer, Option, type Stream } from "effect"
+import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
+import { AgentId, type ResourceName, type SessionId } from "#schema/Ids.ts"
+import type { RestartAgent, StartAgent } from "#schema/AgentsApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
-import { bindingsOf, flagsOf, isInFile, restartBindings, type StartOptions } from "./bindings.ts"
+import { flagsOf, type Rebound } from "./bindings.ts"
 import { makeHeartbeats, type LastHeartbeat, LiveEpochs } from "./LiveEpochs.ts"
-import { checkResources } from "./prepareStart.ts"
+import { makeKnown, notRunning } from "./knownAgent.ts"
+import { makeStartBindings } from "./startBindings.ts"
 import { recoverRuns } from "./recovery.ts"
 import { run } from "./Run.ts"
 import { InstalledPrograms } from "./InstalledPrograms.ts"
@@ -27,8 +28,15 @@ export class Lifecycle extends Context.Service<
   {
     readonly list: Effect.Effect<ReadonlyArray<AgentView>>
     view(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
-    /** Leases, builds nothing, starts the container and waits for INIT_HELLO, at most AGENT_START_MS_MAX. Resumes unless `fresh`. */
-    start(agent_id: AgentId, options: StartOptions): Effect.Effect<AgentView, AgentRefused>
+    /**
+     * Leases, builds nothing, starts the container and waits for INIT_HELLO, at most AGENT_START_MS_MAX. Resumes unless `fresh`. What
+     * `named` leaves out comes from the agent's defaults: only for who names everything, such as the operator.
+     */
+    start(agent_id: AgentId, named: StartAgent): Effect.Effect<AgentView, AgentRefused>
+    /** Starts it with the resources of an earlier run, all DMs included; those of `rebound` come from the current defaults. */
+    startAsBefore(agent_id: AgentId, before: RunBindings, rebound?: Rebound): Effect.Effect<AgentView, AgentRefused>
+    /** Starts it for a person in a chat: as it last ran, in all its DMs, and in this one as well where no other agent holds it. */
+    startInChat(agent_id: AgentId, dm: ResourceName, named: RestartAgent): Effect.Effect<AgentView, AgentRefused>
     /**
      * Graceful: safe point, summary, flush, TERMINATE_SELF. An agent that says no goodbye within AGENT_STOP_MS_MAX and the
      * time for the summary is killed, and the log names the revision after which everything is lost.
@@ -41,10 +49,11 @@ export class Lifecycle extends Context.Service<
     ): Effect.Effect<AgentView, AgentRefused>
     /**
      * Stops and starts the agent, to the end even if nobody waits for it any longer. Bindings that the start named are kept, those of
-     * `options` replace them, and the rest comes from the current defaults. Refused before the stop if the new bindings cannot be used.
-     * The session stays active between the two, so that a choird that dies there starts the agent when it is back.
+     * `options` replace them, and the rest, with `rebound`, comes from the current defaults. Refused before the stop if the new bindings
+     * cannot be used or another agent holds one. The session stays active between the two, so that a choird that dies there starts the
+     * agent when it is back.
      */
-    restart(agent_id: AgentId, options?: RestartAgent): Effect.Effect<AgentView, AgentRefused>
+    restart(agent_id: AgentId, options?: RestartAgent, rebound?: Rebound): Effect.Effect<AgentView, AgentRefused>
     /**
      * Stops a running agent for as long as choird cannot serve it. Its session stays active, so that a choird that dies meanwhile starts
      * it when it is back. An operator's start or stop ends the pause. Says whether it is paused.
@@ -114,41 +123,10 @@ const alreadyThere = (view: AgentView) => {
 }
 
 /** The command that restarts a running agent with the options of this start. */
-const restartCommand = (agent_id: AgentId, options: StartOptions) =>
+const restartCommand = (agent_id: AgentId, options: StartAgent) =>
   options.fresh === true
     ? `choirctl agent stop ${agent_id} && choirctl agent start ${agent_id} --fresh${flagsOf(options)}`
     : `choirctl agent restart ${agent_id}${flagsOf(options)}`
-
-const notRunning = (agent_id: AgentId) =>
-  new AgentRefused({
-    kind: "NOT_RUNNING",
-    agent_id,
-    reason: `${agent_id} is not running`,
-    hint: `choirctl agent start ${agent_id}`
-  })
-
-/** Finds an agent of the running configuration. */
-const makeKnown = Effect.map(ConfigStore, (store) =>
-  Effect.fnUntraced(function* (agent_id: AgentId) {
-    const { config } = yield* store.current
-    const agent = Object.hasOwn(config.agents, agent_id) ? config.agents[agent_id] : undefined
-    if (agent !== undefined) return { agent, config }
-    if (yield* isInFile(store.home, agent_id))
-      return yield* new AgentRefused({
-        kind: "UNKNOWN_AGENT",
-        agent_id,
-        reason: `config.json has an agent ${agent_id} that choird has not applied`,
-        hint: "choirctl config apply"
-      })
-    const names = Object.keys(config.agents).join(", ")
-    return yield* new AgentRefused({
-      kind: "UNKNOWN_AGENT",
-      agent_id,
-      reason: `there is no agent ${agent_id}`,
-      hint: names === "" ? `choirctl agent init ${agent_id}` : `known: ${names}`
-    })
-  })
-)
 
 /** The runs of all agents, at most one of each. */
 const makeRuns = Effect.gen(function* () {
@@ -245,6 +223,7 @@ const make = Effect.gen(function* () {
   const heartbeats = yield* makeHeartbeats
   const known = yield* makeKnown
   const services = yield* runServices
+  const starts = yield* makeStartBindings
   const runs = yield* makeRuns
   const pauses = yield* makePauses(runs)
   let held: { readonly reason: string; readonly hint: string } | undefined
@@ -263,14 +242,17 @@ const make = Effect.gen(function* () {
     return views.of(agent_id)
   })
 
-  const start = Effect.fn("Lifecycle.start")(function* (agent_id: AgentId, options: StartOptions) {
-    const { agent, config } = yield* known(agent_id)
+  /** @param options what a person asked for, for the hint to one whose agent runs already. */
+  const begin = Effect.fnUntraced(function* (
+    agent_id: AgentId,
+    bindings: Effect.Effect<RunBindings, AgentRefused>,
+    options: StartAgent
+  ) {
+    yield* known(agent_id)
     if (held !== undefined && runs.of(agent_id) === undefined)
       return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...held })
-    const bindings = bindingsOf(config, agent_id, agent, options)
-    if (Result.isFailure(bindings)) return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...bindings.failure })
     const fresh = options.fresh ?? false
-    const request = { agent_id, bindings: bindings.success, fresh, awaiting: false, unattended: false }
+    const request = { agent_id, bindings: yield* bindings, fresh, awaiting: false, unattended: false }
     pauses.end(agent_id)
     return yield* Effect.mapError(runs.start(request), (refused) =>
       refused.kind === "ALREADY_RUNNING"
@@ -284,17 +266,22 @@ const make = Effect.gen(function* () {
     )
   })
 
-  /** The bindings of a restart. They are checked while the agent still runs, so that an agent that could not come up again is not stopped. */
-  const bindingsAfter = Effect.fnUntraced(function* (agent_id: AgentId, options: RestartAgent) {
-    const { agent, config } = yield* known(agent_id)
+  const restart = Effect.fn("Lifecycle.restart")(function* (
+    agent_id: AgentId,
+    options: RestartAgent = {},
+    rebound?: Rebound
+  ) {
+    yield* known(agent_id)
     const running = runs.of(agent_id)
     if (running === undefined) return yield* notRunning(agent_id)
-    const { bindings } = running.request
-    const defaults = views.of(agent_id).started_with?.agents[agent_id]?.defaults ?? agent.defaults
-    const next = restartBindings(config, agent_id, agent, { bindings, defaults }, options)
-    if (Result.isFailure(next)) return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...next.failure })
-    yield* Effect.provideContext(checkResources(config, agent_id, next.success), services)
-    return next.success
+    const bindings = yield* starts.again(agent_id, running.request.bindings, options, rebound)
+    const restarted = yield* Deferred.make<AgentView, AgentRefused>()
+    const work = Effect.gen(function* () {
+      yield* stop(agent_id, true)
+      return yield* runs.start({ agent_id, bindings, fresh: false, awaiting: false, unattended: false })
+    })
+    yield* runs.fork(Effect.asVoid(Deferred.into(work, restarted)))
+    return yield* Deferred.await(restarted)
   })
 
   return Lifecycle.of({
@@ -303,7 +290,13 @@ const make = Effect.gen(function* () {
       return [...new Set([...agents, ...views.known()])].map(views.of)
     }),
     view: (agent_id) => Effect.map(known(agent_id), () => views.of(agent_id)),
-    start,
+    start: Effect.fn("Lifecycle.start")((agent_id, named) => begin(agent_id, starts.named(agent_id, named), named)),
+    startAsBefore: Effect.fn("Lifecycle.startAsBefore")((agent_id, before, rebound) =>
+      begin(agent_id, starts.asBefore(agent_id, before, rebound), {})
+    ),
+    startInChat: Effect.fn("Lifecycle.startInChat")((agent_id, dm, named) =>
+      begin(agent_id, starts.inChat(agent_id, dm, named), named)
+    ),
     stop: Effect.fn("Lifecycle.stop")((agent_id) => stop(agent_id)),
     rebind: Effect.fn("Lifecycle.rebind")(function* (agent_id, models) {
       const { bindings } = views.of(agent_id)
@@ -312,16 +305,7 @@ const make = Effect.gen(function* () {
         : yield* views.change(agent_id, { bindings: { ...bindings, ...models } })
     }),
     // Starts the agent that it stopped even if the caller has left; only choird's own end prevents that.
-    restart: Effect.fn("Lifecycle.restart")(function* (agent_id, options = {}) {
-      const bindings = yield* bindingsAfter(agent_id, options)
-      const restarted = yield* Deferred.make<AgentView, AgentRefused>()
-      const restart = Effect.gen(function* () {
-        yield* stop(agent_id, true)
-        return yield* runs.start({ agent_id, bindings, fresh: false, awaiting: false, unattended: false })
-      })
-      yield* runs.fork(Effect.asVoid(Deferred.into(restart, restarted)))
-      return yield* Deferred.await(restarted)
-    }),
+    restart,
     pause: pauses.pause,
     wake: pauses.wake,
     paused: pauses.paused,

@@ -10,7 +10,7 @@ import {
   type OptionalBinding
 } from "#schema/Resources.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
-import type { RestartAgent, RestartedAgent, StartAgent } from "#schema/AgentsApi.ts"
+import type { RestartAgent, RestartedAgent } from "#schema/AgentsApi.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 
@@ -45,8 +45,8 @@ export const unknownBinding = (config: Config, bindings: ResourceBindings): Bind
   return undefined
 }
 
-/** The options of a start. `explicit` lists the names that an operator chose rather than carried over; absent: all. */
-export interface StartOptions extends StartAgent {
+/** The names that a start is given. `explicit` lists those that a person chose rather than carried over; absent: all. */
+interface StartNames extends RestartAgent {
   readonly explicit?: ReadonlyArray<NamedBinding>
 }
 
@@ -57,7 +57,7 @@ export const bindingsOf = (
   config: Config,
   agent_id: AgentId,
   { defaults }: Agent,
-  options: StartOptions
+  options: StartNames
 ): Result.Result<RunBindings, BindingProblem> => {
   const dms = dmList(options.dm ?? defaults.dm)
   const [dm] = dms
@@ -99,6 +99,19 @@ export const explicitOf = (bindings: RunBindings, defaults: Agent["defaults"]): 
   bindings.explicit ??
   NAMED_BINDINGS.filter((key) => key !== "core_llm" && !isSame(bound(bindings, key), usualOf(defaults, key)))
 
+/** Bindings that come from the defaults as they are, although the start of the run named them. */
+export type Rebound = ReadonlySet<string>
+const NOTHING_REBOUND: Rebound = new Set()
+
+/** These bindings of a run, its DMs as the whole list. */
+const namesOf = (bindings: RunBindings, keys: ReadonlyArray<NamedBinding>): RestartAgent =>
+  Object.fromEntries(
+    keys.flatMap((key) => {
+      const name = bound(bindings, key)
+      return name === undefined ? [] : [[key, name]]
+    })
+  )
+
 /**
  * The bindings of a run that is started again: what its start named and what `options` name, and for the rest the defaults as they are.
  * `before` is the run with the defaults that it began with.
@@ -108,14 +121,30 @@ export const restartBindings = (
   agent_id: AgentId,
   agent: Agent,
   before: { readonly bindings: RunBindings; readonly defaults: Agent["defaults"] },
-  options: RestartAgent
+  options: RestartAgent,
+  rebound = NOTHING_REBOUND
 ): Result.Result<RunBindings, BindingProblem> => {
   const { bindings, defaults } = before
-  const kept = Object.fromEntries(
-    explicitOf(bindings, defaults).map((key) => [key, bound(bindings, key)])
-  ) as StartAgent
-  return bindingsOf(config, agent_id, agent, { ...kept, ...options })
+  const kept = explicitOf(bindings, defaults).filter((key) => !rebound.has(key))
+  return bindingsOf(config, agent_id, agent, { ...namesOf(bindings, kept), ...options })
 }
+
+/** The bindings of a start with the same resources as an earlier run. A core model that no start named is the defaults'. */
+export const bindingsAsBefore = (
+  config: Config,
+  agent_id: AgentId,
+  agent: Agent,
+  before: RunBindings,
+  rebound = NOTHING_REBOUND
+): Result.Result<RunBindings, BindingProblem> => {
+  const explicit = explicitOf(before, agent.defaults).filter((key) => !rebound.has(key))
+  const carried = NAMED_BINDINGS.filter((key) => !rebound.has(key) && (key !== "core_llm" || explicit.includes(key)))
+  return bindingsOf(config, agent_id, agent, { ...namesOf(before, carried), explicit })
+}
+
+/** The options by which a restart binds one more DM: a list that the start named has to be named again, and the defaults name it by now. */
+export const withDm = (bindings: RunBindings, dm: ResourceName): RestartAgent =>
+  bindings.explicit?.includes("dm") === true ? { dm: [...new Set([...boundDms(bindings), dm])] } : {}
 
 const text = (value: string | ReadonlyArray<string>) => [value].flat().join(", ")
 

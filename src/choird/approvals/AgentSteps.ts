@@ -4,7 +4,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import type { RunBindings } from "#schema/ResourceBindings.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
-import type { StartOptions } from "#src/choird/agents/bindings.ts"
+import type { Rebound } from "#src/choird/agents/bindings.ts"
 import { type BuildError, Images } from "#src/choird/images/Images.ts"
 import { makeImageSources } from "#src/choird/agents/imageSources.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
@@ -17,9 +17,6 @@ import { done, type Job, next, type Next } from "./Execution.ts"
 
 /** The longest wait for an agent that is starting or stopping before it is restarted. */
 const PROPOSAL_AGENT_MS_MAX = 90_000
-
-/** The defaults of config.json that an agent's next start takes, whatever it was bound to. */
-export type Rebound = ReadonlySet<string>
 
 export class AgentSteps extends Context.Service<
   AgentSteps,
@@ -46,15 +43,6 @@ const isAtRest = (view: AgentView) => view.status === "running" || isDown(view)
 const agent = failedAs("AGENT")
 const notBuilt = (error: BuildError) =>
   error._tag === "OtherCommit" && error.warning === null ? changed(error.message) : failedAs("BUILD")(error)
-
-/** The options of a start with the same bindings. */
-const optionsOf = (bindings: RunBindings, rebound: Rebound): StartOptions =>
-  // A core_llm that the start did not name is the default's.
-  Object.fromEntries(
-    Object.entries(bindings).filter(
-      ([key]) => !rebound.has(key) && (key !== "core_llm" || bindings.explicit?.includes(key) === true)
-    )
-  )
 
 const make = Effect.fnUntraced(function* () {
   const config = yield* ConfigStore
@@ -96,6 +84,19 @@ const make = Effect.fnUntraced(function* () {
     return latest?.status === "active" ? latest.resource_bindings : undefined
   })
 
+  /** One that hangs in its start or its stop is stopped; one that runs keeps its session active meanwhile. */
+  const again = Effect.fnUntraced(function* (view: AgentView, before: RunBindings, rebound: Rebound) {
+    const { agent_id, status } = view
+    if (status === "running") return yield* lifecycle.restart(agent_id, {}, rebound)
+    if (!isDown(view))
+      yield* Effect.catchIf(
+        lifecycle.stop(agent_id),
+        ({ kind }) => kind === "NOT_RUNNING",
+        () => Effect.void
+      )
+    return yield* lifecycle.startAsBefore(agent_id, before, rebound)
+  })
+
   return AgentSteps.of({
     build: Effect.fn("AgentSteps.build")(function* ({ row }, { commit }) {
       const { agent_id, session_id } = row
@@ -121,13 +122,7 @@ const make = Effect.fnUntraced(function* () {
       if (job.bindings === undefined) return
       const view = yield* atRest(agent_id)
       if (yield* isUpToDate(view, job, rebound)) return
-      if (!isDown(view))
-        yield* Effect.catchIf(
-          lifecycle.stop(agent_id),
-          ({ kind }) => kind === "NOT_RUNNING",
-          () => Effect.void
-        ).pipe(Effect.mapError(agent))
-      const started = yield* Effect.mapError(lifecycle.start(agent_id, optionsOf(job.bindings, rebound)), agent)
+      const started = yield* Effect.mapError(again(view, job.bindings, rebound), agent)
       if (job.image_version !== undefined && started.image_version !== job.image_version)
         return yield* agent({ message: started.reason ?? "it runs on another image" })
     })

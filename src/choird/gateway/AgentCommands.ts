@@ -5,7 +5,6 @@
 import { Context, Effect, FiberSet, Layer, Result } from "effect"
 import type { ConfigChange } from "#schema/ConfigApi.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
-import { dmList } from "#schema/ResourceBindings.ts"
 import { makeImageSources } from "#src/choird/agents/imageSources.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import type { AgentRefused } from "#src/choird/agents/AgentRefused.ts"
@@ -141,12 +140,6 @@ const makeWork = Effect.gen(function* () {
     return Result.match(done, { onFailure: refused, onSuccess: (text) => notice(sentence(text)) })
   })
 
-  /** An agent starts in its default DMs where this chat is one of them, and otherwise in this chat alone. */
-  const startIn = Effect.fnUntraced(function* (agent_id: AgentId, dm: ResourceName) {
-    const { config: running } = yield* config.current
-    return dmList(running.agents[agent_id]?.defaults.dm).includes(dm) ? {} : { dm }
-  })
-
   const build = Effect.fnUntraced(function* (agent_id: AgentId) {
     const view = yield* lifecycle.view(agent_id)
     const sources = yield* imageSources(agent_id, view)
@@ -183,7 +176,7 @@ const makeWork = Effect.gen(function* () {
     )
   })
 
-  return { build, onAgent, reset, startIn, updateAll }
+  return { build, onAgent, reset, updateAll }
 })
 
 const make = Effect.fnUntraced(function* () {
@@ -193,7 +186,7 @@ const make = Effect.fnUntraced(function* () {
   const shown = yield* makeShown
   const settings = yield* makeSettings
 
-  const { build, onAgent, reset, startIn, updateAll } = yield* makeWork
+  const { build, onAgent, reset, updateAll } = yield* makeWork
 
   /** Commands that take effect on an agent, or on all, and take long. */
   const lasting = (command: Lasting, speaker: Speaker) => {
@@ -202,9 +195,7 @@ const make = Effect.fnUntraced(function* () {
       later(speaker, `${doing} ${agent_id}.`, () => onAgent(action, agent_id, speaker, work))
     switch (command.type) {
       case "start agent": {
-        const started = Effect.flatMap(startIn(agent_id, speaker.dm), (dm) =>
-          lifecycle.start(agent_id, { ...command.options, ...dm })
-        )
+        const started = lifecycle.startInChat(agent_id, speaker.dm, command.options)
         return does("agent.start", "Starting", Effect.as(started, `${agent_id} is running`))
       }
       case "stop agent":

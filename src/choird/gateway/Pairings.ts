@@ -8,6 +8,7 @@ import { type Config } from "#schema/Config.ts"
 import type { PairDm } from "#schema/DmsApi.ts"
 import { AgentId, type ResourceName } from "#schema/Ids.ts"
 import { dmList } from "#schema/ResourceBindings.ts"
+import { withDm } from "#src/choird/agents/bindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -142,7 +143,9 @@ const makeBind = Effect.gen(function* () {
       })
     if (agent_id === undefined) return yield* tell("done", `You are in, as ${name}. No agent is here yet.`)
     if (!isUp) return yield* tell("done", `You are in, as ${name}. ${agent_id} is not running at the moment.`)
-    const restarted = yield* Effect.result(lifecycle.restart(agent_id))
+    const { bindings } = running.value
+    const also = bindings === null ? {} : withDm(bindings, name)
+    const restarted = yield* Effect.result(lifecycle.restart(agent_id, also))
     return yield* tell(
       "done",
       Result.isSuccess(restarted)

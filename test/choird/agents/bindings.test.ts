@@ -4,7 +4,15 @@ import { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { RestartAgent, StartAgent } from "#schema/AgentsApi.ts"
 import { boundDms, type RunBindings } from "#schema/ResourceBindings.ts"
-import { bindingsOf, explicitOf, keptOf, restartBindings, unknownBinding } from "#src/choird/agents/bindings.ts"
+import {
+  bindingsAsBefore,
+  bindingsOf,
+  explicitOf,
+  keptOf,
+  restartBindings,
+  unknownBinding,
+  withDm
+} from "#src/choird/agents/bindings.ts"
 import { CONFIG } from "../../support/stores.ts"
 
 const config = Schema.decodeUnknownSync(Config)({
@@ -152,5 +160,42 @@ describe("restartBindings", () => {
       keptOf(named, agent).map(({ binding }) => binding),
       ["llm"]
     )
+  })
+})
+
+describe("bindingsAsBefore", () => {
+  const [phone, desk] = [ResourceName.make("phone"), ResourceName.make("desk")]
+  const again = (id: string, before: RunBindings, rebound?: ReadonlySet<string>) => {
+    const agent_id = AgentId.make(id)
+    const agent = config.agents[agent_id]
+    assert.isDefined(agent)
+    return Result.getOrThrow(bindingsAsBefore(config, agent_id, agent, before, rebound))
+  }
+
+  it("gives a run all its bindings and every DM again, and takes nothing for a flag that was a default", () => {
+    const started = Result.getOrThrow(bind("both", { llm: OTHER, core_llm: OTHER, dm: [desk, phone] }))
+    assert.deepStrictEqual(again("both", started), started)
+    const usual = Result.getOrThrow(bind("both", {}))
+    assert.deepStrictEqual(again("both", usual), usual)
+    // A row of an earlier version does not say what its start named.
+    const { explicit: _, ...old } = started
+    assert.deepStrictEqual<unknown>(again("both", old), { ...started, core_llm: "other", explicit: ["llm", "dm"] })
+  })
+
+  it("takes those that were changed since from the defaults, which no restart then keeps", () => {
+    const started = Result.getOrThrow(bind("both", { llm: OTHER, dm: [desk, phone] }))
+    assert.deepStrictEqual<unknown>(again("both", started, new Set(["llm"])), {
+      ...started,
+      llm: "small",
+      core_llm: "small",
+      explicit: ["dm"]
+    })
+  })
+
+  it("binds one more DM beside those that a start named, and leaves a run on its defaults to them", () => {
+    const named = Result.getOrThrow(bind("both", { dm: [desk] }))
+    assert.deepStrictEqual<unknown>(withDm(named, phone), { dm: ["desk", "phone"] })
+    assert.deepStrictEqual<unknown>(withDm(named, desk), { dm: ["desk"] })
+    assert.deepStrictEqual<unknown>(withDm(Result.getOrThrow(bind("both", {})), phone), {})
   })
 })

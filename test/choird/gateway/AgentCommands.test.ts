@@ -65,7 +65,7 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Lifecycle, {
       list: Effect.sync(() => [view(OWN), view(AgentId.make("other"))]),
       view: (agent_id) => Effect.sync(() => view(agent_id)),
-      start: note("start"),
+      startInChat: (agent_id, dm, named) => note(`start in ${dm}`)(agent_id, named),
       stop: note("stop"),
       restart: note("restart")
     }),
@@ -122,7 +122,7 @@ const setUp = Effect.gen(function* () {
 })
 
 describe("an admin's commands", () => {
-  it.effect("start an agent in its own chats where this is one, else in this chat, and say when it runs", () =>
+  it.effect("start an agent for the person of this chat, and say when it runs", () =>
     Effect.gen(function* () {
       const { audited, done, say, told } = yield* setUp
       assert.strictEqual(yield* say("/start own llm=large"), "Starting own.")
@@ -130,8 +130,8 @@ describe("an admin's commands", () => {
       assert.strictEqual(yield* say("/start other"), "Starting other.")
       yield* told.at(1)
       assert.deepStrictEqual(done, [
-        ["start", "own", { llm: "large" }],
-        ["start", "other", { dm: "phone" }]
+        ["start in phone", "own", { llm: "large" }],
+        ["start in phone", "other", {}]
       ])
       assert.deepInclude(audited[0], { who: "gateway:bot/phone", action: "agent.start", agent_id: OWN })
     }).pipe(Effect.scoped)

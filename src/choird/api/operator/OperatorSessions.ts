@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { Clock, Effect, Option, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { type AgentId, EDGE, type SessionId } from "#schema/Ids.ts"
+import { EDGE, type SessionId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { type SessionSummary, type SignalSummary } from "#schema/SessionsApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
@@ -24,11 +24,7 @@ import {
   notFound
 } from "#src/choird/api/refusals.ts"
 import { deletedText, SessionArchives } from "#src/choird/retention/SessionArchives.ts"
-import type { Config } from "#schema/Config.ts"
-import { boundDms } from "#schema/ResourceBindings.ts"
-import { explicitOf, type StartOptions } from "#src/choird/agents/bindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 
 /** The reason why a session cannot be resumed; the start itself reports everything else that hinders it. */
 const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRow) => {
@@ -47,22 +43,12 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
     : undefined
 }
 
-/** The options to start on the session's resources. If the start named no core model, the agent's defaults decide. */
-const asBefore = ({ resource_bindings }: SessionRow, agent: Config["agents"][AgentId] | undefined): StartOptions => {
-  const { core_llm, dms: _, ...bindings } = resource_bindings
-  const dm = boundDms(resource_bindings)
-  if (agent === undefined) return { ...bindings, dm }
-  const explicit = explicitOf(resource_bindings, agent.defaults)
-  return { ...bindings, ...(explicit.includes("core_llm") ? { core_llm } : {}), dm, explicit }
-}
-
 export const layerOperatorResume = HttpApiBuilder.group(
   OperatorApi,
   "resume",
   Effect.fnUntraced(function* (handlers) {
     const lifecycle = yield* Lifecycle
     const sessions = yield* SessionStore
-    const store = yield* ConfigStore
     return handlers.handleAll({
       resume: Effect.fn("OperatorApi.resumeSession")(function* ({ params: { id: session_id } }) {
         const found = yield* databaseDefect(sessions.get(session_id))
@@ -71,9 +57,8 @@ export const layerOperatorResume = HttpApiBuilder.group(
         const latest = Option.getOrElse(yield* databaseDefect(sessions.latest(row.agent_id)), () => row)
         const refused = refusal(row, latest)
         if (refused !== undefined) return yield* refused
-        const { config } = yield* store.current
         const { agent_id, epoch } = yield* Effect.mapError(
-          lifecycle.start(row.agent_id, asBefore(row, config.agents[row.agent_id])),
+          lifecycle.startAsBefore(row.agent_id, row.resource_bindings),
           fromAgentRefused
         )
         return { session_id, agent_id, epoch }

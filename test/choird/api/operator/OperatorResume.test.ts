@@ -5,49 +5,16 @@ import { OTHER_SESSION, SESSION } from "../../../support/control.ts"
 import { openOperator } from "../../../support/operatorSocket.ts"
 
 describe("resuming a session (D19)", () => {
-  it.effect("starts its agent on the resources that it had, and takes none for a flag that was a default", () =>
-    Effect.gen(function* () {
-      const { api, world } = yield* openOperator()
-      world.row = { ...world.row, status: "stopped" }
-      const resumed = yield* api.resume.resume({ params: { id: SESSION } })
-      assert.deepStrictEqual<unknown>(resumed, { session_id: SESSION, agent_id: "ada", epoch: 1 })
-      assert.deepStrictEqual(world.effects, ["start"])
-      assert.deepStrictEqual<unknown>(world.asked, {
-        workspace: "desk",
-        llm: "small",
-        dm: ["terminal"],
-        explicit: []
-      })
-    })
-  )
-
-  it.effect("gives it every DM of the session again, not only the first", () =>
+  it.effect("starts its agent on the resources that the session had, every DM included", () =>
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()
       const [phone, terminal] = [ResourceName.make("phone"), ResourceName.make("terminal")]
       const resource_bindings = { ...world.row.resource_bindings, dm: phone, dms: [phone, terminal] }
       world.row = { ...world.row, status: "stopped", resource_bindings }
-      yield* api.resume.resume({ params: { id: SESSION } })
-      assert.deepStrictEqual<unknown>(world.asked, {
-        workspace: "desk",
-        llm: "small",
-        dm: ["phone", "terminal"],
-        explicit: ["dm"]
-      })
-    })
-  )
-
-  it.effect("gives core jobs the model that the start named, and the default where it named none", () =>
-    Effect.gen(function* () {
-      const { api, world } = yield* openOperator()
-      const core_llm = ResourceName.make("large")
-      for (const explicit of [["core_llm"], []] as const) {
-        const resource_bindings = { ...world.row.resource_bindings, core_llm, explicit }
-        world.row = { ...world.row, status: "stopped", resource_bindings }
-        yield* api.resume.resume({ params: { id: SESSION } })
-        const { core_llm: asked } = world.asked as { core_llm?: string }
-        assert.strictEqual(asked, explicit.length === 0 ? undefined : "large")
-      }
+      const resumed = yield* api.resume.resume({ params: { id: SESSION } })
+      assert.deepStrictEqual<unknown>(resumed, { session_id: SESSION, agent_id: "ada", epoch: 1 })
+      assert.deepStrictEqual(world.effects, ["start"])
+      assert.deepStrictEqual<unknown>(world.asked, resource_bindings)
     })
   )
 
