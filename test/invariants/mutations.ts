@@ -23,7 +23,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "1a",
     invariant: 1,
-    file: "src/agent/session/Session.ts",
+    file: "src/agent/session/laneFibers.ts",
     find: "FiberMap.run(jobs, core.job_id, job(core, exhausted), {",
     replace: "FiberMap.run(jobs, core.job_id, Effect.andThen(Effect.forkDetach(job(core, exhausted)), Effect.never), {",
     why: "a job's fiber is no child of edge's scope",
@@ -46,6 +46,24 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     replace: "",
     why: "the fold takes an end of edge while jobs run",
     red: "the fold took an end of edge while a job runs"
+  },
+  {
+    id: "1d",
+    invariant: 1,
+    file: "src/agent/session/laneFibers.ts",
+    find: "Effect.ensuring(endJobFibers),",
+    replace: "",
+    why: "edge's fiber does not wait for those of its jobs",
+    red: "edge's fiber ended before its job's"
+  },
+  {
+    id: "1e",
+    invariant: 1,
+    file: "src/agent/session/laneFibers.ts",
+    find: "Effect.all([endJobFibers, Fiber.interrupt(edge)]",
+    replace: "Effect.all([Fiber.interrupt(edge)]",
+    why: "jobs go on while a session that broke off waits for edge's call",
+    red: "a job went on after its session broke off"
   },
   {
     id: "2a",

@@ -1,44 +1,31 @@
-/**
- * One epoch of a session: the scope that holds edge, which holds the core jobs, which hold their tool calls (invariant 1). Jobs
- * are started and ended by comparing what the fold says with what runs, so that a spawn, a cancel and a recovery are one thing.
- */
-import { Cause, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
-import { type CallId, EDGE, type JobName } from "#schema/Ids.ts"
+/** One epoch of a session: what choird orders, the lanes until there is a reason to end, and the goodbye. */
+import { Cause, Deferred, Effect, Fiber, Stream } from "effect"
+import { EDGE, type JobName } from "#schema/Ids.ts"
 import type { CoreOutcome } from "#schema/Event.ts"
 import type { Signal, SignalOf, UserMessage } from "#schema/Signal.ts"
+import { logDeath } from "#src/shared/background.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { mayPark } from "#src/shared/session/parkTurn.ts"
 import { isRunning } from "#src/shared/session/lanes.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
-import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
-import { LivingMap } from "#src/agent/arbiter/LivingMap.ts"
 import { edgeWrites } from "#src/agent/arbiter/decideCores.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { isCorrecting } from "#src/agent/arbiter/finalWords.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Confirmations } from "#src/agent/calls/Confirmations.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
-import { runCore } from "./CoreJob.ts"
-import { inWorktree, sweepWorktrees } from "./jobWorktree.ts"
-import { tellOfJob } from "./jobLines.ts"
-import { runEdge } from "./EdgeLane.ts"
+import { sweepWorktrees } from "./jobWorktree.ts"
+import { type Ending, makeLaneFibers } from "./laneFibers.ts"
 import { type ShutdownNotice, safePointMs, sayGoodbye, summarize } from "./shutdownNotice.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Replication, Severed } from "#src/agent/control/Replication.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
-import { makeLanePrompts } from "./LanePrompts.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { describeContext } from "#src/agent/model/describeContext.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
-import type { Exhausted } from "#src/agent/model/Budget.ts"
 import { TurnStops } from "./TurnStops.ts"
-
-/** Why an epoch ends in good order; its deadline is a time of {@link monotonicMs}. */
-type Ending =
-  | { readonly type: "stopped"; readonly deadline_at_ms: number }
-  | { readonly type: "exhausted"; readonly limit: string }
 
 /** Its attachments with their pictures, of which copies are kept before edge takes it. */
 const withPictures = Effect.fnUntraced(function* (message: UserMessage) {
@@ -123,7 +110,7 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
     case "Inject":
       return yield* inject(signal.signal_id, "user", signal.content, signal.job_name)
     case "StartSkill":
-      return yield* Effect.forkChild(startSkill(signal))
+      return yield* Effect.forkChild(logDeath("the start of an ordered skill")(startSkill(signal)))
     case "CancelCore": {
       const { job_name, signal_id } = signal
       return yield* commitEnd(arbiter, { type: "SignalCancel", signal_id, job_name }, isUnheard(signal_id))
@@ -137,7 +124,7 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
         Deferred.succeed(ending, { type: "stopped", deadline_at_ms: now + signal.deadline_ms })
       )
     case "DescribeContext":
-      return yield* Effect.forkChild(describe(signal))
+      return yield* Effect.forkChild(logDeath("the answer about a prompt")(describe(signal)))
     case "ConfigChanged":
       return yield* refreshed(signal.config_version)
     case "ApprovalResolved":
@@ -145,50 +132,6 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
         ? confirmations.resolved(signal.approval_id)
         : inject(signal.signal_id, "control_plane", signal.note)
   }
-})
-
-/** Runs one job; whatever breaks ends the job and not the session. */
-const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: string) => Effect.Effect<never>) {
-  const arbiter = yield* Arbiter
-  const runner = yield* ToolRunner
-  const { job_name, lane } = core
-  yield* Effect.forkChild(tellOfJob(core))
-  yield* inWorktree(core, runCore(job_name)).pipe(
-    Effect.catch(({ limit }) => exhausted(limit)),
-    Effect.catchDefect(
-      Effect.fnUntraced(function* (defect) {
-        yield* Effect.logError("job crashed", defect)
-        yield* runner.closeOpen(lane, "the job crashed")
-        const summary = "the job crashed because of a bug in Choir; see the agent's log"
-        yield* commitEnd(arbiter, { type: "StopCore", job_name, outcome: "error", summary }, isRunning(core))
-      })
-    ),
-    Effect.annotateLogs("lane", lane)
-  )
-})
-
-/** Keeps a fiber for every job that the fold knows, and takes it from a job that was cancelled, so that it starts over and ends. */
-const supervise = Effect.fnUntraced(function* (
-  jobs: FiberMap.FiberMap<CallId, void>,
-  exhausted: (limit: string) => Effect.Effect<never>
-) {
-  const arbiter = yield* Arbiter
-  const runs = (id: CallId) => [...arbiter.state().cores.values()].some(({ job_id }) => job_id === id)
-  const noticed = new LivingMap<CallId, true>(runs)
-  const isNew = ({ job_id }: CoreLane) => !FiberMap.hasUnsafe(jobs, job_id)
-  const isCancelled = ({ cancelled, job_id }: CoreLane) => cancelled !== undefined && !noticed.has(job_id)
-  const differs = (state: SessionState) => [...state.cores.values()].some((core) => isNew(core) || isCancelled(core))
-  const reconcile = Effect.gen(function* () {
-    const state = yield* arbiter.until(differs)
-    for (const core of state.cores.values()) {
-      if (isCancelled(core)) {
-        noticed.set(core.job_id, true)
-        yield* FiberMap.remove(jobs, core.job_id)
-      }
-      if (isNew(core)) yield* FiberMap.run(jobs, core.job_id, job(core, exhausted), { onlyIfMissing: true })
-    }
-  })
-  return yield* Effect.forever(reconcile)
 })
 
 /** Ends every job after its fiber is gone: no core outlives edge. */
@@ -206,30 +149,13 @@ const endJobs = Effect.fnUntraced(function* (outcome: CoreOutcome, summary: stri
 const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const arbiter = yield* Arbiter
   const runner = yield* ToolRunner
-  const stopping = yield* Deferred.make<void>()
-  const exhausted = (limit: string) =>
-    Effect.andThen(Deferred.succeed(ending, { type: "exhausted", limit }), Effect.never)
-  const jobs = yield* FiberMap.make<CallId, void>()
-  yield* sweepWorktrees
-  const supervisor = yield* Effect.forkScoped(supervise(jobs, exhausted))
-  const compactor = yield* Compactor
   const confirmations = yield* Confirmations
-  const { view } = yield* makeLanePrompts
   const settings = yield* AgentSettings
-  const compacting = yield* Effect.forkScoped(compactor.run(view))
-  const edge = yield* runEdge(stopping).pipe(
-    Effect.catch(({ limit }: Exhausted) => Effect.asVoid(Deferred.succeed(ending, { type: "exhausted", limit }))),
-    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("edge failed", cause))),
-    Effect.annotateLogs("lane", EDGE),
-    Effect.forkScoped
-  )
-  const how = yield* Effect.raceAllFirst([
-    Deferred.await(ending),
-    Effect.andThen(Fiber.join(edge), Effect.never),
-    Effect.andThen(FiberMap.join(jobs), Effect.never)
-  ])
-  yield* Fiber.interruptAll([supervisor, compacting])
-  yield* FiberMap.clear(jobs)
+  const stopping = yield* Deferred.make<void>()
+  yield* sweepWorktrees
+  const { edge, endWork, ended } = yield* makeLaneFibers(ending, stopping)
+  const how = yield* ended
+  yield* endWork
   if (how.type === "stopped") {
     // First, so that edge does not begin to report on what ends here; it does so when the session is resumed.
     yield* Deferred.succeed(stopping, undefined)
