@@ -4,6 +4,7 @@ import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import { ControlPlane, type GivenSecrets } from "./ControlPlane.ts"
 import { secretBehind } from "#src/agent/settings/toolSecrets.ts"
+import { secretsOfTools } from "#src/shared/image/toolNeeds.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { type ImageTool, ToolBroken } from "#src/agent/image/ImageTools.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
@@ -44,9 +45,8 @@ const NONE: GivenSecrets = { secrets: new Map(), unbound: new Set(), unset: new 
  */
 export const fetchSecrets = Effect.fnUntraced(function* (config: AgentConfig, named: ReadonlySet<SecretName>) {
   const plane = yield* ControlPlane
-  const wanted = new Set(Object.values(config.models).flatMap(({ secret }) => secret ?? []))
-  for (const resource of [config.git_identity, config.search, config.notion, config.email, config.voice?.tts])
-    if (resource?.secret !== undefined) wanted.add(resource.secret)
+  const ofModels = Object.values(config.models).flatMap(({ secret }) => secret ?? [])
+  const wanted = new Set([...ofModels, ...secretsOfTools(config)])
   for (const name of named) {
     const secret = yield* Effect.option(secretBehind(name, config))
     if (Option.isSome(secret)) wanted.add(secret.value)

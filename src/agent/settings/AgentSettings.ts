@@ -7,6 +7,7 @@ import type { ProfileHistories } from "#schema/JobProfile.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
+import { lackingTools } from "#src/shared/image/toolNeeds.ts"
 import { ReceivedMark } from "./ReceivedMark.ts"
 
 export interface Settings {
@@ -61,7 +62,7 @@ export class AgentSettings extends Context.Service<
           received ||= isReceived()
           return received ? { ...label, received } : label
         }
-        let unbound = unboundTools(initial.config)
+        let unbound = lackingTools(initial.config)
         return AgentSettings.of({
           current: () => settings,
           situation: () => ({
@@ -82,21 +83,9 @@ export class AgentSettings extends Context.Service<
           replace: (config_version, config) =>
             Effect.sync(() => {
               settings = { ...settings, config_version, config }
-              unbound = unboundTools(config)
+              unbound = lackingTools(config)
             })
         })
       })
     )
 }
-
-const MAIL = ["choir.email.send", "choir.email.receive", "choir.email.check"] as const
-
-/** The built-in tools that an agent lacks because of its configuration. Reasons are the ends of sentences about the agent. */
-const unboundTools = ({ email, notion, search, web = "off" }: AgentConfig): ReadonlyMap<string, string> =>
-  new Map([
-    ...(search === undefined ? [["choir.web.search", "config.json has no search engine"] as const] : []),
-    ...(notion === undefined ? [["choir.notion.query", "it is bound to no Notion integration"] as const] : []),
-    ...(email === undefined ? MAIL.map((name) => [name, "it is bound to no e-mail account"] as const) : []),
-    ...(web === "off" ? [["choir.web.fetch", "its web is off"] as const] : []),
-    ...(web === "browse" ? [] : [["choir.web.browse", `its web is ${web}, without a browser`] as const])
-  ])

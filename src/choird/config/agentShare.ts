@@ -5,6 +5,7 @@ import { type Config, grantsOf } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { ownAddresses } from "#src/shared/config/clearText.ts"
+import { secretsOfTools } from "#src/shared/image/toolNeeds.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
 
 /** Addresses of the host that an agent learns. */
@@ -78,13 +79,6 @@ export const agentConfig = (
 
 /** The secrets that the bound resources name: never those of a gateway, the database, or the host's own workers. */
 export const boundSecrets = (config: Config, bindings: Omit<ResourceBindings, "dm">): ReadonlySet<SecretName> => {
-  const secrets = [
-    ...Object.values(boundModels(config, bindings)).map((model) => model.secret),
-    voiceOf(config, bindings.voice_profile)?.tts.secret,
-    own(config.git_identities, bindings.git_identity)?.secret,
-    own(config.notion_integrations, bindings.notion)?.secret,
-    own(config.email_accounts, bindings.email)?.secret,
-    searchOf(config)?.secret
-  ]
-  return new Set(secrets.filter((secret) => secret !== undefined))
+  const share = agentConfig(config, bindings)
+  return new Set([...Object.values(share.models).flatMap(({ secret }) => secret ?? []), ...secretsOfTools(share)])
 }

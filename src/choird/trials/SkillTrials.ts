@@ -13,10 +13,10 @@ import { secretProblem, toolManifests } from "#src/choird/images/imageSecrets.ts
 import { trialConfig } from "#src/choird/rehearsals/Rehearsals.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { allSkillProblems } from "#src/shared/image/skillFile.ts"
+import { secretsOfTool, TOOL_NEEDS } from "#src/shared/image/toolNeeds.ts"
 import { toolSecret } from "#src/shared/image/toolSecret.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { makeTrialAgent, type TrialAgent, trialFailed } from "./trialAgent.ts"
-import { builtInSecrets } from "./toolOffer.ts"
 import { TrialContainers, type TrialFile } from "./TrialContainers.ts"
 import { TrialRefused } from "./TrialRefused.ts"
 
@@ -60,9 +60,10 @@ const secretsNeeded = (spec: SkillSpec, { image }: TrialAgent, share: AgentConfi
       .flatMap(({ allowed_tools }) => allowed_tools)
       .map((name) => fromWireName(name) ?? name)
   )
+  // Commands of a trial have no network, so that credentials of git would be of no use.
+  const needed = (name: string) => (TOOL_NEEDS.get(name)?.required === true ? secretsOfTool(name, share) : [])
   const ofTools = [...tools].flatMap(
-    (name) =>
-      manifests.findLast(({ llm }) => llm.name === name)?.runtime.secret_resources ?? builtInSecrets(name, share)
+    (name) => manifests.findLast(({ llm }) => llm.name === name)?.runtime.secret_resources ?? needed(name)
   )
   return [...new Set([...models, ...ofTools])]
 }

@@ -2,15 +2,16 @@
 import { Context, Effect, Layer, Result, type Schema } from "effect"
 import type { TriedTool } from "#schema/ContainedTrial.ts"
 import type { AgentId, SecretName } from "#schema/Ids.ts"
-import { BINDINGS, type NamedBinding } from "#schema/Resources.ts"
+import { BINDINGS } from "#schema/Resources.ts"
 import { ToolName, type ToolManifest } from "#schema/Tool.ts"
-import { Leases } from "#src/choird/agents/Leases.ts"
+import { exclusive, Leases } from "#src/choird/agents/Leases.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { secretProblem, toolManifests } from "#src/choird/images/imageSecrets.ts"
+import { secretsOfTool, TOOL_NEEDS } from "#src/shared/image/toolNeeds.ts"
 import { toolSecret } from "#src/shared/image/toolSecret.ts"
 import { makeTrialAgent, type TrialAgent, trialFailed } from "./trialAgent.ts"
-import { builtInSecrets, toolRefusal } from "./toolOffer.ts"
+import { toolRefusal } from "./toolOffer.ts"
 import { TrialContainers } from "./TrialContainers.ts"
 import { TrialRefused } from "./TrialRefused.ts"
 
@@ -40,14 +41,15 @@ export class ToolTrials extends Context.Service<
 }
 
 /** The account that a built-in tool uses, if one agent alone may hold it. */
-const leaseOf = (name: string, { bindings, running }: TrialAgent): readonly [NamedBinding, string] | undefined => {
-  if (name === "choir.notion.query" && bindings.notion !== undefined) return ["notion", bindings.notion]
-  if (!name.startsWith("choir.email.") || bindings.email === undefined) return undefined
-  return running.email_accounts[bindings.email]?.sharing === "shared" ? undefined : ["email", bindings.email]
+const leaseOf = (name: string, { agent_id, bindings, running }: TrialAgent) => {
+  const binding = TOOL_NEEDS.get(name)?.binding
+  return exclusive(running, agent_id, bindings).flatMap(({ kind, name }) =>
+    kind === binding ? [{ kind: binding, name }] : []
+  )[0]
 }
 
 const namesOf = (tool: string, manifest: ToolManifest | undefined, { share }: TrialAgent): ReadonlyArray<SecretName> =>
-  manifest === undefined ? builtInSecrets(tool, share) : manifest.runtime.secret_resources
+  manifest === undefined ? secretsOfTool(tool, share) : manifest.runtime.secret_resources
 
 const make = Effect.gen(function* () {
   const config = yield* ConfigStore
@@ -75,7 +77,7 @@ const make = Effect.gen(function* () {
   const requireLease = Effect.fnUntraced(function* (agent: TrialAgent, tool: string) {
     const wanted = leaseOf(tool, agent)
     if (wanted === undefined) return
-    const [kind, name] = wanted
+    const { kind, name } = wanted
     const held = (yield* leases.all).find(
       (row) => row.kind === kind && row.name === name && row.agent_id !== agent.agent_id
     )

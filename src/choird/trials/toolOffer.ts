@@ -3,14 +3,13 @@ import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { Config } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
+import { lackOf, TOOL_NEEDS } from "#src/shared/image/toolNeeds.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { CHROMIUM_FIX } from "#src/shared/web/chromium.ts"
 import { TrialRefused } from "./TrialRefused.ts"
 
 /** Tools whose effect is on a session. */
 const OF_SESSIONS = /^choir\.(?:core|skill|memory|propose)\./u
-
-const applied = (change: string) => `${change}, then: choirctl config apply`
 
 type Agent = Config["agents"][AgentId]
 
@@ -19,23 +18,13 @@ export const unbound = (
   name: string,
   agent_id: AgentId,
   agent: Agent | undefined,
-  { email, notion, search, voice, web }: AgentConfig
+  share: AgentConfig
 ): readonly [reason: string, hint: string] | undefined => {
-  const of = `agents.${agent_id}`
-  if (name === "choir.web.search" && search === undefined)
-    return ["config.json has no search engine", applied("add one to search in config.json")]
-  if (name === "choir.notion.query" && notion === undefined)
-    return [`${agent_id} is bound to no Notion integration`, applied(`name one in ${of}.defaults.notion`)]
-  if (name.startsWith("choir.email.") && email === undefined)
-    return [`${agent_id} is bound to no e-mail account`, applied(`name one in ${of}.defaults.email`)]
-  if (name === "choir.tts.speak" && voice === undefined)
-    return [`${agent_id} is bound to no voice profile`, applied(`name one in ${of}.defaults.voice_profile`)]
-  if (name === "choir.web.fetch" && (web ?? "off") === "off")
-    return [`${of}.web is off`, applied(`set ${of}.web to "fetch" or "browse"`)]
-  if (name !== "choir.web.browse" || web === "browse") return undefined
-  return agent?.web === "browse"
-    ? ["this host has no Chromium", CHROMIUM_FIX]
-    : [`${of}.web is ${agent?.web ?? "off"}`, applied(`set ${of}.web to "browse"`)]
+  const lack = lackOf(name, share, { agent: agent_id, web: `agents.${agent_id}.web` })
+  if (lack === undefined) return undefined
+  // The share says "fetch" where the host has no browser.
+  if (name === "choir.web.browse" && agent?.web === "browse") return ["this host has no Chromium", CHROMIUM_FIX]
+  return [lack, `${TOOL_NEEDS.get(name)?.fix(agent_id) ?? ""}, then: choirctl config apply`]
 }
 
 /** @param imaged the names of the tools in the agent's image. */
@@ -73,11 +62,4 @@ export const toolRefusal = (
     reason: `${agent_id} has no tool ${name}${meant.length === 0 ? "" : `; did you mean ${meant.join(" or ")}?`}`,
     hint: list
   })
-}
-
-/** The secrets' names that a call of a built-in tool is given. */
-export const builtInSecrets = (name: string, { email, notion, search }: AgentConfig) => {
-  if (name === "choir.web.search") return search === undefined ? [] : [search.secret]
-  if (name === "choir.notion.query") return notion === undefined ? [] : [notion.secret]
-  return name.startsWith("choir.email.") && email !== undefined ? [email.secret] : []
 }
