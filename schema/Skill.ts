@@ -62,7 +62,7 @@ export type SkillState = typeof SkillState.Type
 /** A file `skills/<name>.json` of a global or agent repository. */
 export const SkillSpec = Schema.Struct({
   name: SkillName,
-  /** Models see it in every prompt, to know when the skill is of use. */
+  /** Models see it in their prompts, to know when the skill is of use; where there are too many skills, only its name. */
   description: Schema.NonEmptyString.check(Schema.isMaxLength(1024)),
   initial_state: SkillStateName,
   /** JSON Schema of its input, or the pin of one; absent takes any object. */
