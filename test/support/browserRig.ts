@@ -25,6 +25,8 @@ export class Rig extends Context.Service<
     readonly tool: HostTool
     readonly serve: Map<string, string>
     readonly asked: Array<string>
+    /** The names that were looked up through the proxy, with how often. */
+    readonly resolved: ReadonlyMap<string, number>
     /** Scripts of service workers that were asked for. */
     readonly workers: Array<string>
     /** Completed when somebody has asked for /never, which is not answered. */
@@ -41,6 +43,12 @@ export class Rig extends Context.Service<
 export const pageOf = (body: string) =>
   `<!doctype html><html><head><title>Echo</title></head><body>${body}</body></html>`
 
+/** A document that asks for another address when it is opened. */
+const PDF = `%PDF-1.4
+1 0 obj<</Type/Catalog/OpenAction<</S/URI/URI(http://foreign.test/)>>>>endobj
+trailer<</Root 1 0 R>>
+%%EOF`
+
 /** Chromium's switch for the sites of the rig. */
 export const TAKEN_FOR_SECURE = "--unsafely-treat-insecure-origin-as-secure=http://site.test"
 
@@ -48,6 +56,7 @@ export const TAKEN_FOR_SECURE = "--unsafely-treat-insecure-origin-as-secure=http
 const rig = Effect.fnUntraced(function* (program: string | undefined) {
   const serve = new Map<string, string>()
   const asked: Array<string> = []
+  const resolved = new Map<string, number>()
   const workers: Array<string> = []
   const hanging = yield* Deferred.make<void>()
   const gates: Rig["Service"]["gates"] = new Map()
@@ -60,7 +69,8 @@ const rig = Effect.fnUntraced(function* (program: string | undefined) {
     let body = ""
     request.on("data", (chunk: Buffer) => void (body += chunk.toString()))
     request.on("end", () => {
-      if (path === "/download")
+      if (path === "/paper.pdf") response.writeHead(200, { "content-type": "application/pdf" }).end(PDF)
+      else if (path === "/download")
         response.writeHead(200, { "content-type": "application/zip", "content-disposition": "attachment" }).end("zip")
       else if (path === "/never") {
         response.writeHead(200, { "content-type": "text/html" }).flushHeaders()
@@ -93,14 +103,25 @@ const rig = Effect.fnUntraced(function* (program: string | undefined) {
   }
   const parts = Layer.provideMerge(
     Layer.provide(BrowserWorker.layer, Cgroups.layer),
-    Layer.merge(layerDialer({ names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer())
+    Layer.merge(layerDialer({ asked: resolved, names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer())
   ).pipe(
     Layer.provide(Layer.succeed(PageWaitFactor, 20)),
     Layer.provide(program === undefined ? Layer.empty : Layer.succeed(ChromiumProgram, () => program))
   )
   const context = yield* Layer.build(parts)
   const tool = yield* Effect.provideContext(webBrowse, context)
-  return { tool, worker: Context.get(context, BrowserWorker), serve, asked, workers, gates, hanging, trap, answer }
+  return {
+    tool,
+    worker: Context.get(context, BrowserWorker),
+    serve,
+    asked,
+    workers,
+    gates,
+    hanging,
+    resolved,
+    trap,
+    answer
+  }
 })
 
 export const layerRig = Layer.effect(Rig, rig(undefined))

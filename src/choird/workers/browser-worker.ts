@@ -12,6 +12,7 @@ import {
   REPORT_BYTES_MAX
 } from "./browserProtocol.ts"
 import { browsePage } from "./browsePage.ts"
+import { CHROMIUM_FLAGS } from "./chromiumFlags.ts"
 import { PageWaitFactor } from "./PageWaitFactor.ts"
 import { PageReader } from "./PageReader.ts"
 import { Tabs } from "./Tabs.ts"
@@ -19,26 +20,6 @@ import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
 
 /** From the start of Chromium until it answers, on a machine that is busy. */
 const LAUNCH_MS_MAX = 60_000
-/** The JavaScript heap of one page, everywhere. */
-const PAGE_HEAP_MB_MAX = 512
-
-/** Beside those of Playwright: no network but the proxy, nothing of Chromium's own on it, and no graphics. */
-const FLAGS = [
-  "--disable-quic",
-  "--disable-gpu",
-  "--disable-dev-shm-usage",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-domain-reliability",
-  "--disable-sync",
-  "--no-first-run",
-  "--no-pings",
-  "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-  // Names are the proxy's to ask for, and nothing else's.
-  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-  `--js-flags=--max-old-space-size=${PAGE_HEAP_MB_MAX}`
-]
-
 interface RunningChromium {
   readonly browser: Browser
   /** Whether Chromium's own sandbox is around its pages. */
@@ -53,7 +34,7 @@ const start = ({ program, proxy }: BrowserStart, chromiumSandbox: boolean) =>
         executablePath: program,
         chromiumSandbox,
         headless: true,
-        args: FLAGS,
+        args: [...CHROMIUM_FLAGS],
         // What belongs to no page has no token, and gets nothing. `<-loopback>` sends loopback here as well.
         proxy: { server: proxy.server, bypass: "<-loopback>" },
         env: { PATH: HOST_PATH },
