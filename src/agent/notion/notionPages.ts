@@ -17,6 +17,9 @@ export const idOf = (text: string): string | undefined => {
   return /([0-9a-f]{32})$/iu.exec(digits)?.[1]?.toLowerCase()
 }
 
+/** The id that Notion gave an object, if it did. */
+const ownId = ({ id }: NotionObject): string | undefined => (typeof id === "string" ? idOf(id) : undefined)
+
 interface Reading {
   requests: number
   isCut: boolean
@@ -43,7 +46,7 @@ const blocksOf = (
         `/v1/blocks/${id}/children?page_size=${NOTION_PAGE_MAX}${from}`
       )
       for (const block of results) {
-        const inner = typeof block["id"] === "string" ? idOf(block["id"]) : undefined
+        const inner = ownId(block)
         const isOpen =
           block["has_children"] === true && !(typeof block["type"] === "string" && block["type"].startsWith("child_"))
         const children =
@@ -83,16 +86,24 @@ export const readPage = Effect.fn("notion.readPage")(function* (notion: Notion, 
   }
 })
 
+export interface Added {
+  readonly blocks: number
+  /** Whether Notion named each of them by an id, which proves that they are there. */
+  readonly is_named: boolean
+}
+
 /** Adds the blocks in requests of what one takes. How many were added is in the error of one that failed. */
 const addBlocks = (
   notion: Notion,
   id: string,
   blocks: ReadonlyArray<NotionObject>
-): Effect.Effect<number, OutsideProblem> =>
+): Effect.Effect<Added, OutsideProblem> =>
   Effect.gen(function* () {
+    let named = 0
     for (let at = 0; at < blocks.length; at += NOTION_PAGE_MAX) {
       const children = blocks.slice(at, at + NOTION_PAGE_MAX) as Schema.Json
-      yield* Effect.mapError(notion.list("PATCH", `/v1/blocks/${id}/children`, { children }), ({ in_doubt, problem }) =>
+      const answer = notion.list("PATCH", `/v1/blocks/${id}/children`, { children })
+      const { results } = yield* Effect.mapError(answer, ({ in_doubt, problem }) =>
         at === 0
           ? new OutsideProblem({ problem, in_doubt })
           : new OutsideProblem({
@@ -100,8 +111,9 @@ const addBlocks = (
               in_doubt: true
             })
       )
+      named += results.filter((block) => ownId(block) !== undefined).length
     }
-    return blocks.length
+    return { blocks: blocks.length, is_named: named === blocks.length }
   })
 
 export const appendTo = (notion: Notion, id: string, markdown: string) => addBlocks(notion, id, toBlocks(markdown))
@@ -123,14 +135,14 @@ export const createPage = Effect.fn("notion.createPage")(function* (notion: Noti
     children: blocks.slice(0, NOTION_PAGE_MAX)
   }
   const made = yield* notion.object("POST", "/v1/pages", body)
-  const id = typeof made["id"] === "string" ? idOf(made["id"]) : undefined
+  const id = ownId(made)
   if (id === undefined) return yield* new OutsideProblem({ problem: "Notion gave the page no id", in_doubt: true })
-  yield* Effect.mapError(
+  const rest = yield* Effect.mapError(
     addBlocks(notion, id, blocks.slice(NOTION_PAGE_MAX)),
     ({ problem }) =>
       new OutsideProblem({ problem: `the page ${id} was made, but not all of it: ${problem}`, in_doubt: true })
   )
-  return { id, url: made["url"] ?? null, blocks: blocks.length }
+  return { id, url: made["url"] ?? null, blocks: blocks.length, is_named: rest.is_named }
 })
 
 /** Each data source calls the title of its pages as it likes. */

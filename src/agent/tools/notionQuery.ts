@@ -121,19 +121,19 @@ const read = (notion: Notion, id: string) =>
 const write = (notion: Notion, input: Input): Effect.Effect<ToolOutcome, OutsideProblem> => {
   const { action, data_source, markdown = "", parent, properties = {}, title = "" } = input
   if (action === "append")
-    return Effect.map(appendTo(notion, idOf(input.id ?? "") ?? "", markdown), (blocks) => ({
+    return Effect.map(appendTo(notion, idOf(input.id ?? "") ?? "", markdown), ({ blocks, is_named }) => ({
       status: "success",
       summary: `${blocks} block(s) added`,
       output: { blocks },
-      acted: "verified"
+      acted: is_named ? "verified" : "accepted"
     }))
   const place =
     parent === undefined ? { data_source_id: idOf(data_source ?? "") ?? "" } : { page_id: idOf(parent) ?? "" }
-  return Effect.map(createPage(notion, { parent: place, title, properties, markdown }), (made) => ({
+  return Effect.map(createPage(notion, { parent: place, title, properties, markdown }), ({ is_named, ...made }) => ({
     status: "success",
     summary: `created the page ${made.id}`,
     output: made,
-    acted: "verified"
+    acted: is_named ? "verified" : "accepted"
   }))
 }
 

@@ -5,7 +5,7 @@ import type { Source } from "#schema/Source.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { sourceOf } from "#src/shared/session/sources.ts"
-import { FETCH_TOOL, FetchInput } from "#src/shared/web/hostQueries.ts"
+import { FETCH_TOOL, FetchInput, Unasked } from "#src/shared/web/hostQueries.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
@@ -15,6 +15,8 @@ import type { Tool, ToolOutcome } from "./Tool.ts"
 
 /** More than choird gives a fetch. */
 const FETCH_MS_MAX = 32_000
+
+const isUnasked = Schema.is(Unasked)
 
 const decodePlace = Schema.decodeUnknownOption(
   Schema.Struct({ url: Schema.String, sites: Schema.optionalKey(Schema.Array(Schema.String)) })
@@ -74,11 +76,12 @@ export const webFetch = Effect.gen(function* () {
   return fetch
 })
 
-/** An address that carries something has acted once its site was asked for it. What failed may have reached the site all the same. */
-const told = (outcome: ToolOutcome): ToolOutcome => ({
-  ...outcome,
-  acted: outcome.status === "success" ? "accepted" : "unknown"
-})
+/**
+ * An address that carries something has acted once its site was asked for it. What failed may have reached the site all the same, unless choird
+ * says that it refused the address before it asked anybody.
+ */
+const told = (outcome: ToolOutcome): ToolOutcome =>
+  isUnasked(outcome.output) ? outcome : { ...outcome, acted: outcome.status === "success" ? "accepted" : "unknown" }
 
 const addressIn = (raw: unknown): string =>
   typeof raw === "object" && raw !== null && "url" in raw && typeof raw.url === "string" ? raw.url : ""

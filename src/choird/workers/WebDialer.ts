@@ -54,6 +54,9 @@ export const triedAddresses = (addresses: ReadonlyArray<string>): ReadonlyArray<
     .slice(0, ADDRESSES_TRIED_MAX)
 }
 
+/** Refusals that look at the text of an address alone. */
+const UNASKED = new Set(["bad_host", "bad_port", "not_listed"])
+
 /** A place that is not connected to. The words are for a model. */
 export class DialRefused extends Schema.TaggedError<DialRefused>()("DialRefused", {
   reason: Schema.Literals([
@@ -67,6 +70,11 @@ export class DialRefused extends Schema.TaggedError<DialRefused>()("DialRefused"
   ]),
   host: Schema.String
 }) {
+  /** Whether it was refused before anything left this machine, a question to a name server included. */
+  get isUnasked(): boolean {
+    return UNASKED.has(this.reason) || (this.reason === "not_public" && isIP(this.host) !== 0)
+  }
+
   override get message() {
     switch (this.reason) {
       case "bad_host":

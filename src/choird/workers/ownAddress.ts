@@ -1,4 +1,4 @@
-/** Which addresses are this machine's: what listens there may trust who comes from inside. */
+/** The addresses that are this machine's: what listens there may trust who comes from inside. */
 import { networkInterfaces } from "node:os"
 import { Option, Result } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
@@ -27,7 +27,7 @@ const heldV4 = (ip: NetAddress.Ipv6Address): Option.Option<NetAddress.IpAddress>
   return Result.getSuccess(NetAddress.ipv4FromOctets([high >> 8, high & 0xff, low >> 8, low & 0xff]))
 }
 
-/** What belongs to this machine with one of its addresses: of IPv4 and of loopback the address alone, else the network that it is in. */
+/** The network that belongs to this machine with one of its addresses: of IPv4 and of loopback the address alone, else the network that it is in. */
 const ownNetwork = (ip: NetAddress.IpAddress): IpNetwork.IpNetwork =>
   NetAddress.isIpv4Address(ip) || NetAddress.isLoopback(ip)
     ? IpNetwork.fromAddressUnsafe(ip, NetAddress.width(ip))

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
-import { FETCH_TOOL, FetchInput, type FetchedPart } from "#src/shared/web/hostQueries.ts"
+import { FETCH_TOOL, FetchInput, type FetchedPart, UNASKED } from "#src/shared/web/hostQueries.ts"
 import { PageReader } from "./PageReader.ts"
 import { textPart } from "./textPart.ts"
 import { pageAddress } from "./webAddress.ts"
@@ -106,6 +106,9 @@ const partOf = ({ text, title, url }: Page, offset: number): HostOutcome => {
   return { status: "success", output: { ...part } }
 }
 
+/** A page that was refused before anything left this machine. */
+const unasked = (error: string): HostOutcome => ({ status: "error", output: { error, ...UNASKED } })
+
 const NOTHING = "the page has no text: its content may be made by scripts, which choir-web-browse runs"
 
 /** The tool. Pages are kept for a short while for their further parts, each for the session that asked. */
@@ -123,7 +126,11 @@ export const webFetch = Effect.gen(function* () {
       kept.set(key, { page, at_ms: now })
       return page.text.trim() === "" ? failed("error", NOTHING) : partOf(page, offset)
     },
-    Effect.catch((error) => Effect.succeed(failed("error", error.message))),
+    Effect.catch((error) =>
+      Effect.succeed(
+        error._tag === "DialRefused" && error.isUnasked ? unasked(error.message) : failed("error", error.message)
+      )
+    ),
     Effect.provide(context)
   )
   return makeHostTool({
@@ -133,7 +140,7 @@ export const webFetch = Effect.gen(function* () {
     input: FetchInput,
     run: ({ offset = 0, url }, { session_id }) => {
       const address = pageAddress(url)
-      return typeof address === "string" ? Effect.succeed(failed("error", address)) : read(session_id, address, offset)
+      return typeof address === "string" ? Effect.succeed(unasked(address)) : read(session_id, address, offset)
     }
   })
 })

@@ -16,6 +16,10 @@ export const FetchInput = Schema.Struct({
   offset: Schema.optionalKey(Schema.Natural.annotate({ description: "The next_offset of an answer" }))
 })
 
+/** In the output of a fetch that was refused before anything left choird's machine, so that it is sure that nothing happened. */
+export const Unasked = Schema.Struct({ is_asked: Schema.Literal(false) })
+export const UNASKED: typeof Unasked.Type = { is_asked: false }
+
 /** A part of a page as text; `url` is where it was found. */
 export const FetchedPart = Schema.Struct({
   url: Schema.String,

@@ -7,6 +7,7 @@ import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { toBlocks } from "#src/agent/notion/toBlocks.ts"
 import { notionQuery } from "#src/agent/tools/notionQuery.ts"
+import { answeringServer } from "../../support/answeringServer.ts"
 import { NOTION_TOKEN, notionServer } from "../../support/notionServer.ts"
 import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
@@ -37,11 +38,10 @@ Words with **bold**, *slanted*, \`code\`, ~~gone~~ and a [link](https://a.exampl
 
 the end`
 
-const notion = Effect.fnUntraced(function* (token = NOTION_TOKEN, limits: ReadonlyArray<number> = []) {
-  const pages = [{ id: HOME, title: "Home", children: [] }]
-  const server = yield* notionServer(pages, limits)
+/** The tool with a token for the API at this address. */
+const toolAt = Effect.fnUntraced(function* (endpoint: string, token = NOTION_TOKEN) {
   const { root } = yield* temporaryWorkspace
-  const services = yield* toolServices(root, { ...agentConfig(), notion: { secret: SECRET, endpoint: server.origin } })
+  const services = yield* toolServices(root, { ...agentConfig(), notion: { secret: SECRET, endpoint } })
   const store = yield* Effect.provideContext(SecretStore, services)
   yield* store.replaceAll(new Map([[SECRET, Redacted.make(token)]]))
   const api = OutsideApi.layer.pipe(
@@ -54,7 +54,12 @@ const notion = Effect.fnUntraced(function* (token = NOTION_TOKEN, limits: Readon
   const run = Effect.fnUntraced(function* (input: unknown) {
     return yield* (yield* tool.prepare(input)).run(laneThatSaw())
   })
-  return { ...server, run, tool }
+  return { run, tool }
+})
+
+const notion = Effect.fnUntraced(function* (token = NOTION_TOKEN, limits: ReadonlyArray<number> = []) {
+  const server = yield* notionServer([{ id: HOME, title: "Home", children: [] }], limits)
+  return { ...server, ...(yield* toolAt(server.origin, token)) }
 })
 
 const member = (output: unknown, name: string): unknown => (output as Readonly<Record<string, unknown>>)[name]
@@ -147,6 +152,27 @@ describe("choir.notion.query", () => {
         ["none", true],
         ["external", false]
       ])
+    })
+  )
+
+  it.effect("is sure that blocks are there only where the answer names each of them", () =>
+    Effect.gen(function* () {
+      const block = { object: "block", id: "b".repeat(32), type: "paragraph" }
+      const answers = [
+        [[block, { ...block, id: "c".repeat(32) }], "verified"],
+        [[block], "accepted"],
+        [[block, { object: "block" }], "accepted"],
+        [[], "accepted"]
+      ] as const
+      for (const [results, acted] of answers) {
+        const body = { object: "list", results, has_more: false, next_cursor: null }
+        const { origin } = yield* answeringServer(() => ({ status: 200, body }))
+        const { run } = yield* toolAt(origin)
+        assert.deepInclude(yield* run({ action: "append", id: HOME, markdown: "one\n\ntwo" }), {
+          status: "success",
+          acted
+        })
+      }
     })
   )
 

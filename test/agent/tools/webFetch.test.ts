@@ -2,13 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, ResourceName } from "#schema/Ids.ts"
+import type { Acted } from "#schema/Source.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { ControlPlane, type HostReply } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { makeEffectOfAddress, webFetch } from "#src/agent/tools/webFetch.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { UNASKED } from "#src/shared/web/hostQueries.ts"
 import { placed } from "../../support/history.ts"
 import { modelOutput, userMsg } from "../../support/stores.ts"
 import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
@@ -39,8 +41,13 @@ const effects = Effect.fnUntraced(function* (
   drafts: ReadonlyArray<EventDraft>,
   {
     confirm = "tainted",
+    reply = { status: "success", output: { url: "https://Site.Example/found", text: "hello", chars_total: 5 } },
     tainted = true
-  }: { readonly confirm?: "never" | "tainted" | "always"; readonly tainted?: boolean } = {}
+  }: {
+    readonly confirm?: "never" | "tainted" | "always"
+    readonly reply?: HostReply
+    readonly tainted?: boolean
+  } = {}
 ) {
   const state = Result.getOrThrow(foldAll(initialState, []))
   const config = agentConfig()
@@ -62,10 +69,7 @@ const effects = Effect.fnUntraced(function* (
     execute: ({ input }) =>
       Effect.sync(() => {
         asked.push(input)
-        return {
-          status: "success",
-          output: { url: "https://Site.Example/found", text: "hello", chars_total: 5 }
-        } as const
+        return reply
       })
   })
   const replication = Layer.mock(Replication, { acked: () => state.rev })
@@ -145,6 +149,25 @@ describe("choir.web.fetch of an agent", () => {
       })
       assert.deepStrictEqual(outcome.sources, ["web:site.example"])
       assert.deepStrictEqual(asked, [{ url: "https://first.example/", offset: 3 }])
+    })
+  )
+
+  it.effect("says how sure it is that an address of the model's own was asked for, and nothing where nobody was", () =>
+    Effect.gen(function* () {
+      const page = { url: "https://own.example/", text: "hello", chars_total: 5 }
+      const replies: ReadonlyArray<readonly [HostReply, Acted | undefined]> = [
+        [{ status: "success", output: page }, "accepted"],
+        [{ status: "error", output: { error: "own.example answered 404" } }, "unknown"],
+        [{ status: "timeout", output: { error: "it took too long" } }, "unknown"],
+        [{ status: "error", output: { error: "127.0.0.1 is not on the public network", ...UNASKED } }, undefined]
+      ]
+      for (const [reply, acted] of replies) {
+        const { tool } = yield* effects([], { reply })
+        const { effect, run } = yield* tool.prepare({ url: "https://own.example/?q=secret" }, EDGE)
+        assert.strictEqual(effect, "external")
+        const outcome = yield* run({ lane: EDGE, call_id: CallId.make("c-1-0"), seen: () => undefined, network: true })
+        assert.strictEqual(outcome.acted, acted, JSON.stringify(reply))
+      }
     })
   )
 })

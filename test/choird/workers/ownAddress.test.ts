@@ -48,7 +48,7 @@ describe("an address of this machine", () => {
     assert.isTrue(isGlobalAddress(address))
   })
 
-  it("is none of IPv4 for having one of IPv6, and the other way round", () => {
+  it("of one family makes none of the other this machine's", () => {
     const every = [
       ..."::1 fe80::1 fd00::1 2a00:1:2:3::7 ::ffff:203.0.114.7 64:ff9b::a00:1".split(" "),
       "127.0.0.1",
@@ -59,7 +59,7 @@ describe("an address of this machine", () => {
         assert.isFalse(isOwnAddress(address, { only: [at(one)] }), `${address} with ${one}`)
   })
 
-  it("is no text that is not an address", () => {
+  it("is not a text that is something else", () => {
     for (const text of ["here.test", "", "203.0.114.7:80", "[::1]", "203.0.114", "::1::"])
       assert.isFalse(isOwnAddress(text, HOST), text)
   })

@@ -7,7 +7,7 @@ import { AgentId, SessionId } from "#schema/Ids.ts"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
 import { webFetch } from "#src/choird/workers/webFetch.ts"
 import { FETCH_BYTES_MAX } from "#src/choird/workers/webRequest.ts"
-import { WEB_TEXT_BYTES_MAX } from "#src/shared/web/hostQueries.ts"
+import { Unasked, WEB_TEXT_BYTES_MAX } from "#src/shared/web/hostQueries.ts"
 import { canary, httpServer, layerDialer, PUBLIC_ADDRESS, type Web } from "../../support/web.ts"
 import { TRICKS } from "./ssrfTricks.ts"
 
@@ -58,6 +58,8 @@ const rig = Effect.fnUntraced(function* (
 ) {
   const dialled: Array<string> = []
   const asked: Array<Asked> = []
+  /** The names that were looked up, with how often. */
+  const lookedUp = new Map<string, number>()
   const port = yield* httpServer((request, response) => {
     const one = { path: request.url ?? "", accept: request.headers.accept ?? "" }
     asked.push(one)
@@ -72,13 +74,13 @@ const rig = Effect.fnUntraced(function* (
     ...more
   }
   const parts = Layer.merge(
-    layerDialer({ names, dialled, served: { [PUBLIC_ADDRESS]: port } }),
+    layerDialer({ asked: lookedUp, names, dialled, served: { [PUBLIC_ADDRESS]: port } }),
     PageReader.layer({ pageMs })
   )
   const tool = yield* Effect.provideContext(webFetch, yield* Layer.build(parts))
   const fetch = (url: string, offset?: number) =>
     Effect.flatten(tool.prepare({ url, ...(offset === undefined ? {} : { offset }) }, CALLER)).pipe(Effect.orDie)
-  return { asked, dialled, fetch, port }
+  return { asked, dialled, fetch, names: lookedUp, port }
 })
 
 const textOf = (output: Schema.Json): string =>
@@ -226,6 +228,32 @@ describe("choir.web.fetch", () => {
       }
       assert.strictEqual(trap.hits(), 0)
       assert.deepStrictEqual([...new Set(dialled)], [PUBLIC_ADDRESS])
+    })
+  )
+
+  it.effect("says that nobody was asked where an address alone is refused, and not where a name or a site was", () =>
+    Effect.gen(function* () {
+      const { dialled, fetch, names } = yield* rig({
+        "/in": leads("http://127.0.0.1/"),
+        "/port": leads("http://x.test:22/")
+      })
+      const isSilent = (output: Schema.Json) => Schema.is(Unasked)(output)
+      const refused = [
+        "http://127.0.0.1/",
+        "http://[::1]:8080/",
+        "http://0x7f.1/",
+        "http://10.0.0.1/",
+        "http://site.test:22/"
+      ]
+      for (const url of [...refused, "ftp://site.test/", "http://a@site.test/", "no address"]) {
+        const { output, status } = yield* fetch(url)
+        assert.deepStrictEqual([status, isSilent(output)], ["error", true], url)
+      }
+      assert.deepStrictEqual([[...names.keys()], dialled], [[], []])
+      for (const url of ["inner.test", "nowhere.test", "site.test/missing", "site.test/in", "site.test/port"]) {
+        const { output, status } = yield* fetch(`http://${url}`)
+        assert.deepStrictEqual([status, isSilent(output)], ["error", false], url)
+      }
     })
   )
 
