@@ -86,6 +86,7 @@ const backedUp = Effect.fnUntraced(function* (
     version: "0.1.0",
     workspaces: false,
     archives: true,
+    secrets: false,
     passphrase: undefined,
     step: (name) => (work) => Effect.andThen(before(name), work)
   }).pipe(Effect.map((done) => void made.push(done)))
@@ -139,7 +140,7 @@ describe("a backup of a whole home", () => {
         })
         assert.strictEqual(made.code, 0, made.err + made.out)
         assert.strictEqual(statSync(file).mode & 0o777, 0o600)
-        assert.deepInclude(document(made), { ok: true, secrets: { names: ["model-key"], sealed: true } })
+        assert.deepInclude(document(made), { ok: true, secrets: { names: ["model-key"], sealed: true, values: true } })
         assert.nestedPropertyVal(document(made), "sources[0].uncommitted", 1)
         assert.nestedPropertyVal(document(made), "archived.sessions", 1)
         assert.include(made.out, "1 uncommitted files in sources/agent")

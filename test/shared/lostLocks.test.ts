@@ -44,6 +44,7 @@ const HOLDERS: Readonly<Record<string, Holder>> = {
         version: "0.1.0",
         workspaces: false,
         archives: false,
+        secrets: false,
         passphrase: undefined,
         // The lock is lost while the database is copied, of which this home has none.
         step: (name) => (work) => (name === "copying the database" ? Effect.andThen(begun, Effect.never) : work)

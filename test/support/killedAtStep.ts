@@ -21,8 +21,20 @@ const step =
 const options = { home, file, step }
 const work = Effect.gen(function* () {
   if (what === "backup")
-    yield* backupHome<never>({ ...options, version: "0.1.0", workspaces: true, archives: true, passphrase: undefined })
-  else yield* restoreHome<never, never>({ ...options, force: false, agree: () => Effect.undefined })
+    yield* backupHome<never>({
+      ...options,
+      version: "0.1.0",
+      workspaces: true,
+      archives: true,
+      secrets: false,
+      passphrase: undefined
+    })
+  else
+    yield* restoreHome<never, never>({
+      ...options,
+      force: false,
+      agree: () => Effect.succeed({ passphrase: undefined, secrets: false })
+    })
 })
 
 const command = root.pipe(Command.withSubcommands([Command.make("work", {}, () => work)]))

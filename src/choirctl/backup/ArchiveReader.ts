@@ -116,7 +116,12 @@ export const makeChecker = () => {
       for (const listed of manifest.members) {
         const seen = members.get(listed.name)
         if (seen === undefined) refuse(`${JSON.stringify(listed.name.slice(0, 200))} is missing`)
-        else if (seen.sha256 !== listed.sha256 || seen.bytes !== listed.bytes || seen.type !== listed.type)
+        else if (
+          seen.sha256 !== listed.sha256 ||
+          seen.bytes !== listed.bytes ||
+          seen.type !== listed.type ||
+          (listed.mode !== undefined && seen.mode !== listed.mode)
+        )
           refuse(`${JSON.stringify(listed.name.slice(0, 200))} is damaged`)
       }
       return manifest
@@ -150,7 +155,8 @@ const save = async (entry: Entry, member: Omit<Member, "sha256">, destination: D
       file.end(mtime)
     }
   } else entry.resume()
-  return { name: member.name, type: member.type, bytes: member.bytes, sha256: hash.digest("hex") }
+  const { bytes, name, type } = member
+  return { name, type, ...(type === "file" ? { mode } : {}), bytes, sha256: hash.digest("hex") }
 }
 
 const readAll = async (source: Readable, entries: AsyncIterable<Entry>, destination: Destination) => {

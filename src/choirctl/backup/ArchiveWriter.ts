@@ -29,6 +29,7 @@ const unwritten = (path: string) => (cause: unknown) =>
 
 /** The fields of a header that have no default. */
 type Announced = Pick<Header, "name"> & Partial<Header>
+type AnnouncedFile = Announced & Pick<Header, "size" | "mode">
 
 const sink = (tar: Pack, header: Announced) => {
   const { promise, reject, resolve } = Promise.withResolvers<void>()
@@ -95,11 +96,12 @@ export const makeArchive = Effect.fn("ArchiveWriter.make")(function* (path: stri
       Effect.andThen(Fiber.join(written), Effect.never)
     )
 
-  const fromStream = (header: Announced & { readonly size: number }, source: () => AsyncIterable<Uint8Array>) =>
+  const fromStream = (header: AnnouncedFile, source: () => AsyncIterable<Uint8Array>) =>
     Effect.map(
       whileWritten(() => copy(source(), tar, header)),
       (copied) => {
-        members.push({ name: header.name, type: "file", bytes: header.size, sha256: copied.sha256 })
+        const { mode, name, size } = header
+        members.push({ name, type: "file", mode, bytes: size, sha256: copied.sha256 })
         return copied
       }
     )
@@ -111,9 +113,9 @@ export const makeArchive = Effect.fn("ArchiveWriter.make")(function* (path: stri
 
   return {
     members: (): ReadonlyArray<Member> => members,
-    text: (name: string, text: string, mtime: Date) => {
+    text: (name: string, text: string, mtime: Date, mode = FILE_MODE) => {
       const bytes = Buffer.from(text)
-      const header = { name, size: bytes.length, mode: FILE_MODE, mtime }
+      const header = { name, size: bytes.length, mode, mtime }
       return Effect.asVoid(fromStream(header, () => Readable.from([bytes])))
     },
     /** A file that nobody else writes. */

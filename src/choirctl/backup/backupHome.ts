@@ -53,7 +53,9 @@ export interface BackupOptions<Needs> {
   readonly workspaces: boolean
   /** Takes the files of archived sessions along. */
   readonly archives: boolean
-  /** Seals the secrets; without one only their names are in the backup. */
+  /** Takes the values of the secrets along. */
+  readonly secrets: boolean
+  /** Seals the secrets and proves the rest of the file; without one only the names of secrets are in the backup. */
   readonly passphrase: Redacted.Redacted | undefined
   /** Runs each step; also where a person sees it. */
   readonly step: (name: Step) => <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Needs>
@@ -199,6 +201,9 @@ const checkSpace = Effect.fnUntraced(function* (
   yield* requireSpace(work, needed)
 })
 
+/** What is sealed where only the file is to be proved. */
+const NO_SECRETS = Redacted.make("{}\n")
+
 /** Refuses what a restore would refuse, while the home is still there to be changed. */
 const checkWorkspaces = (config: Config, { home, real_home }: Base) => {
   const misplaced = misplacedWorkspace(config, home) ?? misplacedWorkspace(config, real_home)
@@ -246,14 +251,14 @@ const writeBackup = Effect.fnUntraced(function* <Needs>(
     }
   }).pipe(step("writing the file"))
   const names = Object.keys(read.secrets).map((name) => SecretName.make(name))
-  const sealing = names.length === 0 ? undefined : passphrase
+  const with_secrets = options.secrets && passphrase !== undefined
   const manifest = {
     format: ARCHIVE_FORMAT,
     choir: version,
     created_at: database.header.created_at,
     ...read.base,
     database: { engine: database.header.engine, sessions: database.sessions, events: database.events },
-    secrets: { names, sealed: sealing !== undefined },
+    secrets: { names, sealed: passphrase !== undefined, values: with_secrets },
     sources,
     workspaces: workspaces.contents,
     ...(archived === undefined ? {} : { archived: archived.contents }),
@@ -266,15 +271,15 @@ const writeBackup = Effect.fnUntraced(function* <Needs>(
       ...found.others.map((path) => `sources/${path}: it is not in a git repository`),
       ...workspaces.left_out,
       ...strangers(home),
-      ...(sealing === undefined && names.length > 0 ? [`the values of the secrets ${names.join(", ")}`] : [])
+      ...(!with_secrets && names.length > 0 ? [`the values of the secrets ${names.join(", ")}`] : [])
     ]
   }
   // The member that names the format is proved by being read, and is not one of those that the manifest lists.
   const members = () => archive.members().filter(({ name }) => name !== FORMAT)
   const complete: Manifest = yield* Effect.gen(function* () {
     const unsealed: Manifest = { ...manifest, members: members() }
-    if (sealing !== undefined)
-      yield* archive.text(SECRETS, yield* seal(read.secrets_text, sealing, bound(unsealed)), mtime)
+    const secrets = with_secrets ? read.secrets_text : NO_SECRETS
+    if (passphrase !== undefined) yield* archive.text(SECRETS, yield* seal(secrets, passphrase, bound(unsealed)), mtime)
     const whole: Manifest = { ...manifest, members: members() }
     yield* archive.text(MANIFEST, `${JSON.stringify(whole)}\n`, mtime)
     yield* archive.end

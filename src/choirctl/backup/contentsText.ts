@@ -7,9 +7,9 @@ export type Contents = Omit<Manifest, "members">
 
 const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`
 
-const secretsLine = ({ names, sealed }: Contents["secrets"]) => {
+const secretsLine = ({ names, sealed, values = sealed }: Contents["secrets"]) => {
   if (names.length === 0) return "no secrets"
-  return sealed ? `${counted(names.length, "secret")}, sealed` : `the names of ${counted(names.length, "secret")}`
+  return values ? `${counted(names.length, "secret")}, sealed` : `the names of ${counted(names.length, "secret")}`
 }
 
 const parts = ({ archived, database, secrets, sources, workspaces }: Contents): ReadonlyArray<string> => [

@@ -7,7 +7,7 @@ import { AgentId, ResourceName, SecretName, SessionId, Sha256 } from "#schema/Id
 import { CONFIG_BYTES_MAX } from "#src/shared/config/configFiles.ts"
 
 /** Raised when an older Choir could no longer read the file. */
-export const ARCHIVE_FORMAT = 2
+export const ARCHIVE_FORMAT = 3
 
 export const FORMAT = "format.json"
 export const CONFIG = "config.json"
@@ -89,6 +89,8 @@ export type WorkspaceContents = typeof WorkspaceContents.Type
 export const Member = Schema.Struct({
   name: Schema.String,
   type: Schema.Literals(["file", "folder", "link"]),
+  /** The permissions of a file; formats 1 and 2 do not list them. */
+  mode: Schema.optionalKey(Schema.Natural),
   bytes: Schema.Natural,
   sha256: Sha256
 })
@@ -106,7 +108,13 @@ export const Manifest = Schema.Struct({
     sessions: Schema.Natural,
     events: Schema.Natural
   }),
-  secrets: Schema.Struct({ names: Schema.Array(SecretName), sealed: Schema.Boolean }),
+  secrets: Schema.Struct({
+    names: Schema.Array(SecretName),
+    /** Whether a passphrase proves the file. */
+    sealed: Schema.Boolean,
+    /** Whether the values are sealed in it; absent in formats 1 and 2, where a seal always holds them. */
+    values: Schema.optionalKey(Schema.Boolean)
+  }),
   sources: Schema.Array(Source).check(
     // A repository within another could be made through a link of that one.
     Schema.makeFilter((sources) =>

@@ -30,7 +30,7 @@ import { type Destination, readArchive } from "./ArchiveReader.ts"
 import { freeBytes, requireSpace } from "./freshFiles.ts"
 import { ARCHIVES, bound, CONFIG, CONFIG_SCHEMA, DATABASE, type Manifest, SECRETS, WORKSPACES } from "./manifest.ts"
 import { finishStaging, moveAside, putHome, type RestorePlace, takePlace } from "./restorePlace.ts"
-import { unseal } from "./sealedSecrets.ts"
+import { type SealRefused, unseal } from "./sealedSecrets.ts"
 import { unbundle } from "./sourceBundles.ts"
 import { misplacedWorkspace, pathInHome } from "./workspaces.ts"
 
@@ -108,13 +108,20 @@ export interface Found {
   readonly occupied: boolean
 }
 
+export interface Agreed {
+  /** Opens the seal; undefined for a file without one, or one that is taken without proof. */
+  readonly passphrase: Redacted.Redacted | undefined
+  /** Whether the values of the secrets are wanted. */
+  readonly secrets: boolean
+}
+
 export interface RestoreOptions<Refusal, Needs> {
   readonly home: string
   readonly file: string
   /** Takes sessions whose chains do not verify. */
   readonly force: boolean
-  /** Decides whether to go on, and answers the passphrase of the secrets, or nothing to leave them out. */
-  readonly agree: (found: Found) => Effect.Effect<Redacted.Redacted | undefined, Refusal, Needs>
+  /** Decides whether to go on, and with what. */
+  readonly agree: (found: Found) => Effect.Effect<Agreed, Refusal, Needs>
   /** Runs each step; also where a person sees it. */
   readonly step: (name: Step) => <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Needs>
 }
@@ -139,21 +146,38 @@ const movedConfig = Effect.fnUntraced(function* (file: string, text: string, mov
   return { config, text: after }
 })
 
+/** A file that was changed is dangerous as a whole, so no hint leads past the seal. */
+const SEAL_REFUSALS: Readonly<Record<SealRefused["reason"], readonly [type: string, fix: string]>> = {
+  passphrase: [
+    "PASSPHRASE",
+    "use the passphrase that choirctl backup was given; if you did, somebody changed the file: do not use it"
+  ],
+  changed: ["BACKUP_CHANGED", "do not use this file: take another copy of it, or another backup"],
+  unknown: [
+    "PASSPHRASE",
+    "use the passphrase that choirctl backup was given; if you did, do not use this file (an older Choir made it, so the two cannot be told apart)"
+  ]
+}
+
+/** Opens the seal, which proves everything else in the file too, and answers the secrets if they are wanted. */
 const openSecrets = Effect.fnUntraced(function* (
   file: string,
   unpacked: string,
   manifest: Manifest,
-  passphrase: Redacted.Redacted | undefined
+  { passphrase, secrets }: Agreed
 ) {
   if (!manifest.secrets.sealed || passphrase === undefined) return undefined
   const fs = yield* FileSystem.FileSystem
   const sealed = yield* fs.readFileString(join(unpacked, SECRETS))
-  const opened = yield* Effect.mapError(unseal(sealed, passphrase, bound(manifest)), ({ problem }) =>
-    failed("PASSPHRASE", `the secrets in ${file} stay sealed: ${problem}`, "try again, or add --without-secrets")
-  )
-  if (Result.isFailure(decodeSecrets(Redacted.value(opened))))
+  const opened = yield* Effect.mapError(unseal(sealed, passphrase, bound(manifest)), ({ problem, reason }) => {
+    const [type, fix] = SEAL_REFUSALS[reason]
+    return failed(type, `${file} is refused: ${problem}. Nothing was restored`, fix)
+  })
+  if (!secrets) return undefined
+  const decoded = decodeSecrets(Redacted.value(opened))
+  if (Result.isFailure(decoded))
     return yield* failed("SECRETS", `the secrets in ${file} are not a valid secrets.json`, "add --without-secrets")
-  return Redacted.value(opened)
+  return { text: Redacted.value(opened), names: new Set(Object.keys(decoded.success)) }
 })
 
 /** Refuses a workspace in a folder whose files Choir or git acts on. */
@@ -240,15 +264,15 @@ const buildHome = Effect.fnUntraced(function* <E, R>(options: RestoreOptions<E, 
     ),
     step("checking the backup")
   )
-  const passphrase = yield* agree({ manifest, home, occupied })
+  const agreed = yield* agree({ manifest, home, occupied })
   const move: Move = { from: otherHomes(manifest), to: home }
 
   const { config, opened } = yield* Effect.gen(function* () {
-    const opened = yield* openSecrets(file, unpacked, manifest, passphrase)
+    const opened = yield* openSecrets(file, unpacked, manifest, agreed)
     const moved = yield* movedConfig(file, yield* fs.readFileString(join(unpacked, CONFIG)), move)
     yield* checkWorkspaces(file, moved.config, home)
     yield* writePrivate(join(staging, CONFIG_FILE), moved.text)
-    yield* writePrivate(secretsPath(staging), opened ?? fileText({}))
+    yield* writePrivate(secretsPath(staging), opened?.text ?? fileText({}))
     const schema = join(unpacked, CONFIG_SCHEMA)
     if (yield* fs.exists(schema)) yield* writePrivate(join(staging, CONFIG_SCHEMA), yield* fs.readFileString(schema))
     return { config: moved.config, opened }
@@ -269,7 +293,7 @@ const buildHome = Effect.fnUntraced(function* <E, R>(options: RestoreOptions<E, 
     yield* Effect.sync(() => rmSync(unpacked, { recursive: true, force: true }))
     yield* finishStaging(place)
   }).pipe(step("completing the new home"))
-  return { manifest, config, next, unset: opened === undefined ? manifest.secrets.names : [] }
+  return { manifest, config, next, unset: manifest.secrets.names.filter((name) => opened?.names.has(name) !== true) }
 })
 
 /** Builds the home beside its place, and puts it there in the end. Until then nothing of the old home has changed. */

@@ -1,5 +1,8 @@
-/** secrets.json sealed with a passphrase: scrypt makes the key, AES-256-GCM seals and authenticates. */
-import { createCipheriv, createDecipheriv, randomBytes, scrypt } from "node:crypto"
+/**
+ * secrets.json sealed with a passphrase: scrypt makes the keys, AES-256-GCM seals and authenticates. A second key tells a wrong
+ * passphrase from a changed file.
+ */
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, scrypt, timingSafeEqual } from "node:crypto"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
@@ -7,6 +10,9 @@ const KEY_BYTES = 32
 const SALT_BYTES = 16
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
+const CHECK_BYTES = 32
+/** The text whose digest, made with the second key, shows that the passphrase is right. */
+const CHECKED = "passphrase of a backup of Choir"
 interface Cost {
   readonly n: number
   readonly r: number
@@ -34,24 +40,35 @@ const Sealed = Schema.Struct({
   cipher: Schema.Literal(GCM),
   nonce: base64(NONCE_BYTES),
   tag: base64(TAG_BYTES),
+  /** Absent in files of formats 1 and 2. */
+  check: Schema.optionalKey(base64(CHECK_BYTES)),
   sealed: Schema.String
 })
 const decodeSealed = Schema.decodeUnknownResult(Schema.fromJsonString(Sealed), { onExcessProperty: "error" })
 
 /** The sealed text does not open. Nothing was decrypted. */
-export class SealRefused extends Schema.TaggedError<SealRefused>()("SealRefused", { problem: Schema.String }) {
+export class SealRefused extends Schema.TaggedError<SealRefused>()("SealRefused", {
+  /** `unknown` where an older file cannot show which of the two it is. */
+  reason: Schema.Literals(["passphrase", "changed", "unknown"]),
+  problem: Schema.String
+}) {
   override get message() {
     return this.problem
   }
 }
 
-const keyOf = (passphrase: Redacted.Redacted, salt: Buffer, { n, p, r }: Cost) =>
-  Effect.callback<Buffer, SealRefused>((resume) => {
+const changed = (problem: string) => new SealRefused({ reason: "changed", problem })
+
+/** The key of the cipher, which is the same as in files without a check, and the digest that proves the passphrase. */
+const keysOf = (passphrase: Redacted.Redacted, salt: Buffer, { n, p, r }: Cost) =>
+  Effect.callback<{ readonly key: Buffer; readonly check: Buffer }, SealRefused>((resume) => {
     // The same passphrase typed on another keyboard may be composed of other code points.
     const text = Redacted.value(passphrase).normalize("NFC")
-    scrypt(text, salt, KEY_BYTES, { N: n, r, p, maxmem: MEMORY_BYTES_MAX }, (error, key) =>
-      resume(error === null ? Effect.succeed(key) : Effect.fail(new SealRefused({ problem: error.message })))
-    )
+    scrypt(text, salt, 2 * KEY_BYTES, { N: n, r, p, maxmem: MEMORY_BYTES_MAX }, (error, keys) => {
+      if (error !== null) return resume(Effect.fail(changed(error.message)))
+      const check = createHmac("sha256", keys.subarray(KEY_BYTES)).update(CHECKED).digest()
+      return resume(Effect.succeed({ key: keys.subarray(0, KEY_BYTES), check }))
+    })
   })
 
 /** Seals a text. It opens only together with the same `bound`, which is not secret. */
@@ -63,10 +80,10 @@ export const seal = Effect.fn("sealedSecrets.seal")(function* (
 ) {
   const salt = randomBytes(SALT_BYTES)
   const nonce = randomBytes(NONCE_BYTES)
-  const key = yield* keyOf(passphrase, salt, cost)
+  const { check, key } = yield* keysOf(passphrase, salt, cost)
   const cipher = createCipheriv(GCM, key, nonce).setAAD(Buffer.from(canonicalJson(bound)))
   const sealed = Buffer.concat([cipher.update(Redacted.value(text), "utf8"), cipher.final()])
-  const fields = { salt, nonce, tag: cipher.getAuthTag(), sealed }
+  const fields = { salt, nonce, tag: cipher.getAuthTag(), check, sealed }
   const encoded = Object.fromEntries(Object.entries(fields).map(([name, bytes]) => [name, bytes.toString("base64")]))
   return `${JSON.stringify({ kdf: "scrypt", ...cost, cipher: GCM, ...encoded }, undefined, 2)}\n`
 })
@@ -78,12 +95,13 @@ export const unseal = Effect.fn("sealedSecrets.unseal")(function* (
   bound: unknown
 ) {
   const decoded = decodeSealed(text)
-  if (Result.isFailure(decoded))
-    return yield* new SealRefused({ problem: "its secrets are sealed in an unknown format" })
+  if (Result.isFailure(decoded)) return yield* changed("its seal has an unknown format")
   const { success: sealed } = decoded
   if (BLOCK_BYTES * sealed.n * sealed.r > MEMORY_BYTES_MAX)
-    return yield* new SealRefused({ problem: "opening its secrets would take too much memory" })
-  const key = yield* keyOf(passphrase, Buffer.from(sealed.salt, "base64"), sealed)
+    return yield* changed("opening its seal would take too much memory")
+  const { check, key } = yield* keysOf(passphrase, Buffer.from(sealed.salt, "base64"), sealed)
+  if (sealed.check !== undefined && !timingSafeEqual(Buffer.from(sealed.check, "base64"), check))
+    return yield* new SealRefused({ reason: "passphrase", problem: "the passphrase is wrong" })
   return yield* Effect.try({
     try: () => {
       const decipher = createDecipheriv(GCM, key, Buffer.from(sealed.nonce, "base64"), { authTagLength: TAG_BYTES })
@@ -91,6 +109,9 @@ export const unseal = Effect.fn("sealedSecrets.unseal")(function* (
       const opened = Buffer.concat([decipher.update(Buffer.from(sealed.sealed, "base64")), decipher.final()])
       return Redacted.make(opened.toString("utf8"))
     },
-    catch: () => new SealRefused({ problem: "the passphrase is wrong, or the file was changed after it was made" })
+    catch: () =>
+      sealed.check === undefined
+        ? new SealRefused({ reason: "unknown", problem: "the passphrase is wrong, or the file was changed" })
+        : changed("the passphrase is right, but the file was changed after it was made")
   })
 })

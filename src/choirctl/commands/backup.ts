@@ -13,20 +13,30 @@ import { VERSION } from "#src/shared/program/version.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { requirePlace } from "./flags/arguments.ts"
 
+/** The limit of a file without a passphrase. */
+const UNPROVED =
+  "It has no passphrase: its digests show damage, but not a change by somebody who can write the file. --passphrase-stdin adds one."
+
 const backupText = (made: Contents & { readonly path: string; readonly bytes: number }): string =>
   [
     `${made.path}: ${bytesText(made.bytes)}, as of ${made.created_at}`,
     `Included: ${contentsText(made)}.`,
     "Not included:",
-    ...made.left_out.map((line) => `  ${safeLine(line)}`)
+    ...made.left_out.map((line) => `  ${safeLine(line)}`),
+    ...(made.secrets.sealed ? [] : ["", UNPROVED])
   ].join("\n")
 
-/** A passphrase for the secrets, if the backup has any. */
+/** A passphrase if the backup has secrets or if one is piped: it proves a file without secrets as well. */
 const passphraseFor = Effect.fnUntraced(function* (home: string, piped: boolean, without: boolean) {
-  if (without) return undefined
-  const { secretNames } = yield* Effect.promise(() => import("#src/choirctl/home/secretsFile.ts"))
-  if ((yield* secretNames(home)).length === 0) return undefined
-  return yield* passphraseOf("new", piped, "the secrets need a passphrase")
+  if (!piped) {
+    if (without) return undefined
+    const { secretNames } = yield* Effect.promise(() => import("#src/choirctl/home/secretsFile.ts"))
+    if ((yield* secretNames(home)).length === 0) return undefined
+  }
+  return yield* passphraseOf("new", piped, {
+    problem: "the secrets need a passphrase",
+    fix: "pass the passphrase on standard input with --passphrase-stdin, or add --without-secrets"
+  })
 })
 
 export const backup = Command.make(
@@ -72,6 +82,7 @@ export const backup = Command.make(
       version: VERSION,
       workspaces,
       archives: !without_archives,
+      secrets: !without_secrets,
       passphrase,
       // The copy of the database shows how far it is by itself.
       step: (name) => (work) => (name === "copying the database" ? work : withProgress(name)(work))

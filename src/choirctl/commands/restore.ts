@@ -4,10 +4,12 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { type Contents, contentsText } from "#src/choirctl/backup/contentsText.ts"
 import type { Found } from "#src/choirctl/backup/restoreHome.ts"
+import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print, type Progress, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, passphraseFlag, passphraseOf, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine, safeText } from "#src/choirctl/terminal/text.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
@@ -55,11 +57,34 @@ export const restoredHomeText = ({ agents, aside, backup, database_command, home
   ].join("\n")
 }
 
-/** The passphrase of sealed secrets, unless they are left out. */
-const givenPassphrase = ({ manifest }: Found, piped: boolean, without: boolean) =>
-  !manifest.secrets.sealed || without
-    ? Effect.undefined
-    : passphraseOf("given", piped, "the secrets in the backup are sealed")
+/** The passphrase that proves a sealed file, unless the operator takes the file without proof. */
+const givenPassphrase = Effect.fnUntraced(function* (
+  file: string,
+  { manifest }: Found,
+  { passphrase_stdin, unproved }: { readonly passphrase_stdin: boolean; readonly unproved: boolean }
+) {
+  const screen = yield* Screen
+  const unchanged = `nothing proves that ${file} is as it was made`
+  if (!manifest.secrets.sealed) {
+    if (passphrase_stdin)
+      return yield* failed(
+        "UNSEALED",
+        `${file} has no seal that a passphrase could open: it was made without one, or somebody removed it. Nothing was changed`,
+        "if it was made with a passphrase, do not use this file"
+      )
+    yield* screen.note(`warning: ${unchanged}: it has no passphrase, and its digests show only damage`)
+    return undefined
+  }
+  if (!unproved)
+    return yield* passphraseOf("given", passphrase_stdin, {
+      problem: "the backup is sealed with a passphrase, which also proves that nobody changed the file",
+      fix: "pass the passphrase on standard input with --passphrase-stdin"
+    })
+  yield* screen.note(
+    `warning: ${unchanged}: its passphrase was not tried. Read its config.json before you start choird`
+  )
+  return undefined
+})
 
 export const restore = Command.make(
   "restore",
@@ -74,7 +99,13 @@ export const restore = Command.make(
       Flag.optional
     ),
     without_secrets: Flag.Boolean("without-secrets").pipe(
-      Flag.withDescription("Leave out the sealed secrets and list their names"),
+      Flag.withDescription(
+        "Leave out the values of the secrets and list their names; the passphrase is still asked for"
+      ),
+      Flag.withDefault(false)
+    ),
+    unproved: Flag.Boolean("unproved").pipe(
+      Flag.withDescription("Without the passphrase: restore a file that anybody may have changed, without its secrets"),
       Flag.withDefault(false)
     ),
     force: Flag.Boolean("force").pipe(
@@ -84,8 +115,10 @@ export const restore = Command.make(
     passphrase_stdin: passphraseFlag,
     yes: yesFlag
   },
-  Effect.fnUntraced(function* ({ file, force, passphrase_stdin, to, without_secrets, yes }) {
+  Effect.fnUntraced(function* ({ file, force, passphrase_stdin, to, unproved, without_secrets, yes }) {
     const { home } = yield* root
+    if (unproved && passphrase_stdin)
+      return yield* usageError("--unproved and --passphrase-stdin exclude each other", "leave out --unproved")
     yield* requireFile(file, "choirctl backup")
     const agree = Effect.fnUntraced(function* (found: Found) {
       if (found.occupied)
@@ -95,7 +128,8 @@ export const restore = Command.make(
           ask: "Replace it with the backup?",
           command: `choirctl restore ${shellQuoted(file)} --to ${shellQuoted(found.home)} --yes`
         })
-      return yield* givenPassphrase(found, passphrase_stdin, without_secrets)
+      const passphrase = yield* givenPassphrase(file, found, { passphrase_stdin, unproved })
+      return { passphrase, secrets: !without_secrets }
     })
     const { restoreHome } = yield* Effect.promise(() => import("#src/choirctl/backup/restoreHome.ts"))
     type Agreed = ReturnType<typeof agree>

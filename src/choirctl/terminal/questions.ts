@@ -18,7 +18,7 @@ const PASSPHRASE_CHARS_MIN = 8
 const PASSPHRASE_BYTES_MAX = 4096
 
 export const passphraseFlag = Flag.Boolean("passphrase-stdin").pipe(
-  Flag.withDescription("Read the passphrase for the secrets from standard input"),
+  Flag.withDescription("Read the passphrase of the backup from standard input"),
   Flag.withDefault(false)
 )
 
@@ -26,7 +26,7 @@ const isShort = (text: string) => text.length < PASSPHRASE_CHARS_MIN
 
 /** Asked for twice, since nothing opens the secrets if it was mistyped. */
 const askNew = Effect.gen(function* () {
-  const message = `Passphrase for the secrets (at least ${PASSPHRASE_CHARS_MIN} characters)`
+  const message = `Passphrase for the backup (at least ${PASSPHRASE_CHARS_MIN} characters)`
   const validate = (text: string) =>
     isShort(text) ? Effect.fail(`at least ${PASSPHRASE_CHARS_MIN} characters`) : Effect.succeed(text)
   const screen = yield* Screen
@@ -38,7 +38,7 @@ const askNew = Effect.gen(function* () {
   }
 })
 
-const askGiven = askPerson(Prompt.Password({ message: "Passphrase for the secrets" }))
+const askGiven = askPerson(Prompt.Password({ message: "Passphrase of the backup" }))
 
 /**
  * A new passphrase has to be long enough. One that was given to a backup is taken as it is typed: only opening the secrets says whether it
@@ -47,7 +47,7 @@ const askGiven = askPerson(Prompt.Password({ message: "Passphrase for the secret
 export const passphraseOf = Effect.fn("choirctl.passphrase")(function* (
   kind: "new" | "given",
   piped: boolean,
-  missing: string
+  missing: { readonly problem: string; readonly fix: string }
 ) {
   if (piped) {
     const text = withoutLineEnd(yield* readInput(PASSPHRASE_BYTES_MAX))
@@ -59,11 +59,7 @@ export const passphraseOf = Effect.fn("choirctl.passphrase")(function* (
   }
   const { json } = yield* root
   const screen = yield* Screen
-  if (json || !screen.interactive)
-    return yield* usageError(
-      missing,
-      "pass the passphrase on standard input with --passphrase-stdin, or add --without-secrets"
-    )
+  if (json || !screen.interactive) return yield* usageError(missing.problem, missing.fix)
   return yield* kind === "new" ? askNew : askGiven
 })
 

@@ -55,7 +55,7 @@ const restored = Effect.fnUntraced(function* (
     home,
     file,
     force: false,
-    agree: () => Effect.undefined,
+    agree: () => Effect.succeed({ passphrase: undefined, secrets: true }),
     step: () => (work) => work
   }).pipe(Effect.result)
 })
