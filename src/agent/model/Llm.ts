@@ -237,6 +237,7 @@ const attemptAll = Effect.fnUntraced(function* (
     yield* Effect.sleep(wait)
     completion = yield* attempt(first, prompt, bill, heard)
   }
+  const cause = completion.error
   for (const other of others) {
     if (!mayFallBack(completion.error)) break
     yield* Effect.logWarning("a fallback model takes over", {
@@ -246,7 +247,10 @@ const attemptAll = Effect.fnUntraced(function* (
     })
     completion = yield* attempt(other, prompt, bill, heard)
   }
-  return completion
+  if (cause === undefined || completion.error === undefined || completion.model === first.name) return completion
+  // A fallback that is itself wrong must not hide why it was asked.
+  const { error } = completion
+  return { ...completion, error: { ...error, message: `${cause.message}; then ${error.message}` } }
 })
 
 const complete = Effect.fnUntraced(function* (

@@ -19,7 +19,7 @@ const validate = Command.make(
   Effect.fnUntraced(function* () {
     const { home } = yield* root
     const { refused } = yield* loading
-    const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
+    const { LAST_GOOD_FILE, loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
     const loaded = yield* Effect.exit(loadFiles(home))
     if (Exit.isFailure(loaded)) {
       const error = Option.getOrUndefined(Cause.findErrorOption(loaded.cause))
@@ -29,8 +29,10 @@ const validate = Command.make(
         ? yield* Effect.failCause(loaded.cause)
         : yield* refused(`${error.file} is not valid`, problemsOf(error.problems), error.hint)
     }
-    const { warnings } = loaded.value
-    yield* printAdvice({ ok: true, path: configPath(home), warnings }, validText)
+    const { newServers } = yield* Effect.promise(() => import("#src/shared/config/secretServers.ts"))
+    const before = yield* Effect.option(loadFiles(home, LAST_GOOD_FILE))
+    const sent = Option.isSome(before) ? newServers(before.value.config, loaded.value.config) : []
+    yield* printAdvice({ ok: true, path: configPath(home), warnings: [...loaded.value.warnings, ...sent] }, validText)
   })
 ).pipe(
   Command.withDescription("Check config.json and secrets.json, and print the path of each problem"),

@@ -2,7 +2,7 @@
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
 import type { GatewaySummary } from "#schema/DmsApi.ts"
-import { ResourceName, SecretName } from "#schema/Ids.ts"
+import { ResourceName, type SecretName } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
@@ -15,22 +15,40 @@ import { gatewayState } from "#src/choirctl/render/gateways.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { applyEntries } from "./applyConfig.ts"
+import { secretFlag } from "./flags/secretFlag.ts"
 import { removeEntry } from "./removeEntry.ts"
 
 /** Bytes of a bot's token on standard input. */
 const TOKEN_BYTES_MAX = 1024
 
-const tokenOf = Effect.fnUntraced(function* (name: string) {
+/** The bot's token: what `--secret` names, else from standard input or a person. Each bot has a token of its own. */
+const tokenOf = Effect.fnUntraced(function* (
+  home: string,
+  server: string,
+  { name, secret, yes }: { readonly name: string; readonly secret: Option.Option<SecretName>; readonly yes: boolean }
+) {
   const { json } = yield* root
   const screen = yield* Screen
-  if (!screen.typed_input) return Redacted.make((yield* readInput(TOKEN_BYTES_MAX)).trim())
-  if (json || !screen.interactive)
-    return yield* usageError(
-      "no token was given",
-      `pass it on standard input: choirctl gateway add ${name} < token.txt`
-    )
-  const typed = yield* askPerson(Prompt.Password({ message: "Token from @BotFather" }))
-  return Redacted.make(Redacted.value(typed).trim())
+  const text = screen.typed_input ? "" : (yield* readInput(TOKEN_BYTES_MAX)).trim()
+  const typed = Effect.map(askPerson(Prompt.Password({ message: "Token from @BotFather" })), (typed) =>
+    Redacted.make(Redacted.value(typed).trim())
+  )
+  const { chosenKey } = yield* Effect.promise(() => import("./chosenKey.ts"))
+  const chosen = yield* chosenKey({
+    home,
+    address: server,
+    own: `${name}-token`,
+    named: secret,
+    piped: text === "" ? undefined : Redacted.make(text),
+    reuses: false,
+    ask: !json && screen.typed_input && screen.interactive ? typed : Effect.undefined,
+    yes,
+    command: `choirctl gateway add ${name}`
+  })
+  return (
+    chosen ??
+    (yield* usageError("no token was given", `pass it on standard input: choirctl gateway add ${name} < token.txt`))
+  )
 })
 
 const add = Command.make(
@@ -44,9 +62,11 @@ const add = Command.make(
       Flag.withDescription("Bot API server; default: Telegram's own"),
       Flag.withMetavar("<url>"),
       Flag.optional
-    )
+    ),
+    secret: secretFlag,
+    yes: yesFlag
   },
-  Effect.fnUntraced(function* ({ api_root, name }) {
+  Effect.fnUntraced(function* ({ api_root, name, secret: named, yes }) {
     const { home } = yield* root
     const screen = yield* Screen
     const { addEntry } = yield* Effect.promise(() => import("#src/choirctl/home/configEntries.ts"))
@@ -54,12 +74,11 @@ const add = Command.make(
     const server = Option.getOrElse(api_root, () => process.env["CHOIR_TELEGRAM_API_ROOT"] ?? TELEGRAM_API_ROOT)
     if (!URL.canParse(server))
       return yield* usageError("--api-root is not an address", "give one such as https://api.telegram.org")
-    const token = yield* tokenOf(name)
-    const bot = yield* tryBot(server, token).pipe(
+    const { key, name: secret, value: token } = yield* tokenOf(home, server, { name, secret: named, yes })
+    const bot = yield* tryBot(server, key).pipe(
       withProgress("asking Telegram"),
       Effect.mapError(({ fix, obstacle, problem }) => failed(`BOT_${obstacle.toUpperCase()}`, problem, fix))
     )
-    const secret = SecretName.make(`${name}-token`)
     const value = { type: "telegram", secret, ...(server === TELEGRAM_API_ROOT ? {} : { api_root: server }) }
     const added = yield* addEntry(home, { section: "gateways", name, value, secret: { name: secret, value: token } })
     const { applied, note } = yield* applyEntries(name, added)

@@ -1,7 +1,9 @@
 /** choirctl init: a home in which choird starts. */
-import { Effect, Option, Redacted, Result } from "effect"
+import { Effect, FileSystem, Option, Redacted, Result } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
+import type { Model } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
+import { secretsPath } from "#src/choirctl/home/homeFiles.ts"
 import type { Setup } from "#src/choirctl/home/initHome.ts"
 import { knownPrice } from "#src/choirctl/home/knownModels.ts"
 import { apiAt, hasOwnAddress, presetOf, type Provider, PROVIDERS } from "#src/choirctl/home/providers.ts"
@@ -79,8 +81,9 @@ const flags = {
   brief: Flag.Boolean("brief").pipe(Flag.withDescription("Print only problems"), Flag.withDefault(false))
 } as const
 
-/** The model of a new home. */
+/** The model of a new home, and the one that answers when it fails. */
 const MAIN = ResourceName.make("main")
+const FALLBACK = ResourceName.make("fallback")
 
 type Flags = {
   readonly [K in Exclude<keyof typeof flags, "brief">]: (typeof flags)[K] extends Flag.Flag<infer A> ? A : never
@@ -161,8 +164,25 @@ const runtimeFor = Effect.fnUntraced(function* (endpoint: string) {
   return (yield* trySandbox) === undefined ? "sandbox" : "auto"
 })
 
+/** The name of the key's secret. A stored value is taken only where its name says which server it is for. */
+const secretName = Effect.fnUntraced(function* (
+  home: string,
+  provider: Provider,
+  endpoint: string,
+  key: Redacted.Redacted | undefined
+) {
+  const fs = yield* FileSystem.FileSystem
+  const { loadSecrets } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
+  const { freeName, storedAtPreset } = yield* Effect.promise(() => import("#src/choirctl/home/keyPlace.ts"))
+  const secrets = (yield* fs.exists(secretsPath(home))) ? yield* loadSecrets(home) : {}
+  const stored = storedAtPreset(provider, endpoint, secrets)
+  if (stored !== undefined && (key === undefined || Redacted.value(key) === Redacted.value(stored.key)))
+    return stored.name
+  return freeName(keyName(provider), secrets)
+})
+
 /** The setup of flags alone, where nobody can be asked. */
-const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
+const setupOfFlags = Effect.fnUntraced(function* (home: string, wanted: Flags, given: Given) {
   const screen = yield* Screen
   const { key, token } = yield* pipedSecrets(wanted)
   const provider = given.provider ?? "offline"
@@ -184,7 +204,7 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
       endpoint,
       api: given.api ?? apiAt(provider, endpoint),
       name,
-      secret: keyed ? keyName(provider) : undefined,
+      secret: keyed ? yield* secretName(home, provider, endpoint, key) : undefined,
       key,
       price,
       fallback: given.fallback
@@ -199,7 +219,7 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
 /** The setup from the flags and, at a terminal, from the answers of a person. */
 const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: boolean) {
   const given = yield* givenBy(wanted)
-  if (!asks || wanted.key_stdin || wanted.token_stdin) return yield* setupOfFlags(wanted, given)
+  if (!asks || wanted.key_stdin || wanted.token_stdin) return yield* setupOfFlags(home, wanted, given)
   const { prepareHome } = yield* Effect.promise(() => import("#src/choirctl/home/initHome.ts"))
   const { askSetup } = yield* Effect.promise(() => import("#src/choirctl/setup/wizard.ts"))
   yield* prepareHome(home)
@@ -217,13 +237,19 @@ const tryFirst = Effect.fnUntraced(function* (home: string) {
   const model = config.models[MAIN]
   if (model === undefined)
     return yield* usageError(`there is no model ${MAIN} in config.json`, "choirctl model test <name>")
-  const tried = yield* tryConfigured(model, secrets).pipe(
-    withProgress(`asking ${model.model}`),
-    Effect.mapError(({ fix, obstacle, problem }) =>
-      failed(`MODEL_${obstacle.toUpperCase()}`, `the home is set up, and its model does not work: ${problem}`, fix)
+  const asked = Effect.fnUntraced(function* (model: Model, what: string) {
+    const tried = yield* tryConfigured(model, secrets).pipe(
+      withProgress(`asking ${model.model}`),
+      Effect.mapError(({ fix, obstacle, problem }) =>
+        failed(`MODEL_${obstacle.toUpperCase()}`, `the home is set up, and its ${what} does not work: ${problem}`, fix)
+      )
     )
-  )
-  yield* screen.note(`It works: ${triedWords(model.model, tried)}`)
+    yield* screen.note(`It works: ${triedWords(model.model, tried)}`)
+    return tried
+  })
+  const tried = yield* asked(model, "model")
+  const fallback = config.models[FALLBACK]
+  if (fallback !== undefined && fallback.model !== model.model) yield* asked(fallback, "fallback model")
   return tried
 })
 

@@ -1,22 +1,25 @@
 /** choirctl model add: a model in config.json with its provider's key, tried before it is written. */
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { modelEntry } from "#src/choirctl/home/initHome.ts"
 import { knownPrice } from "#src/choirctl/home/knownModels.ts"
 import { apiAt, hasOwnAddress, presetOf, type Provider, PROVIDERS } from "#src/choirctl/home/providers.ts"
-import { addressProblem, keyName, nameProblem, needsKey, takesKey } from "#src/choirctl/home/setupAnswers.ts"
+import type { CheckFailed } from "#src/choirctl/doctor/checkHttp.ts"
+import { addressProblem, nameProblem, needsKey, takesKey } from "#src/choirctl/home/setupAnswers.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/terminal/input.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import { yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root, startCommand } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { hasValue, loadSecrets } from "#src/shared/config/configFiles.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
 import { applyEntries } from "./applyConfig.ts"
+import type { ChosenKey } from "./chosenKey.ts"
 import { givenPrice, modelFlags } from "./flags/modelFlags.ts"
+import { secretFlag } from "./flags/secretFlag.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
 const flags = {
@@ -46,6 +49,8 @@ const flags = {
     Flag.withSchema(ResourceName),
     Flag.optional
   ),
+  secret: secretFlag,
+  yes: yesFlag,
   untested: Flag.Boolean("untested").pipe(
     Flag.withDescription("Add it without asking it for a tool call first"),
     Flag.withDefault(false)
@@ -97,30 +102,42 @@ const chosen = Effect.fnUntraced(function* (wanted: Flags) {
   return { provider, endpoint: apiAddress(address), model, api }
 })
 
-/** The key: the one that another model of this provider uses already, else from standard input or a person. */
-const keyOf = Effect.fnUntraced(function* (home: string, provider: Provider) {
-  if (!takesKey(provider)) return undefined
-  const name = SecretName.make(keyName(provider))
+type Choice = Effect.Success<ReturnType<typeof chosen>>
+
+/** The key of the model: one that its server gets already, else from standard input or a person. */
+const keyOf = Effect.fnUntraced(function* (home: string, wanted: Flags, { endpoint, provider }: Choice) {
   const screen = yield* Screen
-  const secrets = yield* loadSecrets(home)
-  if (hasValue(secrets, name)) {
-    yield* screen.note(`The key is the secret ${name}; choirctl secret set ${name} replaces it.`)
-    return { name, value: undefined, key: secrets[name] }
+  if (!takesKey(provider)) {
+    if (Option.isNone(wanted.secret)) return undefined
+    return yield* usageError(`the provider ${provider} takes no key`, "leave out --secret, or choose --provider other")
   }
+  const { chosenKey } = yield* Effect.promise(() => import("./chosenKey.ts"))
   const { askKey } = yield* Effect.promise(() => import("#src/choirctl/setup/wizardQuestions.ts"))
-  const typed = screen.typed_input
-    ? screen.interactive
-      ? yield* askKey(provider)
-      : undefined
-    : Redacted.make(withoutLineEnd(yield* readInput(SECRET_BYTES_MAX)).trim())
-  const value = typed === undefined || Redacted.value(typed) === "" ? undefined : typed
-  if (value === undefined && needsKey(provider))
+  const typed = screen.typed_input ? "" : withoutLineEnd(yield* readInput(SECRET_BYTES_MAX)).trim()
+  const chosen = yield* chosenKey({
+    home,
+    address: endpoint,
+    own: `${wanted.name}-key`,
+    named: wanted.secret,
+    piped: typed === "" ? undefined : Redacted.make(typed),
+    reuses: true,
+    ask: screen.typed_input && screen.interactive ? askKey(provider) : Effect.undefined,
+    yes: wanted.yes,
+    command: `choirctl model add ${wanted.name} …`
+  })
+  if (chosen === undefined && (needsKey(provider) || Option.isSome(wanted.secret)))
     return yield* usageError(
       "no key was given",
       `type it, or pass it on standard input: choirctl model add … < key.txt`
     )
-  return value === undefined ? undefined : { name, value, key: value }
+  return chosen
 })
+
+/** A refused key that another model uses as well is not replaced: this one gets a key of its own. */
+const keyFix = (name: string, secret: ChosenKey | undefined, { fix, obstacle }: CheckFailed) =>
+  obstacle === "key" && secret !== undefined && secret.value === undefined
+    ? `give this model a key of its own: choirctl model add ${name} … --secret ${name}-key < key.txt`
+    : fix
 
 export const modelAdd = Command.make(
   "add",
@@ -132,7 +149,7 @@ export const modelAdd = Command.make(
     const choice = yield* chosen(wanted)
     const { api, endpoint, model, provider } = choice
     const price = (yield* givenPrice("", wanted)) ?? knownPrice(provider, model)
-    const secret = yield* keyOf(home, provider)
+    const secret = yield* keyOf(home, wanted, choice)
     const { addEntry } = yield* Effect.promise(() => import("#src/choirctl/home/configEntries.ts"))
     const { tryModel, triedWords } = yield* Effect.promise(() => import("#src/choirctl/doctor/modelCheck.ts"))
     // choird serves the offline model itself, and may not run yet.
@@ -141,7 +158,9 @@ export const modelAdd = Command.make(
         ? undefined
         : yield* tryModel({ api, endpoint, model, provider, price }, secret?.key).pipe(
             withProgress(`asking ${model}`),
-            Effect.mapError(({ fix, obstacle, problem }) => failed(`MODEL_${obstacle.toUpperCase()}`, problem, fix))
+            Effect.mapError((found) =>
+              failed(`MODEL_${found.obstacle.toUpperCase()}`, found.problem, keyFix(name, secret, found))
+            )
           )
     if (tried !== undefined) yield* screen.note(`It works: ${triedWords(model, tried)}`)
     if (price === undefined)

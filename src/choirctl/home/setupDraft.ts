@@ -12,6 +12,10 @@ export const Answers = Schema.Struct({
   name: Schema.optionalKey(Schema.String),
   /** Whether the provider's key was asked for: secrets.json has it, or it was left for later. */
   key_asked: Schema.optionalKey(Schema.Boolean),
+  /** The server that the key is for: scheme, host and port. */
+  key_server: Schema.optionalKey(Schema.String),
+  /** The secret that holds the key. */
+  key_secret: Schema.optionalKey(Schema.String),
   /** Whether the model passed its trial, or is to be kept although it did not. */
   model_accepted: Schema.optionalKey(Schema.Boolean),
   /** Null where it is unknown. */
@@ -27,6 +31,8 @@ export const Answers = Schema.Struct({
   ),
   /** The model that answers when the first one cannot; empty for none. */
   fallback: Schema.optionalKey(Schema.String),
+  /** The fallback that passed its trial, or that is to be kept although it did not. */
+  fallback_accepted: Schema.optionalKey(Schema.String),
   without_telegram: Schema.optionalKey(Schema.Boolean),
   /** Empty where the person pairs with a code. */
   telegram_user_id: Schema.optionalKey(Schema.String),

@@ -1,5 +1,5 @@
 /** The questions of `choirctl init` to a person at a terminal. Each answer is checked and kept before the next question. */
-import { Effect, Schema } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import { RuntimeConfig } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { askEngine, whyNoDocker } from "#src/choirctl/doctor/dockerChecks.ts"
@@ -7,6 +7,7 @@ import { sandboxFix, trySandbox } from "#src/choirctl/doctor/hostChecks.ts"
 import { triedWords, tryModel } from "#src/choirctl/doctor/modelCheck.ts"
 import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/serviceChecks.ts"
 import { type Setup, TELEGRAM_SECRET } from "#src/choirctl/home/initHome.ts"
+import { freeName, storedAtPreset, storedValue } from "#src/choirctl/home/keyPlace.ts"
 import { knownPrice } from "#src/choirctl/home/knownModels.ts"
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
 import { apiAt, type Provider } from "#src/choirctl/home/providers.ts"
@@ -17,6 +18,8 @@ import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { withProgress } from "#src/choirctl/terminal/print.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { loadSecrets } from "#src/shared/config/configFiles.ts"
+import { originOf } from "#src/shared/config/secretServers.ts"
 import { isInTheClear } from "#src/shared/config/clearText.ts"
 import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
 import {
@@ -26,6 +29,7 @@ import {
   askName,
   askNext,
   askNextForBot,
+  askNextForFallback,
   askPlainProcesses,
   askPrice,
   askProvider,
@@ -38,12 +42,12 @@ import {
 /** The answers that each way on asks for again. */
 export const FORGOTTEN: Readonly<Record<Next, ReadonlyArray<keyof Answers>>> = {
   key: ["key_asked"],
-  name: ["name", "price", "fallback"],
-  endpoint: ["endpoint", "price", "fallback"],
+  name: ["name", "price", "fallback", "fallback_accepted"],
+  endpoint: ["endpoint", "price", "fallback", "fallback_accepted"],
   again: [],
-  all: ["provider", "endpoint", "name", "key_asked", "price", "fallback"],
+  all: ["provider", "endpoint", "name", "key_asked", "price", "fallback", "fallback_accepted"],
   keep: [],
-  offline: ["endpoint", "name", "key_asked", "price", "fallback"]
+  offline: ["endpoint", "name", "key_asked", "price", "fallback", "fallback_accepted"]
 }
 
 /** The kept answer, or else the answer to the question, which is then kept. */
@@ -57,6 +61,36 @@ const answered = Effect.fnUntraced(function* <K extends keyof Answers, E, R>(
   const answer = yield* question
   yield* draft.keep({ [name]: answer })
   return answer
+})
+
+const NO_KEY = { key: undefined, secret: undefined }
+
+/** The key for a server, asked for once. After a change of the address it is asked for again: nobody gave the earlier key to the new server. */
+const keyQuestion = Effect.fnUntraced(function* (
+  home: string,
+  draft: SetupDraft,
+  provider: Provider,
+  endpoint: string
+) {
+  const server = originOf(endpoint) ?? endpoint
+  const { key_asked, key_secret, key_server } = draft.answers()
+  const own = key_server === server ? key_secret : undefined
+  const secrets = yield* loadSecrets(home)
+  if (key_asked === true && key_server === server) {
+    const secret = SecretName.make(own ?? keyName(provider))
+    return { key: own === undefined ? undefined : storedValue(secrets, secret), secret }
+  }
+  const typed = yield* askKey(provider)
+  const stored = storedAtPreset(provider, endpoint, secrets)
+  const same = typed === undefined || (stored !== undefined && Redacted.value(stored.key) === Redacted.value(typed))
+  const found = same ? stored : undefined
+  // A key that is typed again for the same server replaces the one that this setup has stored.
+  const secret = found?.name ?? (own === undefined ? freeName(keyName(provider), secrets) : SecretName.make(own))
+  if (typed !== undefined && found === undefined) yield* setSecret(home, secret, typed)
+  const key = found?.key ?? typed
+  yield* draft.keep({ key_asked: true, key_server: server, ...(key === undefined ? {} : { key_secret: secret }) })
+  if (key === undefined) yield* draft.forget("key_secret")
+  return { key, secret }
 })
 
 const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
@@ -75,13 +109,7 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
       "name",
       preset.name === undefined ? askName(provider) : Effect.succeed(preset.name)
     )
-    const secret = SecretName.make(keyName(provider))
-    if (takesKey(provider) && draft.answers().key_asked !== true) {
-      const key = yield* askKey(provider)
-      if (key !== undefined) yield* setSecret(home, secret, key)
-      yield* draft.keep({ key_asked: true })
-    }
-    const key = takesKey(provider) ? yield* secretValue(home, secret) : undefined
+    const { key, secret } = takesKey(provider) ? yield* keyQuestion(home, draft, provider, endpoint) : NO_KEY
     if (key !== undefined && isInTheClear(endpoint)) {
       yield* screen.note(
         `The key would be sent unencrypted: enter an https:// address, an address on this host, or no key.`
@@ -126,10 +154,38 @@ const priceQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: Giv
   return price
 })
 
-/** The provider's name of the model that answers when the first one cannot; the offline model never fails. */
-const fallbackQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: Given, provider: Provider) {
-  if (given.fallback !== undefined || provider === "offline") return given.fallback
-  return (yield* answered(draft, "fallback", askFallback(provider))) || undefined
+/** The provider's name of the model that answers when the first one cannot, tried like the first; the offline model never fails. */
+const fallbackQuestion = Effect.fnUntraced(function* (
+  home: string,
+  draft: SetupDraft,
+  given: Given,
+  model: Setup["model"]
+) {
+  const { api, endpoint, provider, secret } = model
+  if (provider === "offline") return given.fallback
+  const screen = yield* Screen
+  if (given.fallback !== undefined) yield* draft.keep({ fallback: given.fallback })
+  for (;;) {
+    const name = yield* answered(draft, "fallback", askFallback(provider))
+    if (name === "" || name === model.name || draft.answers().fallback_accepted === name) return name || undefined
+    const key = secret === undefined ? undefined : yield* secretValue(home, SecretName.make(secret))
+    if (key === undefined && needsKey(provider)) return name
+    const tried = yield* Effect.result(
+      tryModel({ api, endpoint, model: name, provider, price: knownPrice(provider, name) }, key).pipe(
+        withProgress(`asking ${name}`)
+      )
+    )
+    if (tried._tag === "Success") {
+      yield* screen.note(`It works: ${triedWords(name, tried.success)}`)
+      yield* draft.keep({ fallback_accepted: name })
+      return name
+    }
+    yield* screen.note(`${tried.failure.problem}. ${tried.failure.fix}.`)
+    const next = yield* askNextForFallback(tried.failure)
+    if (next === "name") yield* draft.forget("fallback")
+    if (next === "without") yield* draft.keep({ fallback: "" })
+    if (next === "keep") yield* draft.keep({ fallback_accepted: name })
+  }
 })
 
 /** Whether there is a bot, tried as far as the person wants. */
@@ -221,7 +277,8 @@ export const takeFlags = Effect.fnUntraced(function* (draft: SetupDraft, given: 
     ...(name === undefined ? {} : { name })
   }
   const differs = (Object.keys(model) as Array<keyof typeof model>).some((key) => model[key] !== before[key])
-  if (differs) yield* draft.forget("endpoint", "name", "key_asked", "model_accepted", "price", "fallback")
+  if (differs)
+    yield* draft.forget("endpoint", "name", "key_asked", "model_accepted", "price", "fallback", "fallback_accepted")
   yield* draft.keep({ ...model, ...(telegram_user_id === undefined ? {} : { telegram_user_id }) })
 })
 
@@ -233,7 +290,7 @@ export const askSetup = Effect.fn("wizard.ask")(
     yield* takeFlags(draft, given)
     const model = yield* modelQuestions(home, draft, given)
     const price = yield* priceQuestion(draft, given, model.provider, model.name)
-    const fallback = yield* fallbackQuestion(draft, given, model.provider)
+    const fallback = yield* fallbackQuestion(home, draft, given, model)
     const telegram = yield* telegramQuestions(home, draft, given)
     const runtime = yield* runtimeQuestion(draft, given, model.endpoint)
     const { allow_unmapped_root } = given

@@ -147,6 +147,21 @@ export const askNext = (provider: Provider, { obstacle }: CheckFailed) => {
   )
 }
 
+export const askNextForFallback = ({ obstacle }: CheckFailed) =>
+  askPerson(
+    Prompt.Select({
+      message: "What now?",
+      choices: (
+        [
+          { title: "Enter another model name", value: "name" },
+          { title: "Try again", value: "again" },
+          { title: "Continue without a fallback model", value: "without" },
+          { title: "Keep it; choirctl model test fallback tests it again", value: "keep" }
+        ] as const
+      ).map((choice) => ({ ...choice, selected: choice.value === (BEST[obstacle] === "again" ? "again" : "name") }))
+    })
+  )
+
 export const askNextForBot = askPerson(
   Prompt.Select({
     message: "What now?",

@@ -13,6 +13,7 @@ import type {
   VersionSummary
 } from "#schema/ConfigApi.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
+import { newServers } from "#src/shared/config/secretServers.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { Repos } from "#src/choird/repos/Repos.ts"
@@ -175,9 +176,14 @@ const make = Effect.fnUntraced(function* () {
     const bound = new Map(views.map(({ agent_id, bindings }) => [agent_id, bindings?.git_identity]))
     const home = yield* Effect.provideService(loadHome(store.home, progress, runtime.type, bound), Repos, repos)
     const { loaded, warnings, ...target } = home
+    const sent = newServers((yield* store.current).config, target.config)
     yield* Ref.set(staged, target)
     yield* plans.forget
-    return { changes: yield* changesOf(target), repos: loaded, warnings } satisfies LoadReport
+    return {
+      changes: yield* changesOf(target),
+      repos: loaded,
+      warnings: [...warnings, ...sent.map(({ message, path }) => `${path}: ${message}`)]
+    } satisfies LoadReport
   })
 
   const applyPlan = Effect.fnUntraced(function* (who: string, plan: string) {

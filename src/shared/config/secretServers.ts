@@ -1,0 +1,52 @@
+/** The servers that each secret is sent to: a key is its owner's at one server, and must not reach another one by accident. Pure. */
+import type { Config } from "#schema/Config.ts"
+import type { SecretName } from "#schema/Ids.ts"
+import { resourceSecrets } from "./resourceSecrets.ts"
+
+export interface SecretServer {
+  readonly secret: SecretName
+  /** The resource of config.json, such as `models.main`. */
+  readonly resource: string
+  /** Scheme, host and port; the resource where config.json gives it no address. */
+  readonly server: string
+}
+
+/** Scheme, host and port of an address; nothing for a text that is no address. */
+export const originOf = (address: string): string | undefined => {
+  const origin = URL.parse(address)?.origin
+  return origin === "null" ? undefined : origin
+}
+
+/** Each use of a secret in config.json, in its order. */
+export const secretServers = (config: Config): ReadonlyArray<SecretServer> =>
+  resourceSecrets(config).flatMap(({ endpoint, path, secret }) => {
+    const resource = path.slice(0, -1).join(".")
+    return secret === undefined ? [] : [{ secret, resource, server: originOf(endpoint?.url ?? "") ?? resource }]
+  })
+
+/** Servers as a person reads them, with the resources that are there. */
+export const serversText = (uses: ReadonlyArray<SecretServer>): string =>
+  [...Map.groupBy(uses, ({ server }) => server)]
+    .map(([server, all]) => {
+      const resources = all.map(({ resource }) => resource).filter((resource) => resource !== server)
+      return resources.length === 0 ? server : `${server} (${resources.join(", ")})`
+    })
+    .join(" and ")
+
+/** What a change of the configuration sends to a server that did not get it before; a secret that is new has no such server. */
+export const newServers = (
+  before: Config,
+  after: Config
+): ReadonlyArray<{ readonly path: string; readonly message: string }> => {
+  const known = secretServers(before)
+  return secretServers(after).flatMap(({ resource, secret, server }) => {
+    const uses = known.filter((use) => use.secret === secret)
+    if (uses.length === 0 || uses.some((use) => use.server === server)) return []
+    return [
+      {
+        path: `${resource}.secret`,
+        message: `the secret "${secret}" would go to ${server}, which does not get it today; it goes to ${serversText(uses)}`
+      }
+    ]
+  })
+}
