@@ -187,8 +187,9 @@ const dialogue = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
     yield* terminal.line(VALUES[secret] ?? "")
   } else if (command === "choirctl init") yield* answerWizard(newcomer, variant)
   else if (command.startsWith("choirctl model add")) {
-    yield* terminal.see("API key from OpenRouter")
-    yield* terminal.line(KEY)
+    // The double stands for both providers, so the wizard's key is one of the same server.
+    yield* terminal.see(variant.provider ? "which goes to" : "API key from OpenRouter")
+    if (!variant.provider) yield* terminal.line(KEY)
   } else if (command.startsWith("choirctl gateway add")) {
     yield* terminal.see("Token from @BotFather")
     yield* terminal.line(TOKEN)

@@ -182,6 +182,19 @@ describe("Llm", () => {
     })
   )
 
+  it.effect("names both causes when the fallback is wrong as well", () =>
+    Effect.gen(function* () {
+      const first = yield* double.makeProvider
+      yield* first.script(double.failing(500, "on fire"))
+      const wrong = yield* double.makeProvider
+      yield* wrong.script(double.failing(404, "no such model"))
+      const second = { provider: "p", model: "3/15", endpoint: wrong.endpoint }
+      const { completion } = yield* asking(first, { fallback: ["second"] }, { second })
+      assert.match(completion.error?.message ?? "", /500.*; then the model "second": .*404/su)
+      assert.deepStrictEqual([completion.model, completion.error?.status], ["second", 404])
+    }).pipe(Effect.provide(Logger.layer([])))
+  )
+
   it.effect("lets a fallback be the same endpoint under a second name", () =>
     Effect.gen(function* () {
       const provider = yield* double.makeProvider

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -55,12 +55,12 @@ describe("choirctl model add", () => {
         provider: "other",
         model: "claude",
         endpoint: provider.endpoint,
-        secret: "other-key",
+        secret: "sonnet-key",
         price: { input: 3, output: 15 }
       })
       assert.strictEqual(config.agents["choir" as never]?.["defaults"]["llm"], "sonnet")
       assert.include(text(home, "secrets.json"), KEY)
-      assert.property(secrets, "other-key")
+      assert.property(secrets, "sonnet-key")
     }).pipe(Effect.scoped)
   )
 
@@ -99,7 +99,7 @@ describe("choirctl model add", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("uses the key that the provider has already, and asks for none", () =>
+  it.live("uses the key that the server gets already, and asks for none", () =>
     Effect.gen(function* () {
       const home = yield* newHome
       const provider = yield* ready
@@ -107,8 +107,9 @@ describe("choirctl model add", () => {
       yield* provider.script(callTools([{ name: "choir_check", input: { word: "ready" } }]))
       const ran = yield* addsSecond(home, provider, "opus")
       assert.strictEqual(ran.code, 0, ran.err)
-      assert.match(ran.err, /The key is the secret other-key; choirctl .*secret set other-key replaces it/u)
-      assert.strictEqual(configOf(home).models.opus.secret, "other-key")
+      assert.match(ran.err, /The key is the secret sonnet-key, which goes to http:\/\/127\.0\.0\.1:\d+ already/u)
+      assert.notInclude(ran.err, "secret set")
+      assert.strictEqual(configOf(home).models.opus.secret, "sonnet-key")
       assert.include(ran.err, "its price is unknown")
     }).pipe(Effect.scoped)
   )
@@ -141,5 +142,104 @@ describe("choirctl model add", () => {
       assert.match(nothing.err, /--provider is missing/u)
       assert.deepStrictEqual([text(home, "config.json"), text(home, "secrets.json")], before)
     })
+  )
+})
+
+const KEY_A = "sk-of-the-server-a-0123"
+const KEY_B = "sk-of-the-server-b-4567"
+
+/** Two servers with a key each, and a home whose model `a` is at the first one. */
+const twoServers = Effect.gen(function* () {
+  const home = yield* newHome
+  const [a, b] = [yield* makeProviderOf({ key: KEY_A }), yield* makeProviderOf({ key: KEY_B })]
+  for (const each of [a, b]) yield* each.otherwise(() => callTools([{ name: "choir_check", input: { word: "ready" } }]))
+  const add = (name: string, { endpoint }: Provider, stdin: string, ...more: ReadonlyArray<string>) =>
+    choirctl(
+      home,
+      ["model", "add", name, "--provider", "other", "--endpoint", endpoint, "--model", "m", "--json", ...more],
+      { stdin }
+    )
+  const first = yield* add("a", a, KEY_A)
+  assert.strictEqual(first.code, 0, first.err)
+  /** The keys that a server has seen. */
+  const keysAt = ({ requests }: Provider) =>
+    Effect.map(requests.all, (all) => [...new Set(all.map(({ headers }) => headers["authorization"]))])
+  const secrets = () => JSON.parse(text(home, "secrets.json")) as Record<string, string>
+  return { home, a, b, add, keysAt, secrets }
+})
+
+describe("the key of one server", () => {
+  it.live("never goes to another one, and the key that is given for that one is kept under a name of its own", () =>
+    Effect.gen(function* () {
+      const { a, add, b, home, keysAt, secrets } = yield* twoServers
+      const none = yield* add("b", b, "")
+      assert.nestedPropertyVal(document(none), "error.type", "MODEL_KEY")
+      assert.deepStrictEqual(yield* keysAt(b), [undefined])
+      yield* b.takeRefusals
+      const ran = yield* add("b", b, `${KEY_B}\n`)
+      assert.strictEqual(ran.code, 0, ran.err)
+      assert.notInclude(ran.out + ran.err, "secret set")
+      assert.deepStrictEqual(secrets(), { "a-key": KEY_A, "b-key": KEY_B })
+      assert.strictEqual(configOf(home).models.b.secret, "b-key")
+      assert.deepStrictEqual(yield* keysAt(a), [`Bearer ${KEY_A}`])
+      assert.notInclude(yield* keysAt(b), `Bearer ${KEY_A}`)
+      // Another name for the same host is another server.
+      const named = yield* add("c", { ...a, endpoint: a.endpoint.replace("127.0.0.1", "localhost") }, "")
+      assert.strictEqual(named.code, 1, named.out)
+      yield* a.takeRefusals
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("replaces no secret of the same name, and is stored once where the server gets it already", () =>
+    Effect.gen(function* () {
+      const { a, add, b, home, secrets } = yield* twoServers
+      yield* choirctl(home, ["secret", "set", "b-key"], { stdin: "mine" })
+      yield* add("b", b, KEY_B)
+      assert.deepStrictEqual(secrets(), { "a-key": KEY_A, "b-key": "mine", "b-key-2": KEY_B })
+      yield* add("a2", a, KEY_A)
+      assert.strictEqual(configOf(home).models.a2.secret, "a-key")
+      assert.lengthOf(Object.keys(secrets()), 3)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("goes to another server only when --secret names it and the operator confirms", () =>
+    Effect.gen(function* () {
+      const { add, b, home, keysAt, secrets } = yield* twoServers
+      const plain = ["--provider", "other", "--endpoint", b.endpoint, "--model", "m", "--secret", "a-key"]
+      const asked = yield* choirctl(home, ["model", "add", "b", ...plain])
+      assert.strictEqual(asked.code, 2)
+      assert.match(asked.err, /The secret a-key goes to http:\/\/127\.0\.0\.1:\d+ \(models\.a\)/u)
+      assert.include(asked.err, `It would also be sent to ${new URL(b.endpoint).origin}`)
+      assert.deepStrictEqual(yield* keysAt(b), [])
+      const other = yield* add("b", b, KEY_B, "--secret", "a-key", "--yes")
+      assert.strictEqual(other.code, 2)
+      assert.include(other.out, "another value")
+      assert.notProperty(configOf(home).models, "b")
+      const told = yield* add("b", b, "", "--secret", "a-key", "--yes")
+      assert.nestedPropertyVal(document(told), "error.type", "MODEL_KEY")
+      assert.match(told.out, /give this model a key of its own/u)
+      yield* b.takeRefusals
+      const own = yield* add("b", b, KEY_B, "--secret", "mine")
+      assert.strictEqual(own.code, 0, own.err)
+      assert.deepStrictEqual(secrets(), { "a-key": KEY_A, mine: KEY_B })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is named by config validate when an address that it goes to has changed since choird worked with it", () =>
+    Effect.gen(function* () {
+      const { b, home } = yield* twoServers
+      const before = text(home, "config.json")
+      writeFileSync(join(home, "config.last-good.json"), before, { mode: 0o600 })
+      const same = yield* choirctl(home, ["config", "validate"])
+      assert.notInclude(same.out, "would go to")
+      const config = JSON.parse(before)
+      config.models.a.endpoint = b.endpoint
+      writeFileSync(join(home, "config.json"), JSON.stringify(config), { mode: 0o600 })
+      const moved = yield* choirctl(home, ["config", "validate"])
+      assert.include(
+        moved.out,
+        `models.a.secret: the secret "a-key" would go to ${new URL(b.endpoint).origin}, which does not get it today`
+      )
+    }).pipe(Effect.scoped)
   )
 })

@@ -68,7 +68,7 @@ describe("config.json, as its operator laid it out", () => {
         `            "provider": "other",`,
         `            "model": "m",`,
         `            "endpoint": "https://llm.example/v1",`,
-        `            "secret": "other-key"`,
+        `            "secret": "big-key"`,
         `        }`
       ])
       const agent = yield* changes("agent", "init", "bob", "--llm", "main", "--dm", "work")
