@@ -6,6 +6,7 @@ import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { homeFolder } from "#src/shared/files/homeFolder.ts"
 import type { Move } from "#src/shared/files/movedPaths.ts"
 import { VERSION } from "#src/shared/program/version.ts"
+import { withoutCoreFiles } from "./coreFiles.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { TRANSPORT_OPTIONS, transportFlags, type TransportFlags } from "./config/AgentTransport.ts"
 import { maintain, type Outside, OutputRefused, type Report, type Task } from "./maintenance.ts"
@@ -115,7 +116,7 @@ const doTask = (home: string, task: Task) => {
 }
 
 const choird = ({ home, last_good, task, transport }: Chosen) =>
-  (task === undefined ? run(home, last_good, transport) : doTask(home, task)).pipe(
+  Effect.andThen(withoutCoreFiles, task === undefined ? run(home, last_good, transport) : doTask(home, task)).pipe(
     Effect.provide(
       Layer.mergeAll(
         Layer.unwrap(Effect.map(LogFiles, ({ logger }) => Logger.layer([logger]))),
