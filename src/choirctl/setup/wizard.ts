@@ -159,7 +159,7 @@ const fallbackQuestion = Effect.fnUntraced(function* (
   home: string,
   draft: SetupDraft,
   given: Given,
-  model: Setup["model"]
+  model: Omit<Setup["model"], "price">
 ) {
   const { api, endpoint, provider, secret } = model
   if (provider === "offline") return given.fallback
