@@ -64,7 +64,9 @@ export const alive = <A, E>(work: Effect.Effect<A, E, Layer.Success<typeof life>
 export const deliver = Effect.fnUntraced(function* (dm: ResourceName) {
   const outbox = yield* Outbox
   const rows = yield* outbox.undelivered(dm, undefined)
-  yield* outbox.delivered(rows.map(({ outbox_id }) => outbox_id))
+  yield* Effect.forEach(rows, ({ outbox_id }) =>
+    outbox.delivered([outbox_id], { chat_id: `chat of ${dm}`, message_id: outbox_id })
+  )
 })
 
 /**

@@ -10,7 +10,7 @@ import type { AskedApproval } from "#schema/Approval.ts"
 import { type AgentId, type ApprovalId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
-import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { Outbox, type SentAs } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { approvalSeen } from "#src/choird/logs/metrics.ts"
@@ -18,6 +18,7 @@ import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import { makeNotifier } from "#src/choird/queues/Notifier.ts"
 import { type ApprovalRefused, refusalOf, refused, unknownApproval } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
+import { makeCards, type SentCard } from "./cardRows.ts"
 import { type Refusal, resolutionOf } from "./approvalStatus.ts"
 import { hash8 } from "./approvalText.ts"
 import { type ApprovalRequest, makeAsk } from "./askApproval.ts"
@@ -61,6 +62,10 @@ export class Approvals extends Context.Service<
     document(
       approval_id: string
     ): Effect.Effect<{ readonly dm: ResourceName; readonly isDelivered: boolean } | undefined>
+    /** The card with buttons of an approval, if there is one. */
+    card(approval_id: string): Effect.Effect<SentCard | undefined>
+    /** The approval that a message of a gateway is about: its card, its file, or what came of it. */
+    about(gateway: ResourceName, message: SentAs): Effect.Effect<ApprovalId | undefined>
     /** Standing grants, newest first; without `all` only those that cover a call. */
     grants(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<GrantSummary>>
     /** Ends a grant from the next call on; again without effect. `undefined` if there is no such grant. */
@@ -293,6 +298,7 @@ const make = Effect.fnUntraced(function* () {
       onDatabase,
       Effect.orDie
     ),
+    ...(yield* makeCards),
     ...(yield* makeStandingGrants),
     document: Effect.fn("Approvals.document")(
       function* (approval_id) {

@@ -8,7 +8,8 @@ import { rowId } from "#src/choird/database/rowId.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
 import { type Asking, askingText } from "./approvalText.ts"
-import { CARD_FACTS_CHARS_MAX, type Card, cardOf, decidedCard, documentName } from "./card.ts"
+import { CARD_FACTS_CHARS_MAX, type Card, cardDigits, cardOf, decidedCard, documentName } from "./card.ts"
+import { cardSource } from "./cardRows.ts"
 import { briefText, readStored, shownText } from "./requestTypes.ts"
 import { grantOf } from "./grantWords.ts"
 import { isAdmin, mayDecide } from "./decider.ts"
@@ -19,8 +20,7 @@ interface Place {
   readonly in_reply_to: InboxId | null
 }
 
-/** No gateway's name contains a slash, so no other message of choird has this source. */
-const sourceOf = ({ approval_id }: ApprovalRow) => `approval/${approval_id}`
+const sourceOf = ({ approval_id }: ApprovalRow) => cardSource(approval_id)
 
 /** The source of the file that holds all of a request. */
 export const documentSource = (approval_id: string) => `approval/${approval_id}/document`
@@ -102,7 +102,7 @@ export const tellAsked = Effect.fnUntraced(function* (
   }
   const hasButtons = config.gateways[place.gateway]?.type === "telegram" && asking.may_decide
   const offer = yield* offerOf(config, place.dm, row)
-  const card: Card = hasButtons ? cardOf(asking, offer) : { text: askingText(asking), form: {} }
+  const card: Card = hasButtons ? cardOf(asking, cardDigits(), offer) : { text: askingText(asking), form: {} }
   const message = { ...place, source: "choird", agent_id, session_id, kind: "notice" } as const
   const document: OutboxMessage | undefined =
     card.caption === undefined

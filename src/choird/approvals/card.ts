@@ -4,7 +4,8 @@ import { ApprovalId } from "#schema/Ids.ts"
 import type { GrantWords } from "#schema/Grant.ts"
 import { GRANT_AGENT_MS, GRANT_USES_MAX } from "./grantRows.ts"
 import { wordsText } from "./grantWords.ts"
-import { type Asking, hash8, openUntil } from "./approvalText.ts"
+import { randomBytes } from "node:crypto"
+import { type Asking, openUntil } from "./approvalText.ts"
 
 /** Characters of the facts on a card; with everything else it stays below the 4,096 of a Telegram message. */
 export const CARD_FACTS_CHARS_MAX = 2800
@@ -12,7 +13,7 @@ export const CARD_FACTS_CHARS_MAX = 2800
 /** Characters of the outcome on a card. */
 const OUTCOME_CHARS_MAX = 1000
 
-/** The actions of buttons, by the letter before the approval's number and the digits of its payload. */
+/** The actions of buttons, by the letter before the approval's number and the digits of its card. */
 const ACTIONS = { a: "approve", r: "reject", j: "job", g: "agent" } as const
 export type CardAction = (typeof ACTIONS)[keyof typeof ACTIONS]
 
@@ -20,33 +21,38 @@ const LETTERS = Object.fromEntries(Object.entries(ACTIONS).map(([letter, action]
   Record<CardAction, keyof typeof ACTIONS>
 >
 
-/** A tap on a card. The digits are those of the payload that the card showed. */
+/** What a button says when it is tapped. Whether it is a button of that card, only the stored card knows. */
 export interface CardTap {
   readonly action: CardAction
   readonly approval_id: ApprovalId
-  readonly hash8: string
 }
 
-const TAP = /^([arjg]):([1-9]\d{0,17}):([0-9a-f]{8})$/u
+/** Random bytes of one card. */
+const DIGITS_BYTES = 16
+
+/** The digits of a new card. The payload's digest would be known to whoever asks (D60). */
+export const cardDigits = (): string => randomBytes(DIGITS_BYTES).toString("base64url")
+
+const TAP = /^([arjg]):([1-9]\d{0,17}):[\w-]+$/u
 
 /** The tap in a button's data; `undefined` for any other text. */
 export const readTap = (data: string): CardTap | undefined => {
-  const [, letter, approval_id = "", digits = ""] = data.length > BUTTON_DATA_BYTES_MAX ? [] : (TAP.exec(data) ?? [])
+  const [, letter, approval_id = ""] = data.length > BUTTON_DATA_BYTES_MAX ? [] : (TAP.exec(data) ?? [])
   return letter === undefined
     ? undefined
-    : { action: ACTIONS[letter as keyof typeof ACTIONS], approval_id: ApprovalId.make(approval_id), hash8: digits }
+    : { action: ACTIONS[letter as keyof typeof ACTIONS], approval_id: ApprovalId.make(approval_id) }
 }
 
-const button = (
-  { approval_id, hash }: Pick<Asking, "approval_id" | "hash">,
-  action: CardAction,
-  text: string,
-  style?: Button["style"]
-): Button => ({
-  text,
-  data: `${LETTERS[action]}:${approval_id}:${hash8(hash)}`,
-  ...(style === undefined ? {} : { style })
-})
+/** The button of one card for an action. */
+type Draw = (action: CardAction, text: string, style?: Button["style"]) => Button
+
+const drawFor =
+  (approval_id: string, digits: string): Draw =>
+  (action, text, style) => ({
+    text,
+    data: `${LETTERS[action]}:${approval_id}:${digits}`,
+    ...(style === undefined ? {} : { style })
+  })
 
 /** Whether a card shows all of it. */
 const fitsCard = (text: string): boolean => text.length <= CARD_FACTS_CHARS_MAX
@@ -93,14 +99,15 @@ const offered = ({ agent, job, now_ms, words }: Offer): ReadonlyArray<string> =>
     : [`You can also allow up to ${GRANT_USES_MAX} more, ${scopes.join(", or ")}: ${wordsText(words)}.`]
 }
 
-const offerButtons = (asking: Asking, { agent, job, now_ms }: Offer): ReadonlyArray<Button> => [
-  ...(job ? [button(asking, "job", "This job")] : []),
-  ...(agent ? [button(asking, "agent", `Until ${day(now_ms + GRANT_AGENT_MS)}`)] : [])
+const offerButtons = (draw: Draw, { agent, job, now_ms }: Offer): ReadonlyArray<Button> => [
+  ...(job ? [draw("job", "This job")] : []),
+  ...(agent ? [draw("agent", `Until ${day(now_ms + GRANT_AGENT_MS)}`)] : [])
 ]
 
-/** The card that asks a person who may decide. */
-export const cardOf = (asking: Asking, offer?: Offer): Card => {
+/** The card that asks a person who may decide. @param digits of this card alone. */
+export const cardOf = (asking: Asking, digits: string, offer?: Offer): Card => {
   const { agent_id, approval_id } = asking
+  const draw = drawFor(approval_id, digits)
   return {
     text: [
       `${agent_id} asks for your approval (number ${approval_id}).`,
@@ -111,8 +118,8 @@ export const cardOf = (asking: Asking, offer?: Offer): Card => {
     ].join("\n"),
     form: {
       buttons: [
-        [button(asking, "approve", "Approve", "success"), button(asking, "reject", "Reject", "danger")],
-        ...(offer === undefined ? [] : [offerButtons(asking, offer)])
+        [draw("approve", "Approve", "success"), draw("reject", "Reject", "danger")],
+        ...(offer === undefined ? [] : [offerButtons(draw, offer)])
       ].filter((row) => row.length > 0)
     },
     ...(fitsCard(asking.text)

@@ -37,6 +37,7 @@ import { scheduleSlots } from "./migrations/0038_schedule_slots.ts"
 import { shownReactions } from "./migrations/0039_shown_reactions.ts"
 import { askingJobs } from "./migrations/0040_asking_jobs.ts"
 import { undeliveredOfAgent } from "./migrations/0041_undelivered_of_agent.ts"
+import { sentChats } from "./migrations/0042_sent_chats.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -80,7 +81,8 @@ export const MIGRATIONS = {
   "0038_schedule_slots": scheduleSlots,
   "0039_shown_reactions": shownReactions,
   "0040_asking_jobs": askingJobs,
-  "0041_undelivered_of_agent": undeliveredOfAgent
+  "0041_undelivered_of_agent": undeliveredOfAgent,
+  "0042_sent_chats": sentChats
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -1,13 +1,18 @@
-/** Taps on the buttons of approval cards: who tapped, which request is meant, and the words that the person sees at once (D16, E7). */
-import { Context, Effect, Layer } from "effect"
+/**
+ * Taps on the buttons of approval cards: who tapped, on which message, which request is meant, and the words that the person sees at once
+ * (D16, E7). A tap counts on the card's own message alone, with data that only that card has (D60).
+ */
+import { Context, Effect, Layer, Option, Schedule } from "effect"
 import { ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { type CardTap, readTap } from "#src/choird/approvals/card.ts"
+import type { SentCard } from "#src/choird/approvals/cardRows.ts"
 import { isAdmin } from "#src/choird/approvals/decider.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import type { SentAs } from "#src/choird/queues/Outbox.ts"
 import type { Speaker } from "./Speaker.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 import { USER_ID_CHARS_MAX } from "./route.ts"
@@ -19,6 +24,8 @@ export interface Tap {
   /** The person who tapped, whatever chat the button is in. */
   readonly user_id: string
   readonly data: string
+  /** The message that the button is on, where the channel says so. */
+  readonly on: SentAs | undefined
 }
 
 /** The answer to a tap; a loud one has to be closed by the person. */
@@ -28,6 +35,13 @@ export interface TapAnswer {
 }
 
 const loud = (text: string): TapAnswer => ({ text, loud: true })
+
+/** A person may tap before it is noted that the card was sent. How long a tap waits for that, and how often it looks. */
+const CARD_NOTED_MS_MAX = 3000
+const CARD_NOTED_LOOK_MS = 30
+
+const isOn = ({ sent }: SentCard, on: SentAs | undefined): boolean =>
+  sent !== undefined && sent.chat_id === on?.chat_id && sent.message_id === on.message_id
 
 /** Turns a tap on the button of a card into a decision, and says what the person sees at once. */
 export class CardTaps extends Context.Service<
@@ -61,8 +75,33 @@ const make = Effect.gen(function* () {
     return view?.bindings !== null && view !== undefined && boundDms(view.bindings).includes(dm) ? agent_id : undefined
   })
 
+  /** Whether a tap is on a button that a card has, on the message that was noted as this card. */
+  const isOfCard = Effect.fnUntraced(function* (gateway: ResourceName, approval_id: string, { data, on }: Tap) {
+    const has = (card: SentCard | undefined) => card?.gateway === gateway && card.data.includes(data)
+    const card = yield* Effect.repeat(approvals.card(approval_id), {
+      schedule: Schedule.spaced(CARD_NOTED_LOOK_MS),
+      times: CARD_NOTED_MS_MAX / CARD_NOTED_LOOK_MS,
+      until: (found) => !has(found) || found?.isDelivered === true
+    })
+    return has(card) && card !== undefined && isOn(card, on)
+  })
+
+  /** The answer to a tap that decides nothing. */
+  const elsewhere = Effect.fnUntraced(function* (who: string, { approval_id }: CardTap, { on }: Tap) {
+    const detail = { refused: "NOT_ITS_CARD", approval_id, ...(on === undefined ? {} : { message_id: on.message_id }) }
+    yield* audit.record({ who, action: "gateway.tap", detail })
+    const row = yield* Effect.option(approvals.get(approval_id))
+    const isOpen = Option.exists(row, ({ status }) => status === "pending")
+    const why = `I cannot match this button with the card of approval ${approval_id}, so nothing was decided.`
+    return loud(
+      isOpen
+        ? `${why} To decide: /approve ${approval_id} or /reject ${approval_id}`
+        : `${why} The approval is already decided.`
+    )
+  })
+
   const decideBy = Effect.fnUntraced(function* (
-    { action, approval_id, hash8 }: CardTap,
+    { action, approval_id }: CardTap,
     speaker: Omit<Speaker, "request_id">,
     request_id: string
   ) {
@@ -71,13 +110,14 @@ const make = Effect.gen(function* () {
     if (action === "agent" && !isAdmin((yield* config.current).config, speaker.dm))
       return loud("Only an admin may allow calls for the whole agent, beyond one job.")
     const grant = action === "job" || action === "agent" ? { grant: action } : {}
-    const command = { type: "decide", resolution, approval_id, reason: null, hash8, ...grant } as const
+    const command = { type: "decide", resolution, approval_id, reason: null, ...grant } as const
     const { kind, text } = yield* decide(command, { ...speaker, request_id })
     return { text, loud: kind === "refusal" }
   })
 
   return CardTaps.of({
-    tap: Effect.fn("CardTaps.tap")(function* (gateway, { data, id, user_id }) {
+    tap: Effect.fn("CardTaps.tap")(function* (gateway, tap) {
+      const { data, id, user_id } = tap
       const { config: running } = yield* config.current
       const found = Object.entries(running.dms).find(([, dm]) => dm.gateway === gateway && dm.user_id === user_id)
       if (found === undefined) {
@@ -90,6 +130,8 @@ const make = Effect.gen(function* () {
       if (tapped === undefined) return loud("This button is no longer valid.")
       const agent_id = yield* agentOf(tapped, dm)
       if (agent_id === undefined) return loud(`There is no approval ${tapped.approval_id} here.`)
+      if (!(yield* isOfCard(gateway, tapped.approval_id, tap)))
+        return yield* elsewhere(`gateway:${gateway}/${dm}`, tapped, tap)
       return yield* decideBy(tapped, { agent_id, gateway, dm, writer: dm, admin: isAdmin(running, dm) }, id)
     })
   })

@@ -6,6 +6,7 @@ import { boundDms } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Choices, isNumber } from "./Choices.ts"
 import { makeHeldMessages } from "./heldMessages.ts"
 import { makeAskedInTopic } from "./jobTopics.ts"
@@ -218,6 +219,22 @@ const makeOtherPlace = Effect.gen(function* () {
   })
 })
 
+/** A decision without a number that replies to a card means the request of that card. */
+const makeToCard = Effect.gen(function* () {
+  const approvals = yield* Approvals
+  return Effect.fnUntraced(function* (
+    to: Route,
+    gateway: ResourceName,
+    { reply_on }: Arrival
+  ): Effect.fn.Return<Route> {
+    if (to.type !== "command" || to.command.type !== "decide" || reply_on === undefined) return to
+    if (to.command.approval_id !== undefined) return to
+    const approval_id = yield* approvals.about(gateway, reply_on)
+    const meant = approval_id === undefined ? ({ astray: true } as const) : { approval_id }
+    return { ...to, command: { ...to.command, ...meant } }
+  })
+})
+
 /** A message in the topic of a job: the answer to the job's question, or a message that says where it was written. */
 const makeToJob = Effect.gen(function* () {
   const askedInTopic = yield* makeAskedInTopic
@@ -255,6 +272,7 @@ const make = Effect.fnUntraced(function* () {
   const store = yield* makeStore
   const stranger = yield* makeStranger
   const tell = yield* makeTell
+  const toCard = yield* makeToCard
   const toJob = yield* makeToJob
   const scope = yield* Effect.scope
   const asked = new Set<AgentId>()
@@ -283,7 +301,8 @@ const make = Effect.fnUntraced(function* () {
   /** The route of an arrival. A number that chooses from a list which the chat was shown is the command that it completes. */
   const routed = Effect.fnUntraced(function* (running: Config, gateway: ResourceName, arrival: Arrival) {
     const views = yield* lifecycle.list
-    const to = yield* toJob(route(running, views, gateway, arrival), arrival)
+    const meant = yield* toCard(route(running, views, gateway, arrival), gateway, arrival)
+    const to = yield* toJob(meant, arrival)
     if (arrival.edited === true || (to.type !== "message" && to.type !== "command")) return to
     const chosen = yield* choices.take({ gateway, dm: to.dm }, arrival.text ?? "")
     if (chosen !== undefined && arrival.forwarded !== true)

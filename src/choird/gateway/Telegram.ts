@@ -34,10 +34,9 @@ const answer = Effect.fnUntraced(function* (gateway: ResourceName, tap: Telegram
   const taps = yield* CardTaps
   const said = yield* taps.tap(gateway, tap)
   if (said === undefined) return
-  const { callback_id, chat_id, message_id } = tap
+  const { callback_id, on } = tap
   // A card that a crash doubled keeps its buttons, until somebody taps one of them.
-  const dropped =
-    said.loud && chat_id !== undefined && message_id !== undefined ? api.dropButtons(chat_id, message_id) : Effect.void
+  const dropped = said.loud && on !== undefined ? api.dropButtons(on.chat_id, on.message_id) : Effect.void
   // Telegram may be slow or refuse the answer to an old tap; the decision stands, and the card tells of it.
   yield* Effect.andThen(Effect.ignore(api.answerTap(callback_id, said.text, said.loud)), Effect.ignore(dropped)).pipe(
     Effect.forkChild({ startImmediately: true })

@@ -27,9 +27,8 @@ import type { Answer } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
 import type { Decide } from "./readCommand.ts"
 
-/** The digits of the payload that the person saw, and the grant that they give along, where a button says so. */
-interface Shown {
-  readonly hash8?: string
+/** The grant that a person gives along, where a button says so. */
+interface Given {
   readonly grant?: GrantScope
 }
 
@@ -216,6 +215,10 @@ export const makeChatDecisions = Effect.gen(function* () {
   const target = Effect.fnUntraced(function* (command: Decide, speaker: Speaker) {
     const { approval_id } = command
     const waiting = yield* waitingFor(speaker.agent_id)
+    if (command.astray === true) {
+      const { text, ...list } = which(waiting, command.resolution, "refusal")
+      return { answer: { ...list, text: `The message that you replied to asks for no approval. ${text}` } }
+    }
     if (approval_id === undefined) {
       // A person who gives no number means what they have seen, not what is still on its way.
       const [seen, ...more] = yield* approvals.delivered(speaker.agent_id)
@@ -228,7 +231,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     return { answer: yield* refuse("UNKNOWN_APPROVAL", text, command, speaker) }
   })
 
-  const decide = Effect.fn("chatDecisions.decide")(function* (command: Decide & Shown, speaker: Speaker) {
+  const decide = Effect.fn("chatDecisions.decide")(function* (command: Decide & Given, speaker: Speaker) {
     const { agent_id, dm } = speaker
     const { reason, resolution } = command
     const request_id = `${speaker.gateway}:${speaker.request_id}`
@@ -239,8 +242,8 @@ export const makeChatDecisions = Effect.gen(function* () {
     const hindered = yield* hindrance(row, command, speaker)
     if (hindered !== undefined) return hindered
     const { approval_id } = row
-    const shown = command.hash8 ?? hash8(row.hash)
-    const decision = { approval_id, resolution, hash8: shown, reason, request_id, dm, who: decider(speaker) }
+    // An approval's payload never changes: what its messages showed is what its row holds.
+    const decision = { approval_id, resolution, hash8: hash8(row.hash), reason, request_id, dm, who: decider(speaker) }
     const { grant } = command
     const more = { only: command.approval_id === undefined, ...(grant === undefined ? {} : { grant }) }
     const decided = yield* Effect.result(approvals.decide({ ...decision, ...more }))

@@ -115,9 +115,9 @@ export const makeDeliverMessage = Effect.gen(function* () {
   const send = yield* makeSend
   const topics = yield* makeJobTopics
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
-    const { refused, sent_id } = yield* send(chat, yield* topics.place(chat, row))
+    const { refused, sent } = yield* send(chat, yield* topics.place(chat, row))
     if (refused === undefined) {
-      yield* outbox.delivered([row.outbox_id], sent_id)
+      yield* outbox.delivered([row.outbox_id], sent)
       return yield* outgoing.end(row, true)
     }
     const { agent_id, dm, outbox_id } = row

@@ -7,11 +7,13 @@ import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import type { VoiceMode } from "./ChatSettings.ts"
 
-/** A person's yes or no. Without an id the only approval that waits is meant. */
+/** A person's yes or no. Without an id the only approval that waits is meant, or the one that the message replied to is about. */
 export interface Decide {
   readonly type: "decide"
   readonly resolution: "approved" | "rejected"
   readonly approval_id: ApprovalId | undefined
+  /** It names no approval and replies to a message that is about none. */
+  readonly astray?: true
   readonly reason: string | null
 }
 

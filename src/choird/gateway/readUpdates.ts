@@ -27,11 +27,9 @@ export interface Batch {
   readonly taps: ReadonlyArray<TelegramTap>
 }
 
-/** A tap with what its answer needs: the id of the callback, and the message that the button is on. */
+/** A tap with what its answer needs: the id of the callback. */
 export interface TelegramTap extends Tap {
   readonly callback_id: string
-  readonly chat_id: string | undefined
-  readonly message_id: string | undefined
 }
 
 const Update = Schema.Struct({
@@ -69,8 +67,10 @@ const decodeStopped = Schema.decodeUnknownOption(Stopped)
 
 /** A message of the bot's own that a person replies to. */
 const OwnMessage = Schema.Struct({
+  message_id: Schema.optionalKey(Schema.Natural),
   from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(true) }),
-  text: Schema.optionalKey(Schema.Unknown)
+  text: Schema.optionalKey(Schema.Unknown),
+  forum_topic_created: Schema.optionalKey(Schema.Unknown)
 })
 const decodeOwn = Schema.decodeUnknownOption(OwnMessage)
 
@@ -78,6 +78,14 @@ const decodeOwn = Schema.decodeUnknownOption(OwnMessage)
 const ownIn = ({ id }: Bot, reply: unknown) => {
   const own = decodeOwn(reply)
   return Option.isSome(own) && String(own.value.from.id) === id ? own.value : undefined
+}
+
+/** The message of the bot's own that a person replies to. All messages of a topic seem to reply to the one that began it. */
+const replyOn = (bot: Bot, { chat, reply_to_message }: typeof Message.Type) => {
+  const { forum_topic_created, message_id } = ownIn(bot, reply_to_message) ?? {}
+  return message_id === undefined || forum_topic_created !== undefined
+    ? undefined
+    : { chat_id: String(chat.id), message_id: String(message_id) }
 }
 
 const COMMAND_FOR = /^\/\w{1,32}(?:@(\w{1,64}))?(?:\s|$)/u
@@ -110,6 +118,7 @@ const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray
   const file = fileOf(content)
   const text = found.text ?? caption ?? (file === undefined ? undefined : "")
   const replied = ownIn(bot, reply_to_message)?.text
+  const reply_on = replyOn(bot, found)
   const group = groupOf(bot, found)
   return [
     {
@@ -119,6 +128,7 @@ const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray
       ...(file === undefined ? {} : { file }),
       ...(media_group_id === undefined ? {} : { album: media_group_id }),
       ...(typeof replied === "string" ? { replies_to: replied } : {}),
+      ...(reply_on === undefined ? {} : { reply_on }),
       ...(forward_origin !== undefined || via_bot !== undefined ? { forwarded: true } : {}),
       ...(group === undefined ? {} : { group }),
       ...(message_id === undefined ? {} : { message_id }),
@@ -129,7 +139,7 @@ const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray
 
 /** A message that a person edited; without its number nobody knows which. */
 const editOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Arrival> =>
-  arrivalOf(bot, update_id, content).flatMap(({ replies_to: _answered, ...arrival }) =>
+  arrivalOf(bot, update_id, content).flatMap(({ replies_to: _answered, reply_on: _on, ...arrival }) =>
     arrival.message_id === undefined ? [] : [{ ...arrival, edited: true }]
   )
 
@@ -150,7 +160,7 @@ const moveOf = (content: unknown): ReadonlyArray<Move> =>
     onSome: ({ chat, migrate_to_chat_id: to }) => [{ from: String(chat.id), to: String(to) }]
   })
 
-/** A tap is by `from`; the chat of the button proves nothing. */
+/** A tap is by `from`, in whatever chat. A message that is too old to be shown again still has its ids. */
 const decodeCallback = Schema.decodeUnknownOption(
   Schema.Struct({
     id: Schema.String.check(Schema.isMaxLength(64)),
@@ -174,8 +184,7 @@ const tapOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Tel
       user_id: String(from.id),
       data,
       callback_id,
-      chat_id: on === undefined ? undefined : String(on.chat.id),
-      message_id: on === undefined ? undefined : String(on.message_id)
+      on: on && { chat_id: String(on.chat.id), message_id: String(on.message_id) }
     }
   ]
 }

@@ -6,6 +6,7 @@ import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { askedJob } from "#src/shared/session/jobText.ts"
+import type { SentAs } from "#src/choird/queues/Outbox.ts"
 import { isTooLong } from "#src/choird/queues/chatTextLimit.ts"
 import type { SentFile } from "./telegramFiles.ts"
 import { type Command, type Read, readCommand } from "./readCommand.ts"
@@ -34,8 +35,10 @@ export interface Arrival {
   readonly forwarded?: boolean
   /** It is the new text of an earlier message. */
   readonly edited?: boolean
-  /** The message of the bot's own that it replies to. */
+  /** The text of the bot's own message that it replies to. */
   readonly replies_to?: string
+  /** The message of the bot's own that it replies to. */
+  readonly reply_on?: SentAs
   /** Absent in a private chat. */
   readonly group?: Group
   /** Its number in the chat. */

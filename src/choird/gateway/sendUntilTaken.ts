@@ -1,7 +1,7 @@
 /** One call that sends a part of a row of the outbox, tried until Telegram takes it or will never take it. */
 import { Clock, Effect, Result } from "effect"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
-import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { Outbox, type Outgoing, type SentAs } from "#src/choird/queues/Outbox.ts"
 import type { Chat } from "./Chat.ts"
 import { makeDropTopic } from "./jobTopics.ts"
 import { makeMoveChat } from "./movedChats.ts"
@@ -15,10 +15,10 @@ const isThreadGone = ({ code, description }: TelegramFailed) =>
 /** The longest wait of a message for a person who has blocked the bot or never wrote to it. */
 const UNREACHABLE_MS_MAX = DAY_MS
 
-/** Telegram's id of a message that it took, or its last refusal. */
+/** The message that Telegram took, where it said which one that is, or its last refusal. */
 export interface Outcome {
   readonly refused?: TelegramFailed
-  readonly sent_id?: string | undefined
+  readonly sent?: SentAs
 }
 
 export type Send = (to: Target) => Effect.Effect<string | undefined, TelegramFailed>
@@ -36,8 +36,11 @@ export const makeSendUntilTaken = Effect.gen(function* () {
     }
     for (let failures = 0; ; failures += 1) {
       yield* chat.pace.message
-      const sent = yield* Effect.result(send({ ...to, chat_id: chat.chat_id }))
-      if (Result.isSuccess(sent)) return { sent_id: sent.success }
+      // A group may get another id while the call runs.
+      const { chat_id } = chat
+      const sent = yield* Effect.result(send({ ...to, chat_id }))
+      if (Result.isSuccess(sent))
+        return sent.success === undefined ? {} : { sent: { chat_id, message_id: sent.success } }
       const { failure } = sent
       yield* outbox.failed(row.outbox_id)
       if (failure.migrated_to !== undefined) {

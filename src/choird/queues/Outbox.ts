@@ -51,6 +51,12 @@ export interface Outgoing {
   readonly created_ms: number
 }
 
+/** A message that a channel took, by the channel's own ids. */
+export interface SentAs {
+  readonly chat_id: string
+  readonly message_id: string
+}
+
 /** Messages of a DM that were given up. */
 export interface Undeliverable {
   readonly dm: ResourceName
@@ -90,8 +96,8 @@ export class Outbox extends Context.Service<
     filed(
       dm: ResourceName
     ): Effect.Effect<ReadonlyArray<Pick<Outgoing, "outbox_id" | "agent_id" | "form">>, DatabaseAway>
-    /** Ends rows; answers how many were not delivered before. @param sent_id the channel's id of the message, of a single row. */
-    delivered(outbox_ids: ReadonlyArray<string>, sent_id?: string): Effect.Effect<number, DatabaseAway>
+    /** Ends rows; answers how many were not delivered before. @param sent where the message is now, of a single row. */
+    delivered(outbox_ids: ReadonlyArray<string>, sent?: SentAs): Effect.Effect<number, DatabaseAway>
     /**
      * Notes that the first parts of a row are over, so that a death does not send them again. @param failure why one of them was refused for good: the row
      * is not delivered then.
@@ -149,10 +155,10 @@ export class Outbox extends Context.Service<
         }, onDatabase),
         waiting: Effect.fn("Outbox.waiting")(readWaiting, onDatabase),
         filed: Effect.fn("Outbox.filed")(readFiled, onDatabase),
-        delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids, sent_id) {
+        delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids, sent) {
           const ids = outbox_ids.map(rowId).filter((id) => id !== undefined)
-          const rows =
-            yield* fenced(sql`UPDATE choir_control.outbox SET delivered_at = now(), sent_id = ${sent_id ?? null}
+          const rows = yield* fenced(sql`UPDATE choir_control.outbox
+            SET delivered_at = now(), sent_id = ${sent?.message_id ?? null}, sent_chat = ${sent?.chat_id ?? null}
             WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`)
           return rows.length
         }, onDatabase),

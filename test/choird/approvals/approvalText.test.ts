@@ -106,7 +106,7 @@ describe("what a person reads (R54)", () => {
     assert.include(brief, '"to": "eve@evil.example"')
     assert.include(brief, '"bcc": ["mallory@evil.example"]')
     assert.match(brief, /\nand \d+ more arguments$/u)
-    const card = cardOf({ ...asking, text: confirmText(mail), brief, may_decide: true })
+    const card = cardOf({ ...asking, text: confirmText(mail), brief, may_decide: true }, "digits")
     assert.include(card.text, "eve@evil.example")
     for (const source of sources) assert.include(confirmText(mail), source)
     const two = confirmBrief(call({ body: "b".repeat(6000), to: "ada@a.example" }), CARD_FACTS_CHARS_MAX)

@@ -6,6 +6,7 @@ import { type AgentId, ApprovalId } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
+import type { SentAs } from "#src/choird/queues/Outbox.ts"
 import { alive, asked, bind, BOT, FAMILY, GROUP_ID, listen, TABLET } from "../../support/chatDecisions.ts"
 import { find } from "../../support/confirmations.ts"
 import { describeStores } from "../../support/engines.ts"
@@ -20,7 +21,9 @@ type Whose = "own" | "other"
 /** A request that waits, and a grant that stands, of one agent. */
 interface Subject {
   readonly approval_id: string
-  readonly hash8: string
+  /** The data of the buttons of its card, and the message that the card is. */
+  readonly data: ReadonlyArray<string>
+  readonly on: SentAs | undefined
   readonly grant_id: string
 }
 
@@ -43,6 +46,11 @@ const isRevoked = ({ grant_id }: Subject) =>
 const isGranted = ({ approval_id }: Subject) =>
   Effect.map(standing, (all) => all.some((one) => one.approval_id === approval_id))
 
+const button =
+  (letter: string) =>
+  ({ data }: Subject): string =>
+    data.find((one) => one.startsWith(`${letter}:`)) ?? ""
+
 const ACTIONS = {
   // First, while few requests of others wait: a list is cut.
   "read what waits": {
@@ -58,13 +66,13 @@ const ACTIONS = {
     change: true,
     done: is("rejected")
   },
-  tap: { tap: ({ approval_id, hash8 }) => `a:${approval_id}:${hash8}`, done: is("approved") },
+  tap: { tap: button("a"), done: is("approved") },
   "tap for a change of config.json": {
-    tap: ({ approval_id, hash8 }) => `r:${approval_id}:${hash8}`,
+    tap: button("r"),
     change: true,
     done: is("rejected")
   },
-  "tap for the agent until a date": { tap: ({ approval_id, hash8 }) => `g:${approval_id}:${hash8}`, done: isGranted },
+  "tap for the agent until a date": { tap: button("g"), done: isGranted },
   "list grants": {
     text: () => "/grants",
     reads: true,
@@ -92,12 +100,12 @@ const subjectOf = Effect.fnUntraced(function* (change: boolean) {
   const sql = yield* SqlClient.SqlClient
   const { agent_id, numbers } = yield* asked(PHONE, "call-granted", "call-open")
   const [granted = "", open = ""] = numbers
-  const rows = yield* Effect.all([find(granted), find(open)])
-  const [first, second] = rows.map(({ hash }) => hash.slice(0, 8))
+  const { hash } = yield* find(granted)
+  const card = yield* approvals.card(open)
   yield* approvals.decide({
     approval_id: ApprovalId.make(granted),
     resolution: "approved",
-    hash8: first ?? "",
+    hash8: hash.slice(0, 8),
     who: "gateway:bot/phone",
     reason: null,
     grant: "agent"
@@ -105,7 +113,7 @@ const subjectOf = Effect.fnUntraced(function* (change: boolean) {
   const [grant] = yield* approvals.grants({ agent_id, all: false })
   if (change)
     yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(open)}`
-  return { agent_id, approval_id: open, hash8: second ?? "", grant_id: grant?.grant_id ?? "" }
+  return { agent_id, approval_id: open, data: card?.data ?? [], on: card?.sent, grant_id: grant?.grant_id ?? "" }
 })
 
 /** Whether a person in a place has the effect on a subject. */
@@ -115,7 +123,7 @@ const tried = Effect.fnUntraced(function* (action: Action, subject: Subject, who
   const user_id = PEOPLE[who]
   if (action.tap !== undefined) {
     const taps = yield* CardTaps
-    const answer = yield* taps.tap(BOT, { id, user_id, data: action.tap(subject) })
+    const answer = yield* taps.tap(BOT, { id, user_id, data: action.tap(subject), on: subject.on })
     assert.strictEqual(answer === undefined, who === "stranger")
   } else {
     const arrival = { id, user_id, text: action.text?.(subject) ?? "" }

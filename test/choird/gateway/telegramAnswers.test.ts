@@ -23,8 +23,8 @@ describe("what Telegram answers", () => {
     const on = { message_id: 4, chat: { id: -100 } }
     const read = (callback_query: unknown) => readUpdates(BOT, [{ update_id: 3, callback_query }])?.taps
     const known = { id: "9:3", user_id: "7", data: tap.data, callback_id: "55" }
-    assert.deepStrictEqual(read({ ...tap, message: on }), [{ ...known, chat_id: "-100", message_id: "4" }])
-    assert.deepStrictEqual(read(tap), [{ ...known, chat_id: undefined, message_id: undefined }])
+    assert.deepStrictEqual(read({ ...tap, message: on }), [{ ...known, on: { chat_id: "-100", message_id: "4" } }])
+    assert.deepStrictEqual(read(tap), [{ ...known, on: undefined }])
     const hostile = [
       null,
       { ...tap, from: { id: 7, is_bot: true } },
