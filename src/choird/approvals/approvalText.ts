@@ -28,8 +28,11 @@ export interface Asking {
   readonly agent_id: string
   /** All facts, as `choirctl approval show` prints them. */
   readonly text: string
-  /** The facts that a card shows where all of them do not fit; else a card shows their beginning. */
-  readonly brief?: string | undefined
+  /**
+   * The facts that a card shows where all of them do not fit, and whether everything that the request reaches is among them; else a card shows their
+   * beginning.
+   */
+  readonly brief?: { readonly text: string; readonly complete: boolean } | undefined
   readonly summary: string
   readonly hash: string
   /** As an ISO text. */

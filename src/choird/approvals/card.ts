@@ -58,13 +58,25 @@ const drawFor =
 const fitsCard = (text: string): boolean => text.length <= CARD_FACTS_CHARS_MAX
 
 const facts = ({ brief, text }: Pick<Asking, "brief" | "text">): string =>
-  fitsCard(text) ? text : (brief ?? `${text.slice(0, CARD_FACTS_CHARS_MAX - 1).toWellFormed()}…`)
+  fitsCard(text) ? text : (brief?.text ?? `${text.slice(0, CARD_FACTS_CHARS_MAX - 1).toWellFormed()}…`)
 
 /** The file's name, as the card names it. */
 export const documentName = ({ approval_id }: Pick<Asking, "approval_id">): string => `approval-${approval_id}.txt`
 
 const whole = (asking: Asking): ReadonlyArray<string> =>
   fitsCard(asking.text) ? [] : [`This is only part of the request: all of it is in ${documentName(asking)} above.`]
+
+/** Whether a card shows enough of a request for a tap: whom, where and how much, of a call. */
+const showsReach = ({ brief, text }: Pick<Asking, "brief" | "text">): boolean =>
+  fitsCard(text) || brief?.complete !== false
+
+/** How to decide by a card. */
+const toDecide = (asking: Asking): string => {
+  const commands = `/approve ${asking.approval_id} or /reject ${asking.approval_id}`
+  return showsReach(asking)
+    ? `Tap a button, or send ${commands}.`
+    : `This call reaches more than a card shows. Read ${documentName(asking)} above, then send ${commands}.`
+}
 
 /** Everything of a card but how to decide: what is asked, and by whom. */
 const body = (asking: Asking): ReadonlyArray<string> => [facts(asking), ...whole(asking)]
@@ -108,18 +120,20 @@ const offerButtons = (draw: Draw, { agent, job, now_ms }: Offer): ReadonlyArray<
 export const cardOf = (asking: Asking, digits: string, offer?: Offer): Card => {
   const { agent_id, approval_id } = asking
   const draw = drawFor(approval_id, digits)
+  const taps = showsReach(asking)
+  const given = taps ? offer : undefined
   return {
     text: [
       `${agent_id} asks for your approval (number ${approval_id}).`,
       ...body(asking),
       openUntil(asking),
-      ...(offer === undefined ? [] : offered(offer)),
-      `Tap a button, or send /approve ${approval_id} or /reject ${approval_id}.`
+      ...(given === undefined ? [] : offered(given)),
+      toDecide(asking)
     ].join("\n"),
     form: {
       buttons: [
-        [draw("approve", "Approve", "success"), draw("reject", "Reject", "danger")],
-        ...(offer === undefined ? [] : [offerButtons(draw, offer)])
+        [...(taps ? [draw("approve", "Approve", "success")] : []), draw("reject", "Reject", "danger")],
+        ...(given === undefined ? [] : [offerButtons(draw, given)])
       ].filter((row) => row.length > 0)
     },
     ...(fitsCard(asking.text)

@@ -4,64 +4,73 @@ import { jobOf } from "#schema/Ids.ts"
 import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
 import { APPROVAL_SUMMARY_CHARS_MAX, visibleJson, visibleLine } from "./approvalText.ts"
-import { HOSTS, PATHS, RECIPIENTS } from "./grantWords.ts"
+import { type Argument, inTurn, rankedArguments, rankedJson, REACH_CHARS_MAX } from "./rankedArguments.ts"
 
-/** Characters of one value in a card, the first of these with which all arguments fit. */
+/** Characters of one value in a card that says neither whom nor where nor how much, the first of these with which all arguments fit. */
 const VALUE_CHARS = [2000, 1000, 500, 250, 100] as const
-/** Characters of an argument's name in a card. */
-const NAME_CHARS_MAX = 100
+/** Characters of a value of words where not everything that says whom, where or how much fits. */
+const CROWDED_CHARS = 60
+/** Characters for what is said about arguments that do not fit. */
+const MORE_CHARS = 120
 
-const FIRST: ReadonlyMap<string, number> = new Map([...RECIPIENTS, ...HOSTS, ...PATHS].map((name, at) => [name, at]))
-
-interface Argument {
-  readonly name: string
+/** The facts of a call on a card. */
+export interface Brief {
   readonly text: string
+  /** Whether every value that says whom, where or how much is there, none of them cut. */
+  readonly complete: boolean
 }
 
-const rankOf = ({ name }: Argument): number => FIRST.get(name.toLowerCase()) ?? FIRST.size
-
-const isObject = (input: unknown): input is Readonly<Record<string, unknown>> =>
-  typeof input === "object" && input !== null && !Array.isArray(input)
-
-/** Whom, where and what a call reaches first, then other short values, long ones last, so that no value can push another out of a card. */
-const argumentsOf = (input: Readonly<Record<string, unknown>>): ReadonlyArray<Argument> =>
-  Object.entries(input)
-    .map(([name, value]) => ({ name, text: visibleJson(value) }))
-    .sort(
-      (a, b) =>
-        rankOf(a) - rankOf(b) ||
-        a.text.length + a.name.length - (b.text.length + b.name.length) ||
-        (a.name < b.name ? -1 : 1)
-    )
-
-/** The whole input as JSON, in the order in which a person should read it. */
-const inputText = (input: unknown): string =>
-  isObject(input)
-    ? `{${argumentsOf(input)
-        .map(({ name, text }) => `${visibleJson(name)}:${text}`)
-        .join(",")}}`
-    : visibleJson(input)
-
 /** A text within a length, and how much of it is left out. */
-const shortened = (text: string, chars: number): string =>
-  text.length <= chars ? text : `${text.slice(0, chars).toWellFormed()}… (and ${text.length - chars} more characters)`
+const shortened = (text: string, chars: number, host?: string): string => {
+  if (text.length <= chars) return text
+  const where = host === undefined ? "" : `; its host is ${visibleJson(host)}`
+  return `${text.slice(0, chars).toWellFormed()}… (and ${text.length - chars} more characters${where})`
+}
 
-/** As much of an input as fits: every argument that reaches somebody, each shortened with a count, and the number of those left out. */
-const inputBrief = (input: unknown, chars_max: number): string => {
-  if (!isObject(input)) return shortened(visibleJson(input), Math.max(0, chars_max - 40))
-  const all = argumentsOf(input)
-  const partsWith = (chars: number) =>
-    all.map(({ name, text }) => `${shortened(visibleJson(name), NAME_CHARS_MAX)}: ${shortened(text, chars)}`)
-  const lines = VALUE_CHARS.map(partsWith).find((parts) => parts.join("\n").length <= chars_max)
-  if (lines !== undefined) return lines.join("\n")
-  const parts = partsWith(VALUE_CHARS[VALUE_CHARS.length - 1] ?? 0)
-  let room = chars_max - 40
-  const fitting = parts.findIndex((part) => (room -= part.length + 1) < 0)
-  return [...parts.slice(0, fitting), `and ${parts.length - fitting} more arguments`].join("\n")
+/** Letters beyond ASCII, of which some look like others. */
+const isPlain = (text: string): boolean => /^[\x20-\x7E]*$/u.test(text)
+
+const lineOf = ({ host, place, reaches, text }: Argument, chars: number): string =>
+  `${place === "" ? "" : `${place}: `}${shortened(text, chars, host)}${reaches && !isPlain(text) ? " (not only ASCII letters)" : ""}`
+
+const isWhole = ({ host, text }: Argument): boolean => text.length <= REACH_CHARS_MAX || host !== undefined
+
+/** The first lines that fit, and how many do not. */
+const fitting = (lines: ReadonlyArray<string>, chars_max: number) => {
+  let room = chars_max
+  const end = lines.findIndex((line) => (room -= line.length + 1) < 0)
+  return end < 0 ? { lines, left: 0, room } : { lines: lines.slice(0, end), left: lines.length - end, room: 0 }
+}
+
+/** As much of an input as fits: what it reaches first and whole, then the rest, each value shortened with a count, and the number of those left out. */
+const inputBrief = (input: unknown, chars_max: number): Brief => {
+  const all = rankedArguments(input)
+  const reaching = all.filter(({ reaches }) => reaches)
+  const others = all.filter(({ reaches }) => !reaches)
+  const reached = (list: ReadonlyArray<Argument>, chars: number) =>
+    fitting(
+      list.map((argument) => lineOf(argument, argument.evident ? REACH_CHARS_MAX : chars)),
+      chars_max - MORE_CHARS
+    )
+  const plain = reached(reaching, REACH_CHARS_MAX)
+  const first = plain.left === 0 ? plain : reached(inTurn(reaching), CROWDED_CHARS)
+  const linesWith = (chars: number) => others.map((argument) => lineOf(argument, chars))
+  const chars = VALUE_CHARS.find((chars) => linesWith(chars).join("\n").length <= first.room) ?? VALUE_CHARS[4]
+  const rest = fitting(linesWith(chars), first.room)
+  return {
+    text: [
+      ...first.lines,
+      ...(first.left > 0 ? [`and ${first.left} more that say whom, where or how much`] : []),
+      ...rest.lines,
+      ...(rest.left > 0 ? [`and ${plural(rest.left, "more argument")}`] : [])
+    ].join("\n"),
+    complete: plain.left === 0 && reaching.every(isWhole)
+  }
 }
 
 /** Sources that the reason names; a longer list stands whole behind the input. */
 const SOURCES_SHOWN_MAX = 4
+const SOURCE_CHARS_MAX = 120
 
 /** Files that a card names, and the characters of a path there. */
 const FILES_SHOWN_MAX = 3
@@ -71,11 +80,12 @@ const cut = (text: string, chars: number): string => (text.length <= chars ? tex
 
 /** `confirm_tool` on one line. */
 export const confirmSummary = ({ input, tool }: ConfirmTool): string =>
-  cut(`${tool} ${inputText(input)}`, APPROVAL_SUMMARY_CHARS_MAX).toWellFormed()
+  cut(`${tool} ${rankedJson(input)}`, APPROVAL_SUMMARY_CHARS_MAX).toWellFormed()
 
 const sourcesText = (sources: ReadonlyArray<string>): string => {
   const more = sources.length - SOURCES_SHOWN_MAX
-  return `${sources.slice(0, SOURCES_SHOWN_MAX).join(", ")}${more > 0 ? ` and ${more} more` : ""}`
+  const named = sources.slice(0, SOURCES_SHOWN_MAX).map((source) => cut(source, SOURCE_CHARS_MAX))
+  return `${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
 }
 
 /** Why a person is asked. Whatever the reason is, it names where the text came from that the agent has read. */
@@ -125,13 +135,13 @@ export const confirmText = (call: ConfirmTool, isCut = cutsNetwork(), shown: str
   return [
     headOf(call, isCut, shown),
     ...filesText(call, Number.POSITIVE_INFINITY),
-    `input: ${inputText(input)}`,
+    `input: ${rankedJson(input)}`,
     ...(sources.length > SOURCES_SHOWN_MAX ? [`untrusted text from: ${sources.join(", ")}`] : [])
   ].join("\n")
 }
 
 /** Its facts in at most `chars_max` characters, in which no argument or source pushes whom and where it reaches out of sight. */
-export const confirmBrief = (call: ConfirmTool, chars_max: number, shown: string | null = null): string => {
+export const confirmBrief = (call: ConfirmTool, chars_max: number, shown: string | null = null): Brief => {
   const files = filesText(call, PATH_SHOWN_CHARS_MAX)
   const more = files.length - FILES_SHOWN_MAX
   const lines = [
@@ -141,5 +151,6 @@ export const confirmBrief = (call: ConfirmTool, chars_max: number, shown: string
     "input, shortened:"
   ]
   const head = `${lines.join("\n")}\n`
-  return `${head}${inputBrief(call.input, chars_max - head.length)}`
+  const input = inputBrief(call.input, chars_max - head.length)
+  return { ...input, text: `${head}${input.text}` }
 }

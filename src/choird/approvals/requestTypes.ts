@@ -9,7 +9,7 @@ import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
 import { rehearsalText } from "./rehearsalText.ts"
 import { APPROVAL_SUMMARY_CHARS_MAX, visibleLine } from "./approvalText.ts"
-import { confirmBrief, confirmSummary, confirmText } from "./confirmText.ts"
+import { type Brief, confirmBrief, confirmSummary, confirmText } from "./confirmText.ts"
 
 /** Canonical bytes of what a person is asked to approve; a call's arguments are MODEL_TOOL_ARGUMENT_BYTES_MAX at most. */
 export const APPROVAL_PAYLOAD_BYTES_MAX = 128 * 1024
@@ -129,7 +129,7 @@ export const shownText = ({
 export const briefText = (
   { canonical, request_type, shown }: Pick<ApprovalRow, "canonical" | "request_type" | "shown">,
   chars_max: number
-): string | undefined => {
+): Brief | undefined => {
   const read = readStored(request_type, canonical)
   return Result.isSuccess(read) && read.success.type === "confirm_tool"
     ? confirmBrief(read.success.call, chars_max, shown)

@@ -100,16 +100,18 @@ describe("what a person reads (R54)", () => {
       }),
       sources
     }
-    const brief = confirmBrief(mail, CARD_FACTS_CHARS_MAX)
+    const shown = confirmBrief(mail, CARD_FACTS_CHARS_MAX)
+    const brief = shown.text
+    assert.isTrue(shown.complete)
     assert.isAtMost(brief.length, CARD_FACTS_CHARS_MAX)
     assert.include(brief, "and 28 more\n")
     assert.include(brief, '"to": "eve@evil.example"')
     assert.include(brief, '"bcc": ["mallory@evil.example"]')
     assert.match(brief, /\nand \d+ more arguments$/u)
-    const card = cardOf({ ...asking, text: confirmText(mail), brief, may_decide: true }, "digits")
+    const card = cardOf({ ...asking, text: confirmText(mail), brief: shown, may_decide: true }, "digits")
     assert.include(card.text, "eve@evil.example")
     for (const source of sources) assert.include(confirmText(mail), source)
-    const two = confirmBrief(call({ body: "b".repeat(6000), to: "ada@a.example" }), CARD_FACTS_CHARS_MAX)
+    const two = confirmBrief(call({ body: "b".repeat(6000), to: "ada@a.example" }), CARD_FACTS_CHARS_MAX).text
     assert.match(two, /"to": "ada@a\.example"\n"body": "b+… \(and \d+ more characters\)$/u)
   })
 
