@@ -10,7 +10,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { CONFIG } from "../support/stores.ts"
-import { BOT, lifecycle, quiet, USER } from "../support/telegramBot.ts"
+import { BOT, lifecycle, noApprovals, quiet, USER } from "../support/telegramBot.ts"
 
 const config = { ...CONFIG, dms: { phone: { gateway: "bot", user_id: String(USER) } } }
 
@@ -25,6 +25,7 @@ describe("an agent that does not say what it has in mind", () => {
       const stored: Array<string> = []
       const services = Layer.mergeAll(
         lifecycle,
+        noApprovals,
         quiet,
         Layer.mock(Audit, { record: () => Effect.void }),
         Layer.mock(ConfigStore, {

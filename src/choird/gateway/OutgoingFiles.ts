@@ -11,10 +11,10 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { Outgoing } from "#src/choird/queues/Outbox.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
-import { shownName } from "./attachFiles.ts"
 import { copyOut, removeSent } from "./copyOut.ts"
 import { fileKind } from "./fileKind.ts"
 import { type MediaKind, mediaKind } from "./mediaKind.ts"
+import { sentName } from "./sentName.ts"
 
 /** Bytes of all copies together; what has no room is copied when its turn comes. */
 const OUTGOING_BYTES_MAX = 2 * 1024 * 1024 * 1024
@@ -76,9 +76,6 @@ const headOf = async (place: string): Promise<Uint8Array> => {
   }
 }
 
-/** The name that a person sees, by the path that a tool gave. */
-const nameOf = ({ path }: SentFile): string => shownName(path.split("/").at(-1) ?? "file").replaceAll(/[";]/gu, "_")
-
 const make = Effect.gen(function* () {
   const store = yield* ConfigStore
   const lifecycle = yield* Lifecycle
@@ -135,7 +132,7 @@ const make = Effect.gen(function* () {
         if (!(await isThere(place))) return undefined
         const { mime } = fileKind(await headOf(place), file.path)
         return {
-          name: nameOf(file),
+          name: sentName(file.path),
           kind: mediaKind(mime, file),
           bytes: file.bytes,
           read: Effect.promise(() => readFile(place))

@@ -4,6 +4,7 @@ import type { MessageEntity } from "grammy/types"
 import type { OutboxForm } from "#src/choird/queues/OutboxForm.ts"
 import type { Entity } from "./markedText.ts"
 import { type MediaCalls, mediaCalls } from "./mediaCalls.ts"
+import type { RichBlock } from "./richBlocks.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
 import { type Call, foreign, messageIdOf, placeOf, type Target, type Upload } from "./telegramCalls.ts"
 import { makeDownload, type SentFile } from "./telegramFiles.ts"
@@ -42,8 +43,8 @@ export class TelegramApi extends Context.Service<
     readonly name: Effect.Effect<string, TelegramFailed>
     /** Sends a text of at most 4096 UTF-16 units as it is, with its marks; nothing in it is parsed. Returns Telegram's id of the message. */
     send(to: Target, text: string, extras?: Extras): Effect.Effect<string | undefined, TelegramFailed>
-    /** Sends Markdown that Telegram lays out itself, with tables; returns Telegram's id of the message. */
-    sendRich(to: Target, markdown: string): Effect.Effect<string | undefined, TelegramFailed>
+    /** Sends blocks that Telegram lays out, with tables; nothing in their texts is parsed. Returns Telegram's id of the message. */
+    sendRich(to: Target, blocks: ReadonlyArray<RichBlock>): Effect.Effect<string | undefined, TelegramFailed>
     /** Replaces the text of a message of the bot's own, whose buttons go. */
     edit(chat_id: string, message_id: string, text: string): Effect.Effect<void, TelegramFailed>
     /** Takes the buttons off a message of the bot's own. */
@@ -186,10 +187,16 @@ const messagesOf = (api: Client, call: Call) =>
         ),
         messageIdOf
       ),
-    sendRich: (to, markdown) =>
+    sendRich: (to, blocks) =>
       Effect.map(
         call("sendRichMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendRichMessage(to.chat_id, { markdown }, placeOf(to), foreign(signal))
+          api.sendRichMessage(
+            to.chat_id,
+            // Telegram would make links of mentions, commands and numbers.
+            { blocks: blocks as never, skip_entity_detection: true },
+            placeOf(to),
+            foreign(signal)
+          )
         ),
         messageIdOf
       ),

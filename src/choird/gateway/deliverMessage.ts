@@ -1,10 +1,13 @@
 /** The delivery of one row of the outbox to its chat: with its marks, else plain, else as a file, else given up and told. */
 import { Effect } from "effect"
-import { chatText, escapedText, Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
+import { chatText } from "#src/choird/queues/chatText.ts"
+import { Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import { Gateways } from "./Gateways.ts"
 import { makeJobTopics } from "./jobTopics.ts"
-import { hasTable } from "./markedText.ts"
+import { hasTable } from "./markdownBlocks.ts"
+import { richBlocks } from "./richBlocks.ts"
+import { seenText } from "#src/shared/text/seenText.ts"
 import type { Chat } from "./Chat.ts"
 import { makeSendUntilTaken, type Outcome } from "./sendUntilTaken.ts"
 import { isGone, isHopeless, isUnreachable, type TelegramFailed } from "./TelegramFailed.ts"
@@ -60,15 +63,17 @@ const makeSendRow = Effect.gen(function* () {
   }
 })
 
-/** Characters of a rich message. */
-const RICH_CHARS_MAX = 32_768
-
 /** The source of notices about undeliverable messages; an undeliverable notice causes no further one. */
 const GIVEN_UP = "given-up/"
 
-/** Whether a row is better shown as a rich message, to a person who switched them on. */
-const isRich = ({ source, text }: Outgoing) =>
-  source === "event" && text.length <= RICH_CHARS_MAX && (hasTable(text) || text.length > TELEGRAM_TEXT_CHARS_MAX)
+/** The blocks of a row that is better shown as a rich message, to a person who switched them on. */
+const richOf = (row: Outgoing) =>
+  row.source === "event" && (row.text.length > TELEGRAM_TEXT_CHARS_MAX || hasTable(row.text))
+    ? richBlocks(row)
+    : undefined
+
+/** A row whose text hides nothing; choird's own texts hide nothing. */
+const withSeenText = (row: Outgoing): Outgoing => (row.source === "event" ? { ...row, text: seenText(row.text) } : row)
 
 /** Sends a row from its first part that was not sent. */
 const makeSend = Effect.gen(function* () {
@@ -87,8 +92,9 @@ const makeSend = Effect.gen(function* () {
       // A card without its buttons says by which commands it is decided; a file that is shown before a decision has no such way out.
       if (form.document !== undefined || outcome.refused === undefined || !isHopeless(outcome.refused)) return outcome
     }
-    if ((row.sent_parts ?? 0) === 0 && isRich(row) && (yield* settings.rich(row.dm))) {
-      const outcome = yield* sendUntilTaken(chat, row, (to) => api.sendRich(to, escapedText(row.text)))
+    const rich = (row.sent_parts ?? 0) === 0 && (yield* settings.rich(row.dm)) ? richOf(row) : undefined
+    if (rich !== undefined) {
+      const outcome = yield* sendUntilTaken(chat, row, (to) => api.sendRich(to, rich))
       if (outcome.refused === undefined || !isHopeless(outcome.refused)) return outcome
     }
     if ((row.sent_parts ?? 0) === 0 && isLong(row)) {
@@ -115,7 +121,7 @@ export const makeDeliverMessage = Effect.gen(function* () {
   const send = yield* makeSend
   const topics = yield* makeJobTopics
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
-    const { refused, sent } = yield* send(chat, yield* topics.place(chat, row))
+    const { refused, sent } = yield* send(chat, yield* topics.place(chat, withSeenText(row)))
     if (refused === undefined) {
       yield* outbox.delivered([row.outbox_id], sent)
       return yield* outgoing.end(row, true)

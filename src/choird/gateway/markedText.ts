@@ -3,7 +3,7 @@
  * split is arithmetic. What is not understood stays as it was written. Pure.
  */
 import { placeToCut } from "#src/shared/text/placeToCut.ts"
-import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
+import { type Block, blocksOf } from "./markdownBlocks.ts"
 
 type Kind = "bold" | "italic" | "strikethrough" | "spoiler" | "code" | "pre" | "text_link" | "blockquote"
 
@@ -80,7 +80,8 @@ const closerOf = (text: string, delimiter: string, from: number, end: number): n
 const ESCAPED = /^\\[!-/:-@[-`{-~]/u
 /** UTF-16 units of the words of a link. */
 const LABEL_CHARS_MAX = 1000
-const TARGET = /^\]\(((?:https?|tg|mailto):[^\s()]{1,2000}(?:\([^\s()]*\)[^\s()]*)?)\)/u
+/** Other schemes start something in the app of whoever taps: a chat, a call, a setting. Such a link stays as it was written. */
+const TARGET = /^\]\(((?:https?|mailto):[^\s()]{1,2000}(?:\([^\s()]*\)[^\s()]*)?)\)/u
 
 /** The address behind the next `]` of a text. It is read once for all `[` before it, so that these cost no more than other characters. */
 class Links {
@@ -201,76 +202,25 @@ const TOP: Inside = { kinds: new Set<Kind>(), depth: 0 }
 
 const inline = (writer: Writer, line: string, inside: Inside = TOP) => writeInline(writer, line, 0, line.length, inside)
 
-// An agent wrote the line: a pattern in which two repetitions can share its blanks takes for ever on a long one.
-const FENCE = /^ {0,3}(`{3,}|~{3,}(?!~))([^`]*)$/u
-const LANGUAGE = /^[\w+#.-]{1,32}$/u
-const HEADING = /^ {0,3}#{1,6}\s(.*)$/u
-const BULLET = /^(\s*)[-*+]\s+(.*)$/su
-const RULE_CELL = /^:?-+:?$/u
-const isQuote = (line: string | undefined) => line !== undefined && /^ {0,3}>/u.test(line)
-
-/** Whether a line is the rule below the head of a table, which has two columns at least. */
-const isRule = (line: string): boolean => {
-  const cells = line.trim().replace(/^\|/u, "").replace(/\|$/u, "").split("|")
-  return cells.length > 1 && cells.every((cell) => RULE_CELL.test(cell.trim()))
-}
-
-/** Whether a table begins at this line. */
-const isTable = (lines: ReadonlyArray<string>, at: number) =>
-  lines[at]?.includes("|") === true && isRule(lines[at + 1] ?? "")
-
-/** The words of a heading, without the marks that may close it. */
-const headingOf = (line: string): string | undefined => {
-  const words = HEADING.exec(line)?.[1]?.trim()
-  return words === undefined ? undefined : withoutEnd(words, "#").trimEnd()
-}
-
-/** Whether a text has a table, which only a rich message shows as one. */
-export const hasTable = (markdown: string): boolean => {
-  const lines = markdown.split("\n")
-  return lines.some((_, at) => isTable(lines, at))
-}
-
-/** The first line from `at` on that does not hold a condition. */
-const lastOf = (lines: ReadonlyArray<string>, at: number, holds: (line: string) => boolean) => {
-  let next = at
-  while (next < lines.length && holds(lines[next] ?? "")) next += 1
-  return next
-}
-
-/** Writes a block that begins at a line and returns the line after it. */
-const writeBlock = (writer: Writer, lines: ReadonlyArray<string>, at: number): number => {
-  const line = lines[at] ?? ""
-  const [, fence, behind = ""] = FENCE.exec(line) ?? []
-  if (fence !== undefined) {
-    const info = behind.trim()
-    const close = lastOf(lines, at + 1, (one) => !(one.trim().startsWith(fence) && /^\s*[`~]+\s*$/u.test(one)))
-    const named = LANGUAGE.test(info)
-    // What is more than the name of a language is kept as a line of the code.
-    const content = [...(named || info === "" ? [] : [info]), ...lines.slice(at + 1, close)].join("\n")
-    writer.mark({ type: "pre", ...(named ? { language: info } : {}) }, () => writer.write(content))
-    return close + 1
+/** Writes a block. */
+const writeBlock = (writer: Writer, block: Block): void => {
+  switch (block.type) {
+    case "code": {
+      const { language, text } = block
+      return writer.mark({ type: "pre", ...(language === undefined ? {} : { language }) }, () => writer.write(text))
+    }
+    case "table":
+      return writer.mark({ type: "pre" }, () => writer.write(block.lines.join("\n")))
+    case "quote":
+      return writer.mark({ type: "blockquote" }, () => inline(writer, block.text))
+    case "heading":
+      return writer.mark({ type: "bold" }, () => inline(writer, block.text, { kinds: new Set(["bold"]), depth: 1 }))
+    case "item":
+      writer.write(block.before)
+      return inline(writer, block.text)
+    case "line":
+      return inline(writer, block.text)
   }
-  if (isTable(lines, at)) {
-    const end = lastOf(lines, at, (one) => one.includes("|"))
-    writer.mark({ type: "pre" }, () => writer.write(lines.slice(at, end).join("\n")))
-    return end
-  }
-  if (isQuote(line)) {
-    const end = lastOf(lines, at, isQuote)
-    const content = lines.slice(at, end).map((one) => one.replace(/^ {0,3}> ?/u, ""))
-    writer.mark({ type: "blockquote" }, () => inline(writer, content.join("\n")))
-    return end
-  }
-  const heading = headingOf(line)
-  const [, indent = "", item] = BULLET.exec(line) ?? []
-  if (heading !== undefined && heading !== "")
-    writer.mark({ type: "bold" }, () => inline(writer, heading, { kinds: new Set(["bold"]), depth: 1 }))
-  else if (item !== undefined && item !== "") {
-    writer.write(`${indent}• `)
-    inline(writer, item)
-  } else inline(writer, line)
-  return at + 1
 }
 
 const isCode = ({ type }: Entity) => type === "code" || type === "pre"
@@ -299,13 +249,18 @@ const withoutCode = (entities: ReadonlyArray<Entity>): ReadonlyArray<Entity> => 
   })
 }
 
+/** A text of one line or paragraph with its marks. */
+export const markedLine = (markdown: string): MarkedText => {
+  const writer = new Writer()
+  inline(writer, markdown)
+  return { text: writer.text, entities: withoutCode(writer.entities) }
+}
+
 export const markedText = (markdown: string): MarkedText => {
   const writer = new Writer()
-  const lines = markdown.split("\n")
-  for (let at = 0; at < lines.length;) {
-    const next = writeBlock(writer, lines, at)
-    if (next < lines.length) writer.write("\n")
-    at = next
+  for (const [index, block] of blocksOf(markdown).entries()) {
+    if (index > 0) writer.write("\n")
+    writeBlock(writer, block)
   }
   return { text: writer.text, entities: withoutCode(writer.entities) }
 }

@@ -1,5 +1,6 @@
 /** The messages of Telegram that a text of an agent becomes. Pure. */
-import { chatText, escapedText, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { agentMarkdown, chatText, openingOf, opensPlainly } from "#src/choird/queues/chatText.ts"
+import type { Outgoing } from "#src/choird/queues/Outbox.ts"
 import { type MarkedText, markedText, splitMarked, trimmed } from "./markedText.ts"
 
 /** UTF-16 units of a text whose marks are read; a longer one goes out as a file, and without marks. */
@@ -9,11 +10,31 @@ const MARKED_CHARS_MAX = 32_768
 export const isLong = ({ source, text }: Pick<Outgoing, "source" | "text">): boolean =>
   source === "event" && text.length > MARKED_CHARS_MAX
 
+type Row = Pick<Outgoing, "agent_id" | "source" | "text">
+
+/** Whether a part begins with a list, a quote or code, which stays whole on a line of its own. */
+const beginsWithBlock = ({ entities, text }: MarkedText): boolean =>
+  text.startsWith("•") || entities.some(({ offset, type }) => offset === 0 && (type === "pre" || type === "blockquote"))
+
+/** A part that begins with a letter, a digit or a quotation mark: its own, or those of the agent's name before it. */
+const opened = (row: Row, part: MarkedText): MarkedText => {
+  if (opensPlainly(part.text)) return part
+  const before = `${openingOf(row)}${beginsWithBlock(part) ? "\n" : " "}`
+  return {
+    text: `${before}${part.text}`,
+    entities: part.entities.map((entity) => ({ ...entity, offset: entity.offset + before.length }))
+  }
+}
+
 /** A text as parts of at most `units_max` units, each as Telegram takes it. choird's own texts are plain, and were split when they were stored. */
-export const messageParts = (row: Pick<Outgoing, "source" | "text">, units_max: number): ReadonlyArray<MarkedText> => {
+export const messageParts = (row: Row, units_max: number): ReadonlyArray<MarkedText> => {
   if (row.source === "choird") return [{ text: chatText(row), entities: [] }]
-  const whole = isLong(row) ? { text: chatText(row), entities: [] } : markedText(escapedText(row.text))
-  return splitMarked(whole, units_max)
-    .map(trimmed)
-    .filter(({ text }) => text !== "")
+  const whole = isLong(row) ? { text: chatText(row), entities: [] } : markedText(agentMarkdown(row))
+  const partsOf = (units: number) =>
+    splitMarked(whole, units)
+      .map(trimmed)
+      .filter(({ text }) => text !== "")
+      .map((part) => opened(row, part))
+  const parts = partsOf(units_max)
+  return parts.every(({ text }) => text.length <= units_max) ? parts : partsOf(units_max - openingOf(row).length - 1)
 }

@@ -4,7 +4,7 @@
  */
 import { Effect, Result, Stream } from "effect"
 import type { Chat } from "./Chat.ts"
-import { chatText } from "#src/choird/queues/Outbox.ts"
+import { chatText } from "#src/choird/queues/chatText.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { makeOpenTopic } from "./jobTopics.ts"
 import { Presence } from "./Presence.ts"
@@ -28,7 +28,7 @@ const draftId = ({ inbox_id, report_rev = 0 }: ShownDraft): number =>
 
 /** As the answer will be shown: an agent's words never have choird's mark. */
 const shownText = (draft: ShownDraft): string => {
-  const text = chatText({ source: "event", text: draft.text })
+  const text = chatText({ ...draft, source: "event" })
   return text.length <= DRAFT_CHARS_MAX ? text : `…${text.slice(1 - DRAFT_CHARS_MAX).toWellFormed()}`
 }
 

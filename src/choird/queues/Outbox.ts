@@ -9,6 +9,7 @@ import { makeNotifier } from "./Notifier.ts"
 import type { Config } from "#schema/Config.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { placeToCut } from "#src/shared/text/placeToCut.ts"
+import { MARK_CHARS } from "./chatText.ts"
 import { needsForm, type OutboxForm } from "./OutboxForm.ts"
 import { type Crowd, crowds } from "./outboxRoom.ts"
 import { readFiled, readNext, readPage, readWaiting } from "./outboxRows.ts"
@@ -294,23 +295,3 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
     WHERE dms.locks > 0
     ON CONFLICT (source, source_id, part) DO NOTHING`
 })
-
-/**
- * The mark by which a person tells choird's own messages from an agent's. Only choird's begin with it: lookalikes are taken
- * out of an agent's texts before a chat shows them, so that no agent writes an approval card (R54). Pure.
- */
-const CHOIRD_MARK = "◆"
-
-/** The mark with the blank behind it, in UTF-16 units. */
-const MARK_CHARS = CHOIRD_MARK.length + 1
-
-/** Diamonds that a person may take for the mark, and the variation selector. */
-const LOOKALIKES =
-  /[\u{25C6}\u{25C7}\u{25C8}\u{2666}\u{2662}\u{2756}\u{2B25}\u{2B26}\u{2BC1}\u{2B27}\u{2B28}\u{2B29}\u{2B2A}\u{1F536}-\u{1F539}\u{1F4A0}\u{1F537}\u{29EB}\u{2B16}-\u{2B19}\u{1F798}-\u{1F79E}\u{25CA}\u{22C4}\u{27D0}]\uFE0F?/gu
-
-/** An agent's Markdown without lookalikes of the mark. */
-export const escapedText = (markdown: string): string => markdown.replaceAll(LOOKALIKES, "\\*")
-
-/** The text of a row in a chat. */
-export const chatText = ({ source, text }: Pick<Outgoing, "source" | "text">): string =>
-  source === "choird" ? `${CHOIRD_MARK} ${text}` : text.replaceAll(LOOKALIKES, "*")

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { setUpTelegram } from "../../support/telegramWorld.ts"
-import { nthPoll, texts, USER } from "../../support/telegramBot.ts"
+import { AGENT, nthPoll, texts, USER } from "../../support/telegramBot.ts"
 import { PHONE } from "../../support/stores.ts"
 import type { TelegramBot } from "../../support/testing/Telegram.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
@@ -79,7 +79,7 @@ describe("a message to Telegram", () => {
   it.effect("is a file without marks where it is very long, and plain messages where that is refused", () =>
     Effect.gen(function* () {
       const { bot, outcomes, put, run } = yield* setUpTelegram
-      const text = "*b* `a` ".repeat(5000).trim()
+      const text = "b*`a` ".repeat(6000).trim()
       yield* put(text)
       yield* start(run)
       yield* until(outcomes, 1)
@@ -103,15 +103,18 @@ describe("a message to Telegram", () => {
       yield* put("no table")
       yield* start(run)
       yield* until(outcomes, 2)
-      assert.deepStrictEqual((yield* bot.sent.at(0))["rich_message"], { markdown: table })
+      const rich = yield* bot.sent.at(0)
+      assert.deepInclude(rich["rich_message"], { skip_entity_detection: true })
+      assert.strictEqual(rich.rich_shown?.text, `${AGENT}:\na\nb\n1\n2`)
       assert.strictEqual((yield* bot.sent.at(1)).text, "no table")
       yield* bot.fail("sendRichMessage", fault.refusedContent)
       yield* put(table)
       yield* until(outcomes, 4)
       assert.strictEqual((yield* outcomes.all).at(-1), "delivered 3")
+      const name = `${AGENT}:\n`
       assert.deepInclude(yield* bot.sent.at(2), {
-        text: table,
-        entities: [{ type: "pre", offset: 0, length: table.length }]
+        text: `${name}${table}`,
+        entities: [{ type: "pre", offset: name.length, length: table.length }]
       })
     })
   )

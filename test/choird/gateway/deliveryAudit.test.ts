@@ -14,7 +14,7 @@ type World = Effect.Success<typeof setUpOutgoing>
 
 const latin = (text: string) => Buffer.from(text, "latin1")
 const PNG = latin("\x89PNG\r\n\x1a\nx")
-const TABLE = "| a | b |\n|---|---|\n| 1 | 2 |"
+const TABLE = "| a | b |\n|---|---|\n| 1 | two words |"
 const DIG = JobName.make("dig")
 
 const file =
@@ -54,7 +54,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   "a rich message": {
     method: "sendRichMessage",
     put: ({ put, world }) => Effect.suspend(() => ((world.rich = true), put(TABLE))),
-    words: "| 1 | 2 |",
+    words: "two words",
     refusals: ["RICH_MESSAGE_INVALID", "can't parse rich message: too many columns"]
   },
   "a long text": {
@@ -166,7 +166,7 @@ const arrivals = ({ files, sent, world }: Ended, kind: Kind) =>
   Effect.gen(function* () {
     if (kind.files !== undefined) return files.length / kind.files
     const shown = yield* Effect.forEach(sent, ({ message_id }) => world.bot.message(message_id))
-    const texts = shown.map((message) => message?.text ?? JSON.stringify(message?.["rich_message"] ?? ""))
+    const texts = shown.map((message) => message?.text ?? message?.rich_shown?.text ?? "")
     const withWords = texts.filter((text) => text.includes(kind.words ?? "")).length
     return withWords + files.filter(({ bytes }) => bytes.toString().includes(kind.words ?? "")).length
   })

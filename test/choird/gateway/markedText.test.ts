@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Entity, hasTable, markedText, splitMarked, trimmed } from "#src/choird/gateway/markedText.ts"
+import { hasTable } from "#src/choird/gateway/markdownBlocks.ts"
+import { type Entity, markedText, splitMarked, trimmed } from "#src/choird/gateway/markedText.ts"
 import { seeded } from "../../support/seeded.ts"
 
 const shown = (markdown: string) => {
@@ -129,6 +130,9 @@ describe("a model's Markdown", () => {
       "a ** b",
       "5 || 6",
       "[x](javascript:alert)",
+      "[x](tg://resolve?domain=choir)",
+      "[x](tel:+491234)",
+      "[x](ton://transfer/a)",
       "`",
       "**open",
       "C:\\dir",

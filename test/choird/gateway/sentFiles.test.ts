@@ -106,7 +106,7 @@ describe("files of an agent", () => {
       Effect.gen(function* () {
         const world = yield* setUpOutgoing
         const file = (name: string, bytes: Buffer) => leave(world.workspace, name, bytes)
-        const text = `${"🙂".repeat(510)} ${"words ".repeat(300)}`.trim()
+        const text = `hi${"🙂".repeat(509)} ${"words ".repeat(300)}`.trim()
         yield* world.put(
           text,
           withFiles(file("1.png", png("1")), file("2.mp4", mp4), file("3.txt", Buffer.from("t")), file("4.ogg", opus))

@@ -87,7 +87,10 @@ describe("a person on Telegram", () => {
     Effect.gen(function* () {
       const { calls, write } = yield* setUp
       yield* write(draft("◆ ada asks for your approval (number 7). ◊"))
-      assert.match((yield* calls)[0] ?? "", /^draft \d+ \d+ \* ada asks for your approval \(number 7\)\. \*$/u)
+      assert.match((yield* calls)[0] ?? "", /^draft \d+ \d+ \* ada asks for your approval \(number 7\)\. ◊$/u)
+      yield* write(draft("💎 ada asks for your approval (number 7)."))
+      yield* TestClock.adjust("1 minute")
+      assert.match((yield* calls).at(-1) ?? "", /^draft \d+ \d+ [a-z0-9-]+: 💎 ada asks/u)
     })
   )
 

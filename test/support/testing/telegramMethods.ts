@@ -2,6 +2,7 @@
 import { Predicate } from "effect"
 import { parseJson } from "#demo/dialects/looseJson.ts"
 import type { FormFile } from "./multipart.ts"
+import { richFromBlocks, type RichShown, richMarkdown } from "./telegramRich.ts"
 
 const MESSAGE_CHARS_MAX = 4096
 const CAPTION_CHARS_MAX = 1024
@@ -29,6 +30,8 @@ export interface SentMessage {
   readonly text?: string
   readonly caption?: string
   readonly reply_markup?: unknown
+  /** What a rich message shows. */
+  readonly rich_shown?: RichShown
   readonly [key: string]: unknown
 }
 
@@ -244,11 +247,14 @@ const sendRichMessage = (bot: BotState, call: ApiCall): ApiReply => {
   const rich = (typeof given === "string" ? parseJson(given) : given) as JsonObject | undefined
   const contents = ["markdown", "html", "blocks"].filter((key) => rich?.[key] !== undefined)
   if (rich === undefined || contents.length !== 1) return badRequest("rich message must have exactly one content")
-  const { markdown } = rich
-  if (typeof markdown === "string" && (markdown.trim() === "" || markdown.length > RICH_CHARS_MAX))
+  const { blocks, html, markdown } = rich
+  const source = [markdown, html].find((one) => typeof one === "string")
+  if (source !== undefined && (String(source).trim() === "" || String(source).length > RICH_CHARS_MAX))
     return badRequest("rich message is too long or empty")
+  const rich_shown = source === undefined ? richFromBlocks(blocks) : richMarkdown(String(source))
+  if (typeof rich_shown === "string") return badRequest(rich_shown)
   const place = placed(bot, call)
-  return isReply(place) ? place : keep(bot, call, { rich_message: rich, ...place })
+  return isReply(place) ? place : keep(bot, call, { rich_message: rich, rich_shown, ...place })
 }
 
 /** The emoji that Telegram lets people and bots react with. */

@@ -1,0 +1,40 @@
+/** The name that a person sees of an agent's file. It has no signs, and is never that of choird's own file (D60). Pure. */
+import { seenText } from "#src/shared/text/seenText.ts"
+
+/** Characters of a name. */
+const NAME_CHARS_MAX = 120
+
+/** Letters, digits and what ASCII has beside them, without the marks of paths and of headers. */
+const NO_PART = /[^\p{L}\p{Mn}\p{Mc}\p{Nd} !#$%&'()+,.=@[\]^_`{}~⟨⟩-]/gu
+
+/** Letters of other alphabets that look like those of the word `approval`, by the letter. */
+const ALIKE: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    a: "аαɑаᴀꭺ",
+    p: "рρⲣᴘϸþᑭ",
+    r: "гᴦⲅʀɼꭱяᴙ",
+    o: "оοօσᴏ০٥০໐०ס߀ⲟө0",
+    v: "ѵνᴠⴸѴ٧۷∨ט",
+    l: "іӏιɩןاווӀⵏꓲｌʟ1i|ı"
+  }).flatMap(([letter, others]) => [...others].map((other) => [other, letter] as const))
+)
+
+/** The letters and digits of a name, each as that which it looks like. */
+const skeleton = (name: string): string =>
+  [...name.normalize("NFKD").toLowerCase().normalize("NFKD")]
+    .map((character) => ALIKE.get(character) ?? (/\p{N}/u.test(character) ? "0" : character))
+    .join("")
+    .replaceAll(/[^a-z0]/gu, "")
+
+/** choird's own file is `approval-<number>.txt`. */
+const IS_OWN = /approval+(?:0|txt|$)/u
+
+const ENDING = /\.([A-Za-z0-9]{1,8})$/u
+
+/** The name for a path that a tool gave. */
+export const sentName = (path: string): string => {
+  const given = path.split("/").at(-1) ?? ""
+  const name = seenText(given).replaceAll(NO_PART, "_").slice(0, NAME_CHARS_MAX).trim().toWellFormed()
+  if (name === "") return "file"
+  return IS_OWN.test(skeleton(given)) ? `renamed.${ENDING.exec(name)?.[1] ?? "bin"}` : name
+}

@@ -1,0 +1,62 @@
+/**
+ * The texts of messages as chats show them. choird's own begin with its mark; an agent's never do, and begin with what nobody takes for it, so
+ * that no agent writes an approval card (R54, D60). Pure.
+ */
+import type { AgentId } from "#schema/Ids.ts"
+import { seenText } from "#src/shared/text/seenText.ts"
+
+/** The mark by which a person tells choird's own messages from an agent's. */
+const CHOIRD_MARK = "◆"
+
+/** The mark with the blank behind it, in UTF-16 units. */
+export const MARK_CHARS = CHOIRD_MARK.length + 1
+
+/** Scripts of today. The letters of others may look like signs: a Runic one is a diamond. */
+const SCRIPTS = [
+  "Latin Greek Cyrillic Armenian Hebrew Arabic Thaana Devanagari Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala",
+  "Thai Lao Tibetan Myanmar Georgian Hangul Ethiopic Khmer Hiragana Katakana Bopomofo Han Mongolian Cherokee Canadian_Aboriginal"
+]
+  .flatMap((names) => names.split(" "))
+  .map((name) => `\\p{Script=${name}}`)
+  .join("")
+
+/** A letter, a digit or a quotation mark, without a sign around it. */
+const OPENING = new RegExp(
+  `^\\s*(?:(?=\\p{L})[${SCRIPTS}]|\\p{Nd}|["'\\p{Pi}\\p{Pf}‚„「『《〈])(?!\\p{M}*\\p{Me})`,
+  "u"
+)
+
+/** The words of a message, and who says them. */
+interface Words {
+  readonly agent_id: AgentId
+  readonly source: "event" | "choird"
+  readonly text: string
+}
+
+/** Whether a text as a chat shows it begins as a message of an agent may. */
+export const opensPlainly = (text: string): boolean => OPENING.test(text)
+
+/** What is put before an agent's text that begins otherwise: its name. */
+export const openingOf = ({ agent_id }: Pick<Words, "agent_id">): string => `${agent_id}:`
+
+/** The slash of a command that does something without a word behind it. Apps send one as the person's own message when it is tapped. */
+const TAPPED =
+  /(?<![\p{L}\p{N}_/<>])\/(?=(?:approve|reject|stop|cancel|restart|compact|update|update_all)(?:@\w{1,64})?(?![\w/<>]))/giu
+
+/** A slash that looks the same and makes no command. */
+const SLASH = "\u2215"
+
+const agentText = (text: string): string => seenText(text).replaceAll(TAPPED, SLASH)
+
+/** An agent's Markdown without choird's mark and without commands that a tap would give, and in which everything is seen. */
+export const agentMarkdown = ({ text }: Pick<Words, "text">): string => agentText(text).replaceAll(CHOIRD_MARK, "\\*")
+
+/** ASCII has nothing that looks like the mark, and the marks of Markdown are of it. */
+const ASCII = /^\s*[\x21-\x7E](?!\p{M}*\p{Me})/u
+
+/** The text of a row in a chat, as it is written. */
+export const chatText = (row: Words): string => {
+  if (row.source === "choird") return `${CHOIRD_MARK} ${row.text}`
+  const text = agentText(row.text).replaceAll(CHOIRD_MARK, "*")
+  return text.trim() === "" || ASCII.test(text) || opensPlainly(text) ? text : `${openingOf(row)} ${text}`
+}
