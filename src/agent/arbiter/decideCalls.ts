@@ -4,6 +4,7 @@ import type { ConfirmReason } from "#schema/Approval.ts"
 import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
+import type { Source } from "#schema/Source.ts"
 import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { type LockRequest, shownName } from "#schema/Tool.ts"
 import { FILE_KEY, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
@@ -170,6 +171,22 @@ const originOf = ({ received = false, written_from }: WorkspaceLabel): Workspace
   workspace_tainted: written_from !== undefined
 })
 
+/** The sources of what is in the workspace, as this session and those before it know them. */
+export const workspaceSources = (state: SessionState, label: WorkspaceLabel): ReadonlyArray<Source> =>
+  withSources(readSources(state, A_READ), readSources(originOf(label), A_READ))
+
+const A_READ = { name: "choir.fs.read" }
+
+/** Whether a refused write shows lines of the file as it is, which its lane may not have read: it reads then as a read does. */
+const showsFile = ({ name }: OpenCall, { output, status }: Ended): boolean =>
+  name.replaceAll("-", ".") === "choir.fs.write" &&
+  status === "error" &&
+  typeof output === "object" &&
+  output !== null &&
+  ("diff" in output || "nearest" in output)
+
+type Ended = Extract<Command, { type: "Result" }>["result"]
+
 /**
  * A call's end, and in the same batch the files that it leaves for the user. If it may have left the machine without anybody knowing, the same batch notifies the user, whatever the model makes of it:
  * once, since a call ends once (R6).
@@ -183,9 +200,14 @@ export const endOfCall = (
   const call = callOf(state, lane, call_id)
   const ran = call?.stage === "committed" ? call : undefined
   const read = ran === undefined ? [] : readSources(state, ran)
-  const before = ran === undefined ? [] : readSources(originOf(situation.workspace_label), ran)
+  const before =
+    ran === undefined
+      ? []
+      : showsFile(ran, result)
+        ? workspaceSources(state, situation.workspace_label)
+        : readSources(originOf(situation.workspace_label), ran)
   const sources = withSources(withSources(result.sources ?? [], read), before)
-  // The fold knows of this session's own writes alone; of those before it the event says so itself.
+  // The fold knows of this session's own writes and its readers alone; of all others the event says so itself.
   const labels = sources.length === 0 ? {} : { sources, ...(before.length === 0 ? {} : { untrusted: true }) }
   const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload: { call_id, ...result, ...labels } }
   if (sends !== undefined && memory !== undefined) return [ended, sent(sends, askedBy(memory))]

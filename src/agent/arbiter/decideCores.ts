@@ -1,7 +1,7 @@
 /** The decisions that start, instruct, cancel and end core jobs. Each has its effect and its result in one batch. */
 import { Result } from "effect"
 import type { Budgets } from "#schema/Config.ts"
-import type { CoreJobStart } from "#schema/Core.ts"
+import type { CoreJobStart, JobTree } from "#schema/Core.ts"
 import type { JobProfile } from "#schema/JobProfile.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
@@ -12,7 +12,8 @@ import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import { reportOf } from "#src/shared/session/jobReport.ts"
 import type { CoreLane, OpenCall, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { owesWriteback, writtenBack } from "#src/shared/session/writtenBack.ts"
-import { reportsFull } from "./decideCalls.ts"
+import { withSources } from "#src/shared/session/sources.ts"
+import { reportsFull, workspaceSources } from "./decideCalls.ts"
 import { jobTriggers } from "./skillTriggers.ts"
 import { triggered } from "./decideTriggers.ts"
 import { profiled } from "./decideProfiles.ts"
@@ -298,14 +299,19 @@ const accountOf = (core: CoreLane, find: Find): Pick<PayloadOf<"CoreStopped">, "
   return owesWriteback(find(core.started_rev)) ? { orphan: true } : {}
 }
 
+/** Where the names of files come from that a job's end tells: the workspace, whatever the job itself has read. */
+const treeSources = (state: SessionState, label: Situation["workspace_label"], tree: JobTree | undefined) =>
+  tree === undefined || tree.conflicts.length === 0 ? [] : workspaceSources(state, label)
+
 export const stopCore = (
   state: SessionState,
   command: Extract<Command, { type: "StopCore" }>,
-  { find }: Pick<Situation, "find">
+  { find, workspace_label }: Pick<Situation, "find" | "workspace_label">
 ): Decision => {
   const { job_name, outcome, result, resumable, summary, tree } = command
   const core = state.cores.get(job_name)
   if (core === undefined) return reject(noJob(state, job_name))
+  const sources = withSources(core.sources, treeSources(state, workspace_label, tree))
   const { cost_usd, input_tokens, output_tokens } = core.spent
   return accept(...endedWithLane(core.lane, core, summary), {
     event_type: "CoreStopped",
@@ -318,7 +324,7 @@ export const stopCore = (
       usage: { input_tokens, output_tokens, ...(cost_usd > 0 ? { cost_usd } : {}) },
       ...(result === undefined ? {} : { result }),
       ...(resumable === undefined ? {} : { resumable }),
-      ...(core.sources.length === 0 ? {} : { sources: core.sources }),
+      ...(sources.length === 0 ? {} : { sources }),
       work: workDone(core),
       ...accountOf(core, find),
       ...(tree === undefined ? {} : { tree })

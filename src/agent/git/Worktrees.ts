@@ -4,6 +4,8 @@ import { join } from "node:path"
 import { Context, Effect, Layer, Result, Schema, Semaphore } from "effect"
 import type { JobTree } from "#schema/Core.ts"
 import { coreLane, JobName, type LaneId } from "#schema/Ids.ts"
+import { WORKSPACE } from "#src/shared/session/jobText.ts"
+import { isPlainName, oneLine, plainName } from "#src/shared/text/foreignText.ts"
 import {
   type Answer,
   lines,
@@ -63,8 +65,19 @@ const none: Methods = {
 /** The worktrees of an agent's jobs; agents that run no commands have none. */
 export const Worktrees = Context.Reference<Methods>("choir/agent/git/Worktrees", { defaultValue: () => none })
 
-/** The last line of git's words on a failure. */
-const lastLine = ({ err }: Answer): string => (err.trim().split("\n").at(-1) ?? "").slice(0, PATH_CHARS_MAX)
+/** The codes of a failure that Choir words itself: git took too long, was not allowed, or could not be started. */
+const OWN_CODES: ReadonlySet<number> = new Set([124, 126, 127])
+
+/** A failure of git's. Its own words repeat what stands in files of the repository, so that the agent's log alone has them. */
+const failureOf = ({ code, err }: Answer): string =>
+  OWN_CODES.has(code) ? err.slice(0, PATH_CHARS_MAX) : `git ended with exit code ${code}; the agent's log has its words`
+
+/** A worktree as others may read of it: its path is what a file of the repository says. */
+const placeOf = (path: string, root: string): string => {
+  const inside = path.startsWith(`${root}/`) ? path.slice(root.length + 1) : ""
+  const job = inside.startsWith(`${WORKTREES}/`) ? inside.slice(WORKTREES.length + 1) : ""
+  return isPlainName(job) ? `${WORKTREES}/${plainName(job, "")}` : "another worktree"
+}
 
 /** The worktrees that git knows, by path: the branch of each, and whether making it was cut off. */
 const knownTrees = ({ ask }: WorktreeGit) =>
@@ -140,7 +153,7 @@ const check = Effect.fnUntraced(function* (repository: WorktreeGit, { branch, jo
     return yield* refuse(
       holder.path === root
         ? `the branch ${branch} is checked out in the workspace: choose another name for the job's branch`
-        : `the branch ${branch} is checked out in ${holder.path.slice(root.length + 1)}: choose another, or wait for its job to end`
+        : `the branch ${branch} is checked out in ${placeOf(holder.path, root)}: choose another, or wait for its job to end`
     )
   if (mine !== undefined && !mine.isHalf && mine.branch !== branch && !(yield* isClean(repository, job_name)))
     return yield* refuse(
@@ -160,7 +173,9 @@ const add = Effect.fnUntraced(function* ({ ask, git, path, root }: WorktreeGit, 
   const added = yield* known.code === 0
     ? git(root, "worktree", "add", "--quiet", path(job_name), branch)
     : git(root, "worktree", "add", "--quiet", "--no-track", "-b", branch, path(job_name), "HEAD")
-  if (added.code !== 0) return yield* refuse(`git could not make a worktree: ${lastLine(added)}`)
+  if (added.code === 0) return
+  yield* Effect.logWarning("git could not make a worktree", oneLine(added.err))
+  return yield* refuse(`git could not make a worktree: ${failureOf(added)}`)
 })
 
 const open = Effect.fnUntraced(function* (repository: WorktreeGit, job: TreeJob) {
@@ -192,7 +207,7 @@ const look = Effect.fnUntraced(function* (
   const commits = yield* ask("rev-list", "--count", `HEAD..refs/heads/${branch}`)
   const { count } = yield* uncommitted(repository, job_name)
   const against = [
-    { name: "the workspace", commit: "HEAD" },
+    { name: WORKSPACE, commit: "HEAD" },
     ...others.slice(0, COMPARED_MAX).map((other) => ({ name: other.branch, commit: `refs/heads/${other.branch}` }))
   ]
   const found = yield* Effect.forEach(against, ({ commit, name }) =>

@@ -1,19 +1,22 @@
 /** The e-mail account that the agent is bound to, as one call sees it: its servers, and its credentials, which are in memory alone. */
 import { Effect, Redacted, Schema } from "effect"
 import type { EmailAccount } from "#schema/EmailAccount.ts"
+import { type Source, Sources } from "#schema/Source.ts"
 import { isLoopback } from "#schema/Transport.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
+import { sourceOf } from "#src/shared/session/sources.ts"
+import { foreignText, oneLine } from "#src/shared/text/foreignText.ts"
 
 /** A connection to a mail server, its greeting, and one answer of it. */
 export const MAIL_ANSWER_MS_MAX = 20_000
-/** Characters of a server's words that a model is shown. */
-const SERVER_WORDS_CHARS_MAX = 300
 
-/** A call that failed before it could have had an effect. */
-export class MailProblem extends Schema.TaggedError<MailProblem>()("MailProblem", { problem: Schema.String }) {
+/** A call that failed before it could have had an effect. `sources` are of what the server said, where it is repeated. */
+export class MailProblem extends Schema.TaggedError<MailProblem>()("MailProblem", {
+  problem: Schema.String,
+  sources: Schema.optionalKey(Sources)
+}) {
   override get message() {
     return this.problem
   }
@@ -29,22 +32,22 @@ export interface MailAccount {
   scrub(text: string): string
 }
 
-/** Printable text on one line, since a server may say anything. */
-export const serverWords = (error: unknown, { scrub }: Pick<MailAccount, "scrub">): string => {
-  const words =
-    typeof error === "object" && error !== null
-      ? [
-          "responseText" in error && typeof error.responseText === "string" ? error.responseText : undefined,
-          "response" in error && typeof error.response === "string" ? error.response : undefined,
-          error instanceof Error ? error.message : undefined
-        ].find((text) => text !== undefined && text !== "")
-      : undefined
-  return scrub(words ?? String(error))
-    .replaceAll(UNSEEN, " ")
-    .replaceAll(/\s+/gu, " ")
-    .slice(0, SERVER_WORDS_CHARS_MAX)
-    .toWellFormed()
-    .trim()
+const textIn = (error: object, name: string): string | undefined => {
+  const value: unknown = Object.getOwnPropertyDescriptor(error, name)?.value
+  return typeof value === "string" && value !== "" ? value : undefined
+}
+
+/** Why a step with a server failed: with its label where the server may have written it, for it may say anything. */
+export const serverWords = (
+  error: unknown,
+  { scrub }: Pick<MailAccount, "scrub">,
+  host: string
+): { readonly text: string; readonly sources?: ReadonlyArray<Source> } => {
+  const isError = typeof error === "object" && error !== null
+  const said = isError ? (textIn(error, "responseText") ?? textIn(error, "response")) : undefined
+  // The system's own words. Those on a certificate repeat what stands in it.
+  if (said === undefined && error instanceof Error && "syscall" in error) return { text: oneLine(scrub(error.message)) }
+  return foreignText(sourceOf("mail", host), scrub(said ?? (error instanceof Error ? error.message : String(error))))
 }
 
 /** Credentials go nowhere without TLS but to this machine, whose certificate nobody has to vouch for. */

@@ -17,7 +17,10 @@ export const imapStep = <A>(
 ): Effect.Effect<A, MailProblem> =>
   Effect.tryPromise({
     try: step,
-    catch: (error) => new MailProblem({ problem: `${what} failed: ${serverWords(error, account)}` })
+    catch: (error) => {
+      const { text, ...label } = serverWords(error, account, account.config.imap_host)
+      return new MailProblem({ problem: `${what} failed: ${text}`, ...label })
+    }
   }).pipe(
     Effect.timeoutOrElse({
       duration: MAIL_ANSWER_MS_MAX,
@@ -59,9 +62,8 @@ export const openImap = (account: MailAccount): Effect.Effect<ImapFlow, MailProb
       catch: (error) => {
         const isAuth = typeof error === "object" && error !== null && "authenticationFailed" in error
         const hint = isAuth ? ` (is the secret right? choirctl secret set ${account.config.secret})` : ""
-        return new MailProblem({
-          problem: `${host}:${port} (IMAP) cannot be used${hint}: ${serverWords(error, account)}`
-        })
+        const { text, ...label } = serverWords(error, account, host)
+        return new MailProblem({ problem: `${host}:${port} (IMAP) cannot be used${hint}: ${text}`, ...label })
       }
     })
     return client

@@ -6,6 +6,7 @@
 import type { ImapFlow } from "imapflow"
 import { Effect, Redacted, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
+import { Sources } from "#schema/Source.ts"
 import { type Draft, draftBytes, messageIdOf, recipientsOf } from "./Draft.ts"
 import { inFolder, openImap, sentFolder } from "./imap.ts"
 import { type MailAccount, MailProblem, isThisMachine, MAIL_ANSWER_MS_MAX, serverWords } from "./MailAccount.ts"
@@ -21,17 +22,22 @@ interface Parcel {
   readonly raw: Buffer
 }
 
-/** The server's answer to a message that it took, perhaps not for everybody. */
+/** The server's answer to a message that it took, perhaps not for everybody: its codes alone, since its words could be anything. */
 interface Submitted {
   readonly rejected: ReadonlyArray<string>
   readonly response: string
 }
 
+/** A reply's code, and the enhanced one behind it. */
+const REPLY_CODES = /^\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?/u
+
 /** The server did not accept the message, or it is unknown whether it did (`in_doubt`). */
 export class SubmissionFailed extends Schema.TaggedError<SubmissionFailed>()("SubmissionFailed", {
   problem: Schema.String,
   /** The connection ended while the server may have had all of it. */
-  in_doubt: Schema.Boolean
+  in_doubt: Schema.Boolean,
+  /** Of what the server said, where it is repeated. */
+  sources: Schema.optionalKey(Sources)
 }) {
   override get message() {
     return this.problem
@@ -50,10 +56,8 @@ const failure = (error: unknown, account: MailAccount, isOffered: boolean): Subm
   const hint = code === 535 ? ` (is the secret right? choirctl secret set ${account.config.secret})` : ""
   const { smtp_host, smtp_port } = account.config
   const what = in_doubt ? "closed the connection while it took the mail" : "did not accept the mail"
-  return new SubmissionFailed({
-    problem: `${smtp_host}:${smtp_port} ${what}${hint}: ${serverWords(error, account)}`,
-    in_doubt
-  })
+  const { text, ...label } = serverWords(error, account, smtp_host)
+  return new SubmissionFailed({ problem: `${smtp_host}:${smtp_port} ${what}${hint}: ${text}`, in_doubt, ...label })
 }
 
 /** Notices the DATA command. The library gives each end of a socket as one of the connection, whatever it was used for. */
@@ -95,7 +99,7 @@ export const submit = Effect.fn("mail.submit")(function* (account: MailAccount, 
     catch: (error) => failure(error, account, isOffered)
   })
   const rejected = [...info.rejected]
-  const done: Submitted = { rejected, response: serverWords(new Error(info.response), account) }
+  const done: Submitted = { rejected, response: REPLY_CODES.exec(info.response)?.[0] ?? "taken" }
   return done
 }, Effect.scoped)
 

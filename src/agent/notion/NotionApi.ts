@@ -51,6 +51,7 @@ export const makeNotion = Effect.gen(function* () {
     const ask = (method: OutsideRequest["method"], path: string, body?: Schema.Json) =>
       api.ask({
         service: "Notion",
+        source: "notion",
         method,
         url: `${origin}${path}`,
         headers: { authorization: `Bearer ${Redacted.value(token)}`, "notion-version": NOTION_VERSION },

@@ -103,14 +103,16 @@ const addBlocks = (
     for (let at = 0; at < blocks.length; at += NOTION_PAGE_MAX) {
       const children = blocks.slice(at, at + NOTION_PAGE_MAX) as Schema.Json
       const answer = notion.list("PATCH", `/v1/blocks/${id}/children`, { children })
-      const { results } = yield* Effect.mapError(answer, ({ in_doubt, problem }) =>
-        at === 0
-          ? new OutsideProblem({ problem, in_doubt })
+      const { results } = yield* Effect.mapError(answer, ({ in_doubt, problem, sources }) => {
+        const label = sources === undefined ? {} : { sources }
+        return at === 0
+          ? new OutsideProblem({ problem, in_doubt, ...label })
           : new OutsideProblem({
               problem: `${at} of ${blocks.length} blocks were added, then: ${problem}`,
-              in_doubt: true
+              in_doubt: true,
+              ...label
             })
-      )
+      })
       named += results.filter((block) => ownId(block) !== undefined).length
     }
     return { blocks: blocks.length, is_named: named === blocks.length }
@@ -124,6 +126,9 @@ export interface NewPage {
   readonly properties: NotionObject
   readonly markdown: string
 }
+
+/** The address of a page, which has no words of others in it. */
+const PAGE_URL = /^https:\/\/[!-~]{1,300}$/u
 
 export const createPage = Effect.fn("notion.createPage")(function* (notion: Notion, page: NewPage) {
   const { markdown, parent, properties, title } = page
@@ -139,10 +144,16 @@ export const createPage = Effect.fn("notion.createPage")(function* (notion: Noti
   if (id === undefined) return yield* new OutsideProblem({ problem: "Notion gave the page no id", in_doubt: true })
   const rest = yield* Effect.mapError(
     addBlocks(notion, id, blocks.slice(NOTION_PAGE_MAX)),
-    ({ problem }) =>
-      new OutsideProblem({ problem: `the page ${id} was made, but not all of it: ${problem}`, in_doubt: true })
+    ({ problem, sources }) =>
+      new OutsideProblem({
+        problem: `the page ${id} was made, but not all of it: ${problem}`,
+        in_doubt: true,
+        ...(sources === undefined ? {} : { sources })
+      })
   )
-  return { id, url: made["url"] ?? null, blocks: blocks.length, is_named: rest.is_named }
+  const { url } = made
+  const own = typeof url === "string" && PAGE_URL.test(url) ? url : null
+  return { id, url: own, blocks: blocks.length, is_named: rest.is_named }
 })
 
 /** Each data source calls the title of its pages as it likes. */

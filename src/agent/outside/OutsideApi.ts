@@ -2,7 +2,9 @@
 import { Clock, Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
+import { type Source, Sources } from "#schema/Source.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { foreignText, oneLine } from "#src/shared/text/foreignText.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 
 /** An answer as a whole, and the time for it. */
@@ -13,11 +15,11 @@ export const OUTSIDE_ANSWER_MS_MAX = 20_000
 /** The longest wait that a limit of the service may impose on one request, and how often one may. */
 export const OUTSIDE_WAIT_MS_MAX = 10_000
 const WAITS_MAX = 2
-/** Characters of the service's words that a model is shown. */
-const WORDS_CHARS_MAX = 300
 
 export interface OutsideRequest {
   readonly service: string
+  /** The label of what the service says. */
+  readonly source: Source
   readonly method: "GET" | "POST" | "PATCH"
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
@@ -33,7 +35,9 @@ export class OutsideProblem extends Schema.TaggedError<OutsideProblem>()("Outsid
   problem: Schema.String,
   status: Schema.optionalKey(Schema.Int),
   /** No answer came to a request that was sent. */
-  in_doubt: Schema.Boolean
+  in_doubt: Schema.Boolean,
+  /** Of what the service said, where it is repeated. */
+  sources: Schema.optionalKey(Sources)
 }) {
   override get message() {
     return this.problem
@@ -81,26 +85,20 @@ const readBody = (service: string, response: HttpClientResponse.HttpClientRespon
   )
 }
 
-const oneLine = (text: string): string =>
-  text
-    .replaceAll(/[\p{C}\s]+/gu, " ")
-    .slice(0, WORDS_CHARS_MAX)
-    .toWellFormed()
-    .trim()
-
-const statusProblem = ({ service }: OutsideRequest, status: number, said: string): OutsideProblem => {
+const statusProblem = ({ service, source }: OutsideRequest, status: number, said: string): OutsideProblem => {
   const words = oneLine(errorMessage(said) ?? said)
+  const foreign = words === "" ? undefined : foreignText(source, words)
   const hint =
     status === 401 || status === 403
       ? " (is the secret right, and may it do this?)"
       : status >= 300 && status < 400
         ? " (a redirect, which is not followed: is the endpoint right?)"
         : ""
-  const detail = words === "" ? "" : `: ${words}`
   return new OutsideProblem({
-    problem: `${service} answered ${status}${hint}${detail}`,
+    problem: `${service} answered ${status}${hint}${foreign === undefined ? "" : `: ${foreign.text}`}`,
     status,
-    in_doubt: status >= 500
+    in_doubt: status >= 500,
+    ...(foreign === undefined ? {} : { sources: foreign.sources })
   })
 }
 

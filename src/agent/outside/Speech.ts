@@ -4,6 +4,7 @@ import type { AgentConfig } from "#schema/AgentConfig.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { OutsideApi, OutsideProblem } from "./OutsideApi.ts"
+import { sourceOf } from "#src/shared/session/sources.ts"
 import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
 
 /** Characters of one speech: what OpenAI takes, which is less than ElevenLabs does. */
@@ -84,6 +85,7 @@ export const makeSpeak = Effect.gen(function* () {
     const { body, headers, url } = (voice.tts.provider === "elevenlabs" ? elevenLabs : openAi)(voice, key, text)
     const bytes = yield* api.bytes({
       service: "the voice service",
+      source: sourceOf("web", URL.parse(url)?.hostname ?? ""),
       method: "POST",
       url,
       headers,

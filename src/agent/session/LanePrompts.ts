@@ -55,10 +55,12 @@ export const makeLanePrompts = Effect.gen(function* () {
     // It is the longest part of a prompt, and is kept until the window changes: made while the system looks at the workspace.
     const transcript = Effect.sync(() => transcriptOf(lane === EDGE ? "edge" : "core", window, reading))
     const shown = environment.text(settings.model(model)?.model ?? model, isWorkspaceLabelled())
-    return Effect.map(
-      Effect.all([shown, transcript], { concurrency: 2 }),
-      ([text]) => ({ ...reading, identity, skills, environment: text })
-    )
+    return Effect.map(Effect.all([shown, transcript], { concurrency: 2 }), ([text]) => ({
+      ...reading,
+      identity,
+      skills,
+      environment: text
+    }))
   }
 
   const edge: Effect.Effect<LaneCall> = Effect.suspend(() => {

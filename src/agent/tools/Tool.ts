@@ -148,14 +148,21 @@ export const lockOn = (path: string, mode: LockRequest["mode"]): Effect.Effect<L
 export const lockToRead = (path: string): Effect.Effect<ReadonlyArray<LockRequest>, InvalidInput> =>
   isSkillPath(path) ? Effect.succeed([]) : Effect.map(lockOn(path, "S"), (lock) => [lock])
 
+/** A failure in words for the model. Where it repeats what somebody outside said, it names the sources of that. */
+export interface Failure {
+  readonly message: string
+  readonly sources?: ReadonlyArray<Source> | undefined
+}
+
 /** An outcome that tells the model what went wrong and what to do. */
 export const refusal = (
-  error: { readonly message: string },
+  { message, sources = [] }: Failure,
   output?: Readonly<Record<string, Schema.Json>>
 ): ToolOutcome => ({
   status: "error",
-  summary: error.message,
-  output: { error: error.message, ...output }
+  summary: message,
+  output: { error: message, ...output },
+  ...(sources.length === 0 ? {} : { sources })
 })
 
 /** The outcome without the agent's secrets: a tool may find what others wrote, and no result may contain a secret (R32). */

@@ -9,7 +9,7 @@ import { unknownRecipients } from "#src/agent/mail/knownRecipients.ts"
 import { makeMailAccount, MailProblem } from "#src/agent/mail/MailAccount.ts"
 import { type Fate, fateOf, type Sent, sendMail } from "#src/agent/mail/sendMail.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
-import { decodeInput, invalidInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
+import { decodeInput, type Failure, invalidInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 
 /** The handover with its copy, and a large attachment on a slow line. */
 const SEND_TIMEOUT_MS = 120_000
@@ -84,6 +84,9 @@ const sentOutcome = (draft: Draft, { copied, message_id, rejected, response }: S
     acted: "accepted"
   }
 }
+
+const sourcesIn = (error: object): Failure["sources"] =>
+  "sources" in error ? (error.sources as Failure["sources"]) : undefined
 
 export const emailSend = Effect.gen(function* () {
   const workspace = yield* Workspace
@@ -163,7 +166,7 @@ export const emailSend = Effect.gen(function* () {
               Effect.succeed<ToolOutcome>(
                 error._tag === "SubmissionFailed" && error.in_doubt
                   ? { ...refusal(error), acted: "unknown" }
-                  : refusal({ message: `${error.message}. Nothing was sent` })
+                  : refusal({ message: `${error.message}. Nothing was sent`, sources: sourcesIn(error) })
               )
           )
       }

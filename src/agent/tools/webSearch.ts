@@ -8,6 +8,7 @@ import {
   OutsideApi,
   OutsideProblem
 } from "#src/agent/outside/OutsideApi.ts"
+import { oneLine } from "#src/shared/text/foreignText.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
@@ -74,12 +75,7 @@ const Answer = Schema.Struct({
 })
 const decodeAnswer = Schema.decodeUnknownOption(Answer)
 
-const part = (text: string): string =>
-  htmlText(text)
-    .replaceAll(/[\p{C}\s]+/gu, " ")
-    .slice(0, PART_CHARS_MAX)
-    .toWellFormed()
-    .trim()
+const part = (text: string): string => oneLine(htmlText(text), PART_CHARS_MAX)
 
 const isWeb = (url: string): boolean => /^https?:\/\/[!-~]+$/u.test(url) && url.length <= URL_CHARS_MAX
 
@@ -154,6 +150,7 @@ export const webSearch = Effect.gen(function* () {
       })
     const answer = yield* api.ask({
       service: "the search engine",
+      source: "search",
       method: "GET",
       url: urlOf(search.endpoint ?? ENDPOINT, input),
       headers: { "x-subscription-token": Redacted.value(key) },

@@ -3,6 +3,7 @@ import type { Schema } from "effect"
 import type { ChoirEvent, PayloadOf } from "#schema/Event.ts"
 import { EDGE, jobOf } from "#schema/Ids.ts"
 import { shownName } from "#schema/Tool.ts"
+import { fileNameText } from "#src/shared/text/foreignText.ts"
 import { FORGOTTEN } from "#src/choird/sessions/reducedPayload.ts"
 
 /** Characters that are kept of one text in a call's input, and of the whole input. */
@@ -95,7 +96,10 @@ const skillText = ({ ended, from, input, output, to }: PayloadOf<"SkillTransitio
   )
 
 const message = ({ attachments, text }: PayloadOf<"UserMsg">): string =>
-  joined(said(text), attachments.length === 0 ? "" : `(attached: ${attachments.map(({ name }) => name).join(", ")})`)
+  joined(
+    said(text),
+    attachments.length === 0 ? "" : `(attached: ${attachments.map(({ name }) => fileNameText(name)).join(", ")})`
+  )
 
 const answer = ({ failed, file, text }: PayloadOf<"AgentMessage">): string =>
   failed === undefined ? joined(said(text), file === undefined ? "" : `(sent ${file.as})`) : ""

@@ -140,9 +140,10 @@ const heard = (taint: Taint, { payload }: EventOf<"UserMsg">): Taint => {
   return payload.received === true ? { ...told, received: true } : told
 }
 
-const jobEnded = (taint: Taint, lane: LaneId): Taint => {
+const jobEnded = (taint: Taint, { lane, payload: { sources } }: EventOf<"CoreStopped">): Taint => {
   const { [lane]: gone, ...lanes } = taint.lanes
-  return orTainted({ ...taint, lanes }, EDGE, gone?.tainted === true, ofJob(lane, gone?.sources ?? []))
+  const isForeign = gone?.tainted === true || sources !== undefined
+  return orTainted({ ...taint, lanes }, EDGE, isForeign, ofJob(lane, withSources(gone?.sources ?? [], sources ?? [])))
 }
 
 /** After one more event. */
@@ -168,7 +169,7 @@ export const taintAfter = (taint: Taint, event: ChoirEvent): Taint => {
     case "CoreStarted":
       return withLane(taint, lane, { ...laneOf(taint, EDGE), calls: {} })
     case "CoreStopped":
-      return jobEnded(taint, lane)
+      return jobEnded(taint, event)
     case "InjectedInstruction": {
       const { refused, source } = event.payload
       return lane !== EDGE && refused === undefined && source === "edge"

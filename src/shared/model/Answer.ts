@@ -3,6 +3,7 @@ import { Predicate, Result, Schema } from "effect"
 import type { ModelError } from "#schema/Event.ts"
 import { withLengthCode } from "#src/shared/wire/errorMessage.ts"
 import { isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
+import { oneLine } from "#src/shared/text/foreignText.ts"
 import type { Counted } from "./usage.ts"
 
 /** Tool calls in one answer of a model. */
@@ -31,8 +32,8 @@ export const problem = (kind: ModelError["kind"], message: string, more: Partial
   ...more
 })
 
-/** The provider's own words, shortened and in one line, since they may be a whole page. */
-export const excerpt = (text: string): string => text.slice(0, 3000).replaceAll(/\s+/gu, " ").trim().slice(0, 300)
+/** The words of a provider, shortened and on one line, since they may be a whole page. They have no label: it writes each word of the model as well. */
+export const excerpt = (text: string): string => oneLine(text)
 
 /** The provider's reasons to stop. A reason that nobody knows is taken for the usual one. */
 const CUT = new Set([

@@ -180,11 +180,13 @@ const coreStopped = (state: SessionState, event: EventOf<"CoreStopped">): Folded
     const cores = new Map(moved.cores)
     cores.delete(payload.job_name)
     const { inbox_id, job_id, job_name, sources, tainted } = core
-    const brought = tainted ? [sourceOf("job", job_name), ...sources] : []
+    // The end itself may tell names of files of a workspace that its job has not read.
+    const isForeign = tainted || payload.sources !== undefined
+    const brought = isForeign ? [sourceOf("job", job_name), ...withSources(sources, payload.sources ?? [])] : []
     return inWindow(
       {
         ...withEdge(moved, {
-          tainted: moved.edge.tainted || tainted,
+          tainted: moved.edge.tainted || isForeign,
           sources: withSources(moved.edge.sources, brought)
         }),
         cores,

@@ -4,6 +4,7 @@ import type { CoreOutcome, EventOf, WorkDone } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
 import { plural } from "#src/shared/text/counts.ts"
+import { fileNameText } from "#src/shared/text/foreignText.ts"
 import { CHANGED_FILES_MAX } from "./jobWork.ts"
 import { reportText } from "./jobReport.ts"
 import type { CoreLane } from "./State.ts"
@@ -22,8 +23,9 @@ const inLine = (text: string): string => text.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, 
 const cut = (text: string, chars: number): string =>
   text.length <= chars ? text : `${text.slice(0, chars - 1).toWellFormed()}…`
 
+/** A file's name is whatever its maker chose, and people read the line as Choir's. */
 const fileName = (path: string): string => {
-  const name = inLine(path)
+  const name = fileNameText(path)
   return name.length <= FILE_CHARS_MAX ? name : `…${name.slice(1 - FILE_CHARS_MAX).toWellFormed()}`
 }
 
@@ -93,13 +95,17 @@ const filesText = ({ commands, files = [], files_changed }: WorkDone): ReadonlyA
   return [files.length === 0 ? count : `${count} (${names.join(", ")})`]
 }
 
+/** What a branch is compared with besides those of other jobs. */
+export const WORKSPACE = "the workspace"
+
 /** The work that a job left on its branch, and what does not fit together with it. */
 const treeText = (tree: EventOf<"CoreStopped">["payload"]["tree"]): string => {
   if (tree === undefined) return ""
   const { branch, commit, commits, conflicts, uncommitted } = tree
   const kept = uncommitted === 0 ? "" : `, and ${plural(uncommitted, "uncommitted file")} in its worktree, which stays`
   const clashes = conflicts.map(
-    (each) => ` It conflicts with ${inLine(each.with)} in ${each.paths.map(fileName).join(", ")}.`
+    (each) =>
+      ` It conflicts with ${each.with === WORKSPACE ? WORKSPACE : fileName(each.with)} in ${each.paths.map(fileName).join(", ")}.`
   )
   return ` It left ${plural(commits, "commit")} on the branch ${branch} (${commit.slice(0, COMMIT_SHOWN_CHARS)})${kept}.${clashes.join("")}`
 }

@@ -28,6 +28,15 @@ export const isPlainName = (name: string): boolean => PLAIN_NAME.test(name)
 /** A name from outside, or Choir's own words in its place where the name has another form. */
 export const plainName = (name: string, otherwise: string): ShownText => shown(isPlainName(name) ? name : otherwise)
 
+/** The name of a file that somebody else chose: letters, digits and a few signs, so that it is no sentence. */
+export const fileNameText = (name: string): ShownText =>
+  shown(
+    name
+      .toWellFormed()
+      .replaceAll(UNSEEN, "_")
+      .replaceAll(/[^\p{L}\p{M}\p{N}._/+-]+/gu, "_")
+  )
+
 /** One line without anything that a reader does not see. */
 export const oneLine = (text: string, chars_max = FOREIGN_CHARS_MAX): string =>
   text

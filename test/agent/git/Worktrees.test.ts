@@ -7,6 +7,7 @@ import { JobBranch } from "#schema/Core.ts"
 import { coreLane, JobName } from "#schema/Ids.ts"
 import { layerWorktrees, Worktrees } from "#src/agent/git/Worktrees.ts"
 import { ensureDebianPackages } from "../../support/packages.ts"
+import { FOREIGN_NAMES } from "../../support/foreignNames.ts"
 import { temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 const leftOut = ensureDebianPackages(["git"], "worktrees")
@@ -66,6 +67,31 @@ describe.skipIf(leftOut !== undefined)("the worktree of a job", () => {
         yield* trees.open({ job_name: rake, branch: "work/dig" })
         assert.isTrue(existsSync(join(root, ".worktrees/rake/b.txt")))
       })
+  )
+
+  it.live("is refused without the words that somebody wrote into git's files", () =>
+    Effect.gen(function* () {
+      const { root, trees } = yield* inRepository
+      yield* trees.open({ job_name: rake, branch: "work" })
+      const own = join(root, ".git/worktrees/rake/gitdir")
+      for (const name of FOREIGN_NAMES.filter((each) => !each.includes("\n"))) {
+        writeFileSync(own, `/tmp/${name.replaceAll("/", "_")}/.git\n`)
+        const taken = yield* reasonOf(trees.check({ job_name: dig, branch: "work" }))
+        assert.strictEqual(
+          taken,
+          "the branch work is checked out in another worktree: choose another, or wait for its job to end"
+        )
+      }
+      writeFileSync(own, `${join(root, ".worktrees/rake/.git")}\n`)
+      assert.include(yield* reasonOf(trees.check({ job_name: dig, branch: "work" })), "in .worktrees/rake: choose")
+      // Where the branch's lock cannot be made, git names the file.
+      mkdirSync(join(root, ".git/refs/heads", `a.lock`), { recursive: true })
+      const failed = yield* reasonOf(trees.open({ job_name: dig, branch: "a" }))
+      assert.match(
+        failed,
+        /^git could not make a worktree: git ended with exit code \d+; the agent's log has its words$/u
+      )
+    })
   )
 
   it.live("stays where something is not committed, for the same branch again and for no other", () =>

@@ -20,8 +20,8 @@ const brokenOff = Effect.fnUntraced(function* (at: SmtpStep, end: SmtpEnd, pipel
     scrub: (text: string) => text
   }
   const parcel = { recipients: ["bob@choir.test"], raw: Buffer.from(MESSAGE) }
-  const { in_doubt, problem } = yield* Effect.flip(submit(account, parcel))
-  return { in_doubt, problem, taken: server.taken.length }
+  const { in_doubt, problem, sources } = yield* Effect.flip(submit(account, parcel))
+  return { in_doubt, problem, sources, taken: server.taken.length }
 })
 
 describe("a handover", () => {
@@ -53,9 +53,10 @@ describe("a handover", () => {
         `is known not to have happened when a server ${pipelining ? "with pipelining " : ""}refuses at ${at}`,
         () =>
           Effect.gen(function* () {
-            const { in_doubt, problem } = yield* brokenOff(at, "refuses", pipelining)
+            const { in_doubt, problem, sources } = yield* brokenOff(at, "refuses", pipelining)
             assert.isFalse(in_doubt)
-            assert.match(problem, /did not accept the mail.*refused/u)
+            assert.match(problem, /did not accept the mail.*\[untrusted text from mail:127\.0\.0\.1: .*\].*refused/u)
+            assert.deepStrictEqual(sources, ["mail:127.0.0.1"])
           })
       )
 })

@@ -17,7 +17,14 @@ const nowhere = Layer.succeed(
   HttpClient.make((sent) => Effect.die(new Error(`a request was sent to ${sent.url}`)))
 )
 const asked = (url: string) =>
-  ({ service: "Notion", method: "GET", url, headers: { authorization: "Bearer k" }, waitOf: () => undefined }) as const
+  ({
+    service: "Notion",
+    source: "notion",
+    method: "GET",
+    url,
+    headers: { authorization: "Bearer k" },
+    waitOf: () => undefined
+  }) as const
 
 const layerOf = (own_addresses: ReadonlyArray<string>, http: Layer.Layer<HttpClient.HttpClient>) =>
   OutsideApi.layer.pipe(Layer.provide([http, AgentSettings.layer(settingsOf(1, { ...agentConfig(), own_addresses }))]))

@@ -6,6 +6,7 @@ import { OutsideApi } from "#src/agent/outside/OutsideApi.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { braveWait, webSearch } from "#src/agent/tools/webSearch.ts"
+import { labelOf } from "#src/shared/text/foreignText.ts"
 import { BRAVE_KEY, type BraveResult, braveServer } from "../../support/braveServer.ts"
 import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
@@ -98,6 +99,9 @@ describe("choir.web.search", () => {
       const { asked, run } = yield* searcher("another-key-of-tests")
       const refused = yield* run({ query: "herons" })
       assert.match(refused.summary, /answered 422.*subscription token is invalid/u)
+      // The engine's words have their label and taint the lane.
+      assert.include(refused.summary, `[${labelOf(["search"])}]`)
+      assert.deepStrictEqual(refused.sources, ["search"])
       assert.notInclude(JSON.stringify(refused), "another-key-of-tests")
       const wrong = [
         { query: "" },

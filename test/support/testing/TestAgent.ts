@@ -135,7 +135,9 @@ export const PLACE: Place = {
 }
 
 /** What {@link runSession} needs around an arbiter, its locks and its control plane: a model, tools and no identity texts. */
-export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "pictures" | "tools" | "voice">) => {
+export const layerLanes = (
+  options: Pick<AgentOptions, "environment" | "script" | "llm" | "pictures" | "tools" | "voice">
+) => {
   const around = Layer.mergeAll(
     Mailbox.layer,
     Replication.layer,
@@ -145,7 +147,7 @@ export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "pictu
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" }),
     options.pictures ?? Pictures.layerNone,
     options.voice ?? AnswerVoice.layerNone,
-    Layer.succeed(Environment, ofPlace(PLACE))
+    options.environment ?? Layer.succeed(Environment, ofPlace(PLACE))
   )
   return ToolRunner.layer.pipe(
     Layer.provideMerge(Layer.provideMerge(layerTools(options.tools ?? []), layerModels(around)))
@@ -171,6 +173,8 @@ export interface AgentOptions {
   readonly pictures?: Layer.Layer<Pictures>
   readonly voice?: Layer.Layer<AnswerVoice>
   readonly tools?: TestTools
+  /** The place itself instead of {@link PLACE}. */
+  readonly environment?: Layer.Layer<Environment>
   readonly skills?: SkillBook
   readonly epoch?: number
   readonly profiles?: ProfileBook

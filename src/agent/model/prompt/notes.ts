@@ -11,6 +11,7 @@ import type { ActiveSkill, CoreLane, PendingReport, SessionState } from "#src/sh
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { type Reading, stopped } from "./promptMessages.ts"
 import { SKILL_START } from "#src/agent/model/offeredTools.ts"
+import { labelOf } from "#src/shared/text/foreignText.ts"
 import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import { skillStep } from "./skillPrompt.ts"
 import type { Note, Transcript } from "./transcript.ts"
@@ -34,12 +35,13 @@ const answeredNotes = ({ injection_rev, job_name }: CoreLane, find: Find): Reado
 /** That a job began and ended its events say; between them its newest report, and whether it waits. */
 const jobNotes = (core: CoreLane, find: Find): ReadonlyArray<Note> => {
   const { job_id, job_name, question, report_rev } = core
+  const label = core.tainted ? ` [${labelOf(core.sources)}]` : ""
   const said = report_rev === 0 ? undefined : reportOf(find(report_rev))
   return [
     ...answeredNotes(core, find),
     ...(said === undefined
       ? []
-      : [{ about: `job ${job_id}`, text: `Job ${job_name} reports: ${short(reportLine(said))}` }]),
+      : [{ about: `job ${job_id}`, text: `Job ${job_name} reports${label}: ${short(reportLine(said))}` }]),
     ...(question === undefined
       ? []
       : [
@@ -74,9 +76,17 @@ const skillNotes = (
 const SKILL_OVER = "No skill is running: all your tools are allowed again."
 
 /** The subject of a report turn. The end of a job is above, as the event that it is, unless it left the window. */
-const matterOf = ({ job_name, kind, rev }: PendingReport, find: Find, window: ReadonlyArray<number>): string => {
+const matterOf = (
+  { job_name, kind, rev }: PendingReport,
+  find: Find,
+  window: ReadonlyArray<number>,
+  core: CoreLane | undefined
+): string => {
   const event = find(rev)
-  if (kind === "question") return JSON.stringify({ job_name, asks: reportOf(event)?.text ?? "" })
+  if (kind === "question") {
+    const untrusted = core?.tainted === true ? { untrusted: labelOf(core.sources) } : {}
+    return JSON.stringify({ job_name, ...untrusted, asks: reportOf(event)?.text ?? "" })
+  }
   if (event?.event_type !== "CoreStopped") return JSON.stringify({ job_name })
   if (!window.includes(rev)) return stopped(event)
   return `${JSON.stringify({ job_name, outcome: event.payload.outcome })}\nIts outcome is above.`
@@ -88,7 +98,12 @@ const turnNotes = (state: SessionState, find: Find, { asked_rev }: Transcript): 
     const report = turn?.report ?? state.reports[0]
     return report === undefined
       ? []
-      : [{ about: `report ${report.rev}`, text: `Report:\n${matterOf(report, find, window)}` }]
+      : [
+          {
+            about: `report ${report.rev}`,
+            text: `Report:\n${matterOf(report, find, window, state.cores.get(report.job_name))}`
+          }
+        ]
   }
   if (asked_rev === turn.rev) return []
   const event = find(turn.rev)

@@ -9,6 +9,7 @@ import { inlineResult } from "./inlineResult.ts"
 import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { withoutWrites } from "#src/shared/session/stateWrites.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
+import { fileNameText } from "#src/shared/text/foreignText.ts"
 import { shortLine } from "./textParts.ts"
 import { toolText } from "./toolText.ts"
 
@@ -106,15 +107,13 @@ const injected = ({ payload: { content, source } }: EventOf<"InjectedInstruction
 
 /** Attachments of one message that have a line of their own, and the characters of a name or a path of theirs. */
 const TOLD_ATTACHMENTS_MAX = 50
-const ATTACHMENT_CHARS_MAX = 200
+const ATTACHMENT_CHARS_MAX = 80
 
 type Attachments = EventOf<"UserMsg">["payload"]["attachments"]
 
-/** Names and paths are others' words, so that each is one short line. */
+/** The line is Choir's own. The name and the kind of a file are words of others. */
 const attachmentLine = ({ bytes, mime, name, path, transcribed }: Attachments[number]): string => {
-  const [what, kind, where] = [name, mime, path].map((text) =>
-    shortLine(text.replaceAll(/\s+/gu, " "), ATTACHMENT_CHARS_MAX)
-  )
+  const [what, kind, where] = [name, mime, path].map((text) => shortLine(fileNameText(text), ATTACHMENT_CHARS_MAX))
   const heard = transcribed === undefined ? "" : "; the text above was transcribed from it and may be misheard"
   return `[attached: ${what}, ${kind}, ${counted(bytes)} bytes, at ${where}${heard}]`
 }
