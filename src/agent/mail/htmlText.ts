@@ -1,53 +1,109 @@
-/** The words of an HTML mail, without anything that a reader does not see. It looks at each character a bounded number of times. */
+/** The words of an HTML mail, without anything that a reader does not see: the mail's own styles say what that is. */
+import { type StyledElement, StyleSheet } from "#src/shared/web/styleSheet.ts"
+import { FIRST_LOOK, isSeen, type Look, lookOf } from "#src/shared/web/visibility.ts"
+import { htmlTokens } from "./htmlTokens.ts"
 
 /** Characters of HTML that are looked at. */
 const HTML_CHARS_MAX = 1_000_000
+/** Elements within elements; deeper ones each take the place of the one around them. */
+const HTML_DEPTH_MAX = 1000
 
-const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: " " }
-const CODE_POINT_MAX = 0x10_ffff
+const BLOCKS = new Set(
+  "address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html li main nav ol p pre section summary table tbody td tfoot th thead tr ul".split(
+    " "
+  )
+)
+const CELLS = new Set(["td", "th"])
+/** Elements whose lines are their own. */
+const BREAKS = new Set(["br", "p", "div", "tr", "li", "h1", "h2", "h3", "h4", "h5", "h6", "table", "blockquote", "hr"])
+const EMPTY = new Set("area base br col embed hr img input link meta param source track wbr".split(" "))
+/** What may be in a head; anything else ends it. */
+const OF_HEAD = new Set(["base", "link", "meta"])
 
-const decoded = (entity: string): string => {
-  const body = entity.slice(1, -1)
-  if (!body.startsWith("#")) return ENTITIES[body.toLowerCase()] ?? entity
-  const point = /^#x/iu.test(body) ? Number.parseInt(body.slice(2), 16) : Number.parseInt(body.slice(1), 10)
-  return point > 0 && point <= CODE_POINT_MAX ? String.fromCodePoint(point).toWellFormed() : ""
+interface Open extends StyledElement {
+  readonly parent: Open | undefined
+  readonly look: Look
 }
 
-const HIDDEN = new Set(["script", "style", "head", "title", "template", "noscript"])
-const BREAKS = new Set(["br", "p", "div", "tr", "li", "h1", "h2", "h3", "h4", "h5", "h6", "table", "blockquote", "hr"])
+/** Whether a new element ends an open one by itself. */
+const endsBefore = (open: string, tag: string): boolean => {
+  if (open === "head") return !OF_HEAD.has(tag)
+  if (open === "p") return BLOCKS.has(tag)
+  if (open === "li") return tag === "li"
+  if (open === "tr") return tag === "tr"
+  return CELLS.has(open) && (CELLS.has(tag) || tag === "tr")
+}
 
-/** The end of what a reader never sees: after the closing tag, or of everything. */
-const afterHidden = (html: string, lower: string, tag: string, from: number): number => {
-  const close = lower.indexOf(`</${tag}`, from)
-  const end = close === -1 ? -1 : html.indexOf(">", close)
-  return end === -1 ? html.length : end + 1
+/** The open elements of a mail, the innermost one at hand. */
+class OpenElements {
+  #top: Open | undefined
+  #depth = 0
+  readonly #sheet: StyleSheet
+
+  constructor(sheet: StyleSheet) {
+    this.#sheet = sheet
+  }
+
+  get isSeen(): boolean {
+    return this.#top === undefined || isSeen(this.#top.look)
+  }
+
+  begin(tag: string, attributes: ReadonlyMap<string, string>) {
+    while (this.#top !== undefined && endsBefore(this.#top.tag, tag)) this.#pop(this.#top)
+    const element: StyledElement = { tag, parent: this.#top, attribute: (name) => attributes.get(name) }
+    if (EMPTY.has(tag)) return
+    const look = lookOf(element, this.#top?.look ?? FIRST_LOOK, this.#sheet)
+    if (this.#top !== undefined && this.#depth >= HTML_DEPTH_MAX) this.#pop(this.#top)
+    this.#top = { ...element, parent: this.#top, look: tag === "head" ? { ...look, isGone: true } : look }
+    this.#depth += 1
+  }
+
+  /** Ends the innermost element of this kind. That of a part of a line cannot end a block around which it stands. */
+  end(tag: string) {
+    for (let found = this.#top; found !== undefined; found = found.parent) {
+      if (found.tag === tag) {
+        while (this.#top !== undefined && this.#top !== found) this.#pop(this.#top)
+        this.#pop(found)
+        return
+      }
+      if (BLOCKS.has(found.tag) && !BLOCKS.has(tag)) return
+    }
+  }
+
+  #pop({ parent }: Open) {
+    this.#top = parent
+    this.#depth -= 1
+  }
+}
+
+/** The styles of a mail, which count for what stands before them too. */
+const stylesIn = (html: string): string => {
+  const styles: Array<string> = []
+  for (const token of htmlTokens(html))
+    if (token.type === "raw" && token.tag === "style") {
+      const media = token.attributes.get("media")
+      styles.push(media === undefined ? token.text : `@media ${media} {${token.text}}`)
+    }
+  return styles.join("\n")
 }
 
 /** The text between tags. */
 export const htmlText = (whole: string): string => {
   const html = whole.slice(0, HTML_CHARS_MAX)
-  const lower = html.toLowerCase()
+  const open = new OpenElements(new StyleSheet(/<style/iu.test(html) ? stylesIn(html) : ""))
   const parts: Array<string> = []
-  let at = 0
-  while (at < html.length) {
-    const open = html.indexOf("<", at)
-    parts.push(html.slice(at, open === -1 ? html.length : open))
-    if (open === -1) break
-    if (html.startsWith("<!--", open)) {
-      const end = html.indexOf("-->", open)
-      at = end === -1 ? html.length : end + 3
+  for (const token of htmlTokens(html)) {
+    if (token.type === "text") {
+      if (open.isSeen) parts.push(token.text)
       continue
     }
-    const end = html.indexOf(">", open)
-    if (end === -1) break
-    const tag = /^<\/?([a-z][a-z0-9]{0,20})/u.exec(lower.slice(open, open + 24))?.[1] ?? ""
-    const isClosing = html[open + 1] === "/"
-    if (BREAKS.has(tag)) parts.push("\n")
-    at = HIDDEN.has(tag) && !isClosing ? afterHidden(html, lower, tag, end) : end + 1
+    if (token.type === "raw") continue
+    if (BREAKS.has(token.tag)) parts.push("\n")
+    if (token.type === "open") open.begin(token.tag, token.attributes)
+    else open.end(token.tag)
   }
   return parts
     .join("")
-    .replaceAll(/&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,6});/giu, decoded)
     .replaceAll(/[^\S\n]+/gu, " ")
     .replaceAll(/ ?\n[ \n]*/gu, "\n")
     .trim()

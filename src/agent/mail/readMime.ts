@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { htmlText } from "./htmlText.ts"
 import { MailProblem } from "./MailAccount.ts"
-import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
+import { UNSEEN, withoutUnseen } from "#src/shared/text/unseenCharacters.ts"
 
 /** Reading one message, with pauses for the agent's other work. */
 const MIME_MS_MAX = 20_000
@@ -30,6 +30,8 @@ export interface ReadMail {
   readonly message_id: string
   readonly text: string
   readonly is_cut: boolean
+  /** Its plain part says something that its HTML does not show, as mail programs do. `text` is of the HTML, where that has any words. */
+  readonly differs: boolean
   readonly files: ReadonlyArray<MailPart>
   readonly files_left_out: number
 }
@@ -46,9 +48,7 @@ export const headerText = (text: string | undefined): string =>
 
 /** Body text without control and invisible characters. */
 const bodyText = (text: string): string =>
-  text
-    .replaceAll(/\r\n?/gu, "\n")
-    .replaceAll(UNSEEN, (character) => (character === "\n" || character === "\t" ? character : ""))
+  withoutUnseen(text.replaceAll(/\r\n?/gu, "\n"))
     .replaceAll(/\n{3,}/gu, "\n\n")
     .toWellFormed()
     .trim()
@@ -80,6 +80,26 @@ const addresses = (people: ReadonlyArray<Person> | undefined): ReadonlyArray<str
 const bytesOf = (content: ArrayBuffer | Uint8Array | string): Uint8Array =>
   typeof content === "string" ? Buffer.from(content) : new Uint8Array(content)
 
+/** Words of the plain part that the HTML lacks, from which on the two say different things. */
+const OWN_WORDS_MIN = 3
+
+const wordsOf = (text: string): ReadonlyArray<string> =>
+  text
+    .replaceAll(/https?:\S+/giu, " ")
+    .toLowerCase()
+    .match(/[\p{L}\p{N}]{3,}/gu) ?? []
+
+/** The words of a mail as a mail program shows them: those of its HTML where it has some. */
+const shownWords = (plain: string, html: string): { readonly words: string; readonly differs: boolean } => {
+  const isHtml = html.trim() !== ""
+  const seen = isHtml ? htmlText(html) : ""
+  // A mail of pictures alone often has its words in the plain part only.
+  if (seen === "") return { words: plain, differs: isHtml && plain.trim() !== "" }
+  const shown = new Set(wordsOf(seen))
+  const own = new Set(wordsOf(plain.slice(0, 4 * MAIL_TEXT_CHARS_MAX)).filter((word) => !shown.has(word)))
+  return { words: seen, differs: own.size >= OWN_WORDS_MIN }
+}
+
 /** The parts of a message, or why it cannot be read. */
 export const readMime = Effect.fn("mail.readMime")(function* (raw: Uint8Array) {
   const { boundedMime } = yield* Effect.promise(() => import("./mailClients.ts"))
@@ -93,8 +113,8 @@ export const readMime = Effect.fn("mail.readMime")(function* (raw: Uint8Array) {
       orElse: () => Effect.fail(unreadable(`it takes more than ${MIME_MS_MAX} ms`))
     })
   )
-  const plain = mail.text === undefined || mail.text.trim() === "" ? htmlText(mail.html ?? "") : mail.text
-  const text = bodyText(plain.slice(0, 4 * MAIL_TEXT_CHARS_MAX))
+  const { differs, words } = shownWords(mail.text ?? "", mail.html ?? "")
+  const text = bodyText(words.slice(0, 4 * MAIL_TEXT_CHARS_MAX))
   const from = mail.from?.group?.[0] ?? mail.from
   const read: ReadMail = {
     from: headerText(from?.address),
@@ -106,7 +126,8 @@ export const readMime = Effect.fn("mail.readMime")(function* (raw: Uint8Array) {
     date: headerText(mail.date),
     message_id: headerText(mail.messageId),
     text: text.slice(0, MAIL_TEXT_CHARS_MAX).toWellFormed(),
-    is_cut: text.length > MAIL_TEXT_CHARS_MAX || plain.length > 4 * MAIL_TEXT_CHARS_MAX,
+    is_cut: text.length > MAIL_TEXT_CHARS_MAX || words.length > 4 * MAIL_TEXT_CHARS_MAX,
+    differs,
     files: mail.attachments.slice(0, MAIL_FILES_MAX).map(({ content, filename, mimeType }, index) => ({
       name: safeFileName(filename, index),
       type: headerText(mimeType).slice(0, 100),

@@ -60,6 +60,9 @@ const queryOf = (input: Input): MailQuery => {
   return { folder, limit, before_uid, search: { ...search, ...(unread === true ? { seen: false } : {}) } }
 }
 
+/** A mail program shows one of the two, and its reader knows nothing of the other. */
+const DIFFERS = "the plain part of this mail says something else than its HTML; people see the HTML"
+
 /** The senders of mails, which is where their words come from. */
 export const sendersOf = (mails: ReadonlyArray<{ readonly from: string }>): ReadonlyArray<Source> =>
   mails.map(({ from }) => sourceOf("mail", from))
@@ -94,7 +97,7 @@ export const emailReceive = Effect.gen(function* () {
 
   const read = Effect.fnUntraced(function* (taken: MailAccount, uid: number, input: Input) {
     const { from, mail } = yield* readMail(taken, input.folder ?? "INBOX", uid)
-    const { files, files_left_out, is_cut, ...words } = mail
+    const { differs, files, files_left_out, is_cut, ...words } = mail
     const told =
       input.save_attachments === true
         ? yield* keep(uid, files)
@@ -111,7 +114,8 @@ export const emailReceive = Effect.gen(function* () {
         files: told,
         ...(files_left_out === 0 ? {} : { files_left_out })
       },
-      sources: sendersOf([{ from }])
+      sources: sendersOf([{ from }]),
+      ...(differs ? { notes: [DIFFERS] } : {})
     }
     return outcome
   })

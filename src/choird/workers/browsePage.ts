@@ -2,6 +2,7 @@
 import { Effect, Option } from "effect"
 import type { Page } from "playwright-core"
 import type { HostCall } from "#src/choird/hosttools/HostTool.ts"
+import { withoutUnseen } from "#src/shared/text/unseenCharacters.ts"
 import { actsOnPage, type Browsed, type BrowseInput } from "#src/shared/web/hostQueries.ts"
 import { ActionFailed } from "./ActionFailed.ts"
 import type { Tabs } from "./Tabs.ts"
@@ -60,7 +61,7 @@ const snapshotOf = Effect.fnUntraced(function* (browser: Tabs, page: Page, input
       : taken.failure
   const { part, tree } = taken.success
   return {
-    ...textPart(withWholeAddresses(part, page.url()), input.action === "snapshot" ? offset : 0),
+    ...textPart(withoutUnseen(withWholeAddresses(part, page.url())), input.action === "snapshot" ? offset : 0),
     tree
   } satisfies Look
 })
@@ -170,7 +171,7 @@ export const browsePage = Effect.fnUntraced(function* (browser: Tabs, input: Bro
   else if (tree !== undefined || seen._tag === "Failure") browser.shown.showed(undefined)
   const done: Browsed = {
     url: page.url(),
-    title: state?.title ?? "",
+    title: withoutUnseen(state?.title ?? ""),
     tab: `${current} of ${count}`,
     ...(locator === undefined ? {} : { locator }),
     ...(notes.length === 0 ? {} : { notes }),

@@ -2,7 +2,9 @@
 import { Readability } from "@mozilla/readability"
 import { parseHTML } from "linkedom"
 import TurndownService from "turndown"
+import { UNSEEN, withoutUnseen } from "#src/shared/text/unseenCharacters.ts"
 import type { PageText } from "./pageProtocol.ts"
+import { type PageNode, removeUnseen } from "./seenPage.ts"
 
 /** Characters of a title. */
 const TITLE_CHARS_MAX = 300
@@ -19,9 +21,7 @@ const addressOf = (href: string | null, base: string): string | undefined => {
 }
 
 /** The part of the DOM that is used here; the project has no types of browsers. */
-interface Element {
-  readonly nodeName: string
-  readonly textContent: string | null
+interface Element extends PageNode {
   readonly children: Iterable<Element>
   getAttribute(name: string): string | null
   querySelector(selector: string): Element | null
@@ -77,6 +77,13 @@ const documentOf = (html: string): Document => {
   return parseHTML(whole).document
 }
 
+/** The same without what its readers do not see. */
+const seenDocumentOf = (html: string): Document => {
+  const document = documentOf(html)
+  removeUnseen(document.documentElement, document.querySelectorAll("style"))
+  return document
+}
+
 /** The article that Readability finds, as a document of its own. */
 const articleOf = (document: Document): Element | undefined => {
   const article = new Readability(document, { keepClasses: true }).parse()
@@ -86,10 +93,10 @@ const articleOf = (document: Document): Element | undefined => {
 
 /** The Markdown of a page at `url`. */
 export const pageMarkdown = (html: string, url: string): PageText => {
-  const whole = documentOf(html)
+  const whole = seenDocumentOf(html)
   const title = oneLine(whole.querySelector("title")?.textContent ?? "").slice(0, TITLE_CHARS_MAX)
   // Readability takes its document apart.
-  const root = articleOf(documentOf(html)) ?? whole.body ?? whole.documentElement
+  const root = articleOf(seenDocumentOf(html)) ?? whole.body ?? whole.documentElement
   const text = converter(url).turndown(root)
-  return { title: title.toWellFormed(), text: text.toWellFormed() }
+  return { title: title.replaceAll(UNSEEN, "").toWellFormed(), text: withoutUnseen(text).toWellFormed() }
 }

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
+import { withoutUnseen } from "#src/shared/text/unseenCharacters.ts"
 import { FETCH_TOOL, FetchInput, type FetchedPart, UNASKED } from "#src/shared/web/hostQueries.ts"
 import { PageReader } from "./PageReader.ts"
 import { textPart } from "./textPart.ts"
@@ -122,7 +123,7 @@ export const webFetch = Effect.gen(function* () {
       const known = kept.get(key)
       if (offset > 0 && known !== undefined && now - known.at_ms < PAGE_KEPT_MS) return partOf(known.page, offset)
       const loaded = yield* load(address)
-      const page = { ...loaded, text: loaded.text.slice(0, TEXT_CHARS_MAX).toWellFormed() }
+      const page = { ...loaded, text: withoutUnseen(loaded.text.slice(0, TEXT_CHARS_MAX)).toWellFormed() }
       kept.set(key, { page, at_ms: now })
       return page.text.trim() === "" ? failed("error", NOTHING) : partOf(page, offset)
     },
