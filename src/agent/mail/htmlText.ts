@@ -17,7 +17,7 @@ const CELLS = new Set(["td", "th"])
 /** Elements whose lines are their own. */
 const BREAKS = new Set(["br", "p", "div", "tr", "li", "h1", "h2", "h3", "h4", "h5", "h6", "table", "blockquote", "hr"])
 const EMPTY = new Set("area base br col embed hr img input link meta param source track wbr".split(" "))
-/** What may be in a head; anything else ends it. */
+/** The elements of a head; any other ends it. */
 const OF_HEAD = new Set(["base", "link", "meta"])
 
 interface Open extends StyledElement {
@@ -76,7 +76,7 @@ class OpenElements {
   }
 }
 
-/** The styles of a mail, which count for what stands before them too. */
+/** The styles of a mail, which count for earlier elements too. */
 const stylesIn = (html: string): string => {
   const styles: Array<string> = []
   for (const token of htmlTokens(html))

@@ -4,7 +4,7 @@ export type HtmlToken =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "open"; readonly tag: string; readonly attributes: ReadonlyMap<string, string> }
   | { readonly type: "close"; readonly tag: string }
-  /** What is between the tags of an element that holds no others, such as a style. */
+  /** The text between the tags of an element that holds no others, such as a style. */
   | {
       readonly type: "raw"
       readonly tag: string

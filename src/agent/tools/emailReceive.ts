@@ -61,7 +61,8 @@ const queryOf = (input: Input): MailQuery => {
 }
 
 /** A mail program shows one of the two, and its reader knows nothing of the other. */
-const DIFFERS = "the plain part of this mail says something else than its HTML; people see the HTML"
+const DIFFERS =
+  "the plain part of this mail and its HTML say different things; people see the HTML, which is given here"
 
 /** The senders of mails, which is where their words come from. */
 export const sendersOf = (mails: ReadonlyArray<{ readonly from: string }>): ReadonlyArray<Source> =>

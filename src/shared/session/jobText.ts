@@ -95,7 +95,7 @@ const filesText = ({ commands, files = [], files_changed }: WorkDone): ReadonlyA
   return [files.length === 0 ? count : `${count} (${names.join(", ")})`]
 }
 
-/** What a branch is compared with besides those of other jobs. */
+/** The name of the workspace among the branches that a job's branch is compared with. */
 export const WORKSPACE = "the workspace"
 
 /** The work that a job left on its branch, and what does not fit together with it. */

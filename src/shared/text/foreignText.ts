@@ -16,8 +16,8 @@ export interface ForeignText {
 }
 
 /** Characters of such words. */
-export const FOREIGN_CHARS_MAX = 300
-/** A name that is no sentence and no markup: letters, digits and four signs. */
+const FOREIGN_CHARS_MAX = 300
+/** A name in which no sentence and no markup fits: letters, digits and four signs. */
 const PLAIN_NAME = /^[A-Za-z0-9][\w./-]{0,60}$/u
 
 const shown = (text: string): ShownText => text as ShownText
@@ -28,7 +28,7 @@ export const isPlainName = (name: string): boolean => PLAIN_NAME.test(name)
 /** A name from outside, or Choir's own words in its place where the name has another form. */
 export const plainName = (name: string, otherwise: string): ShownText => shown(isPlainName(name) ? name : otherwise)
 
-/** The name of a file that somebody else chose: letters, digits and a few signs, so that it is no sentence. */
+/** The name of a file that somebody else chose: letters, digits and a few signs, in which no sentence fits. */
 export const fileNameText = (name: string): ShownText =>
   shown(
     name

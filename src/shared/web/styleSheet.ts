@@ -14,7 +14,7 @@ const COMPARISONS_MAX = 4_000_000
 /** The width of the window that media queries are about. */
 const WINDOW_WIDTH_PX = 1280
 
-/** Names and values in small letters; of two with the same name the later counts. */
+/** Names and values in lowercase; of two with the same name the later counts. */
 export type Declarations = ReadonlyMap<string, string>
 
 /** An element as selectors see it. */
@@ -39,7 +39,7 @@ interface Rule {
   readonly declarations: Declarations
 }
 
-/** What a backslash in a style hides from a plain comparison: `d\69splay`. */
+/** The text behind the backslashes of a style, which hide it from a plain comparison: `d\69splay`. */
 const unescaped = (text: string): string =>
   text.replaceAll(/\\(?:([0-9a-f]{1,6})\s?|([^\n]))/giu, (_, hex: string | undefined, sign: string | undefined) => {
     const point = hex === undefined ? 0 : Number.parseInt(hex, 16)
@@ -58,7 +58,7 @@ const withoutComments = (text: string): string => {
 }
 
 /** The declarations of a style attribute or of a rule. Those that are `!important` win. */
-export const declarationsOf = (style: string): Declarations => {
+const declarationsOf = (style: string): Declarations => {
   const found = new Map<string, string>()
   const important = new Map<string, string>()
   for (const each of withoutComments(style.slice(0, SHEET_CHARS_MAX)).split(";")) {
@@ -149,7 +149,7 @@ const rulesIn = (text: string, depth = 0): ReadonlyArray<Rule> => {
   for (let at = 0; at < text.length && rules.length < RULES_MAX;) {
     const open = text.indexOf("{", at)
     if (open === -1) break
-    // What stands before it and ends by itself, such as an import, is no selector.
+    // An earlier statement that ends by itself, such as an import, has no braces.
     const head = text.slice(at, open).split(";").at(-1)?.trim() ?? ""
     const { inside, next } = block(text, open)
     at = next
@@ -215,7 +215,7 @@ export class StyleSheet {
     }
   }
 
-  /** What the rules and its own style attribute say of an element. */
+  /** The declarations of the rules and of its own style attribute for an element. */
   declarations(element: StyledElement): Declarations {
     const style = element.attribute("style")
     const own = style === undefined ? [] : [declarationsOf(style)]

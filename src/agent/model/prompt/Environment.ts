@@ -100,7 +100,7 @@ const branchOf = (head: string): Git => {
   return branch === undefined ? "no branch is checked out" : { branch }
 }
 
-/** What an environment may say of git. */
+/** The words of an environment on git. */
 const GIT_LINE = /^git: (?:not a repository|no branch is checked out|a branch is checked out|branch (\S+))$/u
 
 /**
