@@ -78,6 +78,8 @@ export interface InstallationOptions {
   readonly database?: (home: string) => Effect.Effect<void>
   /** The folder of the bundles, `dist` by default. */
   readonly programs?: string
+  /** A program and its arguments that run choird's command line somewhere else, such as in namespaces. */
+  readonly within?: ReadonlyArray<string>
   /** What choird's environment has beside PATH and HOME. */
   readonly env?: Readonly<Record<string, string>>
 }
@@ -194,7 +196,9 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     let output = ""
     const exited = yield* Deferred.make<number | string>()
     const program = join(options.programs ?? join(ROOT, "dist"), "choird.js")
-    const child = spawn(process.execPath, [...CHOIRD_NODE_FLAGS, program, "--home", home, ...(options.flags ?? [])], {
+    const line = [process.execPath, ...CHOIRD_NODE_FLAGS, program, "--home", home, ...(options.flags ?? [])]
+    const [first = "", ...rest] = [...(options.within ?? []), ...line]
+    const child = spawn(first, rest, {
       stdio: ["ignore", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"],

@@ -138,11 +138,15 @@ export const agentCommand = (
 export const taskFlags = ({ trial = false }: Pick<ContainerSpec, "trial">): ReadonlyArray<string> =>
   trial ? [TRIAL_FLAG] : []
 
-/** The whole environment of an agent; nothing of choird's own is passed on. */
+/** By this variable Node also trusts the authorities of the machine's store, such as an operator's own. */
+const USE_SYSTEM_CA = "NODE_USE_SYSTEM_CA"
+
+/** The whole environment of an agent. Of choird's own it has the one word that says which authorities are trusted. */
 export const agentEnvironment = (
   spec: ContainerSpec,
   path: string,
-  time_zone: string | undefined = hostTimeZone()
+  time_zone: string | undefined = hostTimeZone(),
+  trust: string | undefined = process.env[USE_SYSTEM_CA]
 ): Readonly<Record<string, string>> => ({
   AGENT_ID: spec.agent_id,
   CHOIR_SESSION_ID: spec.session_id,
@@ -152,6 +156,7 @@ export const agentEnvironment = (
   LANG: "C.UTF-8",
   // A container has no clock settings of its host, and "today" would be another day for hours.
   ...(time_zone === undefined ? {} : { TZ: time_zone }),
+  ...(trust === "1" ? { [USE_SYSTEM_CA]: trust } : {}),
   // What starting took is given back: glibc would keep a quarter of an idle agent's memory for later, in a pool for each thread.
   MALLOC_ARENA_MAX: "1",
   MALLOC_TRIM_THRESHOLD_: String(AGENT_FREED_BYTES_MAX)

@@ -27,6 +27,12 @@ describe("the environment of an agent", () => {
     assert.strictEqual(agentEnvironment(spec, "/bin", "Europe/Berlin")["TZ"], "Europe/Berlin")
   })
 
+  it("has the word that the machine's authorities are trusted where choird's own has it, and nothing else of it", () => {
+    const of = (trust: string | undefined) => agentEnvironment(spec, "/bin", "UTC", trust)
+    assert.deepStrictEqual(of("1"), { ...of(undefined), NODE_USE_SYSTEM_CA: "1" })
+    for (const other of ["", "0", "true", "1\nLD_PRELOAD=x"]) assert.deepStrictEqual(of(other), of(undefined))
+  })
+
   it("has no time zone but one of the IANA database", () => {
     for (const name of ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5"])
       assert.strictEqual(checkedTimeZone(name), name)
