@@ -93,6 +93,15 @@ export const SystemStatus = Schema.Struct({
 })
 export type SystemStatus = typeof SystemStatus.Type
 
+/** A part of the outside that choird tried, for `choirctl doctor`; `skip` where there is nothing to try. */
+export const Tried = Schema.Struct({
+  name: Schema.String,
+  status: Schema.Literals(["ok", "warn", "fail", "skip"]),
+  detail: Schema.String,
+  fix: Schema.optionalKey(Schema.String)
+})
+export type Tried = typeof Tried.Type
+
 const error = ApiErrors
 
 export const SystemApi = HttpApiGroup.make("system").add(
@@ -100,6 +109,8 @@ export const SystemApi = HttpApiGroup.make("system").add(
   HttpApiEndpoint.get("config", "/config", { success: Schema.Json, error }),
   HttpApiEndpoint.get("workspaces", "/workspaces", { success: Schema.Array(WorkspaceSummary), error }),
   HttpApiEndpoint.get("models", "/models", { success: Schema.Array(ModelSummary), error }),
+  /** Tries the web and the git identities, each by one small request. */
+  HttpApiEndpoint.post("try", "/try", { success: Schema.Array(Tried), error }),
   HttpApiEndpoint.post("shutdown", "/shutdown", { success: Schema.Struct({ ok: Schema.Literal(true) }), error })
 )
 

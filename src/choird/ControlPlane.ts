@@ -44,6 +44,7 @@ import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
 import { ProposalRehearsals } from "#src/choird/approvals/ProposalRehearsals.ts"
 import { Rehearsals } from "#src/choird/rehearsals/Rehearsals.ts"
+import { OutsideTries } from "#src/choird/trials/OutsideTries.ts"
 import { ProgramTrials } from "#src/choird/trials/ProgramTrials.ts"
 import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
 import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
@@ -132,6 +133,7 @@ const layerTrials = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
   Layer.mergeAll(
     ToolTrials.layer,
     SkillTrials.layer,
+    OutsideTries.layer,
     ProposalRehearsals.layer.pipe(
       Layer.provide(Rehearsals.layer),
       Layer.provide(Trials.layer),

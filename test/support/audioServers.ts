@@ -122,7 +122,8 @@ const transcription = ({ bytes, headers }: Asked): Answered => {
   if (model !== "whisper-1" && response_format !== "json")
     return openAiRefusal(400, "response_format is not compatible")
   if (file.bytes.length > RECORDING_BYTES_MAX) return openAiRefusal(413, "Maximum content size limit exceeded")
-  if (!file.bytes.subarray(0, 4).equals(Buffer.from("OggS")))
+  // The kind is told by the content.
+  if (!["OggS", "RIFF"].includes(Buffer.from(file.bytes.subarray(0, 4)).toString("latin1")))
     return openAiRefusal(400, "The audio file could not be decoded or its format is not supported.")
   const usage = model === "whisper-1" ? { usage: { type: "duration", seconds: 3 } } : {}
   return { status: 200, body: { text: wordsOf(file.bytes), ...usage } }

@@ -338,6 +338,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         config: () => noted({ name: "config" }, answers.config),
         workspaces: () => noted({ name: "workspaces" }, answers.workspaces),
         models: () => noted({ name: "models" }, answers.models),
+        try: () => noted({ name: "try" }, Effect.succeed([])),
         shutdown: () => noted({ name: "shutdown" }, Effect.succeed({ ok: true as const }))
       })
     )

@@ -34,6 +34,8 @@ interface Cgi {
   readonly password: string
   /** The address of this machine that it listens on, loopback by default. */
   readonly address?: string
+  /** Files of its certificate, by default one for that address. */
+  readonly certificate?: { readonly cert: string; readonly key: string }
   /**
    * Decides on each request that was let in, by its method and url: `hold` does nothing, a function is called when all is done. Neither is
    * answered before the server ends, since a connection that broke would be tried anew by git's own library.
@@ -42,8 +44,9 @@ interface Cgi {
 }
 
 /** Serves the repositories below `root` to one user. */
-export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1", gate, password, root, user }: Cgi) {
-  const { cert, key } = yield* makeCertificateFor(`IP:${address}`)
+export const startGitHttps = Effect.fnUntraced(function* (cgi: Cgi) {
+  const { address = "127.0.0.1", gate, password, root, user } = cgi
+  const { cert, key } = cgi.certificate ?? (yield* makeCertificateFor(`IP:${address}`))
   const refused: Array<string> = []
   const asked: Array<unknown> = []
   const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (request, response) => {

@@ -2,6 +2,7 @@
 import { execFileSync, spawn } from "node:child_process"
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -173,12 +174,14 @@ plain:
   server_set_id = $auth2
 `
 
-const prepared = async () => {
-  install()
-  const dir = mkdtempSync(join(tmpdir(), "choir-mail-"))
-  chmodSync(dir, 0o755)
-  for (const folder of ["run", "state", "vmail", "exim", "exim/spool", "exim/log"]) mkdirSync(join(dir, folder))
-  execFileSync(
+/** Files of a certificate and its key. */
+interface Certificate {
+  readonly cert: string
+  readonly key: string
+}
+
+const makeCertificate = (dir: string) =>
+  void execFileSync(
     "openssl",
     [
       ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost".split(" "),
@@ -189,6 +192,14 @@ const prepared = async () => {
     ],
     { stdio: "ignore" }
   )
+
+const prepared = async (given: Certificate | undefined) => {
+  install()
+  const dir = mkdtempSync(join(tmpdir(), "choir-mail-"))
+  chmodSync(dir, 0o755)
+  for (const folder of ["run", "state", "vmail", "exim", "exim/spool", "exim/log"]) mkdirSync(join(dir, folder))
+  if (given === undefined) makeCertificate(dir)
+  else for (const name of ["cert", "key"] as const) copyFileSync(given[name], join(dir, `${name}.pem`))
   writeFileSync(join(dir, "exim/key.pem"), readFileSync(join(dir, "key.pem")), { mode: 0o640 })
   const ports = { imap: await freePort(), lmtp: await freePort(), smtp: await freePort() }
   writeFileSync(join(dir, "users"), MAIL_USERS.map((user) => `${user}:{PLAIN}${MAIL_PASSWORD}\n`).join(""))
@@ -207,8 +218,8 @@ const DIED = ["--pdeathsig=TERM"]
 /** The programs cannot choose their ports themselves, and another program may take one that was free. */
 const STARTS_MAX = 3
 
-const start = async (tried = 1): Promise<MailServer & { stop(): void }> => {
-  const { dir, ports } = await prepared()
+const start = async (given?: Certificate, tried = 1): Promise<MailServer & { stop(): void }> => {
+  const { dir, ports } = await prepared(given)
   const programs = [
     spawn("setpriv", [...DIED, "/usr/sbin/dovecot", "-F", "-c", join(dir, "dovecot.conf")], { stdio: "ignore" }),
     spawn("setpriv", [...DIED, "/usr/sbin/exim4", "-C", join(dir, "exim.conf"), "-bdf", "-q1s"], { stdio: "ignore" })
@@ -217,7 +228,7 @@ const start = async (tried = 1): Promise<MailServer & { stop(): void }> => {
     const ended = programs.find(({ exitCode }) => exitCode !== null)
     if (ended !== undefined) {
       for (const program of programs) program.kill()
-      if (tried < STARTS_MAX) return await start(tried + 1)
+      if (tried < STARTS_MAX) return await start(given, tried + 1)
       throw new Error(`${ended.spawnfile} ${ended.spawnargs.join(" ")} ended with ${ended.exitCode}`)
     }
     await sleep(LOOK_MS)
@@ -251,11 +262,15 @@ const start = async (tried = 1): Promise<MailServer & { stop(): void }> => {
   }
 }
 
+/** The server of a scope, with a certificate of its own or with this one. */
+export const mailServerWith = (given?: Certificate): Effect.Effect<MailServer, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(() => start(given)),
+    (server) => Effect.sync(() => server.stop())
+  )
+
 /** The server of a scope. */
-export const mailServer: Effect.Effect<MailServer, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.promise(() => start()),
-  (server) => Effect.sync(() => server.stop())
-)
+export const mailServer = mailServerWith()
 
 const missing = whyNoMail()
 /** Why the suites with a mail server are left out, or `undefined`. */

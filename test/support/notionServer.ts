@@ -137,6 +137,8 @@ export const notionServer = (pages: ReadonlyArray<NotionPage>, limits: ReadonlyA
     const given = (body === "" ? {} : JSON.parse(body)) as Json
     const [, kind = "", id = "", part = ""] = /^\/v1\/(\w+)\/?(\w*)\/?(\w*)$/u.exec(url.pathname) ?? []
     const found = held.get(id)
+    if (method === "GET" && kind === "users" && id === "me")
+      return { status: 200, body: { object: "user", id: "b".repeat(32), type: "bot", bot: {}, name: "Choir" } }
     if (method === "POST" && kind === "search") {
       const size = sizeOf(given["page_size"])
       const words = (typeof given["query"] === "string" ? given["query"] : "").toLowerCase()

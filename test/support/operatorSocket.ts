@@ -23,6 +23,7 @@ import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { OutsideTries } from "#src/choird/trials/OutsideTries.ts"
 import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
 import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
@@ -59,6 +60,7 @@ export const platform = Layer.mergeAll(
   Layer.mock(SkillImports, {}),
   Layer.mock(BrowserWorker, { status: Effect.succeed("Chromium runs in its own sandbox") }),
   Layer.mock(SkillTrials, {}),
+  Layer.mock(OutsideTries, {}),
   Layer.mock(ToolTrials, {}),
   Layer.succeed(OfflineModels, { problems: Effect.succeed([]) }),
   Shutdown.layer

@@ -153,10 +153,7 @@ const layerSurroundings = (place: ContainedPlace, task: ContainedTask) => {
     layerImageTools(choir, task),
     layerReferences(choir, task),
     Environment.layer({ workspace, shell: existsSync("/bin/bash") ? "bash" : "sh" }),
-    Layer.provideMerge(
-      GitAccess.layer({ helper: gitHelper(choir) }),
-      ProcessRunner.layer({ ownsPidNamespace, apart })
-    ),
+    Layer.provideMerge(GitAccess.layer({ helper: gitHelper(choir) }), ProcessRunner.layer({ ownsPidNamespace, apart })),
     Layer.provide(OutsideApi.layer, outsideHttp),
     Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: workspace })))
   )

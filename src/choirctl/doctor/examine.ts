@@ -4,10 +4,11 @@ import { Cause, Effect, Exit, Option, Schema } from "effect"
 import { type Config, RetentionConfig } from "#schema/Config.ts"
 import type { SystemStatus } from "#schema/SystemApi.ts"
 import { searchText } from "#src/choirctl/render/memory.ts"
-import { askStatus } from "#src/choirctl/client/ask.ts"
+import { ask, askStatus } from "#src/choirctl/client/ask.ts"
 import { startCommand } from "#src/choirctl/terminal/root.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
+import { accountChecks } from "./accountChecks.ts"
 import { askEngine, egressCheck, engineChecks, whyNoDocker } from "./dockerChecks.ts"
 import {
   check,
@@ -57,6 +58,15 @@ const choirdCheck = Effect.fnUntraced(function* (home: string) {
   return { found: [found], running: false }
 })
 
+/** The lines that choird tries itself, since it has the way and the credentials. */
+const outsideChecks = Effect.fnUntraced(function* (running: boolean) {
+  if (!running) return [check("page", "skip", "choird reads pages and uses git identities, while it runs")]
+  const tried = yield* Effect.result(ask("system", (choird) => choird.try()))
+  return tried._tag === "Success"
+    ? tried.success
+    : [check("page", "fail", tried.failure.problem, tried.failure.hint ?? "choirctl logs choird")]
+})
+
 /** The files of the home: unusable, usable with warnings, or fine. */
 const filesChecks = Effect.fnUntraced(function* (home: string) {
   const loaded = yield* Effect.exit(loadFiles(home))
@@ -94,6 +104,8 @@ const homeChecks = Effect.fnUntraced(function* (home: string, sandbox: string | 
     ...(files === undefined ? [] : yield* runtimeChecks(home, files.config, sandbox)),
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
     ...(files === undefined ? [] : yield* serviceChecks(files.config, files.secrets, choird.running)),
+    ...(files === undefined ? [] : yield* accountChecks(files.config, files.secrets)),
+    ...(files === undefined ? [] : yield* outsideChecks(choird.running)),
     ...(files === undefined ? [] : yield* metricsChecks(home, files.config, files.secrets, choird.running)),
     ...choird.found,
     yield* diskCheck(home, retention)

@@ -4,12 +4,12 @@ import { Effect, Option, Redacted, Result, Schema } from "effect"
 import type { Config, Model } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
-import { hasValue } from "#src/shared/config/configFiles.ts"
 import { isLoopback, OFFLINE_PROVIDER } from "#src/shared/config/offlineEndpoint.ts"
 import { metricsPage, type MetricsPage, tokenText } from "#src/shared/wire/metricsPage.ts"
 import { AS_NOBODY, type Check, check, tryProgram } from "./hostChecks.ts"
 import { type Tried, triedWords, tryModel } from "./modelCheck.ts"
 import { ask, CheckFailed } from "./checkHttp.ts"
+import { valueOf } from "./secretValue.ts"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { CHROMIUM_FIX, chromiumProgram } from "#src/shared/web/chromium.ts"
@@ -89,21 +89,6 @@ export const metricsChecks = Effect.fn("metricsChecks")(function* (
 
 /** How many services are asked at once. */
 const CHECKS_AT_ONCE = 4
-
-const withoutValue = (secret: SecretName) =>
-  new CheckFailed({
-    obstacle: "key",
-    problem: `its secret "${secret}" has no value`,
-    fix: `choirctl secret set ${secret}`
-  })
-
-/** The value of a secret that an entry of config.json may name. */
-const valueOf = (secrets: SecretsFile, secret: SecretName | undefined) => {
-  if (secret === undefined) return Effect.undefined
-  return hasValue(secrets, secret)
-    ? Effect.succeed(secrets[secret] ?? Redacted.make(""))
-    : Effect.fail(withoutValue(secret))
-}
 
 /** The warning of a model whose cost nobody knows: without a price, on no machine of one's own, and from a provider that does not say it itself. */
 export const priceWarning = (

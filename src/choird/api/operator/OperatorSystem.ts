@@ -15,6 +15,7 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { labelKey, WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
+import { OutsideTries } from "#src/choird/trials/OutsideTries.ts"
 import { AUDIT_LISTED_MAX } from "#src/shared/limits.ts"
 import { makeStatus } from "./systemStatus.ts"
 
@@ -129,11 +130,13 @@ export const layerOperatorSystem = (version: string) =>
       const shutdown = yield* Shutdown
       const status = yield* makeStatus(version)
       const workspaceRows = yield* makeWorkspaceRows
+      const tries = yield* OutsideTries
       return handlers.handleAll({
         status: Effect.fn("OperatorApi.status")(() => status),
         config: () => Effect.map(config.current, ({ config }) => config),
         workspaces: Effect.fn("OperatorApi.workspaces")(() => workspaceRows),
         models: () => Effect.map(config.current, ({ config }) => modelRows(config)),
+        try: Effect.fn("OperatorApi.try")(() => tries.all),
         shutdown: Effect.fn("OperatorApi.shutdown")(function* () {
           yield* audit.record({ who: "operator", action: "shutdown", detail: {} })
           // The scope is the request's: it closes when the reply has been written.
