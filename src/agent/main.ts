@@ -5,7 +5,6 @@
 import { existsSync, lstatSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { parseArgs } from "node:util"
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, FileSystem, Layer, Logger, Option, References, Runtime, Schema } from "effect"
@@ -21,6 +20,7 @@ import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { layerEndpointClient } from "#src/shared/wire/endpoints.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
+import { layerUndiciClient } from "#src/shared/wire/undiciClient.ts"
 import { ReceivedMark } from "./settings/ReceivedMark.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
@@ -106,20 +106,11 @@ const introduction = (
   return { agent_id, session_id, image_version, agent_version: VERSION, ...manifests, calls_apart }
 }
 
-/**
- * The models' own client: a slow model may think for minutes before its answer begins. Fresh, because clients share a memoized
- * layer whatever their options are, and this one must not speak to choird's socket. HTTP/2 is not in the agent's bundle.
- */
-const modelHttp = Layer.fresh(
-  NodeHttpClient.layerUndiciOptions({
-    allowH2: false,
-    headersTimeout: MODEL_TOTAL_MS_MAX,
-    bodyTimeout: MODEL_TOTAL_MS_MAX
-  })
-)
+/** The models' own client: a slow model may think for minutes, and this one must not speak to choird's socket. HTTP/2 is not in the agent's bundle. */
+const modelHttp = layerUndiciClient({ idle_ms: MODEL_TOTAL_MS_MAX })
 
 /** The client for services of the agent's resources: their answers come soon, or not at all. */
-const outsideHttp = Layer.fresh(NodeHttpClient.layerUndiciOptions({ allowH2: false }))
+const outsideHttp = layerUndiciClient({})
 
 /** The one place that knows by which transport choird is reached. */
 const wayToChoird = (options: Effect.Success<typeof flags>) => {

@@ -45,6 +45,8 @@ export const openImap = (account: MailAccount): Effect.Effect<ImapFlow, MailProb
           auth: { user: account.user, pass: Redacted.value(account.password) },
           logger: false,
           disableAutoIdle: true,
+          // The server would choose what this process unpacks.
+          disableCompression: true,
           connectionTimeout: MAIL_ANSWER_MS_MAX,
           greetingTimeout: MAIL_ANSWER_MS_MAX,
           socketTimeout: MAIL_ANSWER_MS_MAX,

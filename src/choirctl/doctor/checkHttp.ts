@@ -1,6 +1,7 @@
 /** One small request to an external service, as the checks of the wizard and `choirctl doctor` send it. */
 import { Effect, Schema } from "effect"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { type PlainInit, plainFetch } from "#src/shared/wire/plainFetch.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 
 /** How long a service may take for the whole of an answer. */
@@ -67,11 +68,11 @@ const reason = (code: string, host: string) => {
 }
 
 /** Sends a request and reads the answer, whatever its status. Redirects are not followed. */
-export const ask = Effect.fn("checkHttp.ask")(function* (url: string, init: RequestInit) {
+export const ask = Effect.fn("checkHttp.ask")(function* (url: string, init: PlainInit) {
   const { host } = new URL(url)
   const request = Effect.tryPromise({
     try: async (signal): Promise<CheckAnswer> => {
-      const response = await fetch(url, { ...init, signal, redirect: "manual" })
+      const response = await plainFetch(url, { ...init, signal, redirect: "manual" })
       return { status: response.status, text: await readText(response) }
     },
     catch: (error) =>

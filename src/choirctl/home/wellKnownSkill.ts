@@ -9,6 +9,7 @@ import { isLoopback } from "#schema/Transport.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { hostOf } from "#src/shared/wire/hostPort.ts"
+import { plainFetch } from "#src/shared/wire/plainFetch.ts"
 
 /** The folder of a site in which the index is. */
 export const WELL_KNOWN = "/.well-known/agent-skills"
@@ -39,15 +40,14 @@ const addressOf = (text: string, base?: URL) =>
   )
 
 const bodyOf = async (url: URL, bytesMax: number): Promise<Uint8Array | string> => {
-  const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(FETCH_MS) })
+  const response = await plainFetch(url, { signal: AbortSignal.timeout(FETCH_MS) })
   if (response.status !== 200) return `it answers with status ${response.status}`
   const parts: Array<Uint8Array> = []
   let bytes = 0
   for await (const part of response.body ?? []) {
-    const piece = part as Uint8Array
-    bytes += piece.length
+    bytes += part.length
     if (bytes > bytesMax) return `it has more than ${bytesMax} bytes`
-    parts.push(piece)
+    parts.push(part)
   }
   return Buffer.concat(parts)
 }

@@ -11,6 +11,7 @@ import { makeDownload, type SentFile } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
 import { topicsOf } from "./topicCalls.ts"
 import { ALLOWED_UPDATES, type Batch, readUpdates } from "./readUpdates.ts"
+import { type PlainInit, plainFetch } from "#src/shared/wire/plainFetch.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 
 type Menu = ReturnType<typeof menuOf>
@@ -224,12 +225,16 @@ const messagesOf = (api: Client, call: Call) =>
       )
   }) satisfies Partial<TelegramApi["Service"]>
 
+/** grammY declares the `fetch` of another package, which this one takes the place of. */
+type ApiClientFetch = NonNullable<NonNullable<ConstructorParameters<(typeof import("grammy"))["Api"]>[1]>["fetch"]>
+
 const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
   // Loaded only if a bot is configured, since it would be a large part of choird.
   const { Api, InputFile } = yield* Effect.promise(() => import("grammy"))
   const api = new Api(Redacted.value(token), {
     apiRoot: api_root.replace(/\/+$/u, ""),
-    baseFetchConfig: { redirect: "error", size: TELEGRAM_REPLY_BYTES_MAX }
+    fetch: ((url: string, init: PlainInit) =>
+      plainFetch(url, { ...init, bytes_max: TELEGRAM_REPLY_BYTES_MAX })) as unknown as ApiClientFetch
   })
   const bot_id = botId(token)
   let name: string | undefined

@@ -6,6 +6,7 @@ import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
+import { plainFetch } from "#src/shared/wire/plainFetch.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { bytesOf } from "./telegramFiles.ts"
 
@@ -83,12 +84,10 @@ const make = Effect.gen(function* () {
   const ask = (stt: Stt, key: string, bytes: Uint8Array) =>
     Effect.tryPromise({
       try: async (signal) => {
-        const response = await fetch(`${stt.endpoint.replace(/\/+$/u, "")}/audio/transcriptions`, {
+        const response = await plainFetch(`${stt.endpoint.replace(/\/+$/u, "")}/audio/transcriptions`, {
           method: "POST",
           body: formOf(stt, bytes),
           headers: key === "" ? {} : { authorization: `Bearer ${key}` },
-          // The key would go along.
-          redirect: "error",
           signal
         })
         const body = await bytesOf(response, ANSWER_BYTES_MAX)

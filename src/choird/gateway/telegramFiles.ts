@@ -2,6 +2,7 @@
 import { Effect, Redacted, Schema } from "effect"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
+import { plainFetch } from "#src/shared/wire/plainFetch.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
 
 /** Bytes that Telegram lets a bot fetch. */
@@ -98,11 +99,10 @@ export const makeDownload = (token: Redacted.Redacted, api_root: string, getFile
     Effect.tryPromise({
       try: async (signal) => {
         const address = `${api_root}/file/bot${Redacted.value(token)}/${path.split("/").map(encodeURIComponent).join("/")}`
-        const response = await fetch(address, { redirect: "error", signal })
-        return {
-          status: response.status,
-          bytes: response.ok ? await bytesOf(response, TELEGRAM_FILE_BYTES_MAX) : undefined
-        }
+        const response = await plainFetch(address, { signal })
+        if (response.ok) return { status: response.status, bytes: await bytesOf(response, TELEGRAM_FILE_BYTES_MAX) }
+        await response.body?.cancel()
+        return { status: response.status, bytes: undefined }
       },
       catch: () => failed(0, "the file did not arrive")
     }).pipe(

@@ -1,5 +1,4 @@
 /** The embedding models of this choird: that of config.json, and those whose vectors still serve searches. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId } from "#schema/Ids.ts"
@@ -9,6 +8,7 @@ import { type Embedder, type EmbeddingFailed, EmbeddingMeter, type EmbeddingUse 
 import { EmbeddingModel, embeddingModel, modelName } from "./embeddingSettings.ts"
 import { makeLocalEmbedder } from "./localEmbedder.ts"
 import { makeRemoteEmbedder } from "./remoteEmbedder.ts"
+import { layerUndiciClient } from "#src/shared/wire/undiciClient.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 export type AnEmbedder = Embedder["Service"]
@@ -38,7 +38,7 @@ export class Embeddings extends Context.Service<
   static readonly layer = Layer.effect(
     Embeddings,
     Effect.suspend(() => make)
-  ).pipe(Layer.provide(NodeHttpClient.layerUndici))
+  ).pipe(Layer.provide(layerUndiciClient({})))
 }
 
 /** Embedders of models that are not configured any more; more models than agents never serve at once. */

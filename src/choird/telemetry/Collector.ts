@@ -1,9 +1,9 @@
 /** The client of an OTLP collector, which costs only a few requests even if it is slow, away or hostile. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { ConfigProvider, Effect, Layer, Logger, Redacted, References, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { SessionTracer } from "./Telemetry.ts"
+import { layerUndiciClient } from "#src/shared/wire/undiciClient.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 
 /** Requests to a telemetry collector that run at once; further ones are dropped. */
@@ -93,7 +93,7 @@ export const layerCollector = ({ endpoint, interval_ms, secret, version }: Colle
       Layer.effect(
         HttpClient.HttpClient,
         Effect.map(HttpClient.HttpClient, (client) => bounded(client, secret !== undefined))
-      ).pipe(Layer.provide(NodeHttpClient.layerUndici)),
+      ).pipe(Layer.provide(layerUndiciClient({}))),
       // Its name comes from config.json, not from the environment in which choird was started.
       ConfigProvider.layer(ConfigProvider.fromUnknown({}))
     ])

@@ -81,7 +81,10 @@ const textOf = Effect.fnUntraced(function* (browser: Tabs, page: Page, offset: n
   const { read } = yield* PageReader
   const html = yield* browser.brief(() => inIsolatedWorld(page, HTML))
   if (typeof html !== "string") return yield* refuse("the page is larger than 5 MiB: take a snapshot of a part")
-  const { text } = yield* Effect.mapError(read({ html, url: page.url() }), ({ message }) => refuse(message))
+  const { text } = yield* Effect.mapError(
+    read({ url: page.url(), form: "html", charset: "utf-8" }, Buffer.from(html)),
+    ({ message }) => refuse(message)
+  )
   return textPart(text, offset)
 })
 

@@ -1,30 +1,23 @@
 /** The host tool `choir.web.fetch`: a page of the public web as text, in parts that fit a prompt. */
-import { Effect } from "effect"
+import { Effect, Option, Result } from "effect"
 import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { withoutUnseen } from "#src/shared/text/unseenCharacters.ts"
 import { FETCH_TOOL, FetchInput, type FetchedPart, UNASKED } from "#src/shared/web/hostQueries.ts"
 import { PageReader } from "./PageReader.ts"
+import type { PageOrder } from "./pageProtocol.ts"
 import { textPart } from "./textPart.ts"
 import { pageAddress } from "./webAddress.ts"
 import { WebDialer } from "./WebDialer.ts"
 import { type Fetched, FetchRefused, fetchPage } from "./webRequest.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
-/** The Markdown version that a page names itself: `<link rel="alternate" type="text/markdown" href="…">`. */
-const MARKDOWN_LINK = /<link\b(?=[^>]{0,500}\btype=["']?text\/markdown\b)[^>]{0,500}?\bhref=["']?([^"'\s>]{1,500})/iu
-
 /** A whole call: several requests and the page's thread. */
 const FETCH_MS_MAX = 30_000
-/** Characters of a page that are kept for further parts. */
-const TEXT_CHARS_MAX = 1_000_000
 /** Pages that are kept for further parts, of all agents. */
 const PAGES_KEPT_MAX = 16
 /** How long a page is kept, so that its parts belong together. */
 const PAGE_KEPT_MS = 600_000
-
-/** The beginning of a page, where it names its other versions. */
-const HEAD_CHARS_MAX = 65_536
 
 const WANTED = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 const MARKDOWN = "text/markdown, text/plain;q=0.9"
@@ -46,25 +39,11 @@ interface KeptPage {
   readonly at_ms: number
 }
 
-const decode = (body: Buffer, charset = "utf-8"): string => {
-  const meta = /<meta[^>]{1,200}charset=["']?([\w-]{1,40})/iu.exec(body.toString("latin1", 0, 2048))?.[1]
-  try {
-    return new TextDecoder(charset === "utf-8" ? (meta ?? charset) : charset).decode(body)
-  } catch {
-    return body.toString("utf8")
-  }
-}
-
-const textOf = ({ body, charset }: Fetched) => decode(body, charset).toWellFormed()
-
-const isMarkdown = ({ body, content_type, status }: Fetched) =>
-  status === 200 &&
-  (content_type === "text/markdown" || content_type === "text/plain") &&
-  !/^\s*</u.test(body.toString("latin1", 0, 200))
+const isMarkdown = ({ content_type, status }: Fetched) =>
+  status === 200 && (content_type === "text/markdown" || content_type === "text/plain")
 
 /** Where a site offers a page as Markdown: where the page says so, or beside it. */
-const markdownAddress = (html: string, { url }: Fetched): URL | undefined => {
-  const named = MARKDOWN_LINK.exec(html.slice(0, HEAD_CHARS_MAX))?.[1]
+const markdownAddress = (named: string | undefined, { url }: Fetched): URL | undefined => {
   const offered = named === undefined ? undefined : pageAddress(named, url.href)
   if (typeof offered === "object" && offered.host === url.host) return offered
   const isPlace = IS_DOCUMENTATION.test(url.host) || IS_DOCUMENTATION.test(url.pathname)
@@ -75,12 +54,17 @@ const markdownAddress = (html: string, { url }: Fetched): URL | undefined => {
   return beside
 }
 
+const read = Effect.fnUntraced(function* ({ body, charset, encoding, url }: Fetched, form: PageOrder["form"]) {
+  return yield* (yield* PageReader).read({ url: url.href, form, encoding, charset }, body)
+})
+
 /** The Markdown that the site has of an HTML page; `undefined` where it has none, which does not fail the fetch. */
-const offeredMarkdown = Effect.fnUntraced(function* (html: string, fetched: Fetched) {
-  const address = markdownAddress(html, fetched)
+const offeredMarkdown = Effect.fnUntraced(function* (named: string | undefined, fetched: Fetched) {
+  const address = markdownAddress(named, fetched)
   if (address === undefined) return undefined
   const found = yield* Effect.option(fetchPage(address, MARKDOWN))
-  return found._tag === "Some" && isMarkdown(found.value) ? textOf(found.value) : undefined
+  if (found._tag === "None" || !isMarkdown(found.value)) return undefined
+  return Option.getOrUndefined(yield* Effect.option(read(found.value, "markdown")))
 })
 
 const load = Effect.fnUntraced(function* (address: URL) {
@@ -92,12 +76,11 @@ const load = Effect.fnUntraced(function* (address: URL) {
     return yield* new FetchRefused({
       problem: `${address.host} answered with ${KIND.exec(content_type)?.[1] ?? "other"} data, not with text`
     })
-  const text = textOf(fetched)
-  if (!html) return { url: url.href, title: "", text } satisfies Page
-  const markdown = yield* offeredMarkdown(text, fetched)
-  if (markdown !== undefined) return { url: url.href, title: "", text: markdown } satisfies Page
-  const { read } = yield* PageReader
-  return { url: url.href, ...(yield* read({ html: text, url: url.href })) } satisfies Page
+  if (!html) return { url: url.href, ...(yield* read(fetched, "text")) } satisfies Page
+  const page = yield* Effect.result(read(fetched, "html"))
+  const { markdown: named } = Result.isSuccess(page) ? page.success : page.failure
+  const offered = yield* offeredMarkdown(named, fetched)
+  return { url: url.href, ...(offered ?? (yield* Effect.fromResult(page))) } satisfies Page
 })
 
 const partOf = ({ text, title, url }: Page, offset: number): HostOutcome => {
@@ -116,14 +99,14 @@ const NOTHING = "the page has no text: its content may be made by scripts, which
 export const webFetch = Effect.gen(function* () {
   const context = yield* Effect.context<WebDialer | PageReader>()
   const kept = new BoundedMap<string, KeptPage>(PAGES_KEPT_MAX)
-  const read = Effect.fn("webFetch.read")(
+  const fetch = Effect.fn("webFetch.fetch")(
     function* (session_id: string, address: URL, offset: number) {
       const key = `${session_id} ${address.href}`
       const now = yield* monotonicMs
       const known = kept.get(key)
       if (offset > 0 && known !== undefined && now - known.at_ms < PAGE_KEPT_MS) return partOf(known.page, offset)
       const loaded = yield* load(address)
-      const page = { ...loaded, text: withoutUnseen(loaded.text.slice(0, TEXT_CHARS_MAX)).toWellFormed() }
+      const page = { ...loaded, text: withoutUnseen(loaded.text).toWellFormed() }
       kept.set(key, { page, at_ms: now })
       return page.text.trim() === "" ? failed("error", NOTHING) : partOf(page, offset)
     },
@@ -141,7 +124,7 @@ export const webFetch = Effect.gen(function* () {
     input: FetchInput,
     run: ({ offset = 0, url }, { session_id }) => {
       const address = pageAddress(url)
-      return typeof address === "string" ? Effect.succeed(unasked(address)) : read(session_id, address, offset)
+      return typeof address === "string" ? Effect.succeed(unasked(address)) : fetch(session_id, address, offset)
     }
   })
 })

@@ -1,16 +1,13 @@
 /** One GET of a page over {@link WebDialer}: each redirect is checked again, and nothing that a site does makes it long or large. */
 import { type IncomingMessage, request as httpRequest } from "node:http"
 import type { Socket } from "node:net"
-import type { Readable } from "node:stream"
 import { connect as connectTls } from "node:tls"
-import { createBrotliDecompress, createUnzip } from "node:zlib"
-import { Effect, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { portOf } from "#src/shared/wire/hostPort.ts"
+import { PAGE_BYTES_MAX, PAGE_ENCODINGS, type PageOrder } from "./pageProtocol.ts"
 import { pageAddress } from "./webAddress.ts"
 import { DialRefused, WebDialer } from "./WebDialer.ts"
 
-/** The body of a page, after decompression. */
-export const FETCH_BYTES_MAX = 5 * 1024 * 1024
 /** The head of an answer. */
 const FETCH_HEAD_BYTES_MAX = 64 * 1024
 /** Redirects that are followed. */
@@ -35,6 +32,8 @@ export interface Fetched {
   /** Without its parameters, in lowercase. */
   readonly content_type: string
   readonly charset: string | undefined
+  readonly encoding: PageOrder["encoding"]
+  /** As it was sent: choird unpacks nothing of a site ({@link PageReader} does). */
   readonly body: Buffer
 }
 
@@ -63,24 +62,21 @@ const connected = Effect.fnUntraced(function* (url: URL) {
   return url.protocol === "https:" ? yield* encrypted(socket, url) : socket
 })
 
-const decoded = (answer: IncomingMessage): Readable | undefined => {
-  const encoding = (answer.headers["content-encoding"] ?? "identity").trim().toLowerCase()
-  if (encoding === "identity" || encoding === "") return answer
-  if (encoding === "br") return answer.pipe(createBrotliDecompress())
-  return encoding === "gzip" || encoding === "deflate" || encoding === "x-gzip" ? answer.pipe(createUnzip()) : undefined
+/** How the body of an answer is compressed; none where it cannot be read. */
+const encodingOf = ({ headers }: IncomingMessage): Option.Option<PageOrder["encoding"]> => {
+  const named = (headers["content-encoding"] ?? "").trim().toLowerCase().replace(/^x-/u, "")
+  if (named === "identity" || named === "") return Option.some(undefined)
+  return Option.fromUndefinedOr(PAGE_ENCODINGS.find((encoding) => encoding === named))
 }
 
-const TOO_LARGE = `the page is larger than ${FETCH_BYTES_MAX / 1024 / 1024} MiB`
+const TOO_LARGE = `the page is larger than ${PAGE_BYTES_MAX / 1024 / 1024} MiB`
 
 /** The answer of a connected server, with its body. The connection ends with it. */
 const answered = (socket: Socket, url: URL, accept: string) =>
   Effect.callback<{ readonly answer: IncomingMessage; readonly body: Buffer }, FetchRefused>((resume) => {
-    // A decompression continues when its source is gone.
-    let reading: Readable | undefined
     const fail = (problem: string) => {
       resume(Effect.fail(refused(problem)))
       socket.destroy()
-      reading?.destroy()
     }
     const { host } = url
     socket.setTimeout(SILENCE_MS_MAX, () => fail(`${host} stopped responding`))
@@ -95,33 +91,26 @@ const answered = (socket: Socket, url: URL, accept: string) =>
           "user-agent": USER_AGENT,
           accept,
           "accept-language": "en, *;q=0.5",
-          "accept-encoding": "gzip, br",
+          "accept-encoding": PAGE_ENCODINGS.join(", "),
           connection: "close"
         }
       },
       (answer) => {
-        const stream = decoded(answer)
-        reading = stream
-        if (stream === undefined) return fail(`${host} answers in an encoding that cannot be read`)
         const chunks: Array<Buffer> = []
         let bytes = 0
-        stream.on("data", (chunk: Buffer) => {
+        answer.on("data", (chunk: Buffer) => {
           bytes += chunk.length
-          if (bytes > FETCH_BYTES_MAX) fail(TOO_LARGE)
+          if (bytes > PAGE_BYTES_MAX) fail(TOO_LARGE)
           else chunks.push(chunk)
         })
-        for (const each of [answer, stream])
-          each.on("error", () => fail(`${host} closed the connection before the answer was complete`))
-        answer.once("aborted", () => fail(`${host} closed the connection before the answer was complete`))
-        stream.once("end", () => resume(Effect.succeed({ answer, body: Buffer.concat(chunks) })))
+        for (const event of ["error", "aborted"])
+          answer.once(event, () => fail(`${host} closed the connection before the answer was complete`))
+        answer.once("end", () => resume(Effect.succeed({ answer, body: Buffer.concat(chunks) })))
       }
     )
     sent.on("error", () => fail(`${host} sent an answer that cannot be read`))
     sent.end()
-    return Effect.sync(() => {
-      socket.destroy()
-      reading?.destroy()
-    })
+    return Effect.sync(() => socket.destroy())
   }).pipe(Effect.ensuring(Effect.sync(() => socket.destroy())))
 
 const headOf = ({ headers, statusCode = 0 }: IncomingMessage) => {
@@ -151,7 +140,11 @@ export const fetchPage = Effect.fn("webRequest.fetchPage")(function* (
     )
     const { location } = answer.headers
     const head = headOf(answer)
-    if (!isRedirect(head.status) || location === undefined) return { url, ...head, body }
+    if (!isRedirect(head.status) || location === undefined) {
+      const encoding = encodingOf(answer)
+      if (Option.isNone(encoding)) return yield* refused(`${url.host} answers in an encoding that cannot be read`)
+      return { url, ...head, encoding: encoding.value, body }
+    }
     const next = pageAddress(location, url.href)
     if (typeof next === "string")
       return yield* refused(`${first.host} redirects to an address that is not a web page's`)

@@ -1,7 +1,9 @@
-/** The HTTP client of agents and tests: undici, with the one limit that its adapter takes away. */
+/** The HTTP client of choird and of agents: undici, with the one limit that its adapter takes away. It takes plain bodies and unpacks nothing. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { Agent } from "@effect/platform-node/Undici"
 import { Effect, Layer } from "effect"
+import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
+import { COMPRESSED, isPlainBody } from "./plainFetch.ts"
 
 interface UndiciClientOptions extends Agent.Options {
   /** Where every request goes, whatever host it names. */
@@ -10,14 +12,35 @@ interface UndiciClientOptions extends Agent.Options {
   readonly idle_ms?: number
 }
 
+const IDENTITY = HttpClientRequest.setHeader("accept-encoding", "identity")
+
+/** Asks for plain bodies, and fails where the answer is another one. */
+const takingPlainBodies = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
+  client.pipe(
+    HttpClient.mapRequest(IDENTITY),
+    HttpClient.filterOrFail(
+      ({ headers }) => isPlainBody(headers["content-encoding"]),
+      (response) =>
+        new HttpClientError.HttpClientError({
+          reason: new HttpClientError.DecodeError({ request: response.request, response, description: COMPRESSED })
+        })
+    )
+  )
+
 /** Fresh, because clients otherwise share one memoized layer whatever their options are. */
 export const layerUndiciClient = ({ idle_ms = 0, origin, ...options }: UndiciClientOptions) => {
-  // The adapter sets the time of each request to none, so that it has to be set once more below it.
+  // The adapter sets the time of each request to an hour, so that it has to be set once more below it.
   const fixed = origin === undefined ? { bodyTimeout: idle_ms } : { bodyTimeout: idle_ms, origin }
   const dispatcher = Effect.map(NodeHttpClient.makeDispatcherOptions({ ...options, allowH2: false }), (agent) =>
     agent.compose((dispatch) => (request, handler) => dispatch({ ...request, ...fixed }, handler))
   )
+  const undici = Layer.provide(
+    NodeHttpClient.layerUndiciNoDispatcher,
+    Layer.effect(NodeHttpClient.Dispatcher, dispatcher)
+  )
   return Layer.fresh(
-    Layer.provide(NodeHttpClient.layerUndiciNoDispatcher, Layer.effect(NodeHttpClient.Dispatcher, dispatcher))
+    Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, takingPlainBodies)).pipe(
+      Layer.provide(undici)
+    )
   )
 }

@@ -18,7 +18,9 @@ describe("a page that takes too long", () => {
       const program = join(yield* temporaryFolder, "endless.mjs")
       writeFileSync(program, ENDLESS)
       const layer = PageReader.layer({ pageMs: 1, program: pathToFileURL(program) })
-      const reading = Effect.flatMap(PageReader, ({ read }) => read({ html: "<p>x", url: "http://site.test/" }))
+      const reading = Effect.flatMap(PageReader, ({ read }) =>
+        read({ url: "http://site.test/", form: "html" }, Buffer.from("<p>x"))
+      )
       const refused = yield* Effect.flip(Effect.provide(reading, layer))
       assert.include(refused.message, "it takes more than 1 ms")
       const left = Effect.sync(() => processesNaming(program))

@@ -20,6 +20,7 @@ import {
   type ProgramPart
 } from "#src/choird/runtime/AgentCommand.ts"
 import { dyingWith } from "#src/choird/runtime/HostProcess.ts"
+import { asUid, boundChain } from "#src/choird/runtime/privateMounts.ts"
 
 /** Host paths as bubblewrap sees them. */
 export interface SandboxSources extends Readonly<Partial<Record<ProgramPart, string>>> {
@@ -177,24 +178,6 @@ export const insideCommand = (
   ...agentCommand(INSIDE, endpoint, ["--own-pid-namespace", ...flags])
 ]
 
-/** Binds "kind source target" triples below a fresh tmpfs that only this mount namespace sees, up to `--`. */
-const BIND = [
-  'set -e; base=$1; shift; mkdir -p "${base%/*}"',
-  'mount -t tmpfs -o mode=0711,size=1m,nosuid,nodev choir "${base%/*}"; mkdir -m 0711 "$base"',
-  'while [ "$1" != -- ]; do if [ "$1" = d ]; then mkdir "$base/$3"; else : >"$base/$3"; fi',
-  'mount --bind "$2" "$base/$3"; shift 3; done; shift; exec "$@"'
-].join("; ")
-
-/** A uid without any way back: no groups, no capabilities to inherit or to gain by a setuid program. */
-const asUid = (uid: number) => [
-  `--reuid=${uid}`,
-  `--regid=${uid}`,
-  "--clear-groups",
-  "--bounding-set=-all",
-  "--inh-caps=-all",
-  "--no-new-privs"
-]
-
 /** The folder in which root binds an agent's folders, inside a mount namespace of their own. */
 const bindBase = (uid: number) => `/run/choir/${uid}`
 
@@ -234,21 +217,12 @@ export const rootChain = (
   uid: number,
   command: ReadonlyArray<string>,
   sources?: SandboxSources
-): ReadonlyArray<string> => [
-  "unshare",
-  "--mount",
-  "--propagation",
-  "private",
-  "--",
-  "sh",
-  "-c",
-  BIND,
-  "sh",
-  bindBase(uid),
-  ...BOUND.flatMap(([kind, name]) => {
-    const source = sources?.[name]
-    return source === undefined ? [] : [kind, source, name]
-  }),
-  "--",
-  ...dyingWith(parent, ["bwrap", "--args", FD.args, "--", ...command], asUid(uid))
-]
+): ReadonlyArray<string> =>
+  boundChain(
+    bindBase(uid),
+    BOUND.flatMap(([kind, name]) => {
+      const source = sources?.[name]
+      return source === undefined ? [] : [[kind, source, name] as const]
+    }),
+    dyingWith(parent, ["bwrap", "--args", FD.args, "--", ...command], asUid(uid))
+  )
