@@ -43,6 +43,8 @@ const PATH_KIND = KINDS.length - 1
 const OTHER_KIND = KINDS.length
 
 const ADDRESS = /^[^\s@]+@[^\s@]+$|<[^\s@<]+@[^\s@<>]+>\s*$/u
+/** Characters of the longest mail address, with a name before it. */
+const ADDRESS_CHARS_MAX = 500
 const WEB = /^[a-z][a-z0-9+.-]*:\/\//iu
 
 type Scalar = string | number | boolean | null
@@ -87,6 +89,11 @@ const better = (a: Telling, b: Telling): Telling => {
   return order <= 0 ? a : b
 }
 
+const rankOf = ({ exact, kind }: Telling): number => (exact ? 0 : OTHER_KIND) + kind
+
+const leastRank = (parts: ReadonlyArray<{ readonly rank: number }>, telling: Telling): number =>
+  parts.reduce((least, { rank }) => Math.min(least, rank), rankOf(telling))
+
 const tellingKey = (key: string): Telling => {
   const parts = wordsOf(key)
   const exact = TELLING.get(parts.join("_")) ?? TELLING.get(parts.at(-1) ?? "")
@@ -98,7 +105,7 @@ const tellingKey = (key: string): Telling => {
 const tellingValue = (value: Scalar): Telling => {
   if (typeof value !== "string") return NOTHING
   const text = value.trim()
-  if (ADDRESS.test(text)) return { kind: 0, at: 0, exact: true }
+  if (text.length <= ADDRESS_CHARS_MAX && ADDRESS.test(text)) return { kind: 0, at: 0, exact: true }
   return WEB.test(text) ? { kind: 1, at: 0, exact: true } : NOTHING
 }
 
@@ -132,7 +139,7 @@ const argumentOf = (place: string, value: unknown, telling: Telling): Argument =
     text,
     reaches: telling.exact && telling.kind < PATH_KIND,
     evident: text.length <= REACH_CHARS_MAX && (typeof value !== "string" || !/\s/u.test(value.trim())),
-    rank: (telling.exact ? 0 : OTHER_KIND) + telling.kind,
+    rank: rankOf(telling),
     ...(host === undefined ? {} : { host })
   }
 }
@@ -189,32 +196,34 @@ export const inTurn = (ranked: ReadonlyArray<Argument>): ReadonlyArray<Argument>
     .map(({ argument }) => argument)
 }
 
-const rankIn = (value: unknown, telling: Telling): number => {
-  const own = isScalar(value) ? better(telling, tellingValue(value)) : telling
-  const rank = (own.exact ? 0 : OTHER_KIND) + own.kind
-  if (isScalar(value)) return rank
-  const below = Array.isArray(value)
-    ? (value as ReadonlyArray<unknown>).map((item) => rankIn(item, telling))
-    : Object.entries(value as object).map(([key, item]) => rankIn(item, better(tellingKey(key), telling)))
-  return below.reduce((least, one) => Math.min(least, one), rank)
+interface Ranked {
+  readonly text: string
+  readonly rank: number
+}
+
+/** A value as JSON, with what is most telling first, and how telling the most telling part of it is. */
+const rankedText = (value: unknown, telling: Telling): Ranked => {
+  if (isScalar(value)) return { text: visibleJson(value), rank: rankOf(better(telling, tellingValue(value))) }
+  if (Array.isArray(value)) {
+    const items = (value as ReadonlyArray<unknown>).map((item) => rankedText(item, telling))
+    return { text: `[${items.map(({ text }) => text).join(",")}]`, rank: leastRank(items, telling) }
+  }
+  const entries = Object.entries(value as object).map(([key, item]) => {
+    const own = better(tellingKey(key), telling)
+    return { key, at: own.at, ...rankedText(item, own) }
+  })
+  const inOrder = entries.toSorted(
+    (a, b) =>
+      a.rank - b.rank ||
+      a.at - b.at ||
+      a.text.length + a.key.length - (b.text.length + b.key.length) ||
+      (a.key < b.key ? -1 : 1)
+  )
+  return {
+    text: `{${inOrder.map(({ key, text }) => `${visibleJson(key)}:${text}`).join(",")}}`,
+    rank: leastRank(entries, telling)
+  }
 }
 
 /** The whole input as JSON, with what is most telling first at every depth. */
-export const rankedJson = (input: unknown): string => {
-  if (isScalar(input)) return visibleJson(input)
-  if (Array.isArray(input)) return `[${(input as ReadonlyArray<unknown>).map(rankedJson).join(",")}]`
-  const entries = Object.entries(input as object).map(([key, value]) => {
-    const telling = tellingKey(key)
-    return { key, text: rankedJson(value), rank: rankIn(value, telling), at: telling.at }
-  })
-  return `{${entries
-    .toSorted(
-      (a, b) =>
-        a.rank - b.rank ||
-        a.at - b.at ||
-        a.text.length + a.key.length - (b.text.length + b.key.length) ||
-        (a.key < b.key ? -1 : 1)
-    )
-    .map(({ key, text }) => `${visibleJson(key)}:${text}`)
-    .join(",")}}`
-}
+export const rankedJson = (input: unknown): string => rankedText(input, NOTHING).text
