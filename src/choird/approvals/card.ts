@@ -21,7 +21,7 @@ const LETTERS = Object.fromEntries(Object.entries(ACTIONS).map(([letter, action]
   Record<CardAction, keyof typeof ACTIONS>
 >
 
-/** What a button says when it is tapped. Whether it is a button of that card, only the stored card knows. */
+/** The words of a tapped button. Whether it is a button of that card, only the stored card knows. */
 export interface CardTap {
   readonly action: CardAction
   readonly approval_id: ApprovalId
@@ -30,7 +30,7 @@ export interface CardTap {
 /** Random bytes of one card. */
 const DIGITS_BYTES = 16
 
-/** The digits of a new card. The payload's digest would be known to whoever asks (D60). */
+/** The digits of a new card. The payload's digest would be known to the agent that asks (D60). */
 export const cardDigits = (): string => randomBytes(DIGITS_BYTES).toString("base64url")
 
 const TAP = /^([arjg]):([1-9]\d{0,17}):[\w-]+$/u

@@ -1,6 +1,6 @@
 /**
- * The cards of approvals as the outbox has them: the message that a channel took for each, and the data of its buttons. The rest of a text is
- * written by whoever asks, and so proves nothing of a tap (D60).
+ * The cards of approvals as the outbox has them: the message that a channel took for each, and the data of its buttons. Everything else is
+ * known to the agent that asks, and so proves nothing of a tap (D60).
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

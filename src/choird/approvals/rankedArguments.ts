@@ -61,7 +61,7 @@ export interface Argument {
   readonly evident: boolean
   /** The host of a long address, which stands anywhere in it. */
   readonly host?: string
-  /** Which comes first: a smaller rank. */
+  /** A smaller one comes first. */
   readonly rank: number
 }
 

@@ -6,7 +6,7 @@ export type Block =
   | { readonly type: "table"; readonly lines: ReadonlyArray<string> }
   | { readonly type: "quote"; readonly text: string }
   | { readonly type: "heading"; readonly text: string; readonly size: number }
-  /** `before` is what stands before the text of an item where there are no lists, `number` that of one in a numbered list. */
+  /** `before` comes before the text of an item where a chat has no lists, `number` that of one in a numbered list. */
   | {
       readonly type: "item"
       readonly text: string
@@ -59,7 +59,7 @@ const codeAt = (lines: ReadonlyArray<string>, at: number, fence: string, info: s
   return [{ type: "code", text, ...(named ? { language: info } : {}) }, close + 1]
 }
 
-/** The block of one line, where it is none of several. */
+/** The block of one line, where it is not one of several lines. */
 const lineBlock = (line: string): Block => {
   const [, marks = "", heading = ""] = HEADING.exec(line) ?? []
   // A heading may be closed by the marks that opened it.

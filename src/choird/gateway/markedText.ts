@@ -80,7 +80,7 @@ const closerOf = (text: string, delimiter: string, from: number, end: number): n
 const ESCAPED = /^\\[!-/:-@[-`{-~]/u
 /** UTF-16 units of the words of a link. */
 const LABEL_CHARS_MAX = 1000
-/** Other schemes start something in the app of whoever taps: a chat, a call, a setting. Such a link stays as it was written. */
+/** Other schemes start something in the app of the person who taps: a chat, a call, a setting. Such a link stays as it was written. */
 const TARGET = /^\]\(((?:https?|mailto):[^\s()]{1,2000}(?:\([^\s()]*\)[^\s()]*)?)\)/u
 
 /** The address behind the next `]` of a text. It is read once for all `[` before it, so that these cost no more than other characters. */

@@ -7,11 +7,11 @@ import type { Outgoing } from "#src/choird/queues/Outbox.ts"
 import { type Block, blocksOf, cellsOf } from "./markdownBlocks.ts"
 import { type Entity, type MarkedText, markedLine } from "./markedText.ts"
 
-/** What Telegram takes of one rich message: characters, blocks with items and rows among them, and columns of a table. */
+/** The most that Telegram takes in one rich message: characters, blocks with items and rows among them, and columns of a table. */
 const RICH_CHARS_MAX = 32_768
 const RICH_BLOCKS_MAX = 500
 const RICH_COLUMNS_MAX = 20
-/** Lists within lists; deeper items stand beside those above them. */
+/** Lists within lists; deeper items become neighbours of those above them. */
 const LISTS_NESTED_MAX = 3
 
 export type RichText =
@@ -62,7 +62,7 @@ const marked = ({ type, url = "" }: Entity, text: RichText): RichText => {
   return type === "pre" || type === "blockquote" ? text : { type, text }
 }
 
-/** The part of a text between two places, whose marks lie in each other and never cross. */
+/** The part of a text between two places, whose marks are within each other and never cross. */
 const treeOf = (text: string, from: number, to: number, entities: ReadonlyArray<Entity>, isLink: boolean): RichText => {
   const parts: Array<RichText> = []
   const plain = (start: number, end: number) => {

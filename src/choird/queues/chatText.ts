@@ -36,7 +36,7 @@ interface Words {
 /** Whether a text as a chat shows it begins as a message of an agent may. */
 export const opensPlainly = (text: string): boolean => OPENING.test(text)
 
-/** What is put before an agent's text that begins otherwise: its name. */
+/** The words before an agent's text that begins otherwise: its name. */
 export const openingOf = ({ agent_id }: Pick<Words, "agent_id">): string => `${agent_id}:`
 
 /** The slash of a command that does something without a word behind it. Apps send one as the person's own message when it is tapped. */

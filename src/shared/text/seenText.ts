@@ -16,7 +16,7 @@ const FLAGS = ["gbeng", "gbsct", "gbwls"]
   )
   .join("|")
 
-/** What is not seen by itself and changes what is seen beside it: in emoji, in scripts that join, and in old forms of characters. */
+/** Characters that nobody sees and that change those beside them: in emoji, in scripts that join, and in old forms of characters. */
 const NEEDED = [
   FLAGS,
   `(?<=[${JOINING}])[\\u200C\\u200D]`,

@@ -149,7 +149,7 @@ describe("a rich message", () => {
     assert.strictEqual(shownOf("💎 helper asks\u202E")?.text, "helper:\n💎 helper asks⟨U+202E⟩")
   })
 
-  it("is none where Telegram would not take so many blocks, columns or characters", () => {
+  it("is left out where Telegram would not take so many blocks, columns or characters", () => {
     assert.isUndefined(blocksOf("- x\n".repeat(300)))
     assert.isUndefined(blocksOf("word ".repeat(8000)))
     assert.isUndefined(blocksOf(" \n "))

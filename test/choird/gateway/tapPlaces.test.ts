@@ -144,7 +144,7 @@ describe("a tap or a reply", () => {
       })
     )
 
-    it.effect("with /approve to what is no card decides nothing, though only one request waits", () =>
+    it.effect("with /approve to a message that asks for nothing decides nothing, though only one request waits", () =>
       Effect.gen(function* () {
         const { bot, run } = yield* makeBot
         yield* start(run)
