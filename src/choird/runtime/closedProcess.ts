@@ -1,6 +1,6 @@
 /**
- * A process of choird for what strangers made, such as a compressed page: it has no environment, no network, no other program's memory and no file but its own
- * program, so that a fault in a decoder gives nothing away (docs/security.md, What choird takes apart).
+ * A process of choird for what strangers made, such as a compressed page: it has no environment, no network, no other program's memory and none of choird's
+ * files, so that a fault in a decoder gives nothing away (docs/security.md, What choird takes apart).
  *
  * As root it is a user of its own in a mount namespace that holds its files. As an ordinary user it is in bubblewrap. Where neither works, what is left are
  * Node's permissions, which keep its JavaScript from files, processes and the network.
@@ -23,8 +23,6 @@ const CLOSED_FILES_MAX = 64
 export interface ClosedProgram {
   /** One file, without packages beside it. */
   readonly program: string
-  /** Folders that it reads, by the names that it is handed after its own, in this order. */
-  readonly folders?: ReadonlyArray<string>
   /** Limits of its heap and stack, as flags of Node. */
   readonly flags: ReadonlyArray<string>
 }
@@ -39,24 +37,21 @@ const PACKAGE = join(packageFolder, "package.json")
 interface Inside {
   readonly node: string
   readonly program: string
-  readonly folders: ReadonlyArray<string>
 }
 
-const insideOf = (base: string, { folders = [], program }: ClosedProgram): Inside => ({
+const insideOf = (base: string, { program }: ClosedProgram): Inside => ({
   node: `${base}/node`,
   // No package is beside it to say that it is a module.
-  program: `${base}/program.${program.endsWith(".ts") ? "mts" : "mjs"}`,
-  folders: folders.map((_, index) => `${base}/folder-${index}`)
+  program: `${base}/program.${program.endsWith(".ts") ? "mts" : "mjs"}`
 })
 
-const nodeCommand = ({ folders, node, program }: Inside, { flags }: ClosedProgram): ReadonlyArray<string> => [
+const nodeCommand = ({ node, program }: Inside, { flags }: ClosedProgram): ReadonlyArray<string> => [
   node,
   "--permission",
-  ...[program, PACKAGE, ...folders.map((folder) => `${folder}/`)].map((path) => `--allow-fs-read=${path}`),
+  ...[program, PACKAGE].map((path) => `--allow-fs-read=${path}`),
   "--disable-sigusr1",
   ...flags,
-  program,
-  ...folders
+  program
 ]
 
 let started = 0
@@ -70,11 +65,8 @@ const asOwnUser = (closed: ClosedProgram): ReadonlyArray<string> => {
     ["f", process.execPath, basename(inside.node)],
     ["f", closed.program, basename(inside.program)]
   ] as const
-  const folders = (closed.folders ?? []).map(
-    (folder, index) => ["d", folder, basename(inside.folders[index] ?? "")] as const
-  )
   const command = dyingWith(process.pid, nodeCommand(inside, closed), asUid(uid))
-  return boundChain(base, [...files, ...folders], command, ["--net", "--ipc"])
+  return boundChain(base, files, command, ["--net", "--ipc"])
 }
 
 const readOnly = (source: string, target = source) => ["--ro-bind-try", source, target]
@@ -85,8 +77,7 @@ const inBubblewrap = (closed: ClosedProgram): ReadonlyArray<string> => {
   const places = [
     ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"].flatMap((path) => readOnly(path)),
     readOnly(process.execPath, inside.node),
-    readOnly(closed.program, inside.program),
-    (closed.folders ?? []).flatMap((folder, index) => readOnly(folder, inside.folders[index]))
+    readOnly(closed.program, inside.program)
   ].flat()
   const walls = ["--unshare-all", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"]
   return ["bwrap", ...walls, ...places, "--dev", "/dev", "--chdir", "/", "--", ...nodeCommand(inside, closed)]
@@ -103,8 +94,7 @@ const script = (command: ReadonlyArray<string>): string => command.map(shellQuot
 const commandOf = (closed: ClosedProgram): string => {
   const isRoot = process.getuid?.() === 0
   const walled = isRoot ? asOwnUser(closed) : inBubblewrap(closed)
-  const { folders = [], program } = closed
-  const plain = nodeCommand({ node: process.execPath, program, folders }, closed)
+  const plain = nodeCommand({ node: process.execPath, program: closed.program }, closed)
   return [
     `ulimit -c 0; ulimit -f 0; ulimit -n ${CLOSED_FILES_MAX}`,
     `if ${script(isRoot ? PROBES.root : PROBES.user)} >/dev/null 2>&1; then exec ${script(walled)}; fi`,
