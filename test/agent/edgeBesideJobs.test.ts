@@ -63,6 +63,43 @@ describe("edge beside jobs", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("makes a call without an effect of a tool that can do more, and no other call of it", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const both = testTool("test.page", () => Effect.succeed({ status: "success", summary: "looked" }), {
+        effect: "external"
+      })
+      // As a browser: a look has no effect, and the tool as a whole may do anything.
+      const page: Tool = {
+        ...both,
+        prepare: (input) =>
+          Effect.map(both.prepare(input), (prepared) =>
+            JSON.stringify(input).includes("look") ? { ...prepared, effect: "none" } : prepared
+          )
+      }
+      const slow = testTool("test.slow", () => Effect.never, { effect: "none", readOnly: true })
+      const script: Script = (messages) => {
+        const content = messages.at(-1)?.content ?? ""
+        if (isCore(messages)) return Effect.succeed(calls(["test.slow", {}]))
+        if (content === "go")
+          return Effect.succeed(calls(["choir.core.spawn", { job_name: "work", task_spec: "work" }]))
+        return Effect.succeed(
+          /^(?:look|click)$/u.test(content) ? calls(["test.page", { action: content }]) : says("fine")
+        )
+      }
+      yield* Effect.forkScoped(runAgent({ plane, script, tools: [page, slow] }))
+      const results = (events: typeof plane.events) =>
+        ofType(events, "ToolResultCommitted").map(({ payload: { status, summary } }) => `${status}: ${summary}`)
+      yield* plane.say("go")
+      yield* plane.until((_, state) => state.cores.size === 1)
+      yield* plane.say("look")
+      yield* plane.until((events) => results(events).some((text) => text === "success: looked"))
+      yield* plane.say("click")
+      yield* plane.until((events) => results(events).some((text) => /^rejected: .*edge only reads/u.test(text)))
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("is not kept from a tool by calls that wait for choird to confirm their intent", () =>
     Effect.gen(function* () {
       yield* ticking

@@ -3,7 +3,7 @@ import { writeFileSync, mkdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect, Redacted, Schema } from "effect"
 import { EmailAccount } from "#schema/EmailAccount.ts"
-import { CallId, SecretName } from "#schema/Ids.ts"
+import { CallId, EDGE, SecretName } from "#schema/Ids.ts"
 import { emailCheck } from "#src/agent/tools/emailCheck.ts"
 import { emailReceive } from "#src/agent/tools/emailReceive.ts"
 import { emailSend } from "#src/agent/tools/emailSend.ts"
@@ -65,7 +65,8 @@ export const mailTools = Effect.fnUntraced(function* (
     /** Why a person is asked before it is sent. */
     asks: (input: unknown) =>
       Effect.flatMap(send.prepare(input), ({ confirm }) => confirm ?? Effect.succeed(undefined)),
-    settle: (n: number | string) => send.settle?.(mailCall(n)) ?? Effect.die("it settles nothing"),
+    settle: (n: number | string) =>
+      send.settle?.({ lane: EDGE, call_id: mailCall(n), input: {} }) ?? Effect.die("it settles nothing"),
     put: (path: string, content: string | Uint8Array) => {
       mkdirSync(dirname(join(root, path)), { recursive: true })
       writeFileSync(join(root, path), content)

@@ -61,7 +61,8 @@ const commit = Effect.fnUntraced(function* (
     call_id: call.call_id,
     locks: grant.locks,
     dirty: yield* grant.dirty,
-    readOnly: prepared.readOnly ?? tool.readOnly,
+    // A call without an effect writes nothing, whatever else its tool can do.
+    readOnly: (prepared.effect ?? tool.effect) === "none" || (prepared.readOnly ?? tool.readOnly),
     approval_id,
     grant_id
   })

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { isControl, type Tool, withoutSecrets } from "#src/agent/tools/Tool.ts"
 import { finishCall, openCalls, resultOf } from "./callOutcomes.ts"
@@ -56,7 +57,11 @@ export const closeInDoubt = Effect.flatMap(doubtfulCalls, (calls) =>
 const settled = Effect.fnUntraced(function* (doubtful: DoubtfulCall, settle: NonNullable<Tool["settle"]>) {
   const { call, lane } = doubtful
   const secrets = yield* SecretStore
-  const found = yield* settle(call.call_id).pipe(Effect.timeout(SETTLE_MS_MAX), Effect.result)
+  const log = yield* EventLog
+  const output = log.get(call.output_rev)
+  const said = output.event_type === "ModelOutput" ? output.payload.tool_calls : []
+  const input = said.find(({ call_id }) => call_id === call.call_id)?.input
+  const found = yield* settle({ lane, call_id: call.call_id, input }).pipe(Effect.timeout(SETTLE_MS_MAX), Effect.result)
   if (found._tag === "Failure") {
     yield* Effect.logWarning(`could not determine the outcome of ${call.name.slice(0, 64)}: ${found.failure.message}`)
     return yield* closeAsUnknown(doubtful)

@@ -85,7 +85,7 @@ export interface PreparedCall {
   readonly timeout_ms: number
   /** Where the effect of this call is not the tool's own. */
   readonly effect?: ToolEffect
-  /** Whether edge may make this call while core jobs run, where that is not the tool's own. */
+  /** Whether edge may make this call while core jobs run, where that is not the tool's own; it may make any call without an effect. */
   readonly readOnly?: boolean
   /** Why a person has to see this call before it runs, whatever the lane has read. It may take time, and changes nothing. */
   readonly confirm?: Effect.Effect<ConfirmReason | undefined>
@@ -93,6 +93,13 @@ export interface PreparedCall {
   readonly files?: Effect.Effect<ReadonlyArray<AttachedFile>, InvalidInput>
   /** Interruptible; an interrupt leaves no process and no half-written file behind. */
   run(context: ToolContext): Effect.Effect<ToolOutcome>
+}
+
+/** A call that had begun when its agent went down. */
+export interface CutCall {
+  readonly lane: LaneId
+  readonly call_id: CallId
+  readonly input: unknown
 }
 
 export interface Tool {
@@ -115,8 +122,11 @@ export interface Tool {
    * greatest that the input may have.
    */
   prepare(input: unknown, lane?: LaneId): Effect.Effect<PreparedCall, InvalidInput>
-  /** The outcome of a call that a crash cut off, where it can be found out; it changes nothing. */
-  settle?(call_id: CallId): Effect.Effect<ToolOutcome, { readonly message: string }>
+  /**
+   * The outcome of a call that a crash cut off, where it can be found out. It does nothing a second time: it looks, or asks choird again,
+   * which does the work of a call id once.
+   */
+  settle?(call: CutCall): Effect.Effect<ToolOutcome, { readonly message: string }>
 }
 
 /** A tool input that does not fit; `problem` is written for the model. */

@@ -171,7 +171,7 @@ export const emailSend = Effect.gen(function* () {
           )
       }
     }),
-    settle: (call_id) =>
+    settle: ({ call_id }) =>
       Effect.map(
         Effect.flatMap(account, (taken) => fateOf(taken, call_id)),
         (fate) => FATES[fate]

@@ -105,8 +105,8 @@ const outcomeOf = (
     const printed = secrets === undefined ? result.stderr.text : secrets.scrub(result.stderr.text)
     const stderr = printed.slice(-TOOL_STDERR_CHARS_MAX).toWellFormed()
     const unknown: Pick<ToolOutcome, "acted"> = isExternal ? { acted: "unknown" } : {}
-    const failed = isHidden ? ({ status: "error", summary: message } as const) : refusal({ message }, { stderr })
-    return { ...failed, ...sources, ...unknown }
+    const failed = isHidden ? { summary: message } : refusal({ message }, { stderr })
+    return { ...failed, status: result.timed_out ? "timeout" : "error", ...sources, ...unknown }
   }
   const { status = "success", summary = `${shownName(llm.name)} ended`, output } = reply
   const { acted = status === "success" ? "accepted" : "unknown" } = reply

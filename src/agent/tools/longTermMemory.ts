@@ -132,13 +132,20 @@ const asked = (ask: AskHost, lane: LaneId, tool_name: ToolName, call_id: CallId,
     return yield* Effect.fail<NotDone>(status === "error" ? { message } : { message, acted: "unknown" })
   })
 
+/** The outcome of a call that was asked for again; fails where even choird does not know it. */
+const again = (outcome: Effect.Effect<ToolOutcome, NotDone>) =>
+  Effect.catch(outcome, (error) => (error.acted === undefined ? Effect.succeed(refused(error)) : Effect.fail(error)))
+
 /** choir.memory.upsert: a fact that is kept beyond the session. A tainted lane's is labelled as a claim from outside. */
 export const memoryUpsert = Effect.gen(function* () {
   const arbiter = yield* Arbiter
   const ask = yield* makeAskHost
   const decode = decodeInput(Upsert)
   const name = ToolName.make("choir.memory.upsert")
-  const run = Effect.fnUntraced(function* (input: typeof Upsert.Type, { call_id, lane }: ToolContext) {
+  const run = Effect.fnUntraced(function* (
+    input: typeof Upsert.Type,
+    { call_id, lane }: Pick<ToolContext, "call_id" | "lane">
+  ) {
     const memory = laneOf(arbiter.state(), lane)
     const sources = memory?.sources ?? []
     const fact: UpsertInput = {
@@ -186,7 +193,12 @@ export const memoryUpsert = Effect.gen(function* () {
         timeout_ms: LONG_TERM_TIMEOUT_MS,
         run: (context) => Effect.catch(run(input, context), (error) => Effect.succeed(refused(error)))
       }
-    })
+    }),
+    settle: ({ call_id, input, lane }) =>
+      Effect.flatMap(
+        Effect.mapError(decode(input), ({ problem }) => ({ message: problem })),
+        (fact) => again(run(fact, { call_id, lane }))
+      )
   }
   return tool
 })
@@ -202,7 +214,7 @@ export const memoryDelete = Effect.gen(function* () {
   const run = Effect.fnUntraced(function* (
     input: Schema.Json,
     key: FactKey | undefined,
-    { call_id, lane }: ToolContext
+    { call_id, lane }: Pick<ToolContext, "call_id" | "lane">
   ) {
     const output = yield* asked(ask, lane, name, call_id, input)
     const { deleted } = yield* Effect.orDie(decodeDeleted(output))
@@ -218,21 +230,30 @@ export const memoryDelete = Effect.gen(function* () {
     const outcome: ToolOutcome = { status: "success", summary: STILL, output: { id: deleted.id }, acted: "verified" }
     return outcome
   })
+  const fact = Effect.fnUntraced(function* (raw: unknown) {
+    const { id, key } = yield* decode(raw)
+    if ((id === undefined) === (key === undefined)) return yield* Effect.fail(invalidInput("give either key or id"))
+    const input: Schema.Json = key === undefined ? { id: id ?? "" } : { key }
+    return { input, key }
+  })
   const tool: Tool = {
     llm: llmView(name, "Delete a remembered fact, by its key or id.", Delete),
     effect: "external",
     lanes: "both",
     readOnly: false,
     prepare: Effect.fn("memoryDelete.prepare")(function* (raw) {
-      const { id, key } = yield* decode(raw)
-      if ((id === undefined) === (key === undefined)) return yield* Effect.fail(invalidInput("give either key or id"))
-      const input: Schema.Json = key === undefined ? { id: id ?? "" } : { key }
+      const { input, key } = yield* fact(raw)
       return {
         locks: [],
         timeout_ms: LONG_TERM_TIMEOUT_MS,
         run: (context) => Effect.catch(run(input, key, context), (error) => Effect.succeed(refused(error)))
       }
-    })
+    }),
+    settle: ({ call_id, input, lane }) =>
+      Effect.flatMap(
+        Effect.mapError(fact(input), ({ problem }) => ({ message: problem })),
+        (known) => again(run(known.input, known.key, { call_id, lane }))
+      )
   }
   return tool
 })

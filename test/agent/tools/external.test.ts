@@ -47,18 +47,17 @@ describe("external", () => {
     )
   }
 
-  const failures: ReadonlyArray<readonly [what: string, script: string, problem: RegExp, timeout_ms?: number]> = [
+  const failures: ReadonlyArray<readonly [what: string, script: string, problem: RegExp]> = [
     ["fails", "echo '{}'; echo reason >&2; exit 4", /ended with exit code 4/u],
     ["dies", "echo reason >&2; kill -SEGV $$", /ended with SIGSEGV/u],
     ["prints no JSON", "echo hello; echo reason >&2", /not JSON/u],
     ["prints nothing", "echo reason >&2", /not JSON/u],
-    ["prints too much", "echo reason >&2; head -c 2000000 /dev/zero | tr '\\0' 1", /more than a tool may/u],
-    ["takes too long", "echo reason >&2; sleep 60", /killed at its timeout/u, 1000]
+    ["prints too much", "echo reason >&2; head -c 2000000 /dev/zero | tr '\\0' 1", /more than a tool may/u]
   ]
-  for (const [name, script, problem, timeout_ms = 60_000] of failures) {
+  for (const [name, script, problem] of failures) {
     it.live(`is an error with the end of standard error when the executable ${name}`, () =>
       Effect.gen(function* () {
-        const { run } = yield* externalTool(script, { runtime: { timeout_ms } })
+        const { run } = yield* externalTool(script)
         const { status, summary, output } = yield* run()
         assert.strictEqual(status, "error")
         assert.match(summary, problem)
@@ -66,6 +65,21 @@ describe("external", () => {
       })
     )
   }
+
+  it.live(
+    "says timeout, as a command does, when the executable is killed for taking too long, and hides what is hidden",
+    () =>
+      Effect.gen(function* () {
+        for (const exposure of ["both", "none"] as const) {
+          const runtime = { timeout_ms: 1000, exposure }
+          const { run } = yield* externalTool("echo reason >&2; sleep 60", { runtime })
+          const { output, status, summary } = yield* run()
+          assert.strictEqual(status, "timeout")
+          assert.match(summary, /killed at its timeout/u)
+          assert.strictEqual(JSON.stringify(output)?.includes("reason") === true, exposure === "both")
+        }
+      })
+  )
 
   it.live("R22 leaves no process behind, at its end or at its timeout", () =>
     Effect.gen(function* () {
@@ -77,7 +91,7 @@ describe("external", () => {
           timeout_ms: 60_000
         },
         {
-          status: "error",
+          status: "timeout",
           script: (sleep: string) => `trap '' TERM; setsid ${sleep} & (setsid sh -c '${sleep} &' &); ${sleep}`,
           timeout_ms: 1000
         }

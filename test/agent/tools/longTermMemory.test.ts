@@ -107,6 +107,24 @@ describe("choir.memory.upsert", () => {
     })
   )
 
+  it.effect(
+    "that a crash cut off is asked for again under its own call id, and is in doubt where choird does not know",
+    () =>
+      Effect.gen(function* () {
+        const lost: HostReply = { status: "unknown_after_crash", output: { error: "choird went down as well" } }
+        const { asked, commits, services } = beside(false, written("inserted"), written("inserted"), lost)
+        const tool = yield* Effect.provide(memoryUpsert, services)
+        const input = { key: "user.city", text: "Lives in Lyon" }
+        yield* run(tool, input)
+        const settle = tool.settle ?? assert.fail("it can be found out")
+        const cut = { lane: EDGE, call_id: context.call_id, input }
+        assert.deepInclude(yield* settle(cut), { status: "success", summary: "remembered", acted: "verified" })
+        assert.deepStrictEqual(asked[1], asked[0])
+        assert.deepStrictEqual(commits[1], commits[0])
+        assert.include((yield* Effect.flip(settle(cut))).message, "choird went down as well")
+      })
+  )
+
   it.effect("of a lane that has seen text from outside is a claim from outside", () =>
     Effect.gen(function* () {
       const { asked, services } = beside(true, written("inserted"))
