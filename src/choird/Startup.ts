@@ -5,6 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
+import { logDeath, restarted } from "#src/shared/background.ts"
 import { agentPrograms } from "#src/choird/runtime/AgentCommand.ts"
 import { Lifecycle } from "./agents/Lifecycle.ts"
 import { layerOperatorServer } from "#src/choird/api/operator/OperatorServer.ts"
@@ -115,7 +116,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
         logs.archiveAfter(log_archive_threshold_lines),
         logs.keep({ bytes_max: retention.logs_mb * 1024 ** 2, days_max: retention.logs_days })
       )
-  ).pipe(Effect.forkScoped({ startImmediately: true }))
+  ).pipe(restarted("the limits of logs"), Effect.forkScoped({ startImmediately: true }))
   yield* logs.archiving
   const host = Context.merge(files, yield* Layer.build(NodeServices.layer))
   const exporters = yield* Layer.build(layerExporters(options.version)).pipe(Effect.provideContext(host))
@@ -154,7 +155,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* Context.get(services, Retention).run
   yield* Context.get(services, EmbeddingQueue).run
   yield* Context.get(services, SessionMemory).run
-  yield* Effect.forkScoped(Context.get(services, Forgetting).finish)
+  yield* Effect.forkScoped(logDeath("the rest of an order to forget")(Context.get(services, Forgetting).finish))
   yield* Layer.build(layerGateways).pipe(Effect.provideContext(services), step(8, "the gateways are started"))
   yield* Effect.provideContext(keepLastGood(home, config), host)
   yield* Layer.build(Layer.provide(layerOperatorServer(options.version), Backup.layer)).pipe(

@@ -2,6 +2,7 @@
 import { Context, Deferred, Effect, Layer, Result, Schema } from "effect"
 import { LaneId } from "#schema/Ids.ts"
 import type { LockRequest } from "#schema/Tool.ts"
+import { logDeath } from "#src/shared/background.ts"
 import type { InvalidLock } from "#src/shared/image/lockKey.ts"
 import {
   type Claim,
@@ -125,6 +126,7 @@ export class LockManager extends Context.Service<
     const granted = Effect.fnUntraced(function* (ticket: Ticket, wait_ms: number) {
       const timer = yield* Effect.sleep(wait_ms).pipe(
         Effect.andThen(Effect.sync(() => expire(ticket, wait_ms))),
+        logDeath("the timer of a lock"),
         // At once, or the time would count from whenever the scheduler comes to it.
         Effect.forkChild({ startImmediately: true })
       )

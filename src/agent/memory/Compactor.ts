@@ -6,6 +6,7 @@
 import { Context, Deferred, Effect, FiberSet, Layer, Queue } from "effect"
 import type { MemoryDelta } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
+import { logDeath } from "#src/shared/background.ts"
 import { compactionLimit } from "#src/shared/session/compactWindow.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -261,7 +262,8 @@ const makeTurns = Effect.fnUntraced(function* () {
           for (const lane of new Set([...due.keys(), ...orders.keys()])) {
             if (busy.has(lane)) continue
             busy.add(lane)
-            yield* FiberSet.run(fibers, Effect.ensuring(settle(lane, ordered(lane)), over(lane)))
+            const work = logDeath(`the compaction of ${lane}`)(settle(lane, ordered(lane)))
+            yield* FiberSet.run(fibers, Effect.ensuring(work, over(lane)))
           }
         })
       )

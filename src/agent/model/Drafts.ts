@@ -1,6 +1,7 @@
 /** The beginning of edge's answer on its way to the person who waits, while the model still writes it. Nothing of it is kept or sent again. */
 import { Context, Effect, Layer, Queue } from "effect"
 import { type Draft, DRAFT_CHARS_MAX } from "#schema/AgentApi.ts"
+import { restarted } from "#src/shared/background.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import type { Spoken } from "./Llm.ts"
 
@@ -36,7 +37,7 @@ const make = Effect.fnUntraced(function* () {
     // A draft that is lost is followed by a longer one, and the answer comes in any case.
     yield* Effect.ignore(plane.report({ draft }))
     yield* Effect.sleep(DRAFT_INTERVAL_MS)
-  }).pipe(Effect.forever, Effect.forkScoped)
+  }).pipe(Effect.forever, restarted("the sending of drafts"), Effect.forkScoped)
 
   return Drafts.of({
     follow: (about) => {

@@ -5,6 +5,7 @@
  */
 import { readlinkSync } from "node:fs"
 import { Effect, Queue } from "effect"
+import { restarted } from "#src/shared/background.ts"
 import { descriptorPath } from "#src/shared/files/nofollow.ts"
 import { closeLater, openFolder } from "./workspaceFiles.ts"
 
@@ -50,6 +51,7 @@ export const makeKeptFolders = Effect.fnUntraced(function* (root: number) {
     Effect.andThen(Effect.sleep(FOLDER_KEPT_MS_MAX)),
     Effect.andThen(letAllGo),
     Effect.forever,
+    restarted("the closing of unused folders"),
     Effect.forkScoped
   )
 

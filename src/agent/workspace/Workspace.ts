@@ -170,7 +170,11 @@ const close = (descriptor: number) =>
     const work = working.get(descriptor) ?? new Set()
     working.delete(descriptor)
     if (work.size === 0) closeLater(descriptor)
-    else void Promise.allSettled(work).then(() => closeLater(descriptor))
+    else
+      Promise.allSettled(work).then(
+        () => closeLater(descriptor),
+        () => undefined
+      )
   })
 
 /** Writes under a name that no other writer took; only a collision is tried again. */

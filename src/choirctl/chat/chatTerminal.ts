@@ -2,6 +2,7 @@
 import { clearScreenDown, createInterface, cursorTo, moveCursor } from "node:readline"
 import { type Cause, Deferred, Effect, Queue, Stream } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
+import { logDeath } from "#src/shared/background.ts"
 import {
   type ChatState,
   endsTurn,
@@ -232,7 +233,7 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
       if (stopping || !isBusy()) return
       stopping = true
       yield* dim("stopping the turn; press Ctrl-C again to leave the chat")
-      yield* Effect.forkChild(send("/stop"))
+      yield* Effect.forkChild(logDeath("the order to stop")(send("/stop")))
     }
   })
 

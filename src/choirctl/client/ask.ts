@@ -1,6 +1,7 @@
 /** Requests to the choird of the home that the flags name. */
 import { Effect, Option, Stream } from "effect"
 import type { ErrorDetail } from "#schema/ApiError.ts"
+import { logDeath } from "#src/shared/background.ts"
 import { type CommandFailed, refusedByChoird } from "#src/choirctl/terminal/failure.ts"
 import { operatorSocket, root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
@@ -29,7 +30,7 @@ export const ask = Effect.fnUntraced(function* <const G extends Group, A, E>(
 ) {
   const { home } = yield* root
   const { askChoird } = yield* load
-  yield* Effect.forkScoped(stillWaits)
+  yield* Effect.forkScoped(logDeath("the note about a slow answer")(stillWaits))
   return yield* askChoird(home, group, question)
 }, Effect.scoped)
 

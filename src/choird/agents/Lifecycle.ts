@@ -6,6 +6,7 @@ import { Context, Deferred, Effect, FiberSet, Layer, Option, type Stream } from 
 import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type ResourceName, type SessionId } from "#schema/Ids.ts"
 import type { RestartAgent, StartAgent } from "#schema/AgentsApi.ts"
+import { logDeath } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
@@ -147,13 +148,17 @@ const makeRuns = Effect.gen(function* () {
       ended: Deferred.makeUnsafe()
     }
     runs.set(agent_id, running)
-    const life = Effect.gen(function* () {
-      const why = yield* Effect.provideContext(run(request, running), services)
-      runs.delete(agent_id)
-      yield* Deferred.fail(running.started, why)
-      yield* Deferred.succeed(running.ended, undefined)
-    })
-    yield* FiberSet.run(fibers, life)
+    const over = (why: Effect.Effect<never, AgentRefused>) =>
+      Effect.suspend(() => {
+        runs.delete(agent_id)
+        return Effect.andThen(Deferred.complete(running.started, why), Deferred.succeed(running.ended, undefined))
+      })
+    const life = Effect.provideContext(run(request, running), services).pipe(
+      Effect.flatMap((why) => over(Effect.fail(why))),
+      // Else the agent would run for ever, as its view has it, and nobody could start it.
+      Effect.tapDefect((defect) => over(Effect.die(defect)))
+    )
+    yield* FiberSet.run(fibers, logDeath("the run of an agent")(life))
     return running
   }, Effect.uninterruptible)
 
@@ -175,7 +180,7 @@ const makeRuns = Effect.gen(function* () {
     start,
     stop,
     /** Runs to its end while choird lives, even if nobody waits for it. */
-    fork: (effect: Effect.Effect<void>) => FiberSet.run(fibers, effect)
+    fork: (effect: Effect.Effect<void>) => FiberSet.run(fibers, logDeath("a restart")(effect))
   }
 })
 type Runs = Effect.Success<typeof makeRuns>

@@ -1,7 +1,8 @@
 /** The offline models of config.json, each in a process that choird starts and keeps running. */
 import { spawn } from "node:child_process"
 import { extname, join } from "node:path"
-import { Cause, Context, Deferred, Effect, FiberMap, Layer, Stream } from "effect"
+import { Context, Deferred, Effect, FiberMap, Layer, Stream } from "effect"
+import { restarted } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
 import { type OfflinePlace, offlinePlaces } from "#src/shared/config/offlineEndpoint.ts"
@@ -134,11 +135,7 @@ const make = Effect.fnUntraced(function* () {
       Effect.gen(function* () {
         const ready = yield* Deferred.make<void>()
         if (yield* FiberMap.has(running, place.endpoint)) return Effect.void
-        const supervised = keep(place, ready).pipe(
-          Effect.tapCause((cause) =>
-            Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("gave up on the offline model", cause)
-          )
-        )
+        const supervised = restarted(`the offline model at ${place.endpoint}`)(keep(place, ready))
         yield* FiberMap.run(running, place.endpoint, supervised, { onlyIfMissing: true })
         return Deferred.await(ready)
       })
@@ -147,6 +144,9 @@ const make = Effect.fnUntraced(function* () {
 
   const first = yield* follow(offlinePlaces((yield* config.current).config))
   yield* Effect.timeoutOption(Effect.all(first, { concurrency: "unbounded", discard: true }), READY_MS_MAX)
-  yield* Stream.runForEach(config.changes, ({ config }) => follow(offlinePlaces(config))).pipe(Effect.forkScoped)
+  yield* Stream.runForEach(config.changes, ({ config }) => follow(offlinePlaces(config))).pipe(
+    restarted("the choice of offline models"),
+    Effect.forkScoped
+  )
   return OfflineModels.of({ problems: Effect.sync(() => [...problems.values()]) })
 })

@@ -8,6 +8,7 @@ import type { Caller } from "#schema/AgentApi.ts"
 import type { GrantSummary } from "#schema/Grant.ts"
 import type { AskedApproval } from "#schema/Approval.ts"
 import { type AgentId, type ApprovalId, ResourceName } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type SentAs } from "#src/choird/queues/Outbox.ts"
@@ -263,7 +264,7 @@ const make = Effect.fnUntraced(function* () {
   const asked = yield* Queue.sliding<void>(1)
   const wakes = yield* makeNotifier
   const { expire, settle } = yield* makeSettle(wakes.wake(APPROVED))
-  yield* Effect.forkScoped(yield* makeExpiry(expire, Queue.take(asked)))
+  yield* Effect.forkScoped(restarted("the expiry of approvals")(yield* makeExpiry(expire, Queue.take(asked))))
 
   const pending = Effect.map(
     sql<{ readonly agent_id: AgentId; readonly pending: number }>`SELECT agent_id, count(*)::int AS pending

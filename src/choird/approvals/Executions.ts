@@ -9,6 +9,7 @@ import { Approvals } from "./Approvals.ts"
 import { ProofOfApproval, beginExecution } from "./ProofOfApproval.ts"
 import { executionOf, PROPOSAL_RETRY_MS, standingOf, type Standing } from "./Execution.ts"
 import { type Ending, endedNote, endedText, outcomeText } from "./proposalNotes.ts"
+import { logDeath, restarted } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { provideDatabase, inTransaction } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -195,19 +196,23 @@ const make = Effect.fnUntraced(function* () {
         const { agent_id } = approved.row
         if (busy.has(agent_id) || busy.size >= PROPOSALS_EXECUTED_MAX) continue
         busy.add(agent_id)
-        yield* FiberSet.run(fibers, one(approved))
+        yield* FiberSet.run(fibers, logDeath("the execution of an approval")(one(approved)))
       }
       yield* Effect.timeoutOption(Queue.take(woken), PROPOSAL_LOOK_MS_MAX)
     })
     // Nobody needs the unfinished repositories of an earlier choird.
     yield* Effect.ignore(fs.remove(join(config.home, "repos", "work"), { recursive: true, force: true }))
-    yield* Effect.forkScoped(Stream.runForEach(approvals.approved, () => Queue.offer(woken, undefined)))
+    yield* Stream.runForEach(approvals.approved, () => Queue.offer(woken, undefined)).pipe(
+      restarted("the watch for approvals"),
+      Effect.forkScoped
+    )
     yield* look.pipe(
       onDatabase,
       Effect.catchCause((cause) =>
         Effect.andThen(Effect.logWarning("cannot read the approved proposals", cause), Effect.sleep(PROPOSAL_RETRY_MS))
       ),
       Effect.forever,
+      restarted("the execution of approvals"),
       Effect.forkScoped
     )
   })

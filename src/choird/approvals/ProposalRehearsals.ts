@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ToolName } from "#schema/Tool.ts"
 import type { Rehearsal } from "#schema/Trial.ts"
+import { restarted } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -145,9 +146,12 @@ const make = Effect.gen(function* () {
   return ProposalRehearsals.of({
     run: Effect.gen(function* () {
       const woken = yield* Queue.sliding<void>(1)
-      yield* Stream.runForEach(approvals.requested, () => Queue.offer(woken, undefined)).pipe(Effect.forkScoped)
+      yield* Stream.runForEach(approvals.requested, () => Queue.offer(woken, undefined)).pipe(
+        restarted("the watch for proposals"),
+        Effect.forkScoped
+      )
       const next = Effect.timeoutOption(Queue.take(woken), REHEARSAL_LOOK_MS_MAX)
-      yield* Effect.forever(Effect.andThen(next, look)).pipe(Effect.forkScoped)
+      yield* Effect.forever(Effect.andThen(next, look)).pipe(restarted("the rehearsals"), Effect.forkScoped)
     })
   })
 })

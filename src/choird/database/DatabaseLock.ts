@@ -4,6 +4,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import type { DatabaseFence } from "./DatabaseFence.ts"
 import { PostgresAddress } from "./PostgresServer.ts"
 import { DATABASE_FREED_MS_MAX } from "./DatabaseFence.ts"
+import { logDeath } from "#src/shared/background.ts"
 
 const DATABASE_LOCK_LOOK_MS = 100
 /** The longest pause between two attempts to reach Postgres. */
@@ -78,7 +79,11 @@ export const holdDatabase = Effect.fn("DatabaseLock.hold")(function* (address: P
   const first = Effect.retry(hold(fence.raise), { while: ({ _tag }) => _tag === "DatabaseTaken", schedule })
   const taken = Effect.raceFirst(Deferred.await(lost), fence.displaced)
   const holding = Effect.catch(Effect.andThen(first, again), (error) => Deferred.fail(held, error))
-  yield* Effect.forkScoped(Effect.ignore(Effect.raceFirst(holding, taken)))
+  // Without its keeper nobody would notice that the lock is lost, so its death is one of the database.
+  const kept = Effect.ignore(Effect.raceFirst(holding, taken)).pipe(
+    Effect.tapDefect((defect) => Effect.andThen(Deferred.die(held, defect), Deferred.die(lost, defect)))
+  )
+  yield* Effect.forkScoped(logDeath("the keeper of the database's lock")(kept))
   yield* Deferred.await(held)
   return taken
 })

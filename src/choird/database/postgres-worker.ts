@@ -81,7 +81,12 @@ const open = async ({ folder, template, idleInTransactionMs }: WorkerOptions) =>
   parentPort?.on("message", (order: WorkerOrder) => {
     if (order !== "close") return serve(bridge, order)
     // A failing close is an exit with an error, like any other death of this thread.
-    void db.close().then(() => process.exit(0))
+    db.close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        throw error
+      }
+    )
   })
 }
 

@@ -5,6 +5,7 @@
 import { Context, Effect, FiberSet, Layer, Result } from "effect"
 import type { ConfigChange } from "#schema/ConfigApi.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { logDeath } from "#src/shared/background.ts"
 import { makeImageSources } from "#src/choird/agents/imageSources.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import type { AgentRefused } from "#src/choird/agents/AgentRefused.ts"
@@ -106,10 +107,7 @@ const makeLater = Effect.gen(function* () {
     let lines = 0
     const line = (text: string) => Effect.suspend(() => say(speaker, `line-${(lines += 1)}`, notice(text)))
     const told = Effect.flatMap(work(line), (answer) => say(speaker, "done", answer))
-    yield* FiberSet.run(
-      fibers,
-      Effect.catchCause(told, (cause) => Effect.logError("a command of a chat failed", cause))
-    )
+    yield* FiberSet.run(fibers, logDeath("a command of a chat")(told))
     return notice(doing)
   })
   return later

@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Metric } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
+import { logDeath } from "#src/shared/background.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -292,7 +293,7 @@ const make = Effect.fnUntraced(function* () {
     if (asked.has(agent_id)) return
     asked.add(agent_id)
     yield* run(...command).pipe(
-      Effect.catchCause((cause) => Effect.logWarning("a command was not answered", cause)),
+      logDeath("the answer to a command"),
       Effect.ensuring(Effect.sync(() => asked.delete(agent_id))),
       Effect.forkIn(scope)
     )

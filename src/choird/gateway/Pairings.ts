@@ -8,6 +8,7 @@ import { type Config } from "#schema/Config.ts"
 import type { PairDm } from "#schema/DmsApi.ts"
 import { AgentId, type ResourceName } from "#schema/Ids.ts"
 import { dmList } from "#schema/ResourceBindings.ts"
+import { logDeath } from "#src/shared/background.ts"
 import { withDm } from "#src/choird/agents/bindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
@@ -219,7 +220,7 @@ const make = Effect.fnUntraced(function* () {
           Effect.logError(`${row.name} could not be paired; make another code with choirctl dm pair`, cause)
         )
       )
-      yield* FiberSet.run(fibers, bound)
+      yield* FiberSet.run(fibers, logDeath("a pairing")(bound))
       return true
     })
   })

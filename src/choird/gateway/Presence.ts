@@ -2,6 +2,7 @@
 import { Context, Effect, Layer, Option, PubSub, Stream } from "effect"
 import type { Draft } from "#schema/AgentApi.ts"
 import type { AgentId, InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { answeredBy } from "#src/choird/sessions/projections.ts"
@@ -96,6 +97,7 @@ export class Presence extends Context.Service<
             return follow(agent_id, nextReport(state))
           })
         ),
+        restarted("the watch of what is answered"),
         Effect.forkScoped
       )
 

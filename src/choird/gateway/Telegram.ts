@@ -1,6 +1,7 @@
 /** One bot: a long poll for incoming messages, and an ordered reader of each DM's outbox for outgoing ones (E6, R42-R44). */
 import { Cause, Duration, Effect, Queue, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
+import { logDeath, restarted } from "#src/shared/background.ts"
 import { awayIn, type DatabaseAway, databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
@@ -39,6 +40,7 @@ const answer = Effect.fnUntraced(function* (gateway: ResourceName, tap: Telegram
   const dropped = said.loud && on !== undefined ? api.dropButtons(on.chat_id, on.message_id) : Effect.void
   // Telegram may be slow or refuse the answer to an old tap; the decision stands, and the card tells of it.
   yield* Effect.andThen(Effect.ignore(api.answerTap(callback_id, said.text, said.loud)), Effect.ignore(dropped)).pipe(
+    logDeath("the answer to a tap"),
     Effect.forkChild({ startImmediately: true })
   )
 })
@@ -121,6 +123,7 @@ const speak = Effect.fnUntraced(function* (chat: Chat) {
   // A job may end without a further message.
   yield* Stream.merge(outbox.wakes(chat.dm), endedJobs(events)).pipe(
     Stream.runForEach(() => Queue.offer(wakes, undefined)),
+    restarted("what wakes the delivery of a chat"),
     Effect.forkScoped({ startImmediately: true })
   )
   let again_ms: number | undefined

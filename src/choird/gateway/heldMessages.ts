@@ -1,6 +1,7 @@
 /** Messages that are parts of one (R42): Telegram cuts a long text into several messages, and sends an album file by file. */
 import { Clock, Effect, Queue } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import type { Join } from "#src/choird/queues/messageJoin.ts"
@@ -71,6 +72,7 @@ export const makeHeldMessages = Effect.gen(function* () {
       Effect.andThen(Effect.logError("releasing held messages failed", defect), Effect.sleep(HELD_LOOK_MS_MAX))
     ),
     Effect.forever,
+    restarted("the release of held messages"),
     Effect.forkScoped
   )
 

@@ -6,6 +6,7 @@ import { Effect, Equal, FiberMap, Layer, type Redacted, Result, Stream } from "e
 import { GATEWAY_CONNECTING } from "#schema/DmsApi.ts"
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { CardTaps } from "./CardTaps.ts"
@@ -80,7 +81,7 @@ const make = Effect.gen(function* () {
   const start = (name: ResourceName, { api_root, dms, token }: Bot) =>
     runTelegram(name, dms).pipe(
       Effect.provide(TelegramApi.layer(token, api_root)),
-      Effect.tapCause((cause) => Effect.logError("gateway crashed", { gateway: name }, cause)),
+      Effect.annotateLogs({ gateway: name }),
       Effect.provideContext(context)
     )
 
@@ -94,7 +95,7 @@ const make = Effect.gen(function* () {
     if (bot === undefined) return
     if (before !== undefined) yield* Effect.logInfo("the gateway reconnects", { gateway: name })
     yield* health.report(name, { ok: false, detail: GATEWAY_CONNECTING })
-    yield* FiberMap.run(fibers, name, start(name, bot), { onlyIfMissing: true })
+    yield* FiberMap.run(fibers, name, restarted(`the gateway ${name}`)(start(name, bot)), { onlyIfMissing: true })
     running.set(name, bot)
   })
 
@@ -110,7 +111,7 @@ const make = Effect.gen(function* () {
   yield* followAll((yield* config.current).config)
   yield* config.changes.pipe(
     Stream.runForEach(({ config }) => followAll(config)),
-    Effect.tapCause(Effect.logError),
+    restarted("the choice of gateways"),
     Effect.forkScoped
   )
 })

@@ -4,6 +4,7 @@
  */
 import { Effect, Option, Queue, Result, Stream } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { type Reacted, Reactions } from "#src/choird/queues/Reactions.ts"
@@ -34,10 +35,14 @@ const makeSeen = Effect.fnUntraced(function* ({ dm }: Chat) {
   const wake = Queue.offer(wakes, undefined)
   yield* presence.seen(dm).pipe(
     Stream.runForEach((inbox_id) => Effect.andThen(Queue.offer(seen, inbox_id), wake)),
+    restarted("the watch of messages that came"),
     Effect.forkScoped({ startImmediately: true })
   )
   // An answer wakes the reader of its DM, as the beginning of choird's life does.
-  yield* Stream.runForEach(outbox.wakes(dm), () => wake).pipe(Effect.forkScoped({ startImmediately: true }))
+  yield* Stream.runForEach(outbox.wakes(dm), () => wake).pipe(
+    restarted("what wakes the reactions of a chat"),
+    Effect.forkScoped({ startImmediately: true })
+  )
   return { next: Queue.poll(seen), woken: Queue.take(wakes) }
 })
 

@@ -7,6 +7,7 @@ import { Context, Effect, Fiber, Layer, Schema, type Scope, Semaphore, Stream } 
 import type { Caller } from "#schema/AgentApi.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
 import { shownName } from "#schema/Tool.ts"
+import { restarted } from "#src/shared/background.ts"
 import { canonicalJson, EVENT_DEPTH_MAX, isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
@@ -249,7 +250,7 @@ export const layerRunEndings = Layer.effectDiscard(
         { discard: true }
       )
     yield* Stream.runForEach(appended, end).pipe(
-      Effect.tapCause(Effect.logError),
+      restarted("the watch for ended calls"),
       Effect.forkScoped({ startImmediately: true })
     )
   })

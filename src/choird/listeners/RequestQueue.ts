@@ -4,6 +4,7 @@
  * all sessions.
  */
 import { Deferred, Effect } from "effect"
+import { logDeath } from "#src/shared/background.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 
@@ -225,7 +226,7 @@ export const makeInQueue = Effect.gen(function* () {
       queue.beginAll(yield* monotonicMs)
       yield* lookLater
     })
-    yield* Effect.forkIn(look, scope)
+    yield* Effect.forkIn(logDeath("the look at the queue of requests")(look), scope)
   })
 
   return (use: RequestUse, body_bytes: number) =>

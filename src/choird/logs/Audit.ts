@@ -3,6 +3,7 @@ import { type Cause, Clock, Context, Effect, Layer, Result, Schedule, type Schem
 import { SqlClient, type SqlError } from "effect/sql"
 import type { AuditRow } from "#schema/SystemApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"
@@ -136,8 +137,16 @@ const make = Effect.fnUntraced(function* () {
     yield* Effect.forEach(due, write, { discard: true })
   })
 
-  yield* flush.pipe(Effect.repeat(Schedule.spaced(AUDIT_WINDOW_MS)), Effect.forkScoped)
-  yield* retry.pipe(Effect.repeat(Schedule.spaced(AUDIT_RETRY_MS)), Effect.forkScoped)
+  yield* flush.pipe(
+    Effect.repeat(Schedule.spaced(AUDIT_WINDOW_MS)),
+    restarted("the sums of the audit"),
+    Effect.forkScoped
+  )
+  yield* retry.pipe(
+    Effect.repeat(Schedule.spaced(AUDIT_RETRY_MS)),
+    restarted("the retry of audit rows"),
+    Effect.forkScoped
+  )
   // Counted and buffered rows must not be lost with the process: one attempt to write them, then the log has them.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {

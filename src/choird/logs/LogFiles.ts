@@ -1,6 +1,7 @@
 /** The files `logs/choird.log` and `logs/<agent>.log` of a home, appended line by line, readable by their owner alone. */
 import { Clock, Context, Effect, Layer, Logger, Option, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { AgentId, LaneId, type SessionId } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { humanText, type LogLine, logLine, logText } from "#src/shared/text/logs.ts"
 import { CHOIRD, type LogArchive, makeLogArchive } from "./LogArchive.ts"
@@ -227,6 +228,7 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
       Effect.andThen(
         Effect.forever(Effect.andThen(Effect.repeat(tidy, { while: (more) => more }), Queue.take(notifier)))
       ),
+      restarted("the archive of logs"),
       Effect.forkScoped,
       Effect.asVoid
     ),

@@ -6,6 +6,7 @@
 import { Context, Effect, Layer, Queue, type Scope, Stream } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import type { MemoryStatus } from "#schema/SystemApi.ts"
+import { restarted } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Embeddings, readServing } from "./Embeddings.ts"
@@ -130,14 +131,10 @@ const make = Effect.gen(function* () {
     if (embeddings.model === undefined) return
     yield* config.changes.pipe(
       Stream.runForEach(() => Effect.andThen(Queue.offer(reconfigured, undefined), Queue.offer(woken, undefined))),
+      restarted("the watch for other embeddings"),
       Effect.forkScoped({ startImmediately: true })
     )
-    yield* loop.pipe(
-      Effect.tapCause((cause) =>
-        Effect.logError("the embedding queue failed; new texts of memory have no vectors until choird restarts", cause)
-      ),
-      Effect.forkScoped
-    )
+    yield* loop.pipe(restarted("the embedding of texts"), Effect.forkScoped)
   })
 
   return EmbeddingQueue.of({

@@ -149,7 +149,8 @@ export class EmbeddingThread {
     const worker = this.#worker
     this.#worker = undefined
     if (worker === undefined) return
-    await worker.terminate()
+    // A thread that ends badly is gone all the same.
+    await worker.terminate().catch(() => undefined)
     // A thread that ends while it loads its model leaves the whole process with its compiler, which is far too slow for the embedded database.
     setFlagsFromString("--liftoff")
   }

@@ -2,6 +2,7 @@
 import { Context, Effect, Layer, Queue, type Scope, Semaphore, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { askForChunks } from "#src/choird/queues/memoryJobs.ts"
@@ -63,14 +64,10 @@ export const make = Effect.fnUntraced(function* (details_max?: number) {
   const run = Effect.gen(function* () {
     yield* sessions.ended.pipe(
       Stream.runForEach(() => wake),
+      restarted("the watch for ended sessions"),
       Effect.forkScoped({ startImmediately: true })
     )
-    yield* loop.pipe(
-      Effect.tapCause((cause) =>
-        Effect.logError("the memory worker failed; ended sessions are not added to memory until choird restarts", cause)
-      ),
-      Effect.forkScoped
-    )
+    yield* loop.pipe(restarted("the worker that adds sessions to memory"), Effect.forkScoped)
   })
 
   return SessionMemory.of({

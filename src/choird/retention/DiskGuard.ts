@@ -6,6 +6,7 @@ import { Cause, Clock, Context, Effect, Layer, Result, Schedule, Semaphore } fro
 import type { AgentId } from "#schema/Ids.ts"
 import type { Config } from "#schema/Config.ts"
 import type { DiskStatus } from "#schema/SystemApi.ts"
+import { logDeath, restarted } from "#src/shared/background.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -137,7 +138,7 @@ const make = Effect.gen(function* () {
     if (!wasLow) {
       yield* Effect.logError(`${reason}; to fix it: ${DISK_FIX}`)
       // The agent that filled the disk did so after the last count.
-      yield* Effect.forkIn(counting, scope)
+      yield* Effect.forkIn(logDeath("the measuring of workspaces")(counting), scope)
     }
     const running = (yield* lifecycle.list).filter((view) => view.status === "running" && !paused.has(view.agent_id))
     const chosen = new Set(isForAll(now) ? running : yield* first(running, now))
@@ -165,6 +166,7 @@ const make = Effect.gen(function* () {
       (cause) => Effect.logError("checking the free space failed", cause)
     ),
     Effect.repeat(Schedule.spaced(DISK_LOOK_MS)),
+    restarted("the look at the free space"),
     Effect.forkScoped
   )
 

@@ -6,6 +6,7 @@ import { Clock, Context, Effect, Layer, Schedule, type Scope, Semaphore } from "
 import { SqlClient, SqlError } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import type { Pruned, PruneReport } from "#schema/SystemApi.ts"
+import { restarted } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
@@ -105,6 +106,7 @@ const make = Effect.gen(function* () {
         Effect.logWarning("pruning old rows and files failed; choird tries again later", cause)
       ),
       Effect.repeat(Schedule.spaced(RETENTION_LOOK_MS)),
+      restarted("the pruning of old rows and files"),
       Effect.forkScoped,
       Effect.asVoid
     ),

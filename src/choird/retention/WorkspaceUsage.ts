@@ -6,6 +6,7 @@ import { constants, type Dirent } from "node:fs"
 import { lstat, open, opendir, readlink, realpath } from "node:fs/promises"
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { ResourceName } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
@@ -188,6 +189,7 @@ const make = Effect.gen(function* () {
   yield* look.pipe(
     Effect.catchCause((cause) => Effect.logWarning("measuring the workspaces failed", cause)),
     Effect.repeat(Schedule.spaced(WORKSPACE_LOOK_MS)),
+    restarted("the measuring of workspaces"),
     Effect.forkScoped
   )
 

@@ -6,6 +6,7 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, 
 import { join } from "node:path"
 import { Clock, Context, Effect, Layer, Option, Schedule, Schema } from "effect"
 import type { Scope } from "effect"
+import { restarted } from "#src/shared/background.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
 import { groupParents, joinFile, limitFiles, oomKillsIn, shareFile, usageFile, usedIn } from "./cgroupFiles.ts"
 import { type CpuUse, steppingBack, useAfter } from "./cpuPrecedence.ts"
@@ -65,7 +66,10 @@ export class Cgroups extends Context.Service<
         if (usable !== undefined) parents.push(usable)
       }
       const groups = new Map<CgroupName, Shared>()
-      yield* Effect.forkScoped(Effect.repeat(shareOut(parents, groups), Schedule.spaced(SHARE_OUT_MS)))
+      yield* Effect.repeat(shareOut(parents, groups), Schedule.spaced(SHARE_OUT_MS)).pipe(
+        restarted("the sharing of the host's limits"),
+        Effect.forkScoped
+      )
       return make(parents, groups)
     })
   )

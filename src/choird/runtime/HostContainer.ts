@@ -10,6 +10,7 @@ import { bootId, conditionOf, visibleStatOf } from "./ProcessIdentity.ts"
 import type { ProcessIdentity, ProcUnreadable } from "./ProcessIdentity.ts"
 import { endTree, OPEN_FILES_FIX, stuck } from "./ProcessTree.ts"
 import { type Cgroup, Cgroups, CONTAINER_GONE_MS_MAX } from "./Cgroups.ts"
+import { logDeath } from "#src/shared/background.ts"
 
 /** Time from the start of an agent's container until its first process is known. */
 const CONTAINER_START_MS_MAX = 10_000
@@ -149,7 +150,7 @@ export const openHostContainer = Effect.fnUntraced(function* (plan: HostContaine
     Effect.catch(end(process), (error) => Effect.logError(error))
   )
   processes = yield* identityOf(process.pid)
-  yield* Effect.forkScoped(settle(process))
+  yield* Effect.forkScoped(logDeath("the wait for the end of a container")(settle(process)))
   if (plan.type === "sandbox") processes = [...processes, ...(yield* namespaceInit(process))]
   return {
     id: idNow(),

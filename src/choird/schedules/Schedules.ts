@@ -5,6 +5,7 @@
 import { Context, Effect, Exit, FileSystem, Layer, Result, type Scope } from "effect"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SkillName } from "#schema/Skill.ts"
+import { restarted } from "#src/shared/background.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { imageSkills } from "#src/choird/images/ImageFolder.ts"
@@ -103,5 +104,5 @@ const make = Effect.gen(function* () {
     Effect.sleep(SCHEDULE_LOOK_MS)
   ).pipe(Effect.forever)
 
-  return Schedules.of({ look, run: Effect.asVoid(Effect.forkScoped(loop)) })
+  return Schedules.of({ look, run: Effect.asVoid(Effect.forkScoped(restarted("the look at schedules")(loop))) })
 })

@@ -7,6 +7,7 @@ import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { CoreOutcome } from "#schema/Event.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { count } from "#src/choird/logs/metrics.ts"
@@ -77,6 +78,7 @@ export const layerJobScan = Layer.effectDiscard(
       // A defect at one look must not end the others.
       Effect.catchCause((cause) => Effect.logWarning("looking for ended jobs failed; choird tries again later", cause)),
       Effect.repeat(Schedule.spaced(JOB_SCAN_MS)),
+      restarted("the look for ended jobs"),
       Effect.forkScoped
     )
   })

@@ -6,6 +6,7 @@ import { Effect, Queue, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Snapshot } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { count } from "#src/choird/logs/metrics.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
@@ -134,7 +135,7 @@ export const makeSnapshots = Effect.gen(function* () {
   yield* Queue.take(waiting).pipe(
     Effect.flatMap(([session_id, at]) => storeSnapshot(session_id, at)),
     Effect.forever,
-    Effect.tapCause(Effect.logError),
+    restarted("the writing of snapshots"),
     Effect.forkScoped
   )
   const progressed = Effect.fnUntraced(function* (session_id: SessionId, at: Replayed) {

@@ -4,6 +4,7 @@
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Stream, Tracer } from "effect"
 import { type AgentId, jobOf, type SessionId } from "#schema/Ids.ts"
+import { restarted } from "#src/shared/background.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -134,7 +135,10 @@ const make = Effect.gen(function* () {
   const spared = <E>(work: Effect.Effect<void, E>) =>
     Effect.catchCause(work, (cause) => Effect.logWarning("telemetry dropped events", cause))
   const listen = <A, E>(stream: Stream.Stream<A>, tell: (value: A) => Effect.Effect<void, E>) =>
-    Stream.runForEach(stream, (value) => spared(tell(value))).pipe(Effect.forkScoped({ startImmediately: true }))
+    Stream.runForEach(stream, (value) => spared(tell(value))).pipe(
+      restarted("telemetry"),
+      Effect.forkScoped({ startImmediately: true })
+    )
 
   yield* listen(events.appended, appended)
   yield* listen(lifecycle.changes, changed)

@@ -4,6 +4,7 @@
  */
 import { Context, Effect, Exit, Fiber, Layer, RcRef, Scope, Semaphore } from "effect"
 import type { CallId, SessionId } from "#schema/Ids.ts"
+import { logDeath } from "#src/shared/background.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
 import type { BrowseInput } from "#src/shared/web/hostQueries.ts"
 import { counted } from "#src/shared/text/counts.ts"
@@ -80,8 +81,11 @@ const make = Effect.fnUntraced(function* () {
     if (mine === undefined) return browser
     mine.browser = browser
     mine.isSandboxed = isSandboxed
-    const ending = Effect.forkIn(end(session_id, mine), all)
-    yield* Effect.forkScoped(Effect.andThen(Effect.raceFirst(browser.ended, isIdle(browser)), ending))
+    const ending = Effect.forkIn(logDeath("the end of a browser")(end(session_id, mine)), all)
+    yield* Effect.andThen(Effect.raceFirst(browser.ended, isIdle(browser)), ending).pipe(
+      logDeath("the watch of a browser"),
+      Effect.forkScoped
+    )
     return browser
   })
 
@@ -99,7 +103,9 @@ const make = Effect.fnUntraced(function* () {
     const opening = yield* open(session_id, () => entry).pipe(
       Scope.provide(scope),
       Effect.provide(context),
-      Effect.onError(() => (entry === undefined ? Effect.void : Effect.forkIn(end(session_id, entry), all))),
+      Effect.onError(() =>
+        entry === undefined ? Effect.void : Effect.forkIn(logDeath("the end of a browser")(end(session_id, entry)), all)
+      ),
       Effect.forkIn(scope)
     )
     entry = { scope, opening, browser: undefined, isSandboxed: true }

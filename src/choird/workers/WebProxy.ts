@@ -14,6 +14,7 @@ import type { AddressInfo, Socket } from "node:net"
 import { Effect, FiberSet, Schema, type Scope } from "effect"
 import { isSpent, type Lease, makeProxyLeases, meter, note, type ProxyLease, type ProxyLeases } from "./ProxyLeases.ts"
 import { WebDialer } from "./WebDialer.ts"
+import { logDeath } from "#src/shared/background.ts"
 
 /** Connections through the proxy, of all leases and of those without one. */
 const PROXY_CONNECTIONS_MAX = 512
@@ -198,8 +199,14 @@ export const openWebProxy = Effect.gen(function* () {
     socket.on("error", () => socket.destroy()).once("close", () => open.delete(socket))
   })
   server.on("clientError", (_error, socket) => socket.destroy())
-  server.on("request", (request, response) => void run(forward(request, response)))
-  server.on("connect", (request, socket, head) => void run(tunnel(request, socket as Socket, head)))
+  server.on(
+    "request",
+    (request, response) => void run(logDeath("a request of the web proxy")(forward(request, response)))
+  )
+  server.on(
+    "connect",
+    (request, socket, head) => void run(logDeath("a tunnel of the web proxy")(tunnel(request, socket as Socket, head)))
+  )
   yield* Effect.acquireRelease(
     Effect.callback<void, ProxyUnavailable>((resume) => {
       server.once("error", (cause) => resume(Effect.fail(new ProxyUnavailable({ problem: cause.message }))))

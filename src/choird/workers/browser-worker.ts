@@ -16,6 +16,7 @@ import { CHROMIUM_FLAGS } from "./chromiumFlags.ts"
 import { PageWaitFactor } from "./PageWaitFactor.ts"
 import { PageReader } from "./PageReader.ts"
 import { Tabs } from "./Tabs.ts"
+import { logDeath } from "#src/shared/background.ts"
 import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
 
 /** From the start of Chromium until it answers, on a machine that is busy. */
@@ -132,7 +133,9 @@ const ordered = (tabs: Tabs, reader: Context.Context<PageReader>) => {
     else {
       const { id } = order
       const work = order._tag === "Hold" ? hold(tabs, order) : act(tabs, order)
-      const run = Effect.runFork(Effect.provideContext(Effect.map(work, report), reader))
+      const run = Effect.runFork(
+        logDeath("an order to the browser")(Effect.provideContext(Effect.map(work, report), reader))
+      )
       running.set(id, run)
       run.addObserver(() => running.delete(id))
     }
@@ -157,11 +160,11 @@ const serve = Effect.fnUntraced(
 )
 
 let handle = (first: string): void => {
-  Effect.runFork(
-    serve(first, (next) => {
-      handle = next
-    })
-  )
+  const serving = serve(first, (next) => {
+    handle = next
+  })
+  // choird opens the browser again when its program is gone.
+  Effect.runFork(Effect.tapDefect(logDeath("the browser's program")(serving), () => Effect.sync(leave)))
 }
 readLines(process.stdin, ORDER_BYTES_MAX, (line) => handle(line), leave)
 process.stdin.once("end", leave)

@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { ByteSize, Cause, Effect, FiberSet, Scope } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { logDeath } from "#src/shared/background.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { claimSocketPath, SocketRefused } from "./sockets.ts"
 
@@ -158,7 +159,7 @@ export const serve = Effect.fnUntraced(function* (app: HttpApp, make: () => Serv
     connection.destroy()
     if (restMs === 0 || server.maxConnections === 0) return
     server.maxConnections = 0
-    rests(rest)
+    rests(logDeath("the rest of a listener")(rest))
   })
   const requests = yield* Scope.fork(yield* Effect.scope)
   server.on("request", yield* NodeHttpServer.makeHandler(answered(app), { scope: requests }))

@@ -19,6 +19,7 @@ import { Environment, ofPlace, type Place } from "#src/agent/model/prompt/Enviro
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import type { Llm } from "#src/agent/model/Llm.ts"
 import { LockManager } from "#src/agent/calls/LockManager.ts"
+import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Mailbox } from "#src/agent/session/Mailbox.ts"
 import { jobTools, ToolRegistry, toolTable } from "#src/agent/calls/ToolRegistry.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
@@ -179,6 +180,8 @@ export interface AgentOptions {
   readonly epoch?: number
   readonly profiles?: ProfileBook
   readonly config?: AgentConfig
+  /** In the place of the one that compacts. */
+  readonly compactor?: Compactor["Service"]
   /** Sees each commit of this life, before replication does. */
   readonly onCommit?: () => void
 }
@@ -205,7 +208,9 @@ export const runAgent = (options: AgentOptions) => {
       )
     )
   )
-  return Effect.provide(runSession, layerLanes(options).pipe(Layer.provideMerge(authority)))
+  const { compactor } = options
+  const session = compactor === undefined ? runSession : Effect.provideService(runSession, Compactor, compactor)
+  return Effect.provide(session, layerLanes(options).pipe(Layer.provideMerge(authority)))
 }
 
 /** Events of one type, in order. */

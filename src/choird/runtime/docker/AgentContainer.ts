@@ -1,5 +1,6 @@
 /** One container of the engine, from its creation to its removal. */
 import { Context, Deferred, Effect, Schedule, Schema } from "effect"
+import { logDeath } from "#src/shared/background.ts"
 import { makeOutput } from "#src/choird/runtime/ContainerOutput.ts"
 import {
   AGENT_INSPECT_MS_MAX,
@@ -129,7 +130,11 @@ export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
 
   const output = yield* makeOutput
   const follow = followLog(id, output, Deferred.await(watched.ended))
-  yield* Effect.forkScoped(Effect.ensuring(follow, Deferred.succeed(drained, undefined)))
+  yield* follow.pipe(
+    logDeath("the reader of a container's log"),
+    Effect.ensuring(Deferred.succeed(drained, undefined)),
+    Effect.forkScoped
+  )
   return {
     id: { type: "docker", container_id: id, name: profile.name },
     exit: Effect.map(Deferred.await(watched.ended), (ended) => exitOf(ended, killed)),

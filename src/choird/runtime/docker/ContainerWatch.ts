@@ -5,6 +5,7 @@
 import type { Readable } from "node:stream"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Context, Deferred, Effect, Layer, Option, Schedule, Schema, type Scope, Stream } from "effect"
+import { restarted } from "#src/shared/background.ts"
 import type { Condition } from "#src/choird/runtime/ContainerRuntime.ts"
 import { conditionOf, type ProcessIdentity, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 import { DockerEngine, dockerError, type DockerError } from "./DockerEngine.ts"
@@ -148,7 +149,7 @@ const make = Effect.fnUntraced(function* ({ id }: Installation) {
   yield* Effect.ignore(listen).pipe(
     Effect.andThen(away),
     Effect.forever,
-    Effect.tapCause(Effect.logError),
+    restarted("the watch of the Docker engine"),
     Effect.forkScoped
   )
 
