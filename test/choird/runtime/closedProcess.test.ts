@@ -1,4 +1,5 @@
 /** What code could do that took over a process for foreign bytes: it is tried by programs below it, which Node's permissions do not hold. */
+import { spawn } from "node:child_process"
 import { chmodSync, writeFileSync } from "node:fs"
 import { createServer, type AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
@@ -55,13 +56,18 @@ describe("a process for foreign bytes", () => {
       const program = join(folder, "tries.mjs")
       writeFileSync(program, TRIES, { mode: 0o644 })
       const { hits, port } = yield* listening
+      // Another process of choird's user is tried instead of choird, since without the walls the tries reach it.
+      const victim = yield* Effect.acquireRelease(
+        Effect.sync(() => spawn("sleep", ["600"], { stdio: "ignore" })),
+        (sleeping) => Effect.sync(() => sleeping.kill("SIGKILL"))
+      )
       const tries = [
         `cat '${secrets}'`,
-        `cat /proc/${process.pid}/environ`,
-        `cat /proc/${process.pid}/maps`,
-        `head -c 1 /proc/${process.pid}/mem`,
-        `ls /proc/${process.pid}/root/`,
-        `kill -STOP ${process.pid}`,
+        `cat /proc/${victim.pid}/environ`,
+        `cat /proc/${victim.pid}/maps`,
+        `head -c 1 /proc/${victim.pid}/mem`,
+        `ls /proc/${victim.pid}/root/`,
+        `kill -STOP ${victim.pid}`,
         `exec 3<>/dev/tcp/127.0.0.1/${port}`,
         `bash -c 'exec 3<>/dev/tcp/127.0.0.1/${port}'`,
         `echo x > /tmp/choir-closed-${process.pid}; test -s /tmp/choir-closed-${process.pid} && echo WRITTEN`,
