@@ -20,7 +20,7 @@ const WEB_FIX = `Check this host's network, its name server and its clock: curl 
 const decodeError = Schema.decodeUnknownOption(Schema.Struct({ error: Schema.String }))
 
 /** Why a tool is not tried, or `undefined`. */
-export const whySkipped = ({ agents, runtime }: Config, tool: "fetch" | "browse"): string | undefined => {
+const whySkipped = ({ agents, runtime }: Config, tool: "fetch" | "browse"): string | undefined => {
   const { host } = new URL(TRIED_PAGE)
   if (runtime.network === "allowlist" && !runtime.allow.some((entry) => entry === host || entry === `${host}:443`))
     return `runtime.network is allowlist, without ${host}`
