@@ -28,7 +28,8 @@ import { closeInDoubt, settleInDoubt } from "./inDoubt.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { runGranted } from "./grantedCall.ts"
 import { LockManager } from "./LockManager.ts"
-import { Worktrees } from "#src/agent/git/Worktrees.ts"
+import { type TreeJob, Worktrees } from "#src/agent/git/Worktrees.ts"
+import { locksOfTree } from "#src/agent/git/worktreeGit.ts"
 import { argumentsProblem, isConstrainable, ToolRegistry } from "./ToolRegistry.ts"
 import { ToolSlots } from "./ToolSlots.ts"
 
@@ -171,13 +172,20 @@ const moveSkill = Effect.fnUntraced(function* (command: Extract<Command, { type:
   )
 })
 
+/** Whether a job can have its worktree. git looks at it while nobody writes there. */
+const checkTree = Effect.fnUntraced(function* (lane: LaneId, job: TreeJob) {
+  const locks = yield* LockManager
+  const trees = yield* Worktrees
+  yield* locks.withLocks(lane, locksOfTree(job.job_name), { wait_ms: EDGE_LOCK_WAIT_MS }, () => trees.check(job))
+})
+
 /** D30: what edge writes is committed before a job begins to read it. A skill moves once the calls beside it have ended. */
 const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool: ControlTool, input: Input) {
   const arbiter = yield* Arbiter
   const command = yield* tool.command(input, call.call_id, lane)
   if (call.stage === "proposed") yield* request(lane, call, tool, input)
   if (command.type === "Spawn" && command.start.branch !== undefined)
-    yield* (yield* Worktrees).check({ job_name: command.start.job_name, branch: command.start.branch })
+    yield* checkTree(lane, { job_name: command.start.job_name, branch: command.start.branch })
   if (command.type === "Spawn" || command.type === "ResumeCore") return yield* startJob(command)
   if (command.type === "StartSkill" || command.type === "MoveSkill")
     yield* arbiter.until((state) => isSkillTurn(state, lane, call))

@@ -1,5 +1,5 @@
 /** The git worktrees of jobs that work on a branch of their own, `.worktrees/<job>` in the workspace. */
-import { access, mkdir, readdir, writeFile } from "node:fs/promises"
+import { access, lstat, mkdir, readdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Context, Effect, Layer, Result, Schema, Semaphore } from "effect"
 import type { JobTree } from "#schema/Core.ts"
@@ -105,6 +105,14 @@ const exists = (path: string) =>
     )
   )
 
+const isFolder = (path: string) =>
+  Effect.promise(() =>
+    lstat(path).then(
+      (found) => found.isDirectory(),
+      () => false
+    )
+  )
+
 /** The mode of a repository within a repository in git's index. */
 const GITLINK = "160000 "
 
@@ -136,6 +144,9 @@ const checkRepository = Effect.fnUntraced(function* ({ ask, root }: WorktreeGit,
     return yield* refuse(
       "the workspace is not a git repository, so no job can have a branch: leave branch out, or run git init and commit first"
     )
+  // The locks of a worktree are on the files there, and a link would lead to others.
+  if (!(yield* isFolder(join(root, ".git"))))
+    return yield* refuse("the .git of the workspace is not a folder, so no job can have a branch: leave branch out")
   if ((yield* ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")).code !== 0)
     return yield* refuse("the repository has no commit yet: commit first, or leave branch out")
   if ((yield* ask("check-ref-format", "--branch", branch)).code !== 0)
@@ -143,9 +154,9 @@ const checkRepository = Effect.fnUntraced(function* ({ ask, root }: WorktreeGit,
 })
 
 const check = Effect.fnUntraced(function* (repository: WorktreeGit, { branch, job_name }: TreeJob) {
-  const { path, programsOff, root } = repository
+  const { namedOff, path, root } = repository
   yield* checkRepository(repository, branch)
-  yield* programsOff
+  yield* namedOff
   const trees = yield* knownTrees(repository)
   const mine = trees.get(path(job_name))
   const holder = [...trees.values()].find((tree) => tree.branch === branch && tree.path !== path(job_name))

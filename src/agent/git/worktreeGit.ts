@@ -1,20 +1,34 @@
 /**
  * Git as the worktrees of jobs need it: commands of the agent's sandbox without a network. The repository is an agent's to write, so nothing
- * that it configures runs: no hook, no filter, no merge driver, no monitor.
+ * that it configures runs (src/shared/git/safeGit.ts), and what it would fetch stays missing.
  */
 import { randomUUID } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { CallId, type JobName } from "#schema/Ids.ts"
+import { LockRequest } from "#schema/Tool.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
+import {
+  asVariables,
+  NAMED_KEYS,
+  programsOff,
+  SAFE_SETTINGS,
+  safeVariables,
+  type Setting
+} from "#src/shared/git/safeGit.ts"
+import { FILE_KEY } from "#src/shared/image/lockKey.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 
 /** Where the worktrees of jobs are in the workspace. */
 export const WORKTREES = ".worktrees"
 /** How long one git command may take; a checkout of a large repository is the longest. */
 const GIT_MS_MAX = 120_000
-/** Filters and merge drivers of a repository's configuration that are switched off; more are refused. */
-const PROGRAMS_MAX = 64
+
+/** What git reads and writes for the worktree of a job, or for all of them: nobody else may write there meanwhile. */
+export const locksOfTree = (job_name?: JobName): ReadonlyArray<LockRequest> =>
+  [".git", job_name === undefined ? WORKTREES : worktreeOf(job_name)].map((path) =>
+    LockRequest.make({ resource: `${FILE_KEY}${path}`, mode: "X" })
+  )
 
 /** The folder of a job's worktree, relative to the workspace. */
 export const worktreeOf = (job_name: JobName): string => `${WORKTREES}/${job_name}`
@@ -28,61 +42,20 @@ export class WorktreeRefused extends Schema.TaggedError<WorktreeRefused>()("Work
   }
 }
 
-type Setting = readonly [key: string, value: string]
-
-/** Settings that keep a repository's own configuration from running anything. */
-const SAFE: ReadonlyArray<Setting> = [
-  ["safe.directory", "*"],
-  ["core.hooksPath", "/dev/null"],
-  ["core.fsmonitor", "false"],
-  ["core.untrackedCache", "false"],
-  ["gc.auto", "0"],
-  ["maintenance.auto", "false"],
-  ["submodule.recurse", "false"]
-]
-
-/** Settings as git takes them from its environment: on its command line a key with `=` in it would be another key. */
-const environmentOf = (settings: ReadonlyArray<Setting>): Readonly<Record<string, string>> =>
-  Object.fromEntries([
-    ["GIT_CONFIG_COUNT", String(settings.length)],
-    ...settings.flatMap(([key, value], index) => [
-      [`GIT_CONFIG_KEY_${index}`, key],
-      [`GIT_CONFIG_VALUE_${index}`, value]
-    ])
-  ])
+const SETTINGS: ReadonlyArray<Setting> = [...SAFE_SETTINGS, ["safe.directory", "*"], ["core.untrackedCache", "false"]]
 
 export interface Answer {
+  /** 124 after too long a time, 127 where git cannot be started. */
   readonly code: number
   readonly out: string
   readonly err: string
+  /** Whether nothing of `out` was left out. */
+  readonly isWhole: boolean
 }
+
+const TIMED_OUT = 124
 
 export const lines = (text: string): ReadonlyArray<string> => text.split("\n").filter((line) => line !== "")
-
-/** The settings that switch off the programs whose keys a repository configures, or why there are too many. */
-const switchedOff = (keys: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Setting>, WorktreeRefused> => {
-  const named = (kind: string) => [
-    ...new Set(keys.flatMap((key) => new RegExp(`^${kind}\\.(.+)\\.[^.]+$`, "u").exec(key)?.[1] ?? []))
-  ]
-  const [filters, drivers] = [named("filter"), named("merge")]
-  if (filters.length + drivers.length > PROGRAMS_MAX)
-    return Effect.fail(
-      new WorktreeRefused({
-        reason: `the repository configures more than ${PROGRAMS_MAX} filters and merge drivers: remove some`
-      })
-    )
-  const off: ReadonlyArray<Setting> = [
-    ...filters.flatMap((name): ReadonlyArray<Setting> => [
-      [`filter.${name}.smudge`, ""],
-      [`filter.${name}.clean`, ""],
-      [`filter.${name}.process`, ""],
-      [`filter.${name}.required`, "false"]
-    ]),
-    // A driver that fails leaves a conflict, which a person looks at.
-    ...drivers.map((name): Setting => [`merge.${name}.driver`, "false"])
-  ]
-  return Effect.succeed(off)
-}
 
 export const makeWorktreeGit = Effect.gen(function* () {
   const processes = yield* ProcessRunner
@@ -100,43 +73,48 @@ export const makeWorktreeGit = Effect.gen(function* () {
         cwd,
         timeout_ms: GIT_MS_MAX,
         env: {
-          GIT_TERMINAL_PROMPT: "0",
-          GIT_CONFIG_GLOBAL: "/dev/null",
+          ...safeVariables(),
           GIT_OPTIONAL_LOCKS: "0",
-          LC_ALL: "C",
-          ...environmentOf(settings)
+          ...asVariables(settings)
         },
         offline: processes.cutsNetwork
       })
       .pipe(
         Effect.map(({ exit_code, stderr, stdout, timed_out }): Answer => ({
-          code: timed_out ? 124 : (exit_code ?? 128),
+          code: timed_out ? TIMED_OUT : (exit_code ?? 128),
           out: stdout.text,
-          err: timed_out ? `git took longer than ${GIT_MS_MAX} ms` : stderr.text
+          err: timed_out ? `git took longer than ${GIT_MS_MAX} ms` : stderr.text,
+          isWhole: stdout.dropped === 0
         })),
-        Effect.catch(({ message }) => Effect.succeed({ code: 127, out: "", err: message } satisfies Answer))
+        Effect.catch(({ message }) =>
+          Effect.succeed({ code: 127, out: "", err: message, isWhole: true } satisfies Answer)
+        )
       )
 
-  /** The settings that switch off the programs which the repository configures for its files, and which one of its worktrees does. */
-  const programsOff = (cwd: string) =>
-    Effect.flatMap(
-      Effect.forEach(["--local", "--worktree"], (scope) =>
-        run(cwd, ["config", scope, "--includes", "--name-only", "--get-regexp", "^(filter|merge)\\..*\\."], SAFE)
-      ),
-      (found) => switchedOff(found.flatMap(({ out }) => lines(out)))
+  /** The settings that switch off the programs which the repository configures by a name, and which one of its worktrees does. */
+  const namedOff = Effect.fnUntraced(function* (cwd: string) {
+    const found = yield* Effect.forEach(["--local", "--worktree"], (scope) =>
+      run(cwd, ["config", scope, "--no-includes", "--null", "--name-only", "--get-regexp", NAMED_KEYS], SETTINGS)
     )
+    // What is not known cannot be switched off.
+    if (found.some(({ code, isWhole }) => code === TIMED_OUT || !isWhole))
+      return yield* new WorktreeRefused({ reason: "the repository's configuration is too long: make it shorter" })
+    const off = programsOff(found.flatMap(({ out }) => out.split("\0").filter((key) => key !== "")))
+    if (off.type === "refused") return yield* new WorktreeRefused({ reason: off.why })
+    return off.settings
+  })
 
   return {
     root,
-    programsOff: programsOff(root),
+    namedOff: namedOff(root),
     path: (job_name: JobName) => join(root, worktreeOf(job_name)),
     /** A command that reads names and commits alone. */
-    ask: (...args: ReadonlyArray<string>) => run(root, args, SAFE),
+    ask: (...args: ReadonlyArray<string>) => run(root, args, SETTINGS),
     /** A command that reads or writes files, or merges them. */
     git: (cwd: string, ...args: ReadonlyArray<string>) =>
-      Effect.matchEffect(programsOff(cwd), {
-        onFailure: ({ reason }) => Effect.succeed({ code: 126, out: "", err: reason } satisfies Answer),
-        onSuccess: (off) => run(cwd, args, [...SAFE, ...off])
+      Effect.matchEffect(namedOff(cwd), {
+        onFailure: ({ reason }) => Effect.succeed({ code: 126, out: "", err: reason, isWhole: true } satisfies Answer),
+        onSuccess: (off) => run(cwd, args, [...SETTINGS, ...off])
       })
   }
 })

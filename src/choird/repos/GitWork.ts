@@ -6,6 +6,8 @@ import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
 import { type GitCall, GitFailed, type GitMissing, runGit } from "#src/shared/git/git.ts"
+import { asArguments, SAFE_SETTINGS } from "#src/shared/git/safeGit.ts"
+import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { Git } from "./Git.ts"
 import { callRemote, fetchArgs, type FetchFailed, type RefNotFound } from "./gitCalls.ts"
 import type { CheckedSource } from "./RepoSource.ts"
@@ -73,14 +75,16 @@ export class GitWork extends Context.Service<
 /** The other side of a push to a folder of this host is a git of ours, too, whatever that repository's configuration says. */
 const RECEIVE_PACK = [
   "git",
-  "-c core.hooksPath=/dev/null",
-  "-c core.fsmonitor=false",
-  "-c core.attributesFile=/dev/null",
-  "-c receive.denyCurrentBranch=updateInstead",
-  "-c receive.fsckObjects=true",
-  "-c receive.autogc=false",
+  ...asArguments([
+    ...SAFE_SETTINGS,
+    ["receive.denyCurrentBranch", "updateInstead"],
+    ["receive.fsckObjects", "true"],
+    ["receive.autogc", "false"]
+  ]),
   "receive-pack"
-].join(" ")
+]
+  .map(shellQuoted)
+  .join(" ")
 
 const BRANCH_REF = "refs/choir/branch"
 

@@ -4,7 +4,8 @@
  */
 import { Effect, PlatformError, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { type GitCredential, handedOver, SSH_OPTIONS } from "./gitCredential.ts"
+import { type GitCredential, handedOver } from "./gitCredential.ts"
+import { asArguments, SAFE_SETTINGS, safeVariables, type Transport } from "./safeGit.ts"
 
 /** One call of the program git, after which its process group is ended (D42). */
 export const GIT_TIMEOUT_MS = 30_000
@@ -41,7 +42,7 @@ export interface GitCall {
   /** The bare repository that the call works on; without it, `args` name the place. */
   readonly gitDir?: string
   /** The only transport the call may use, and with it every process it starts. Without it, none. */
-  readonly transport?: "https" | "ssh" | "file"
+  readonly transport?: Transport
   /** A file instead of the user's configuration. The one way to tell `git-upload-pack` which folder is safe. */
   readonly globalConfig?: string
   readonly env?: Readonly<Record<string, string>>
@@ -58,21 +59,14 @@ export interface GitCall {
   readonly timeoutMs?: number
 }
 
-const SETTINGS = Object.entries({
-  "core.hooksPath": "/dev/null",
-  "core.fsmonitor": "false",
-  "core.attributesFile": "/dev/null",
-  "core.bigFileThreshold": String(GIT_BIG_FILE_BYTES),
-  "credential.helper": "",
-  "commit.gpgSign": "false",
-  "fetch.fsckObjects": "true",
+const SETTINGS = asArguments([
+  ...SAFE_SETTINGS,
+  ["core.bigFileThreshold", String(GIT_BIG_FILE_BYTES)],
+  ["fetch.fsckObjects", "true"],
   // All that is fetched becomes one file, whose size is limited.
-  "fetch.unpackLimit": "1",
-  "transfer.fsckObjects": "true",
-  "submodule.recurse": "false",
-  "gc.auto": "0",
-  "maintenance.auto": "false"
-}).flatMap(([key, value]) => ["-c", `${key}=${value}`])
+  ["fetch.unpackLimit", "1"],
+  ["transfer.fsckObjects", "true"]
+])
 
 /** The variables that an operator's host needs for keys, proxies and certificates; nothing else of the environment reaches git. */
 const PASSED_ON = [
@@ -99,16 +93,7 @@ const environment = (call: GitCall) => ({
   ...Object.fromEntries(
     PASSED_ON.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))
   ),
-  LC_ALL: "C",
-  GIT_CONFIG_NOSYSTEM: "1",
-  GIT_CONFIG_GLOBAL: call.globalConfig ?? "/dev/null",
-  GIT_ATTR_NOSYSTEM: "1",
-  GIT_TERMINAL_PROMPT: "0",
-  GIT_NO_LAZY_FETCH: "1",
-  GIT_NO_REPLACE_OBJECTS: "1",
-  // The same as protocol.allow=never with one exception, and unlike a setting it also binds the programs that git starts.
-  GIT_ALLOW_PROTOCOL: call.transport ?? "none",
-  GIT_SSH_COMMAND: `ssh ${SSH_OPTIONS}`,
+  ...safeVariables(call),
   ...call.env
 })
 
