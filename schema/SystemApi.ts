@@ -67,6 +67,8 @@ export const SystemStatus = Schema.Struct({
     isolation: Schema.String,
     /** The way to the network for a command of a lane that has read text from outside; `enforced` where nothing but a person lets it out. */
     network: Schema.optionalKey(Schema.Struct({ enforced: Schema.Boolean, detail: Schema.String })),
+    /** Whether the kernel keeps the calls of the running agents apart from each other: the weakest of what they say. */
+    calls: Schema.optionalKey(Schema.Struct({ enforced: Schema.Boolean, detail: Schema.String })),
     /** The browser of agents, and whether Chromium's own sandbox is around it. */
     browser: Schema.optionalKey(Schema.String),
     limits: Schema.Array(Schema.String),

@@ -39,6 +39,7 @@ import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { layerHostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
+import { AgentViews } from "#src/choird/agents/AgentViews.ts"
 import { AgentChange } from "#src/choird/approvals/AgentChange.ts"
 import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
@@ -143,7 +144,7 @@ const layerTrials = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
 
 /** The types of proposals that agents make. */
 const layerProposals = Proposals.layer.pipe(
-  Layer.provideMerge(AgentChange.layer),
+  Layer.provideMerge(Layer.provide(AgentChange.layer, AgentViews.layer)),
   Layer.provide(Layer.merge(ConfigChange.layer, RepoChange.layer)),
   Layer.provide(RepoSteps.layer),
   Layer.provide(AgentSteps.layer)

@@ -1,7 +1,7 @@
 /** The program that runs commands apart, as a build has it beside the agent's. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { probeApart } from "#src/agent/process/Apart.ts"
+import { probeApart } from "#src/shared/program/callsApart.ts"
 import { apartProgram } from "#src/shared/program/apartProgram.ts"
 
 const folder = mkdtempSync("/tmp/choir-apart-")

@@ -20,6 +20,7 @@ import { Drafts } from "#src/choird/queues/Drafts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
+import { AgentViews } from "#src/choird/agents/AgentViews.ts"
 import { AgentChange } from "#src/choird/approvals/AgentChange.ts"
 import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
 import { next } from "#src/choird/approvals/Execution.ts"
@@ -217,6 +218,7 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
     Layer.provideMerge(Layer.provide(Approvals.layer, Layer.mock(BrowserWorker, {}))),
     Layer.provideMerge(Proposals.layer),
     Layer.provide(Layer.mergeAll(AgentChange.layer, RepoChange.layer, configChange)),
+    Layer.provide(AgentViews.layer),
     Layer.provide(Layer.provideMerge(RepoSteps.layer, agentSteps)),
     Layer.provide(Layer.merge(imagesOf(undefined), folders)),
     Layer.provideMerge(
@@ -241,6 +243,7 @@ export const previewer = ({ home }: Pick<ProposalHome, "home">, built?: Origin) 
   Layer.build(
     Proposals.layer.pipe(
       Layer.provide(Layer.mergeAll(AgentChange.layer, ConfigChange.layer, RepoChange.layer)),
+      Layer.provide(AgentViews.layer),
       Layer.provide(RepoSteps.layer),
       Layer.provide(Layer.mergeAll(Layer.mock(AgentSteps, {}), Layer.mock(Reconfiguration, {}))),
       Layer.provide(Layer.merge(imagesOf(built), folders)),

@@ -2,7 +2,7 @@
 import { Context, Deferred, Effect, Layer, Option, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { type Apart, NOT_APART } from "./Apart.ts"
+import { type Apart, NOT_APART } from "#src/shared/program/callsApart.ts"
 import type { CapturedOutput } from "./OutputRing.ts"
 import {
   identityOf,

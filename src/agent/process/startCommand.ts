@@ -9,7 +9,7 @@ import { Writable } from "node:stream"
 import { Deferred, Effect, Redacted, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
-import { type Apart, apartFrom, canRun } from "./Apart.ts"
+import { type Apart, apartFrom, canRun } from "#src/shared/program/callsApart.ts"
 import { OutputRing } from "./OutputRing.ts"
 import { CALL_MARKER } from "./ProcessTable.ts"
 

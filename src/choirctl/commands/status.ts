@@ -27,6 +27,10 @@ const diskText = ({ files, free_bytes, lacks, low, paused, total_bytes }: DiskSt
 const memoryText = (memory: MemoryStatus, color: boolean): string =>
   memory.problem === undefined ? searchText(memory) : paint(color, "yellow", searchText(memory))
 
+/** What holds here without anybody's word, or does not. */
+const enforcedRow = (name: string, row: SystemStatus["runtime"]["network"]) =>
+  row === undefined ? [] : [[name, `${row.enforced ? "enforced" : "not enforced"}: ${safeLine(row.detail)}`] as const]
+
 export const statusText = (
   { agents, approvals, choird, disk, gateways, memory, metrics, postgres, runtime, warnings }: SystemStatus,
   color: boolean
@@ -43,14 +47,8 @@ export const statusText = (
       ? []
       : [["metrics", `${metrics.url}, bearer token in ${safeLine(tokenText(metrics))}`] as const]),
     ["runtime", `${runtime.type}, limits enforced: ${limits}`],
-    ...(runtime.network === undefined
-      ? []
-      : [
-          [
-            "network",
-            `${runtime.network.enforced ? "enforced" : "not enforced"}: ${safeLine(runtime.network.detail)}`
-          ] as const
-        ]),
+    ...enforcedRow("network", runtime.network),
+    ...enforcedRow("calls apart", runtime.calls),
     ...(runtime.browser === undefined ? [] : [["browser", safeLine(runtime.browser)] as const]),
     ...(memory === undefined ? [] : [["memory", memoryText(memory, color)] as const]),
     ["approvals", approvals.pending === null ? "unknown" : approvalsWaiting(approvals.pending)],

@@ -23,6 +23,7 @@ import {
   sandboxCheck,
   trySandbox
 } from "./hostChecks.ts"
+import { apartCheck } from "./apartCheck.ts"
 import { browserCheck, metricsChecks, serviceChecks } from "./serviceChecks.ts"
 
 /** The line of the status, where searches lack what they should have. */
@@ -119,6 +120,7 @@ export const examine = Effect.fn("examine")(function* (home: string) {
     nodeCheck(process.versions.node),
     yield* gitCheck,
     yield* ripgrepCheck,
+    yield* apartCheck,
     yield* browserCheck,
     sandboxCheck(sandbox),
     yield* homeCheck(home),

@@ -1,5 +1,6 @@
 /** The views of all agents in memory, with a stream of their changes. */
 import { Context, Effect, Layer, PubSub, Stream } from "effect"
+import type { CallsApart } from "#schema/AgentApi.ts"
 import type { AgentStatus } from "#schema/AgentSummary.ts"
 import type { Config } from "#schema/Config.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
@@ -16,6 +17,8 @@ export interface AgentView {
   readonly image_version: string | null
   /** The hashes of its image's version.json, as they were compared with the image's files before the start. */
   readonly manifests: ManifestHashes | null
+  /** How far its calls are kept apart, by its hello; absent before it and from an agent that does not say. */
+  readonly calls_apart?: CallsApart
   readonly since_ms: number
   readonly config_version: number
   /** The configuration that its run began with; settings that only a start adopts apply as they are in it. */

@@ -3,6 +3,7 @@
  * container and its push stream; stopping the agent is closing that scope.
  */
 import { Context, Deferred, Effect, FiberSet, Layer, Option, type Stream } from "effect"
+import type { CallsApart } from "#schema/AgentApi.ts"
 import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type ResourceName, type SessionId } from "#schema/Ids.ts"
 import type { RestartAgent, StartAgent } from "#schema/AgentsApi.ts"
@@ -67,8 +68,8 @@ export class Lifecycle extends Context.Service<
     hold(reason: { readonly reason: string; readonly hint: string } | undefined): Effect.Effect<void>
     /** Ends what an earlier life of choird left running, then resumes each session that was active. */
     readonly recover: Effect.Effect<void>
-    /** An agent said INIT_HELLO: the start is complete. */
-    hello(session_id: SessionId, epoch: number): Effect.Effect<void>
+    /** An agent said INIT_HELLO, and how far its calls are kept apart: the start is complete. */
+    hello(session_id: SessionId, epoch: number, calls_apart?: CallsApart): Effect.Effect<void>
     /** A heartbeat arrived, whatever its outcome; liveness is its arrival (D8). */
     heartbeat(session_id: SessionId, config_version: number, head_rev?: number): Effect.Effect<void>
     /** Answers a heartbeat. However long that takes, an agent that waits for choird is not silent (D8). */

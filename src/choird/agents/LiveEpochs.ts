@@ -1,6 +1,7 @@
 /** The liveness of agents: the arrival of their heartbeats, by choird's own clock, which is not the host's (D8, E8). */
 import { Context, Deferred, Effect, Layer } from "effect"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import type { CallsApart } from "#schema/AgentApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { AgentViews } from "./AgentViews.ts"
@@ -71,11 +72,12 @@ export const makeHeartbeats = Effect.gen(function* () {
   const live = yield* LiveEpochs
   const views = yield* AgentViews
   return {
-    hello: (session_id: SessionId, epoch: number) =>
-      Effect.sync(() => {
-        const liveness = live.get(session_id)
-        if (liveness?.epoch === epoch) Deferred.doneUnsafe(liveness.hello, Effect.void)
-      }),
+    hello: Effect.fnUntraced(function* (session_id: SessionId, epoch: number, calls_apart?: CallsApart) {
+      const liveness = live.get(session_id)
+      if (liveness?.epoch !== epoch) return
+      if (calls_apart !== undefined) yield* views.change(liveness.agent_id, { calls_apart })
+      yield* Deferred.succeed(liveness.hello, undefined)
+    }),
     heartbeat: Effect.fnUntraced(function* (session_id: SessionId, config_version: number, head_rev?: number) {
       const liveness = live.get(session_id)
       if (liveness === undefined) return

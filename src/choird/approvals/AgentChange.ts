@@ -1,5 +1,6 @@
 /** A tool or a skill that an agent proposes for its own repository; choird makes the commit from the payload. */
 import { Context, Effect, Layer, Result } from "effect"
+import { AgentViews } from "#src/choird/agents/AgentViews.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { Git } from "#src/choird/repos/Git.ts"
@@ -66,6 +67,7 @@ const makeDraftCommit = Effect.gen(function* () {
 const make = Effect.fnUntraced(function* () {
   const images = yield* Images
   const repos = yield* Repos
+  const views = yield* AgentViews
   const { type: runtime } = yield* ContainerRuntime
   const steps = yield* RepoSteps
   const targetOf = yield* makeTarget
@@ -87,6 +89,7 @@ const make = Effect.fnUntraced(function* () {
   const preview = Effect.fn("AgentChange.preview")(function* (proposer: Proposer, proposal: Drafted) {
     const { agent_id } = proposer
     const { current, files, isDraft, model, network, own, shared } = yield* look(proposer, proposal)
+    const { calls_apart } = views.of(agent_id)
     const judged: Array<string> = []
     if (proposal.kind === "skill") {
       const { name, skill } = proposal
@@ -108,7 +111,7 @@ const make = Effect.fnUntraced(function* () {
     const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
     const facts = [
       ...(isDraft ? [] : pendingBuildText(yield* images.origin(agent_id), current)),
-      ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft, { runtime, network }) : []),
+      ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft, { runtime, network, calls_apart }) : []),
       ...judged,
       ...nameFacts(shared.files, current.files, after),
       ...(isGlobal ? [`It replaces the global ${proposal.kind} of the same name.`] : [])

@@ -1,4 +1,5 @@
 /** The text of a proposal that a person reads before a decision: facts that choird found, then every change in full (D24). Pure. */
+import type { CallsApart } from "#schema/AgentApi.ts"
 import { effectOf } from "#schema/Tool.ts"
 import { visibleLine } from "./approvalText.ts"
 import { toolNetworkFact } from "#src/choird/runtime/capabilities.ts"
@@ -20,11 +21,23 @@ const title = (proposal: Proposal) => `proposal: ${proposalTitle(proposal)}`
 /** A message may show only the beginning, so the agent's own words come after what choird found. */
 const words = (proposal: Proposal) => `the agent's stated reason: ${visibleLine(reasonOf(proposal))}`
 
+/** Whether other commands of the agent could read them. */
+const secretsFact = (level: CallsApart | undefined): string => {
+  if (level === undefined) return "whether other commands could read them is known once the agent has run"
+  return level === "none"
+    ? "they are handed out only while no other command of the agent runs, since the kernel keeps commands not apart here"
+    : "no other command of the agent can read them: the kernel keeps commands apart here"
+}
+
 /** The limits on the calls of an approved tool: choird's own facts first, then the claims of the manifest. */
 export const toolFacts = (
   { tool }: Extract<Proposal, { kind: "tool" }>,
   isDraft: boolean,
-  here: { readonly runtime: RuntimeStatus["type"]; readonly network: string }
+  here: {
+    readonly runtime: RuntimeStatus["type"]
+    readonly network: string
+    readonly calls_apart?: CallsApart | undefined
+  }
 ): ReadonlyArray<string> => {
   const { runtime } = tool.manifest
   const locks = runtime.locks.map(({ mode, resource }) => `${visibleLine(resource)}:${mode}`)
@@ -33,6 +46,7 @@ export const toolFacts = (
     toolNetworkFact(here.runtime, runtime.network, here.network),
     `time: ${runtime.timeout_ms} ms for each call`,
     `secrets that its calls would get: ${listed(runtime.secret_resources)}`,
+    ...(runtime.secret_resources.length === 0 ? [] : [secretsFact(here.calls_apart)]),
     `locks: ${listed(locks)}`,
     effect === "external"
       ? "its calls are confirmed as approvals.confirm_external says"

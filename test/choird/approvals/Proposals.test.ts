@@ -270,6 +270,7 @@ describe("a preview of a proposal", { timeout: 300_000 }, () => {
         "its calls are confirmed as approvals.confirm_external says",
         "claimed by the manifest and not checked: effect external, idempotent no",
         "secrets that its calls would get: llm",
+        "whether other commands could read them is known once the agent has run",
         "Invisible or control characters, shown as \\u escapes: 2",
         "+# \\u202eoops\\u200b",
         "+\trm -rf /"

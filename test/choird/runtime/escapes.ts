@@ -68,6 +68,7 @@ export const escapes = (home: string): ReadonlyArray<Escape> => [
   ["a vsock socket", call(41, 198, "40", "1", "0"), /errno 97$/u],
   ["a crypto socket", call(41, 198, "38", "5", "0"), /errno 97$/u],
   ["push keys into a terminal", call(16, 29, "0", "0x5412", "0"), /errno 1$/u],
+  ["change the agent's limits", call(302, 261, "2", "7", "0", "0"), /errno 1$/u],
   ["real-time priority", call(144, 119, "0", "1", 'pack("i", 10)'), /errno 1$/u],
   ["raise its own limits", "prlimit --pid $$ --nproc=100000 && echo ESCAPED", /not permitted/u],
   ["read shadow", "cat /etc/shadow && echo ESCAPED", /No such file/u],

@@ -57,7 +57,7 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
       : authorization.replace(/^bearer +/iu, "")
   const current = yield* store.current
   if (page === undefined) {
-    yield* lifecycle.hello(caller.session_id, caller.epoch)
+    yield* lifecycle.hello(caller.session_id, caller.epoch, payload.calls_apart)
     const { agent_id, epoch, session_id } = caller
     const start = head.rev === 0 ? "fresh" : `resumed at revision ${head.rev}`
     yield* Effect.logInfo(`epoch ${epoch} said hello: ${start}`).pipe(

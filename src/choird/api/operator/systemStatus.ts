@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import type { SystemStatus } from "#schema/SystemApi.ts"
+import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
@@ -19,6 +20,7 @@ import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { APART_WORDS, weakestApart } from "#src/shared/program/callsApart.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { metricsPage } from "#src/shared/wire/metricsPage.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
@@ -53,14 +55,22 @@ const gatewayRows = (config: Config, healths: ReadonlyMap<ResourceName, Health>)
     return { name, type, ...(healths.get(name) ?? (type === "console" ? CONSOLE : NOT_STARTED)) }
   })
 
+/** How far the calls of agents are kept apart, as those that run say; absent while none has said it. */
+export const callsRow = (views: ReadonlyArray<AgentView>): Pick<SystemStatus["runtime"], "calls"> => {
+  const level = weakestApart(views.flatMap(({ calls_apart }) => calls_apart ?? []))
+  return level === undefined ? {} : { calls: { enforced: level !== "none", detail: APART_WORDS[level] } }
+}
+
 const runtimeRow = (
   config: Config,
   browser: string,
+  views: ReadonlyArray<AgentView>,
   { isolation, limits, type, warnings }: RuntimeStatus
 ): SystemStatus["runtime"] => ({
   type,
   isolation,
   network: networkRow(config.approvals.confirm_external, cutsNetwork()),
+  ...callsRow(views),
   browser,
   limits: Object.entries(limits).flatMap(([name, enforced]) => (enforced ? [name] : [])),
   warnings
@@ -106,7 +116,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
     return {
       choird: { version: choirdVersion, uptime_ms, config_version: version, pid: process.pid },
       postgres: { kind, version: postgres, pgvector, ok },
-      runtime: runtimeRow(running, yield* browser.status, yield* runtime.status),
+      runtime: runtimeRow(running, yield* browser.status, views, yield* runtime.status),
       gateways,
       ...(metrics === undefined ? {} : { metrics }),
       ...(disk === undefined ? {} : { disk }),

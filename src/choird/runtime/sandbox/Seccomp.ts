@@ -126,6 +126,8 @@ const CREATES = 0o100 | 0o20000000
 const CLONE3 = 435
 const OPENAT2 = 437
 const CLONE = { x64: 56, arm64: 220 } as const
+/** Of another process it would change the limits, such as that of its files, or end it by that of its time. */
+const PRLIMIT64 = { x64: 302, arm64: 261 } as const
 const IOCTL = { x64: 16, arm64: 29 } as const
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const CLONE_NEW_ANY = 0x7e020000
@@ -161,6 +163,7 @@ export const filterFor = (architecture: Architecture): Buffer => {
     [ifEqual(CLONE3, 0, 1), fail(ENOSYS), ifEqual(OPENAT2, 0, 1), fail(ENOSYS)],
     MODE_CALLS.flatMap((call) => modeRows(call, column)),
     [ifEqual(CLONE[architecture], 0, 4), load(ARGUMENT_AT(0)), ifAnyBit(CLONE_NEW_ANY, 0, 1), fail(EPERM), ALLOW],
+    [ifEqual(PRLIMIT64[architecture], 0, 4), load(ARGUMENT_AT(0)), ifEqual(0, 1, 0), fail(EPERM), ALLOW],
     [ifEqual(IOCTL[architecture], 0, 5), load(ARGUMENT_AT(1)), ifEqual(TIOCSTI, 1, 0), ifEqual(TIOCLINUX, 0, 1)],
     [fail(EPERM), ALLOW],
     [ifEqual(SOCKET[architecture], 0, SOCKET_FAMILIES.length + 2), load(ARGUMENT_AT(0))],

@@ -1,5 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
-import { networkRow } from "#src/choird/api/operator/systemStatus.ts"
+import { AgentId } from "#schema/Ids.ts"
+import { callsRow, networkRow } from "#src/choird/api/operator/systemStatus.ts"
+import { agentView } from "../../../support/agentView.ts"
+
+describe("callsRow", () => {
+  it("says what holds for all agents that said it, and nothing before one has", () => {
+    const [one, two] = ["one", "two"].map((name) => agentView(AgentId.make(name)))
+    if (one === undefined || two === undefined) return assert.fail("no views")
+    assert.deepStrictEqual(callsRow([one]), {})
+    assert.isTrue(callsRow([one, { ...two, calls_apart: "full" }]).calls?.enforced)
+    const { calls } = callsRow([
+      { ...one, calls_apart: "full" },
+      { ...two, calls_apart: "none" }
+    ])
+    assert.isFalse(calls?.enforced)
+    assert.match(calls?.detail ?? "", /^there is no Landlock here, so a tool gets secrets only while no other command/u)
+  })
+})
 
 describe("networkRow", () => {
   it("says whether commands are cut off from the network, and when a person is asked", () => {

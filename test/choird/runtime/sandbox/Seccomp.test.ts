@@ -1,30 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { filterFor } from "#src/choird/runtime/sandbox/Seccomp.ts"
+import { answerOf } from "../../../support/bpfMachine.ts"
 
 const ALLOW = 0x7fff0000
 const KILL = 0x80000000
 const errno = (number: number) => 0x00050000 + number
 
-/** Runs a filter as the kernel does: the few instructions that it is made of, on the fields of struct seccomp_data. */
-const decide = (filter: Buffer, architecture: number, number: number, args: ReadonlyArray<number> = []): number => {
-  const data = Buffer.alloc(64)
-  data.writeUInt32LE(number, 0)
-  data.writeUInt32LE(architecture, 4)
-  args.forEach((value, index) => data.writeUInt32LE(value, 16 + 8 * index))
-  let loaded = 0
-  for (let at = 0; at < filter.length; at += 8) {
-    const [code, whenTrue, whenFalse] = [filter.readUInt16LE(at), filter.readUInt8(at + 2), filter.readUInt8(at + 3)]
-    const operand = filter.readUInt32LE(at + 4)
-    const jump = (met: boolean) => (at += 8 * (met ? whenTrue : whenFalse))
-    if (code === 0x20) loaded = data.readUInt32LE(operand)
-    else if (code === 0x15) jump(loaded === operand)
-    else if (code === 0x35) jump(loaded >= operand)
-    else if (code === 0x45) jump((loaded & operand) !== 0)
-    else if (code === 0x06) return operand
-    else throw new Error(`instruction ${code}`)
-  }
-  throw new Error("the filter has no end")
-}
+const decide = (filter: Buffer, architecture: number, number: number, args: ReadonlyArray<number> = []): number =>
+  answerOf(filter, { number, architecture, arguments: args.map(BigInt) })
 
 describe.each([
   {
@@ -76,6 +59,13 @@ describe.each([
       }
       for (const request of [0x5412, 0x541c]) assert.strictEqual(on(ioctl, 0, request), errno(1))
       for (const family of [0, 3, 17, 38, 40]) assert.strictEqual(on(socket, family), errno(97))
+    })
+
+    it("lets calls be kept apart, and the limits of other processes not be changed", () => {
+      for (const landlock of [444, 445, 446]) assert.strictEqual(on(landlock), ALLOW)
+      const prlimit = name === "x64" ? 302 : 261
+      assert.strictEqual(on(prlimit, 0, 7), ALLOW)
+      assert.strictEqual(on(prlimit, 2, 7), errno(1))
     })
 
     it("denies modes with the setuid or setgid bit, and reads the mode of an open only where it creates", () => {

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process"
 import { accessSync, constants } from "node:fs"
 import type { CallsApart } from "#schema/AgentApi.ts"
-import { ApartMode, LANDLOCK_DOMAIN, LANDLOCK_SCOPED } from "#src/shared/program/apartProgram.ts"
+import { ApartMode, LANDLOCK_DOMAIN, LANDLOCK_SCOPED } from "./apartProgram.ts"
 
 /** How long the kernel may take to say what it offers. */
 const PROBE_MS_MAX = 5000
@@ -15,6 +15,18 @@ export interface Apart {
 
 /** For an agent without that program. */
 export const NOT_APART: Apart = { level: "none" }
+
+/** Each level in words for an operator. */
+export const APART_WORDS: Readonly<Record<CallsApart, string>> = {
+  full: "each command runs in a Landlock domain of its own",
+  memory:
+    "each command runs in a Landlock domain of its own, which keeps signals and abstract sockets apart only from Linux 6.12 on",
+  none: "there is no Landlock here, so a tool gets secrets only while no other command of its agent runs; Linux 5.19 or later has it"
+}
+
+/** The weakest of these levels. */
+export const weakestApart = (levels: ReadonlyArray<CallsApart>): CallsApart | undefined =>
+  (["none", "memory", "full"] as const).find((level) => levels.includes(level))
 
 const MODE_OF: Readonly<Record<CallsApart, number>> = {
   full: ApartMode.SCOPED,
